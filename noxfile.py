@@ -1,0 +1,62 @@
+"""All that is run on this project: `nox -s report`, `nox -s tests`, and for its developers the rest.
+
+Every session installs what it needs into an environment of its own below `.nox`.
+"""
+import nox
+
+nox.options.default_venv_backend = "venv"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.sessions = ["tests", "lint", "types"]
+
+LOG_OPTIONS = {"--requests", "--touches"}
+
+
+@nox.session
+def report(session: nox.Session) -> None:
+    """Run the comparison and print the path of the page: -- [--requests FILE ...]."""
+    reads_a_log = any(argument.partition("=")[0] in LOG_OPTIONS for argument in session.posargs)
+    session.install("-q", "-e", ".[pipeline]" if reads_a_log else ".")
+    session.run("escapement", "report", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """All tests: -- any pytest options."""
+    session.install("-q", "-e", ".[pipeline,test]")
+    session.run("pytest", "-n", "2", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style, and the layers."""
+    session.install("-q", "-e", ".[lint]")
+    session.run("ruff", "check", ".")
+    session.run("lint-imports")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Static types."""
+    session.install("-q", "-e", ".[lint]")
+    session.run("mypy")
+
+
+@nox.session
+def model(session: nox.Session) -> None:
+    """The model-based tests again, with many more examples."""
+    session.install("-q", "-e", ".[pipeline,test]")
+    session.run("pytest", "-m", "slow or not slow", "--hypothesis-profile", "deep", "tests/timers", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Ratios against the yardstick, run in the same minute on the same tapes."""
+    session.install("-q", "-e", ".[bench]")
+    session.run("pytest", "tests/bench", "-p", "no:doctest", "--benchmark-only", *session.posargs)
+
+
+@nox.session
+def mutation(session: nox.Session) -> None:
+    """Mechanical mutation of the kernels; see docs/mutation.md."""
+    session.install("-q", "-e", ".[test,mutation]")
+    session.run("python", "tests/mutants/mechanical.py", *session.posargs)

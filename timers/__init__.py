@@ -1,0 +1,55 @@
+"""Interchangeable timers: the classic schemes for pending timeouts behind one interface.
+
+>>> from timers import HierarchicalWheel
+>>> timer = HierarchicalWheel(tick=1, wheel_size=20)
+>>> connection, request = timer.schedule(30_000), timer.schedule_after(200)
+>>> timer.cancel(request)
+True
+>>> timer.advance(30_000).handles.tolist() == [connection]
+True
+
+The contract that all of them hold is in `timers.protocol`.
+"""
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from timers.errors import TimerError
+from timers.protocol import LIMIT, Expired, Timer
+from timers.registry import TIMERS, names, timer_class
+
+if TYPE_CHECKING:
+    from timers.kernels.handles import place_of
+    from timers.schemes.cascading_wheel import CascadingWheel
+    from timers.schemes.delay_queue import DelayQueue
+    from timers.schemes.hashed_wheel import HashedWheel
+    from timers.schemes.heapq_delay_queue import HeapqDelayQueue
+    from timers.schemes.hierarchical_wheel import HierarchicalWheel
+    from timers.schemes.simple_wheel import SimpleWheel
+    from timers.schemes.unordered_list import UnorderedList
+
+# Classes are imported on first use: they bring Numba with them, half a second that `import timers` need not take.
+_LAZY = {target.partition(":")[2]: target.partition(":")[0] for target in TIMERS.values()}
+_LAZY["place_of"] = "timers.kernels.handles"
+
+__all__ = [
+    "LIMIT",
+    "CascadingWheel",
+    "DelayQueue",
+    "Expired",
+    "HashedWheel",
+    "HeapqDelayQueue",
+    "HierarchicalWheel",
+    "SimpleWheel",
+    "Timer",
+    "TimerError",
+    "UnorderedList",
+    "names",
+    "place_of",
+    "timer_class",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'timers' has no attribute {name!r}")

@@ -1,0 +1,66 @@
+"""Occupancy bits: which buckets are not empty, so that empty time is jumped over.
+
+The bits live in a run of an int64 array, 32 to a word: a word is then never negative and shifts mean the
+same compiled and interpreted.
+"""
+import numpy as np
+
+from timers.kernels.jit import inlined
+
+WORD_BITS = 32
+_WORD_SHIFT = 5
+_BIT_MASK = WORD_BITS - 1
+_WORD_MASK = (1 << WORD_BITS) - 1
+
+# Leiserson, Prokop & Randall, "Using de Bruijn sequences to index a 1 in a computer word" (1998):
+# the top five bits of (lowest set bit * sequence) differ for each of the 32 positions.
+_SEQUENCE = 0x077CB531
+_POSITION = np.zeros(WORD_BITS, np.int64)
+for _bit in range(WORD_BITS):
+    _POSITION[((_SEQUENCE << _bit) & _WORD_MASK) >> 27] = _bit
+
+
+def words_for(bits: int) -> int:
+    """How many words hold `bits` bits."""
+    return -(-bits // WORD_BITS)
+
+
+@inlined
+def lowest(word):
+    """Position of the lowest set bit of a word that is not zero."""
+    return _POSITION[(((word & -word) * _SEQUENCE) & _WORD_MASK) >> 27]
+
+
+@inlined
+def mark(words, base, bit):
+    """Set a bit; `base` is the index of the bitmap's first word in `words`."""
+    words[base + (bit >> _WORD_SHIFT)] |= 1 << (bit & _BIT_MASK)
+
+
+@inlined
+def unmark(words, base, bit):
+    """Clear a bit."""
+    words[base + (bit >> _WORD_SHIFT)] &= ~(1 << (bit & _BIT_MASK))
+
+
+@inlined
+def marked(words, base, bit):
+    """Whether a bit is set."""
+    return (words[base + (bit >> _WORD_SHIFT)] >> (bit & _BIT_MASK)) & 1 == 1
+
+
+@inlined
+def next_marked(words, base, start, stop):
+    """The first set bit in [start, stop), or -1. O((stop - start) / 32)."""
+    if start >= stop:
+        return -1
+    at = start >> _WORD_SHIFT
+    word = words[base + at] & (_WORD_MASK << (start & _BIT_MASK))
+    last = (stop - 1) >> _WORD_SHIFT
+    while word == 0:
+        at += 1
+        if at > last:
+            return -1
+        word = words[base + at]
+    bit = (at << _WORD_SHIFT) + lowest(word)
+    return bit if bit < stop else -1

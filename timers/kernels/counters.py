@@ -1,0 +1,53 @@
+"""Cost counters: how much work an operation did, the same on every machine for the same operations.
+
+A State's `counters` field is None (counting compiles to nothing) or an int64 array indexed by the
+constants below. Every kernel counts what its scheme has; the rest stay zero.
+"""
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+COUNTERS = (
+    "comparisons",
+    "timers_touched",
+    "slots_visited",
+    "refiled",
+    "queue_offers",
+    "queue_polls",
+    "empty_polls",
+    "clock_visits",
+)
+(
+    COMPARISONS,  # of two timers' deadlines, or of two buckets' expirations
+    TIMERS_TOUCHED,  # pending timers looked at by advance, once for each look
+    SLOTS_VISITED,  # buckets opened by advance, whether to expire or to cascade
+    REFILED,  # timers that advance moved from one bucket to another
+    QUEUE_OFFERS,  # buckets put into the delay queue of buckets
+    QUEUE_POLLS,  # buckets taken out of it
+    EMPTY_POLLS,  # ... of which held no timer any more
+    CLOCK_VISITS,  # moments at which advance stopped the clock to look at something
+) = range(len(COUNTERS))
+
+
+def allocate_counters() -> np.ndarray[Any, Any]:
+    """Counters at zero: int64, shape (len(COUNTERS),)."""
+    return np.zeros(len(COUNTERS), np.int64)
+
+
+def count(counters, which, by):
+    """Add to a counter, where there are counters."""
+    if counters is not None:
+        counters[which] += by
+
+
+@overload(count, inline="always")
+def _count(counters, which, by):
+    if isinstance(counters, types.NoneType):
+        return lambda counters, which, by: None
+
+    def add(counters, which, by):
+        counters[which] += by
+
+    return add

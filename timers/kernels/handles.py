@@ -1,0 +1,35 @@
+"""Handles: a place and a generation in one positive int64.
+
+    handle = generation * 2**32 + place        1 <= generation <= 2**31 - 1,  0 <= place < 2**31
+
+The place is the row that the timer occupies; it is re-used after the timer fired or was cancelled. The
+generation counts the uses, so a stale handle never matches the place's next tenant. Because the
+generation starts at 1, no handle is zero or negative.
+"""
+import numpy as np
+
+from timers.kernels.jit import inlined
+
+PLACE_BITS = 32
+PLACE_MASK = (1 << PLACE_BITS) - 1
+FIRST_GENERATION = 1
+LAST_GENERATION = 2**31 - 1
+LOWEST_HANDLE = FIRST_GENERATION << PLACE_BITS
+
+
+@inlined
+def encode(generation, place):
+    """The handle of `place` in its `generation`-th use."""
+    return (np.int64(generation) << PLACE_BITS) | place
+
+
+@inlined
+def place_of(handle):
+    """The place of a valid handle: a dense index from 0, stable while the timer is pending."""
+    return handle & PLACE_MASK
+
+
+@inlined
+def generation_of(handle):
+    """The generation of a valid handle."""
+    return handle >> PLACE_BITS

@@ -1,0 +1,297 @@
+"""Places and buckets: the rows that all wheel kernels share.
+
+One record array holds both. Rows [0, base) are the buckets' sentinels, row base + p is place p. A bucket
+is a circular doubly linked list through its sentinel, so linking and unlinking know no empty case. A row
+is 24 bytes, and that is all that a pending timer costs.
+
+Free places are chained through `next` (last released, first re-used) and marked by `prev` = FREE_ROW; their
+generation is that of their next use. A place whose generations are used up is retired: it looks free, but no
+chain leads to it, so it is never handed out again.
+"""
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from timers.errors import InvariantError
+
+from timers.kernels.bitmap import WORD_BITS, mark, unmark, words_for
+from timers.kernels.handles import FIRST_GENERATION, LAST_GENERATION, LOWEST_HANDLE, encode, generation_of, place_of
+from timers.kernels.jit import inlined
+
+LIMIT = 2**63 - 1  # the last moment; nothing may be computed beyond it
+NONE = -1  # no moment, no row
+FREE_ROW = 2**32 - 1  # marks a free row
+NO_ROW = 0  # end of the chain of free rows: row 0 is always a sentinel
+
+NODE = np.dtype(
+    [
+        ("deadline", "i8"),  # of a timer; a sentinel's is free for the kernel's use
+        ("next", "u4"),  # row of the next in the bucket; of a free row: the next free row, or NO_ROW
+        ("prev", "u4"),  # row of the one before in the bucket; of a free row: FREE_ROW
+        ("generation", "i4"),  # of the handle; sentinels: zero
+        ("rounds", "i4"),  # hashed wheel: rotations still to wait; others: unused
+    ]
+)
+
+FLOAT_EXACT = 1 << 52
+MOST_PLACES = 2**31 - 2**23  # rows, buckets included, are counted in 31 bits
+
+# What advance hands out, one row for each timer that fired.
+EXPIRY = np.dtype([("handle", "i8"), ("deadline", "i8"), ("fired_at", "i8")])
+
+# The first cells of every State's `clock`, int64. What is particular to a kernel follows from HEADER on.
+NOW = 0  # the clock
+FREE = 1  # first free row, or NONE
+PENDING = 2  # number of pending timers
+RETIRED = 3  # number of places whose generations are used up
+BASE = 4  # number of sentinel rows: row = BASE + place
+BITS = 5  # index in `clock` of the first word of the occupancy bits
+HEADER = 6
+
+
+def allocate_nodes(base: int, capacity: int) -> np.ndarray[Any, Any]:
+    """Rows for `base` empty buckets and `capacity` free places."""
+    nodes = np.zeros(base + capacity, NODE)
+    nodes["next"][:base] = nodes["prev"][:base] = np.arange(base)
+    chain_free(nodes, base)
+    return nodes
+
+
+def chain_free(nodes: np.ndarray[Any, Any], first: int) -> None:
+    """Make rows [first, end) free and chain them in order."""
+    nodes["generation"][first:] = FIRST_GENERATION
+    nodes["prev"][first:] = FREE_ROW
+    nodes["next"][first:] = np.arange(first + 1, nodes.size + 1)
+    nodes["next"][-1] = NO_ROW
+
+
+def grown(capacity: int, used: int, extra: int) -> int:
+    """The capacity, doubled until `extra` places are free beside `used` ones.
+
+    Raises MemoryError when a handle could not name them all.
+    """
+    while capacity - used < extra:
+        capacity *= 2
+    if capacity > MOST_PLACES:
+        if used + extra > MOST_PLACES:
+            raise MemoryError
+        capacity = MOST_PLACES
+    return capacity
+
+
+def reserve_nodes(nodes: np.ndarray[Any, Any], clock: np.ndarray[Any, Any], extra: int) -> np.ndarray[Any, Any]:
+    """`nodes`, or a larger copy with at least `extra` free places. `clock` changes only on success."""
+    base = int(clock[BASE])
+    capacity, used = nodes.size - base, int(clock[PENDING] + clock[RETIRED])
+    if capacity - used >= extra:
+        return nodes
+    larger = np.empty(base + grown(capacity, used, extra), NODE)
+    larger[: nodes.size] = nodes
+    larger["deadline"][nodes.size :] = 0
+    larger["rounds"][nodes.size :] = 0
+    chain_free(larger, nodes.size)
+    larger["next"][-1] = clock[FREE]
+    clock[FREE] = nodes.size
+    return larger
+
+
+@inlined
+def claim(nodes, clock):
+    """Take a free row; the caller has reserved one."""
+    i = clock[FREE]
+    clock[FREE] = nodes[i]["next"]
+    clock[PENDING] += 1
+    return i
+
+
+@inlined
+def release(nodes, clock, i):
+    """Give a row back, which ends the life of its handle."""
+    clock[PENDING] -= 1
+    nodes[i]["prev"] = FREE_ROW
+    generation = nodes[i]["generation"]
+    if generation == LAST_GENERATION:
+        clock[RETIRED] += 1
+    else:
+        nodes[i]["generation"] = generation + 1
+        nodes[i]["next"] = clock[FREE]
+        clock[FREE] = i
+
+
+@inlined
+def handle_of(nodes, base, i):
+    """The handle of a pending row."""
+    return encode(nodes[i]["generation"], i - base)
+
+
+@inlined
+def row_of(nodes, base, handle):
+    """The row of a pending timer's handle, or NONE for any other int64."""
+    i = base + place_of(handle)
+    if handle < LOWEST_HANDLE or i >= nodes.size:
+        return NONE
+    if nodes[i]["generation"] != generation_of(handle) or nodes[i]["prev"] == FREE_ROW:
+        return NONE
+    return i
+
+
+@inlined
+def link(nodes, bucket, i):
+    """Put a row at the tail of a bucket."""
+    tail = nodes[bucket]["prev"]
+    nodes[i]["next"] = bucket
+    nodes[i]["prev"] = tail
+    nodes[tail]["next"] = i
+    nodes[bucket]["prev"] = i
+
+
+@inlined
+def unlink(nodes, i):
+    """Take a row out of its bucket."""
+    before = nodes[i]["prev"]
+    after = nodes[i]["next"]
+    nodes[before]["next"] = after
+    nodes[after]["prev"] = before
+
+
+@inlined
+def link_marked(nodes, clock, bits, bucket, i):
+    """`link`, keeping the bucket's occupancy bit."""
+    if is_empty(nodes, bucket):
+        mark(clock, bits, bucket)
+    link(nodes, bucket, i)
+
+
+@inlined
+def unlink_marked(nodes, clock, bits, marked_buckets, i):
+    """`unlink`, keeping the bucket's occupancy bit; buckets from `marked_buckets` on have none."""
+    before = nodes[i]["prev"]
+    after = nodes[i]["next"]
+    nodes[before]["next"] = after
+    nodes[after]["prev"] = before
+    if before == after and before < marked_buckets:  # only the sentinel is left
+        unmark(clock, bits, before)
+
+
+@inlined
+def is_empty(nodes, bucket):
+    """Whether a bucket holds no timer."""
+    return nodes[bucket]["next"] == bucket
+
+
+@inlined
+def detach(nodes, bucket):
+    """Empty a bucket and return the first row of its chain, which still ends at the sentinel. O(1)."""
+    first = nodes[bucket]["next"]
+    nodes[bucket]["next"] = bucket
+    nodes[bucket]["prev"] = bucket
+    return first
+
+
+@inlined
+def deliver(nodes, clock, base, bucket, out, n):
+    """Write a bucket's timers to out[n:] as fired now, until it is empty or `out` is full.
+
+    Returns the number of rows in `out`.
+    """
+    i = nodes[bucket]["next"]
+    if i == bucket:
+        return n
+    now = clock[NOW]
+    while i != bucket and n < out.size:
+        out[n]["handle"] = handle_of(nodes, base, i)
+        out[n]["deadline"] = nodes[i]["deadline"]
+        out[n]["fired_at"] = now
+        n += 1
+        after = nodes[i]["next"]
+        release(nodes, clock, i)
+        i = after
+    # One relinking for the whole run instead of one for each row.
+    nodes[bucket]["next"] = i
+    nodes[i]["prev"] = bucket
+    return n
+
+
+@inlined
+def earliest_in(nodes, bucket):
+    """The earliest deadline in a bucket, LIMIT if there is none. O(timers in it)."""
+    earliest = LIMIT
+    i = nodes[bucket]["next"]
+    while i != bucket:
+        earliest = min(earliest, nodes[i]["deadline"])
+        i = nodes[i]["next"]
+    return earliest
+
+
+@inlined
+def quotient(dividend, divisor):
+    """`dividend // divisor` of non-negative numbers.
+
+    Divided as floats where that is exact, which it is below 2**52: a quotient just under an integer k lies at
+    least 1 / divisor below it, more than the rounding can bridge. Hardware divides floats several times faster.
+    """
+    if dividend < FLOAT_EXACT:
+        return np.int64(float(dividend) / float(divisor))
+    return dividend // divisor
+
+
+def bucket_at(nodes: np.ndarray[Any, Any], clock: np.ndarray[Any, Any], i: int) -> int:
+    """The bucket that a pending row is in. O(timers before it in the bucket)."""
+    while i >= clock[BASE]:
+        i = int(nodes[i]["prev"])
+    return i
+
+
+def dump(nodes: np.ndarray[Any, Any], clock: np.ndarray[Any, Any]) -> str:
+    """The clock's cells, and every row that is a bucket in use or a place that is not free, for error messages."""
+    index = np.arange(nodes.size)
+    in_use = np.where(index < clock[BASE], nodes["next"] != index, nodes["prev"] != FREE_ROW)
+    rows = "\n".join(f"  row {i}: {nodes[i]}" for i in np.flatnonzero(in_use).tolist())
+    return f"  clock: {clock.tolist()}\n  columns: {', '.join(NODE.names or ())}\n{rows}"
+
+
+def check_pool(
+    nodes: np.ndarray[Any, Any],
+    clock: np.ndarray[Any, Any],
+    marked_buckets: int,
+    belongs: Callable[[int, int], bool],
+) -> None:
+    """Check what all wheel kernels share, and `belongs(bucket, row)` for each pending row.
+
+    The first `marked_buckets` buckets have occupancy bits. Raises InvariantError for a broken link, a wrong
+    bit, a row in two places or in none.
+    """
+    base = int(clock[BASE])
+    seen = np.zeros(nodes.size, np.bool_)
+
+    def demand(holds: Any, rule: str) -> None:
+        if not holds:
+            raise InvariantError(f"{rule}\n{dump(nodes, clock)}")
+
+    occupied = nodes["next"][:base] != np.arange(base)
+    words = clock[clock[BITS] : clock[BITS] + words_for(marked_buckets)]
+    bits = (words[:, None] >> np.arange(WORD_BITS) & 1).astype(bool).ravel()[:marked_buckets]
+    wrong = np.flatnonzero(bits != occupied[:marked_buckets])
+    demand(wrong.size == 0, f"occupancy bits of buckets {wrong.tolist()} are wrong")
+    broken = np.flatnonzero(~occupied & (nodes["prev"][:base] != np.arange(base)))
+    demand(broken.size == 0, f"empty buckets {broken.tolist()} have a last row")
+    for bucket in np.flatnonzero(occupied).tolist():
+        before, i = bucket, int(nodes[bucket]["next"])
+        while i != bucket:
+            demand(base <= i < nodes.size and not seen[i], f"row {i} of bucket {bucket} is no place or is in two")
+            demand(nodes[i]["prev"] == before, f"row {i} of bucket {bucket} is not linked back to {before}")
+            demand(nodes[i]["deadline"] >= 0, f"row {i} of bucket {bucket} has a negative deadline")
+            demand(belongs(bucket, i), f"row {i} of deadline {nodes[i]['deadline']} is in the wrong bucket {bucket}")
+            seen[i] = True
+            before, i = i, int(nodes[i]["next"])
+        demand(nodes[bucket]["prev"] == before, f"bucket {bucket} does not end at its last row {before}")
+    demand(seen.sum() == clock[PENDING], f"{seen.sum()} rows are in buckets, {clock[PENDING]} counted as pending")
+    i = int(clock[FREE])
+    while i != NO_ROW:
+        demand(base <= i < nodes.size and not seen[i], f"free row {i} is no place, or is in two chains")
+        demand(nodes[i]["prev"] == FREE_ROW, f"free row {i} is not marked free")
+        seen[i] = True
+        i = int(nodes[i]["next"])
+    lost = nodes.size - base - seen.sum()
+    demand(lost == clock[RETIRED], f"{lost} rows are in no chain, {clock[RETIRED]} counted as retired")

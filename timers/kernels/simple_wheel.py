@@ -1,0 +1,273 @@
+"""Simple wheel: a ring with one slot for each of the next `wheel_size` units.
+
+A deadline less than one rotation away goes into slot `deadline % wheel_size`; at most one deadline can be in a slot at
+a time. Later ones wait in an overflow list, which is looked through when the ring comes round to slot 0.
+
+Example, wheel_size 8, now 5: deadline 11 is 6 away: slot 3. Deadline 13 is a full rotation away: overflow; at 8
+the list is looked through, 13 is 5 away and goes into slot 5. At 11 slot 3 fires, at 13 slot 5.
+
+Costs: schedule and cancel O(1); a unit O(1); a rotation O(timers in the overflow list). Drawback: memory or
+overflow: a wheel as large as the longest delay, or a list that is scanned over and over.
+
+Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 4 and its remark on
+timers beyond MaxInterval. Here rotations in which no timer of the list can come within reach are skipped, and
+so are empty units.
+"""
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from timers.kernels.bitmap import next_marked, unmark, words_for
+from timers.kernels.counters import CLOCK_VISITS, REFILED, SLOTS_VISITED, TIMERS_TOUCHED, count
+from timers.kernels.jit import inlined, jit
+from timers.kernels.pool import (
+    BASE,
+    BITS,
+    FREE,
+    HEADER,
+    LIMIT,
+    NONE,
+    NOW,
+    PENDING,
+    allocate_nodes,
+    bucket_at,
+    check_pool,
+    claim,
+    deliver,
+    earliest_in,
+    handle_of,
+    is_empty,
+    link,
+    link_marked,
+    quotient,
+    release,
+    reserve_nodes,
+    row_of,
+    unlink,
+    unlink_marked,
+)
+
+WHEEL_SIZE = HEADER  # number of slots: the buckets [0, wheel_size); then come DUE and OVERFLOW
+OVERFLOW_MIN = HEADER + 1  # no deadline in the overflow bucket is below this; of no meaning while it is empty
+WORDS = HEADER + 2
+
+
+class State(NamedTuple):
+    nodes: Any  # NODE, shape (wheel_size + 2 + capacity,): sentinels [slot, DUE, OVERFLOW], then places
+    clock: Any  # int64, shape (WORDS + words of bits,): header, WHEEL_SIZE, OVERFLOW_MIN, occupancy bits of the slots
+    counters: Any  # int64, shape (len(COUNTERS),), or None
+
+
+def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
+    wheel_size = parameters["wheel_size"]
+    buckets = wheel_size + 2
+    clock = np.zeros(WORDS + words_for(wheel_size), np.int64)
+    clock[NOW], clock[FREE], clock[BASE], clock[BITS] = start, buckets, buckets, WORDS
+    clock[WHEEL_SIZE] = wheel_size
+    return State(allocate_nodes(buckets, capacity), clock, counters)
+
+
+def reserve(state: State, extra: int) -> State:
+    return state._replace(nodes=reserve_nodes(state.nodes, state.clock, extra))
+
+
+@inlined
+def due_bucket(clock):
+    """The bucket of timers to be delivered at once."""
+    return clock[WHEEL_SIZE]
+
+
+@inlined
+def overflow_bucket(clock):
+    """The bucket of timers a rotation or more away."""
+    return clock[WHEEL_SIZE] + 1
+
+
+@inlined
+def slot_of(moment, wheel_size):
+    """The slot of a moment: `moment % wheel_size`."""
+    return moment - quotient(moment, wheel_size) * wheel_size
+
+
+@inlined
+def file(nodes, clock, i):
+    """Put a row into the bucket of its deadline."""
+    deadline = nodes[i]["deadline"]
+    delay = deadline - clock[NOW]
+    wheel_size = clock[WHEEL_SIZE]
+    if delay >= wheel_size:
+        overflow = overflow_bucket(clock)
+        if is_empty(nodes, overflow) or deadline < clock[OVERFLOW_MIN]:
+            clock[OVERFLOW_MIN] = deadline
+        link(nodes, overflow, i)
+    elif delay > 0:
+        link_marked(nodes, clock, WORDS, slot_of(deadline, wheel_size), i)
+    else:
+        link(nodes, due_bucket(clock), i)
+
+
+@inlined
+def schedule(state, deadline):
+    nodes, clock = state.nodes, state.clock
+    i = claim(nodes, clock)
+    nodes[i]["deadline"] = deadline
+    file(nodes, clock, i)
+    return handle_of(nodes, clock[BASE], i)
+
+
+@inlined
+def cancel(state, handle):
+    nodes, clock = state.nodes, state.clock
+    i = row_of(nodes, clock[BASE], handle)
+    if i == NONE:
+        return False
+    unlink_marked(nodes, clock, WORDS, clock[WHEEL_SIZE], i)
+    release(nodes, clock, i)
+    return True
+
+
+@inlined
+def reschedule(state, handle, deadline):
+    nodes, clock = state.nodes, state.clock
+    i = row_of(nodes, clock[BASE], handle)
+    if i == NONE:
+        return False
+    unlink_marked(nodes, clock, WORDS, clock[WHEEL_SIZE], i)
+    nodes[i]["deadline"] = deadline
+    file(nodes, clock, i)
+    return True
+
+
+@jit
+def look_through_overflow(nodes, clock, counters):
+    """Move what has come within a rotation from the overflow list into the ring; O(timers in the list)."""
+    overflow = overflow_bucket(clock)
+    count(counters, SLOTS_VISITED, 1)
+    earliest = LIMIT
+    i = nodes[overflow]["next"]
+    while i != overflow:
+        after = nodes[i]["next"]
+        deadline = nodes[i]["deadline"]
+        if deadline - clock[NOW] < clock[WHEEL_SIZE]:
+            unlink(nodes, i)
+            file(nodes, clock, i)
+            count(counters, REFILED, 1)
+        else:
+            earliest = min(earliest, deadline)
+        count(counters, TIMERS_TOUCHED, 1)
+        i = after
+    clock[OVERFLOW_MIN] = earliest
+
+
+@inlined
+def next_in_ring(clock):
+    """The moment of the next occupied slot, or NONE."""
+    now, wheel_size = clock[NOW], clock[WHEEL_SIZE]
+    at = slot_of(now, wheel_size)
+    slot = next_marked(clock, WORDS, at + 1, wheel_size)
+    if slot != NONE:
+        return now + (slot - at)
+    slot = next_marked(clock, WORDS, 0, at)
+    if slot != NONE:
+        return now + (slot - at + wheel_size)
+    return NONE
+
+
+@inlined
+def next_look(nodes, clock):
+    """The moment when the overflow list must be looked through, or NONE: a rotation's start."""
+    if is_empty(nodes, overflow_bucket(clock)):
+        return NONE
+    return clock[OVERFLOW_MIN] - slot_of(clock[OVERFLOW_MIN], clock[WHEEL_SIZE])
+
+
+@jit
+def advance(state, now, out):
+    nodes, clock, counters = state.nodes, state.clock, state.counters
+    base = clock[BASE]
+    n = 0
+    while True:
+        before = n
+        n = deliver(nodes, clock, base, due_bucket(clock), out, n)
+        slot = slot_of(clock[NOW], clock[WHEEL_SIZE])
+        n = deliver(nodes, clock, base, slot, out, n)
+        count(counters, TIMERS_TOUCHED, n - before)
+        if n == out.size and not (is_empty(nodes, due_bucket(clock)) and is_empty(nodes, slot)):
+            return n, False
+        unmark(clock, WORDS, slot)
+        if clock[NOW] >= now:
+            return n, True
+        look = next_look(nodes, clock)
+        stop = next_in_ring(clock)
+        if stop == NONE or (look != NONE and look < stop):
+            stop = look
+        if stop == NONE or stop > now:
+            clock[NOW] = now
+            return n, True
+        clock[NOW] = stop
+        count(counters, CLOCK_VISITS, 1)
+        if stop == look:
+            look_through_overflow(nodes, clock, counters)
+        if not is_empty(nodes, slot_of(stop, clock[WHEEL_SIZE])):
+            count(counters, SLOTS_VISITED, 1)
+
+
+@inlined
+def due(state):
+    return not is_empty(state.nodes, due_bucket(state.clock))
+
+
+@jit
+def next_expiry(state):
+    nodes, clock = state.nodes, state.clock
+    if clock[PENDING] == 0:
+        return NONE
+    if due(state):
+        return clock[NOW]
+    # A timer that waits in the overflow list can be due before all those in the ring.
+    moment = next_in_ring(clock)
+    look = next_look(nodes, clock)
+    if moment == NONE or (look != NONE and clock[OVERFLOW_MIN] < moment):
+        earliest = earliest_in(nodes, overflow_bucket(clock))
+        moment = earliest if moment == NONE else min(moment, earliest)
+    return moment
+
+
+@jit
+def next_wakeup(state):
+    nodes, clock = state.nodes, state.clock
+    if due(state):
+        return clock[NOW]
+    stop = next_in_ring(clock)
+    look = next_look(nodes, clock)
+    if stop == NONE or (look != NONE and look < stop):
+        stop = look
+    return stop
+
+
+def locate(state: State, handle: int) -> dict[str, int | str]:
+    nodes, clock, _ = state
+    i = row_of(nodes, clock[BASE], handle)
+    if i == NONE:
+        return {}
+    bucket = bucket_at(nodes, clock, i)
+    if bucket == due_bucket(clock):
+        return {"bucket": "due"}
+    if bucket == overflow_bucket(clock):
+        return {"bucket": "overflow"}
+    return {"slot": bucket}
+
+
+def check(state: State) -> None:
+    nodes, clock, _ = state
+    now, wheel_size = int(clock[NOW]), int(clock[WHEEL_SIZE])
+
+    def belongs(bucket: int, i: int) -> bool:
+        deadline = int(nodes[i]["deadline"])
+        if bucket == due_bucket(clock):
+            return deadline <= now
+        if bucket == overflow_bucket(clock):
+            return bool(deadline >= clock[OVERFLOW_MIN]) and deadline // wheel_size > now // wheel_size
+        return bucket == deadline % wheel_size and now < deadline < now + wheel_size
+
+    check_pool(nodes, clock, wheel_size, belongs)

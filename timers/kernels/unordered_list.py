@@ -1,0 +1,249 @@
+"""Unordered list: all pending timers in one list, every one of them looked at on every advance.
+
+Example: timers for 30, 10 and 20 stand in the order of arming. An advance to 20 looks at all three, takes out
+those for 10 and 20, and sorts the two; the one for 30 stays.
+
+Costs: schedule and cancel O(1); each advance to a later moment O(n), whether anything is due or not, plus a merge
+sort of what is. Drawback: the clock's every step pays for all pending timers, which is why wheels exist.
+
+Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 1, which decrements a
+counter in each timer at each tick; here the deadline is compared instead, which permits jumps.
+"""
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from timers.kernels.counters import CLOCK_VISITS, COMPARISONS, TIMERS_TOUCHED, count
+from timers.kernels.jit import inlined, jit
+from timers.kernels.pool import (
+    BASE,
+    BITS,
+    FREE,
+    HEADER,
+    NONE,
+    NOW,
+    PENDING,
+    allocate_nodes,
+    bucket_at,
+    check_pool,
+    claim,
+    detach,
+    earliest_in,
+    handle_of,
+    is_empty,
+    link,
+    release,
+    reserve_nodes,
+    row_of,
+    unlink,
+)
+
+LIST = 0  # bucket of the timers that are not due, in the order of arming
+DUE = 1  # bucket of the timers to be delivered
+BUCKETS = 2
+
+SCANNED = HEADER  # the list holds only deadlines beyond this moment, which is never before the clock
+SORTED = HEADER + 1  # 1 while the due bucket is in the order of delivery
+WORDS = HEADER + 2
+
+
+class State(NamedTuple):
+    nodes: Any  # NODE, shape (BUCKETS + capacity,): sentinels [LIST, DUE], then places
+    clock: Any  # int64, shape (WORDS,): header of pool.py, SCANNED, SORTED
+    counters: Any  # int64, shape (len(COUNTERS),), or None
+
+
+def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
+    clock = np.zeros(WORDS, np.int64)
+    clock[NOW], clock[FREE], clock[BASE], clock[BITS] = start, BUCKETS, BUCKETS, WORDS
+    clock[SCANNED], clock[SORTED] = start, 1
+    return State(allocate_nodes(BUCKETS, capacity), clock, counters)
+
+
+def reserve(state: State, extra: int) -> State:
+    return state._replace(nodes=reserve_nodes(state.nodes, state.clock, extra))
+
+
+@inlined
+def file(nodes, clock, i):
+    """Put a row into the list, or into the due bucket if the list has been scanned beyond its deadline."""
+    if nodes[i]["deadline"] > clock[SCANNED]:
+        link(nodes, LIST, i)
+    else:
+        link(nodes, DUE, i)
+        clock[SORTED] = 0
+
+
+@inlined
+def schedule(state, deadline):
+    nodes, clock = state.nodes, state.clock
+    i = claim(nodes, clock)
+    nodes[i]["deadline"] = deadline
+    file(nodes, clock, i)
+    return handle_of(nodes, BUCKETS, i)
+
+
+@inlined
+def cancel(state, handle):
+    nodes, clock = state.nodes, state.clock
+    i = row_of(nodes, BUCKETS, handle)
+    if i == NONE:
+        return False
+    unlink(nodes, i)
+    release(nodes, clock, i)
+    return True
+
+
+@inlined
+def reschedule(state, handle, deadline):
+    nodes, clock = state.nodes, state.clock
+    i = row_of(nodes, BUCKETS, handle)
+    if i == NONE:
+        return False
+    unlink(nodes, i)
+    nodes[i]["deadline"] = deadline
+    file(nodes, clock, i)
+    return True
+
+
+@jit
+def scan(nodes, clock, counters, now):
+    """Move all timers with a deadline up to `now` from the list to the due bucket."""
+    count(counters, TIMERS_TOUCHED, clock[PENDING])
+    i = nodes[LIST]["next"]
+    while i != LIST:
+        after = nodes[i]["next"]
+        if nodes[i]["deadline"] <= now:
+            unlink(nodes, i)
+            link(nodes, DUE, i)
+            clock[SORTED] = 0
+        i = after
+    clock[SCANNED] = now
+
+
+@jit
+def merge(nodes, counters, left, right):
+    """Merge two chains ordered by deadline, ended by DUE, the left first among equals; returns the head."""
+    head = tail = DUE
+    while left != DUE and right != DUE:
+        count(counters, COMPARISONS, 1)
+        if nodes[right]["deadline"] < nodes[left]["deadline"]:
+            i = right
+            right = nodes[right]["next"]
+        else:
+            i = left
+            left = nodes[left]["next"]
+        if tail == DUE:
+            head = i
+        else:
+            nodes[tail]["next"] = i
+        tail = i
+    rest = left if left != DUE else right
+    if tail == DUE:
+        return rest
+    nodes[tail]["next"] = rest
+    return head
+
+
+@jit
+def sort_due(nodes, clock, counters):
+    """Order the due bucket by deadline, and by arming among equals: a bottom-up merge sort of the chain."""
+    width = 1
+    merged = 2
+    while merged > 1:
+        rest = detach(nodes, DUE)
+        merged = 0
+        while rest != DUE:
+            left, right, rest = cut(nodes, rest, width)
+            i = merge(nodes, counters, left, right)
+            while i != DUE:
+                after = nodes[i]["next"]
+                link(nodes, DUE, i)
+                i = after
+            merged += 1
+        width *= 2
+    clock[SORTED] = 1
+
+
+@jit
+def cut(nodes, chain, width):
+    """Cut two runs of up to `width` rows off a chain that ends at DUE; returns both and what is left."""
+    left = chain
+    chain = cut_one(nodes, chain, width)
+    right = chain
+    chain = cut_one(nodes, chain, width)
+    return left, right, chain
+
+
+@jit
+def cut_one(nodes, chain, width):
+    """End a chain after `width` rows and return the rest."""
+    last = DUE
+    while chain != DUE and width > 0:
+        last = chain
+        chain = nodes[chain]["next"]
+        width -= 1
+    if last != DUE:
+        nodes[last]["next"] = DUE
+    return chain
+
+
+@jit
+def advance(state, now, out):
+    nodes, clock, counters = state.nodes, state.clock, state.counters
+    if now > clock[SCANNED]:
+        scan(nodes, clock, counters, now)
+    if clock[SORTED] == 0:
+        sort_due(nodes, clock, counters)
+    n = 0
+    while not is_empty(nodes, DUE):
+        if n == out.size:
+            return n, False
+        i = nodes[DUE]["next"]
+        deadline = nodes[i]["deadline"]
+        if deadline > clock[NOW]:
+            clock[NOW] = deadline
+            count(counters, CLOCK_VISITS, 1)
+        out[n]["handle"] = handle_of(nodes, BUCKETS, i)
+        out[n]["deadline"] = deadline
+        out[n]["fired_at"] = clock[NOW]
+        n += 1
+        unlink(nodes, i)
+        release(nodes, clock, i)
+    clock[NOW] = now
+    return n, True
+
+
+@inlined
+def due(state):
+    return not is_empty(state.nodes, DUE)
+
+
+@jit
+def next_expiry(state):
+    nodes, clock = state.nodes, state.clock
+    if clock[PENDING] == 0:
+        return NONE
+    return max(clock[NOW], min(earliest_in(nodes, LIST), earliest_in(nodes, DUE)))
+
+
+@inlined
+def next_wakeup(state):
+    return next_expiry(state)
+
+
+def locate(state: State, handle: int) -> dict[str, int | str]:
+    nodes, clock, _ = state
+    i = row_of(nodes, BUCKETS, handle)
+    if i == NONE:
+        return {}
+    return {"bucket": "list" if bucket_at(nodes, clock, i) == LIST else "due"}
+
+
+def check(state: State) -> None:
+    nodes, clock, _ = state
+
+    def belongs(bucket: int, i: int) -> bool:
+        return bool((nodes[i]["deadline"] > clock[SCANNED]) == (bucket == LIST))
+
+    check_pool(nodes, clock, 0, belongs)

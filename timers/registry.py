@@ -1,0 +1,39 @@
+"""The timers by name. A new one is a kernel file, a class file, and one line here."""
+from importlib import import_module
+from typing import Any
+
+from timers.errors import UnknownTimerError
+
+TIMERS = {
+    "unordered-list": "timers.schemes.unordered_list:UnorderedList",
+    "heapq-delay-queue": "timers.schemes.heapq_delay_queue:HeapqDelayQueue",
+    "delay-queue": "timers.schemes.delay_queue:DelayQueue",
+    "simple-wheel": "timers.schemes.simple_wheel:SimpleWheel",
+    "hashed-wheel": "timers.schemes.hashed_wheel:HashedWheel",
+    "hierarchical-wheel": "timers.schemes.hierarchical_wheel:HierarchicalWheel",
+    "cascading-wheel": "timers.schemes.cascading_wheel:CascadingWheel",
+}
+"""Name in kebab case -> `module:Class`."""
+
+
+def names() -> list[str]:
+    """All names, in the order of the tables and charts."""
+    return list(TIMERS)
+
+
+def timer_class(name: str) -> Any:
+    """The class of a registered name, or of a `module:Class` of your own.
+
+    Raises UnknownTimerError naming what exists.
+    """
+    target = TIMERS.get(name, name)
+    module_name, colon, class_name = target.partition(":")
+    if not colon:
+        raise UnknownTimerError(f"no timer is called {name!r}; there are {', '.join(TIMERS)}, or give module:Class")
+    try:
+        found = getattr(import_module(module_name), class_name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UnknownTimerError(f"cannot import {name!r}: {error}") from None
+    if not isinstance(found, type):
+        raise UnknownTimerError(f"{name!r} is no class")
+    return found

@@ -1,0 +1,46 @@
+"""`CascadingWheel`: the class over `timers.kernels.cascading_wheel`."""
+from timers.kernels import cascading_wheel
+from timers.schemes.base import DEFAULT_CAPACITY, KernelTimer
+from timers.traits import Cost, Traits, exact_due_at
+
+
+class CascadingWheel(KernelTimer):
+    """Five wheels of 256 slots that cascade, as in Linux before 4.8.
+
+    >>> timer = CascadingWheel()
+    >>> handle = timer.schedule(300)
+    >>> timer.locate(handle)
+    {'level': 1, 'slot': 1}
+    >>> timer.advance(300).handles.tolist() == [handle]
+    True
+    """
+
+    _kernel = cascading_wheel
+    traits = Traits(
+        name="cascading-wheel",
+        scheme="scheme 7, cascading (Linux before 4.8)",
+        summary="five wheels of 256 slots; an upper slot is re-filed into lower ones when its time comes",
+        due_at=exact_due_at,
+        order="unspecified",
+        defaults={},
+        exact_next_expiry=True,
+        costs=(
+            Cost("schedule", "N", "1", "any", "timers_touched"),
+            Cost("cancel", "N", "1", "any", "timers_touched"),
+            Cost("expiry", "N", "1", "uniform delays", "timers_touched"),
+            Cost("expiry", "delay", "log", "one delay for all", "refiled"),
+        ),
+        horizon="2**40 units; an overflow list holds what lies beyond, exact too",
+        jumps="over empty slots by occupancy bits; an empty timer in O(1)",
+        suits="very many timers at one fine tick, most of them cancelled",
+        drawback="one tick can re-file a whole upper slot",
+        source="Varghese & Lauck 1987, scheme 7; Linux kernel/timer.c before 4.8",
+        deviations=(
+            "all five levels have 256 slots (Linux: 256 and 4 x 64)",
+            "beyond 2**40 units an overflow list stays exact (Linux clamps to 2**32 - 1)",
+            "empty units are skipped (Linux visits each)",
+        ),
+    )
+
+    def __init__(self, *, start: int = 0, capacity: int = DEFAULT_CAPACITY, counting: bool = False) -> None:
+        super().__init__({}, start=start, capacity=capacity, counting=counting)

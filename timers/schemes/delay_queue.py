@@ -1,0 +1,40 @@
+"""`DelayQueue`: the class over `timers.kernels.delay_queue`."""
+from timers.kernels import delay_queue
+from timers.schemes.base import DEFAULT_CAPACITY, KernelTimer
+from timers.traits import Cost, Traits, exact_due_at
+
+
+class DelayQueue(KernelTimer):
+    """A binary heap with a position index; FIFO among equal deadlines.
+
+    >>> timer = DelayQueue()
+    >>> handles = timer.schedule_many([30, 10, 20])
+    >>> timer.reschedule(handles[0], 5), timer.next_expiry()
+    (True, 5)
+    """
+
+    _kernel = delay_queue
+    traits = Traits(
+        name="delay-queue",
+        scheme="binary heap with a position index",
+        summary="an array heap ordered by deadline; each timer knows its index, so any can be removed",
+        due_at=exact_due_at,
+        order="fifo",
+        defaults={},
+        exact_next_expiry=True,
+        costs=(
+            Cost("schedule", "N", "1", "random deadlines, on average", "comparisons"),
+            Cost("schedule", "N", "log", "falling deadlines, the worst case", "comparisons"),
+            Cost("cancel", "N", "1", "random timers, on average", "comparisons"),
+            Cost("expiry", "N", "log", "any", "comparisons"),
+        ),
+        horizon="none: any deadline",
+        jumps="straight to the earliest deadline",
+        suits="exact order, few timers, or few cancels; the yardstick for the wheels",
+        drawback="each expiry costs O(log n)",
+        source="Williams, Algorithm 232 (1964); Sedgewick & Wayne, Algorithms, 2.4 (index)",
+        deviations=("java.util.concurrent.DelayQueue has no index: its remove(object) is O(n)",),
+    )
+
+    def __init__(self, *, start: int = 0, capacity: int = DEFAULT_CAPACITY, counting: bool = False) -> None:
+        super().__init__({}, start=start, capacity=capacity, counting=counting)

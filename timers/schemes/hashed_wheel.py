@@ -1,0 +1,59 @@
+"""`HashedWheel`: the class over `timers.kernels.hashed_wheel`."""
+from timers.kernels import hashed_wheel
+from timers.protocol import LIMIT
+from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_WHEEL, KernelTimer, as_parameter
+from timers.traits import Cost, Traits, round_up_due_at
+
+
+class HashedWheel(KernelTimer):
+    """One wheel of `wheel_size` slots (1 .. 2**20) of `tick` units each, with rounds; as in Netty.
+
+    >>> timer = HashedWheel(tick=100, wheel_size=8)
+    >>> timer.locate(timer.schedule(1234))
+    {'slot': 4, 'rounds': 1}
+    >>> timer.advance(1300).fired_at.tolist()
+    [1300]
+    """
+
+    _kernel = hashed_wheel
+    traits = Traits(
+        name="hashed-wheel",
+        scheme="scheme 6, the hashed wheel with rounds (Netty)",
+        summary="one wheel of unsorted buckets; each timer counts the rotations it still has to wait",
+        due_at=round_up_due_at,
+        order="unspecified",
+        defaults={"tick": 100, "wheel_size": 512},
+        exact_next_expiry=True,
+        costs=(
+            Cost("schedule", "N", "1", "any", "timers_touched"),
+            Cost("cancel", "N", "1", "any", "timers_touched"),
+            Cost("tick", "N", "linear", "delays of many rotations", "timers_touched"),
+            Cost("tick", "wheel_size", "inverse", "delays of many rotations", "timers_touched"),
+        ),
+        horizon="none: any deadline, at the price of one look a rotation",
+        jumps="over empty slots by occupancy bits; over quiet rotations by one pass over all timers",
+        suits="I/O timeouts where a coarse tick is good enough",
+        drawback="late by up to a tick, and each tick looks at every timer of its slot",
+        source="Varghese & Lauck 1987, scheme 6; Netty io.netty.util.HashedWheelTimer",
+        deviations=(
+            "ticks are aligned to absolute multiples (Netty: to its start)",
+            "any wheel size (Netty rounds up to a power of two)",
+            "empty slots and quiet rotations are skipped (Netty visits each tick)",
+            "timers enter the wheel at once (Netty queues them until the next tick, 100 000 at most)",
+        ),
+    )
+
+    def __init__(
+        self,
+        tick: int = 100,
+        wheel_size: int = 512,
+        *,
+        start: int = 0,
+        capacity: int = DEFAULT_CAPACITY,
+        counting: bool = False,
+    ) -> None:
+        parameters = {
+            "tick": as_parameter(tick, "tick", 1, LIMIT),
+            "wheel_size": as_parameter(wheel_size, "wheel_size", 1, LARGEST_WHEEL),
+        }
+        super().__init__(parameters, start=start, capacity=capacity, counting=counting)

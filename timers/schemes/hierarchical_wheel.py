@@ -1,0 +1,57 @@
+"""`HierarchicalWheel`: the class over `timers.kernels.hierarchical_wheel`."""
+from timers.kernels import hierarchical_wheel
+from timers.protocol import LIMIT
+from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_WHEEL, KernelTimer, as_parameter
+from timers.traits import Cost, Traits, round_down_due_at
+
+
+class HierarchicalWheel(KernelTimer):
+    """Wheels of `wheel_size` slots (2 .. 2**20), the lowest of `tick` units a slot, driven by a queue of buckets; as in Kafka.
+
+    >>> timer = HierarchicalWheel(tick=1, wheel_size=20)
+    >>> timer.locate(timer.schedule(450))
+    {'level': 3, 'slot': 1}
+    >>> timer.next_wakeup(), timer.advance(450).fired_at.tolist()
+    (400, [450])
+    """
+
+    _kernel = hierarchical_wheel
+    traits = Traits(
+        name="hierarchical-wheel",
+        scheme="scheme 7, hierarchical wheels driven by a delay queue of buckets (Kafka)",
+        summary="overflow wheels created on demand; a delay queue of the non-empty buckets drives the clock",
+        due_at=round_down_due_at,
+        order="unspecified",
+        defaults={"tick": 1, "wheel_size": 20},
+        exact_next_expiry=False,
+        costs=(
+            Cost("schedule", "N", "1", "any", "comparisons"),
+            Cost("cancel", "N", "1", "any", "timers_touched"),
+            Cost("expiry", "N", "1", "uniform delays", "timers_touched"),
+            Cost("expiry", "delay", "log", "one delay for all", "refiled"),
+        ),
+        horizon="none: levels are added until they reach the deadline",
+        jumps="straight to the next queued bucket",
+        suits="delays of every length, most of them cancelled, and a clock that sleeps between buckets",
+        drawback="rounds down to the tick, so early by up to tick - 1; emptied buckets wake it for nothing",
+        source="Varghese & Lauck 1987, scheme 7; Apache Kafka utils/timer/TimingWheel, Timer, TimerTaskList",
+        deviations=(
+            "advance ends with every level's clock aligned to now (Kafka's lags until a bucket expires)",
+            "not thread-safe (Kafka locks)",
+        ),
+    )
+
+    def __init__(
+        self,
+        tick: int = 1,
+        wheel_size: int = 20,
+        *,
+        start: int = 0,
+        capacity: int = DEFAULT_CAPACITY,
+        counting: bool = False,
+    ) -> None:
+        parameters = {
+            "tick": as_parameter(tick, "tick", 1, LIMIT),
+            "wheel_size": as_parameter(wheel_size, "wheel_size", 2, LARGEST_WHEEL),
+        }
+        super().__init__(parameters, start=start, capacity=capacity, counting=counting)

@@ -1,0 +1,47 @@
+"""`SimpleWheel`: the class over `timers.kernels.simple_wheel`."""
+from timers.kernels import simple_wheel
+from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_WHEEL, KernelTimer, as_parameter
+from timers.traits import Cost, Traits, exact_due_at
+
+
+class SimpleWheel(KernelTimer):
+    """A ring of `wheel_size` slots of one unit (1 .. 2**20), with an overflow list for later deadlines.
+
+    >>> timer = SimpleWheel(wheel_size=8, start=5)
+    >>> [timer.locate(timer.schedule(deadline)) for deadline in (11, 13)]
+    [{'slot': 3}, {'bucket': 'overflow'}]
+    >>> timer.advance(13).fired_at.tolist()
+    [11, 13]
+    """
+
+    _kernel = simple_wheel
+    traits = Traits(
+        name="simple-wheel",
+        scheme="scheme 4, the simple timing wheel",
+        summary="a ring of one slot per unit; deadlines past one rotation wait in an overflow list",
+        due_at=exact_due_at,
+        order="unspecified",
+        defaults={"wheel_size": 512},
+        exact_next_expiry=True,
+        costs=(
+            Cost("schedule", "N", "1", "any", "timers_touched"),
+            Cost("cancel", "N", "1", "any", "timers_touched"),
+            Cost("expiry", "N", "1", "delays within a rotation", "timers_touched"),
+            Cost("expiry", "wheel_size", "inverse", "delays of many rotations", "timers_touched"),
+        ),
+        horizon="wheel_size units; an overflow list holds what lies beyond, exact too",
+        jumps="over empty slots by occupancy bits; over rotations that bring nothing into reach",
+        suits="short delays of known length: wheel_size units or less",
+        drawback="longer delays are looked at once a rotation until they come within reach",
+        source="Varghese & Lauck 1987, scheme 4",
+        deviations=(
+            "deadlines beyond the wheel wait in an overflow list (the paper leaves open how)",
+            "rotations in which the overflow list cannot come within reach are skipped",
+        ),
+    )
+
+    def __init__(
+        self, wheel_size: int = 512, *, start: int = 0, capacity: int = DEFAULT_CAPACITY, counting: bool = False
+    ) -> None:
+        parameters = {"wheel_size": as_parameter(wheel_size, "wheel_size", 1, LARGEST_WHEEL)}
+        super().__init__(parameters, start=start, capacity=capacity, counting=counting)

@@ -1,0 +1,39 @@
+"""`UnorderedList`: the class over `timers.kernels.unordered_list`."""
+from timers.kernels import unordered_list
+from timers.schemes.base import DEFAULT_CAPACITY, KernelTimer
+from timers.traits import Cost, Traits, exact_due_at
+
+
+class UnorderedList(KernelTimer):
+    """All pending timers in one list, looked at on every advance; the naive scan that wheels replace.
+
+    >>> timer = UnorderedList()
+    >>> handles = timer.schedule_many([30, 10, 20])
+    >>> timer.advance(20).deadlines.tolist()
+    [10, 20]
+    """
+
+    _kernel = unordered_list
+    traits = Traits(
+        name="unordered-list",
+        scheme="scheme 1, the unordered list",
+        summary="one list of all pending timers; every advance looks at every one of them",
+        due_at=exact_due_at,
+        order="fifo",
+        defaults={},
+        exact_next_expiry=True,
+        costs=(
+            Cost("schedule", "N", "1", "any", "timers_touched"),
+            Cost("cancel", "N", "1", "any", "timers_touched"),
+            Cost("tick", "N", "linear", "any", "timers_touched"),
+        ),
+        horizon="none: any deadline",
+        jumps="any jump is one scan of all pending timers and a sort of those due",
+        suits="a few dozen timers, or a program that looks rarely",
+        drawback="each step of the clock costs time in proportion to all pending timers",
+        source="Varghese & Lauck 1987, scheme 1",
+        deviations=("deadlines are compared (the paper decrements a counter in each timer)",),
+    )
+
+    def __init__(self, *, start: int = 0, capacity: int = DEFAULT_CAPACITY, counting: bool = False) -> None:
+        super().__init__({}, start=start, capacity=capacity, counting=counting)
