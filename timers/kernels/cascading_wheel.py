@@ -78,10 +78,13 @@ OVERFLOW_MIN = HEADER  # no deadline in the overflow bucket is below this; of no
 WORDS = HEADER + 1
 
 
-class State(NamedTuple):
+class CascadingWheelState(NamedTuple):
     nodes: Any  # NODE, shape (BUCKETS + capacity,): sentinels [level * 256 + slot, DUE, OVERFLOW], then places
     clock: Any  # int64, shape (WORDS + words of bits,): header of pool.py, OVERFLOW_MIN, occupancy bits of the slots
     counters: Any  # int64, shape (len(COUNTERS),), or None
+
+
+State = CascadingWheelState
 
 
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:

@@ -48,10 +48,13 @@ SEQUENCE = HEADER  # number of armings so far
 WORDS = HEADER + 1
 
 
-class State(NamedTuple):
+class DelayQueueState(NamedTuple):
     nodes: Any  # NODE, shape (capacity,): the heap, and the places beside it
     clock: Any  # int64, shape (WORDS,): header of pool.py (BASE and BITS unused), SEQUENCE
     counters: Any  # int64, shape (len(COUNTERS),), or None
+
+
+State = DelayQueueState
 
 
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:

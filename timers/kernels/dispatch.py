@@ -4,6 +4,9 @@ Compiled, the kernel is chosen by the type of the State while compiling (`overlo
 written once, costs nothing extra, and its machine code can be kept on disk. Interpreted, the stubs
 look the kernel up by the State's class. A kernel is the module in which its State is defined: there is
 nothing to register.
+
+Each State class needs a name of its own. Machine code is linked by symbols made of function and type names, and two
+cached functions of one symbol would be taken for each other: one scheme would silently run another's code.
 """
 import sys
 from types import ModuleType
@@ -144,33 +147,32 @@ class Calls:
     """
 
     def __init__(self, State: Any) -> None:
-        @entry
         def call_schedule(nodes, clock, counters, deadline):
             return schedule(State(nodes, clock, counters), deadline)
 
-        @entry
         def call_cancel(nodes, clock, counters, handle):
             return cancel(State(nodes, clock, counters), handle)
 
-        @entry
         def call_reschedule(nodes, clock, counters, handle, deadline):
             return reschedule(State(nodes, clock, counters), handle, deadline)
 
-        @entry
         def call_advance(nodes, clock, counters, now, out):
             return advance(State(nodes, clock, counters), now, out)
 
-        @entry
         def call_next_expiry(nodes, clock, counters):
             return next_expiry(State(nodes, clock, counters))
 
-        @entry
         def call_next_wakeup(nodes, clock, counters):
             return next_wakeup(State(nodes, clock, counters))
 
-        self.schedule = call_schedule
-        self.cancel = call_cancel
-        self.reschedule = call_reschedule
-        self.advance = call_advance
-        self.next_expiry = call_next_expiry
-        self.next_wakeup = call_next_wakeup
+        def compiled(function):
+            # The arguments' types are the same for all schemes, so the name must tell them apart (see above).
+            function.__qualname__ = f"{State.__name__}.{function.__name__}"
+            return entry(function)
+
+        self.schedule = compiled(call_schedule)
+        self.cancel = compiled(call_cancel)
+        self.reschedule = compiled(call_reschedule)
+        self.advance = compiled(call_advance)
+        self.next_expiry = compiled(call_next_expiry)
+        self.next_wakeup = compiled(call_next_wakeup)

@@ -60,10 +60,13 @@ MOST_ROUNDS = 2**31 - 1  # what the field holds
 FAR = -1  # rounds of a timer further off than that: worked out anew at each look
 
 
-class State(NamedTuple):
+class HashedWheelState(NamedTuple):
     nodes: Any  # NODE, shape (wheel_size + 1 + capacity,): sentinels [slot, DUE], then places
     clock: Any  # int64, shape (WORDS + words of bits,): header, WHEEL_SIZE .. SHIFT, occupancy bits of the slots
     counters: Any  # int64, shape (len(COUNTERS),), or None
+
+
+State = HashedWheelState
 
 
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:

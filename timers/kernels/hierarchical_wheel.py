@@ -78,11 +78,14 @@ DUE = 0  # bucket of timers to be delivered at once; level * wheel_size + slot +
 FIRST = 1
 
 
-class State(NamedTuple):
+class HierarchicalWheelState(NamedTuple):
     nodes: Any  # NODE, shape (1 + levels * wheel_size + capacity,): sentinels [DUE, level * wheel_size + slot], places;
     #             a sentinel's deadline is its bucket's expiration, NONE unless queued
     clock: Any  # int64, shape (GEARS + 3 * levels + buckets,): header, WHEEL_SIZE .., gears, heap of queued buckets
     counters: Any  # int64, shape (len(COUNTERS),), or None
+
+
+State = HierarchicalWheelState
 
 
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:

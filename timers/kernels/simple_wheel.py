@@ -52,10 +52,13 @@ OVERFLOW_MIN = HEADER + 1  # no deadline in the overflow bucket is below this; o
 WORDS = HEADER + 2
 
 
-class State(NamedTuple):
+class SimpleWheelState(NamedTuple):
     nodes: Any  # NODE, shape (wheel_size + 2 + capacity,): sentinels [slot, DUE, OVERFLOW], then places
     clock: Any  # int64, shape (WORDS + words of bits,): header, WHEEL_SIZE, OVERFLOW_MIN, occupancy bits of the slots
     counters: Any  # int64, shape (len(COUNTERS),), or None
+
+
+State = SimpleWheelState
 
 
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:

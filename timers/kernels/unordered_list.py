@@ -47,10 +47,13 @@ SORTED = HEADER + 1  # 1 while the due bucket is in the order of delivery
 WORDS = HEADER + 2
 
 
-class State(NamedTuple):
+class UnorderedListState(NamedTuple):
     nodes: Any  # NODE, shape (BUCKETS + capacity,): sentinels [LIST, DUE], then places
     clock: Any  # int64, shape (WORDS,): header of pool.py, SCANNED, SORTED
     counters: Any  # int64, shape (len(COUNTERS),), or None
+
+
+State = UnorderedListState
 
 
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:

@@ -1,0 +1,205 @@
+"""Replay of a tape through a timer: one compiled loop for all timers with a kernel, a plain one for any other.
+
+Replay first advances to an operation's time, so a cancel or re-arm that comes exactly when the timer fires
+comes too late. The call is skipped while the time stands still and nothing is due. After the last operation
+the timer is drained: advanced from wake-up to wake-up until nothing is pending.
+"""
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from compare.loops import (
+    CANCELLED,
+    CELLS,
+    FIRED,
+    IDLE_WAKEUPS,
+    NEXT,
+    PATIENCE,
+    RESCHEDULED,
+    ROWS,
+    ROWS_AT_ONCE,
+    SCHEDULED,
+    WAKEUPS,
+    drain,
+    run,
+)
+from compare.tape import ARM, CANCEL, START, Tape
+from timers.kernels.pool import EXPIRY, NONE
+from timers.protocol import Timer
+
+OPERATIONS_AT_ONCE = 1 << 16  # operations for which room is reserved at a time
+FIRED_AT_ONCE = 1 << 20  # rows that are collected before Python takes them over
+
+
+class Lateness(NamedTuple):
+    """Least, median and greatest `fired_at - max(deadline, armed_at)` in units; None where nothing fired."""
+
+    min: int | None
+    median: float | None
+    max: int | None
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a replay did. `fired` is of dtype FIRED, ordered by `fired_at`."""
+
+    scheduled: int
+    cancelled: int
+    rescheduled: int
+    pending: int
+    fired: npt.NDArray[Any]
+    counters: dict[str, int] | None
+    wakeups: int  # advances while draining
+    idle_wakeups: int  # ... in which nothing fired
+    seconds: float  # spent in the operations and in draining
+    operations: int
+    engine: str  # "compiled", or "python loop"
+
+    @property
+    def ns_per_operation(self) -> float:
+        """Nanoseconds for each operation of the tape, expiries included."""
+        return self.seconds * 1e9 / max(self.operations, 1)
+
+    def lateness(self, tape: Tape) -> Lateness:
+        """Lateness of the timers that fired, in units of the tape."""
+        late = lateness_of(tape, self.fired)
+        if not late.size:
+            return Lateness(None, None, None)
+        return Lateness(int(late.min()), float(np.median(late)), int(late.max()))
+
+
+def lateness_of(tape: Tape, fired: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """`fired_at - max(deadline, armed_at)` for each fired row, int64."""
+    armed_at = tape.time[fired["operation"]]
+    return np.asarray(fired["fired_at"] - np.maximum(fired["deadline"], armed_at))
+
+
+def first_time(tape: Tape) -> int:
+    """The clock at which a replay starts its timer: the first operation's time."""
+    return int(tape.time[0]) if tape.time.size else 0
+
+
+def replay(timer: Timer, tape: Tape, id_space: int, *, drain_timer: bool = True) -> Replay:
+    """Run a tape through a timer that stands at the tape's first time and has nothing pending.
+
+    A timer with a kernel runs in the compiled loop, any other in a plain Python loop; `engine` says which.
+    """
+    if hasattr(timer, "state"):
+        return _replay_compiled(timer, tape, id_space, drain_timer)
+    return _replay_python(timer, tape, drain_timer)
+
+
+class Fired:
+    """Collects fired rows: a buffer of fixed size that compiled code fills and Python takes over."""
+
+    def __init__(self, expected: int) -> None:
+        # Touched before it is timed: a page's first use costs a thousand times a row's.
+        self.buffer = np.ones(min(expected, FIRED_AT_ONCE) + ROWS_AT_ONCE, FIRED)
+        self.parts: list[npt.NDArray[Any]] = []
+
+    def take(self, cursor: npt.NDArray[np.int64]) -> None:
+        """Take over what the buffer holds."""
+        self.parts.append(self.buffer[: cursor[ROWS]].copy())
+        cursor[ROWS] = 0
+
+    def rows(self) -> npt.NDArray[Any]:
+        """All rows in order."""
+        return np.concatenate(self.parts) if self.parts else np.empty(0, FIRED)
+
+
+def _replay_compiled(timer: Any, tape: Tape, id_space: int, drain_timer: bool) -> Replay:
+    operations = tape.time.size
+    arming = np.concatenate([[0], np.cumsum(tape.op != CANCEL)])
+    cursor = np.zeros(CELLS, np.int64)
+    handles = np.zeros(max(id_space, 1), np.int64)
+    armed_by = np.zeros(0, np.int32)
+    rows = np.ones(ROWS_AT_ONCE, EXPIRY)
+    fired = Fired(int(arming[-1]))
+    # Compile, or load from the disk cache, before the clock runs.
+    run(timer.state, tape, 0, cursor, handles, armed_by, rows, fired.buffer)
+    if drain_timer:
+        drain(timer.state, cursor, armed_by, rows, fired.buffer[:0])
+    seconds = 0.0
+    for first in range(0, operations, OPERATIONS_AT_ONCE):
+        until = min(first + OPERATIONS_AT_ONCE, operations)
+        timer.reserve(int(arming[until] - arming[first]))
+        places = timer.state.nodes.size  # sentinels included: at least one for each place
+        if armed_by.size < places:
+            armed_by = np.concatenate([armed_by, np.zeros(places - armed_by.size, np.int32)])
+        while cursor[NEXT] < until:
+            started = time.perf_counter()
+            run(timer.state, tape, until, cursor, handles, armed_by, rows, fired.buffer)
+            seconds += time.perf_counter() - started
+            if fired.buffer.size - cursor[ROWS] < ROWS_AT_ONCE:
+                fired.take(cursor)
+    while drain_timer and len(timer):
+        started = time.perf_counter()
+        drain(timer.state, cursor, armed_by, rows, fired.buffer)
+        seconds += time.perf_counter() - started
+        fired.take(cursor)
+    fired.take(cursor)
+    return Replay(
+        scheduled=int(cursor[SCHEDULED]),
+        cancelled=int(cursor[CANCELLED]),
+        rescheduled=int(cursor[RESCHEDULED]),
+        pending=len(timer),
+        fired=fired.rows(),
+        counters=timer.counters,
+        wakeups=int(cursor[WAKEUPS]),
+        idle_wakeups=int(cursor[IDLE_WAKEUPS]),
+        seconds=seconds,
+        operations=operations,
+        engine="compiled",
+    )
+
+
+def _replay_python(timer: Timer, tape: Tape, drain_timer: bool) -> Replay:
+    handles: dict[int, int] = {}
+    armed_by: dict[int, int] = {}
+    fired: list[tuple[int, int, int]] = []
+    scheduled = cancelled = rescheduled = wakeups = idle_wakeups = idle = 0
+
+    def advance_to(moment: int) -> int:
+        expired = timer.advance(moment)
+        for handle, deadline, fired_at in zip(*(column.tolist() for column in expired), strict=True):
+            fired.append((armed_by.pop(handle), deadline, fired_at))
+        return len(expired.handles)
+
+    columns = (tape.time.tolist(), tape.op.tolist(), tape.id.tolist(), tape.deadline.tolist())
+    started = time.perf_counter()
+    for k, (at, op, i, deadline) in enumerate(zip(*columns, strict=True)):
+        if at > timer.now or timer.next_expiry() == at:
+            advance_to(at)
+        handle = handles.get(i, NONE)
+        if op == CANCEL:
+            if timer.cancel(handle):
+                cancelled += 1
+        elif op != START and timer.reschedule(handle, deadline):
+            armed_by[handle] = k
+            rescheduled += 1
+        elif op in (START, ARM):
+            handles[i] = handle = timer.schedule(deadline)
+            armed_by[handle] = k
+            scheduled += 1
+    while drain_timer and len(timer):
+        wakeup = timer.next_wakeup() if idle < PATIENCE else timer.next_expiry()
+        assert wakeup is not None  # something is pending
+        wakeups += 1
+        idle = 0 if advance_to(wakeup) else idle + 1
+        idle_wakeups += idle > 0
+    seconds = time.perf_counter() - started
+    return Replay(
+        scheduled=scheduled,
+        cancelled=cancelled,
+        rescheduled=rescheduled,
+        pending=len(timer),
+        fired=np.array(fired, FIRED),
+        counters=None,
+        wakeups=wakeups,
+        idle_wakeups=idle_wakeups,
+        seconds=seconds,
+        operations=tape.time.size,
+        engine="python loop",
+    )
