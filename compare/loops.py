@@ -11,21 +11,25 @@ from compare.tape import ARM, CANCEL, START
 from timers.kernels.dispatch import advance, cancel, due, next_expiry, next_wakeup, reschedule, schedule
 from timers.kernels.handles import place_of
 from timers.kernels.jit import entry
-from timers.kernels.pool import NOW, PENDING
+from timers.kernels.pool import NONE, NOW, PENDING
+
+OPERATION = np.dtype([("time", "i8"), ("deadline", "i8"), ("id", "i4"), ("op", "i1")], align=True)
+"""A tape's row, its four columns side by side: one array in the loop leaves registers for the timer."""
 
 FIRED = np.dtype([("operation", "i8"), ("deadline", "i8"), ("fired_at", "i8")])
 """A fired row: the index of the operation that last armed the timer, its deadline, and when it fired."""
 
 ROWS_AT_ONCE = 512  # rows that one advance hands over: 12 KiB, well inside the first-level cache
-LOOK_AHEAD = 16  # operations ahead of which the id -> handle map is fetched into the cache
+LOOK_AHEAD = 8  # operations ahead of which the id -> handle map is fetched into the cache
 PATIENCE = 4096  # wake-ups in a row with nothing due, after which draining jumps to the next expiry instead
 
 # Cells of a replay's cursor, int64.
-NEXT = 0  # next operation
+NEXT = 0  # next row of the operations at hand
 ROWS = 1  # rows in `fired`
 SCHEDULED, CANCELLED, RESCHEDULED = 2, 3, 4  # operations that took effect
 WAKEUPS, IDLE_WAKEUPS = 5, 6  # while draining: advances, and those in which nothing fired
-CELLS = 7
+FIRST = 7  # index on the tape of the operations at hand
+CELLS = 8
 
 
 def prefetch(array, index):
@@ -53,18 +57,22 @@ def _overload_prefetch(array, index):
 
 
 @entry
-def run(state, tape, until, cursor, handles, armed_by, rows, fired):
-    """Run operations [cursor[NEXT], until), or as many as `fired` has room for.
+def run(state, operations, early, cursor, handles, armed_by, rows, fired):
+    """Run operations [cursor[NEXT], end), or as many as `fired` has room for.
 
-    `handles` (int64, by id) holds each id's latest handle, `armed_by` (int32, by place) the operation that last
-    armed a place's timer. Room for the timers that these operations start is reserved.
+    `operations` is of dtype OPERATION, shape (operations,); cursor[FIRST] is the tape's index of its first row.
+    `early` is the most units that the scheme fires before a deadline. `handles` (int64, by id) holds each id's
+    latest handle, `armed_by` (int32, by place) the operation that last armed a place's timer. Room for the timers
+    that these operations start is reserved.
     """
-    k, n = cursor[NEXT], cursor[ROWS]
+    k, n = np.uint32(cursor[NEXT]), cursor[ROWS]  # unsigned: no test for a negative index
+    last = np.uint32(operations.size)
+    first = cursor[FIRST]
     scheduled, cancelled, rescheduled = cursor[SCHEDULED], cursor[CANCELLED], cursor[RESCHEDULED]
     now = state.clock[NOW]
-    may_be_due = True  # something has been armed since the last advance
-    while k < until:
-        at = tape.time[k]
+    may_be_due = True  # something that can be due at once has been armed since the last advance
+    while k < last:
+        at = operations[k]["time"]
         if at > now or (may_be_due and due(state)):
             done = False
             while not done and fired.size - n >= rows.size:
@@ -74,33 +82,36 @@ def run(state, tape, until, cursor, handles, armed_by, rows, fired):
                 break
             now = at
         may_be_due = False
-        op = tape.op[k]
-        i = np.uint32(tape.id[k])
-        if op == START:
-            handle = schedule(state, tape.deadline[k])
-            handles[i] = handle
-            armed_by[place_of(handle)] = k
-            scheduled += 1
-            may_be_due = True
-        else:
-            # The map is the replay's own, not the timer's: its cache misses must not be charged to the timer.
-            if k + LOOK_AHEAD < until:
-                prefetch(handles, np.uint32(tape.id[k + LOOK_AHEAD]))
-            handle = handles[i]
-            if op == CANCEL:
-                if cancel(state, handle):
-                    cancelled += 1
-            elif reschedule(state, handle, tape.deadline[k]):
-                armed_by[place_of(handle)] = k
-                rescheduled += 1
-                may_be_due = True
-            elif op == ARM:
-                handle = schedule(state, tape.deadline[k])
+        while k < last and operations[k]["time"] == now:
+            operation = first + k
+            op = operations[k]["op"]
+            i = np.uint32(operations[k]["id"])
+            deadline = operations[k]["deadline"]
+            k = np.uint32(k + 1)
+            if op == START:
+                handle = schedule(state, deadline)
                 handles[i] = handle
-                armed_by[place_of(handle)] = k
                 scheduled += 1
+            else:
+                # The map is the replay's own, not the timer's: its misses must not be charged to the timer.
+                if k + LOOK_AHEAD < last:
+                    prefetch(handles, np.uint32(operations[np.uint32(k + LOOK_AHEAD)]["id"]))
+                handle = handles[i]
+                if op == CANCEL:
+                    cancelled += 1 if cancel(state, handle) else 0
+                    continue
+                if reschedule(state, handle, deadline):
+                    rescheduled += 1
+                elif op == ARM:
+                    handle = schedule(state, deadline)
+                    handles[i] = handle
+                    scheduled += 1
+                else:
+                    continue
+            armed_by[place_of(handle)] = operation
+            if deadline - now <= early:
                 may_be_due = True
-        k += 1
+                break
     cursor[NEXT], cursor[ROWS] = k, n
     cursor[SCHEDULED], cursor[CANCELLED], cursor[RESCHEDULED] = scheduled, cancelled, rescheduled
 

@@ -14,8 +14,10 @@ from compare.loops import (
     CANCELLED,
     CELLS,
     FIRED,
+    FIRST,
     IDLE_WAKEUPS,
     NEXT,
+    OPERATION,
     PATIENCE,
     RESCHEDULED,
     ROWS,
@@ -91,6 +93,14 @@ def replay(timer: Timer, tape: Tape, id_space: int, *, drain_timer: bool = True)
     return _replay_python(timer, tape, drain_timer)
 
 
+def operations_of(tape: Tape, first: int, until: int) -> npt.NDArray[Any]:
+    """Rows [first, until) of a tape as one array of dtype OPERATION."""
+    operations = np.empty(until - first, OPERATION)
+    for name in Tape._fields:
+        operations[name] = getattr(tape, name)[first:until]
+    return operations
+
+
 class Fired:
     """Collects fired rows: a buffer of fixed size that compiled code fills and Python takes over."""
 
@@ -118,7 +128,8 @@ def _replay_compiled(timer: Any, tape: Tape, id_space: int, drain_timer: bool) -
     rows = np.ones(ROWS_AT_ONCE, EXPIRY)
     fired = Fired(int(arming[-1]))
     # Compile, or load from the disk cache, before the clock runs.
-    run(timer.state, tape, 0, cursor, handles, armed_by, rows, fired.buffer)
+    early = -timer.traits.lateness(timer.parameters)[0]
+    run(timer.state, operations_of(tape, 0, 0), early, cursor, handles, armed_by, rows, fired.buffer)
     if drain_timer:
         drain(timer.state, cursor, armed_by, rows, fired.buffer[:0])
     seconds = 0.0
@@ -128,9 +139,11 @@ def _replay_compiled(timer: Any, tape: Tape, id_space: int, drain_timer: bool) -
         places = timer.state.nodes.size  # sentinels included: at least one for each place
         if armed_by.size < places:
             armed_by = np.concatenate([armed_by, np.zeros(places - armed_by.size, np.int32)])
-        while cursor[NEXT] < until:
+        operations_at_hand = operations_of(tape, first, until)
+        cursor[FIRST], cursor[NEXT] = first, 0
+        while cursor[NEXT] < until - first:
             started = time.perf_counter()
-            run(timer.state, tape, until, cursor, handles, armed_by, rows, fired.buffer)
+            run(timer.state, operations_at_hand, early, cursor, handles, armed_by, rows, fired.buffer)
             seconds += time.perf_counter() - started
             if fired.buffer.size - cursor[ROWS] < ROWS_AT_ONCE:
                 fired.take(cursor)

@@ -118,7 +118,8 @@ def as_integer(value: Any, name: str) -> int:
             raise TypeError
         return operator.index(value)
     except TypeError:
-        raise TimeTypeError(f"{name} must be an integer, not {type(value).__name__} ({value!r:.60})") from None
+        shown = " ".join(repr(value).split())  # an array's repr has several lines
+        raise TimeTypeError(f"{name} must be an integer, not {type(value).__name__} ({shown:.60})") from None
 
 
 def as_times(values: npt.ArrayLike, name: str) -> Int64s:

@@ -80,7 +80,7 @@ WORDS = HEADER + 1
 
 class CascadingWheelState(NamedTuple):
     nodes: Any  # NODE, shape (BUCKETS + capacity,): sentinels [level * 256 + slot, DUE, OVERFLOW], then places
-    clock: Any  # int64, shape (WORDS + words of bits,): header of pool.py, OVERFLOW_MIN, occupancy bits of the slots
+    clock: Any  # int64, shape (WORDS + words of bits,): header of pool.py, OVERFLOW_MIN, occupancy bits
     counters: Any  # int64, shape (len(COUNTERS),), or None
 
 
@@ -88,7 +88,7 @@ State = CascadingWheelState
 
 
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
-    clock = np.zeros(WORDS + words_for(DUE), np.int64)
+    clock = np.zeros(WORDS + words_for(BUCKETS), np.int64)
     clock[NOW], clock[FREE], clock[BASE], clock[BITS] = start, BUCKETS, BUCKETS, WORDS
     return State(allocate_nodes(BUCKETS, capacity), clock, counters)
 
@@ -148,7 +148,7 @@ def cancel(state, handle):
     i = row_of(nodes, BUCKETS, handle)
     if i == NONE:
         return False
-    unlink_marked(nodes, clock, WORDS, DUE, i)
+    unlink_marked(nodes, clock, WORDS, i)
     release(nodes, clock, i)
     return True
 
@@ -159,7 +159,7 @@ def reschedule(state, handle, deadline):
     i = row_of(nodes, BUCKETS, handle)
     if i == NONE:
         return False
-    unlink_marked(nodes, clock, WORDS, DUE, i)
+    unlink_marked(nodes, clock, WORDS, i)
     nodes[i]["deadline"] = deadline
     file(nodes, clock, i)
     return True
@@ -170,8 +170,7 @@ def refile(nodes, clock, counters, bucket):
     """File all timers of a bucket again."""
     count(counters, SLOTS_VISITED, 1)
     i = detach(nodes, bucket)
-    if bucket < DUE:
-        unmark(clock, WORDS, bucket)
+    unmark(clock, WORDS, bucket)
     while i != bucket:
         after = nodes[i]["next"]
         file(nodes, clock, i)

@@ -2,6 +2,9 @@
 
 A State's `counters` field is None (counting compiles to nothing) or an int64 array indexed by the
 constants below. Every kernel counts what its scheme has; the rest stay zero.
+
+What is counted is the original's work, whatever a kernel saves by its occupancy bits: buckets, units and rotations
+in which nothing is found do not count. How many rows `advance` has room for changes no counter.
 """
 from typing import Any
 
@@ -21,13 +24,13 @@ COUNTERS = (
 )
 (
     COMPARISONS,  # of two timers' deadlines, or of two buckets' expirations
-    TIMERS_TOUCHED,  # pending timers looked at by advance, once for each look
-    SLOTS_VISITED,  # buckets opened by advance, whether to expire or to cascade
-    REFILED,  # timers that advance moved from one bucket to another
+    TIMERS_TOUCHED,  # looks at a timer by advance: each leaves it where it is, files it again, or delivers it
+    SLOTS_VISITED,  # buckets gone through by advance: to expire, to cascade, to find what came within reach; empty polls
+    REFILED,  # timers that advance took from an upper level or an overflow list, and filed again or found due
     QUEUE_OFFERS,  # buckets put into the delay queue of buckets
     QUEUE_POLLS,  # buckets taken out of it
     EMPTY_POLLS,  # ... of which held no timer any more
-    CLOCK_VISITS,  # moments at which advance stopped the clock to look at something
+    CLOCK_VISITS,  # moments after the present one at which advance stopped the clock to look at something
 ) = range(len(COUNTERS))
 
 
@@ -42,7 +45,8 @@ def count(counters, which, by):
         counters[which] += by
 
 
-@overload(count, inline="always")
+# Inlined by LLVM, not by Numba (inline="always"): that loses a call whose argument is a conditional expression.
+@overload(count, jit_options={"forceinline": True, "_nrt": False})
 def _count(counters, which, by):
     if isinstance(counters, types.NoneType):
         return lambda counters, which, by: None

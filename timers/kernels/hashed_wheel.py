@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from timers.errors import InvariantError
 from timers.kernels.bitmap import next_marked, unmark, words_for
 from timers.kernels.counters import CLOCK_VISITS, SLOTS_VISITED, TIMERS_TOUCHED, count
 from timers.kernels.jit import inlined, jit
@@ -37,11 +38,14 @@ from timers.kernels.pool import (
     check_pool,
     claim,
     deliver,
+    dump,
     handle_of,
     is_empty,
     link,
     link_marked,
     quotient,
+    quotient_by,
+    reciprocal,
     release,
     reserve_nodes,
     row_of,
@@ -54,7 +58,9 @@ TICK = HEADER + 1  # units in a tick
 PASSED = HEADER + 2  # number of ticks that have passed, hence the tick that is in progress
 MASK = HEADER + 3  # wheel_size - 1 where that is a mask, else NONE
 SHIFT = HEADER + 4  # log2 of the wheel size where MASK is one
-WORDS = HEADER + 5
+ORIGIN = HEADER + 5  # the moment when the tick in progress began
+MULTIPLIER, DOWN = HEADER + 6, HEADER + 7  # the tick's reciprocal (pool.py)
+WORDS = HEADER + 8
 
 MOST_ROUNDS = 2**31 - 1  # what the field holds
 FAR = -1  # rounds of a timer further off than that: worked out anew at each look
@@ -62,7 +68,7 @@ FAR = -1  # rounds of a timer further off than that: worked out anew at each loo
 
 class HashedWheelState(NamedTuple):
     nodes: Any  # NODE, shape (wheel_size + 1 + capacity,): sentinels [slot, DUE], then places
-    clock: Any  # int64, shape (WORDS + words of bits,): header, WHEEL_SIZE .. SHIFT, occupancy bits of the slots
+    clock: Any  # int64, shape (WORDS + words of bits,): header, WHEEL_SIZE .. DOWN, occupancy bits
     counters: Any  # int64, shape (len(COUNTERS),), or None
 
 
@@ -72,9 +78,11 @@ State = HashedWheelState
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
     tick, wheel_size = parameters["tick"], parameters["wheel_size"]
     buckets = wheel_size + 1
-    clock = np.zeros(WORDS + words_for(wheel_size), np.int64)
+    clock = np.zeros(WORDS + words_for(buckets), np.int64)
     clock[NOW], clock[FREE], clock[BASE], clock[BITS] = start, buckets, buckets, WORDS
     clock[WHEEL_SIZE], clock[TICK], clock[PASSED] = wheel_size, tick, start // tick
+    clock[ORIGIN] = start - start % tick
+    clock[MULTIPLIER], clock[DOWN] = reciprocal(tick)
     is_power = wheel_size & (wheel_size - 1) == 0
     clock[MASK], clock[SHIFT] = (wheel_size - 1, wheel_size.bit_length() - 1) if is_power else (NONE, 0)
     return State(allocate_nodes(buckets, capacity), clock, counters)
@@ -114,9 +122,9 @@ def rotations(ticks, clock):
 
 
 @inlined
-def rounds_of(deadline, tick_number, clock):
-    """How often the deadline's slot comes round from tick `tick_number` on before its own tick; may be FAR."""
-    rounds = rotations(quotient(deadline, clock[TICK]) - tick_number, clock)
+def rounds_of(ticks_ahead, clock):
+    """How often a slot comes round before a tick that lies so many ahead; may be FAR."""
+    rounds = rotations(ticks_ahead, clock)
     return rounds if rounds <= MOST_ROUNDS else FAR
 
 
@@ -127,8 +135,9 @@ def file(nodes, clock, i):
     if deadline <= clock[NOW]:
         link(nodes, due_bucket(clock), i)
         return
-    nodes[i]["rounds"] = rounds_of(deadline, clock[PASSED], clock)
-    link_marked(nodes, clock, WORDS, slot_of(quotient(deadline, clock[TICK]), clock), i)
+    ticks_ahead = quotient_by(deadline - clock[ORIGIN], clock[TICK], clock[MULTIPLIER], clock[DOWN])
+    nodes[i]["rounds"] = rounds_of(ticks_ahead, clock)
+    link_marked(nodes, clock, WORDS, slot_of(clock[PASSED] + ticks_ahead, clock), i)
 
 
 @inlined
@@ -146,7 +155,7 @@ def cancel(state, handle):
     i = row_of(nodes, clock[BASE], handle)
     if i == NONE:
         return False
-    unlink_marked(nodes, clock, WORDS, clock[WHEEL_SIZE], i)
+    unlink_marked(nodes, clock, WORDS, i)
     release(nodes, clock, i)
     return True
 
@@ -157,7 +166,7 @@ def reschedule(state, handle, deadline):
     i = row_of(nodes, clock[BASE], handle)
     if i == NONE:
         return False
-    unlink_marked(nodes, clock, WORDS, clock[WHEEL_SIZE], i)
+    unlink_marked(nodes, clock, WORDS, i)
     nodes[i]["deadline"] = deadline
     file(nodes, clock, i)
     return True
@@ -185,10 +194,10 @@ def visit(nodes, clock, counters, tick_number):
     i = nodes[slot]["next"]
     while i != slot:
         after = nodes[i]["next"]
-        count(counters, TIMERS_TOUCHED, 1)
         rounds = nodes[i]["rounds"]
         if rounds == FAR:
-            rounds = rounds_of(nodes[i]["deadline"], tick_number, clock)
+            rounds = rounds_of(quotient(nodes[i]["deadline"], clock[TICK]) - tick_number, clock)
+        count(counters, TIMERS_TOUCHED, 1 if rounds != 0 else 0)
         if rounds == 0:
             unlink(nodes, i)
             link(nodes, due_bucket(clock), i)
@@ -222,7 +231,9 @@ def advance(state, now, out):
     quiet_since = clock[PASSED]  # the tick after the last one that had something due
     until = quotient(now, clock[TICK])
     while True:
+        before = n
         n = deliver(nodes, clock, clock[BASE], bucket, out, n)
+        count(counters, TIMERS_TOUCHED, n - before)
         if not is_empty(nodes, bucket):
             return n, False
         if clock[PASSED] - quiet_since >= clock[WHEEL_SIZE] and until - clock[PASSED] >= clock[WHEEL_SIZE]:
@@ -232,11 +243,13 @@ def advance(state, now, out):
         # At LIMIT the tick in progress counts as passed, since no moment comes after.
         if tick_number == NONE or (tick_number >= until and now != LIMIT):
             clock[PASSED] = until
+            clock[ORIGIN] = until * clock[TICK]
             clock[NOW] = now
             return n, True
         visit(nodes, clock, counters, tick_number)
         clock[PASSED] = min(tick_number, LIMIT - 1) + 1
-        clock[NOW] = end_of(tick_number, clock[TICK])
+        clock[ORIGIN] = end_of(tick_number, clock[TICK])
+        clock[NOW] = clock[ORIGIN]
         count(counters, CLOCK_VISITS, 1)
         if not is_empty(nodes, bucket):
             quiet_since = clock[PASSED]
@@ -303,3 +316,5 @@ def check(state: State) -> None:
         return in_slot and rounds in (ahead // wheel_size, FAR)
 
     check_pool(nodes, clock, wheel_size, belongs)
+    if passed != now // tick or clock[ORIGIN] != now - now % tick:
+        raise InvariantError(f"the tick in progress is not that of {now}\n{dump(nodes, clock)}")

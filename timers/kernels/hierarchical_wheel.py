@@ -60,6 +60,8 @@ from timers.kernels.pool import (
     is_empty,
     link,
     quotient,
+    quotient_by,
+    reciprocal,
     release,
     reserve_nodes,
     row_of,
@@ -71,8 +73,11 @@ REACH = HEADER + 1  # number of levels that it takes to reach LIMIT: room for so
 LEVELS = HEADER + 2  # number of levels created so far
 QUEUED = HEADER + 3  # number of buckets in the delay queue
 QUEUE = HEADER + 4  # index in `clock` of the queue's first entry
-GEARS = HEADER + 5  # from here three cells for each level: its tick, its interval, its clock
-TICK, INTERVAL, CURRENT, GEAR = 0, 1, 2, 3  # the cells of one level, and their number
+GEARS = HEADER + 5  # from here six cells for each level:
+TICK, INTERVAL = 0, 1  # its units a slot, and a rotation
+CURRENT, SLOT = 2, 3  # its clock: now aligned down to the tick, and the slot of that moment
+MULTIPLIER, DOWN = 4, 5  # the tick's reciprocal (pool.py)
+GEAR = 6
 
 DUE = 0  # bucket of timers to be delivered at once; level * wheel_size + slot + FIRST are the others, level from 0
 FIRST = 1
@@ -81,7 +86,7 @@ FIRST = 1
 class HierarchicalWheelState(NamedTuple):
     nodes: Any  # NODE, shape (1 + levels * wheel_size + capacity,): sentinels [DUE, level * wheel_size + slot], places;
     #             a sentinel's deadline is its bucket's expiration, NONE unless queued
-    clock: Any  # int64, shape (GEARS + 3 * levels + buckets,): header, WHEEL_SIZE .., gears, heap of queued buckets
+    clock: Any  # int64, shape (GEARS + 6 * levels + buckets,): header, WHEEL_SIZE .., gears, heap of queued buckets
     counters: Any  # int64, shape (len(COUNTERS),), or None
 
 
@@ -96,7 +101,9 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
     clock[NOW], clock[FREE], clock[BASE], clock[BITS] = start, buckets, buckets, clock.size
     clock[WHEEL_SIZE], clock[REACH], clock[LEVELS], clock[QUEUE] = parameters["wheel_size"], len(gears), 1, queue
     for level, (tick, interval) in enumerate(gears):
-        clock[GEARS + GEAR * level : GEARS + GEAR * (level + 1)] = tick, interval, start - start % tick
+        slot = start // tick % parameters["wheel_size"]
+        cells = (tick, interval, start - start % tick, slot, *reciprocal(tick))
+        clock[GEARS + GEAR * level : GEARS + GEAR * (level + 1)] = cells
     nodes = allocate_nodes(buckets, capacity)
     nodes["deadline"][:buckets] = NONE
     return State(nodes, clock, counters)
@@ -118,7 +125,7 @@ def reserve(state: State, extra: int) -> State:
 
 @inlined
 def gear(clock, level, cell):
-    """A level's tick, interval or clock."""
+    """A cell of a level."""
     return clock[GEARS + GEAR * level + cell]
 
 
@@ -187,11 +194,14 @@ def file(nodes, clock, counters, i):
     level = level_of(clock, deadline)
     if level >= clock[LEVELS]:
         clock[LEVELS] = level + 1
-    tick, wheel_size = gear(clock, level, TICK), clock[WHEEL_SIZE]
-    turn = quotient(deadline, tick)
-    bucket = FIRST + level * wheel_size + (turn - quotient(turn, wheel_size) * wheel_size)
+    tick, current = gear(clock, level, TICK), gear(clock, level, CURRENT)
+    ahead = quotient_by(deadline - current, tick, gear(clock, level, MULTIPLIER), gear(clock, level, DOWN))
+    slot = gear(clock, level, SLOT) + ahead  # less than a rotation ahead, so at most one turn too far
+    if slot >= clock[WHEEL_SIZE]:
+        slot -= clock[WHEEL_SIZE]
+    bucket = FIRST + level * clock[WHEEL_SIZE] + slot
     link(nodes, bucket, i)
-    expiration = turn * tick
+    expiration = current + ahead * tick
     if nodes[bucket]["deadline"] != expiration:
         nodes[bucket]["deadline"] = expiration
         offer(nodes, clock, counters, bucket)
@@ -233,10 +243,14 @@ def reschedule(state, handle, deadline):
 def turn_gears(clock, now):
     """Align every level's clock down to `now`; a level moves only when the one below has."""
     for level in range(clock[REACH]):
-        tick = gear(clock, level, TICK)
-        if now - gear(clock, level, CURRENT) < tick:
+        tick, wheel_size = gear(clock, level, TICK), clock[WHEEL_SIZE]
+        ahead = now - gear(clock, level, CURRENT)
+        if ahead < tick:
             break
-        clock[GEARS + GEAR * level + CURRENT] = quotient(now, tick) * tick
+        slots = quotient_by(ahead, tick, gear(clock, level, MULTIPLIER), gear(clock, level, DOWN))
+        slot = gear(clock, level, SLOT) + slots
+        clock[GEARS + GEAR * level + CURRENT] += slots * tick
+        clock[GEARS + GEAR * level + SLOT] = slot - quotient(slot, wheel_size) * wheel_size
 
 
 @jit
@@ -252,7 +266,7 @@ def flush(nodes, clock, counters, bucket):
     while i != bucket:
         after = nodes[i]["next"]
         file(nodes, clock, counters, i)
-        count(counters, TIMERS_TOUCHED, 1)
+        count(counters, TIMERS_TOUCHED, 1 if level > 0 else 0)
         count(counters, REFILED, 1 if level > 0 else 0)
         i = after
 
@@ -340,6 +354,10 @@ def check(state: State) -> None:
     broken = {
         "a level's clock is not aligned to now": any(
             gear(clock, level, CURRENT) != now - now % int(gear(clock, level, TICK)) for level in range(clock[REACH])
+        ),
+        "a level's slot is not that of its clock": any(
+            gear(clock, level, SLOT) != now // int(gear(clock, level, TICK)) % wheel_size
+            for level in range(clock[REACH])
         ),
         "the queue is out of order": any(
             expirations[queue[(k - 1) // 2]] > expirations[queue[k]] for k in range(1, len(queue))

@@ -9,10 +9,11 @@ with a digest of all the kernel sources as well.
 """
 import hashlib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numba import njit
 from numba.core import caching, config
 
@@ -37,10 +38,22 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 def entry(function: Callable[..., Any]) -> Any:
     """Compile a function that Python calls, and keep its machine code on disk."""
+    if config.DISABLE_JIT:
+        return _boxing(function)
     compiled = njit(**_OPTIONS)(function)
-    if not config.DISABLE_JIT:
-        compiled._cache = _StampedCache(function)
+    compiled._cache = _StampedCache(function)
     return compiled
+
+
+def _boxing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What a compiled function does when it returns to Python: an integer becomes an int."""
+
+    @wraps(function)
+    def call(*arguments: Any) -> Any:
+        result = function(*arguments)
+        return int(result) if isinstance(result, np.integer) else result
+
+    return call
 
 
 @cache

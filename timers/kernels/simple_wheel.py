@@ -54,7 +54,7 @@ WORDS = HEADER + 2
 
 class SimpleWheelState(NamedTuple):
     nodes: Any  # NODE, shape (wheel_size + 2 + capacity,): sentinels [slot, DUE, OVERFLOW], then places
-    clock: Any  # int64, shape (WORDS + words of bits,): header, WHEEL_SIZE, OVERFLOW_MIN, occupancy bits of the slots
+    clock: Any  # int64, shape (WORDS + words of bits,): header, WHEEL_SIZE, OVERFLOW_MIN, occupancy bits
     counters: Any  # int64, shape (len(COUNTERS),), or None
 
 
@@ -64,7 +64,7 @@ State = SimpleWheelState
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
     wheel_size = parameters["wheel_size"]
     buckets = wheel_size + 2
-    clock = np.zeros(WORDS + words_for(wheel_size), np.int64)
+    clock = np.zeros(WORDS + words_for(buckets), np.int64)
     clock[NOW], clock[FREE], clock[BASE], clock[BITS] = start, buckets, buckets, WORDS
     clock[WHEEL_SIZE] = wheel_size
     return State(allocate_nodes(buckets, capacity), clock, counters)
@@ -124,7 +124,7 @@ def cancel(state, handle):
     i = row_of(nodes, clock[BASE], handle)
     if i == NONE:
         return False
-    unlink_marked(nodes, clock, WORDS, clock[WHEEL_SIZE], i)
+    unlink_marked(nodes, clock, WORDS, i)
     release(nodes, clock, i)
     return True
 
@@ -135,7 +135,7 @@ def reschedule(state, handle, deadline):
     i = row_of(nodes, clock[BASE], handle)
     if i == NONE:
         return False
-    unlink_marked(nodes, clock, WORDS, clock[WHEEL_SIZE], i)
+    unlink_marked(nodes, clock, WORDS, i)
     nodes[i]["deadline"] = deadline
     file(nodes, clock, i)
     return True

@@ -112,7 +112,6 @@ def reschedule(state, handle, deadline):
 @jit
 def scan(nodes, clock, counters, now):
     """Move all timers with a deadline up to `now` from the list to the due bucket."""
-    count(counters, TIMERS_TOUCHED, clock[PENDING])
     i = nodes[LIST]["next"]
     while i != LIST:
         after = nodes[i]["next"]
@@ -120,6 +119,8 @@ def scan(nodes, clock, counters, now):
             unlink(nodes, i)
             link(nodes, DUE, i)
             clock[SORTED] = 0
+        else:
+            count(counters, TIMERS_TOUCHED, 1)
         i = after
     clock[SCANNED] = now
 
@@ -211,6 +212,7 @@ def advance(state, now, out):
         out[n]["deadline"] = deadline
         out[n]["fired_at"] = clock[NOW]
         n += 1
+        count(counters, TIMERS_TOUCHED, 1)
         unlink(nodes, i)
         release(nodes, clock, i)
     clock[NOW] = now

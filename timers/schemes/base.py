@@ -191,7 +191,8 @@ class KernelTimer:
 
     def locate(self, handle: int) -> dict[str, int | str]:
         """Where the structure holds a pending timer: level, slot, rounds or heap index by name. For learning, tests."""
-        return cast("dict[str, int | str]", self._kernel.locate(self.state, as_integer(handle, "handle")))
+        handle = as_integer(handle, "handle")
+        return cast("dict[str, int | str]", self._kernel.locate(self.state, handle) if 0 < handle <= LIMIT else {})
 
     def check(self) -> None:
         """Raise InvariantError, with a dump of the state, if a structural invariant does not hold. O(capacity)."""
