@@ -10,16 +10,18 @@ from numba.extending import intrinsic, overload
 from compare.tape import ARM, CANCEL, START
 from timers.kernels.dispatch import advance, cancel, due, next_expiry, next_wakeup, reschedule, schedule
 from timers.kernels.handles import place_of
-from timers.kernels.jit import entry
+from timers.kernels.jit import entry, jit
 from timers.kernels.pool import NONE, NOW, PENDING
 
 OPERATION = np.dtype([("time", "i8"), ("deadline", "i8"), ("id", "i4"), ("op", "i1")], align=True)
 """A tape's row, its four columns side by side: one array in the loop leaves registers for the timer."""
 
 FIRED = np.dtype([("operation", "i8"), ("deadline", "i8"), ("fired_at", "i8")])
-"""A fired row: the index of the operation that last armed the timer, its deadline, and when it fired."""
+"""A fired row: the index of the operation that last armed the timer, its deadline, and when it fired.
 
-ROWS_AT_ONCE = 512  # rows that one advance hands over: 12 KiB, well inside the first-level cache
+The loops fill rows of dtype EXPIRY, of the same shape, and put the operation in place of the handle.
+"""
+
 LOOK_AHEAD = 8  # operations ahead of which the id -> handle map is fetched into the cache
 PATIENCE = 4096  # wake-ups in a row with nothing due, after which draining jumps to the next expiry instead
 
@@ -57,7 +59,7 @@ def _overload_prefetch(array, index):
 
 
 @entry
-def run(state, operations, early, cursor, handles, armed_by, rows, fired):
+def run(state, operations, early, cursor, handles, armed_by, fired):
     """Run operations [cursor[NEXT], end), or as many as `fired` has room for.
 
     `operations` is of dtype OPERATION, shape (operations,); cursor[FIRST] is the tape's index of its first row.
@@ -74,10 +76,7 @@ def run(state, operations, early, cursor, handles, armed_by, rows, fired):
     while k < last:
         at = operations[k]["time"]
         if at > now or (may_be_due and due(state)):
-            done = False
-            while not done and fired.size - n >= rows.size:
-                count, done = advance(state, at, rows)
-                n = keep(rows, count, armed_by, fired, n)
+            n, done = advance_and_keep(state, at, armed_by, fired, n)
             if not done:
                 break
             now = at
@@ -117,7 +116,7 @@ def run(state, operations, early, cursor, handles, armed_by, rows, fired):
 
 
 @entry
-def drain(state, cursor, armed_by, rows, fired):
+def drain(state, cursor, armed_by, fired):
     """Advance from wake-up to wake-up until nothing is pending, or `fired` has no room left.
 
     A timer years away can take a hashed wheel 2**54 wake-ups; after PATIENCE idle ones in a row the next is
@@ -125,39 +124,43 @@ def drain(state, cursor, armed_by, rows, fired):
     """
     n = cursor[ROWS]
     idle = 0
-    while state.clock[PENDING] > 0 and fired.size - n >= rows.size:
+    done = True
+    while done and state.clock[PENDING] > 0:
         at = next_wakeup(state) if idle < PATIENCE else next_expiry(state)
-        count, _ = advance(state, at, rows)
-        n = keep(rows, count, armed_by, fired, n)
+        before = n
+        n, done = advance_and_keep(state, at, armed_by, fired, n)
         cursor[WAKEUPS] += 1
-        idle = 0 if count > 0 else idle + 1
+        idle = 0 if n > before else idle + 1
         if idle > 0:
             cursor[IDLE_WAKEUPS] += 1
     cursor[ROWS] = n
 
 
 @entry
-def tick(state, until, cursor, armed_by, rows, fired):
+def tick(state, until, cursor, armed_by, fired):
     """Advance by one unit at a time up to `until`, or while `fired` has room: the clock-driven way."""
     n = cursor[ROWS]
     now = state.clock[NOW]
-    while now < until and fired.size - n >= rows.size:
-        done = False
-        while not done and fired.size - n >= rows.size:
-            count, done = advance(state, now + 1, rows)
-            n = keep(rows, count, armed_by, fired, n)
-            cursor[WAKEUPS] += 1
-            cursor[IDLE_WAKEUPS] += 1 if count == 0 else 0
-        now = state.clock[NOW]
+    done = True
+    while done and now < until:
+        before = n
+        n, done = advance_and_keep(state, now + 1, armed_by, fired, n)
+        cursor[WAKEUPS] += 1
+        if n == before:
+            cursor[IDLE_WAKEUPS] += 1
+        if done:
+            now += 1
     cursor[ROWS] = n
 
 
-@entry
-def keep(rows, count, armed_by, fired, n):
-    """Append rows[:count] to fired[n:], each with the operation that armed it instead of its handle."""
-    for r in range(count):
-        fired[n]["operation"] = armed_by[place_of(rows[r]["handle"])]
-        fired[n]["deadline"] = rows[r]["deadline"]
-        fired[n]["fired_at"] = rows[r]["fired_at"]
-        n += 1
-    return n
+@jit
+def advance_and_keep(state, at, armed_by, fired, n):
+    """Advance into fired[n:], and put the operation that armed each timer in place of its handle.
+
+    Returns the number of rows in `fired`, and whether the advance is done: if not, there was no room.
+    """
+    count, done = advance(state, at, fired[n:])
+    for r in range(n, n + count):
+        row = np.uint32(r)
+        fired[row]["handle"] = armed_by[place_of(fired[row]["handle"])]
+    return n + count, done

@@ -21,7 +21,6 @@ from compare.loops import (
     PATIENCE,
     RESCHEDULED,
     ROWS,
-    ROWS_AT_ONCE,
     SCHEDULED,
     WAKEUPS,
     drain,
@@ -106,12 +105,12 @@ class Fired:
 
     def __init__(self, expected: int) -> None:
         # Touched before it is timed: a page's first use costs a thousand times a row's.
-        self.buffer = np.ones(min(expected, FIRED_AT_ONCE) + ROWS_AT_ONCE, FIRED)
+        self.buffer = np.ones(min(expected, FIRED_AT_ONCE) + 1, EXPIRY)
         self.parts: list[npt.NDArray[Any]] = []
 
     def take(self, cursor: npt.NDArray[np.int64]) -> None:
         """Take over what the buffer holds."""
-        self.parts.append(self.buffer[: cursor[ROWS]].copy())
+        self.parts.append(self.buffer[: cursor[ROWS]].copy().view(FIRED))
         cursor[ROWS] = 0
 
     def rows(self) -> npt.NDArray[Any]:
@@ -125,13 +124,12 @@ def _replay_compiled(timer: Any, tape: Tape, id_space: int, drain_timer: bool) -
     cursor = np.zeros(CELLS, np.int64)
     handles = np.zeros(max(id_space, 1), np.int64)
     armed_by = np.zeros(0, np.int32)
-    rows = np.ones(ROWS_AT_ONCE, EXPIRY)
     fired = Fired(int(arming[-1]))
     # Compile, or load from the disk cache, before the clock runs.
     early = -timer.traits.lateness(timer.parameters)[0]
-    run(timer.state, operations_of(tape, 0, 0), early, cursor, handles, armed_by, rows, fired.buffer)
+    run(timer.state, operations_of(tape, 0, 0), early, cursor, handles, armed_by, fired.buffer)
     if drain_timer:
-        drain(timer.state, cursor, armed_by, rows, fired.buffer[:0])
+        drain(timer.state, cursor, armed_by, fired.buffer[:0])
     seconds = 0.0
     for first in range(0, operations, OPERATIONS_AT_ONCE):
         until = min(first + OPERATIONS_AT_ONCE, operations)
@@ -143,13 +141,13 @@ def _replay_compiled(timer: Any, tape: Tape, id_space: int, drain_timer: bool) -
         cursor[FIRST], cursor[NEXT] = first, 0
         while cursor[NEXT] < until - first:
             started = time.perf_counter()
-            run(timer.state, operations_at_hand, early, cursor, handles, armed_by, rows, fired.buffer)
+            run(timer.state, operations_at_hand, early, cursor, handles, armed_by, fired.buffer)
             seconds += time.perf_counter() - started
-            if fired.buffer.size - cursor[ROWS] < ROWS_AT_ONCE:
+            if cursor[NEXT] < until - first:  # no room
                 fired.take(cursor)
     while drain_timer and len(timer):
         started = time.perf_counter()
-        drain(timer.state, cursor, armed_by, rows, fired.buffer)
+        drain(timer.state, cursor, armed_by, fired.buffer)
         seconds += time.perf_counter() - started
         fired.take(cursor)
     fired.take(cursor)

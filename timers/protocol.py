@@ -32,6 +32,8 @@ from timers.traits import Traits
 LIMIT = 2**63 - 1
 """The last moment; deadlines and clocks lie in [0, LIMIT]."""
 
+_MOST_BITS_SHOWN = 256  # of an integer in an error message
+
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
@@ -105,7 +107,7 @@ def as_time(value: Any, name: str) -> int:
     """`value` as a moment in [0, LIMIT]; `name` is what the error calls it."""
     moment = as_integer(value, name)
     if not 0 <= moment <= LIMIT:
-        raise TimeRangeError(f"{name} {moment} is outside [0, 2**63 - 1]")
+        raise TimeRangeError(f"{name} {shown(moment)} is outside [0, 2**63 - 1]")
     return moment
 
 
@@ -118,8 +120,14 @@ def as_integer(value: Any, name: str) -> int:
             raise TypeError
         return operator.index(value)
     except TypeError:
-        shown = " ".join(repr(value).split())  # an array's repr has several lines
-        raise TimeTypeError(f"{name} must be an integer, not {type(value).__name__} ({shown:.60})") from None
+        raise TimeTypeError(f"{name} must be an integer, not {type(value).__name__} ({shown(value)})") from None
+
+
+def shown(value: Any) -> str:
+    """A refused value for an error's one line: arrays have several, and Python prints no int of thousands of digits."""
+    if isinstance(value, int):
+        return str(value) if value.bit_length() <= _MOST_BITS_SHOWN else f"of {value.bit_length()} bits"
+    return f"{' '.join(repr(value).split()):.60}"
 
 
 def as_times(values: npt.ArrayLike, name: str) -> Int64s:
@@ -163,4 +171,4 @@ def _array_of(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
 
 def _in_int64(value: int, name: str) -> None:
     if not -LIMIT - 1 <= value <= LIMIT:
-        raise TimeRangeError(f"{name} = {value} is outside [0, 2**63 - 1]")
+        raise TimeRangeError(f"{name} = {shown(value)} is outside [0, 2**63 - 1]")

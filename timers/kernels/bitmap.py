@@ -3,7 +3,8 @@
 The bits live in a run of an int64 array, 32 to a word: a word is then never negative and shifts mean the
 same compiled and interpreted.
 """
-import numpy as np
+from llvmlite import ir
+from numba.extending import intrinsic, overload
 
 from timers.kernels.jit import inlined
 
@@ -12,23 +13,27 @@ _WORD_SHIFT = 5
 _BIT_MASK = WORD_BITS - 1
 _WORD_MASK = (1 << WORD_BITS) - 1
 
-# Leiserson, Prokop & Randall, "Using de Bruijn sequences to index a 1 in a computer word" (1998):
-# the top five bits of (lowest set bit * sequence) differ for each of the 32 positions.
-_SEQUENCE = 0x077CB531
-_POSITION = np.zeros(WORD_BITS, np.int64)
-for _bit in range(WORD_BITS):
-    _POSITION[((_SEQUENCE << _bit) & _WORD_MASK) >> 27] = _bit
-
-
 def words_for(bits: int) -> int:
     """How many words hold `bits` bits."""
     return -(-bits // WORD_BITS)
 
 
-@inlined
 def lowest(word):
     """Position of the lowest set bit of a word that is not zero."""
-    return _POSITION[(((word & -word) * _SEQUENCE) & _WORD_MASK) >> 27]
+    return (int(word) & -int(word)).bit_length() - 1
+
+
+@intrinsic
+def _count_trailing_zeros(typing_context, word):
+    def generate(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.IntType(1)(1))
+
+    return word(word), generate
+
+
+@overload(lowest, inline="always")
+def _lowest(word):
+    return lambda word: _count_trailing_zeros(word)
 
 
 @inlined

@@ -11,7 +11,7 @@ from timers.kernels import dispatch
 from timers.kernels.counters import COUNTERS, allocate_counters
 from timers.kernels.handles import place_of
 from timers.kernels.pool import EXPIRY, MOST_PLACES, NONE, NOW, PENDING
-from timers.protocol import LIMIT, Bools, Expired, Int64s, as_integer, as_integers, as_time, as_times
+from timers.protocol import LIMIT, Bools, Expired, Int64s, as_integer, as_integers, as_time, as_times, shown
 from timers.traits import Traits
 
 DEFAULT_CAPACITY = 1024
@@ -88,6 +88,8 @@ class KernelTimer:
 
         Raises CapacityError when memory or handles do not suffice; nothing has changed then.
         """
+        if type(extra) is not int:
+            extra = as_integer(extra, "extra")
         try:
             self.state = self._kernel.reserve(self.state, extra)
         except MemoryError:
@@ -203,7 +205,7 @@ def as_parameter(value: Any, name: str, lowest: int, highest: int) -> int:
     """A constructor's integer parameter in [lowest, highest]."""
     value = as_integer(value, name)
     if not lowest <= value <= highest:
-        raise ParameterError(f"{name} must lie in [{lowest}, {highest}], not {value}")
+        raise ParameterError(f"{name} must lie in [{lowest}, {highest}], not {shown(value)}")
     return int(value)
 
 
