@@ -37,15 +37,23 @@ def round_up_due_at(deadline: int, armed_at: int, parameters: Parameters) -> int
     return min((deadline // tick + 1) * tick, _LIMIT)
 
 
+ALL_COUNTERS = "all counters"
+"""In place of a counter's name: the sum of all."""
+
+
 @dataclass(frozen=True)
 class Cost:
-    """How the cost of one operation grows: `counter` per operation is O(growth) in `variable` on `workload`."""
+    """How the cost of one operation grows: `counter` per operation is O(growth) in `variable` on `workload`.
+
+    Operations run beside N pending timers. An expiry's cost is all the work of `advance`, event-driven, per timer
+    that fires, from its arming on; a tick's is that of one clock-driven `advance` by one tick.
+    """
 
     operation: Literal["schedule", "cancel", "reschedule", "expiry", "tick"]
     variable: Literal["N", "wheel_size", "delay", "levels"]
     growth: Literal["1", "log", "linear", "inverse"]
     workload: str  # what the statement holds for, in words
-    counter: str  # the cost counter that shows it (timers.kernels.counters)
+    counter: str  # the cost counter that shows it (timers.kernels.counters), or ALL_COUNTERS
 
     def __str__(self) -> str:
         shape = {"1": "O(1)", "log": "O(log {})", "linear": "O({})", "inverse": "O(1 / {})"}[self.growth]

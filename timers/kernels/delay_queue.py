@@ -31,26 +31,23 @@ from timers.kernels.handles import (
 from timers.kernels.jit import inlined, jit
 from timers.kernels.pool import FREE, HEADER, NONE, NOW, PENDING, RETIRED, grown
 
-# One array holds two tables side by side: row k has the heap's entry k and, in the last two columns, what is
-# known of place k. The two have nothing else to do with each other.
-NODE = np.dtype(
+PLACE = np.dtype(
     [
-        ("deadline", "i8"),  # entry: key
-        ("sequence", "i8"),  # entry: key among equal deadlines, the number of its arming
-        ("place", "u4"),  # entry: whose it is
-        ("index", "i4"),  # place: index of its entry; of a free place NONE
-        ("generation", "i4"),  # place: of its present or next use
-        ("next_free", "i4"),  # place: the next free one, or NONE
+        ("index", "i4"),  # of the place's entry in the heap; of a free place -2 - the next free one (NONE ends the chain)
+        ("generation", "i4"),  # of its present or next use
     ]
 )
 
 SEQUENCE = HEADER  # number of armings so far
-WORDS = HEADER + 1
+HEAP = HEADER + 1  # from here three cells for each entry of the heap:
+DEADLINE, ORDER = 0, 1  # its keys: the deadline, and among equal ones the sequence number of the arming
+OWNER = 2  # the place whose entry it is
+ENTRY = 3
 
 
 class DelayQueueState(NamedTuple):
-    nodes: Any  # NODE, shape (capacity,): the heap, and the places beside it
-    clock: Any  # int64, shape (WORDS,): header of pool.py (BASE and BITS unused), SEQUENCE
+    nodes: Any  # PLACE, shape (capacity,)
+    clock: Any  # int64, shape (HEAP + 3 * capacity,): header of pool.py (BASE, BITS unused), SEQUENCE, the heap
     counters: Any  # int64, shape (len(COUNTERS),), or None
 
 
@@ -58,9 +55,9 @@ State = DelayQueueState
 
 
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
-    clock = np.zeros(WORDS, np.int64)
+    clock = np.zeros(HEAP, np.int64)
     clock[NOW], clock[FREE] = start, NONE
-    return State(with_free_places(np.empty(0, NODE), clock, capacity), clock, counters)
+    return with_capacity(State(np.zeros(0, PLACE), clock, counters), capacity)
 
 
 def reserve(state: State, extra: int) -> State:
@@ -68,20 +65,21 @@ def reserve(state: State, extra: int) -> State:
     used = int(clock[PENDING] + clock[RETIRED])
     if nodes.size - used >= extra:
         return state
-    return state._replace(nodes=with_free_places(nodes, clock, grown(nodes.size, used, extra)))
+    return with_capacity(state, grown(nodes.size, used, extra))
 
 
-def with_free_places(nodes: Any, clock: Any, capacity: int) -> Any:
-    """A copy of `nodes` with `capacity` rows, the new places free. `clock` changes only on success."""
-    larger = np.zeros(capacity, NODE)
-    larger[: nodes.size] = nodes
-    new = larger[nodes.size :]
-    new["index"] = NONE
-    new["generation"] = FIRST_GENERATION
-    new["next_free"] = np.arange(nodes.size + 1, capacity + 1)
-    new["next_free"][-1] = clock[FREE]
-    clock[FREE] = nodes.size
-    return larger
+def with_capacity(state: State, capacity: int) -> State:
+    """A larger copy of a State whose new places are free."""
+    nodes, clock, counters = state
+    places = np.empty(capacity, PLACE)
+    places[: nodes.size] = nodes
+    places["generation"][nodes.size :] = FIRST_GENERATION
+    places["index"][nodes.size :] = -2 - np.arange(nodes.size + 1, capacity + 1)
+    places["index"][-1] = -2 - clock[FREE]
+    larger = np.zeros(HEAP + ENTRY * capacity, np.int64)
+    larger[: clock.size] = clock
+    larger[FREE] = nodes.size
+    return State(places, larger, counters)
 
 
 @inlined
@@ -97,64 +95,71 @@ def child_of(k):
 
 
 @inlined
+def entry_of(k, cell):
+    """The index in `clock` of a cell of entry k."""
+    return np.uint64(HEAP + ENTRY * k + cell)  # unsigned: no test for a negative index
+
+
+@inlined
 def pending_place(nodes, handle):
     """The place of a pending timer's handle, or NONE for any other int64."""
     place = place_of(handle)
     if handle < LOWEST_HANDLE or place >= nodes.size:
         return NONE
-    if nodes[place]["generation"] != generation_of(handle) or nodes[place]["index"] == NONE:
+    if nodes[place]["generation"] != generation_of(handle) or nodes[place]["index"] < 0:
         return NONE
     return place
 
 
 @inlined
-def put(nodes, k, deadline, sequence, place):
+def put(nodes, clock, k, deadline, sequence, place):
     """Write an entry, and its index into its place."""
-    nodes[k]["deadline"] = deadline
-    nodes[k]["sequence"] = sequence
-    nodes[k]["place"] = place
-    nodes[place]["index"] = k
+    clock[entry_of(k, DEADLINE)] = deadline
+    clock[entry_of(k, ORDER)] = sequence
+    clock[entry_of(k, OWNER)] = place
+    nodes[np.uint64(place)]["index"] = k
 
 
 @inlined
-def move(nodes, source, target):
+def move(nodes, clock, source, target):
     """Copy an entry, and note its new index in its place."""
-    put(nodes, target, nodes[source]["deadline"], nodes[source]["sequence"], nodes[source]["place"])
+    deadline, sequence = clock[entry_of(source, DEADLINE)], clock[entry_of(source, ORDER)]
+    put(nodes, clock, target, deadline, sequence, clock[entry_of(source, OWNER)])
 
 
 @inlined
-def precedes(nodes, a, deadline, sequence):
-    """Whether entry `a` comes before (deadline, sequence)."""
-    other = nodes[a]["deadline"]
-    return other < deadline or (other == deadline and nodes[a]["sequence"] < sequence)
+def precedes(clock, k, deadline, sequence):
+    """Whether entry k comes before (deadline, sequence)."""
+    other = clock[entry_of(k, DEADLINE)]
+    return other < deadline or (other == deadline and clock[entry_of(k, ORDER)] < sequence)
 
 
 @inlined
-def sift_up(nodes, counters, k, deadline, sequence, place):
+def sift_up(nodes, clock, counters, k, deadline, sequence, place):
     """Put an entry at index k or above, moving down the ancestors that it precedes."""
     while k > 0:
         parent = parent_of(k)
         count(counters, COMPARISONS, 1)
-        if precedes(nodes, parent, deadline, sequence):
+        if precedes(clock, parent, deadline, sequence):
             break
-        move(nodes, parent, k)
+        move(nodes, clock, parent, k)
         k = parent
-    put(nodes, k, deadline, sequence, place)
+    put(nodes, clock, k, deadline, sequence, place)
 
 
 @inlined
-def sink_hole(nodes, counters, k, size):
+def sink_hole(nodes, clock, counters, k, size):
     """Move the smaller child up into the hole at k, again and again; returns the leaf where the hole ends."""
     while child_of(k) + 1 < size:
         child = child_of(k)
         count(counters, COMPARISONS, 1)
         # Written without a branch: which child is smaller is a coin toss that no predictor learns.
-        second = precedes(nodes, child + 1, nodes[child]["deadline"], nodes[child]["sequence"])
+        second = precedes(clock, child + 1, clock[entry_of(child, DEADLINE)], clock[entry_of(child, ORDER)])
         child += 1 if second else 0
-        move(nodes, child, k)
+        move(nodes, clock, child, k)
         k = child
     if child_of(k) < size:
-        move(nodes, child_of(k), k)
+        move(nodes, clock, child_of(k), k)
         k = child_of(k)
     return k
 
@@ -166,36 +171,37 @@ def remove(nodes, clock, counters, k):
     size = clock[PENDING]
     if k == size:
         return
-    deadline, sequence, place = nodes[size]["deadline"], nodes[size]["sequence"], nodes[size]["place"]
-    k = sink_hole(nodes, counters, k, size)
-    sift_up(nodes, counters, k, deadline, sequence, place)
+    deadline, sequence = clock[entry_of(size, DEADLINE)], clock[entry_of(size, ORDER)]
+    place = clock[entry_of(size, OWNER)]
+    k = sink_hole(nodes, clock, counters, k, size)
+    sift_up(nodes, clock, counters, k, deadline, sequence, place)
 
 
 @inlined
 def arm(nodes, clock, counters, k, deadline, place):
     """Give a place a new entry, starting at index k."""
     clock[SEQUENCE] += 1
-    sift_up(nodes, counters, k, deadline, clock[SEQUENCE], place)
+    sift_up(nodes, clock, counters, k, deadline, clock[SEQUENCE], place)
 
 
 @inlined
 def release(nodes, clock, place):
     """Give a place back, which ends the life of its handle."""
-    nodes[place]["index"] = NONE
     generation = nodes[place]["generation"]
     if generation == LAST_GENERATION:
+        nodes[place]["index"] = NONE
         clock[RETIRED] += 1
     else:
         nodes[place]["generation"] = generation + 1
-        nodes[place]["next_free"] = clock[FREE]
+        nodes[place]["index"] = -2 - clock[FREE]
         clock[FREE] = place
 
 
 @inlined
 def schedule(state, deadline):
     nodes, clock = state.nodes, state.clock
-    place = clock[FREE]
-    clock[FREE] = nodes[place]["next_free"]
+    place = np.int64(np.uint32(clock[FREE]))  # known to be no negative index
+    clock[FREE] = -2 - nodes[place]["index"]
     clock[PENDING] += 1
     arm(nodes, clock, state.counters, clock[PENDING] - 1, deadline, place)
     return encode(nodes[place]["generation"], place)
@@ -220,8 +226,8 @@ def reschedule(state, handle, deadline):
         return False
     # A re-arm is the newest of its deadline, so later or equal means down; only an earlier deadline means up.
     k = nodes[place]["index"]
-    if deadline >= nodes[k]["deadline"]:
-        k = sink_hole(nodes, counters, k, clock[PENDING])
+    if deadline >= clock[entry_of(k, DEADLINE)]:
+        k = sink_hole(nodes, clock, counters, k, clock[PENDING])
     arm(nodes, clock, counters, k, deadline, place)
     return True
 
@@ -230,10 +236,10 @@ def reschedule(state, handle, deadline):
 def advance(state, now, out):
     nodes, clock, counters = state.nodes, state.clock, state.counters
     n = 0
-    while clock[PENDING] > 0 and nodes[0]["deadline"] <= now:
+    while clock[PENDING] > 0 and clock[entry_of(0, DEADLINE)] <= now:
         if n == out.size:
             return n, False
-        deadline, place = nodes[0]["deadline"], nodes[0]["place"]
+        deadline, place = clock[entry_of(0, DEADLINE)], clock[entry_of(0, OWNER)]
         if deadline > clock[NOW]:
             clock[NOW] = deadline
             count(counters, CLOCK_VISITS, 1)
@@ -250,14 +256,14 @@ def advance(state, now, out):
 
 @inlined
 def due(state):
-    return state.clock[PENDING] > 0 and state.nodes[0]["deadline"] <= state.clock[NOW]
+    return state.clock[PENDING] > 0 and state.clock[entry_of(0, DEADLINE)] <= state.clock[NOW]
 
 
 @inlined
 def next_expiry(state):
     if state.clock[PENDING] == 0:
         return NONE
-    return max(state.clock[NOW], state.nodes[0]["deadline"])
+    return max(state.clock[NOW], state.clock[entry_of(0, DEADLINE)])
 
 
 @inlined
@@ -273,21 +279,22 @@ def locate(state: State, handle: int) -> dict[str, int | str]:
 def check(state: State) -> None:
     nodes, clock, _ = state
     size = int(clock[PENDING])
-    heap = nodes[:size]
-    keys = list(zip(heap["deadline"].tolist(), heap["sequence"].tolist(), strict=True))
-    free = []
+    heap = clock[HEAP : HEAP + ENTRY * size].reshape(size, ENTRY)
+    keys = [(deadline, sequence) for deadline, sequence, _ in heap.tolist()]
+    owners = heap[:, OWNER]
+    free: list[int] = []
     place = int(clock[FREE])
     while place != NONE and len(free) <= nodes.size:
         free.append(place)
-        place = int(nodes[place]["next_free"])
-    in_heap = nodes["index"] != NONE
+        place = -2 - int(nodes[place]["index"])
+    in_heap = nodes["index"] >= 0
     broken = {
         "the heap is out of order": any(keys[parent_of(k)] > keys[k] for k in range(1, size)),
-        "a place does not know its entry's index": bool((nodes["index"][heap["place"]] != np.arange(size)).any()),
-        "not exactly the pending places have an index": np.flatnonzero(in_heap).tolist() != sorted(heap["place"]),
+        "a place does not know its entry's index": bool((nodes["index"][owners] != np.arange(size)).any()),
+        "not exactly the pending places have an index": np.flatnonzero(in_heap).tolist() != sorted(owners.tolist()),
         "a free place is pending or in the chain twice": bool(in_heap[free].any()) or len(set(free)) != len(free),
         "places are lost": nodes.size != size + len(free) + int(clock[RETIRED]),
     }
     for rule, is_broken in broken.items():
         if is_broken:
-            raise InvariantError(f"{rule}\n  clock: {clock.tolist()}\n  columns: {NODE.names}\n  {nodes}")
+            raise InvariantError(f"{rule}\n  clock: {clock[: HEAP + ENTRY * size].tolist()}\n  places: {nodes}")

@@ -10,7 +10,7 @@ from timers.errors import CapacityError, ClockError, ParameterError, TimeRangeEr
 from timers.kernels import dispatch
 from timers.kernels.counters import COUNTERS, allocate_counters
 from timers.kernels.handles import place_of
-from timers.kernels.pool import EXPIRY, MOST_PLACES, NONE, NOW, PENDING
+from timers.kernels.pool import BASE, EXPIRY, MOST_PLACES, NONE, NOW, PENDING, RETIRED
 from timers.protocol import LIMIT, Bools, Expired, Int64s, as_integer, as_integers, as_time, as_times, shown
 from timers.traits import Traits
 
@@ -51,6 +51,7 @@ class KernelTimer:
         except MemoryError:
             raise CapacityError(f"no memory for capacity {capacity} with {self._parameters}") from None
         self._call = _calls_of(type(self.state))
+        self._room = 0  # so many places are free for certain: timers only leave between looks
         self._out = np.zeros(_FIRST_ROWS, EXPIRY)
 
     @property
@@ -90,6 +91,7 @@ class KernelTimer:
         """
         if type(extra) is not int:
             extra = as_integer(extra, "extra")
+        self._room = 0  # the caller may use up the room behind our back, on `state` itself
         try:
             self.state = self._kernel.reserve(self.state, extra)
         except MemoryError:
@@ -101,26 +103,32 @@ class KernelTimer:
         [A deadline that has passed is due at once: the next advance delivers it.] Cost: see `traits.costs`.
         Raises TimeTypeError, TimeRangeError, CapacityError.
         """
-        deadline = as_time(deadline, "deadline")
-        self.reserve(1)
-        return cast(int, self._call.schedule(*self.state, deadline))
+        if type(deadline) is not int or not 0 <= deadline <= LIMIT:
+            deadline = as_time(deadline, "deadline")
+        if not self._room:
+            self._make_room()
+        self._room -= 1
+        handle: int = self._call.schedule(*self.state, deadline)
+        return handle
 
     def schedule_after(self, delay: int) -> int:
         """Add a timer for now + delay and return its handle.
 
         [A negative delay is due at once; now + delay is clamped to the range.] Raises TimeTypeError, CapacityError.
         """
-        deadline = min(max(self.now + as_integer(delay, "delay"), 0), LIMIT)
-        self.reserve(1)
-        return cast(int, self._call.schedule(*self.state, deadline))
+        return self.schedule(min(max(self.now + as_integer(delay, "delay"), 0), LIMIT))
 
     def cancel(self, handle: int) -> bool:
         """Remove a pending timer.
 
         [False if it fired, was cancelled or never existed; True if due but not yet delivered.] Raises TimeTypeError.
         """
-        handle = as_integer(handle, "handle")
-        return 0 < handle <= LIMIT and cast(bool, self._call.cancel(*self.state, handle))
+        if type(handle) is not int:
+            handle = as_integer(handle, "handle")
+        if not 0 < handle <= LIMIT:
+            return False
+        cancelled: bool = self._call.cancel(*self.state, handle)
+        return cancelled
 
     def reschedule(self, handle: int, deadline: int) -> bool:
         """Give a pending timer a new deadline, keeping its handle.
@@ -129,7 +137,10 @@ class KernelTimer:
         Raises TimeTypeError, TimeRangeError.
         """
         handle, deadline = as_integer(handle, "handle"), as_time(deadline, "deadline")
-        return 0 < handle <= LIMIT and cast(bool, self._call.reschedule(*self.state, handle, deadline))
+        if not 0 < handle <= LIMIT:
+            return False
+        rescheduled: bool = self._call.reschedule(*self.state, handle, deadline)
+        return rescheduled
 
     def advance(self, now: int) -> Expired:
         """Move the clock to `now` and return the timers that fired, ordered by `fired_at`.
@@ -190,6 +201,11 @@ class KernelTimer:
         rescheduled = np.empty(handles.size, np.bool_)
         dispatch.reschedule_many(self.state, handles, deadlines, rescheduled)
         return rescheduled
+
+    def _make_room(self) -> None:
+        self.reserve(1)
+        nodes, clock, _ = self.state
+        self._room = int(nodes.size - clock[BASE] - clock[PENDING] - clock[RETIRED])
 
     def locate(self, handle: int) -> dict[str, int | str]:
         """Where the structure holds a pending timer: level, slot, rounds or heap index by name. For learning, tests."""

@@ -1,7 +1,7 @@
 """`CascadingWheel`: the class over `timers.kernels.cascading_wheel`."""
 from timers.kernels import cascading_wheel
 from timers.schemes.base import DEFAULT_CAPACITY, KernelTimer
-from timers.traits import Cost, Traits, exact_due_at
+from timers.traits import ALL_COUNTERS, Cost, Traits, exact_due_at
 
 
 class CascadingWheel(KernelTimer):
@@ -25,10 +25,12 @@ class CascadingWheel(KernelTimer):
         defaults={},
         exact_next_expiry=True,
         costs=(
-            Cost("schedule", "N", "1", "any", "timers_touched"),
-            Cost("cancel", "N", "1", "any", "timers_touched"),
+            Cost("schedule", "N", "1", "any", ALL_COUNTERS),
+            Cost("cancel", "N", "1", "any", ALL_COUNTERS),
+            Cost("reschedule", "N", "1", "any", ALL_COUNTERS),
             Cost("expiry", "N", "1", "uniform delays", "timers_touched"),
             Cost("expiry", "delay", "log", "one delay for all", "refiled"),
+            Cost("tick", "N", "linear", "the worst tick: all timers in one upper slot", "refiled"),
         ),
         horizon="2**40 units; an overflow list holds what lies beyond, exact too",
         jumps="over empty slots by occupancy bits; an empty timer in O(1)",

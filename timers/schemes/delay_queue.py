@@ -26,6 +26,7 @@ class DelayQueue(KernelTimer):
             Cost("schedule", "N", "1", "random deadlines, on average", "comparisons"),
             Cost("schedule", "N", "log", "falling deadlines, the worst case", "comparisons"),
             Cost("cancel", "N", "1", "random timers, on average", "comparisons"),
+            Cost("reschedule", "N", "log", "idle timeouts: the earliest timer becomes the latest", "comparisons"),
             Cost("expiry", "N", "log", "any", "comparisons"),
         ),
         horizon="none: any deadline",

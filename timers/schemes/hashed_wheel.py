@@ -2,7 +2,7 @@
 from timers.kernels import hashed_wheel
 from timers.protocol import LIMIT
 from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_WHEEL, KernelTimer, as_parameter
-from timers.traits import Cost, Traits, round_up_due_at
+from timers.traits import ALL_COUNTERS, Cost, Traits, round_up_due_at
 
 
 class HashedWheel(KernelTimer):
@@ -25,8 +25,10 @@ class HashedWheel(KernelTimer):
         defaults={"tick": 100, "wheel_size": 512},
         exact_next_expiry=True,
         costs=(
-            Cost("schedule", "N", "1", "any", "timers_touched"),
-            Cost("cancel", "N", "1", "any", "timers_touched"),
+            Cost("schedule", "N", "1", "any", ALL_COUNTERS),
+            Cost("cancel", "N", "1", "any", ALL_COUNTERS),
+            Cost("reschedule", "N", "1", "any", ALL_COUNTERS),
+            Cost("expiry", "delay", "linear", "delays of many rotations", "timers_touched"),
             Cost("tick", "N", "linear", "delays of many rotations", "timers_touched"),
             Cost("tick", "wheel_size", "inverse", "delays of many rotations", "timers_touched"),
         ),

@@ -41,8 +41,10 @@ class HeapqDelayQueue:
         defaults={},
         exact_next_expiry=True,
         costs=(
-            Cost("schedule", "N", "log", "any", "comparisons"),
+            Cost("schedule", "N", "1", "random deadlines, on average", "comparisons"),
+            Cost("schedule", "N", "log", "falling deadlines, the worst case", "comparisons"),
             Cost("cancel", "N", "1", "any, amortised over compactions", "comparisons"),
+            Cost("reschedule", "N", "1", "idle timeouts: the earliest timer becomes the latest", "comparisons"),
             Cost("expiry", "N", "log", "any", "comparisons"),
         ),
         horizon="none: any deadline",

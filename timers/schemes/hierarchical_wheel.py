@@ -2,7 +2,7 @@
 from timers.kernels import hierarchical_wheel
 from timers.protocol import LIMIT
 from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_WHEEL, KernelTimer, as_parameter
-from timers.traits import Cost, Traits, round_down_due_at
+from timers.traits import ALL_COUNTERS, Cost, Traits, round_down_due_at
 
 
 class HierarchicalWheel(KernelTimer):
@@ -26,9 +26,13 @@ class HierarchicalWheel(KernelTimer):
         exact_next_expiry=False,
         costs=(
             Cost("schedule", "N", "1", "any", "comparisons"),
-            Cost("cancel", "N", "1", "any", "timers_touched"),
+            Cost("cancel", "N", "1", "any", ALL_COUNTERS),
+            Cost("reschedule", "N", "1", "any", "comparisons"),
             Cost("expiry", "N", "1", "uniform delays", "timers_touched"),
+            Cost("expiry", "N", "1", "uniform delays", "queue_polls"),
             Cost("expiry", "delay", "log", "one delay for all", "refiled"),
+            Cost("expiry", "levels", "linear", "one delay for all", "refiled"),
+            Cost("tick", "N", "linear", "the worst tick: all timers in one upper slot", "refiled"),
         ),
         horizon="none: levels are added until they reach the deadline",
         jumps="straight to the next queued bucket",

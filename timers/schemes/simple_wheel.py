@@ -1,7 +1,7 @@
 """`SimpleWheel`: the class over `timers.kernels.simple_wheel`."""
 from timers.kernels import simple_wheel
 from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_WHEEL, KernelTimer, as_parameter
-from timers.traits import Cost, Traits, exact_due_at
+from timers.traits import ALL_COUNTERS, Cost, Traits, exact_due_at
 
 
 class SimpleWheel(KernelTimer):
@@ -24,10 +24,12 @@ class SimpleWheel(KernelTimer):
         defaults={"wheel_size": 512},
         exact_next_expiry=True,
         costs=(
-            Cost("schedule", "N", "1", "any", "timers_touched"),
-            Cost("cancel", "N", "1", "any", "timers_touched"),
+            Cost("schedule", "N", "1", "any", ALL_COUNTERS),
+            Cost("cancel", "N", "1", "any", ALL_COUNTERS),
+            Cost("reschedule", "N", "1", "any", ALL_COUNTERS),
             Cost("expiry", "N", "1", "delays within a rotation", "timers_touched"),
             Cost("expiry", "wheel_size", "inverse", "delays of many rotations", "timers_touched"),
+            Cost("tick", "N", "linear", "delays of many rotations", "timers_touched"),
         ),
         horizon="wheel_size units; an overflow list holds what lies beyond, exact too",
         jumps="over empty slots by occupancy bits; over rotations that bring nothing into reach",

@@ -1,7 +1,7 @@
 """`UnorderedList`: the class over `timers.kernels.unordered_list`."""
 from timers.kernels import unordered_list
 from timers.schemes.base import DEFAULT_CAPACITY, KernelTimer
-from timers.traits import Cost, Traits, exact_due_at
+from timers.traits import ALL_COUNTERS, Cost, Traits, exact_due_at
 
 
 class UnorderedList(KernelTimer):
@@ -23,9 +23,11 @@ class UnorderedList(KernelTimer):
         defaults={},
         exact_next_expiry=True,
         costs=(
-            Cost("schedule", "N", "1", "any", "timers_touched"),
-            Cost("cancel", "N", "1", "any", "timers_touched"),
+            Cost("schedule", "N", "1", "any", ALL_COUNTERS),
+            Cost("cancel", "N", "1", "any", ALL_COUNTERS),
+            Cost("reschedule", "N", "1", "any", ALL_COUNTERS),
             Cost("tick", "N", "linear", "any", "timers_touched"),
+            Cost("expiry", "N", "log", "all due in one advance", "comparisons"),
         ),
         horizon="none: any deadline",
         jumps="any jump is one scan of all pending timers and a sort of those due",
