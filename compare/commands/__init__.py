@@ -1,0 +1,1 @@
+"""The subcommands of `escapement`, one module each; see `compare.cli`."""

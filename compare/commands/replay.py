@@ -1,0 +1,104 @@
+"""`escapement replay`: one trace through one timer."""
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+from compare.options import integer
+
+if TYPE_CHECKING:
+    from compare.contestants import Contestant
+    from compare.sources import Outcome, Source
+
+_DESCRIPTION = """\
+Replay a trace through a timer. First a counting run is held against the oracle,
+then another one is timed, which must fire the same timers."""
+
+_EXAMPLE = """\
+example:
+  escapement generate lognormal-low --timers 1e5 --out low.trace
+  escapement replay low.trace --timer hashed-wheel --tick 1000
+  escapement replay low.trace --timer my_module:MyTimer --json"""
+
+
+def register(subparsers: Any) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "replay",
+        help="replay a trace through a timer",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("trace", metavar="TRACE", help="directory that `generate` or `ingest` wrote")
+    parser.add_argument("--timer", required=True, metavar="NAME", help="a timer, or module:Class of your own")
+    parser.add_argument("--tick", type=integer, metavar="N", help="units of a tick, where the timer has one")
+    parser.add_argument("--wheel-size", type=integer, metavar="N", help="slots of a wheel, where the timer has one")
+    parser.add_argument("--json", action="store_true", help="print a JSON object instead")
+    parser.add_argument("--no-drain", action="store_true", help="stop at the last operation, with timers pending")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Replay, check, time and print."""
+    from compare.contestants import contestant
+    from compare.oracle import expect
+    from compare.sources import Outcome, checked_replay, timed_replay, trace_source
+
+    given = {"tick": arguments.tick, "wheel_size": arguments.wheel_size}
+    timer = contestant(arguments.timer, {name: value for name, value in given.items() if value is not None})
+    source = trace_source(arguments.trace)
+    drain = not arguments.no_drain
+    outcome, seconds = Outcome(), 0.0
+    for shard in range(source.shards):
+        tape, id_space = source.load(shard)
+        expected = expect(tape, id_space, timer.traits, timer.parameters, drained=drain)
+        done, nbytes, digest = checked_replay(timer, tape, id_space, expected, drain=drain)
+        outcome.add(tape, done, nbytes)
+        seconds += timed_replay(timer, tape, id_space, digest, drain=drain).seconds
+    ns_per_operation = seconds * 1e9 / max(outcome.operations, 1)
+    if arguments.json:
+        print(json.dumps(_object(outcome, ns_per_operation, timer.engine), indent=1))
+    else:
+        print(_text(timer, source, outcome, ns_per_operation))
+
+
+def _object(outcome: "Outcome", ns_per_operation: float, engine: str) -> dict[str, Any]:
+    return {
+        "scheduled": outcome.scheduled,
+        "cancelled": outcome.cancelled,
+        "rescheduled": outcome.rescheduled,
+        "fired": outcome.fired,
+        "pending": outcome.pending,
+        "lateness": outcome.histogram.lateness()._asdict(),
+        "counters": outcome.counters,
+        "ns_per_operation": round(ns_per_operation, 2),
+        "engine": engine,
+    }
+
+
+def _text(timer: "Contestant", source: "Source", outcome: "Outcome", ns_per_operation: float) -> str:
+    settings = ", ".join(f"{name.replace('_', '-')} {value}" for name, value in timer.parameters.items())
+    shards = f"in {source.shards} shards, " if source.shards > 1 else ""
+    late = outcome.histogram.lateness()
+    rows: list[tuple[str, str, str]] = [
+        ("scheduled", f"{outcome.scheduled:,}", ""),
+        ("cancelled", f"{outcome.cancelled:,}", ""),
+        ("rescheduled", f"{outcome.rescheduled:,}", ""),
+        ("fired", f"{outcome.fired:,}", "each at the moment that the oracle expects"),
+        ("pending", f"{outcome.pending:,}", ""),
+    ]
+    if late.max is None:
+        rows.append(("lateness", "-", "nothing fired"))
+    else:
+        rows += [(f"lateness, {word}", f"{value:,g}", source.unit) for word, value in late._asdict().items()]
+    if outcome.counters is None:
+        rows.append(("cost counters", "-", "it has no kernel that could count"))
+    else:
+        for name, value in outcome.counters.items():
+            per = f"{value / max(outcome.operations, 1):.3g} per operation" if value else ""
+            rows.append((name.replace("_", " "), f"{value:,}", per))
+    rows.append(("ns per operation", f"{ns_per_operation:,.1f}", f"{timer.engine}, expiries included"))
+    who = f"{timer.name} ({settings})" if settings else timer.name
+    lines = [f"{who}: {outcome.operations:,} operations {shards}from {source.name}"]
+    lines += [f"  {word:<18}{value:>16}  {remark}".rstrip() for word, value, remark in rows]
+    return "\n".join(lines)

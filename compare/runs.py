@@ -1,0 +1,337 @@
+"""Stored runs: what `escapement compare` measured, kept for good; reports read nothing else.
+
+A store is a directory of runs; each run is a directory of its own, written once and never changed:
+
+    runs/20260131T120000.123456Z-1f2e3d4c/
+        manifest.json      what was run, where, with what; the traits of every contestant; what agreed
+        cells.parquet      every sample of insert, cancel, hold and expiry against the number of timers pending
+        counters.parquet   the work that the same cells did, counted: the same on every machine
+        replays.parquet    every sample of whole tapes, from workloads and traces, replayed through each timer
+        lateness.parquet   how late (or, negative, how early) their timers fired
+        memory.parquet     bytes at full capacity
+
+A contestant is a timer with its parameters: the columns `timer` (the name on the command line) and `parameters` (a
+JSON object with sorted keys, "{}" when there are none) identify it in every table, and in the manifest's `traits`.
+The schemas below say what each column means.
+
+    manifest.json
+    format, version    "escapement-run", 1
+    created            UTC, ISO 8601
+    command            the command line, a list
+    commit, dirty      of the checkout that was run; both null outside one
+    versions           of python, numba, numpy, pyarrow and escapement
+    machine            cpu (model or null), cores, memory_bytes (or null), platform
+    parameters         everything that was asked for or chosen: timers, sizes, repeats, budget, seed, delays, ...
+    sources            one object for each source of replays: name, unit, timers (that exact contestants schedule),
+                       shards, operations (of these starts, cancels, rearms, arms), id_space (largest of its
+                       shards), details (what made it)
+    agreement          checked (what was held against the oracle, in words), contestants, tapes (each counted once for
+                       each contestant), firings (rows compared)
+    traits             one object for each contestant, in the order of tables and charts: see `traits_of`
+    tables             rows of each Parquet file
+"""
+import json
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from timers.errors import TimerError
+from timers.traits import Parameters, Traits
+
+FORMAT = "escapement-run"
+VERSION = 1
+MANIFEST = "manifest.json"
+
+OPERATIONS = ("insert", "cancel", "hold", "expiry")
+"""What a cell measures. insert: from empty to `size` pending. cancel: all of them, in random order. hold: cancel a
+random one and start a new one, a pair counting as one operation. expiry: until all have fired, for each timer."""
+
+DRIVERS = ("none", "clock", "event")
+"""Who moves the clock. none: it stands. clock: one unit at a time. event: from wake-up to wake-up."""
+
+MEASURED, TOO_LONG = STATUSES = ("measured", "too long")
+ENGINES = ("compiled", "python loop")
+
+
+def _schema(*columns: tuple[str, pa.DataType], nullable: tuple[str, ...] = ()) -> pa.Schema:
+    return pa.schema([pa.field(name, kind, nullable=name in nullable) for name, kind in columns])
+
+
+_TEXT, _INTEGER, _NUMBER, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+_CONTESTANT = (
+    ("timer", _TEXT),  # name in kebab case, or module:Class
+    ("parameters", _TEXT),  # JSON, sorted keys
+)
+_LABELS = (
+    ("engine", _TEXT),  # one of ENGINES: times of different engines are not of the same kind
+    ("exact", _FLAG),  # fires exactly at the deadline; else lateness lies in [lateness_low, lateness_high]
+    ("lateness_low", _INTEGER),
+    ("lateness_high", _INTEGER),
+)
+_CELL = (
+    ("size", _INTEGER),  # timers pending
+    ("operation", _TEXT),  # one of OPERATIONS
+    ("driver", _TEXT),  # one of DRIVERS; "clock" and "event" for expiry, else "none"
+)
+_OUTCOME = (
+    ("status", _TEXT),  # one of STATUSES; "too long": predicted, not run, one row, and no sample
+    ("predicted_seconds", _NUMBER),  # of one repeat; null where measured
+    ("operations", _INTEGER),  # operations of one sample: timers inserted, cancelled or fired, or pairs of hold
+    ("repeat", _INTEGER),  # from 0; null where too long
+    ("ns_per_operation", _NUMBER),  # null where too long
+)
+
+CELLS = _schema(
+    *_CONTESTANT, *_LABELS, *_CELL, *_OUTCOME, nullable=("predicted_seconds", "repeat", "ns_per_operation")
+)
+"""One row for each sample, or one for a cell that was too long."""
+
+COUNTERS = _schema(
+    *_CONTESTANT,
+    *_CELL,
+    ("counter", _TEXT),  # a cost counter of timers.kernels.counters, or "advances", "idle_advances" (expiry only)
+    ("count", _INTEGER),
+    ("operations", _INTEGER),  # ... over which it was counted: count / operations is the cost of one
+)
+"""One row for each counter of each measured cell; a timer without kernel has only the advances."""
+
+REPLAYS = _schema(
+    *_CONTESTANT,
+    *_LABELS,
+    ("source", _TEXT),  # name of a workload, or path of a trace
+    ("source_json", _TEXT),  # what made it: JSON with workload or importer, parameters, seed
+    ("unit", _TEXT),  # of its time: us, ms, s or unit
+    *_OUTCOME,  # `operations` are those of the tape; the time of its expiries is spread over them
+    ("scheduled", _INTEGER),  # from here on null where too long
+    ("cancelled", _INTEGER),
+    ("rescheduled", _INTEGER),
+    ("fired", _INTEGER),
+    ("pending", _INTEGER),
+    ("wakeups", _INTEGER),  # advances after the last operation, from wake-up to wake-up
+    ("idle_wakeups", _INTEGER),  # ... in which nothing fired
+    ("lateness_min", _INTEGER),  # in units; null also where nothing fired
+    ("lateness_median", _NUMBER),
+    ("lateness_max", _INTEGER),
+    ("nbytes", _INTEGER),  # held by the timer in the end
+    ("counters", _TEXT),  # JSON: cost counters of the whole tape by name; null for a timer without kernel
+    nullable=(
+        "predicted_seconds", "repeat", "ns_per_operation", "scheduled", "cancelled", "rescheduled", "fired", "pending",
+        "wakeups", "idle_wakeups", "lateness_min", "lateness_median", "lateness_max", "nbytes", "counters",
+    ),
+)  # fmt: skip
+"""One row for each sample, or one for a replay that was too long; what is counted is the same in all samples."""
+
+LATENESS = _schema(
+    *_CONTESTANT,
+    ("source", _TEXT),
+    ("lateness", _INTEGER),  # fired_at - max(deadline, armed_at) in units; the least of its bin
+    ("width", _INTEGER),  # units that the bin covers; 1 where every value has its own
+    ("timers", _INTEGER),  # how many fired so late; bins without any are left out
+)
+"""A histogram for each contestant and source, ordered by lateness."""
+
+MEMORY = _schema(
+    *_CONTESTANT,
+    ("capacity", _INTEGER),  # timers pending at once, all of the room used
+    ("nbytes", _INTEGER),  # held then, geometry and bookkeeping included
+    ("nbytes_per_timer", _NUMBER),
+)
+
+SCHEMAS: Mapping[str, pa.Schema] = {
+    "cells": CELLS,
+    "counters": COUNTERS,
+    "replays": REPLAYS,
+    "lateness": LATENESS,
+    "memory": MEMORY,
+}
+"""Table -> schema. The file of table `t` is `t.parquet`."""
+
+_ENTRIES: Mapping[str, type | tuple[type, ...]] = {
+    "created": str,
+    "command": list,
+    "commit": (str, type(None)),
+    "dirty": (bool, type(None)),
+    "versions": dict,
+    "machine": dict,
+    "parameters": dict,
+    "sources": list,
+    "agreement": dict,
+    "traits": list,
+    "tables": dict,
+}
+
+
+class RunError(TimerError, ValueError):
+    """A stored run that cannot be read or written; one line that names the path and what is wrong."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A stored run: its manifest, and its tables with exactly the schemas above."""
+
+    path: Path
+    manifest: Mapping[str, Any]
+    cells: pa.Table
+    counters: pa.Table
+    replays: pa.Table
+    lateness: pa.Table
+    memory: pa.Table
+
+
+def parameters_json(parameters: Parameters) -> str:
+    """The text by which a contestant's parameters are known in every table.
+
+    >>> parameters_json({"wheel_size": 20, "tick": 1})
+    '{"tick": 1, "wheel_size": 20}'
+    """
+    return json.dumps(dict(parameters), sort_keys=True)
+
+
+def traits_of(name: str, traits: Traits, parameters: Parameters, engine: str) -> dict[str, Any]:
+    """What the manifest keeps of a contestant's traits: plain values, formulas as text."""
+    lowest, highest = traits.lateness(parameters)
+    return {
+        "timer": name,
+        "parameters": dict(parameters),
+        "engine": engine,
+        "name": traits.name,
+        "scheme": traits.scheme,
+        "summary": traits.summary,
+        "due_at": (traits.due_at.__doc__ or traits.due_at.__name__).partition("\n")[0],
+        "order": traits.order,
+        "defaults": dict(traits.defaults),
+        "exact": traits.exact(parameters),
+        "lateness_low": lowest,
+        "lateness_high": highest,
+        "exact_next_expiry": traits.exact_next_expiry,
+        "costs": [str(cost) if cost.workload == "any" else f"{cost} [{cost.workload}]" for cost in traits.costs],
+        "horizon": traits.horizon,
+        "jumps": traits.jumps,
+        "suits": traits.suits,
+        "drawback": traits.drawback,
+        "source": traits.source,
+        "deviations": list(traits.deviations),
+    }
+
+
+def check_store(root: str | os.PathLike[str]) -> None:
+    """Raise RunError unless a run can be stored below `root`, which is made when it is: before hours of measuring."""
+    path = Path(root)
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    if not path.is_dir():
+        raise RunError(f"cannot store runs in {root}: {path} is no directory")
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise RunError(f"cannot store runs in {root}: no permission to write in {path}")
+
+
+def write_run(root: str | os.PathLike[str], manifest: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Path:
+    """Store a run and return its path, `root/<UTC time>-<random>`. It appears complete or not at all.
+
+    `manifest` holds all entries but format, version, created and tables. Raises RunError where it cannot be written.
+    """
+    root = Path(root)
+    created = datetime.now(UTC)
+    complete = {
+        "format": FORMAT,
+        "version": VERSION,
+        "created": created.isoformat(timespec="seconds"),
+        **manifest,
+        "tables": {name: tables[name].num_rows for name in SCHEMAS},
+    }
+    target = root / f"{created:%Y%m%dT%H%M%S.%fZ}-{secrets.token_hex(4)}"
+    is_new = not root.exists()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=root, prefix=".partial-", ignore_cleanup_errors=True) as partial:
+            # TemporaryDirectory is its owner's alone; a run has the permissions of any new directory.
+            directory = Path(partial) / target.name
+            directory.mkdir()
+            for name, schema in SCHEMAS.items():
+                pq.write_table(tables[name].cast(schema), directory / f"{name}.parquet", compression="zstd")
+            (directory / MANIFEST).write_text(json.dumps(complete, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+            directory.rename(target)
+    except (OSError, pa.ArrowException) as error:
+        if is_new:
+            shutil.rmtree(root, ignore_errors=True)
+        raise RunError(f"cannot store a run in {root}: {_reason(error)}") from None
+    return target
+
+
+def runs_in(root: str | os.PathLike[str]) -> list[Path]:
+    """The runs below a store, oldest first; raises RunError when it is no directory."""
+    root = Path(root)
+    if not root.is_dir():
+        raise RunError(f"{root} is no directory of runs; `escapement compare` makes one")
+    return sorted(entry for entry in root.iterdir() if not entry.name.startswith(".") and (entry / MANIFEST).is_file())
+
+
+def latest_run(root: str | os.PathLike[str]) -> Path:
+    """The newest run below a store; raises RunError when there is none."""
+    runs = runs_in(root)
+    if not runs:
+        raise RunError(f"{root} holds no run yet; `escapement compare` makes one")
+    return runs[-1]
+
+
+def read_run(path: str | os.PathLike[str]) -> Run:
+    """Read the run in the directory `path`, all of it.
+
+    Raises RunError when it is missing, foreign, of another version, or damaged.
+    """
+    path = Path(path)
+    manifest = _read_manifest(path)
+    return Run(path, manifest, **{name: _read_table(path, name, manifest) for name in SCHEMAS})
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    file = path / MANIFEST
+    try:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        what = f"is no stored run: it has no {MANIFEST}" if path.is_dir() else "does not exist"
+        raise RunError(f"{path} {what}") from None
+    except NotADirectoryError:
+        raise RunError(f"{path} is no stored run: a run is a directory") from None
+    except (OSError, ValueError) as error:
+        raise RunError(f"cannot read {file}: {_reason(error)}") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise RunError(f'{file} is no manifest of a run: it does not say "format": "{FORMAT}"')
+    if manifest.get("version") != VERSION:
+        raise RunError(f"{file} is of version {manifest.get('version')!r}; this release reads {VERSION}")
+    for name, kind in _ENTRIES.items():
+        if name not in manifest or not isinstance(manifest[name], kind):
+            raise RunError(f"{file}: the entry {name} is missing or of the wrong type")
+    return manifest
+
+
+def _read_table(path: Path, name: str, manifest: Mapping[str, Any]) -> pa.Table:
+    file = path / f"{name}.parquet"
+    try:
+        with pq.ParquetFile(file) as source:
+            table = source.read()
+    except FileNotFoundError:
+        raise RunError(f"{file} does not exist") from None
+    except (OSError, pa.ArrowException) as error:
+        raise RunError(f"{file} is no readable Parquet file: {_reason(error)}") from None
+    if not table.schema.equals(SCHEMAS[name]):
+        raise RunError(f"{file} has the columns {', '.join(table.column_names)}, not those of this release")
+    if table.num_rows != manifest["tables"].get(name):
+        raise RunError(f"{file} has {table.num_rows} rows; the manifest says {manifest['tables'].get(name)}")
+    return table
+
+
+def _reason(error: Exception) -> str:
+    """The first line of what an error says, without the path that the caller names itself."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.splitlines()[0]
+    return (str(error) or type(error).__name__).splitlines()[0]

@@ -1,0 +1,52 @@
+"""Durations as people write them (`5s`, `200ms`), turned into exact integers of a unit.
+
+>>> parse_duration("5s", "ms")
+5000
+>>> parse_duration("1.5ms", "us")
+1500
+"""
+import re
+from fractions import Fraction
+
+from timers import LIMIT, TimerError
+
+EXPONENTS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+"""Decimal units: how many decimal places of a second each one is."""
+
+TAPE_UNITS = ("us", "ms", "s")
+"""The units that a tape made from a log can have."""
+
+_SECONDS = {name: Fraction(1, 10**places) for name, places in EXPONENTS.items()} | {
+    "µs": Fraction(1, 10**6),  # micro sign, U+00B5
+    "μs": Fraction(1, 10**6),  # Greek mu, U+03BC: the same to a reader
+    "m": Fraction(60),
+    "min": Fraction(60),
+    "h": Fraction(3600),
+    "d": Fraction(86400),
+}
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zµμ]+)")
+_LONGEST = 40  # characters: more than any duration in range needs, so that a long text is never worked on
+
+
+class DurationError(TimerError, ValueError):
+    """A text that is no duration, or one that is no positive multiple of the unit."""
+
+
+def parse_duration(text: str, unit: str) -> int:
+    """The duration in whole units: a number followed by ns, us, ms, s, m (or min), h or d.
+
+    Raises DurationError for anything else, a bare number included (its unit would be a guess), and for what
+    is no positive multiple of `unit` ("us", "ms" or "s") within [1, 2**63 - 1]. Exact: digits never pass
+    through a float.
+    """
+    if unit not in TAPE_UNITS:
+        raise DurationError(f"unit {unit!r} is none of {', '.join(TAPE_UNITS)}")
+    match = _DURATION.fullmatch(text.strip()) if len(text) <= _LONGEST else None
+    if match is None or match[2] not in _SECONDS:
+        raise DurationError(f"duration {text[:_LONGEST]!r} is no number with a unit, such as 5s, 200ms or 1m")
+    units = Fraction(match[1].removesuffix(".")) * _SECONDS[match[2]] / _SECONDS[unit]
+    if units.denominator != 1 or units < 1:
+        raise DurationError(f"duration {text.strip()!r} is no positive multiple of 1 {unit}")
+    if units > LIMIT:
+        raise DurationError(f"duration {text.strip()!r} is longer than 2**63 - 1 {unit}")
+    return int(units)

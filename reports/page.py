@@ -1,0 +1,237 @@
+"""A stored run as one self-contained HTML page, with its charts as files beside it."""
+import json
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from compare.runs import Run
+from reports import tables
+from reports.answer import answer
+from reports.figures import (
+    Picture,
+    how_to_read_replays,
+    how_to_read_times,
+    how_to_read_work,
+    inline,
+    pictures,
+    save,
+)
+from reports.method import limits, method
+from reports.style import INK, look_of
+from reports.summary import Summary, summarise
+from reports.tables import Table
+from reports.words import list_of
+from timers.errors import TimerError
+
+PAGE = "index.html"
+MARK = "report.json"
+"""The file by which a directory is known as a report, and may be replaced by a newer one."""
+FORMAT = "escapement-report"
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+class ReportError(TimerError, OSError):
+    """A report that cannot be written; one line that names the path and what is wrong."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture as the page shows it."""
+
+    name: str
+    caption: str
+    alt: str
+    svg: Markup
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page with its own heading."""
+
+    name: str
+    short: str  # for the list of sections
+    title: str
+    lead: str = ""
+    charts: Sequence[Chart] = ()
+    tables: Sequence[Table] = ()
+
+
+def check_target(out: str | os.PathLike[str]) -> None:
+    """Raise ReportError unless a report can be written to `out`: before hours of measuring.
+
+    What is there may be an older report or an empty directory; anything else is left alone.
+    """
+    path = Path(out)
+    if path.is_dir():
+        if not _is_report(path) and any(path.iterdir()):
+            raise ReportError(f"{out} is no report of escapement, so it is not replaced; choose another --out")
+    elif path.exists() or path.is_symlink():
+        raise ReportError(f"{out} is no directory; choose another --out")
+    parent = path.absolute().parent
+    while not parent.exists() and parent != parent.parent:
+        parent = parent.parent
+    if not parent.is_dir():
+        raise ReportError(f"cannot write {out}: {parent} is no directory")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise ReportError(f"cannot write {out}: no permission to write in {parent}")
+
+
+def write_report(run: Run, out: str | os.PathLike[str]) -> Path:
+    """Write the report of a run into the directory `out` and return the absolute path of its page.
+
+    It appears complete or not at all, and replaces an older report. Raises ReportError where it cannot be written,
+    RunError where the run is damaged.
+    """
+    check_target(out)
+    summary = summarise(run)
+    target = Path(out).absolute()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".partial-", ignore_cleanup_errors=True) as partial:
+            # TemporaryDirectory is its owner's alone; a report has the permissions of any new directory.
+            made = Path(partial) / "new"
+            _write(summary, run, made)
+            if target.exists():
+                target.rename(Path(partial) / "old")
+                try:
+                    made.rename(target)
+                except OSError:
+                    (Path(partial) / "old").rename(target)
+                    raise
+            else:
+                made.rename(target)
+    except OSError as error:
+        raise ReportError(f"cannot write {out}: {error.strerror or error}") from None
+    return target / PAGE
+
+
+def _write(summary: Summary, run: Run, directory: Path) -> None:
+    figures = directory / "figures"
+    figures.mkdir(parents=True)
+    charts = []
+    for picture in pictures(summary):
+        svg = save(picture, figures)
+        charts.append(_chart(picture, svg))
+    (directory / PAGE).write_text(render(summary, run.path.name, charts), encoding="utf-8")
+    mark = {"format": FORMAT, "version": 1, "run": str(run.path.absolute()), "created": run.manifest["created"]}
+    (directory / MARK).write_text(json.dumps(mark, indent=1) + "\n", encoding="utf-8")
+
+
+def _is_report(path: Path) -> bool:
+    with suppress(OSError, ValueError):
+        mark = json.loads((path / MARK).read_text(encoding="utf-8"))
+        return isinstance(mark, dict) and mark.get("format") == FORMAT
+    return False
+
+
+def _chart(picture: Picture, svg: str) -> Chart:
+    # The only text that is not escaped: made by Matplotlib, which escapes the names that it draws.
+    return Chart(picture.name, picture.caption, picture.alt, Markup(inline(svg, picture.name)))
+
+
+def render(summary: Summary, run_name: str, charts: Sequence[Chart]) -> str:
+    """The page's text."""
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
+    )
+    environment.filters["colour"] = _colour
+    environment.filters["anchor"] = lambda name: re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    manifest = summary.manifest
+    machine = manifest["machine"]
+    return environment.get_template("page.html").render(
+        css=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),
+        names=list_of(who.plain for who in summary.contestants),
+        machine=machine.get("cpu") or machine.get("platform") or "an unknown machine",
+        created=_day(manifest["created"]),
+        answer=answer(summary),
+        glance=tables.at_a_glance(summary) if summary.sizes else None,
+        sections=_sections(summary, {chart.name: chart for chart in charts}),
+        method=method(summary),
+        limits=limits(summary),
+        version=manifest["versions"].get("escapement") or "",
+        run_name=run_name,
+    )
+
+
+def _sections(summary: Summary, charts: dict[str, Chart]) -> list[Section]:
+    def some(*names: str) -> list[Chart]:
+        return [charts[name] for name in names if name in charts]
+
+    tasks = summary.tasks
+    work = [table for task in tasks if (table := tables.work(summary, task))]
+    found = [
+        Section("answer", "In short", "In short"),
+        Section(
+            "times",
+            "Time",
+            "Time against the number of pending timers",
+            f"What one operation costs as more and more timers are pending. {how_to_read_times(summary)}",
+            some(*(f"time-{task.name}" for task in tasks)),
+            [tables.times(summary, task) for task in tasks],
+        ),
+        Section(
+            "work",
+            "Work",
+            "Work, counted",
+            "What the same operations did inside: the reason for the times, and the same on every machine. "
+            + how_to_read_work(summary),
+            some(*(f"work-{task.name}" for task in tasks)),
+            work,
+        ),
+        Section(
+            "workloads",
+            "Workloads",
+            "Whole workloads: time and precision",
+            "Recorded or generated traffic, replayed from the first operation to the last expiry. A timer with a "
+            "coarse tick saves work by firing late, or early: its times and those of an exact timer answer different "
+            f"questions. {how_to_read_replays(summary)}",
+            some("replays", "lateness"),
+            [tables.replays(summary, source) for source in summary.sources],
+        ),
+        Section(
+            "memory",
+            "Memory",
+            "Memory",
+            "What a pending timer takes up.",
+            some("memory"),
+            [tables.memory(summary)] if summary.memory else [],
+        ),
+        Section(
+            "schemes",
+            "Schemes",
+            "The schemes",
+            "What is declared about each; the first column of costs names what grows, and the tests hold the counters "
+            "to it.",
+            (),
+            [tables.behaviour(summary), tables.advice(summary)],
+        ),
+        Section("method", "Method", "How it was measured"),
+        Section("limits", "Limits", "What these figures cannot say"),
+    ]
+    always = {"answer", "method", "limits"}
+    return [section for section in found if section.name in always or section.charts or section.tables]
+
+
+def _colour(timer: str) -> str:
+    colour = look_of(timer).colour
+    return "currentColor" if colour == INK else colour
+
+
+def _day(created: Any) -> str:
+    try:
+        return f"{datetime.fromisoformat(created):%-d %B %Y}"
+    except ValueError:
+        return str(created)

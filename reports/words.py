@@ -1,0 +1,56 @@
+"""Words that charts, tables and sentences share."""
+from collections.abc import Iterable
+
+_COUNTERS = {
+    "comparisons": "comparisons of deadlines",
+    "timers_touched": "timers looked at",
+    "slots_visited": "slots visited",
+    "refiled": "timers re-filed",
+    "queue_offers": "buckets queued",
+    "queue_polls": "buckets taken from the queue",
+    "empty_polls": "… of these, empty ones",
+    "clock_visits": "stops of the clock",
+    "advances": "calls to advance",
+    "idle_advances": "… with nothing due",
+}
+
+
+def counter_title(name: str) -> str:
+    """A counter's name in words.
+
+    >>> counter_title("refiled"), counter_title("a_new_one")
+    ('timers re-filed', 'a new one')
+    """
+    return _COUNTERS.get(name, name.replace("_", " "))
+
+
+def unit_words(unit: str) -> str:
+    """A tape's unit in words.
+
+    >>> unit_words("us"), unit_words("unit")
+    ('microseconds', 'units')
+    """
+    return {"us": "microseconds", "ms": "milliseconds", "s": "seconds"}.get(unit, "units")
+
+
+def lateness_words(low: int, high: int) -> str:
+    """A range of lateness in words, negative being early.
+
+    >>> lateness_words(0, 0), lateness_words(1, 100), lateness_words(-9, 0), lateness_words(-3, 3)
+    ('exactly at the deadline', '1–100 late', '0–9 early', '3 early to 3 late')
+    """
+    if low == high == 0:
+        return "exactly at the deadline"
+    if low >= 0:
+        return f"{low}–{high} late" if low < high else f"{low} late"
+    return f"{-high}–{-low} early" if high <= 0 else f"{-low} early to {high} late"
+
+
+def list_of(words: Iterable[str]) -> str:
+    """Words joined for a sentence.
+
+    >>> list_of([]), list_of(["a"]), list_of(["a", "b", "c"])
+    ('', 'a', 'a, b and c')
+    """
+    *most, last = [*words] or [""]
+    return f"{', '.join(most)} and {last}" if most else last

@@ -1,0 +1,93 @@
+"""The naive timer: what every timer must do, written so that it can be seen to be right.
+
+It has the timers' method names and boundary semantics, keeps the pending timers in a dict, and looks at all of
+them whenever it is asked anything. It makes no handles: whatever adds a timer is told the handle that the
+real timer returned.
+"""
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from timers.errors import ClockError
+from timers.protocol import LIMIT
+from timers.traits import Parameters, Traits
+
+
+class Row(NamedTuple):
+    """One timer that fired."""
+
+    handle: int
+    deadline: int
+    fired_at: int
+
+
+class Pending(NamedTuple):
+    """One timer that waits."""
+
+    deadline: int
+    due_at: int
+    arming: int  # how many armings came before: FIFO order goes by it
+
+
+class Model:
+    """Pending timers of one scheme; `due_at` is the closed form that the scheme's traits declare."""
+
+    def __init__(self, traits: Traits, parameters: Parameters, start: int = 0) -> None:
+        self.traits = traits
+        self.parameters = parameters
+        self.now = start
+        self.pending: dict[int, Pending] = {}
+        self._armings = 0
+
+    def __len__(self) -> int:
+        return len(self.pending)
+
+    def schedule(self, deadline: int, handle: int) -> None:
+        """The real timer returned `handle` for this deadline."""
+        assert handle not in self.pending, f"handle {handle} is already pending"
+        self._arm(handle, deadline)
+
+    def schedule_after(self, delay: int, handle: int) -> None:
+        """The real timer returned `handle` for this delay."""
+        self.schedule(self.deadline_after(delay), handle)
+
+    def deadline_after(self, delay: int) -> int:
+        """now + delay, clamped to [0, LIMIT]."""
+        return min(max(self.now + delay, 0), LIMIT)
+
+    def cancel(self, handle: int) -> bool:
+        return self.pending.pop(handle, None) is not None
+
+    def reschedule(self, handle: int, deadline: int) -> bool:
+        if handle not in self.pending:
+            return False
+        self._arm(handle, deadline)
+        return True
+
+    def schedule_many(self, deadlines: Sequence[int], handles: Sequence[int]) -> None:
+        for deadline, handle in zip(deadlines, handles, strict=True):
+            self.schedule(deadline, handle)
+
+    def cancel_many(self, handles: Iterable[int]) -> list[bool]:
+        return [self.cancel(handle) for handle in handles]
+
+    def reschedule_many(self, handles: Sequence[int], deadlines: Sequence[int]) -> list[bool]:
+        return [self.reschedule(*pair) for pair in zip(handles, deadlines, strict=True)]
+
+    def advance(self, now: int) -> list[Row]:
+        """The rows that fire, in FIFO order: by fired_at, then deadline, then last arming."""
+        if now < self.now:
+            raise ClockError(f"now {now} lies before {self.now}")
+        fired = [(t.due_at, t.deadline, t.arming, handle) for handle, t in self.pending.items() if t.due_at <= now]
+        self.now = now
+        for *_, handle in fired:
+            del self.pending[handle]
+        return [Row(handle, deadline, due_at) for due_at, deadline, _, handle in sorted(fired)]
+
+    def next_expiry(self) -> int | None:
+        """The next fired_at, exactly."""
+        return min((timer.due_at for timer in self.pending.values()), default=None)
+
+    def _arm(self, handle: int, deadline: int) -> None:
+        self._armings += 1
+        due_at = self.traits.due_at(deadline, self.now, self.parameters)
+        self.pending[handle] = Pending(deadline, due_at, self._armings)

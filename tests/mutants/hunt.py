@@ -1,0 +1,73 @@
+"""Run the state machine on the mutants of one timer, then on the timer as it is: `python -m tests.mutants.hunt TIMER`.
+
+One process for each timer, without the JIT (NUMBA_DISABLE_JIT=1), so that nothing is compiled. Prints one line of
+JSON for each mutant and one for each control run.
+"""
+import _thread
+import json
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hypothesis import settings
+from numba.core import config
+
+import tests.conftest  # noqa: F401  # registers the profiles
+from tests.mutants.loading import fresh_timers
+from tests.mutants.mutants import MUTANTS, Mutant
+
+PATIENCE = 20.0  # seconds for one run; a bug can make the kernel go round in circles
+
+
+def killed_by(run: Callable[[], object]) -> str | None:
+    """What went wrong in a run, in one line; None if nothing did."""
+    watchdog = threading.Timer(PATIENCE, _thread.interrupt_main)
+    watchdog.start()
+    try:
+        run()
+    except KeyboardInterrupt:
+        return f"nothing: it did not come to an end within {PATIENCE:.0f} s"
+    except Exception as error:  # whatever a broken kernel raises is a kill
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).stem == "machine"]
+        rules = [frame.name for frame in frames if not frame.name.startswith("run_")]
+        message = str(error).partition("\n")[0][:160]
+        return f"{rules[0] if rules else 'importing'}: {type(error).__name__}: {message}"
+    finally:
+        watchdog.cancel()
+    return None
+
+
+def hunt(timer: str, mutant: Mutant | None, only: set[str] | None = None) -> tuple[str | None, str | None]:
+    """(geometry, what killed it) of the first run that fails on a timer's geometries, or (None, None)."""
+    with fresh_timers(mutant) as machine:
+        cases = sys.modules["tests.timers.cases"].CASES
+        for case in cases:
+            if case.name == timer and (only is None or str(case) in only):
+                cause = killed_by(lambda case=case: machine.run_machine(case, settings.get_profile("verdict")))
+                if cause:
+                    return str(case), cause
+    return None, None
+
+
+def main(timer: str) -> None:
+    if not config.DISABLE_JIT:
+        raise SystemExit("set NUMBA_DISABLE_JIT=1")
+    warnings.simplefilter("error", RuntimeWarning)  # NumPy's overflow warnings
+    report: dict[str, Any]
+    needed = set()
+    for mutant in MUTANTS:
+        if mutant.timer == timer:
+            geometry, cause = hunt(timer, mutant)
+            needed.add(geometry or "")
+            report = {"bug": mutant.bug, "file": mutant.file, "geometry": geometry, "killed by": cause}
+            print(json.dumps(report), flush=True)
+    geometry, cause = hunt(timer, None, only=needed)
+    print(json.dumps({"bug": None, "geometry": geometry, "killed by": cause}), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

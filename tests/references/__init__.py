@@ -1,0 +1,21 @@
+"""Plain object-based references of the original algorithms, written to be read; they know nothing of the kernels.
+
+Each does what its original does, with this project's declared deviations, and counts what the kernels count.
+"""
+from tests.references.cascading_wheel import CascadingWheel
+from tests.references.common import Reference
+from tests.references.delay_queue import DelayQueue
+from tests.references.hashed_wheel import HashedWheel
+from tests.references.hierarchical_wheel import HierarchicalWheel
+from tests.references.simple_wheel import SimpleWheel
+from tests.references.unordered_list import UnorderedList
+
+REFERENCES: dict[str, type[Reference]] = {
+    "unordered-list": UnorderedList,
+    "delay-queue": DelayQueue,
+    "simple-wheel": SimpleWheel,
+    "hashed-wheel": HashedWheel,
+    "hierarchical-wheel": HierarchicalWheel,
+    "cascading-wheel": CascadingWheel,
+}
+"""Name of a timer -> what it must be."""

@@ -1,0 +1,84 @@
+"""What all references have in common: timers as objects, places as lists, counters by name."""
+from collections.abc import Mapping
+from typing import Any
+
+from timers.kernels.counters import COUNTERS
+
+WALK = 2_000
+"""Units or ticks that a wheel's clock walks one by one, as the originals do; further than that it jumps from one
+moment at which something can happen to the next."""
+
+
+class Armed:
+    """One pending timer: what its owner keeps in order to cancel or re-arm it."""
+
+    def __init__(self, deadline: int) -> None:
+        self.deadline = deadline
+
+    def __repr__(self) -> str:
+        return f"Armed({self.__dict__})"
+
+
+Fired = tuple[Armed, int]
+"""A timer, and the moment at which it fired."""
+
+
+class Reference:
+    """A timer in plain objects. `arm`, `disarm`, `run` and `place` are the scheme's own.
+
+    `due` holds the timers that are delivered by the next advance; what was overdue when it was armed goes there.
+    """
+
+    def __init__(self, parameters: Mapping[str, int], start: int) -> None:
+        self.now = start
+        self.due: list[Armed] = []
+        self.fired: list[Fired] = []
+        self.counters = dict.fromkeys(COUNTERS, 0)
+
+    def schedule(self, deadline: int) -> Armed:
+        timer = Armed(deadline)
+        self.arm(timer)
+        return timer
+
+    def cancel(self, timer: Armed) -> None:
+        self.disarm(timer)
+
+    def reschedule(self, timer: Armed, deadline: int) -> None:
+        self.disarm(timer)
+        timer.deadline = deadline
+        self.arm(timer)
+
+    def advance(self, now: int) -> list[Fired]:
+        """Move the clock; what fired, in order."""
+        self.fired = []
+        self.run(now)
+        self.now = now
+        return self.fired
+
+    def deliver(self, timers: list[Armed]) -> None:
+        """Fire all timers of a list now, and empty it."""
+        self.fired += [(timer, self.now) for timer in timers]
+        self.count("timers_touched", len(timers))
+        timers.clear()
+
+    def count(self, counter: str, by: int = 1) -> None:
+        self.counters[counter] += by
+
+    def arm(self, timer: Armed) -> None:
+        raise NotImplementedError
+
+    def disarm(self, timer: Armed) -> None:
+        raise NotImplementedError
+
+    def run(self, until: int) -> None:
+        """Move the clock to `until` and deliver all that is due by then."""
+        raise NotImplementedError
+
+    def place(self, timer: Armed) -> dict[str, Any]:
+        """Where the structure holds a pending timer, in the form of the kernels' `locate`."""
+        raise NotImplementedError
+
+
+def remove(timers: list[Armed], timer: Armed) -> None:
+    """Take a timer out of a list, by identity."""
+    del timers[next(k for k, other in enumerate(timers) if other is timer)]

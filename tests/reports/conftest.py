@@ -1,0 +1,34 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from compare.runs import Run, read_run
+from reports.summary import Summary, summarise
+from tests.reports.synthetic import write_synthetic
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return read_run(write_synthetic(tmp_path_factory.mktemp("runs")))
+
+
+@pytest.fixture(scope="session")
+def summary(run: Run) -> Summary:
+    return summarise(run)
+
+
+@pytest.fixture(scope="session")
+def page(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from reports.page import write_report
+
+    return write_report(run, tmp_path_factory.mktemp("out") / "report")
+
+
+@pytest.fixture
+def unwritable(tmp_path: Path) -> Path:
+    path = tmp_path / "closed"
+    path.mkdir(mode=0o500)
+    if os.access(path, os.W_OK):
+        pytest.skip("this user may write everywhere")
+    return path

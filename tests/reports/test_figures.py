@@ -1,0 +1,142 @@
+import re
+import sys
+from xml.etree import ElementTree
+
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.text import Text
+
+from compare.runs import read_run
+from reports.figures import Picture, inline, pictures
+from reports.style import look_of
+from reports.summary import TASKS, Summary, summarise
+from tests.reports.synthetic import defaults, write_synthetic
+
+UNITS = ("time per", "timers pending, N", "per ", "lateness [", "bytes per timer")
+
+
+@pytest.fixture(scope="module")
+def drawn(summary: Summary) -> dict[str, Picture]:
+    return {picture.name: picture for picture in pictures(summary)}
+
+
+def words(figure) -> list[str]:
+    return [text.get_text() for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
+
+
+def test_every_chart_is_there(drawn):
+    expected = [f"{kind}-{task.name}" for task in TASKS for kind in ("time", "work")]
+    assert list(drawn) == [*expected, "replays", "lateness", "memory"]
+
+
+def test_every_axis_says_what_it_shows(drawn):
+    for picture in drawn.values():
+        named_x = [axes.get_xlabel() for axes in picture.figure.axes if axes.get_xlabel()]
+        assert named_x, picture.name
+        labels = named_x + [axes.get_ylabel() for axes in picture.figure.axes if axes.get_ylabel()]
+        assert all(label.startswith(UNITS) for label in labels), labels
+        if picture.name.startswith(("time-", "work-")):
+            assert any(axes.get_ylabel() for axes in picture.figure.axes)
+            assert all(axes.get_xscale() == axes.get_yscale() == "log" for axes in picture.figure.axes)
+
+
+def test_every_series_is_named_with_its_precision_and_engine(drawn):
+    for picture in drawn.values():
+        text = " ".join(words(picture.figure)).replace("\u202f", " ")
+        counted = picture.name.startswith("work-")
+        for timer, _ in defaults():
+            # What has no kernel counts nothing but advances.
+            if not (counted and timer == "heapq-delay-queue" and "expiry" not in picture.name):
+                assert timer in text, (picture.name, timer)
+        assert "tick 100: 0–100 late" in text, picture.name
+        assert "Python loop" in text or counted
+
+
+def test_one_colour_and_marker_per_timer_in_all_charts(drawn):
+    looks = [look_of(timer) for timer, _ in defaults()]
+    assert len({look.colour for look in looks}) == len({look.marker for look in looks}) == len(defaults())
+    for picture in drawn.values():
+        for axes in picture.figure.axes:
+            for line in axes.get_lines():
+                if line.get_marker() not in ("None", "", None):
+                    assert (to_hex(line.get_color()).upper(), line.get_marker()) in {
+                        (look.colour.upper(), look.marker) for look in looks
+                    }
+    times = drawn["time-insert"].figure.axes[0]
+    ends = {text.get_text(): text for text in times.findobj(Text)}
+    assert {timer for timer, _ in defaults()} <= ends.keys()
+
+
+def test_python_loops_are_dashed_and_all_else_is_not(drawn):
+    lines = [line for line in drawn["time-insert"].figure.axes[0].get_lines() if len(line.get_xdata()) > 2]
+    dashed = {to_hex(line.get_color()) for line in lines if line.is_dashed()}
+    assert dashed == {look_of("heapq-delay-queue").colour}
+
+
+def test_what_was_too_long_is_hollow_and_says_so(drawn):
+    picture = drawn["time-expiry-clock"]
+    assert any("too long: predicted 10 min" in text for text in words(picture.figure))
+    assert "unordered-list too long: predicted 10 min" in picture.alt
+    hollow = [line for line in picture.figure.axes[0].get_lines() if line.get_markerfacecolor() == "#ffffff"]
+    assert {line.get_marker() for line in hollow} == {look_of(name).marker for name in ("unordered-list", "heapq-delay-queue")}
+    assert not [line for line in drawn["time-insert"].figure.axes[0].get_lines() if line.get_markerfacecolor() == "#ffffff"]
+
+
+@pytest.mark.parametrize("sizes", [(1000,), (1000, 3000), (256, 512, 1024, 2048)])
+def test_labels_do_not_overlap_and_stay_inside(tmp_path, sizes):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    from reports.figures import times
+
+    chosen = [*defaults(), ("hashed-wheel", {"tick": 1, "wheel_size": 64})]
+    summary = summarise(read_run(write_synthetic(tmp_path, chosen, sizes=sizes, workloads=())))
+    figure = times(summary, TASKS[3]).figure
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    whole = figure.bbox
+    boxes = [text.get_window_extent(canvas.get_renderer()) for text in figure.findobj(Text) if text.get_text().strip()]
+    for box in boxes:
+        assert whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0 and box.y1 <= whole.y1
+    for i, box in enumerate(boxes):
+        for other in boxes[i + 1 :]:
+            # A line of text has room around its letters, which may touch its neighbour's.
+            assert not (
+                min(box.x1, other.x1) - max(box.x0, other.x0) > 1 and min(box.y1, other.y1) - max(box.y0, other.y0) > 4
+            )
+
+
+def test_files_are_readable_and_always_the_same(drawn, summary):
+    from reports.figures import memory
+
+    picture = drawn["memory"]
+    assert picture.png().startswith(b"\x89PNG")
+    text = picture.svg()
+    assert text == memory(summary).svg()
+    assert "cascading-wheel" in "".join(ElementTree.fromstring(text).itertext())
+
+
+def test_inline_pictures_share_no_ids_and_take_the_pages_colours(drawn):
+    ids = []
+    for name in ("time-insert", "time-cancel"):
+        element = inline(drawn[name].svg(), name)
+        tree = ElementTree.fromstring(element)
+        own = [node.attrib["id"] for node in tree.iter() if "id" in node.attrib]
+        ids += own
+        for reference in re.findall(r'(?:href="#|url\(#)([^")]+)', element):
+            assert reference in own
+        assert "currentColor" in element
+        assert "#1f2328" not in element
+        assert "http" not in element
+    assert len(ids) == len(set(ids))
+
+
+def test_no_global_state_of_matplotlib_is_touched(drawn):
+    import matplotlib as mpl
+
+    assert "matplotlib.pyplot" not in sys.modules or mpl.rcParams["svg.fonttype"] == mpl.rcParamsDefault["svg.fonttype"]
+    assert mpl.rcParams["svg.hashsalt"] == mpl.rcParamsDefault["svg.hashsalt"]
+
+
+def test_timers_outside_the_registry_have_a_look_of_their_own():
+    assert look_of("mine:Wheel") == look_of("mine:Wheel")
+    assert look_of("mine:Wheel").colour not in {look_of(timer).colour for timer, _ in defaults()}

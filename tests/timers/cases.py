@@ -1,0 +1,164 @@
+"""Which timers the tests run on: every one of the registry, with several geometries each."""
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tests.model import Model, Row
+from timers.kernels.pool import EXPIRY
+from timers.protocol import LIMIT, Expired, Timer
+from timers.registry import names, timer_class
+from timers.traits import Parameters, Traits
+
+# Beside the defaults: the smallest geometries, sizes that are no powers of two, and ticks that do not divide
+# anything. A timer that is not listed here is tested with its defaults.
+GEOMETRIES: dict[str, list[dict[str, int]]] = {
+    "simple-wheel": [{"wheel_size": 1}, {"wheel_size": 2}, {"wheel_size": 8}],
+    "hashed-wheel": [
+        {"tick": 1, "wheel_size": 8},
+        {"tick": 1, "wheel_size": 1},
+        {"tick": 10, "wheel_size": 7},
+    ],
+    "hierarchical-wheel": [
+        {"tick": 1, "wheel_size": 2},
+        {"tick": 7, "wheel_size": 3},
+        {"tick": 200, "wheel_size": 20},
+    ],
+}
+
+STARTS = (0, 1, 255, 256, 2**31, 2**40, 2**62)
+"""Clocks to begin at: zero, and where words and levels wrap."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One timer with one geometry."""
+
+    name: str
+    parameters: Parameters = field(hash=False)
+
+    def __str__(self) -> str:
+        return f"{self.name}({','.join(map(str, self.parameters.values()))})"
+
+    def __call__(self, **keywords: Any) -> Timer:
+        """A new timer; keywords as the constructor's (start, capacity, counting)."""
+        timer: Timer = timer_class(self.name)(**self.parameters, **keywords)
+        return timer
+
+    @property
+    def traits(self) -> Traits:
+        return timer_class(self.name).traits
+
+    @property
+    def exact(self) -> bool:
+        return self.traits.exact(self.parameters)
+
+    @property
+    def has_kernel(self) -> bool:
+        return hasattr(timer_class(self.name), "_kernel")
+
+    @property
+    def rotation(self) -> int:
+        """Units after which the lowest wheel is back where it was; 256 where there is no wheel size."""
+        return self.parameters.get("tick", 1) * self.parameters.get("wheel_size", 256)
+
+    def due_at(self, deadline: int, armed_at: int) -> int:
+        """When a timer must fire, by the scheme's closed form."""
+        return self.traits.due_at(deadline, armed_at, self.parameters)
+
+
+def _cases() -> list[Case]:
+    cases = []
+    for name in names():
+        defaults = timer_class(name).traits.defaults
+        cases += [Case(name, parameters) for parameters in (defaults, *GEOMETRIES.get(name, []))]
+    return cases
+
+
+CASES = _cases()
+"""Every timer with every geometry."""
+
+DEFAULTS = [case for case in CASES if case.parameters == case.traits.defaults]
+"""Every timer once."""
+
+EXACT = [case for case in CASES if case.exact]
+KERNELS = [case for case in DEFAULTS if case.has_kernel]
+
+
+def rows_of(expired: Expired) -> list[Row]:
+    """The rows of an Expired, as Python integers in their order."""
+    return [Row(*row) for row in zip(*(column.tolist() for column in expired), strict=True)]
+
+
+def assert_fired(expired: Expired, expected: list[Row], traits: Traits) -> None:
+    """`expired` is what the model expects: ordered by fired_at, and within a unit as the traits declare."""
+    rows = rows_of(expired)
+    moments = [row.fired_at for row in rows]
+    assert moments == sorted(moments), f"rows are not ordered by fired_at: {rows}"
+    if traits.order == "fifo":
+        assert rows == expected
+    else:
+        assert sorted(rows) == sorted(expected)
+
+
+def advance_into(timer: Any, now: int, rows: int) -> tuple[np.ndarray, bool]:
+    """A kernel's own advance with a buffer of so many rows: what it filled, and whether it is done.
+
+    Through the entry that the timer calls, which is cached on disk; `dispatch.advance` itself would be compiled anew.
+    """
+    out = np.zeros(rows, EXPIRY)
+    filled, done = timer._call.advance(*timer.state, now, out)
+    return out[:filled], done
+
+
+class Pair:
+    """A timer and the model beside it: each operation runs on both, and both must agree."""
+
+    def __init__(self, case: Case, start: int = 0, **keywords: Any) -> None:
+        self.case = case
+        self.timer = case(start=start, **keywords)
+        self.model = Model(case.traits, case.parameters, start)
+
+    def schedule(self, deadline: int) -> int:
+        handle = self.timer.schedule(deadline)
+        self.model.schedule(deadline, handle)
+        return handle
+
+    def schedule_after(self, delay: int) -> int:
+        handle = self.timer.schedule_after(delay)
+        self.model.schedule_after(delay, handle)
+        return handle
+
+    def cancel(self, handle: int) -> bool:
+        cancelled = self.timer.cancel(handle)
+        assert cancelled is self.model.cancel(handle)
+        return cancelled
+
+    def reschedule(self, handle: int, deadline: int) -> bool:
+        rescheduled = self.timer.reschedule(handle, deadline)
+        assert rescheduled is self.model.reschedule(handle, deadline)
+        return rescheduled
+
+    def advance(self, now: int) -> list[Row]:
+        """Advance both, compare, and return the timer's rows."""
+        rows = self.advance_unchecked(now)
+        self.agree()
+        return rows
+
+    def advance_unchecked(self, now: int) -> list[Row]:
+        """`advance` without a look at the timer's inside: for steps by the thousand."""
+        expired = self.timer.advance(now)
+        assert_fired(expired, self.model.advance(now), self.case.traits)
+        return rows_of(expired)
+
+    def finish(self) -> list[Row]:
+        """Advance to the last moment: everything must fire."""
+        rows = self.advance(LIMIT)
+        assert len(self.timer) == 0
+        return rows
+
+    def agree(self) -> None:
+        """What can be asked of the timer agrees with the model."""
+        self.timer.check()
+        assert len(self.timer) == len(self.model)
+        assert self.timer.now == self.model.now

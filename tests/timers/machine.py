@@ -1,0 +1,316 @@
+"""A random user of a timer, checked step by step against the model (Hypothesis, stateful).
+
+`machine_for(factory)` is the machine of any timer: `factory(start=..., capacity=...)` makes one, and the
+timer's own `traits` and `parameters` say what it must do. `run_machine(factory)` runs it and raises on the
+first thing that is wrong: what a test of seeded bugs needs.
+"""
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from tests.model import Model
+from tests.timers.cases import advance_into, assert_fired
+from timers.errors import ClockError
+from timers.kernels.handles import LAST_GENERATION, LOWEST_HANDLE, PLACE_BITS, place_of
+from timers.protocol import LIMIT, Expired, Timer
+
+Factory = Callable[..., Timer]
+
+# Distances at which some scheme changes its mind: slots, rotations, levels, the reach of the wheels, the range.
+EDGES = (1, 2, 7, 8, 9, 10, 20, 21, 64, 100, 200, 256, 400, 512, 4000, 8000, 51200, 65536, 2**24, 2**32, 2**40, LIMIT)
+MOST_DELAY = 600  # of the small deltas: some rotations of the smaller wheels, and past the larger ones
+
+STARTS = (0, 1, 5, 255, 256, 2**16 - 1, 2**31, 2**32 - 3, 2**40 - 1, 2**40, 2**62, LIMIT - 300, LIMIT - 5, LIMIT)
+JUMPS = (2**16, 2**31, 2**32 + 1, 2**40 - 1, 2**40, LIMIT)
+MOST_TO_DRAIN = 5  # pending timers: each may need a wake-up on every level
+MOST_LEVELS = 64  # of any scheme: two slots on each level, 63 bits
+MOST_WAKEUPS = 400  # followed in one drain: a far deadline on a wheel of one slot would want 2**62
+
+deltas = st.one_of(
+    st.integers(0, MOST_DELAY),
+    st.builds(int.__add__, st.sampled_from(EDGES), st.integers(-1, 1)),
+    st.integers(0, 2**41),
+    st.integers(0, LIMIT),
+)
+# How a deadline is found: so far from the clock (behind it, when negative), or near the end of some slot.
+whens = st.one_of(
+    st.tuples(st.just("after"), deltas),
+    st.tuples(st.just("after"), st.integers(-MOST_DELAY, MOST_DELAY)),
+    st.tuples(st.sampled_from(EDGES), st.integers(-1, 600)),
+)
+picks = st.integers(0, 2**16)  # which of the known handles, modulo how many there are
+batches = st.lists(whens, max_size=12)
+foreign = st.one_of(
+    st.integers(-3, 3),
+    st.sampled_from([2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**32 + 7, 2**32 + 2**31, 2**33 - 1, 2**62, LIMIT]),
+    st.sampled_from([-(2**31), -(2**32), -LIMIT - 1]),
+)
+beyond_int64 = st.sampled_from([2**63, 2**64 + 1, -(2**63) - 1, 2**80])
+other_uses = st.sampled_from([-(2**30), -2, -1, 1, 2, 2**30, LAST_GENERATION])  # generations away from a real handle
+
+
+class TimerMachine(RuleBasedStateMachine):
+    """Every operation on a timer and on the model beside it; after each, all that can be asked must agree."""
+
+    factory: ClassVar[Factory]
+
+    @initialize(start=st.sampled_from(STARTS), capacity=st.integers(1, 4))
+    def make(self, start: int, capacity: int) -> None:
+        self.timer: Any = type(self).factory(start=start, capacity=capacity)
+        self.model = Model(self.timer.traits, self.timer.parameters, start)
+        self.known: list[int] = []  # every handle ever returned, in order
+
+    # -- arming ----------------------------------------------------------------------------------------------
+
+    @rule(when=whens)
+    def schedule(self, when: tuple[Any, int]) -> None:
+        deadline = self.moment(when)
+        handle = self.timer.schedule(deadline)
+        self.remember(handle)
+        self.model.schedule(deadline, handle)
+
+    @rule(delay=st.one_of(deltas, st.integers(-3, 3), st.sampled_from([-LIMIT, LIMIT + 1, 2**70, -(2**70)])))
+    def schedule_after(self, delay: int) -> None:
+        handle = self.timer.schedule_after(delay)
+        self.remember(handle)
+        self.model.schedule_after(delay, handle)
+
+    @rule(batch=batches)
+    def schedule_many(self, batch: list[tuple[Any, int]]) -> None:
+        deadlines = [self.moment(when) for when in batch]
+        handles = self.timer.schedule_many(np.array(deadlines, np.int64)).tolist()
+        for handle in handles:
+            self.remember(handle)
+        self.model.schedule_many(deadlines, handles)
+
+    @rule(when=whens, count=st.integers(2, 20))
+    def schedule_equal_deadlines(self, when: tuple[Any, int], count: int) -> None:
+        self.schedule_many([when] * count)
+
+    @rule(pick=picks, when=whens)
+    def reschedule_pending(self, pick: int, when: tuple[Any, int]) -> None:
+        if self.model.pending:
+            deadline = self.moment(when)
+            assert self.timer.reschedule(self.pending(pick), deadline) is True
+            self.model.reschedule(self.pending(pick), deadline)
+
+    @rule(chosen=st.lists(st.tuples(picks, whens), max_size=12))
+    def reschedule_many(self, chosen: list[tuple[int, tuple[Any, int]]]) -> None:
+        handles = [self.any_handle(pick) for pick, _ in chosen]  # dead ones and duplicates among them
+        deadlines = [self.moment(when) for _, when in chosen]
+        rescheduled = self.timer.reschedule_many(handles, deadlines)
+        assert rescheduled.dtype == np.bool_
+        assert rescheduled.tolist() == self.model.reschedule_many(handles, deadlines)
+
+    # -- cancelling, and handles that are not pending --------------------------------------------------------
+
+    @rule(pick=picks)
+    def cancel_pending(self, pick: int) -> None:
+        if self.model.pending:
+            handle = self.pending(pick)
+            assert self.timer.cancel(handle) is True
+            self.model.cancel(handle)
+            assert self.timer.cancel(handle) is False
+
+    @rule(chosen=st.lists(st.one_of(picks, foreign.map(str)), max_size=12))
+    def cancel_many(self, chosen: list[int | str]) -> None:
+        handles = [int(one) if isinstance(one, str) else self.any_handle(one) for one in chosen]
+        cancelled = self.timer.cancel_many(handles)
+        assert cancelled.dtype == np.bool_
+        assert cancelled.tolist() == self.model.cancel_many(handles)
+
+    @rule(pick=picks, when=whens)
+    def use_any_known_handle(self, pick: int, when: tuple[Any, int]) -> None:
+        handle, deadline = self.any_handle(pick), self.moment(when)
+        assert self.timer.reschedule(handle, deadline) is self.model.reschedule(handle, deadline)
+        assert self.timer.cancel(handle) is self.model.cancel(handle)
+
+    @rule(handle=st.one_of(foreign, beyond_int64))
+    def use_foreign_handle(self, handle: int) -> None:
+        assert self.timer.reschedule(handle, self.timer.now) is self.model.reschedule(handle, self.model.now)
+        assert self.timer.cancel(handle) is self.model.cancel(handle)
+
+    @rule(pick=picks, uses=other_uses)
+    def use_other_generation(self, pick: int, uses: int) -> None:
+        self.use_foreign_handle(self.any_handle(pick) + (uses << PLACE_BITS))
+
+    # -- the clock -------------------------------------------------------------------------------------------
+
+    @rule(delta=st.sampled_from([0, 0, 1, 1, 2, 3, 9, 19, 255, 256]))
+    def advance_a_little(self, delta: int) -> None:
+        self.advance(self.model.now + delta)
+
+    @rule(delta=deltas)
+    def advance_by(self, delta: int) -> None:
+        self.advance(self.model.now + delta)
+
+    @rule(pick=picks, offset=st.integers(-1, 1))
+    def advance_around_a_deadline(self, pick: int, offset: int) -> None:
+        if self.model.pending:
+            self.advance(self.model.pending[self.pending(pick)].deadline + offset)
+
+    @rule(pick=picks, offset=st.integers(-1, 1))
+    def advance_around_an_expiry(self, pick: int, offset: int) -> None:
+        if self.model.pending:
+            self.advance(self.model.pending[self.pending(pick)].due_at + offset)
+
+    @rule(levels=st.integers(1, 4), offset=st.integers(-1, 1))
+    def advance_to_a_rotation(self, levels: int, offset: int) -> None:
+        """To around the moment at which the wheel of some level is back at its first slot."""
+        span = self.rotation * self.timer.parameters.get("wheel_size", 256) ** (levels - 1)
+        self.advance((self.model.now // span + 1) * span + offset)
+
+    @rule(jump=st.sampled_from(JUMPS))
+    def advance_far(self, jump: int) -> None:
+        self.advance(self.model.now + jump)
+
+    @rule(delta=deltas, rows=st.integers(1, 3))
+    def advance_with_a_small_buffer(self, delta: int, rows: int) -> None:
+        """A kernel's advance stops when the buffer is full and resumes within the same unit."""
+        if not hasattr(self.timer, "state"):
+            return
+        now = min(self.model.now + delta, LIMIT)
+        expected = self.model.advance(now)
+        parts, done = [], False
+        while not done:
+            assert len(parts) <= len(expected) + 1, "advance does not come to an end"
+            filled, done = advance_into(self.timer, now, rows)
+            assert done or filled.size == rows
+            parts.append(filled)
+        fired = np.concatenate(parts)
+        assert_fired(Expired(*(fired[column] for column in fired.dtype.names)), expected, self.timer.traits)
+
+    @rule(back=st.integers(1, 300))
+    def advance_backwards_is_refused(self, back: int) -> None:
+        if self.model.now >= back:
+            try:
+                self.timer.advance(self.model.now - back)
+            except ClockError:
+                return
+            raise AssertionError("the clock went backwards")
+
+    @rule()
+    def advance_to_next_expiry(self) -> None:
+        """Something fires there, or the bound rises."""
+        bound = self.timer.next_expiry()
+        if bound is not None:
+            fired = self.advance(bound)
+            later = self.timer.next_expiry()
+            assert fired or later is None or later > bound
+
+    @rule(most=st.integers(1, 40))
+    def follow_wakeups(self, most: int) -> None:
+        """Nothing fires late from wake-up to wake-up, and every wake-up gets somewhere."""
+        while most and self.wake_up():
+            most -= 1
+
+    @precondition(lambda self: len(self.model) <= MOST_TO_DRAIN)
+    @rule()
+    def drain_by_wakeups(self) -> None:
+        """From wake-up to wake-up every timer is reached, in as many steps as the widest scheme needs."""
+        spans = [(timer.due_at - self.model.now) // self.rotation for timer in self.model.pending.values()]
+        # Each arming may cost a wake-up on each level, and each timer that waits in rounds one for each of them.
+        enough = MOST_LEVELS * (len(self.known) + 1) + sum(spans) + len(spans)
+        steps = 0
+        while steps < MOST_WAKEUPS and self.wake_up():
+            steps += 1
+        assert steps <= enough
+        if steps < MOST_WAKEUPS:
+            assert not self.model.pending, "no wake-up is wanted, but timers are pending"
+
+    # -- what must hold after every step ---------------------------------------------------------------------
+
+    @invariant()
+    def agree(self) -> None:
+        self.timer.check()
+        assert len(self.timer) == len(self.model)
+        assert self.timer.now == self.model.now
+
+    @invariant()
+    def next_expiry_keeps_its_promise(self) -> None:
+        earliest, bound = self.model.next_expiry(), self.timer.next_expiry()
+        if earliest is None or self.timer.traits.exact_next_expiry:
+            assert bound == earliest
+        else:
+            assert bound is not None
+            assert self.model.now <= bound <= earliest
+
+    @invariant()
+    def next_wakeup_keeps_its_promise(self) -> None:
+        earliest, wakeup = self.model.next_expiry(), self.timer.next_wakeup()
+        if wakeup is not None:
+            assert self.model.now <= wakeup
+        if earliest is not None:
+            assert wakeup is not None
+            assert wakeup <= earliest
+
+    # -- helpers ---------------------------------------------------------------------------------------------
+
+    def moment(self, when: tuple[Any, int]) -> int:
+        """A deadline in range: relative to the clock, or to the next multiple of some width."""
+        width, delta = when
+        if width == "after":
+            return self.model.deadline_after(delta)
+        return min((self.model.now // width + 1) * width + delta, LIMIT)
+
+    @property
+    def rotation(self) -> int:
+        """Units in which the lowest wheel goes round; 256 where there is no wheel size."""
+        parameters = self.timer.parameters
+        return int(parameters.get("tick", 1) * parameters.get("wheel_size", 256))
+
+    def pending(self, pick: int) -> int:
+        handles = list(self.model.pending)
+        return handles[pick % len(handles)]
+
+    def any_handle(self, pick: int) -> int:
+        """A handle that is or was of this timer; before there is one, the first that there will be."""
+        return self.known[pick % len(self.known)] if self.known else LOWEST_HANDLE
+
+    def remember(self, handle: int) -> None:
+        assert type(handle) is int
+        assert 0 < handle <= LIMIT
+        assert handle not in self.known, f"handle {handle} has been used before"
+        assert place_of(handle) not in {place_of(other) for other in self.model.pending}
+        self.known.append(handle)
+
+    def wake_up(self) -> bool:
+        """Advance to the next wake-up; False if there is none."""
+        wakeup, expiry = self.timer.next_wakeup(), self.model.next_expiry()
+        if wakeup is None:
+            return False
+        assert self.model.now <= wakeup
+        assert expiry is None or wakeup <= expiry
+        fired = self.advance(wakeup)
+        later = self.timer.next_wakeup()
+        assert fired or later is None or later > wakeup, f"woke at {wakeup} for nothing, and wants {later} next"
+        return True
+
+    def advance(self, now: int) -> int:
+        """Advance both (never backwards, never past the range); returns how many fired."""
+        now = min(max(now, self.model.now), LIMIT)
+        expired = self.timer.advance(now)
+        assert all(column.dtype == np.int64 and column.ndim == 1 for column in expired)
+        assert_fired(expired, self.model.advance(now), self.timer.traits)
+        return len(expired.handles)
+
+
+def machine_for(factory: Factory) -> type[TimerMachine]:
+    """The machine of the timers that `factory(start=..., capacity=...)` makes."""
+    return type("Machine", (TimerMachine,), {"factory": staticmethod(factory)})
+
+
+def run_machine(factory: Factory, chosen: settings | None = None) -> None:
+    """Run the machine of a factory; raises the first failure. Default settings: the profile `verdict`."""
+    run_state_machine_as_test(machine_for(factory), settings=chosen or settings.get_profile("verdict"))

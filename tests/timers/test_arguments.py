@@ -1,0 +1,487 @@
+"""Nonsense is answered with one clear line that names the value, and changes nothing; memory is what is declared."""
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import timers
+from tests.timers.cases import CASES, DEFAULTS, KERNELS, Case, Pair
+from timers.errors import (
+    CapacityError,
+    ClockError,
+    ParameterError,
+    TimeRangeError,
+    TimerError,
+    TimeTypeError,
+    UnknownTimerError,
+)
+from timers.kernels.pool import MOST_PLACES
+from timers.protocol import LIMIT
+
+every_timer = pytest.mark.parametrize("case", DEFAULTS, ids=str)
+every_geometry = pytest.mark.parametrize("case", CASES, ids=str)
+every_kernel = pytest.mark.parametrize("case", KERNELS, ids=str)
+
+NO_INTEGERS = [
+    True,
+    np.bool_(False),
+    None,
+    1.0,
+    float("nan"),
+    float("inf"),
+    np.float64(3),
+    "12",
+    "two\nlines",
+    b"1",
+    1j,
+    [1],
+    (),
+    {},
+    object,
+    np.array([1, 2]),
+    np.zeros((2, 2)),
+    np.array(1.5),
+    np.datetime64(1, "s"),
+]
+OUT_OF_RANGE = [-1, LIMIT + 1, 2**64, -(2**63), -(2**63) - 1, 2**200, np.int64(-5), np.uint64(2**63)]
+NUMPY_INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.intp]
+NO_ARRAYS = [5, None, 1.5, True, np.int64(3), np.array(3), object()]
+WRONG_DTYPES = [
+    np.array([1.0, 2.0]),
+    np.array([True, False]),
+    np.array(["1", "2\n"]),
+    np.array([1, 2], "m8[s]"),
+    np.array([1, 2], complex),
+    np.zeros(2, [("a", "i8")]),
+]
+WRONG_SHAPES = [np.zeros((2, 2), np.int64), np.zeros((1, 3), np.int64), np.zeros((0, 2), np.int64)]
+
+# Every public call that takes a moment or a handle, as a function of the nonsense and of a pending handle.
+TAKES_A_MOMENT: dict[str, Callable[[Any, Any, int], Any]] = {
+    "schedule": lambda timer, value, handle: timer.schedule(value),
+    "reschedule": lambda timer, value, handle: timer.reschedule(handle, value),
+    "advance": lambda timer, value, handle: timer.advance(value),
+}
+TAKES_AN_INTEGER: dict[str, Callable[[Any, Any, int], Any]] = {
+    **TAKES_A_MOMENT,
+    "schedule_after": lambda timer, value, handle: timer.schedule_after(value),
+    "cancel": lambda timer, value, handle: timer.cancel(value),
+    "reschedule a handle": lambda timer, value, handle: timer.reschedule(value, 60),
+}
+TAKES_MOMENTS: dict[str, Callable[[Any, Any, int], Any]] = {
+    "schedule_many": lambda timer, values, handle: timer.schedule_many(values),
+    "reschedule_many": lambda timer, values, handle: timer.reschedule_many([handle] * len(values), values),
+}
+TAKES_AN_ARRAY: dict[str, Callable[[Any, Any, int], Any]] = {
+    "schedule_many": lambda timer, values, handle: timer.schedule_many(values),
+    "reschedule_many": lambda timer, values, handle: timer.reschedule_many([handle, handle], values),
+    "reschedule_many of handles": lambda timer, values, handle: timer.reschedule_many(values, [60, 70]),
+    "cancel_many": lambda timer, values, handle: timer.cancel_many(values),
+}
+
+
+def refused(pair: Pair, error: type[TimerError], call: Callable[[], Any]) -> str:
+    """The message of a refusal: one line; and afterwards everything is as it was."""
+    timer = pair.timer
+    before = (timer.now, len(timer), timer.nbytes, timer.next_expiry(), timer.next_wakeup())
+    with pytest.raises(error) as caught:
+        call()
+    assert (timer.now, len(timer), timer.nbytes, timer.next_expiry(), timer.next_wakeup()) == before
+    pair.agree()
+    message = str(caught.value)
+    assert message
+    assert "\n" not in message
+    assert len(message) < 300
+    return message
+
+
+def at_work(case: Case) -> tuple[Pair, int]:
+    """A timer at 50 with two pending timers, full, and the handle of one."""
+    pair = Pair(case, start=50, capacity=2)
+    pair.schedule(70_000)
+    return pair, pair.schedule(1_000)
+
+
+# -- one integer ---------------------------------------------------------------------------------------------
+
+
+@every_timer
+@pytest.mark.parametrize("call", TAKES_AN_INTEGER.values(), ids=TAKES_AN_INTEGER)
+def test_what_is_no_integer_is_refused_by_type(case: Case, call: Callable[[Any, Any, int], Any]) -> None:
+    pair, handle = at_work(case)
+    for value in NO_INTEGERS:
+        message = refused(pair, TimeTypeError, lambda value=value: call(pair.timer, value, handle))
+        assert type(value).__name__ in message
+        assert "integer" in message
+    assert len(pair.finish()) == 2
+
+
+@every_timer
+@pytest.mark.parametrize("call", TAKES_A_MOMENT.values(), ids=TAKES_A_MOMENT)
+def test_moment_out_of_range_is_refused_with_its_value(case: Case, call: Callable[[Any, Any, int], Any]) -> None:
+    pair, handle = at_work(case)
+    for value in OUT_OF_RANGE:
+        message = refused(pair, TimeRangeError, lambda value=value: call(pair.timer, value, handle))
+        assert str(value) in message
+        assert "2**63 - 1" in message
+    assert len(pair.finish()) == 2
+
+
+@every_timer
+@pytest.mark.parametrize("call", TAKES_A_MOMENT.values(), ids=TAKES_A_MOMENT)
+def test_moment_with_more_digits_than_python_prints_is_refused(
+    case: Case, call: Callable[[Any, Any, int], Any]
+) -> None:
+    pair, handle = at_work(case)
+    refused(pair, TimeRangeError, lambda: call(pair.timer, 10**5000, handle))
+
+
+@every_timer
+@pytest.mark.parametrize("error", [ValueError, TypeError])
+def test_refusals_are_the_nearest_builtin_errors_too(case: Case, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        case().schedule(-1 if error is ValueError else "1")  # type: ignore[arg-type]
+
+
+@every_timer
+def test_advance_backwards_is_refused_with_both_moments(case: Case) -> None:
+    pair, _ = at_work(case)
+    message = refused(pair, ClockError, lambda: pair.timer.advance(49))
+    assert "49" in message
+    assert "50" in message
+
+
+@every_timer
+@pytest.mark.parametrize("integer", NUMPY_INTEGERS)
+def test_numpy_integers_are_integers(case: Case, integer: Callable[[int], Any]) -> None:
+    pair = Pair(case)
+    handle = pair.timer.schedule(integer(100))
+    after = pair.timer.schedule_after(integer(101))
+    assert type(handle) is type(after) is int
+    pair.model.schedule(100, handle)
+    pair.model.schedule_after(101, after)
+    assert pair.timer.reschedule(np.int64(handle), integer(102)) is True
+    pair.model.reschedule(handle, 102)
+    assert pair.timer.cancel(np.uint64(after)) is True
+    pair.model.cancel(after)
+    rows = pair.advance(integer(103))
+    assert type(pair.timer.now) is int
+    assert len(rows) + len(pair.finish()) == 1
+
+
+@every_timer
+def test_answers_are_plain_python_values(case: Case) -> None:
+    timer = case()
+    handle = timer.schedule(10)
+    assert [type(value) for value in (handle, timer.now, timer.nbytes, len(timer))] == [int] * 4
+    assert [type(timer.next_expiry()), type(timer.next_wakeup())] == [int, int]
+    assert [type(timer.reschedule(handle, 11)), type(timer.cancel(handle)), type(timer.cancel(0))] == [bool] * 3
+    assert timer.next_expiry() is None
+
+
+@every_timer
+@pytest.mark.parametrize("handle", [0, -1, 1, 2**32 - 1, -(2**63), 2**63, 2**64, 2**200, -(2**200), LIMIT])
+def test_handle_that_never_existed_is_no_error(case: Case, handle: int) -> None:
+    pair, _ = at_work(case)
+    assert pair.cancel(handle) is False
+    assert pair.reschedule(handle, 60) is False
+    assert len(pair.finish()) == 2
+
+
+# -- arrays --------------------------------------------------------------------------------------------------
+
+
+@every_timer
+@pytest.mark.parametrize("call", TAKES_AN_ARRAY.values(), ids=TAKES_AN_ARRAY)
+def test_what_is_no_one_dimensional_array_of_integers_is_refused(
+    case: Case, call: Callable[[Any, Any, int], Any]
+) -> None:
+    pair, handle = at_work(case)
+    for values in (*NO_ARRAYS, *WRONG_DTYPES, *WRONG_SHAPES):
+        refused(pair, TimeTypeError, lambda values=values: call(pair.timer, values, handle))
+    assert len(pair.finish()) == 2
+
+
+@every_timer
+@pytest.mark.parametrize("call", TAKES_AN_ARRAY.values(), ids=TAKES_AN_ARRAY)
+def test_element_that_is_no_integer_is_named_by_its_position(
+    case: Case, call: Callable[[Any, Any, int], Any]
+) -> None:
+    pair, handle = at_work(case)
+    for value in NO_INTEGERS:
+        message = refused(pair, TimeTypeError, lambda value=value: call(pair.timer, [7, value], handle))
+        assert "[1]" in message
+        assert type(value).__name__ in message
+    assert len(pair.finish()) == 2
+
+
+@every_timer
+@pytest.mark.parametrize("call", TAKES_MOMENTS.values(), ids=TAKES_MOMENTS)
+def test_element_out_of_range_is_named_by_its_position_and_value(
+    case: Case, call: Callable[[Any, Any, int], Any]
+) -> None:
+    pair, handle = at_work(case)
+    for value in OUT_OF_RANGE:
+        message = refused(pair, TimeRangeError, lambda value=value: call(pair.timer, [7, 8, value, value], handle))
+        assert "[2]" in message
+        assert str(value) in message
+    for values in (np.array([1, -7], np.int64), np.array([1, 2**63 + 7], np.uint64), np.array([1, -7], np.int8)):
+        message = refused(pair, TimeRangeError, lambda values=values: call(pair.timer, values, handle))
+        assert "[1]" in message
+        assert str(values[1]) in message
+    assert len(pair.finish()) == 2
+
+
+@every_timer
+def test_as_many_handles_as_deadlines_are_wanted(case: Case) -> None:
+    pair, handle = at_work(case)
+    for handles, deadlines in (([handle], [60, 61]), ([handle, handle], [60]), ([], [60]), ([handle], [])):
+        message = refused(
+            pair,
+            TimeRangeError,
+            lambda handles=handles, deadlines=deadlines: pair.timer.reschedule_many(handles, deadlines),
+        )
+        assert str(len(handles)) in message
+        assert str(len(deadlines)) in message
+
+
+@every_timer
+@pytest.mark.parametrize("empty", [[], (), np.array([]), np.empty(0, np.int64), np.empty(0, np.uint8), range(0)])
+def test_empty_batches_do_nothing(case: Case, empty: Any) -> None:
+    pair, _ = at_work(case)
+    assert pair.timer.schedule_many(empty).dtype == np.int64
+    assert pair.timer.cancel_many(empty).dtype == np.bool_
+    assert pair.timer.reschedule_many(empty, empty).dtype == np.bool_
+    assert pair.timer.cancel_many(empty).shape == (0,)
+    pair.agree()
+    assert len(pair.finish()) == 2
+
+
+@every_timer
+@pytest.mark.parametrize("integer", NUMPY_INTEGERS)
+def test_batches_take_every_integer_dtype_and_layout(case: Case, integer: Any) -> None:
+    pair = Pair(case)
+    deadlines = np.array([100, 1, 120, 1, 60, 1], integer)[::2]
+    for values in (deadlines, deadlines.tolist(), tuple(deadlines.tolist()), range(5, 8), list(deadlines)):
+        handles = pair.timer.schedule_many(values)
+        assert (handles.dtype, handles.shape) == (np.int64, (3,))
+        pair.model.schedule_many([int(value) for value in values], handles.tolist())
+    assert deadlines.tolist() == [100, 120, 60]
+    strided = np.repeat(handles, 2)[::2]
+    assert pair.timer.reschedule_many(strided, deadlines).tolist() == [True] * 3
+    pair.model.reschedule_many(handles.tolist(), deadlines.tolist())
+    assert pair.timer.cancel_many(strided[::-1]).tolist() == [True] * 3
+    pair.model.cancel_many(handles.tolist())
+    assert len(pair.finish()) == 12
+
+
+@every_timer
+def test_read_only_and_big_endian_arrays_are_taken(case: Case) -> None:
+    timer = case()
+    deadlines = np.array([500, 600], ">i8")
+    deadlines.flags.writeable = False
+    handles = timer.schedule_many(deadlines)
+    handles.flags.writeable = False
+    assert timer.reschedule_many(handles, deadlines).all()
+    assert timer.cancel_many(handles).all()
+
+
+@every_timer
+def test_duplicates_in_a_batch_act_in_order(case: Case) -> None:
+    pair, handle = at_work(case)
+    assert pair.timer.reschedule_many([handle, handle], [400, 90_000]).tolist() == [True, True]
+    pair.model.reschedule_many([handle, handle], [400, 90_000])
+    pair.agree()
+    assert pair.timer.cancel_many([handle, 0, handle]).tolist() == [True, False, False]
+    pair.model.cancel(handle)
+    assert len(pair.finish()) == 1
+
+
+@every_timer
+def test_expired_rows_are_the_callers_own(case: Case) -> None:
+    timer = case()
+    timer.schedule(0)
+    first = timer.advance(0)
+    kept = [column.copy() for column in first]
+    timer.schedule(5)
+    second = timer.advance(1000)
+    assert all((column == copy).all() for column, copy in zip(first, kept, strict=True))
+    for column in (*first, *second):
+        column[:] = -1  # writable, and nobody else's
+    timer.check()
+    empty = timer.advance(2000)
+    assert [(column.dtype, column.shape) for column in empty] == [(np.int64, (0,))] * 3
+
+
+# -- constructors and names ----------------------------------------------------------------------------------
+
+
+@every_timer
+def test_constructor_refuses_parameters_out_of_range(case: Case) -> None:
+    cls = timers.timer_class(case.name)
+    lowest = {"capacity": 1, "tick": 1, "wheel_size": 2 if case.name == "hierarchical-wheel" else 1}
+    for name in ("capacity", *case.parameters):
+        for value in (lowest[name] - 1, 0, -1, -LIMIT, LIMIT + 1, 2**200):
+            with pytest.raises(ParameterError) as caught:
+                cls(**{name: value})
+            assert name in str(caught.value)
+            assert str(value) in str(caught.value)
+            assert "\n" not in str(caught.value)
+        for value in NO_INTEGERS:
+            with pytest.raises(TimeTypeError) as caught_type:
+                cls(**{name: value})
+            assert name in str(caught_type.value)
+            assert "\n" not in str(caught_type.value)
+
+
+@every_timer
+def test_constructor_refuses_a_start_out_of_range(case: Case) -> None:
+    for value in OUT_OF_RANGE:
+        with pytest.raises(TimeRangeError, match="start"):
+            case(start=value)
+    for value in NO_INTEGERS:
+        with pytest.raises(TimeTypeError, match="start"):
+            case(start=value)
+    assert case(start=LIMIT).now == LIMIT
+    assert case(start=np.int32(7)).now == 7
+
+
+@every_timer
+def test_constructor_takes_what_the_traits_call_parameters_first(case: Case) -> None:
+    cls = timers.timer_class(case.name)
+    assert cls(*case.parameters.values()).parameters == case.parameters
+    with pytest.raises(TypeError):
+        cls(*case.parameters.values(), 0)  # start is a keyword
+
+
+@pytest.mark.parametrize(
+    "name", ["hierarchical", "Hashed-Wheel", "", "wheel\nof time", "no.such:Class", "timers:names", ":"]
+)
+def test_unknown_timer_is_refused_by_name(name: str) -> None:
+    with pytest.raises(UnknownTimerError) as caught:
+        timers.timer_class(name)
+    assert repr(name) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_timer_of_ones_own_is_found_by_module_and_class() -> None:
+    found = timers.timer_class("timers.schemes.simple_wheel:SimpleWheel")
+    assert found is timers.SimpleWheel
+
+
+# -- memory --------------------------------------------------------------------------------------------------
+
+MOST_BYTES = 32  # per pending timer at full capacity, beyond the geometry
+CAPACITY = 1 << 12
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.has_kernel], ids=str)
+def test_pending_timer_costs_at_most_32_bytes(case: Case) -> None:
+    full = case(capacity=CAPACITY)
+    empty = full.nbytes
+    full.schedule_many(np.arange(CAPACITY))
+    assert full.nbytes == empty, "capacity means that so many fit"
+    geometry = case(capacity=1).nbytes
+    assert full.nbytes - geometry <= MOST_BYTES * CAPACITY
+
+
+@every_kernel
+def test_capacity_grows_by_doubling_and_never_shrinks(case: Case) -> None:
+    timer = case(capacity=1)
+    sizes = [timer.nbytes]
+    handles = []
+    for k in range(1, 1025):
+        handles.append(timer.schedule(10_000))
+        if timer.nbytes != sizes[-1]:
+            sizes.append(timer.nbytes)
+            assert k - 1 == 1 << (len(sizes) - 2), "it grows only when it is full"
+    place = sizes[1] - sizes[0]
+    assert sizes == [sizes[0] + place * (2**doublings - 1) for doublings in range(11)]
+    assert timer.cancel_many(handles).all()
+    assert timer.nbytes == sizes[-1]
+    timer.schedule_many([20_000] * 1024)
+    assert timer.nbytes == sizes[-1], "freed places are used again"
+
+
+@every_geometry
+def test_handles_stay_valid_while_the_timer_grows(case: Case) -> None:
+    pair = Pair(case, capacity=1)
+    handles = [pair.schedule_after(1000 + 997 * k % 5000) for k in range(300)]
+    pair.agree()
+    for handle in handles[::3]:
+        assert pair.cancel(handle)
+    for handle in handles[1::3]:
+        assert pair.reschedule(handle, 7000)
+    assert len(pair.finish()) == 200
+
+
+@every_timer
+def test_places_are_dense(case: Case) -> None:
+    """So that callers can keep payloads in arrays beside the timer."""
+    timer = case(capacity=4)
+    for _ in range(5):
+        handles = timer.schedule_many([100] * 50)
+        assert sorted(timers.place_of(handle) for handle in handles.tolist()) == sorted(
+            set(map(timers.place_of, handles.tolist()))
+        )
+        assert max(map(timers.place_of, handles.tolist())) < 64
+        timer.cancel_many(handles)
+
+
+@every_kernel
+def test_more_than_a_handle_can_name_is_refused_and_nothing_is_lost(case: Case) -> None:
+    pair, _ = at_work(case)
+    kernel_timer: Any = pair.timer
+    for extra in (MOST_PLACES, 2**31, 2**62):
+        message = refused(pair, CapacityError, lambda extra=extra: kernel_timer.reserve(extra))
+        assert str(extra) in message
+    assert len(pair.finish()) == 2
+
+
+@every_kernel
+def test_failed_allocation_loses_no_timer(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair, _ = at_work(case)
+
+    def no_memory(*_: Any, **__: Any) -> Any:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "empty", no_memory)
+        patch.setattr(np, "zeros", no_memory)
+        with pytest.raises(CapacityError):
+            pair.timer.schedule(60)
+        with pytest.raises(CapacityError):
+            pair.timer.schedule_after(60)
+    pair.agree()
+    pair.schedule(60)
+    assert len(pair.finish()) == 3
+
+
+@every_kernel
+def test_reserve_makes_room_without_a_change_that_shows(case: Case) -> None:
+    pair, _ = at_work(case)
+    kernel_timer: Any = pair.timer
+    kernel_timer.reserve(0)
+    kernel_timer.reserve(1000)
+    held = pair.timer.nbytes
+    pair.agree()
+    for _ in range(1000):
+        pair.schedule(500)
+    assert pair.timer.nbytes == held
+    for value in NO_INTEGERS:
+        refused(pair, TimeTypeError, lambda value=value: kernel_timer.reserve(value))
+
+
+@every_kernel
+def test_locate_knows_pending_timers_only(case: Case) -> None:
+    pair, handle = at_work(case)
+    kernel_timer: Any = pair.timer
+    assert kernel_timer.locate(handle)
+    assert kernel_timer.locate(pair.schedule(0))
+    for foreign in (0, -1, 1, handle + 2**32, LIMIT, 2**63, 2**64, -(2**63)):
+        assert kernel_timer.locate(foreign) == {}
+    pair.cancel(handle)
+    assert kernel_timer.locate(handle) == {}
+    for value in NO_INTEGERS:
+        refused(pair, TimeTypeError, lambda value=value: kernel_timer.locate(value))

@@ -1,0 +1,291 @@
+"""The costs that the traits declare: counted on growing workloads and fitted against the variable they name."""
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from timers.registry import names, timer_class
+from timers.schemes.heapq_delay_queue import HeapqDelayQueue
+from timers.traits import ALL_COUNTERS, Cost
+
+SAMPLE = 2_000  # operations that are counted where the cost of each is sought beside N pending timers
+UNIFORM = 20_000  # ticks over which uniform delays spread
+ROTATIONS = 16  # of the wheel, over which long delays spread
+LEVEL = 20  # slots of the wheels whose levels are counted
+
+SWEEPS: dict[str, list[int]] = {
+    "N": [2**k for k in range(8, 17)],
+    "wheel_size": [2**k for k in range(3, 9)],
+    "delay": [2**k for k in range(8, 40, 4)],
+    "levels": list(range(6, 15)),
+}
+ROTATING_DELAYS = [2**k for k in range(18, 23)]  # some rotations of the hashed wheel, which all have to be gone through
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One point of a sweep."""
+
+    timer_class: Any
+    n: int = 4096
+    wheel_size: int | None = None
+    delay: int = 0
+    levels: int = 0
+
+    def timer(self) -> Any:
+        own = {} if self.wheel_size is None else {"wheel_size": self.wheel_size}
+        if self.timer_class is HeapqDelayQueue:
+            return CountedHeapq()
+        return self.timer_class(**own, counting=True, capacity=self.n)
+
+    @property
+    def random(self) -> np.random.Generator:
+        return np.random.default_rng(self.n)
+
+
+class Counted(int):
+    """A deadline that counts how often heap entries are compared: first of all by their deadlines' equality."""
+
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.comparisons += 1
+        return int.__eq__(self, other)  # type: ignore[arg-type]
+
+    __hash__ = int.__hash__
+
+
+class CountedHeapq(HeapqDelayQueue):
+    @property
+    def counters(self) -> dict[str, int]:
+        return {"comparisons": Counted.comparisons}
+
+    def _arm(self, handle: int, deadline: int) -> None:
+        super()._arm(handle, Counted(deadline))
+
+
+Measured = tuple[dict[str, int], int]
+"""Counters before and after a workload, as their difference, and the number of operations."""
+
+WORKLOADS: dict[tuple[str, str], Callable[[Setting], Measured]] = {}
+
+
+def workload(operation: str, *descriptions: str) -> Callable[..., Any]:
+    """Register what to run for a Cost's operation and workload."""
+
+    def register(run: Callable[[Setting], Measured]) -> Callable[[Setting], Measured]:
+        WORKLOADS.update({(operation, description): run for description in descriptions})
+        return run
+
+    return register
+
+
+def counted(timer: Any, run: Callable[[], object]) -> dict[str, int]:
+    before = dict(timer.counters)
+    run()
+    return {counter: value - before[counter] for counter, value in timer.counters.items()}
+
+
+def tick_of(timer: Any) -> int:
+    return timer.parameters.get("tick", 1)
+
+
+def rotation_of(timer: Any) -> int:
+    return tick_of(timer) * timer.parameters["wheel_size"]
+
+
+def filled(setting: Setting, spread: int | None = None) -> tuple[Any, np.ndarray[Any, Any]]:
+    """A timer with n pending timers of uniform delays, and their handles."""
+    timer = setting.timer()
+    spread = spread or UNIFORM * tick_of(timer)
+    return timer, timer.schedule_many(setting.random.integers(1, spread, setting.n))
+
+
+def follow_wakeups(timer: Any) -> None:
+    """Event-driven: from wake-up to wake-up until nothing is pending."""
+    while len(timer):
+        timer.advance(timer.next_wakeup())
+
+
+def expiry_of_all(timer: Any) -> Measured:
+    n = len(timer)
+    return counted(timer, lambda: follow_wakeups(timer)), n
+
+
+def worst_tick(timer: Any) -> Measured:
+    """The costliest of all the advances until nothing is pending."""
+    ticks = []
+    while len(timer):
+        ticks.append(counted(timer, lambda: timer.advance(timer.next_wakeup())))
+    return max(ticks, key=lambda costs: sum(costs.values())), 1
+
+
+@workload("schedule", "any", "random deadlines, on average")
+def schedule_at_random(setting: Setting) -> Measured:
+    timer, _ = filled(setting)
+    deadlines = setting.random.integers(1, UNIFORM * tick_of(timer), SAMPLE)
+    return counted(timer, lambda: timer.schedule_many(deadlines)), SAMPLE
+
+
+@workload("schedule", "falling deadlines, the worst case")
+def schedule_before_all(setting: Setting) -> Measured:
+    timer = setting.timer()
+    falling = np.arange(setting.n // 4)[::-1]
+    timer.schedule_many(np.arange(setting.n) + falling.size)
+    return counted(timer, lambda: timer.schedule_many(falling)), falling.size
+
+
+@workload("cancel", "any", "random timers, on average")
+def cancel_at_random(setting: Setting) -> Measured:
+    timer, handles = filled(setting)
+    chosen = setting.random.permutation(handles)[: min(SAMPLE, setting.n // 4)]
+    return counted(timer, lambda: timer.cancel_many(chosen)), chosen.size
+
+
+@workload("cancel", "any, amortised over compactions")
+def cancel_all(setting: Setting) -> Measured:
+    timer, handles = filled(setting)
+    return counted(timer, lambda: timer.cancel_many(setting.random.permutation(handles))), setting.n
+
+
+@workload("reschedule", "any")
+def rearm_at_random(setting: Setting) -> Measured:
+    timer, handles = filled(setting)
+    chosen = setting.random.choice(handles, SAMPLE)
+    deadlines = setting.random.integers(1, UNIFORM * tick_of(timer), SAMPLE)
+    return counted(timer, lambda: timer.reschedule_many(chosen, deadlines)), SAMPLE
+
+
+@workload("reschedule", "idle timeouts: the earliest timer becomes the latest")
+def rearm_in_turn(setting: Setting) -> Measured:
+    timer = setting.timer()
+    handles = timer.schedule_many(np.arange(setting.n))
+    turn = np.arange(SAMPLE)
+    later = setting.n + turn
+    return counted(timer, lambda: timer.reschedule_many(handles[turn % setting.n], later)), SAMPLE
+
+
+@workload("expiry", "any", "uniform delays")
+def expire_uniform(setting: Setting) -> Measured:
+    return expiry_of_all(filled(setting)[0])
+
+
+@workload("expiry", "all due in one advance")
+def expire_at_once(setting: Setting) -> Measured:
+    timer, _ = filled(setting)
+    return counted(timer, lambda: timer.advance(UNIFORM)), setting.n
+
+
+@workload("expiry", "delays within a rotation")
+def expire_within_a_rotation(setting: Setting) -> Measured:
+    return expiry_of_all(filled(setting, rotation_of(setting.timer()))[0])
+
+
+@workload("expiry", "delays of many rotations")
+def expire_after_many_rotations(setting: Setting) -> Measured:
+    spread = setting.delay or ROTATIONS * tick_of(setting.timer()) * max(SWEEPS["wheel_size"])
+    return expiry_of_all(filled(setting, 2 * spread)[0])
+
+
+@workload("expiry", "one delay for all")
+def expire_one_delay(setting: Setting) -> Measured:
+    """Armed at moments that fall anywhere in the upper levels' slots."""
+    n = 256
+    timer = setting.timer()
+    delay = setting.delay or 3 * LEVEL ** (setting.levels - 1)
+    for now in np.sort(setting.random.integers(0, delay, n)).tolist():
+        timer.advance(now)
+        timer.schedule_after(delay)
+    follow_wakeups(timer)
+    return timer.counters, n
+
+
+@workload("tick", "any")
+def tick_beside_pending(setting: Setting) -> Measured:
+    timer, _ = filled(setting)
+    ticks = 50
+
+    def run() -> None:
+        for _ in range(ticks):
+            timer.advance(timer.now + tick_of(timer))
+
+    return counted(timer, run), ticks
+
+
+@workload("tick", "delays of many rotations")
+def tick_of_long_delays(setting: Setting) -> Measured:
+    """One whole rotation, tick by tick."""
+    most = SWEEPS["wheel_size"][-1] if setting.wheel_size else setting.timer().parameters["wheel_size"]
+    timer, _ = filled(setting, ROTATIONS * tick_of(setting.timer()) * most)
+    ticks = timer.parameters["wheel_size"]
+
+    def run() -> None:
+        for _ in range(ticks):
+            timer.advance(timer.now + tick_of(timer))
+
+    return counted(timer, run), ticks
+
+
+@workload("tick", "the worst tick: all timers in one upper slot")
+def tick_of_a_full_slot(setting: Setting) -> Measured:
+    timer = setting.timer()
+    timer.schedule_many(np.full(setting.n, 70_001))
+    return worst_tick(timer)
+
+
+# -- the fits ------------------------------------------------------------------------------------------------
+
+FLAT = 0.3  # of the mean: the most that a constant cost may rise over a sweep, in a random sample
+RISING = 0.4  # of the mean: the least that a logarithmic cost must rise
+STRAIGHT = 0.97  # correlation of a logarithmic cost with the logarithm of its variable
+STEEP = 0.15  # how far a slope on log-log scales may be from 1 or -1
+
+
+def fits(growth: str, variable: np.ndarray[Any, Any], cost: np.ndarray[Any, Any]) -> bool:
+    """Whether a series of costs per operation grows so in its variable."""
+    logs = np.log2(variable)
+    rise = np.polyfit(logs, cost, 1)[0] * (logs[-1] - logs[0])  # over the sweep, along the best a + b log(variable)
+    if growth == "1":  # an upper bound: it may fall, or be nothing at all
+        return bool(rise <= FLAT * cost.mean())
+    if (cost <= 0).any():
+        return False
+    slope = np.polyfit(logs, np.log2(cost), 1)[0]
+    if growth == "log":
+        rises = rise > RISING * cost.mean() and slope < 1 - STEEP
+        return bool(rises and np.corrcoef(logs, cost)[0, 1] > STRAIGHT)
+    return bool(abs(slope - {"linear": 1, "inverse": -1}[growth]) < STEEP)
+
+
+COSTS = [
+    pytest.param(timer_class(name), cost, id=f"{name}: {cost}, {cost.counter}, {cost.workload}")
+    for name in names()
+    for cost in timer_class(name).traits.costs
+]
+
+
+def series(timer: Any, cost: Cost) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    run = WORKLOADS[cost.operation, cost.workload]
+    rotating = (cost.variable, cost.workload) == ("delay", "delays of many rotations")
+    variable = ROTATING_DELAYS if rotating else SWEEPS[cost.variable]
+    per_operation = []
+    for value in variable:
+        costs, operations = run(Setting(timer, **{cost.variable.lower(): value}))
+        counters = costs.values() if cost.counter == ALL_COUNTERS else [costs[cost.counter]]
+        per_operation.append(sum(counters) / operations)
+    return np.array(variable, float), np.array(per_operation)
+
+
+@pytest.mark.parametrize(("timer", "cost"), COSTS)
+def test_cost_grows_as_declared(timer: Any, cost: Cost) -> None:
+    variable, measured = series(timer, cost)
+    assert fits(cost.growth, variable, measured), dict(zip(variable.tolist(), measured.round(3).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("growth", ["1", "log", "linear", "inverse"])
+def test_fit_tells_growths_apart(growth: str) -> None:
+    variable = np.array(SWEEPS["N"], float)
+    shapes = {"1": 0 * variable + 3, "log": 1 + np.log2(variable), "linear": variable + 9, "inverse": 1 / variable}
+    others = {other for other, cost in shapes.items() if fits(growth, variable, cost)}
+    assert others == ({growth, "inverse"} if growth == "1" else {growth})

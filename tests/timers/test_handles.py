@@ -1,0 +1,123 @@
+"""The small functions that all kernels share, against Python's own integers."""
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from timers.kernels import bitmap, handles, pool
+from timers.protocol import LIMIT
+
+MOST_PLACE = 2**31 - 1
+MOST_BITS = 200  # seven words, the last one not full
+
+bit_sets = st.frozensets(st.integers(0, MOST_BITS - 1))
+bits = st.integers(0, MOST_BITS - 1)
+bases = st.integers(0, 3)  # other cells before the first word
+
+
+# -- handles -------------------------------------------------------------------------------------------------
+
+
+@given(generation=st.integers(1, handles.LAST_GENERATION), place=st.integers(0, MOST_PLACE))
+def test_handle_holds_place_and_generation(generation: int, place: int) -> None:
+    handle = handles.encode(generation, place)
+    assert 0 < handle <= LIMIT
+    assert handle >= handles.LOWEST_HANDLE
+    assert (handles.place_of(handle), handles.generation_of(handle)) == (place, generation)
+
+
+def test_first_and_last_handles() -> None:
+    assert handles.encode(handles.FIRST_GENERATION, 0) == handles.LOWEST_HANDLE == 2**32
+    assert handles.encode(handles.LAST_GENERATION, MOST_PLACE) == LIMIT - 2**31
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_handle_of_a_narrow_generation_does_not_wrap(dtype: type) -> None:
+    assert handles.encode(dtype(handles.LAST_GENERATION), dtype(5)) == handles.LAST_GENERATION * 2**32 + 5
+
+
+def test_handles_of_different_uses_or_places_differ() -> None:
+    uses = [(1, 0), (1, 1), (2, 0), (2, 1), (handles.LAST_GENERATION, 0), (1, MOST_PLACE)]
+    assert len({handles.encode(*use) for use in uses}) == len(uses)
+
+
+# -- occupancy bits ------------------------------------------------------------------------------------------
+
+
+def words_of(marked: frozenset[int], base: int = 0) -> np.ndarray:
+    """The bitmap of a set of positions, after `base` cells whose every bit is set."""
+    whole = sum(1 << bit for bit in marked)
+    words = [whole >> 32 * k & 2**32 - 1 for k in range(bitmap.words_for(MOST_BITS))]
+    return np.array([2**32 - 1] * base + words, np.int64)
+
+
+@pytest.mark.parametrize(("positions", "words"), [(0, 0), (1, 1), (31, 1), (32, 1), (33, 2), (64, 2), (1282, 41)])
+def test_words_for_so_many_bits(positions: int, words: int) -> None:
+    assert bitmap.words_for(positions) == words
+
+
+@pytest.mark.parametrize("bit", range(bitmap.WORD_BITS))
+def test_lowest_finds_each_single_bit(bit: int) -> None:
+    assert bitmap.lowest(np.int64(1 << bit)) == bit
+
+
+@given(word=st.integers(1, 2**32 - 1))
+def test_lowest_ignores_the_bits_above(word: int) -> None:
+    assert bitmap.lowest(np.int64(word)) == (word & -word).bit_length() - 1
+
+
+@given(marked=bit_sets, bit=bits, base=bases)
+def test_mark_and_unmark_change_one_bit(marked: frozenset[int], bit: int, base: int) -> None:
+    words = words_of(marked, base)
+    assert bitmap.marked(words, base, bit) == (bit in marked)
+    bitmap.mark(words, base, bit)
+    assert bitmap.marked(words, base, bit)
+    np.testing.assert_array_equal(words, words_of(marked | {bit}, base))
+    bitmap.unmark(words, base, bit)
+    assert not bitmap.marked(words, base, bit)
+    np.testing.assert_array_equal(words, words_of(marked - {bit}, base))
+
+
+@given(marked=bit_sets, base=bases, start=st.integers(0, MOST_BITS), stop=st.integers(0, MOST_BITS))
+def test_next_marked_is_the_first_in_the_range(marked: frozenset[int], base: int, start: int, stop: int) -> None:
+    expected = min((bit for bit in marked if start <= bit < stop), default=-1)
+    assert bitmap.next_marked(words_of(marked, base), base, start, stop) == expected
+
+
+# -- arithmetic ----------------------------------------------------------------------------------------------
+
+divisors = st.one_of(st.integers(1, 1000), st.integers(1, LIMIT))
+
+
+@given(dividend=st.integers(0, LIMIT), divisor=divisors)
+def test_quotient_is_that_of_integers(dividend: int, divisor: int) -> None:
+    assert pool.quotient(dividend, divisor) == dividend // divisor
+
+
+@given(quotient=st.integers(0, 2**53), divisor=divisors, off=st.integers(-1, 1))
+def test_quotient_is_right_just_around_a_multiple(quotient: int, divisor: int, off: int) -> None:
+    dividend = min(max(quotient * divisor + off, 0), LIMIT)
+    assert pool.quotient(dividend, divisor) == dividend // divisor
+
+
+@pytest.mark.parametrize("dividend", [2**51, 2**52 - 1, 2**52, 2**52 + 1, 2**53 - 1, 2**53 + 1, LIMIT])
+@pytest.mark.parametrize("divisor", [1, 2, 3, 7, 10, 2**26 - 1, 2**51 - 1, 2**52 - 1, LIMIT])
+def test_quotient_is_right_where_floats_cease_to_be_exact(dividend: int, divisor: int) -> None:
+    assert pool.quotient(dividend, divisor) == dividend // divisor
+
+
+# -- growth --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("capacity", "used", "extra", "grown"),
+    [(4, 3, 1, 4), (4, 4, 1, 8), (4, 4, 5, 16), (1, 0, 0, 1), (1, 1, 1000, 1024)],
+)
+def test_capacity_grows_by_doubling(capacity: int, used: int, extra: int, grown: int) -> None:
+    assert pool.grown(capacity, used, extra) == grown
+
+
+def test_capacity_never_grows_past_what_a_handle_can_name() -> None:
+    assert pool.grown(1024, 1000, pool.MOST_PLACES - 1000) == pool.MOST_PLACES
+    with pytest.raises(MemoryError):
+        pool.grown(1024, 1000, pool.MOST_PLACES - 999)

@@ -1,0 +1,127 @@
+"""The kernels are siblings: the same functions with the same signatures in the same order, so that they read alike."""
+import ast
+import inspect
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import timers.kernels
+import timers.schemes
+from timers.kernels.counters import COUNTERS
+from timers.kernels.dispatch import KERNEL_FUNCTIONS, PYTHON_FUNCTIONS
+from timers.protocol import Timer
+from timers.registry import TIMERS, names, timer_class
+from timers.schemes.base import KernelTimer
+from timers.traits import ALL_COUNTERS
+
+FUNCTIONS = {**PYTHON_FUNCTIONS, **KERNEL_FUNCTIONS}
+IN_ORDER = (
+    "allocate", "reserve", "schedule", "cancel", "reschedule", "advance", "due", "next_expiry", "next_wakeup",
+    "locate", "check",
+)  # fmt: skip  # one line of reading
+NOT_SCHEMES = ("__init__", "base")
+
+
+def stems(package: ModuleType) -> list[str]:
+    return sorted(path.stem for path in Path(package.__path__[0]).glob("*.py"))
+
+
+def kernels() -> list[str]:
+    """The kernel files: those that define a State."""
+    modules = {stem: import_module(f"timers.kernels.{stem}") for stem in stems(timers.kernels)}
+    return [stem for stem, module in modules.items() if hasattr(module, "State")]
+
+
+every_kernel = pytest.mark.parametrize("stem", kernels())
+every_name = pytest.mark.parametrize("name", names())
+
+
+def kernel(stem: str) -> Any:
+    return import_module(f"timers.kernels.{stem}")
+
+
+@every_kernel
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_kernel_has_the_function_with_the_common_parameters(stem: str, function: str) -> None:
+    found = getattr(kernel(stem), function)
+    plain = getattr(found, "py_func", found)  # what is inside a compiled function
+    assert tuple(inspect.signature(plain).parameters) == FUNCTIONS[function]
+    assert plain.__module__ == f"timers.kernels.{stem}"
+
+
+@every_kernel
+def test_kernel_defines_its_functions_in_the_common_order(stem: str) -> None:
+    tree = ast.parse(inspect.getsource(kernel(stem)))
+    defined = [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in FUNCTIONS]
+    assert tuple(defined) == IN_ORDER
+    assert set(IN_ORDER) == set(FUNCTIONS)
+
+
+@every_kernel
+def test_kernel_opens_with_idea_example_costs_drawback_and_source(stem: str) -> None:
+    text = inspect.getdoc(kernel(stem))
+    assert text is not None
+    places = [text.index(word) for word in ("Example", "Costs:", "Drawback:", "Source:")]
+    assert places == sorted(places)
+
+
+@every_kernel
+def test_state_is_few_arrays_with_the_common_names(stem: str) -> None:
+    assert kernel(stem).State._fields == ("nodes", "clock", "counters")
+    assert kernel(stem).State.__module__ == f"timers.kernels.{stem}"  # by which dispatch finds the kernel
+
+
+@every_kernel
+def test_kernel_has_a_class_file_of_the_same_stem(stem: str) -> None:
+    assert stem in stems(timers.schemes)
+    found = timer_class(stem.replace("_", "-"))
+    assert issubclass(found, KernelTimer)
+    assert found._kernel is kernel(stem)
+
+
+def test_registry_lists_every_class_file_and_nothing_else() -> None:
+    targets = [target.partition(":")[0] for target in TIMERS.values()]
+    assert sorted(targets) == [f"timers.schemes.{stem}" for stem in stems(timers.schemes) if stem not in NOT_SCHEMES]
+    for name, target in TIMERS.items():
+        assert target.partition(":")[0].rpartition(".")[2] == name.replace("-", "_")
+        assert target.partition(":")[2] == "".join(part.title() for part in name.split("-"))
+        assert getattr(timers, target.partition(":")[2]) is timer_class(name)
+
+
+@every_name
+def test_timer_has_every_member_of_the_protocol_with_its_parameters(name: str) -> None:
+    timer = timer_class(name)()
+    assert isinstance(timer, Timer)
+    for member, declared in vars(Timer).items():
+        if inspect.isfunction(declared) and not member.startswith("_"):
+            found = getattr(timer_class(name), member)
+            assert list(inspect.signature(found).parameters) == list(inspect.signature(declared).parameters)
+            assert inspect.getdoc(found)
+
+
+@every_name
+def test_traits_are_complete(name: str) -> None:
+    traits = timer_class(name).traits
+    assert traits.name == name
+    for words in ("scheme", "summary", "horizon", "jumps", "suits", "drawback", "source"):
+        assert getattr(traits, words).strip(), words
+        assert "\n" not in getattr(traits, words)
+    for cost in traits.costs:
+        assert cost.counter in (*COUNTERS, ALL_COUNTERS)
+        assert cost.workload
+        assert str(cost).startswith(cost.operation)
+    assert {"schedule", "cancel"} <= {cost.operation for cost in traits.costs}
+    assert {"expiry", "tick"} & {cost.operation for cost in traits.costs}
+    assert callable(traits.due_at)
+
+
+@every_name
+def test_traits_state_the_defaults_of_the_constructor(name: str) -> None:
+    parameters = inspect.signature(timer_class(name)).parameters
+    positional = {key: p.default for key, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD}
+    assert positional == dict(timer_class(name).traits.defaults)
+    assert timer_class(name)().parameters == positional
+    assert parameters["start"].default == 0

@@ -1,0 +1,248 @@
+"""Each scheme is that scheme: kernels and plain references of the originals agree on places and on costs.
+
+On random tapes, after every operation, the place of each pending timer (level, slot, rounds, index, bucket) and
+every cost counter of the kernel equal those of the reference of its name; and of no other name.
+"""
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.references import REFERENCES, Reference
+from tests.references.common import Armed
+from tests.references.heapq_delay_queue import MOST_STALE, LazyHeap
+from tests.references.hierarchical_wheel import HierarchicalWheel
+from tests.timers.cases import CASES, Case
+from timers.kernels.pool import EXPIRY
+from timers.protocol import LIMIT
+from timers.registry import names, timer_class
+from timers.traits import Parameters
+
+STARTS = (0, 5, 255, 2**31 - 7, 2**40 - 300, 2**62, LIMIT - 3000)
+STEPS = 250
+MOST_PENDING = 30
+LEVELS = 6  # whose edges are tried: past the reach of the cascading wheel, and more on the others
+ASPECTS = ("places", "counters")
+
+REFERRED = [case for case in CASES if case.name in REFERENCES]
+
+
+class Tape:
+    """Random operations, one after the other, whatever they are done to."""
+
+    def __init__(self, parameters: Parameters, start: int, seed: int) -> None:
+        self.random = Random(seed)
+        self.now = start
+        self.tick, self.wheel_size = parameters.get("tick", 1), parameters.get("wheel_size", 256)
+
+    def operation(self, pending: int) -> str:
+        if not pending:
+            return "schedule"
+        weights = (50, 10, 15, 25) if pending <= MOST_PENDING else (10, 40, 10, 40)
+        return self.random.choices(("schedule", "cancel", "reschedule", "advance"), weights)[0]
+
+    def width(self) -> int:
+        """A power of the wheel size, of a level or just a power of two."""
+        return self.tick * max(self.wheel_size, 2) ** self.random.randrange(LEVELS)
+
+    def deadline(self) -> int:
+        kind, random = self.random.random(), self.random
+        if kind < 0.4:
+            moment = self.now + random.randint(-5, 3 * self.tick * self.wheel_size)
+        elif kind < 0.6:
+            moment = self.now + self.width() + random.randint(-1, 1)
+        elif kind < 0.85:
+            width = self.width()
+            moment = (self.now // width + random.randint(1, self.wheel_size)) * width + random.randint(-1, 1)
+        elif kind < 0.98:
+            moment = self.now + 2 ** random.randint(0, 62)
+        else:
+            moment = LIMIT
+        return min(max(moment, 0), LIMIT)
+
+    def later(self, deadlines: list[int]) -> int:
+        """Where to advance to: mostly near, often around a deadline, seldom very far."""
+        kind, random = self.random.random(), self.random
+        if kind < 0.3:
+            moment = self.now + random.choice((0, 1, 1, 2, 3, 9))
+        elif kind < 0.5:
+            moment = self.now + random.randint(0, self.tick * self.wheel_size)
+        elif kind < 0.85:
+            early = sorted(deadlines)[:3]
+            moment = random.choice(early) + random.randint(-1, 1) * random.choice((1, self.tick))
+        elif kind < 0.95:
+            width = self.width()
+            moment = (self.now // width + 1) * width + random.randint(-1, 1)
+        else:
+            moment = self.now + 2 ** random.randint(8, 44)
+        self.now = min(max(moment, self.now), LIMIT)
+        return self.now
+
+
+class Twins:
+    """A timer and a reference that get the same operations."""
+
+    def __init__(self, timer: Any, reference: Reference, tape: Tape, aspects: tuple[str, ...] = ASPECTS) -> None:
+        self.timer, self.reference, self.tape, self.aspects = timer, reference, tape, aspects
+        self.pending: dict[int, Armed] = {}
+
+    def run(self, steps: int = STEPS) -> None:
+        for _ in range(steps):
+            getattr(self, self.tape.operation(len(self.pending)))()
+            self.agree()
+
+    def schedule(self) -> None:
+        deadline = self.tape.deadline()
+        self.pending[self.timer.schedule(deadline)] = self.reference.schedule(deadline)
+
+    def cancel(self) -> None:
+        handle = self.pick()
+        assert self.timer.cancel(handle)
+        self.reference.cancel(self.pending.pop(handle))
+
+    def reschedule(self) -> None:
+        handle, deadline = self.pick(), self.tape.deadline()
+        assert self.timer.reschedule(handle, deadline)
+        self.reference.reschedule(self.pending[handle], deadline)
+
+    def advance(self) -> None:
+        now = self.tape.later([timer.deadline for timer in self.pending.values()])
+        expired = self.timer.advance(now)
+        fired = [(self.pending.pop(handle), at) for handle, at in zip(*map(list, expired[::2]), strict=True)]
+        assert rows(fired) == rows(self.reference.advance(now))
+
+    def pick(self) -> int:
+        return self.tape.random.choice(list(self.pending))
+
+    def agree(self) -> None:
+        if "places" in self.aspects:
+            places = {handle: self.timer.locate(handle) for handle in self.pending}
+            assert places == {handle: self.reference.place(timer) for handle, timer in self.pending.items()}
+        if "counters" in self.aspects:
+            assert self.timer.counters == self.reference.counters
+
+
+def rows(fired: list[tuple[Armed, int]]) -> list[tuple[int, int]]:
+    return sorted((int(at), id(timer)) for timer, at in fired)
+
+
+def twins(case: Case, start: int, seed: int, name: str | None = None, aspects: tuple[str, ...] = ASPECTS) -> Twins:
+    """A case's timer beside the reference of the same name, or of another."""
+    reference = REFERENCES[name or case.name](case.parameters, start)
+    tape = Tape(case.parameters, start, seed)
+    return Twins(case(start=start, capacity=2, counting=True), reference, tape, aspects)
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("case", REFERRED, ids=str)
+def test_kernel_files_each_timer_where_the_original_does_and_counts_the_same_costs(case: Case, start: int) -> None:
+    for seed in range(2):
+        twins(case, start, seed).run()
+
+
+ONE_GEOMETRY = {"tick": 1, "wheel_size": 20}
+"""Parameters that every reference takes, so that any can stand beside any kernel."""
+
+
+def beside(kernel: str, reference: str, aspect: str) -> Twins:
+    own = {parameter: ONE_GEOMETRY[parameter] for parameter in timer_class(kernel).traits.defaults}
+    tape = Tape(ONE_GEOMETRY, 0, seed=1)
+    timer = timer_class(kernel)(**own, counting=True)
+    return Twins(timer, REFERENCES[reference](ONE_GEOMETRY, 0), tape, (aspect,))
+
+
+@pytest.mark.parametrize("aspect", ASPECTS)
+@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("kernel", REFERENCES)
+def test_no_two_names_stand_for_one_structure(kernel: str, reference: str, aspect: str) -> None:
+    """By the places alone, and by the costs alone, a kernel is told from every scheme but its own."""
+    pair = beside(kernel, reference, aspect)
+    if kernel == reference:
+        pair.run()
+    else:
+        with pytest.raises(AssertionError):
+            pair.run()
+
+
+def test_every_timer_of_the_project_has_a_reference() -> None:
+    assert set(names()) >= {*REFERENCES, "heapq-delay-queue"}
+
+
+# -- what advance is called with changes no cost -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", REFERRED, ids=str)
+def test_room_for_expired_rows_changes_no_counter(case: Case) -> None:
+    """Delivering row by row costs the same as all at once."""
+    deadlines = [*range(0, 2000, 7), *[500] * 20, *range(10_000, 10_100)]
+    at_once, by_rows = (case(counting=True) for _ in range(2))
+    for timer in (at_once, by_rows):
+        timer.schedule_many(deadlines)
+    by_rows._out = np.zeros(1, EXPIRY)
+    for now in (300, 1500, 400_000):
+        assert rows_of(at_once, now) == rows_of(by_rows, now)
+        assert at_once.counters == by_rows.counters
+
+
+def rows_of(timer: Any, now: int) -> list[tuple[int, ...]]:
+    return sorted(zip(*(column.tolist() for column in timer.advance(now)), strict=True))
+
+
+# -- Kafka's lagging clock -----------------------------------------------------------------------------------
+
+
+def test_lagging_clock_files_short_delays_on_high_levels_after_idle_time() -> None:
+    """(1, 20) after 10**9 idle units: a delay of 5 enters level 7, and is filed again three times."""
+    caught_up, lagging = (HierarchicalWheel(ONE_GEOMETRY, 0, lagging_clock=lags) for lags in (False, True))
+    places, refiled = [], []
+    for wheel in (caught_up, lagging):
+        wheel.advance(10**9)
+        timer = wheel.schedule(10**9 + 5)
+        places.append(wheel.place(timer)["level"])
+        assert wheel.advance(10**9 + 5) == [(timer, 10**9 + 5)]
+        refiled.append(wheel.counters["refiled"])
+    assert places == [1, 7]
+    assert refiled == [0, 3]
+
+
+@pytest.mark.parametrize("case", [case for case in REFERRED if case.name == "hierarchical-wheel"], ids=str)
+def test_lagging_clock_changes_no_row(case: Case) -> None:
+    for start in STARTS:
+        lagging = HierarchicalWheel(case.parameters, start, lagging_clock=True)
+        Twins(case(start=start), lagging, Tape(case.parameters, start, seed=3), aspects=()).run()
+
+
+# -- the timer without a kernel ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_heapq_delay_queue_removes_lazily_and_compacts(start: int) -> None:
+    """Its heap is that of `heapq` itself, stale entries included."""
+    timer, reference, tape = timer_class("heapq-delay-queue")(start=start), LazyHeap(start), Tape({}, start, seed=4)
+
+    def step(operation: str) -> int:
+        """Do it to both and compare; how much shorter the heap has become."""
+        before = len(timer._heap)
+        if operation == "schedule":
+            deadline = tape.deadline()
+            reference.schedule(timer.schedule(deadline), deadline)
+        elif operation == "cancel":
+            handle = tape.random.choice(list(reference.live))
+            reference.cancel(handle)
+            assert timer.cancel(handle)
+        elif operation == "reschedule":
+            handle, deadline = tape.random.choice(list(reference.live)), tape.deadline()
+            reference.reschedule(handle, deadline)
+            assert timer.reschedule(handle, deadline)
+        else:
+            now = tape.later([deadline for deadline, *_ in reference.heap])
+            assert reference.advance(now) == timer.advance(now).handles.tolist()
+        assert [entry[:2] for entry in timer._heap] == [tuple(entry[:2]) for entry in reference.heap]
+        return before - len(timer._heap)
+
+    for _ in range(2 * STEPS):
+        step(tape.operation(len(reference.live)))
+    for _ in range(2 * MOST_STALE):
+        step("schedule")
+    assert max(step("cancel") for _ in range(2 * MOST_STALE)) >= MOST_STALE // 2
