@@ -56,11 +56,12 @@ from timers.kernels.pool import (
 WHEEL_SIZE = HEADER  # number of slots: the buckets [0, wheel_size); then comes DUE
 TICK = HEADER + 1  # units in a tick
 PASSED = HEADER + 2  # number of ticks that have passed, hence the tick that is in progress
-MASK = HEADER + 3  # wheel_size - 1 where that is a mask, else NONE
-SHIFT = HEADER + 4  # log2 of the wheel size where MASK is one
-ORIGIN = HEADER + 5  # the moment when the tick in progress began
-MULTIPLIER, DOWN = HEADER + 6, HEADER + 7  # the tick's reciprocal (pool.py)
-WORDS = HEADER + 8
+ORIGIN = HEADER + 3  # the moment when that began
+SLOT = HEADER + 4  # the slot of the tick in progress
+MULTIPLIER, DOWN = HEADER + 5, HEADER + 6  # the tick's reciprocal (pool.py)
+MASK = HEADER + 7  # wheel_size - 1 where the wheel size is a power of two, else NONE
+SHIFT = HEADER + 8  # its logarithm there
+WORDS = HEADER + 9
 
 MOST_ROUNDS = 2**31 - 1  # what the field holds
 FAR = -1  # rounds of a timer further off than that: worked out anew at each look
@@ -68,7 +69,7 @@ FAR = -1  # rounds of a timer further off than that: worked out anew at each loo
 
 class HashedWheelState(NamedTuple):
     nodes: Any  # NODE, shape (wheel_size + 1 + capacity,): sentinels [slot, DUE], then places
-    clock: Any  # int64, shape (WORDS + words of bits,): header, WHEEL_SIZE .. DOWN, occupancy bits
+    clock: Any  # int64, shape (WORDS + words of bits,): header, WHEEL_SIZE .. SHIFT, occupancy bits
     counters: Any  # int64, shape (len(COUNTERS),), or None
 
 
@@ -80,11 +81,11 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
     buckets = wheel_size + 1
     clock = np.zeros(WORDS + words_for(buckets), np.int64)
     clock[NOW], clock[FREE], clock[BASE], clock[BITS] = start, buckets, buckets, WORDS
-    clock[WHEEL_SIZE], clock[TICK], clock[PASSED] = wheel_size, tick, start // tick
-    clock[ORIGIN] = start - start % tick
+    clock[WHEEL_SIZE], clock[TICK] = wheel_size, tick
     clock[MULTIPLIER], clock[DOWN] = reciprocal(tick)
     is_power = wheel_size & (wheel_size - 1) == 0
-    clock[MASK], clock[SHIFT] = (wheel_size - 1, wheel_size.bit_length() - 1) if is_power else (NONE, 0)
+    clock[MASK], clock[SHIFT] = (wheel_size - 1, wheel_size.bit_length() - 1) if is_power else (NONE, NONE)
+    turn_to(clock, start // tick, start - start % tick)
     return State(allocate_nodes(buckets, capacity), clock, counters)
 
 
@@ -114,6 +115,14 @@ def slot_of(tick_number, clock):
 
 
 @inlined
+def turn_to(clock, tick_number, origin):
+    """Make a tick, which begins at `origin`, the one in progress."""
+    clock[PASSED] = tick_number
+    clock[ORIGIN] = origin
+    clock[SLOT] = slot_of(tick_number, clock)
+
+
+@inlined
 def rotations(ticks, clock):
     """How many whole rotations a number of ticks makes."""
     if clock[MASK] != NONE:
@@ -122,10 +131,9 @@ def rotations(ticks, clock):
 
 
 @inlined
-def rounds_of(ticks_ahead, clock):
-    """How often a slot comes round before a tick that lies so many ahead; may be FAR."""
-    rounds = rotations(ticks_ahead, clock)
-    return rounds if rounds <= MOST_ROUNDS else FAR
+def rounds_of(rotations_ahead):
+    """What the `rounds` field holds for a timer so many rotations ahead."""
+    return rotations_ahead if rotations_ahead <= MOST_ROUNDS else FAR
 
 
 @inlined
@@ -136,7 +144,7 @@ def file(nodes, clock, i):
         link(nodes, due_bucket(clock), i)
         return
     ticks_ahead = quotient_by(deadline - clock[ORIGIN], clock[TICK], clock[MULTIPLIER], clock[DOWN])
-    nodes[i]["rounds"] = rounds_of(ticks_ahead, clock)
+    nodes[i]["rounds"] = rounds_of(rotations(ticks_ahead, clock))
     link_marked(nodes, clock, WORDS, slot_of(clock[PASSED] + ticks_ahead, clock), i)
 
 
@@ -176,7 +184,7 @@ def reschedule(state, handle, deadline):
 def next_occupied(clock):
     """The next tick from PASSED on whose slot is occupied, or NONE."""
     passed, wheel_size = clock[PASSED], clock[WHEEL_SIZE]
-    at = slot_of(passed, clock)
+    at = clock[SLOT]
     slot = next_marked(clock, WORDS, at, wheel_size)
     if slot != NONE:
         return passed + (slot - at)
@@ -196,7 +204,7 @@ def visit(nodes, clock, counters, tick_number):
         after = nodes[i]["next"]
         rounds = nodes[i]["rounds"]
         if rounds == FAR:
-            rounds = rounds_of(quotient(nodes[i]["deadline"], clock[TICK]) - tick_number, clock)
+            rounds = rounds_of(rotations(quotient(nodes[i]["deadline"], clock[TICK]) - tick_number, clock))
         count(counters, TIMERS_TOUCHED, 1 if rounds != 0 else 0)
         if rounds == 0:
             unlink(nodes, i)
@@ -219,7 +227,7 @@ def skip_rotations(nodes, clock, counters, most):
     for i in range(clock[BASE], nodes.size):
         if nodes[i]["prev"] != FREE_ROW and nodes[i]["rounds"] != FAR:
             nodes[i]["rounds"] -= fewest
-    clock[PASSED] += fewest * clock[WHEEL_SIZE]
+    clock[PASSED] += fewest * clock[WHEEL_SIZE]  # ORIGIN follows with the next tick; the slot stays
     count(counters, TIMERS_TOUCHED, clock[PENDING])
 
 
@@ -242,14 +250,12 @@ def advance(state, now, out):
         tick_number = next_occupied(clock)
         # At LIMIT the tick in progress counts as passed, since no moment comes after.
         if tick_number == NONE or (tick_number >= until and now != LIMIT):
-            clock[PASSED] = until
-            clock[ORIGIN] = until * clock[TICK]
+            turn_to(clock, until, until * clock[TICK])
             clock[NOW] = now
             return n, True
         visit(nodes, clock, counters, tick_number)
-        clock[PASSED] = min(tick_number, LIMIT - 1) + 1
-        clock[ORIGIN] = end_of(tick_number, clock[TICK])
-        clock[NOW] = clock[ORIGIN]
+        clock[NOW] = end_of(tick_number, clock[TICK])
+        turn_to(clock, min(tick_number, LIMIT - 1) + 1, clock[NOW])
         count(counters, CLOCK_VISITS, 1)
         if not is_empty(nodes, bucket):
             quiet_since = clock[PASSED]

@@ -73,11 +73,12 @@ REACH = HEADER + 1  # number of levels that it takes to reach LIMIT: room for so
 LEVELS = HEADER + 2  # number of levels created so far
 QUEUED = HEADER + 3  # number of buckets in the delay queue
 QUEUE = HEADER + 4  # index in `clock` of the queue's first entry
-GEARS = HEADER + 5  # from here six cells for each level:
+GEARS = HEADER + 5  # from here seven cells for each level:
 TICK, INTERVAL = 0, 1  # its units a slot, and a rotation
 CURRENT, SLOT = 2, 3  # its clock: now aligned down to the tick, and the slot of that moment
-MULTIPLIER, DOWN = 4, 5  # the tick's reciprocal (pool.py)
-GEAR = 6
+LAST = 4  # the last deadline that its interval covers
+MULTIPLIER, DOWN = 5, 6  # the tick's reciprocal (pool.py)
+GEAR = 7
 
 DUE = 0  # bucket of timers to be delivered at once; level * wheel_size + slot + FIRST are the others, level from 0
 FIRST = 1
@@ -86,7 +87,7 @@ FIRST = 1
 class HierarchicalWheelState(NamedTuple):
     nodes: Any  # NODE, shape (1 + levels * wheel_size + capacity,): sentinels [DUE, level * wheel_size + slot], places;
     #             a sentinel's deadline is its bucket's expiration, NONE unless queued
-    clock: Any  # int64, shape (GEARS + 6 * levels + buckets,): header, WHEEL_SIZE .., gears, heap of queued buckets
+    clock: Any  # int64, shape (GEARS + 7 * levels + buckets,): header, WHEEL_SIZE .., gears, heap of queued buckets
     counters: Any  # int64, shape (len(COUNTERS),), or None
 
 
@@ -101,8 +102,8 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
     clock[NOW], clock[FREE], clock[BASE], clock[BITS] = start, buckets, buckets, clock.size
     clock[WHEEL_SIZE], clock[REACH], clock[LEVELS], clock[QUEUE] = parameters["wheel_size"], len(gears), 1, queue
     for level, (tick, interval) in enumerate(gears):
-        slot = start // tick % parameters["wheel_size"]
-        cells = (tick, interval, start - start % tick, slot, *reciprocal(tick))
+        current, slot = start - start % tick, start // tick % parameters["wheel_size"]
+        cells = (tick, interval, current, slot, last_of(current, interval), *reciprocal(tick))
         clock[GEARS + GEAR * level : GEARS + GEAR * (level + 1)] = cells
     nodes = allocate_nodes(buckets, capacity)
     nodes["deadline"][:buckets] = NONE
@@ -126,15 +127,22 @@ def reserve(state: State, extra: int) -> State:
 @inlined
 def gear(clock, level, cell):
     """A cell of a level."""
-    return clock[GEARS + GEAR * level + cell]
+    return clock[np.uint64(GEARS + GEAR * level + cell)]  # unsigned: no test for a negative index
+
+
+@inlined
+def last_of(current, interval):
+    """The last deadline that an interval covers; the interval of the highest level is LIMIT and covers all."""
+    if interval == LIMIT or current > LIMIT - interval:
+        return LIMIT
+    return current + interval - 1
 
 
 @inlined
 def level_of(clock, deadline):
     """The first level, from 0, whose interval covers a deadline that is not due."""
     level = 0
-    last = clock[REACH] - 1
-    while level < last and deadline - gear(clock, level, CURRENT) >= gear(clock, level, INTERVAL):
+    while deadline > gear(clock, level, LAST):
         level += 1
     return level
 
@@ -202,7 +210,7 @@ def file(nodes, clock, counters, i):
     bucket = FIRST + level * clock[WHEEL_SIZE] + slot
     link(nodes, bucket, i)
     expiration = current + ahead * tick
-    if nodes[bucket]["deadline"] != expiration:
+    if nodes[np.uint32(bucket)]["deadline"] != expiration:
         nodes[bucket]["deadline"] = expiration
         offer(nodes, clock, counters, bucket)
 
@@ -249,7 +257,9 @@ def turn_gears(clock, now):
             break
         slots = quotient_by(ahead, tick, gear(clock, level, MULTIPLIER), gear(clock, level, DOWN))
         slot = gear(clock, level, SLOT) + slots
-        clock[GEARS + GEAR * level + CURRENT] += slots * tick
+        current = gear(clock, level, CURRENT) + slots * tick
+        clock[GEARS + GEAR * level + CURRENT] = current
+        clock[GEARS + GEAR * level + LAST] = last_of(current, gear(clock, level, INTERVAL))
         clock[GEARS + GEAR * level + SLOT] = slot - quotient(slot, wheel_size) * wheel_size
 
 

@@ -128,7 +128,7 @@ def handle_of(nodes, base, i):
 @inlined
 def row_of(nodes, base, handle):
     """The row of a pending timer's handle, or NONE for any other int64."""
-    i = base + place_of(handle)
+    i = np.int64(np.uint32(base + place_of(handle)))  # known to be no negative index
     if handle < LOWEST_HANDLE or i >= nodes.size:
         return NONE
     if nodes[i]["generation"] != generation_of(handle) or nodes[i]["prev"] == FREE_ROW:
@@ -139,11 +139,12 @@ def row_of(nodes, base, handle):
 @inlined
 def link(nodes, bucket, i):
     """Put a row at the tail of a bucket."""
-    tail = nodes[bucket]["prev"]
-    nodes[i]["next"] = bucket
+    head = np.uint32(bucket)  # known to be no negative index
+    tail = nodes[head]["prev"]
+    nodes[i]["next"] = head
     nodes[i]["prev"] = tail
     nodes[tail]["next"] = i
-    nodes[bucket]["prev"] = i
+    nodes[head]["prev"] = i
 
 
 @inlined
@@ -177,7 +178,7 @@ def unlink_marked(nodes, clock, bits, i):
 @inlined
 def is_empty(nodes, bucket):
     """Whether a bucket holds no timer."""
-    return nodes[bucket]["next"] == bucket
+    return nodes[np.uint32(bucket)]["next"] == bucket
 
 
 @inlined
