@@ -12,9 +12,9 @@ from tqdm import tqdm
 
 from compare import measure
 from compare.comparison import Comparison, workloads_of
-from compare.contestants import Contestant, parse_contestant
+from compare.contestants import COMPILED, Contestant, parse_contestant
 from compare.machine import commit, machine, versions
-from compare.measure import PATIENCE_IN_BUDGETS, TASKS, Bench, Observed, predict
+from compare.measure import PATIENCE_IN_BUDGETS, PYTHON_REPEATS, TASKS, Bench, Observed, predict
 from compare.oracle import Expected, expect
 from compare.runs import MEASURED, SCHEMAS, TOO_LONG, check_store, parameters_json, traits_of, write_run
 from compare.sources import (
@@ -177,8 +177,9 @@ class _Replays:
             if predicted > self.budget:
                 self.too_long[c] = predicted
             else:
-                most = PATIENCE_IN_BUDGETS * self.budget / predicted if predicted else self.repeats
-                self.seconds[c] = [0.0] * max(1, min(self.repeats, int(most)))
+                most = self.repeats if contestant.engine == COMPILED else min(self.repeats, PYTHON_REPEATS)
+                affordable = int(PATIENCE_IN_BUDGETS * self.budget / predicted) if predicted else most
+                self.seconds[c] = [0.0] * max(1, min(most, affordable))
 
     def _check(self, tape: Tape, id_space: int, step: Step) -> dict[int, bytes]:
         expected: dict[Hashable, Expected] = {}
@@ -227,6 +228,7 @@ def _manifest(
             "least_timed": measure.LEAST_TIMED,
             "least_fired": measure.LEAST_FIRED,
             "patience_in_budgets": PATIENCE_IN_BUDGETS,
+            "python_repeats": PYTHON_REPEATS,
         },
         "sources": [_described(replay) for replay in replays],
         "agreement": {

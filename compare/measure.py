@@ -8,7 +8,7 @@ All contestants run the same two tapes, with delays uniform in 1 .. LONGEST_DELA
 
 First every contestant runs both tapes counting, and must do what the oracle says. Then it is timed without counting, in
 rounds over all contestants so that a busy moment of the machine hits all alike; the rows that fire must be the same
-again. What is timed is one call of compiled code (or, for a timer without kernel, a plain Python loop); all that
+again. (A timer without kernel counts nothing; the run that is checked is its first sample.) What is timed is one call of compiled code (or, for a timer without kernel, a plain Python loop); all that
 it writes to has been touched before, and the cost of the call itself is measured apart and subtracted.
 
 A cell's time is predicted from smaller sizes: the work done for each operation, or for expiry at each advance, is
@@ -19,7 +19,7 @@ import hashlib
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
@@ -48,7 +48,7 @@ from compare.oracle import NEVER, AgreementError, Expected, check_agreement, exp
 from compare.replay import Replay, operations_of
 from compare.tape import CANCEL, DTYPES, START, Tape
 from compare.workloads import CHOICE, DELAY, Stream
-from timers.kernels.handles import place_of
+from timers.kernels.handles import PLACE_MASK
 from timers.kernels.pool import EXPIRY, NONE
 
 LONGEST_DELAY = 60_000  # units; uniform delays up to it, the yardstick of the literature: a minute in milliseconds
@@ -56,10 +56,11 @@ HOLD_PAIRS = 50_000
 LEAST_TIMED = 50_000  # compiled inserts and cancels in a sample: a few alone would be lost in the clock's own noise
 LEAST_FIRED = 10_000  # ... expiries, by events
 PILOTS = (64, 512)  # sizes run, and not kept, to predict the first size asked for
+PILOTS_REACH = 4096  # ... of which one is enough up to this size
 LEAST_ADVANCE_NS = {COMPILED: 5.0, PYTHON_LOOP: 500.0}  # of one advance: bounds what nothing is known of yet
-PATIENCE_IN_BUDGETS = 3.0  # repeats go on for so many budgets, for each contestant and size
+PATIENCE_IN_BUDGETS = 1.5  # for the repeats of all tasks of a size; one repeat is made in any case
+PYTHON_REPEATS = 2  # at most, of a timer without kernel: its figures are no match for the others anyway
 MOST_GROWTH = 2.0  # of the work of an operation, as a power of the size: steeper fits are noise
-_PILOT_RUNS = 2
 _CALLS = 64  # empty calls of which the median is subtracted
 
 
@@ -189,22 +190,24 @@ class CompiledLoop:
         tick(self.timer.state, until, self.cursor, scratch.armed_by, scratch.fired)
         return time.perf_counter() - started
 
-    def jump(self, until: int) -> None:
+    def jump(self, until: int) -> float:
         """Advance to `until` at once."""
+        started = time.perf_counter()
         handles, deadlines, fired_at = self.timer.advance(until)
         fired = self.scratch.fired[: handles.size]
-        fired["handle"] = self.scratch.armed_by[place_of(handles)]
+        fired["handle"] = self.scratch.armed_by[handles & PLACE_MASK]
         fired["deadline"], fired["fired_at"] = deadlines, fired_at
         self.cursor[ROWS] = handles.size
+        return time.perf_counter() - started
 
     def counters(self) -> dict[str, int]:
         """Cost counters so far, where the timer was made counting."""
         return dict(self.timer.counters or {})
 
     def done(self) -> Replay:
-        """What has been done so far, as a replay."""
+        """What has been done so far, as a replay; its rows are those of the scratch, not a copy."""
         cursor = self.cursor.tolist()
-        return _done(self.timer, cursor, self.scratch.fired[: cursor[ROWS]].copy().view(FIRED), COMPILED)
+        return _done(self.timer, cursor, self.scratch.fired[: cursor[ROWS]].view(FIRED), COMPILED)
 
 
 class PythonLoop:
@@ -256,9 +259,11 @@ class PythonLoop:
             self._advance(moment)
         return time.perf_counter() - started
 
-    def jump(self, until: int) -> None:
+    def jump(self, until: int) -> float:
         """Advance to `until` at once."""
+        started = time.perf_counter()
         self._advance(until)
+        return time.perf_counter() - started
 
     def counters(self) -> dict[str, int]:
         """None: nothing inside the timer is counted."""
@@ -356,7 +361,7 @@ class TooLong(NamedTuple):
     size: int
     task: Task
     operations: int
-    seconds: float  # predicted, of one repeat
+    seconds: float  # predicted, of one repeat with its set-up
 
 
 class Counted(NamedTuple):
@@ -390,7 +395,13 @@ class Overhead(NamedTuple):
     tick: float
 
 
-_SETUP = {CANCEL_ALL: (INSERT,), HOLD: (INSERT,), BY_CLOCK: (INSERT, HOLD), BY_EVENT: (INSERT, HOLD)}
+_SETUP: dict[Task, tuple[Task, ...]] = {
+    INSERT: (),
+    CANCEL_ALL: (INSERT,),
+    HOLD: (INSERT,),
+    BY_CLOCK: (INSERT, HOLD),
+    BY_EVENT: (INSERT, HOLD),
+}
 """What each task needs to be run before it."""
 
 
@@ -401,6 +412,7 @@ class _Size:
         self.plan = plan(size, seed)
         self.scratch = Scratch(size)
         self._expected: dict[Hashable, tuple[Expected, Expected]] = {}
+        self._moments: dict[Hashable, int] = {}
 
     def expected(self, contestant: Contestant) -> tuple[Expected, Expected]:
         """What filling and holding must do; computed once for each closed form, and for all exact timers."""
@@ -422,19 +434,23 @@ class _Size:
         if task == BY_CLOCK:
             return self.last(contestant)
         if task == BY_EVENT:
-            fired_at = self.expected(contestant)[1].fired_at
-            return int(np.unique(fired_at[fired_at != NEVER]).size)
+            key = contestant.closed_form
+            if key not in self._moments:
+                fired_at = self.expected(contestant)[1].fired_at
+                self._moments[key] = np.unique(fired_at[fired_at != NEVER]).size
+            return self._moments[key]
         return self.plan.operations(task)
 
 
 @dataclass
 class _Todo:
-    """What is timed of one contestant at one size."""
+    """What is run of one contestant at one size, and what is known of it."""
 
     tasks: frozenset[Task]
-    rows: dict[Task, bytes]  # digest of what fires, by way of expiry
-    work: dict[Task, int | None]
-    spent: float = 0.0  # seconds, set-up included
+    rows: dict[Task, bytes] = field(default_factory=dict)  # digest of what fires, by way of expiry
+    work: dict[Task, int | None] = field(default_factory=dict)  # counted; None without counters
+    repeats: int = 0  # made so far
+    spent: float = 0.0  # seconds in them, set-up included
 
 
 @dataclass
@@ -443,7 +459,7 @@ class Bench:
 
     contestants: Sequence[Contestant]
     sizes: Sequence[int]
-    repeats: int  # at most; fewer where PATIENCE_IN_BUDGETS is used up
+    repeats: int  # at most; fewer of what takes long
     budget: float  # seconds for one repeat of a cell
     seed: int
     samples: list[Sample] = field(default_factory=list)
@@ -464,37 +480,42 @@ class Bench:
         """Measure every cell, smaller sizes first. Raises AgreementError for a timer that disagrees with the oracle."""
         for size in self._pilots():
             at = _Size(size, self.seed)
-            for c in range(len(self.contestants)):
-                progress(f"trying {self.contestants[c].name} at {size:,}")
-                todo = self._count(c, at, self._affordable(c, at, keep=False), keep=False)
-                for _ in range(_PILOT_RUNS):
-                    self._time(c, at, todo, repeat=None)
+            for c, contestant in enumerate(self.contestants):
+                progress(f"trying {contestant.name} at {size:,}")
+                todo = _Todo(self._affordable(c, at, keep=False))
+                self._check(c, at, todo, keep=False)
+                if contestant.engine == COMPILED:
+                    self._time(c, at, todo, keep=False)
         for size in sorted(self.sizes):
             self._run_size(_Size(size, self.seed), progress)
 
     def _pilots(self) -> list[int]:
-        return [size for size in PILOTS if self.sizes and size < min(self.sizes)]
+        """Two sizes, to learn the growth, before large ones; one before small ones, which need none."""
+        smallest = min(self.sizes, default=0)
+        return [size for size in PILOTS if size < smallest][-1 if smallest <= PILOTS_REACH else 0 :]
 
     def _run_size(self, at: _Size, progress: Progress) -> None:
         todos = []
         for c, contestant in enumerate(self.contestants):
             progress(f"checking {contestant.name} at {at.plan.size:,}")
-            todos.append(self._count(c, at, self._affordable(c, at, keep=True), keep=True))
+            todo = _Todo(self._affordable(c, at, keep=True))
+            self._check(c, at, todo, keep=True)
+            todos.append(todo)
         for repeat in range(self.repeats):
-            for c, todo in enumerate(todos):
-                progress(f"timing {self.contestants[c].name} at {at.plan.size:,}")
-                another = todo.spent / max(repeat, 1)
-                if repeat == 0 or todo.spent + another <= PATIENCE_IN_BUDGETS * self.budget:
-                    started = time.perf_counter()
-                    self._time(c, at, todo, repeat)
-                    todo.spent += time.perf_counter() - started
+            for c, (contestant, todo) in enumerate(zip(self.contestants, todos, strict=True)):
+                progress(f"timing {contestant.name} at {at.plan.size:,}")
+                most = self.repeats if contestant.engine == COMPILED else min(self.repeats, PYTHON_REPEATS)
+                next_one = todo.spent / max(todo.repeats, 1)
+                in_time = todo.spent + next_one <= PATIENCE_IN_BUDGETS * self.budget
+                if repeat == todo.repeats < most and (repeat == 0 or in_time):
+                    self._time(c, at, todo, keep=True)
 
     def _affordable(self, c: int, at: _Size, *, keep: bool) -> frozenset[Task]:
         """The tasks that fit into the budget, each together with what must be run to get there."""
         # Pilots are there to learn the growth, and so small that nobody waits long if it is great.
-        seconds = {task: self._predicted(c, at, task, 1.0 if keep else 0.0) for task in TASKS}
+        own = {task: self._predicted(c, at, task, 1.0 if keep else 0.0) for task in TASKS}
+        seconds = {task: own[task] + sum(own[before] for before in _SETUP[task]) for task in TASKS}
         slow = {task for task in TASKS if seconds[task] > self.budget}
-        slow |= {task for task, before in _SETUP.items() if slow & set(before)}
         if keep:
             for task in TASKS:
                 if task in slow:
@@ -510,47 +531,71 @@ class Bench:
         observed = self._observed[c, task]
         return max(least, predict(observed, at.plan.size, steps, unknown_growth)) if observed else least
 
-    def _count(self, c: int, at: _Size, tasks: frozenset[Task], *, keep: bool) -> _Todo:
-        """Run the tasks counting, and hold what they do against the oracle."""
-        contestant, counts = self.contestants[c], dict[Task, dict[str, int]]()
-        todo = _Todo(tasks, {}, {})
+    def _perform(
+        self, c: int, at: _Size, tasks: frozenset[Task], *, counting: bool, sampling: bool
+    ) -> Iterator[tuple[Loop, Task | None, float]]:
+        """Run the tasks on fresh timers, and say after each what it was and how long it took.
+
+        `None` is expiry that is not timed: where no way of it is among the tasks, one jump shows what fires. `sampling`
+        runs what is short several times.
+        """
+        contestant, size = self.contestants[c], at.plan.size
+        several = sampling and contestant.engine == COMPILED
 
         def fresh() -> Loop:
-            return loop_for(contestant, at.plan.size, at.scratch, counting=True)
-
-        def step(loop: Loop, task: Task, action: Callable[[], Any]) -> None:
-            before, wakeups = loop.counters(), loop.cursor[WAKEUPS : IDLE_WAKEUPS + 1].copy()
-            action()
-            counts[task] = {name: value - before[name] for name, value in loop.counters().items()}
-            todo.work[task] = at.steps(contestant, task) + sum(counts[task].values()) if counts[task] else None
-            if task in (BY_CLOCK, BY_EVENT):
-                now = loop.cursor[WAKEUPS : IDLE_WAKEUPS + 1]
-                advances, idle = (int(b - a) for a, b in zip(wakeups, now, strict=True))
-                counts[task] |= {"advances": advances, "idle_advances": idle}
+            return loop_for(contestant, size, at.scratch, counting=counting)
 
         if INSERT in tasks:
-            loop = fresh()
-            step(loop, INSERT, lambda: loop.run(at.plan.insert))
-            if keep:
+            for _ in range(-(-LEAST_TIMED // size) if several else 1):
+                loop = fresh()
+                yield loop, INSERT, loop.run(at.plan.insert)
+                if CANCEL_ALL in tasks:
+                    yield loop, CANCEL_ALL, loop.run(at.plan.cancel)
+        if HOLD in tasks:
+            ways: list[Task | None] = [way for way in (BY_EVENT, BY_CLOCK) if way in tasks]
+            for way in ways or [None]:
+                for _ in range(-(-LEAST_FIRED // size) if several and way == BY_EVENT else 1):
+                    loop = fresh()
+                    yield loop, INSERT, loop.run(at.plan.insert)
+                    yield loop, HOLD, loop.run(at.plan.hold)
+                    if way == BY_EVENT:
+                        yield loop, way, loop.drain()
+                    elif way == BY_CLOCK:
+                        yield loop, way, loop.tick(at.last(contestant))
+                    else:
+                        yield loop, way, loop.jump(at.last(contestant)) if counting else 0.0
+
+    def _check(self, c: int, at: _Size, todo: _Todo, *, keep: bool) -> None:
+        """Run the tasks counting, and hold what they do against the oracle.
+
+        A timer without kernel cannot count: it is timed at once, and what was timed is what was checked.
+        """
+        contestant, times = self.contestants[c], _Times(at.plan)
+        counts: dict[Task, dict[str, int]] = {}
+        before: dict[str, int] = {}
+        for loop, task, took in self._perform(c, at, todo.tasks, counting=True, sampling=False):
+            if task is not None:
+                times.add(task, took)
+                before = dict.fromkeys(before, 0) if task == INSERT else before
+                counters = loop.counters()
+                counts[task] = {name: value - before.get(name, 0) for name, value in counters.items()}
+                todo.work[task] = at.steps(contestant, task) + sum(counts[task].values()) if counters else None
+                before = counters
+            if task == INSERT and keep and len(counts) == 1:
                 self.memory.append(Memory(c, at.plan.size, int(loop.timer.nbytes)))
-            if CANCEL_ALL in tasks:
-                step(loop, CANCEL_ALL, lambda: loop.run(at.plan.cancel))
+            if task == CANCEL_ALL:
                 self._agree(contestant, at.plan.filling, at.expected(contestant)[0], loop)
-        for expiry in self._ways(tasks):
-            loop = fresh()
-            loop.run(at.plan.insert)
-            step(loop, HOLD, lambda loop=loop: loop.run(at.plan.hold))  # type: ignore[misc]  # bound at once
-            if expiry is None:
-                loop.jump(at.last(contestant))
-            else:
-                step(loop, expiry, self._expiry(c, at, loop, expiry))
-                todo.rows[expiry] = _digest(loop)
-            self._agree(contestant, at.plan.holding, at.expected(contestant)[1], loop)
+            if task in (BY_CLOCK, BY_EVENT, None):
+                self._agree(contestant, at.plan.holding, at.expected(contestant)[1], loop)
+            if task in (BY_CLOCK, BY_EVENT):
+                todo.rows[task] = _digest(loop)
+                counts[task] |= {"advances": int(loop.cursor[WAKEUPS]), "idle_advances": int(loop.cursor[IDLE_WAKEUPS])}
         if keep:
             for task, counters in counts.items():
                 operations = at.plan.operations(task)
                 self.counted += [Counted(c, at.plan.size, task, *item, operations) for item in counters.items()]
-        return todo
+        if contestant.engine == PYTHON_LOOP:
+            self._keep(c, at, todo, times, keep=keep)
 
     def _agree(self, contestant: Contestant, tape: Tape, expected: Expected, loop: Loop) -> None:
         done = loop.done()
@@ -558,60 +603,51 @@ class Bench:
         self.tapes += 1
         self.firings += done.fired.size
 
-    @staticmethod
-    def _ways(tasks: frozenset[Task]) -> list[Task | None]:
-        """The ways to let timers fire after holding; None is one jump, which is never timed."""
-        ways: list[Task | None] = [task for task in (BY_EVENT, BY_CLOCK) if task in tasks]
-        return ways or ([None] if HOLD in tasks else [])
-
-    def _expiry(self, c: int, at: _Size, loop: Loop, way: Task) -> Callable[[], float]:
-        if way == BY_EVENT:
-            return loop.drain
-        until = at.last(self.contestants[c])
-        return lambda: loop.tick(until)
-
-    def _time(self, c: int, at: _Size, todo: _Todo, repeat: int | None) -> None:
-        """One sample of every task; without `repeat` a pilot, which only predictions use."""
-        contestant, size = self.contestants[c], at.plan.size
-        compiled = contestant.engine == COMPILED
+    def _time(self, c: int, at: _Size, todo: _Todo, *, keep: bool) -> None:
+        """Make one sample of every task."""
+        contestant = self.contestants[c]
         if c not in self._overhead:
             self._overhead[c] = overhead(contestant)
-        seconds: dict[Task, float] = defaultdict(float)
-        operations: dict[Task, int] = defaultdict(int)
+        times = _Times(at.plan, self._overhead[c])
+        for loop, task, took in self._perform(c, at, todo.tasks, counting=False, sampling=True):
+            if task is not None:
+                times.add(task, took)
+            if task in (BY_CLOCK, BY_EVENT) and _digest(loop) != todo.rows[task]:
+                raise AgreementError(f"{contestant.label} fired other rows when timed than when checked")
+        self._keep(c, at, todo, times, keep=keep)
 
-        def add(task: Task, measured: float, call: float) -> None:
-            seconds[task] += max(measured - call, 0.0)
-            operations[task] += at.plan.operations(task)
+    def _keep(self, c: int, at: _Size, todo: _Todo, times: "_Times", *, keep: bool) -> None:
+        """Keep times: as samples, unless they are a pilot's, and to predict larger sizes by."""
+        size = at.plan.size
+        for task, seconds in times.seconds.items():
+            operations = times.operations[task]
+            if keep:
+                self.samples.append(Sample(c, size, task, todo.repeats, operations, seconds / operations * 1e9))
+            # The least of each size: what disturbs a measurement only ever adds to it.
+            least = seconds / operations * at.plan.operations(task)
+            observed = self._observed[c, task]
+            if observed and observed[-1].size == size:
+                least = min(least, observed.pop().seconds)
+            observed.append(Observed(size, at.steps(self.contestants[c], task), todo.work[task], least))
+        todo.repeats += 1
+        todo.spent += time.perf_counter() - times.begun
 
-        cost = self._overhead[c]
-        for _ in range(-(-LEAST_TIMED // size) if compiled else 1):
-            if INSERT not in todo.tasks:
-                break
-            loop = loop_for(contestant, size, at.scratch)
-            add(INSERT, loop.run(at.plan.insert), cost.run)
-            if CANCEL_ALL in todo.tasks:
-                add(CANCEL_ALL, loop.run(at.plan.cancel), cost.run)
-        for way in self._ways(todo.tasks):
-            for _ in range(-(-LEAST_FIRED // size) if compiled and way == BY_EVENT else 1):
-                loop = loop_for(contestant, size, at.scratch)
-                add(INSERT, loop.run(at.plan.insert), cost.run)
-                add(HOLD, loop.run(at.plan.hold), cost.run)
-                if way is not None:
-                    add(way, self._expiry(c, at, loop, way)(), cost.drain if way == BY_EVENT else cost.tick)
-                    if _digest(loop) != todo.rows[way]:
-                        raise AgreementError(f"{contestant.label} fired other rows when timed than when counted")
-        for task, total in seconds.items():
-            ns = total / operations[task] * 1e9
-            if repeat is not None:
-                self.samples.append(Sample(c, size, task, repeat, operations[task], ns))
-            self._observe(c, at, task, todo.work[task], ns * at.plan.operations(task) / 1e9)
 
-    def _observe(self, c: int, at: _Size, task: Task, work: int | None, took: float) -> None:
-        """Keep the least time of each size: what disturbs a measurement only ever adds to it."""
-        observed = self._observed[c, task]
-        if observed and observed[-1].size == at.plan.size:
-            took = min(took, observed.pop().seconds)
-        observed.append(Observed(at.plan.size, at.steps(self.contestants[c], task), work, took))
+class _Times:
+    """Adds up the times of one sample."""
+
+    def __init__(self, of: Plan, cost: Overhead | None = None) -> None:
+        self.begun = time.perf_counter()
+        self.seconds: dict[Task, float] = defaultdict(float)
+        self.operations: dict[Task, int] = defaultdict(int)
+        self._plan = of
+        self._calls = {} if cost is None else {BY_EVENT: cost.drain, BY_CLOCK: cost.tick}
+        self._call = 0.0 if cost is None else cost.run
+
+    def add(self, task: Task, took: float) -> None:
+        """Add a run of a task, less what the call itself costs."""
+        self.seconds[task] += max(took - self._calls.get(task, self._call), 0.0)
+        self.operations[task] += self._plan.operations(task)
 
 
 def overhead(contestant: Contestant) -> Overhead:
@@ -627,4 +663,4 @@ def overhead(contestant: Contestant) -> Overhead:
 
 
 def _digest(loop: Loop) -> bytes:
-    return hashlib.blake2b(loop.done().fired.tobytes()).digest()
+    return hashlib.blake2b(loop.done().fired.view(np.uint8)).digest()

@@ -84,7 +84,7 @@ _CELL = (
 )
 _OUTCOME = (
     ("status", _TEXT),  # one of STATUSES; "too long": predicted, not run, one row, and no sample
-    ("predicted_seconds", _NUMBER),  # of one repeat; null where measured
+    ("predicted_seconds", _NUMBER),  # of one repeat with its set-up; null where measured
     ("operations", _INTEGER),  # operations of one sample: timers inserted, cancelled or fired, or pairs of hold
     ("repeat", _INTEGER),  # from 0; null where too long
     ("ns_per_operation", _NUMBER),  # null where too long

@@ -10,6 +10,10 @@ from reports.words import lateness_words, list_of
 MUCH = 10.0
 """A cost that grows by more than this from the smallest N to the largest is worth a sentence."""
 
+NOISY = 1.5
+MANY = 0.05
+"""A warning is due when the samples of more than this share of measurements scatter by more than that factor."""
+
 ABOUT_ONE = 1.005
 """A ratio that is not shown as more than 1.00."""
 
@@ -35,6 +39,7 @@ def answer(summary: Summary) -> Answer:
         ("Memory", _memory(summary)),
         ("Plain Python", _interpreter(summary)),
         ("Not run", too_long(summary)),
+        ("Noise", _noise(summary)),
     ]
     headline, remark = _headline(summary)
     return Answer(headline, remark, [(topic, sentences) for topic, sentences in findings if sentences])
@@ -154,11 +159,13 @@ def _growth(summary: Summary) -> list[str]:
             if len(cells) < 2:
                 continue
             low, high = min(cells), max(cells)
-            if cells[low].level <= 0:
+            few, many = cells[low].spread, cells[high].spread
+            if few is None or few.median <= 0:
                 continue
-            growth = cells[high].level / cells[low].level
-            if growth > MUCH and growth > worst.get(who, (0.0,))[0]:
-                worst[who] = (growth, task, low, high, cells[high].spread is None)
+            growth = cells[high].level / few.median
+            surely = (many.low if many else cells[high].level) / few.high  # whatever the noise did
+            if surely > MUCH and growth > worst.get(who, (0.0,))[0]:
+                worst[who] = (growth, task, low, high, many is None)
     return [
         f"{who.label}: {task.title.lower()} takes {style.ratio(growth)} as long per timer at N = {style.count(high)} "
         f"as at N = {style.count(low)}{', as predicted' if predicted else ''}."
@@ -188,8 +195,8 @@ def _precision(summary: Summary) -> list[str]:
         for source in summary.sources:
             replayed = summary.replays.get((source.name, who.key))
             if replayed and replayed.row["lateness_min"] is not None:
-                words = lateness_words(replayed.row["lateness_min"], replayed.row["lateness_max"])
-                seen.setdefault(f"{words} [{source.unit}]", []).append(source.short)
+                words = lateness_words(replayed.row["lateness_min"], replayed.row["lateness_max"], source.unit)
+                seen.setdefault(words, []).append(source.short)
         observed = "; ".join(f"{words} on {list_of(sources)}" for words, sources in seen.items())
         found.append(f"{who.label} fired {observed}." if observed else f"{who.label}, by its scheme.")
     return found
@@ -222,3 +229,16 @@ def _interpreter(summary: Summary) -> list[str]:
                 "compiled timer at these operations, the interpreter's share included."
             )
     return found
+
+
+def _noise(summary: Summary) -> list[str]:
+    spreads = [cell.spread for cell in summary.cells.values()]
+    spreads += [replayed.cell.spread for replayed in summary.replays.values()]
+    repeated = [spread for spread in spreads if spread is not None and spread.samples > 1]
+    noisy = sum(spread.scatter > NOISY for spread in repeated)
+    if noisy <= MANY * len(repeated):
+        return []
+    return [
+        f"In {noisy} of {len(repeated)} measurements the slowest sample took more than {NOISY:g} times as long as the "
+        "fastest: the machine was busy. Do not rely on small differences here; the counted work is not affected."
+    ]

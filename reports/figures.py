@@ -18,14 +18,14 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Polygon
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 from matplotlib.transforms import Affine2D, Transform
 
 from reports import style
 from reports.style import FAINT, INK, PAPER, look_of
-from reports.summary import Cell, Contestant, Spread, Summary, Task
-from reports.words import counter_title, list_of, unit_words
+from reports.summary import Bin, Cell, Contestant, Spread, Summary, Task
+from reports.words import counter_title, list_of, unit_symbol, unit_words
 
 WIDTH = 6.6  # inches; the page shows a chart at about this size, so that 9 points stay 12 pixels
 PNG_DPI = 160
@@ -317,7 +317,7 @@ def lateness(summary: Summary) -> Picture:
                 low, high = bins[0].lateness, bins[-1].lateness + bins[-1].width - 1
                 found.append(f"{who.label} {low}" + (f" to {high}" if high > low else ""))
         texts.append(f"{source.short}, in {unit_words(source.unit)}: {', '.join(found) or 'nothing fired'}")
-        axes.set_xlabel(f"lateness [{source.unit}]")
+        axes.set_xlabel(f"lateness [{unit_symbol(source.unit)}]")
         axes.grid(axis="y", visible=False)
         axes.margins(x=0.06)
         if axes.get_xlim()[1] - axes.get_xlim()[0] < 1:  # all of them at zero
@@ -333,22 +333,38 @@ def lateness(summary: Summary) -> Picture:
     )
 
 
-def _draw_lateness(axes: Axes, row: float, who: Contestant, bins: Sequence[Any]) -> None:
+def _draw_lateness(axes: Axes, row: float, who: Contestant, bins: Sequence[Bin]) -> None:
     look = look_of(who.timer)
     if all(found.lateness == 0 and found.width == 1 for found in bins):
         axes.plot(0, row, color=look.colour, marker=look.marker, markersize=6.5 * _scale(look.marker), zorder=3,
                   markeredgecolor=PAPER)  # fmt: skip
         return
+    bins = _coarser(bins)
     peak = max(found.timers / found.width for found in bins)
     # The y axis points downwards, in lines of text: bars stand on the lower edge of a row of TALL_ROW lines.
     foot, tallest = row + 0.42 * TALL_ROW, 0.75 * TALL_ROW
+    outline = []
     for found in bins:
-        height = tallest * found.timers / found.width / peak
-        axes.add_patch(
-            Rectangle((found.lateness - 0.5, foot - height), found.width, height, color=look.colour, linewidth=0)
-        )
-    axes.plot([bins[0].lateness - 0.5, bins[-1].lateness + bins[-1].width - 0.5], [foot, foot],
-              color=look.colour, linewidth=1)  # fmt: skip
+        left, top = found.lateness - 0.5, foot - tallest * found.timers / found.width / peak
+        outline += [(left, foot), (left, top), (left + found.width, top), (left + found.width, foot)]
+    axes.add_patch(Polygon(outline, closed=True, facecolor=look.colour, edgecolor=look.colour, linewidth=0.8))
+
+
+MOST_BARS = 110  # of a histogram, in the room of a panel
+
+
+def _coarser(bins: Sequence[Bin]) -> Sequence[Bin]:
+    """The same histogram in at most MOST_BARS bins of equal width."""
+    first = bins[0].lateness
+    span = bins[-1].lateness + bins[-1].width - first
+    width = -(-span // MOST_BARS)
+    if width <= bins[0].width:
+        return bins
+    timers: dict[int, int] = {}
+    for found in bins:
+        number = (found.lateness - first) // width
+        timers[number] = timers.get(number, 0) + found.timers
+    return [Bin(first + number * width, width, many) for number, many in timers.items()]
 
 
 @_styled

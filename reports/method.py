@@ -36,12 +36,13 @@ def method(summary: Summary) -> list[tuple[str, list[str]]]:
             str(machine.get("platform") or "platform unknown"),
         ]),
         ("Chosen", [f"{name.replace('_', ' ')}: {_plain(value)}" for name, value in manifest["parameters"].items()]),
+        ("Workloads", [f"{source.name}: {_plain(source.details.get('details', {}))}" for source in summary.sources]),
         ("Drivers", [f"{task.title}: {task.meaning}" for task in summary.tasks]),
         ("Agreement", [f"{name.replace('_', ' ')}: {_plain(value)}" for name, value in agreement.items()]),
         ("Not run", too_long(summary) or ["nothing was too long"]),
         ("Engines", _engines(summary)),
     ]  # fmt: skip
-    return [(term, [text for text in texts if text]) for term, texts in rows]
+    return [(term, texts) for term, texts in rows if texts]
 
 
 def limits(summary: Summary) -> list[str]:

@@ -213,9 +213,9 @@ def _sections(summary: Summary, charts: dict[str, Chart]) -> list[Section]:
             "schemes",
             "Schemes",
             "The schemes",
-            "What is declared about each; the first column of costs names what grows, and the tests hold the counters "
-            "to it.",
-            (),
+            "What is declared about each. Every firing is held to the declared moment before anything is timed, and "
+            "the tests hold the counted work to the declared costs.",
+            [],
             [tables.behaviour(summary), tables.advice(summary)],
         ),
         Section("method", "Method", "How it was measured"),

@@ -15,6 +15,10 @@ YARDSTICK = "delay-queue"
 """The timer that ratios refer to, where it took part: what one would use if there were no wheels."""
 
 
+ABOUT_LEVEL = 1.25
+"""Medians further apart than this are never called level: with so much noise they are only uncertain."""
+
+
 class Spread(NamedTuple):
     """The median, least and greatest of a cell's samples."""
 
@@ -34,12 +38,23 @@ class Spread(NamedTuple):
         return cls(median(ordered), ordered[0], ordered[-1], len(ordered))
 
     def level_with(self, other: "Spread") -> bool:
-        """Whether the two cannot be told apart: the median of one lies within the samples of the other.
+        """Whether the two are about the same: the median of one lies within the samples of the other.
+
+        [Not so where one median is far above the other, however much the samples scatter.]
 
         >>> Spread(10.0, 9.0, 12.0, 5).level_with(Spread(11.5, 11.0, 13.0, 5))
         True
+        >>> Spread(10.0, 9.0, 99.0, 5).level_with(Spread(50.0, 50.0, 50.0, 5))
+        False
         """
+        if max(self.median, other.median) > ABOUT_LEVEL * min(self.median, other.median):
+            return False
         return self.low <= other.median <= self.high or other.low <= self.median <= other.high
+
+    @property
+    def scatter(self) -> float:
+        """The greatest sample over the least."""
+        return self.high / self.low if self.low > 0 else 1.0
 
 
 class Task(NamedTuple):

@@ -3,8 +3,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reports import style
+from reports.style import NO_BREAK
 from reports.summary import Cell, Contestant, Source, Summary, Task
-from reports.words import counter_title, list_of, unit_words
+from reports.words import counter_title, list_of, unit_symbol, unit_words
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,16 @@ class Table:
     headings: Sequence[str]
     rows: Sequence[Row]
     note: str = ""
+    loose: bool = False  # figures may be broken into two lines
 
     def is_number(self, column: int) -> bool:
         """Whether the entries of a column are numbers, and so aligned at the right; -1 are the rows' headings."""
         return column >= 0 and all(row.entries[column].number for row in self.rows)
+
+    @property
+    def narrow(self) -> bool:
+        """Whether it fits beside a chart."""
+        return not self.in_words and len(self.headings) <= NARROW
 
     @property
     def in_words(self) -> bool:
@@ -47,6 +54,7 @@ class Table:
         return not any(self.is_number(column) for column in range(len(self.headings) - 1))
 
 
+NARROW = 3  # columns
 NOTHING = Entry("–")
 
 
@@ -127,6 +135,7 @@ def work(summary: Summary, task: Task) -> Table | None:
         rows,
         (f"With N = {first} pending → with N = {last}" if first != last else f"With N = {last} pending")
         + (f". Zero for all: {list_of(map(counter_title, idle))}" if idle else "") + ".",
+        loose=True,
     )  # fmt: skip
 
 
@@ -141,7 +150,7 @@ def _growth(summary: Summary, task: Task, name: str, who: Contestant) -> Entry:
     low, high = min(counts), max(counts)
     detail = "" if high == summary.sizes[-1] else f"at N = {style.count(high)}"
     words = [style.amount(counts[size]) for size in (low, high)]
-    return Entry(" → ".join(words) if words[0] != words[1] else words[0], detail)
+    return Entry(f" →{NO_BREAK}".join(words) if words[0] != words[1] else words[0], detail)
 
 
 def replays(summary: Summary, source: Source) -> Table:
@@ -164,9 +173,9 @@ def replays(summary: Summary, source: Source) -> Table:
         rows.append(_row(who, [time, *counted, lateness]))
     return Table(
         f"replay-{source.name}",
-        f"{source.name}: {source_words(source)}",
+        f"{source.short}: {source_words(source)}",
         ["timer", "time per operation", "scheduled", "cancelled", "re-armed", "fired", "still pending",
-         "wake-ups to drain", "… with nothing due", f"lateness: least / median / most [{source.unit}]"],
+         "wake-ups to drain", "… with nothing due", f"lateness: least / median / most [{unit_symbol(source.unit)}]"],
         rows,
         "Median time per operation of the whole sequence, expiries included; in brackets the least and the greatest "
         f"sample{_ratio_words(base)}. Counts are the same in all samples. Lateness is in {unit_words(source.unit)}.",
@@ -199,7 +208,7 @@ def behaviour(summary: Summary) -> Table:
                 who,
                 _texts(
                     traits["scheme"],
-                    f"{traits['due_at']} Here: {who.precision}.",
+                    _fires(who),
                     {"fifo": "first armed, first fired"}.get(traits["order"], traits["order"]),
                     traits["horizon"],
                     traits["jumps"],
@@ -213,6 +222,12 @@ def behaviour(summary: Summary) -> Table:
         ["timer", "scheme", "fires at", "order within one unit", "horizon", "over empty time", "deviations"],
         rows,
     )  # fmt: skip
+
+
+def _fires(who: Contestant) -> str:
+    # The closed form's own words begin with whose it is, which stands in the row already.
+    whose, colon, form = str(who.traits["due_at"]).partition(": ")
+    return (form if colon else whose) if who.exact else f"{form if colon else whose} Here: {who.precision}."
 
 
 def advice(summary: Summary) -> Table:
@@ -240,13 +255,10 @@ def advice(summary: Summary) -> Table:
 
 def source_words(source: Source) -> str:
     """What was replayed, in words."""
-    details = source.details
-    parts = [
-        f"{style.count(details[name])} {words}"
-        for name, words in (("operations", "operations"), ("timers", "timers"), ("id_space", "at once at most"))
-        if isinstance(details.get(name), int)
-    ]
-    return list_of(parts) or "replayed"
+    told = {"operations": "{} operations", "timers": "{} timers", "id_space": "at most {} at once"}
+    numbers = {name: source.details.get(name) for name in told}
+    parts = [told[name].format(style.count(number)) for name, number in numbers.items() if isinstance(number, int)]
+    return ", ".join(parts) or "replayed"
 
 
 def _time(cell: Cell, base: Cell | None, *, best: bool, spread: bool = True) -> Entry:

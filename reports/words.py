@@ -33,17 +33,30 @@ def unit_words(unit: str) -> str:
     return {"us": "microseconds", "ms": "milliseconds", "s": "seconds"}.get(unit, "units")
 
 
-def lateness_words(low: int, high: int) -> str:
+def unit_symbol(unit: str) -> str:
+    """A tape's unit as it stands behind a number.
+
+    >>> unit_symbol("us"), unit_symbol("unit")
+    ('µs', 'units')
+    """
+    return {"us": "µs", "unit": "units"}.get(unit, unit)
+
+
+def lateness_words(low: int, high: int, unit: str = "") -> str:
     """A range of lateness in words, negative being early.
+
+    >>> lateness_words(1, 100, "us")
+    '1–100 µs late'
 
     >>> lateness_words(0, 0), lateness_words(1, 100), lateness_words(-9, 0), lateness_words(-3, 3)
     ('exactly at the deadline', '1–100 late', '0–9 early', '3 early to 3 late')
     """
     if low == high == 0:
         return "exactly at the deadline"
+    of = f" {unit_symbol(unit)}" if unit else ""
     if low >= 0:
-        return f"{low}–{high} late" if low < high else f"{low} late"
-    return f"{-high}–{-low} early" if high <= 0 else f"{-low} early to {high} late"
+        return f"{low}–{high}{of} late" if low < high else f"{low}{of} late"
+    return f"{-high}–{-low}{of} early" if high <= 0 else f"{-low}{of} early to {high}{of} late"
 
 
 def list_of(words: Iterable[str]) -> str:

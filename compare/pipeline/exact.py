@@ -19,6 +19,7 @@ _ENOUGH = 40
 """Digits before the point: more than any number in range has, unless they are zeros."""
 
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
+_SIMPLE = r"[0-9]+(?:\.[0-9]*)?"
 _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _SECONDS = r":(?:[0-5][0-9]|60)"
 _ZONE = r"(?:[zZ]|[+-](?:0[0-9]|1[0-9]|2[0-3])(?::?[0-5][0-9])?)"
@@ -100,29 +101,45 @@ def read_number(
     `before` are steps that come first, by name; a step "text" is read in place of `column`.
     """
     step = partial(_step, column)
-    text = step("text") if before else F.col(column)
+    text = step("text") if before else F.trim(column)
     steps = dict(before or {})
     # Each step has a name, for expressions that are used twice would be computed twice. They are lateral aliases
     # of one select, which Spark analyses once.
-    steps["plain"] = F.when(_is(F.trim(text), _NUMBER), F.translate(F.trim(text), "E+", "e"))
+    #
+    # Nearly all numbers are digits with a point between them. The steps before "decimal" bring the others
+    # into that form; for a simple number they are null, which costs next to nothing.
+    simple = (places >= 0) & _is(text, _SIMPLE)
+    steps["simple"] = F.when(simple, text)
+    steps["plain"] = F.when(step("simple").isNull() & _is(text, _NUMBER), F.translate(text, "E+", "e"))
     mantissa = F.translate(F.substring_index(step("plain"), "e", 1), "-", "")
     steps["mantissa"] = F.ltrim(mantissa, F.lit("0"))
     steps["exponent"] = F.when(
         F.instr(step("plain"), "e") > 0, _int(F.substring_index(step("plain"), "e", -1))
     ).otherwise(0)
-    steps["point"] = F.instr(step("mantissa"), ".")
-    ahead = F.when(step("point") > 0, step("point") - 1).otherwise(F.length(step("mantissa")))
-    steps["before_point"] = ahead + step("exponent") + places
-    # Zeros in front until the point has digits on its left, or enough of them to hide all digits.
-    zeros = F.repeat(F.lit("0"), F.least(-step("before_point"), F.lit(_ENOUGH)))
+    ahead = F.instr(F.concat(step("mantissa"), F.lit(".")), ".") - 1
+    # Digits before the point of the result, or minus the zeros behind it.
+    steps["size"] = ahead + step("exponent") + F.least(places, F.lit(0))
+    zeros = F.repeat(F.lit("0"), F.least(-step("size"), F.lit(_ENOUGH)))
     steps["digits"] = F.concat(zeros, F.translate(step("mantissa"), ".", ""))
-    steps["whole_digits"] = F.least(F.greatest(step("before_point"), F.lit(0)), F.lit(_ENOUGH))
-    steps["rest"] = F.substring(step("digits"), step("whole_digits") + 1, F.length(step("digits")))
+    steps["cut"] = F.least(F.greatest(step("size"), F.lit(0)), F.lit(_ENOUGH))
+    behind = F.substring(step("digits"), step("cut") + 1, F.length(step("digits")))
+    shifted = F.concat(F.rpad(step("digits"), step("cut"), F.lit("0")), F.lit("."), behind)
+    steps["decimal"] = F.coalesce(step("simple"), shifted)
+
+    steps["point"] = F.instr(step("decimal"), ".")
+    steps["behind"] = F.when(
+        step("point") > 0, F.substring(step("decimal"), step("point") + 1, F.length(step("decimal")))
+    ).otherwise("")
+    before_point = F.when(
+        step("point") > 0, F.substring(step("decimal"), F.lit(1), step("point") - 1)
+    ).otherwise(step("decimal"))
+    shift = F.greatest(places, F.lit(0))
+    steps["rest"] = F.substring(step("behind"), shift + 1, F.length(step("behind")))
     results = {
-        "whole": _bigint(F.rpad(step("digits"), step("whole_digits"), F.lit("0"))),
-        "fraction": _bigint(F.rpad(step("rest"), FRACTION_DIGITS, "0")),
+        "whole": _bigint(F.concat(before_point, F.rpad(step("behind"), shift, F.lit("0")))),
+        "fraction": F.when(step("rest") == "", 0).otherwise(_bigint(F.rpad(step("rest"), FRACTION_DIGITS, "0"))),
         "more": F.substring(step("rest"), F.lit(FRACTION_DIGITS + 1), F.length(step("rest"))).rlike("[1-9]"),
-        "negative": step("plain").startswith("-") & step("digits").rlike("[1-9]"),
+        "negative": F.coalesce(step("plain").startswith("-") & step("digits").rlike("[1-9]"), F.lit(False)),
     }
     kept = [name for name in rows.columns if name != column]
     named = [expression.alias(_step_name(column, name)) for name, expression in (steps | results).items()]

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -80,6 +81,12 @@ class PipelineError(TimerError, RuntimeError):
     """Spark cannot be started, or a step on it has failed; one line that says why."""
 
 
+def require_spark() -> None:
+    """Raise PipelineError unless PySpark is installed; cheap, and to be called before what imports it."""
+    if find_spec("pyspark") is None:
+        raise PipelineError(f"this needs Spark, which is not installed: {_EXTRA}")
+
+
 @contextmanager
 def spark_session(
     master: str | None = None, session: "SparkSession | None" = None
@@ -90,10 +97,9 @@ def spark_session(
     the pipeline needs for the time of the block, and is not stopped. Raises PipelineError in one line when PySpark
     is not installed, no Java can be found, or the master is malformed or does not answer.
     """
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise PipelineError(f"this needs Spark, which is not installed: {_EXTRA}") from None
+    require_spark()
+    from pyspark.sql import SparkSession
+
     lent = session or SparkSession.getActiveSession()
     if lent is None:
         own = _start(master or LOCAL_MASTER)

@@ -25,7 +25,8 @@ PATIENCE = 20.0  # seconds for one run; a bug can make the kernel go round in ci
 
 def killed_by(run: Callable[[], object]) -> str | None:
     """What went wrong in a run, in one line; None if nothing did."""
-    watchdog = threading.Timer(PATIENCE, _thread.interrupt_main)
+    ended = threading.Event()
+    watchdog = threading.Thread(target=_interrupt, args=(ended,), daemon=True)
     watchdog.start()
     try:
         run()
@@ -37,8 +38,17 @@ def killed_by(run: Callable[[], object]) -> str | None:
         message = str(error).partition("\n")[0][:160]
         return f"{rules[0] if rules else 'importing'}: {type(error).__name__}: {message}"
     finally:
-        watchdog.cancel()
+        ended.set()
+        watchdog.join()
     return None
+
+
+def _interrupt(ended: threading.Event) -> None:
+    """After some patience, interrupt the main thread until it has heard it: a handler may swallow one."""
+    if not ended.wait(PATIENCE):
+        _thread.interrupt_main()
+        while not ended.wait(1.0):
+            _thread.interrupt_main()
 
 
 def hunt(timer: str, mutant: Mutant | None, only: set[str] | None = None) -> tuple[str | None, str | None]:

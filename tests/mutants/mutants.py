@@ -88,7 +88,7 @@ MUTANTS = [
     ),
     Mutant(
         "the search for the next occupied bucket goes one too far",
-        "simple-wheel",
+        "cascading-wheel",
         "bitmap.py",
         "return bit if bit < stop else -1",
         "return bit if bit <= stop else -1",
@@ -160,11 +160,11 @@ MUTANTS = [
         "if deadline - clock[NOW] <= clock[WHEEL_SIZE]:",
     ),
     Mutant(
-        "the overflow list's earliest deadline is not found anew",
+        "the earliest deadline left in the overflow list is taken to be its last",
         "simple-wheel",
         "simple_wheel.py",
-        "    clock[OVERFLOW_MIN] = earliest\n",
-        "",
+        "earliest = min(earliest, deadline)",
+        "earliest = deadline",
     ),
     Mutant(
         "an earlier deadline in the overflow list is not noted",
@@ -268,11 +268,11 @@ MUTANTS = [
         "if delay <= 1 << 8:",
     ),
     Mutant(
-        "a deadline exactly 2**16 units away stays on the second level",
+        "the second level takes deadlines of its next turn",
         "cascading-wheel",
         "cascading_wheel.py",
         "if delay < 1 << 16:",
-        "if delay <= 1 << 16:",
+        "if delay < 1 << 17:",
     ),
     Mutant(
         "a cascade drops the last timer of a slot",

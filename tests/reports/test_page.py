@@ -1,7 +1,7 @@
 import json
 import re
 from html.parser import HTMLParser
-from itertools import islice
+from itertools import islice, pairwise
 
 import pytest
 
@@ -80,8 +80,10 @@ def test_the_page_holds_it_all(read):
     text = " ".join(" ".join(read.texts).split())
     for timer, _ in defaults():
         assert timer in text
-    for part in ("too long", "predicted 10 min", "How it was measured", "escapement compare --sizes 1000", "Example CPU",
-                 "0123456789abcdef", "What these figures cannot say", "Varghese & Lauck 1987, scheme 4", "calendar queues"):
+    for part in (
+        "too long", "predicted 10 min", "How it was measured", "escapement compare --sizes 1000", "Example CPU",
+        "0123456789abcdef", "What these figures cannot say", "Varghese & Lauck 1987, scheme 4", "calendar queues",
+    ):  # fmt: skip
         assert part in text, part
 
 
@@ -94,7 +96,7 @@ def test_charts_and_tables_are_accessible(read):
     assert number == sum(tag == "caption" for tag, _ in read.tags) == sum(tag == "thead" for tag, _ in read.tags)
     levels = [int(tag[1]) for tag, _ in read.tags if re.fullmatch(r"h[1-6]", tag)]
     assert levels.count(1) == 1
-    assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after - before <= 1 for before, after in pairwise(levels))
     assert ("html", {"lang": "en"}) in read.tags
 
 

@@ -35,7 +35,8 @@ def test_every_cell_of_the_run_is_there(summary: Summary):
 
 def test_counts_are_per_operation(run: Run, summary: Summary):
     row = next(row for row in run.counters.to_pylist() if row["counter"] == "refiled" and row["count"])
-    found = summary.counts[Task(row["operation"], row["driver"]), "refiled", (row["timer"], row["parameters"]), row["size"]]
+    task, key = Task(row["operation"], row["driver"]), (row["timer"], row["parameters"])
+    found = summary.counts[task, "refiled", key, row["size"]]
     assert found == row["count"] / row["operations"]
 
 

@@ -98,6 +98,14 @@ class TimerMachine(RuleBasedStateMachine):
     def schedule_equal_deadlines(self, when: tuple[Any, int], count: int) -> None:
         self.schedule_many([when] * count)
 
+    @rule(when=whens, elapsed=st.integers(0, MOST_DELAY), later=st.integers(0, 20))
+    def schedule_behind_another(self, when: tuple[Any, int], elapsed: int, later: int) -> None:
+        """Just after a timer that was armed earlier, hence perhaps filed in a coarser place."""
+        deadline = self.moment(when)
+        self.schedule(("after", deadline - self.model.now))
+        self.advance(min(self.model.now + elapsed, deadline - 1))
+        self.schedule(("after", deadline + later - self.model.now))
+
     @rule(pick=picks, when=whens)
     def reschedule_pending(self, pick: int, when: tuple[Any, int]) -> None:
         if self.model.pending:
@@ -122,6 +130,13 @@ class TimerMachine(RuleBasedStateMachine):
             assert self.timer.cancel(handle) is True
             self.model.cancel(handle)
             assert self.timer.cancel(handle) is False
+
+    @rule()
+    def cancel_all(self) -> None:
+        """What comes next is then not hidden by what came before."""
+        handles = list(self.model.pending)
+        assert self.timer.cancel_many(handles).all()
+        self.model.cancel_many(handles)
 
     @rule(chosen=st.lists(st.one_of(picks, foreign.map(str)), max_size=12))
     def cancel_many(self, chosen: list[int | str]) -> None:

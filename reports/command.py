@@ -1,0 +1,217 @@
+"""`escapement report`: a comparison as a page with charts; the last line printed is the page's path."""
+import argparse
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compare.comparison import DEFAULT_WORKLOADS, Comparison, add_options, options_from, run_comparison
+from timers.errors import TimerError
+
+TRACES = "traces"
+"""Directory, in that of the runs, for the traces that logs are made into."""
+
+_DESCRIPTION = """\
+Compare the timers and make a page of it: charts, tables, and what follows from
+them. The page needs nothing but itself; its charts lie beside it as SVG and PNG.
+With --run a stored comparison is shown. With --requests or --touches a log is
+read first, and takes part as a workload of its own."""
+
+_EXAMPLE = """\
+example:
+  escapement report
+  escapement report --run runs/20260131T120000.000000Z-1f2e3d4c
+  escapement report --requests dns.log --time ts --duration rtt --timeout 5s
+  escapement report --touches access.log.gz --idle 30s"""
+
+_DEFAULT_OUT = "report"
+_DEFAULT_TIMEOUT = "5s"
+_DEFAULT_IDLE = "30s"
+
+# Columns by the names that they have in the logs of common programs, the likeliest first.
+_TIMES = ("ts", "time", "timestamp", "@timestamp", "datetime", "start")  # Zeek; access logs; ...
+_DURATIONS = ("rtt", "duration", "duration_s", "seconds", "elapsed", "latency")  # Zeek's dns.log; its conn.log; ...
+_KEYS = ("client", "id.orig_h", "key", "user", "session", "ip")  # access logs; Zeek; ...
+
+
+class ReportOptionError(TimerError, ValueError):
+    """Options of the report that do not go together, or a column that must be named."""
+
+
+def register(subparsers: Any) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "report",
+        help="compare, and make a page with charts of it",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("traces", nargs="*", metavar="TRACE", help="directory that `generate` or `ingest` wrote")
+    parser.add_argument("--out", default=_DEFAULT_OUT, metavar="DIR",
+                        help="directory of the page; an older report there is replaced (default: report)")  # fmt: skip
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--run", dest="stored", metavar="RUN",
+                      help="measure nothing, show this stored run, or the newest in a directory of runs")  # fmt: skip
+    what.add_argument("--requests", metavar="LOG", help="a log of requests: each starts a timer, its answer cancels it")
+    what.add_argument("--touches", metavar="LOG", help="a log of signs of life: each re-arms the idle timer of its key")
+    log = parser.add_argument_group("of the log; what is left out is guessed, and told")
+    log.add_argument("--time", metavar="COL", help="column of the time")
+    log.add_argument("--duration", metavar="COL", help="column of the time from request to answer")
+    log.add_argument("--timeout", metavar="T", help=f"such as 200ms (default: {_DEFAULT_TIMEOUT})")
+    log.add_argument("--key", metavar="COL", help="column that tells whose sign of life it is")
+    log.add_argument("--idle", metavar="T", help=f"such as 1m (default: {_DEFAULT_IDLE})")
+    log.add_argument("--unit", choices=("us", "ms", "s"), default="ms", help="of the timers' clock (default: ms)")
+    log.add_argument("--format", default="auto", help="csv, tsv, jsonl, parquet, zeek, access (default: by its looks)")
+    log.add_argument("--time-format", default="auto", metavar="F", help="of the time (default: by its looks)")
+    log.add_argument("--time-is", choices=("start", "end"), default="start",
+                     help="what the time of a request is (default: start)")  # fmt: skip
+    log.add_argument("--duration-unit", choices=("s", "ms", "us", "ns"), default="s",
+                     help="of durations that are plain numbers (default: s)")  # fmt: skip
+    log.add_argument("--strict", action="store_true", help="a row that cannot be read is an error")
+    add_options(parser.add_argument_group("of the comparison"), store="--runs")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Compare unless a stored run is given, write the page, and print its path."""
+    _check_together(arguments)
+    from reports.page import check_target, write_report
+
+    check_target(arguments.out)
+    if arguments.stored is not None:
+        path = _stored(arguments.stored)
+    else:
+        log = _log_of(arguments)
+        traces = [*arguments.traces, *([_ingest(log, arguments)] if log else [])]
+        path = run_comparison(_comparison(arguments, traces))
+    from compare.runs import read_run
+
+    page = write_report(read_run(path), arguments.out)
+    print(f"run: {path}", flush=True)
+    print(page)
+
+
+_FOR_REQUESTS = ("duration", "timeout")
+_FOR_TOUCHES = ("key", "idle")
+
+
+def _check_together(arguments: argparse.Namespace) -> None:
+    if arguments.stored is not None and arguments.traces:
+        raise ReportOptionError(f"--run shows a stored run, so that the trace {arguments.traces[0]} has no part in it")
+    alien = {"requests": _FOR_TOUCHES, "touches": _FOR_REQUESTS}
+    kind = next((kind for kind in alien if getattr(arguments, kind) is not None), None)
+    unfit = alien[kind] if kind else ("time", *_FOR_REQUESTS, *_FOR_TOUCHES)
+    for name in unfit:
+        if getattr(arguments, name) is not None:
+            needed = "--requests" if name in _FOR_REQUESTS else "--touches" if name in _FOR_TOUCHES else "a log"
+            raise ReportOptionError(f"--{name} goes with {needed} only")
+
+
+def _stored(path: str) -> Path:
+    """The run at the path, or the newest one of a directory of runs."""
+    from compare.runs import MANIFEST, latest_run, runs_in
+
+    if not (Path(path) / MANIFEST).exists() and Path(path).is_dir() and runs_in(path):
+        return latest_run(path)
+    return Path(path)
+
+
+def _comparison(arguments: argparse.Namespace, traces: list[Path | str]) -> Comparison:
+    """What to compare: the usual workloads even where there are traces."""
+    if arguments.workload is None:
+        arguments.workload = DEFAULT_WORKLOADS
+    return options_from(arguments, traces)
+
+
+# ---- logs ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Log:
+    """A log with the columns to read, given or guessed."""
+
+    path: str
+    kind: str  # "requests" or "touches"
+    columns: Mapping[str, str]  # time, and duration or key -> column
+    patience: str  # timeout or idle period, such as "5s"
+    guessed: tuple[str, ...]  # what was not given, in words
+
+
+def _log_of(arguments: argparse.Namespace) -> Log | None:
+    kind = "requests" if arguments.requests is not None else "touches" if arguments.touches is not None else None
+    if kind is None:
+        return None
+    path: str = getattr(arguments, kind)
+    roles = {"time": _TIMES} | ({"duration": _DURATIONS} if kind == "requests" else {"key": _KEYS})
+    columns = {role: getattr(arguments, role) for role in roles}
+    found: tuple[str, ...] = ()
+    guessed = []
+    if None in columns.values():
+        found = _columns_in(path, arguments.format)
+    for role, usual in roles.items():
+        if columns[role] is None:
+            columns[role] = next((name for name in usual if name in found), None)
+            if columns[role] is None:
+                raise ReportOptionError(
+                    f"say which column of {path} is the {role}: --{role} COL, one of {', '.join(found)}"
+                )
+            guessed.append(f"--{role} {columns[role]}")
+    period, default = ("timeout", _DEFAULT_TIMEOUT) if kind == "requests" else ("idle", _DEFAULT_IDLE)
+    patience = getattr(arguments, period)
+    if patience is None:
+        patience = default
+        guessed.append(f"--{period} {default}")
+    return Log(path, kind, columns, patience, tuple(guessed))
+
+
+def _columns_in(path: str, format_: str) -> tuple[str, ...]:
+    """The columns of a log on this machine, by its beginning."""
+    _need_pipeline()
+    from compare.pipeline.readers import inspect
+
+    if "://" in path:
+        raise ReportOptionError(f"the columns of {path} cannot be guessed; name them")
+    log, _ = inspect(Path(path), format_)
+    return log.columns
+
+
+def _ingest(log: Log, arguments: argparse.Namespace) -> Path:
+    """Make a trace of the log, beside the runs."""
+    _need_pipeline()
+    from compare.pipeline.ingest import Options, ingest_requests, ingest_touches
+    from compare.runs import check_store
+
+    if log.guessed:
+        print(f"{log.path}: assuming {' '.join(log.guessed)}", flush=True)
+    check_store(arguments.runs)
+    options = Options(
+        time=log.columns["time"],
+        unit=arguments.unit,
+        format=arguments.format,
+        time_format=arguments.time_format,
+        strict=arguments.strict,
+        force=True,  # the trace of an earlier report on this log, which this one takes the place of
+    )
+    name = log.path.rstrip("/").rpartition("/")[2]
+    out = Path(arguments.runs) / TRACES / f"{name}.{log.kind}"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if log.kind == "requests":
+        ingested = ingest_requests(
+            log.path, out, options, duration=log.columns["duration"], timeout=log.patience,
+            duration_unit=arguments.duration_unit, time_is=arguments.time_is,
+        )  # fmt: skip
+    else:
+        ingested = ingest_touches(log.path, out, options, key=log.columns["key"], idle=log.patience)
+    print(f"{log.path}: {ingested.rows:,} rows, {ingested.unreadable:,} of them unreadable", flush=True)
+    for example in ingested.examples:
+        print(f"  {example}", file=sys.stderr)
+    return out
+
+
+def _need_pipeline() -> None:
+    try:
+        import pyspark  # noqa: F401  # what reads logs is an extra of the installation
+    except ModuleNotFoundError:
+        raise ReportOptionError("reading a log needs Spark: pip install 'escapement[pipeline]'") from None
