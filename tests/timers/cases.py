@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from tests.model import Model, Row
-from timers.kernels.pool import EXPIRY
+from timers.kernels.handles import LAST_GENERATION
+from timers.kernels.pool import BASE, EXPIRY
 from timers.protocol import LIMIT, Expired, Timer
 from timers.registry import names, timer_class
 from timers.traits import Parameters, Traits
@@ -23,6 +24,16 @@ GEOMETRIES: dict[str, list[dict[str, int]]] = {
         {"tick": 1, "wheel_size": 2},
         {"tick": 7, "wheel_size": 3},
         {"tick": 200, "wheel_size": 20},
+    ],
+}
+
+# Ticks around the edges of 32-bit arithmetic and near the end of the range, where a rotation no longer fits into it.
+EXTREMES = {
+    "hashed-wheel": [{"tick": 2**31 - 1, "wheel_size": 3}, {"tick": LIMIT, "wheel_size": 1}],
+    "hierarchical-wheel": [
+        {"tick": 2**31, "wheel_size": 5},
+        {"tick": LIMIT // 7, "wheel_size": 7},
+        {"tick": LIMIT, "wheel_size": 2},
     ],
 }
 
@@ -78,6 +89,9 @@ def _cases() -> list[Case]:
 CASES = _cases()
 """Every timer with every geometry."""
 
+EXTREME_CASES = [Case(name, parameters) for name in names() for parameters in EXTREMES.get(name, [])]
+"""Geometries that nobody would choose and everybody may."""
+
 DEFAULTS = [case for case in CASES if case.parameters == case.traits.defaults]
 """Every timer once."""
 
@@ -109,6 +123,12 @@ def advance_into(timer: Any, now: int, rows: int) -> tuple[np.ndarray, bool]:
     out = np.zeros(rows, EXPIRY)
     filled, done = timer._call.advance(*timer.state, now, out)
     return out[:filled], done
+
+
+def age(timer: Any, uses: int) -> None:
+    """Leave the places of an unused kernel timer so many more uses than one before they are retired."""
+    nodes, base = timer.state.nodes, timer.state.clock[BASE]
+    nodes["generation"][base:] = LAST_GENERATION - uses
 
 
 class Pair:

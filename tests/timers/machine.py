@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 )
 
 from tests.model import Model
-from tests.timers.cases import advance_into, assert_fired
+from tests.timers.cases import advance_into, age, assert_fired
 from timers.errors import ClockError
 from timers.kernels.handles import LAST_GENERATION, LOWEST_HANDLE, PLACE_BITS, place_of
 from timers.protocol import LIMIT, Expired, Timer
@@ -43,11 +43,14 @@ deltas = st.one_of(
     st.integers(0, 2**41),
     st.integers(0, LIMIT),
 )
-# How a deadline is found: so far from the clock (behind it, when negative), or near the end of some slot.
-whens = st.one_of(
+# How a moment is found: so far after the clock (before it, when negative), so many percent of the lowest wheel's
+# rotation after it, or so far after the next multiple of some width.
+When = tuple[str | int, int]
+whens: st.SearchStrategy[When] = st.one_of(
     st.tuples(st.just("after"), deltas),
     st.tuples(st.just("after"), st.integers(-MOST_DELAY, MOST_DELAY)),
-    st.tuples(st.sampled_from(EDGES), st.integers(-1, 600)),
+    st.tuples(st.just("percent"), st.integers(0, 250)),
+    st.tuples(st.sampled_from(EDGES), st.integers(-1, MOST_DELAY)),
 )
 picks = st.integers(0, 2**16)  # which of the known handles, modulo how many there are
 batches = st.lists(whens, max_size=12)
@@ -65,16 +68,18 @@ class TimerMachine(RuleBasedStateMachine):
 
     factory: ClassVar[Factory]
 
-    @initialize(start=st.sampled_from(STARTS), capacity=st.integers(1, 4))
-    def make(self, start: int, capacity: int) -> None:
+    @initialize(start=st.sampled_from(STARTS), capacity=st.integers(1, 4), aged=st.integers(0, 3))
+    def make(self, start: int, capacity: int, aged: int) -> None:
         self.timer: Any = type(self).factory(start=start, capacity=capacity)
+        if aged == 0 and hasattr(self.timer, "state"):
+            age(self.timer, 1)
         self.model = Model(self.timer.traits, self.timer.parameters, start)
         self.known: list[int] = []  # every handle ever returned, in order
 
     # -- arming ----------------------------------------------------------------------------------------------
 
     @rule(when=whens)
-    def schedule(self, when: tuple[Any, int]) -> None:
+    def schedule(self, when: When) -> None:
         deadline = self.moment(when)
         handle = self.timer.schedule(deadline)
         self.remember(handle)
@@ -87,7 +92,7 @@ class TimerMachine(RuleBasedStateMachine):
         self.model.schedule_after(delay, handle)
 
     @rule(batch=batches)
-    def schedule_many(self, batch: list[tuple[Any, int]]) -> None:
+    def schedule_many(self, batch: list[When]) -> None:
         deadlines = [self.moment(when) for when in batch]
         handles = self.timer.schedule_many(np.array(deadlines, np.int64)).tolist()
         for handle in handles:
@@ -95,11 +100,11 @@ class TimerMachine(RuleBasedStateMachine):
         self.model.schedule_many(deadlines, handles)
 
     @rule(when=whens, count=st.integers(2, 20))
-    def schedule_equal_deadlines(self, when: tuple[Any, int], count: int) -> None:
+    def schedule_equal_deadlines(self, when: When, count: int) -> None:
         self.schedule_many([when] * count)
 
     @rule(when=whens, elapsed=st.integers(0, MOST_DELAY), later=st.integers(0, 20))
-    def schedule_behind_another(self, when: tuple[Any, int], elapsed: int, later: int) -> None:
+    def schedule_behind_another(self, when: When, elapsed: int, later: int) -> None:
         """Just after a timer that was armed earlier, hence perhaps filed in a coarser place."""
         deadline = self.moment(when)
         self.schedule(("after", deadline - self.model.now))
@@ -107,14 +112,14 @@ class TimerMachine(RuleBasedStateMachine):
         self.schedule(("after", deadline + later - self.model.now))
 
     @rule(pick=picks, when=whens)
-    def reschedule_pending(self, pick: int, when: tuple[Any, int]) -> None:
+    def reschedule_pending(self, pick: int, when: When) -> None:
         if self.model.pending:
             deadline = self.moment(when)
             assert self.timer.reschedule(self.pending(pick), deadline) is True
             self.model.reschedule(self.pending(pick), deadline)
 
     @rule(chosen=st.lists(st.tuples(picks, whens), max_size=12))
-    def reschedule_many(self, chosen: list[tuple[int, tuple[Any, int]]]) -> None:
+    def reschedule_many(self, chosen: list[tuple[int, When]]) -> None:
         handles = [self.any_handle(pick) for pick, _ in chosen]  # dead ones and duplicates among them
         deadlines = [self.moment(when) for _, when in chosen]
         rescheduled = self.timer.reschedule_many(handles, deadlines)
@@ -146,7 +151,7 @@ class TimerMachine(RuleBasedStateMachine):
         assert cancelled.tolist() == self.model.cancel_many(handles)
 
     @rule(pick=picks, when=whens)
-    def use_any_known_handle(self, pick: int, when: tuple[Any, int]) -> None:
+    def use_any_known_handle(self, pick: int, when: When) -> None:
         handle, deadline = self.any_handle(pick), self.moment(when)
         assert self.timer.reschedule(handle, deadline) is self.model.reschedule(handle, deadline)
         assert self.timer.cancel(handle) is self.model.cancel(handle)
@@ -166,9 +171,13 @@ class TimerMachine(RuleBasedStateMachine):
     def advance_a_little(self, delta: int) -> None:
         self.advance(self.model.now + delta)
 
-    @rule(delta=deltas)
-    def advance_by(self, delta: int) -> None:
-        self.advance(self.model.now + delta)
+    @rule(when=whens)
+    def advance_to(self, when: When) -> None:
+        self.advance(self.moment(when))
+
+    @rule(percent=st.integers(1, 120))
+    def advance_by_a_part_of_a_rotation(self, percent: int) -> None:
+        self.advance(self.model.now + self.rotation * percent // 100)
 
     @rule(pick=picks, offset=st.integers(-1, 1))
     def advance_around_a_deadline(self, pick: int, offset: int) -> None:
@@ -190,12 +199,12 @@ class TimerMachine(RuleBasedStateMachine):
     def advance_far(self, jump: int) -> None:
         self.advance(self.model.now + jump)
 
-    @rule(delta=deltas, rows=st.integers(1, 3))
-    def advance_with_a_small_buffer(self, delta: int, rows: int) -> None:
+    @rule(when=whens, rows=st.integers(1, 3))
+    def advance_with_a_small_buffer(self, when: When, rows: int) -> None:
         """A kernel's advance stops when the buffer is full and resumes within the same unit."""
         if not hasattr(self.timer, "state"):
             return
-        now = min(self.model.now + delta, LIMIT)
+        now = max(self.moment(when), self.model.now)
         expected = self.model.advance(now)
         parts, done = [], False
         while not done:
@@ -272,12 +281,15 @@ class TimerMachine(RuleBasedStateMachine):
 
     # -- helpers ---------------------------------------------------------------------------------------------
 
-    def moment(self, when: tuple[Any, int]) -> int:
-        """A deadline in range: relative to the clock, or to the next multiple of some width."""
-        width, delta = when
-        if width == "after":
+    def moment(self, when: When) -> int:
+        """A moment in range."""
+        how, delta = when
+        if how == "after":
             return self.model.deadline_after(delta)
-        return min((self.model.now // width + 1) * width + delta, LIMIT)
+        if how == "percent":
+            return self.model.deadline_after(self.rotation * delta // 100)
+        assert isinstance(how, int)
+        return min((self.model.now // how + 1) * how + delta, LIMIT)
 
     @property
     def rotation(self) -> int:

@@ -86,24 +86,32 @@ def test_next_marked_is_the_first_in_the_range(marked: frozenset[int], base: int
 
 # -- arithmetic ----------------------------------------------------------------------------------------------
 
-divisors = st.one_of(st.integers(1, 1000), st.integers(1, LIMIT))
+divisors = st.one_of(st.integers(1, 1000), st.integers(1, pool.SHORT), st.integers(1, LIMIT))
+EDGES = (1, 2, 3, 7, 10, 200, pool.SHORT - 1, pool.SHORT, pool.SHORT + 1, 2**32 - 1, 2**52, 2**53 - 1, LIMIT - 1, LIMIT)
 
 
-@given(dividend=st.integers(0, LIMIT), divisor=divisors)
+def quotients(dividend: int, divisor: int) -> set[int]:
+    """What the kernels' two divisions give: one number."""
+    short = pool.quotient_by(dividend, divisor, *map(np.int64, pool.reciprocal(divisor)))
+    return {int(short), int(pool.quotient(dividend, divisor))}
+
+
+@given(dividend=st.one_of(st.integers(0, pool.SHORT), st.integers(0, LIMIT)), divisor=divisors)
 def test_quotient_is_that_of_integers(dividend: int, divisor: int) -> None:
-    assert pool.quotient(dividend, divisor) == dividend // divisor
+    assert quotients(dividend, divisor) == {dividend // divisor}
 
 
-@given(quotient=st.integers(0, 2**53), divisor=divisors, off=st.integers(-1, 1))
+@given(quotient=st.one_of(st.integers(0, 1000), st.integers(0, LIMIT)), divisor=divisors, off=st.integers(-1, 1))
 def test_quotient_is_right_just_around_a_multiple(quotient: int, divisor: int, off: int) -> None:
-    dividend = min(max(quotient * divisor + off, 0), LIMIT)
-    assert pool.quotient(dividend, divisor) == dividend // divisor
+    for most in (pool.SHORT - 1, LIMIT):
+        dividend = min(max(quotient % (most // divisor + 1) * divisor + off, 0), most)
+        assert quotients(dividend, divisor) == {dividend // divisor}
 
 
-@pytest.mark.parametrize("dividend", [2**51, 2**52 - 1, 2**52, 2**52 + 1, 2**53 - 1, 2**53 + 1, LIMIT])
-@pytest.mark.parametrize("divisor", [1, 2, 3, 7, 10, 2**26 - 1, 2**51 - 1, 2**52 - 1, LIMIT])
-def test_quotient_is_right_where_floats_cease_to_be_exact(dividend: int, divisor: int) -> None:
-    assert pool.quotient(dividend, divisor) == dividend // divisor
+@pytest.mark.parametrize("dividend", [0, *EDGES])
+@pytest.mark.parametrize("divisor", EDGES)
+def test_quotient_is_right_where_reciprocals_cease_to_be(dividend: int, divisor: int) -> None:
+    assert quotients(dividend, divisor) == {dividend // divisor}
 
 
 # -- growth --------------------------------------------------------------------------------------------------
