@@ -69,7 +69,7 @@ def _run(arguments: argparse.Namespace) -> int:
         where = f"{error.filename}: " if error.filename is not None else ""
         return _fail(f"{where}{error.strerror or error}")
     except MemoryError as error:
-        return _fail(f"not enough memory: {error or 'ask for less'}")
+        return _fail(f"not enough memory: {str(error) or 'ask for less'}")
     except KeyboardInterrupt:
         print(f"{DISTRIBUTION}: interrupted", file=sys.stderr)
         return INTERRUPTED

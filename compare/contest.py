@@ -137,6 +137,8 @@ def predict_replay(contestant: Contestant, tape: Tape, id_space: int, budget: fl
         prefix = Tape(tape.time[:size], tape.op[:size], tape.id[:size], tape.deadline[:size])
         counted, _ = fresh_replay(contestant, prefix, id_space, counting=True)
         took = fresh_replay(contestant, prefix, id_space)[0].seconds
+        if counted.counters is None:
+            took = min(took, counted.seconds)  # which did nothing else
         work = None if counted.counters is None else size + sum(counted.counters.values())
         observed.append(Observed(size, size, work, took))
         predicted = predict(observed, total, total)

@@ -8,9 +8,10 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from compare.replay import has_kernel
 from timers.errors import ParameterError, TimerError, UnknownTimerError
 from timers.registry import timer_class
-from timers.schemes.base import DEFAULT_CAPACITY, KernelTimer
+from timers.schemes.base import DEFAULT_CAPACITY
 from timers.traits import Traits
 
 COMPILED, PYTHON_LOOP = "compiled", "python loop"
@@ -85,7 +86,7 @@ def contestant(name: str, parameters: Mapping[str, int] | None = None) -> Contes
         raise ContestantError(f"{name} is no timer: it lacks {', '.join(missing)} (see timers.protocol)")
     if not isinstance(timer.traits, Traits):
         raise ContestantError(f"{name} is no timer: its traits are {timer.traits!r:.40}, not timers.traits.Traits")
-    engine = COMPILED if isinstance(timer, KernelTimer) else PYTHON_LOOP
+    engine = COMPILED if has_kernel(timer) else PYTHON_LOOP
     return Contestant(name, found, dict(timer.parameters), timer.traits, engine)
 
 

@@ -8,8 +8,10 @@ All contestants run the same two tapes, with delays uniform in 1 .. LONGEST_DELA
 
 First every contestant runs both tapes counting, and must do what the oracle says. Then it is timed without counting, in
 rounds over all contestants so that a busy moment of the machine hits all alike; the rows that fire must be the same
-again. (A timer without kernel counts nothing; the run that is checked is its first sample.) What is timed is one call of compiled code (or, for a timer without kernel, a plain Python loop); all that
-it writes to has been touched before, and the cost of the call itself is measured apart and subtracted.
+again. (A timer without kernel counts nothing; the run that is checked is its first sample.)
+
+What is timed is one call of compiled code (or, for a timer without kernel, a plain Python loop); all that it writes
+to has been touched before, and the cost of the call itself is measured apart and subtracted.
 
 A cell's time is predicted from smaller sizes: the work done for each operation, or for expiry at each advance, is
 counted, its growth fitted, and multiplied by the advances that will be needed, which the oracle knows. What would
@@ -36,6 +38,7 @@ from compare.loops import (
     FIRST,
     IDLE_WAKEUPS,
     NEXT,
+    PATIENCE,
     RESCHEDULED,
     ROWS,
     SCHEDULED,
@@ -45,10 +48,9 @@ from compare.loops import (
     tick,
 )
 from compare.oracle import NEVER, AgreementError, Expected, check_agreement, expect
-from compare.replay import Replay, operations_of
+from compare.replay import Replay, ReplayError, operations_of
 from compare.tape import CANCEL, DTYPES, START, Tape
 from compare.workloads import CHOICE, DELAY, Stream
-from timers.kernels.handles import PLACE_MASK
 from timers.kernels.pool import EXPIRY, NONE
 
 LONGEST_DELAY = 60_000  # units; uniform delays up to it, the yardstick of the literature: a minute in milliseconds
@@ -191,14 +193,9 @@ class CompiledLoop:
         return time.perf_counter() - started
 
     def jump(self, until: int) -> float:
-        """Advance to `until` at once."""
-        started = time.perf_counter()
-        handles, deadlines, fired_at = self.timer.advance(until)
-        fired = self.scratch.fired[: handles.size]
-        fired["handle"] = self.scratch.armed_by[handles & PLACE_MASK]
-        fired["deadline"], fired["fired_at"] = deadlines, fired_at
-        self.cursor[ROWS] = handles.size
-        return time.perf_counter() - started
+        """Advance to `until` at once, when nothing is left to cancel."""
+        too_late = (np.array([value], dtype) for value, dtype in zip((until, CANCEL, 0, 0), DTYPES, strict=True))
+        return self.run(Segment(Tape(*too_late), 0, 1))
 
     def counters(self) -> dict[str, int]:
         """Cost counters so far, where the timer was made counting."""
@@ -247,9 +244,16 @@ class PythonLoop:
 
     def drain(self) -> float:
         """Advance from wake-up to wake-up until nothing is pending."""
+        timer, cursor = self.timer, self.cursor
         started = time.perf_counter()
-        while len(self.timer):
-            self._advance(self.timer.next_wakeup())
+        idle = 0
+        while len(timer):
+            wakeup = timer.next_wakeup() if idle < PATIENCE else timer.next_expiry()
+            if wakeup is None or idle > 2 * PATIENCE:
+                raise ReplayError(f"{self.name}, {len(timer)} pending: after {idle} idle wake-ups none has fired")
+            before = cursor[IDLE_WAKEUPS]
+            self._advance(wakeup)
+            idle = idle + 1 if cursor[IDLE_WAKEUPS] > before else 0
         return time.perf_counter() - started
 
     def tick(self, until: int) -> float:
@@ -273,16 +277,14 @@ class PythonLoop:
         """What has been done so far, as a replay."""
         return _done(self.timer, self.cursor, np.array(self.fired, FIRED), self.engine)
 
-    def _advance(self, moment: int | None) -> None:
-        if moment is None:
-            raise AgreementError(f"{self.name} says that it never wants to be advanced, with {len(self.timer)} pending")
+    def _advance(self, moment: int) -> None:
         expired = self.timer.advance(moment)
         self.cursor[WAKEUPS] += 1
         self.cursor[IDLE_WAKEUPS] += not len(expired.handles)
         for handle, deadline, fired_at in zip(*(column.tolist() for column in expired), strict=True):
             operation = self.armed_by.pop(handle, None)
             if operation is None:
-                raise AgreementError(f"{self.name} fired handle {handle} at {fired_at}, which was not pending")
+                raise ReplayError(f"{self.name} fired handle {handle} at {fired_at}, which was not pending")
             self.fired.append((operation, deadline, fired_at))
 
 
@@ -326,13 +328,14 @@ class Observed(NamedTuple):
 def predict(observed: Sequence[Observed], size: int, steps: int, unknown_growth: float = 1.0) -> float:
     """Seconds that `steps` steps will take at `size`, from what was observed at one or more smaller sizes.
 
-    The work of a step grows as a power of the size, fitted to the last two sizes: on what was counted, else on the
-    times. One size alone tells nothing of the power: it is `unknown_growth`.
+    The work of a step grows as a power of the size: fitted to what was counted at the last two sizes, or, since
+    they scatter, to the times of the first and the last. One size alone tells nothing of the power: it is
+    `unknown_growth`.
     """
     last = observed[-1]
     growth = unknown_growth
-    if len(observed) > 1 and observed[-2].size < last.size:
-        before = observed[-2]
+    before = observed[0] if last.work is None else observed[max(len(observed) - 2, 0)]
+    if before.size < last.size:
         costs = [(o.work if o.work is not None else o.seconds) / max(o.steps, 1) for o in (before, last)]
         if min(costs) > 0:
             growth = math.log(costs[1] / costs[0]) / math.log(last.size / before.size)
@@ -582,7 +585,9 @@ class Bench:
                 todo.work[task] = at.steps(contestant, task) + sum(counts[task].values()) if counters else None
                 before = counters
             if task == INSERT and keep and len(counts) == 1:
-                self.memory.append(Memory(c, at.plan.size, int(loop.timer.nbytes)))
+                # One that counts holds its counters as well.
+                full = loop.timer if contestant.engine == PYTHON_LOOP else contestant.new(0, at.plan.size)
+                self.memory.append(Memory(c, at.plan.size, int(full.nbytes)))
             if task == CANCEL_ALL:
                 self._agree(contestant, at.plan.filling, at.expected(contestant)[0], loop)
             if task in (BY_CLOCK, BY_EVENT, None):
@@ -663,4 +668,4 @@ def overhead(contestant: Contestant) -> Overhead:
 
 
 def _digest(loop: Loop) -> bytes:
-    return hashlib.blake2b(loop.done().fired.view(np.uint8)).digest()
+    return hashlib.blake2b(loop.done().fired.tobytes()).digest()

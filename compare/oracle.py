@@ -110,7 +110,7 @@ def check_agreement(name: str, traits: Traits, tape: Tape, expected: Expected, d
 def _check_rows(name: str, traits: Traits, tape: Tape, done: Replay) -> None:
     """What the moments alone do not show: no row twice, its own deadline, and the declared order."""
     rows = done.fired
-    if np.unique(rows["operation"]).size != rows.size:
+    if rows.size and np.bincount(rows["operation"]).max() > 1:
         raise AgreementError(f"{name} fired a timer twice: {rows.size} rows of fewer timers")
     wrong = np.flatnonzero(rows["deadline"] != tape.deadline[rows["operation"]])
     if wrong.size:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
 from compare.loops import (
     CANCELLED,
     CELLS,
@@ -27,11 +28,16 @@ from compare.loops import (
     run,
 )
 from compare.tape import ARM, CANCEL, START, Tape
+from timers.errors import TimerError
 from timers.kernels.pool import EXPIRY, NONE
 from timers.protocol import Timer
 
 OPERATIONS_AT_ONCE = 1 << 16  # operations for which room is reserved at a time
 FIRED_AT_ONCE = 1 << 20  # rows that are collected before Python takes them over
+
+
+class ReplayError(TimerError, RuntimeError):
+    """A timer without kernel that breaks the protocol so that its replay cannot go on."""
 
 
 class Lateness(NamedTuple):
@@ -87,9 +93,14 @@ def replay(timer: Timer, tape: Tape, id_space: int, *, drain_timer: bool = True)
 
     A timer with a kernel runs in the compiled loop, any other in a plain Python loop; `engine` says which.
     """
-    if hasattr(timer, "state"):
+    if has_kernel(timer):
         return _replay_compiled(timer, tape, id_space, drain_timer)
     return _replay_python(timer, tape, drain_timer)
+
+
+def has_kernel(timer: Timer) -> bool:
+    """Whether compiled loops can drive a timer: its `state` is that of a kernel."""
+    return getattr(getattr(timer, "state", None), "_fields", ()) == ("nodes", "clock", "counters")
 
 
 def operations_of(tape: Tape, first: int, until: int) -> npt.NDArray[Any]:
@@ -167,6 +178,7 @@ def _replay_compiled(timer: Any, tape: Tape, id_space: int, drain_timer: bool) -
 
 
 def _replay_python(timer: Timer, tape: Tape, drain_timer: bool) -> Replay:
+    name = type(timer).__name__
     handles: dict[int, int] = {}
     armed_by: dict[int, int] = {}
     fired: list[tuple[int, int, int]] = []
@@ -175,6 +187,8 @@ def _replay_python(timer: Timer, tape: Tape, drain_timer: bool) -> Replay:
     def advance_to(moment: int) -> int:
         expired = timer.advance(moment)
         for handle, deadline, fired_at in zip(*(column.tolist() for column in expired), strict=True):
+            if handle not in armed_by:
+                raise ReplayError(f"{name} fired handle {handle} at {fired_at}, which was not pending")
             fired.append((armed_by.pop(handle), deadline, fired_at))
         return len(expired.handles)
 
@@ -196,7 +210,8 @@ def _replay_python(timer: Timer, tape: Tape, drain_timer: bool) -> Replay:
             scheduled += 1
     while drain_timer and len(timer):
         wakeup = timer.next_wakeup() if idle < PATIENCE else timer.next_expiry()
-        assert wakeup is not None  # something is pending
+        if wakeup is None or idle > 2 * PATIENCE:
+            raise ReplayError(f"{name} has {len(timer)} timers pending, but after {idle} idle wake-ups none has fired")
         wakeups += 1
         idle = 0 if advance_to(wakeup) else idle + 1
         idle_wakeups += idle > 0

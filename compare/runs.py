@@ -237,7 +237,8 @@ def check_store(root: str | os.PathLike[str]) -> None:
 def write_run(root: str | os.PathLike[str], manifest: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Path:
     """Store a run and return its path, `root/<UTC time>-<random>`. It appears complete or not at all.
 
-    `manifest` holds all entries but format, version, created and tables. Raises RunError where it cannot be written.
+    `manifest` holds all entries but format, version, created and tables; `tables` have the columns of SCHEMAS. Raises
+    RunError where it cannot be written.
     """
     root = Path(root)
     created = datetime.now(UTC)
@@ -261,9 +262,10 @@ def write_run(root: str | os.PathLike[str], manifest: Mapping[str, Any], tables:
             (directory / MANIFEST).write_text(json.dumps(complete, indent=1, allow_nan=False) + "\n", encoding="utf-8")
             directory.rename(target)
     except (OSError, pa.ArrowException) as error:
-        if is_new:
-            shutil.rmtree(root, ignore_errors=True)
         raise RunError(f"cannot store a run in {root}: {_reason(error)}") from None
+    finally:
+        if is_new and not target.exists():
+            shutil.rmtree(root, ignore_errors=True)
     return target
 
 

@@ -3,8 +3,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reports import style
-from reports.method import too_long
-from reports.summary import Cell, Contestant, Summary, Task
+from reports.summary import Cell, Contestant, Source, Summary, Task
 from reports.words import lateness_words, list_of
 
 MUCH = 10.0
@@ -32,13 +31,13 @@ def answer(summary: Summary) -> Answer:
     largest = style.count(summary.sizes[-1]) if summary.sizes else ""
     findings = [
         (f"With {largest} timers pending", _operations(summary)),
-        (f"With only {style.count(summary.sizes[0])}" if summary.sizes else "", _small(summary)),
+        (f"With only {style.count(summary.sizes[0])} timers" if summary.sizes else "", _small(summary)),
         ("Whole workloads", _workloads(summary)),
         ("Precision", _precision(summary)),
-        ("Does not scale", _growth(summary)),
+        ("Grows with N", _growth(summary)),
         ("Memory", _memory(summary)),
         ("Plain Python", _interpreter(summary)),
-        ("Not run", too_long(summary)),
+        ("Not run", _skipped(summary)),
         ("Noise", _noise(summary)),
     ]
     headline, remark = _headline(summary)
@@ -175,10 +174,20 @@ def _growth(summary: Summary) -> list[str]:
 
 def _workloads(summary: Summary) -> list[str]:
     return [
-        f"{source.short}: {sentence}"
+        f"{source.short}{_outcome(summary, source)}: {sentence}"
         for source in summary.sources
         if (sentence := _verdict(summary, summary.replayed(source), "per operation"))
     ]
+
+
+def _outcome(summary: Summary, source: Source) -> str:
+    """How many timers fired, where exact timers tell."""
+    for who in summary.contestants:
+        replayed = summary.replays.get((source.name, who.key))
+        if who.exact and replayed and replayed.cell.spread:
+            fired, scheduled = replayed.row["fired"], replayed.row["scheduled"]
+            return f" ({style.count(fired)} of {style.count(scheduled)} timers fired)"
+    return ""
 
 
 def _precision(summary: Summary) -> list[str]:
@@ -229,6 +238,18 @@ def _interpreter(summary: Summary) -> list[str]:
                 "compiled timer at these operations, the interpreter's share included."
             )
     return found
+
+
+def _skipped(summary: Summary) -> list[str]:
+    found: dict[str, list[float]] = {}
+    for _, who, seconds in summary.too_long():
+        found.setdefault(who.label, []).append(seconds)
+    return [
+        f"{label}: {len(predicted)} measurement{'s' if len(predicted) > 1 else ''}, too long, predicted "
+        + (f"{style.span(min(predicted))} to " if len(predicted) > 1 else "")
+        + f"{style.span(max(predicted))}; listed under how it was measured."
+        for label, predicted in found.items()
+    ]
 
 
 def _noise(summary: Summary) -> list[str]:

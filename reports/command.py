@@ -1,12 +1,12 @@
 """`escapement report`: a comparison as a page with charts; the last line printed is the page's path."""
 import argparse
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compare.comparison import DEFAULT_WORKLOADS, Comparison, add_options, options_from, run_comparison
+from compare.commands.ingest import add_reading_options, add_request_options, add_touch_options
+from compare.comparison import DEFAULT_WORKLOADS, add_options, options_from, run_comparison
 from timers.errors import TimerError
 
 TRACES = "traces"
@@ -16,7 +16,7 @@ _DESCRIPTION = """\
 Compare the timers and make a page of it: charts, tables, and what follows from
 them. The page needs nothing but itself; its charts lie beside it as SVG and PNG.
 With --run a stored comparison is shown. With --requests or --touches a log is
-read first, and takes part as a workload of its own."""
+read first, and takes part beside the usual workloads."""
 
 _EXAMPLE = """\
 example:
@@ -26,7 +26,7 @@ example:
   escapement report --touches access.log.gz --idle 30s"""
 
 _DEFAULT_OUT = "report"
-_DEFAULT_TIMEOUT = "5s"
+_DEFAULT_TIMEOUT = "5s"  # of most DNS and HTTP clients' order
 _DEFAULT_IDLE = "30s"
 
 # Columns by the names that they have in the logs of common programs, the likeliest first.
@@ -56,20 +56,11 @@ def register(subparsers: Any) -> None:
                       help="measure nothing, show this stored run, or the newest in a directory of runs")  # fmt: skip
     what.add_argument("--requests", metavar="LOG", help="a log of requests: each starts a timer, its answer cancels it")
     what.add_argument("--touches", metavar="LOG", help="a log of signs of life: each re-arms the idle timer of its key")
-    log = parser.add_argument_group("of the log; what is left out is guessed, and told")
+    log = parser.add_argument_group("of the log; what is left out of these is guessed, and told")
     log.add_argument("--time", metavar="COL", help="column of the time")
-    log.add_argument("--duration", metavar="COL", help="column of the time from request to answer")
-    log.add_argument("--timeout", metavar="T", help=f"such as 200ms (default: {_DEFAULT_TIMEOUT})")
-    log.add_argument("--key", metavar="COL", help="column that tells whose sign of life it is")
-    log.add_argument("--idle", metavar="T", help=f"such as 1m (default: {_DEFAULT_IDLE})")
-    log.add_argument("--unit", choices=("us", "ms", "s"), default="ms", help="of the timers' clock (default: ms)")
-    log.add_argument("--format", default="auto", help="csv, tsv, jsonl, parquet, zeek, access (default: by its looks)")
-    log.add_argument("--time-format", default="auto", metavar="F", help="of the time (default: by its looks)")
-    log.add_argument("--time-is", choices=("start", "end"), default="start",
-                     help="what the time of a request is (default: start)")  # fmt: skip
-    log.add_argument("--duration-unit", choices=("s", "ms", "us", "ns"), default="s",
-                     help="of durations that are plain numbers (default: s)")  # fmt: skip
-    log.add_argument("--strict", action="store_true", help="a row that cannot be read is an error")
+    add_request_options(log, required=False)
+    add_touch_options(log, required=False)
+    add_reading_options(log)
     add_options(parser.add_argument_group("of the comparison"), store="--runs")
     parser.set_defaults(run=run)
 
@@ -83,9 +74,13 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.stored is not None:
         path = _stored(arguments.stored)
     else:
+        traces: list[Path | str] = [*arguments.traces]
         log = _log_of(arguments)
-        traces = [*arguments.traces, *([_ingest(log, arguments)] if log else [])]
-        path = run_comparison(_comparison(arguments, traces))
+        if log is not None:
+            traces.append(_ingest(log, arguments))
+            if arguments.workload is None:
+                arguments.workload = DEFAULT_WORKLOADS  # beside the log
+        path = run_comparison(options_from(arguments, traces))
     from compare.runs import read_run
 
     page = write_report(read_run(path), arguments.out)
@@ -116,13 +111,6 @@ def _stored(path: str) -> Path:
     if not (Path(path) / MANIFEST).exists() and Path(path).is_dir() and runs_in(path):
         return latest_run(path)
     return Path(path)
-
-
-def _comparison(arguments: argparse.Namespace, traces: list[Path | str]) -> Comparison:
-    """What to compare: the usual workloads even where there are traces."""
-    if arguments.workload is None:
-        arguments.workload = DEFAULT_WORKLOADS
-    return options_from(arguments, traces)
 
 
 # ---- logs ---------------------------------------------------------------------------------------------------------
@@ -168,7 +156,9 @@ def _log_of(arguments: argparse.Namespace) -> Log | None:
 
 def _columns_in(path: str, format_: str) -> tuple[str, ...]:
     """The columns of a log on this machine, by its beginning."""
-    _need_pipeline()
+    from compare.pipeline.spark import require_spark
+
+    require_spark()
     from compare.pipeline.readers import inspect
 
     if "://" in path:
@@ -179,7 +169,10 @@ def _columns_in(path: str, format_: str) -> tuple[str, ...]:
 
 def _ingest(log: Log, arguments: argparse.Namespace) -> Path:
     """Make a trace of the log, beside the runs."""
-    _need_pipeline()
+    from compare.pipeline.spark import require_spark
+
+    require_spark()
+    from compare.commands.ingest import summary
     from compare.pipeline.ingest import Options, ingest_requests, ingest_touches
     from compare.runs import check_store
 
@@ -192,10 +185,11 @@ def _ingest(log: Log, arguments: argparse.Namespace) -> Path:
         format=arguments.format,
         time_format=arguments.time_format,
         strict=arguments.strict,
+        master=arguments.master,
         force=True,  # the trace of an earlier report on this log, which this one takes the place of
     )
-    name = log.path.rstrip("/").rpartition("/")[2]
-    out = Path(arguments.runs) / TRACES / f"{name}.{log.kind}"
+    name = log.path.rstrip("/").rpartition("/")[2].removesuffix(".gz")
+    out = Path(arguments.runs) / TRACES / f"{Path(name).stem}.{log.kind}"
     out.parent.mkdir(parents=True, exist_ok=True)
     if log.kind == "requests":
         ingested = ingest_requests(
@@ -204,14 +198,5 @@ def _ingest(log: Log, arguments: argparse.Namespace) -> Path:
         )  # fmt: skip
     else:
         ingested = ingest_touches(log.path, out, options, key=log.columns["key"], idle=log.patience)
-    print(f"{log.path}: {ingested.rows:,} rows, {ingested.unreadable:,} of them unreadable", flush=True)
-    for example in ingested.examples:
-        print(f"  {example}", file=sys.stderr)
+    print(summary(ingested), flush=True)
     return out
-
-
-def _need_pipeline() -> None:
-    try:
-        import pyspark  # noqa: F401  # what reads logs is an extra of the installation
-    except ModuleNotFoundError:
-        raise ReportOptionError("reading a log needs Spark: pip install 'escapement[pipeline]'") from None

@@ -6,11 +6,12 @@ tick is never mistaken for a fast timer. Text stays text in the SVG files, legib
 import io
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from itertools import accumulate, pairwise
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, ParamSpec
 
 import matplotlib as mpl
@@ -19,7 +20,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 from matplotlib.transforms import Affine2D, Transform
 
 from reports import style
@@ -27,10 +28,10 @@ from reports.style import FAINT, INK, PAPER, look_of
 from reports.summary import Bin, Cell, Contestant, Spread, Summary, Task
 from reports.words import counter_title, list_of, unit_symbol, unit_words
 
-WIDTH = 6.6  # inches; the page shows a chart at about this size, so that 9 points stay 12 pixels
-PNG_DPI = 160
-TEXT = 9.0  # points, of nearly everything
-SMALL = 8.0  # ... of remarks
+WIDTH = 5.7  # inches; narrow, so that a phone need not shrink the letters much
+PNG_DPI = 180
+TEXT = 9.5  # points, of nearly everything
+SMALL = 8.5  # ... of remarks
 HEADING = 11.0
 LINE_HEIGHT = TEXT * 1.3 / 72  # inches
 
@@ -179,18 +180,14 @@ def _draw_times(axes: Axes, who: Contestant, cells: Mapping[float, Cell]) -> Non
         axes.plot([x, x], [spread.low, spread.high], color=look.colour, linewidth=1.4, zorder=4)
     axes.plot(
         list(measured), [spread.median for spread in measured.values()],
-        color=look.colour, marker=look.marker, linestyle="none", markersize=5.5 * _scale(look.marker),
-        markeredgecolor=PAPER, markeredgewidth=0.5, zorder=3,
+        linestyle="none", zorder=3, **_mark(who, 5.5),
     )  # fmt: skip
     guesses = {x: cell.level for x, cell in cells.items() if cell.spread is None}
     if guesses:
         joined = [*list(measured.items())[-1:]]
         path = [(x, spread.median) for x, spread in joined] + list(guesses.items())
         axes.plot(*zip(*path, strict=True), color=look.colour, linewidth=1.0, linestyle=(0, (1, 2)))
-        axes.plot(
-            list(guesses), list(guesses.values()), color=look.colour, marker=look.marker, linestyle="none",
-            markersize=6.5 * _scale(look.marker), markerfacecolor=PAPER, markeredgewidth=1.2, zorder=3,
-        )  # fmt: skip
+        axes.plot(list(guesses), list(guesses.values()), linestyle="none", zorder=3, **_hollow(who, 6.5))
 
 
 # --- Work against N -------------------------------------------------------------------------------------------------
@@ -200,9 +197,15 @@ def work(summary: Summary, task: Task) -> Picture:
     """Cost counters per operation against the number of pending timers, one panel for each counter."""
     title = f"{task.title}: work per {task.unit}, counted"
     counters = summary.counters(task)
-    shown = [who for who in summary.contestants if any((task, name, who.key, n) in summary.counts
-                                                       for name in counters for n in summary.sizes)]  # fmt: skip
-    figure, panels = _panels(len(counters), title, panel_height=1.5, left=0.9, legend=shown)
+    totals = {
+        who: [summary.counts[cell] for name in counters for n in summary.sizes
+              if (cell := (task, name, who.key, n)) in summary.counts]
+        for who in summary.contestants
+    }  # fmt: skip
+    shown = [who for who, counts in totals.items() if any(counts)]
+    zero = [who.plain for who, counts in totals.items() if counts and not any(counts)]
+    without = [who.plain for who, counts in totals.items() if not counts]
+    figure, panels = _panels(len(counters), title, panel_height=1.4, left=0.85, legend=shown)
     texts = []
     for axes, name in zip(panels, counters, strict=True):
         curves: dict[Contestant, dict[int, float]] = {}
@@ -211,13 +214,9 @@ def work(summary: Summary, task: Task) -> Picture:
             if any(counts.values()):
                 curves[who] = {n: count for n, count in counts.items() if count > 0}
         for i, (who, points) in enumerate(curves.items()):
-            look = look_of(who.timer)
             hidden_by = sum(_coincide(points, other) for other in list(curves.values())[i + 1 :])
-            axes.plot(
-                list(points), list(points.values()), color=look.colour, marker=look.marker,
-                markersize=(4.5 + 1.3 * hidden_by) * _scale(look.marker), markeredgecolor=PAPER, markeredgewidth=0.4,
-                **_stroke(who) | {"linewidth": 1.3 + 1.2 * hidden_by},
-            )  # fmt: skip
+            stroke = _stroke(who) | {"linewidth": 1.3 + 1.2 * hidden_by}
+            axes.plot(list(points), list(points.values()), **_mark(who, 4.5 + 1.3 * hidden_by, 0.4), **stroke)
         axes.set_title(counter_title(name), loc="left", fontsize=TEXT, fontweight="bold")
         _size_axis(axes, summary.sizes, label=False)
         _log_axis(axes, "y", [count for points in curves.values() for count in points.values()], style.amount,
@@ -234,12 +233,15 @@ def work(summary: Summary, task: Task) -> Picture:
         axes.set_xlabel("timers pending, N")
     for axes in panels[::2]:
         axes.set_ylabel(f"per {task.unit}")
-        axes.yaxis.set_label_coords(-0.72, 0.5, transform=_inches_from(figure, axes))
+        axes.yaxis.set_label_coords(-0.66, 0.5, transform=_inches_from(figure, axes))
     idle = summary.idle_counters(task)
     return Picture(
         f"work-{task.name}",
         title,
-        task.meaning + (f" Not drawn, since zero for all: {list_of(map(counter_title, idle))}." if idle else ""),
+        task.meaning
+        + (f" Zero, so not drawn: {list_of(zero)}." if zero else "")
+        + (f" Zero for all: {list_of(map(counter_title, idle))}." if idle else "")
+        + (f" Not counted: {list_of(without)}." if without else ""),
         f"Small line charts, logarithmic axes: counts per {task.unit} against timers pending. At the largest size: "
         + "; ".join(texts) + ".",
         figure,
@@ -253,9 +255,10 @@ def work(summary: Summary, task: Task) -> Picture:
 def replays(summary: Summary) -> Picture:
     """Median time per operation of each source for each contestant, with the spread of the samples."""
     title = "Replays of whole workloads: time per operation"
-    rows = _Rows.of(summary.contestants)
-    figure, panels = _row_panels(rows, [source.short for source in summary.sources], title)
     shown = [replayed.cell for replayed in summary.replays.values()]
+    skipped = {key for (_, key), replayed in summary.replays.items() if replayed.cell.spread is None}
+    rows = _Rows.of(summary.contestants, tall=[who for who in summary.contestants if who.key in skipped])
+    figure, panels = _row_panels(rows, [source.short for source in summary.sources], title)
     levels = [level for cell in shown for level in _reach(cell)]
     texts = []
     for axes, source in zip(panels, summary.sources, strict=True):
@@ -269,7 +272,7 @@ def replays(summary: Summary) -> Picture:
                 found.append(f"{who.label} {value}")
         texts.append(f"{source.short}: {', '.join(found)}")
     for axes in panels[-2:]:
-        axes.set_xlabel("time per operation (log scale)")
+        axes.set_xlabel("time per operation")
     return Picture(
         "replays",
         title,
@@ -283,20 +286,20 @@ def _draw_replay(axes: Axes, row: float, who: Contestant, cell: Cell) -> str:
     look = look_of(who.timer)
     if cell.spread is not None:
         axes.plot([cell.spread.low, cell.spread.high], [row, row], color=look.colour, linewidth=1.6, zorder=4)
-        inside: dict[str, Any] = {"markeredgecolor": PAPER}
+        mark = _mark(who, 6.5)
         value = style.nanoseconds(cell.level)
     else:
-        inside = {"markerfacecolor": PAPER}
-        value = f"too long, predicted {_predicted(cell)}"
-    axes.plot(cell.level, row, color=look.colour, marker=look.marker, markersize=6.5 * _scale(look.marker), **inside)
+        mark = _hollow(who, 6.5)
+        value = f"too long,\npredicted {_predicted(cell)}"
+    axes.plot(cell.level, row, **mark)
     low, high = (math.log(limit) for limit in axes.get_xlim())
     at_left = (math.log(cell.level) - low) / (high - low) > 0.6  # beyond that the text would leave the panel
     reach = _reach(cell)
     axes.annotate(
         value, (reach[0] if at_left else reach[-1], row), (-8 if at_left else 8, 0), textcoords="offset points",
-        va="center", ha="right" if at_left else "left", fontsize=SMALL,
+        va="center", ha="right" if at_left else "left", fontsize=SMALL, linespacing=1.1,
     )  # fmt: skip
-    return value
+    return value.replace("\n", " ")
 
 
 @_styled
@@ -316,10 +319,16 @@ def lateness(summary: Summary) -> Picture:
                 _draw_lateness(axes, row, who, bins)
                 low, high = bins[0].lateness, bins[-1].lateness + bins[-1].width - 1
                 found.append(f"{who.label} {low}" + (f" to {high}" if high > low else ""))
+            elif (replayed := summary.replays.get((source.name, who.key))) is not None:
+                why = "nothing fired" if replayed.cell.spread else "too long, not run"
+                axes.annotate(why, (0, row), (6, 0), textcoords="offset points", va="center", fontsize=SMALL)
+                found.append(f"{who.label} {why}")
         texts.append(f"{source.short}, in {unit_words(source.unit)}: {', '.join(found) or 'nothing fired'}")
         axes.set_xlabel(f"lateness [{unit_symbol(source.unit)}]")
         axes.grid(axis="y", visible=False)
         axes.margins(x=0.06)
+        axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda late, _: style.count(round(late))))
         if axes.get_xlim()[1] - axes.get_xlim()[0] < 1:  # all of them at zero
             axes.set_xlim(-1.0, 1.0)
     return Picture(
@@ -336,12 +345,11 @@ def lateness(summary: Summary) -> Picture:
 def _draw_lateness(axes: Axes, row: float, who: Contestant, bins: Sequence[Bin]) -> None:
     look = look_of(who.timer)
     if all(found.lateness == 0 and found.width == 1 for found in bins):
-        axes.plot(0, row, color=look.colour, marker=look.marker, markersize=6.5 * _scale(look.marker), zorder=3,
-                  markeredgecolor=PAPER)  # fmt: skip
+        axes.plot(0, row, zorder=3, **_mark(who, 6.5))
         return
     bins = _coarser(bins)
     peak = max(found.timers / found.width for found in bins)
-    # The y axis points downwards, in lines of text: bars stand on the lower edge of a row of TALL_ROW lines.
+    # The y axis points downwards, in lines of text: bars stand a little above the lower edge of the row.
     foot, tallest = row + 0.42 * TALL_ROW, 0.75 * TALL_ROW
     outline = []
     for found in bins:
@@ -421,7 +429,7 @@ def how_to_read_work(summary: Summary) -> str:
 def how_to_read_replays(summary: Summary) -> str:
     """What holds for the chart of whole workloads."""
     shown = [replayed.cell for replayed in summary.replays.values()]
-    notes = [_spread_words(shown)]
+    notes = [_spread_words(shown), "The axis of times is logarithmic."]
     if _uncompiled(summary):
         notes.append("“Python loop”: its times include the interpreter's.")
     return " ".join(notes + _notes(summary, shown))
@@ -482,6 +490,26 @@ def _nudges(number: int, sizes: Sequence[int], width: float) -> list[float]:
     return [math.exp(width * closest * (i / (number - 1) - 0.5)) for i in range(number)]
 
 
+FILLINGS = ("full", "left", "bottom", "right", "top")  # of the markers of one timer with several parameters
+
+
+def _mark(who: Contestant, size: float, edge: float = 0.5) -> dict[str, Any]:
+    """The marker of a contestant, with an edge that keeps it apart from what it lies on."""
+    look = look_of(who.timer)
+    filling: dict[str, Any] = {"markeredgecolor": PAPER, "markeredgewidth": edge}
+    if who.variant:  # half filled, so that it needs an edge to be seen whole
+        filling = {"markerfacecoloralt": PAPER, "markeredgewidth": 0.9,
+                   "fillstyle": FILLINGS[who.variant % len(FILLINGS)]}  # fmt: skip
+    return {"color": look.colour, "marker": look.marker, "markersize": size * _scale(look.marker), **filling}
+
+
+def _hollow(who: Contestant, size: float) -> dict[str, Any]:
+    """The same for what was not measured, but predicted."""
+    look = look_of(who.timer)
+    return {"color": look.colour, "marker": look.marker, "markersize": size * _scale(look.marker),
+            "markerfacecolor": PAPER, "markeredgewidth": 1.2}  # fmt: skip
+
+
 def _scale(marker: str) -> float:
     """Crosses and triangles have less area than the other markers of their size."""
     return {"P": 1.25, "X": 1.25, "^": 1.15, "v": 1.15}.get(marker, 1.0)
@@ -497,7 +525,7 @@ def _labelled_axes(series: int, title: str) -> tuple[Figure, Axes]:
     """One chart with room at its right for a label of two lines for each series."""
     height = max(4.1, 1.2 + series * 2.2 * LINE_HEIGHT + 0.3)
     figure = _figure(height, title)
-    left, right, bottom, top = 0.85, 2.55, 0.52, 0.5
+    left, right, bottom, top = 0.85, 2.35, 0.52, 0.5
     axes = figure.add_axes(
         (left / WIDTH, bottom / height, 1 - (left + right) / WIDTH, 1 - (bottom + top) / height)
     )
@@ -509,8 +537,9 @@ def _panels(
 ) -> tuple[Figure, list[Axes]]:
     """Small charts in two columns above a legend; sizes in inches."""
     columns, rows = min(number, 2), math.ceil(number / 2)
-    gap_x, gap_y, right, top, axis = 0.7, 0.52, 0.12, 0.68, 0.5
-    lines = math.ceil(len(legend) / 2)
+    gap_x, gap_y, right, top, axis = 0.68, 0.52, 0.1, 0.7, 0.5
+    abreast = _legend_columns([len(who.label) for who in legend])
+    lines = math.ceil(len(legend) / abreast)
     bottom = axis + lines * LINE_HEIGHT * 1.25 + 0.1
     height = top + rows * panel_height + (rows - 1) * gap_y + bottom
     figure = _figure(height, title)
@@ -528,10 +557,19 @@ def _panels(
     ]
     figure.legend(
         handles=[_handle(who) for who in legend], labels=[who.label for who in legend],
-        loc="lower left", bbox_to_anchor=(0.1 / WIDTH, 0.04 / height), ncols=2, frameon=False, borderaxespad=0,
+        loc="lower left", bbox_to_anchor=(0.1 / WIDTH, 0.04 / height), ncols=abreast, frameon=False, borderaxespad=0,
         columnspacing=1.5, handlelength=2.6, fontsize=TEXT, labelspacing=0.3,
     )  # fmt: skip
     return figure, panels
+
+
+LEGEND_CHARACTERS = 58  # of two labels side by side
+
+
+def _legend_columns(lengths: Sequence[int]) -> int:
+    """Two where the longest labels of both fit beside each other, else one."""
+    half = math.ceil(len(lengths) / 2)
+    return 2 if max(lengths[:half]) + max(lengths[half:], default=0) <= LEGEND_CHARACTERS else 1
 
 
 def _inches_from(figure: Figure, axes: Axes) -> Transform:
@@ -541,8 +579,14 @@ def _inches_from(figure: Figure, axes: Axes) -> Transform:
 
 
 def _handle(who: Contestant) -> Line2D:
-    look = look_of(who.timer)
-    return Line2D([], [], color=look.colour, marker=look.marker, markeredgecolor=PAPER, markersize=6, **_stroke(who))
+    return Line2D([], [], **_mark(who, 6.0), **_stroke(who))
+
+
+HEADING_CHARACTERS = 20  # above one of two panels
+
+
+def _cut(heading: str) -> str:
+    return heading if len(heading) <= HEADING_CHARACTERS else heading[: HEADING_CHARACTERS - 1] + "…"
 
 
 TALL_ROW = 2.4  # lines of text
@@ -557,8 +601,10 @@ class _Rows:
     heights: Sequence[float]
 
     @classmethod
-    def of(cls, contestants: Sequence[Contestant]) -> "_Rows":
-        return cls(contestants, [TALL_ROW if who.remark else LOW_ROW for who in contestants])
+    def of(cls, contestants: Sequence[Contestant], tall: Container[Contestant] = ()) -> "_Rows":
+        return cls(contestants, [
+            max(LOW_ROW + 0.8 * len(_remark_lines(who)), TALL_ROW if who in tall else 0.0) for who in contestants
+        ])  # fmt: skip
 
     @property
     def height(self) -> float:
@@ -580,7 +626,7 @@ def _row_panels(
     """Charts in up to two columns with one row for each contestant, named at the left; `values`: room at the right."""
     number = len(headings)
     columns, lines = min(number, 2), math.ceil(number / 2)
-    left, right, gap_x, gap_y, bottom = 1.85, 0.15 + values, 0.25, 0.72, 0.5
+    left, right, gap_x, gap_y, bottom = 1.75, 0.12 + values, 0.2, 0.75, 0.5
     top = 0.68 if any(headings) else 0.42
     panel_height = rows.height * LINE_HEIGHT
     height = top + lines * panel_height + (lines - 1) * gap_y + bottom
@@ -596,7 +642,7 @@ def _row_panels(
                 panel_height / height,
             )
         )
-        axes.set_title(heading, loc="left", fontsize=TEXT, fontweight="bold")
+        axes.set_title(_cut(heading), loc="left", fontsize=TEXT, fontweight="bold")
         axes.set_ylim(rows.height, 0)
         axes.yaxis.set_major_locator(NullLocator())
         axes.spines["left"].set_visible(False)
@@ -612,9 +658,19 @@ def _row_panels(
 
 def _row_name(axes: Axes, row: float, who: Contestant) -> None:
     place: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points", "ha": "right"}
-    axes.annotate(who.short, (0, row), (-8, 1 if who.remark else 0), va="bottom" if who.remark else "center", **place)
-    if who.remark:
-        axes.annotate(who.remark, (0, row), (-8, -1), va="top", fontsize=SMALL, **place)
+    lines = _remark_lines(who)
+    rise = len(lines) * SMALL * 1.25 / 2  # the block of lines is centred on the row
+    axes.annotate(who.short, (0, row), (-8, rise), va="center", **place)
+    for i, line in enumerate(lines):
+        below = rise - TEXT * 0.65 - SMALL * (0.65 + 1.25 * i)
+        axes.annotate(line, (0, row), (-8, below), va="center", fontsize=SMALL, **place)
+
+
+ROW_CHARACTERS = 25  # of the small font, at the left of a row
+
+
+def _remark_lines(who: Contestant) -> list[str]:
+    return wrap(who.remark, ROW_CHARACTERS)
 
 
 def _size_axis(axes: Axes, sizes: Sequence[int], *, label: bool = True) -> None:
@@ -629,9 +685,9 @@ def _size_axis(axes: Axes, sizes: Sequence[int], *, label: bool = True) -> None:
 
 
 def _log_axis(
-    axes: Axes, which: str, levels: Sequence[float], words: Callable[[float], str], *, most_ticks: int = 6
+    axes: Axes, which: str, levels: Sequence[float], words: Callable[[float], str], *, most_ticks: int = 8
 ) -> None:
-    """A logarithmic axis over the levels, with about `most_ticks` labelled ticks at most."""
+    """A logarithmic axis over the levels, with at most `most_ticks` labelled ticks."""
     scale, limits, axis = (
         (axes.set_yscale, axes.set_ylim, axes.yaxis) if which == "y" else (axes.set_xscale, axes.set_xlim, axes.xaxis)
     )
@@ -644,13 +700,31 @@ def _log_axis(
         middle = math.sqrt(low * high)
         low, high = middle / math.sqrt(10), middle * math.sqrt(10)
     limits(low, high)
-    decades = math.log10(high / low)
-    subs = (1.0, 2.0, 5.0) if 3 * decades < most_ticks else (1.0, 3.0) if 2 * decades < most_ticks else (1.0,)
-    axis.set_major_locator(LogLocator(10, subs=subs, numticks=most_ticks + 2))
-    axis.set_minor_locator(NullLocator())
+    axis.set_major_locator(FixedLocator(log_ticks(low, high, most_ticks)))
+    axis.set_minor_locator(LogLocator(10, numticks=99))  # a mark at every power of ten
     axis.set_major_formatter(FuncFormatter(lambda value, _: style.tick(value, words)))
     axis.set_minor_formatter(NullFormatter())
     axes.grid(visible=True)
+
+
+def log_ticks(low: float, high: float, most: int) -> list[float]:
+    """Round numbers within [low, high], evenly dense on a logarithmic axis, at most so many (but two if they exist).
+
+    >>> log_ticks(3.0, 40.0, 5), log_ticks(3.0, 4e4, 4), log_ticks(0.5, 5e6, 4)
+    ([5.0, 10.0, 20.0], [10.0, 100.0, 1000.0, 10000.0], [1.0, 100.0, 10000.0, 1000000.0])
+    """
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    for digits, stride in (((1, 2, 5), 1), ((1, 3), 1), ((1,), 1), ((1,), 2), ((1,), 3), ((1,), 4)):
+        ticks = [
+            float(f"{digit}e{exponent}")
+            for exponent in range(first, last + 1)
+            if exponent % stride == 0
+            for digit in digits
+        ]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) <= most:
+            break
+    return ticks
 
 
 def _end_labels(figure: Figure, axes: Axes, ends: Sequence[tuple[float, float, Contestant, str]]) -> None:
@@ -670,8 +744,7 @@ def _end_labels(figure: Figure, axes: Axes, ends: Sequence[tuple[float, float, C
             "", (x, level), (1.05, y), xycoords="data", textcoords="axes fraction", annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": look.colour, "linewidth": 0.7, "shrinkA": 0, "shrinkB": 3},
         )  # fmt: skip
-        axes.plot(1.07, y, transform=axes.transAxes, color=look.colour, marker=look.marker, clip_on=False,
-                  markersize=6.5 * _scale(look.marker), markeredgecolor=PAPER, markeredgewidth=0.5)  # fmt: skip
+        axes.plot(1.07, y, transform=axes.transAxes, clip_on=False, **_mark(who, 6.5))
         place: dict[str, Any] = {
             "xycoords": "axes fraction", "textcoords": "offset points", "annotation_clip": False,
         }  # fmt: skip
@@ -682,15 +755,13 @@ def _end_labels(figure: Figure, axes: Axes, ends: Sequence[tuple[float, float, C
             axes.annotate(line, (1.07, y), (8, rise - 1 - i * SMALL * 1.25), va="top", fontsize=SMALL, **place)
 
 
-LABEL_CHARACTERS = 36  # of the small font, in the room for labels
+LABEL_CHARACTERS = 30  # of the small font, in the room for labels
 
 
 def _label_lines(who: Contestant, value: str) -> list[str]:
     """What stands below a series' name: its value and the remark, on one line if they fit."""
-    if not who.remark:
-        return [value]
-    joined = f"{value} · {who.remark}"
-    return [joined] if len(joined) <= LABEL_CHARACTERS else [value, who.remark]
+    joined = f"{value} · {who.remark}" if who.remark else value
+    return [joined] if len(joined) <= LABEL_CHARACTERS else [value, *wrap(who.remark, LABEL_CHARACTERS)]
 
 
 def spread_out(wanted: Sequence[float], heights: Sequence[float], lowest: float, highest: float) -> list[float]:

@@ -125,6 +125,15 @@ def count(value: int) -> str:
     return f"{value:,}".replace(",", NO_BREAK)
 
 
+def size(value: int) -> str:
+    """A number of pending timers, on one line.
+
+    >>> size(1000)
+    'N\xa0=\xa01\u202f000'
+    """
+    return f"N\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{count(value)}"
+
+
 def ratio(value: float) -> str:
     """How many times as much.
 

@@ -115,7 +115,8 @@ class Contestant:
     exact: bool
     lateness: tuple[int, int]  # the least and greatest that its scheme allows, in units
     traits: Mapping[str, Any] = field(repr=False)  # compare.runs.traits_of
-    told_apart: bool = False  # another contestant is the same timer with other parameters
+    differing: frozenset[str] = frozenset()  # parameters in which it differs from contestants of the same timer
+    variant: int = 0  # its number among them
 
     @property
     def compiled(self) -> bool:
@@ -131,9 +132,9 @@ class Contestant:
         chosen = {
             name: value
             for name, value in self.parameters.items()
-            if self.told_apart or self.traits.get("defaults", {}).get(name) != value or (name == "tick" and value > 1)
+            if name in self.differing or value != self.traits["defaults"].get(name) or (name == "tick" and value > 1)
         }
-        return ", ".join(f"{name.replace('_', ' ')}{NO_BREAK}{value}" for name, value in chosen.items())
+        return ", ".join(f"{name.replace('_', ' ')}{NO_BREAK}{style.count(value)}" for name, value in chosen.items())
 
     @property
     def precision(self) -> str:
@@ -159,7 +160,7 @@ class Contestant:
     @property
     def plain(self) -> str:
         """Its short name, with its settings only where another contestant has the same name."""
-        return f"{self.short} ({self.settings})" if self.told_apart and self.settings else self.short
+        return f"{self.short} ({self.settings})" if self.differing and self.settings else self.short
 
     @property
     def label(self) -> str:
@@ -364,21 +365,27 @@ def summarise(run: Run) -> Summary:
 
 
 def _contestants(traits: Iterable[Mapping[str, Any]]) -> tuple[Contestant, ...]:
+    found: list[Contestant] = []
     entries = list(traits)
-    timers = [entry["timer"] for entry in entries]
-    return tuple(
-        Contestant(
-            key=(entry["timer"], parameters_json(entry["parameters"])),
-            timer=entry["timer"],
-            parameters=entry["parameters"],
-            engine=entry["engine"],
-            exact=entry["exact"],
-            lateness=(entry["lateness_low"], entry["lateness_high"]),
-            traits=entry,
-            told_apart=timers.count(entry["timer"]) > 1,
+    for entry in entries:
+        namesakes = [other["parameters"] for other in entries if other["timer"] == entry["timer"]]
+        parameters = entry["parameters"]
+        found.append(
+            Contestant(
+                key=(entry["timer"], parameters_json(parameters)),
+                timer=entry["timer"],
+                parameters=parameters,
+                engine=entry["engine"],
+                exact=entry["exact"],
+                lateness=(entry["lateness_low"], entry["lateness_high"]),
+                traits=entry,
+                differing=frozenset(
+                    name for name in parameters if any(other.get(name) != parameters[name] for other in namesakes)
+                ),
+                variant=sum(other.timer == entry["timer"] for other in found),
+            )
         )
-        for entry in entries
-    )
+    return tuple(found)
 
 
 def _groups(rows: Iterable[dict[str, Any]], *columns: str) -> dict[tuple[Any, ...], list[dict[str, Any]]]:

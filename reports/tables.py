@@ -107,7 +107,7 @@ def times(summary: Summary, task: Task) -> Table:
     return Table(
         f"times-{task.name}",
         f"{task.title}: time per {task.unit}",
-        ["timer", *(f"N = {style.count(size)}" for size in columns)],
+        ["timer", *map(style.size, columns)],
         rows,
         f"{task.meaning} Median; in brackets the least and the greatest sample{_ratio_words(base)}.",
     )
@@ -193,7 +193,7 @@ def memory(summary: Summary) -> Table:
     return Table(
         "memory",
         "Memory per pending timer, all of the capacity used",
-        ["timer", *(f"N = {style.count(capacity)}" for capacity in capacities)],
+        ["timer", *map(style.size, capacities)],
         rows,
     )
 

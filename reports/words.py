@@ -1,17 +1,19 @@
 """Words that charts, tables and sentences share."""
 from collections.abc import Iterable
 
+from reports.style import count
+
 _COUNTERS = {
     "comparisons": "comparisons of deadlines",
     "timers_touched": "timers looked at",
     "slots_visited": "slots visited",
     "refiled": "timers re-filed",
     "queue_offers": "buckets queued",
-    "queue_polls": "buckets taken from the queue",
-    "empty_polls": "… of these, empty ones",
+    "queue_polls": "buckets polled",
+    "empty_polls": "empty buckets polled",
     "clock_visits": "stops of the clock",
     "advances": "calls to advance",
-    "idle_advances": "… with nothing due",
+    "idle_advances": "idle calls to advance",
 }
 
 
@@ -55,8 +57,10 @@ def lateness_words(low: int, high: int, unit: str = "") -> str:
         return "exactly at the deadline"
     of = f" {unit_symbol(unit)}" if unit else ""
     if low >= 0:
-        return f"{low}–{high}{of} late" if low < high else f"{low}{of} late"
-    return f"{-high}–{-low}{of} early" if high <= 0 else f"{-low}{of} early to {high}{of} late"
+        return f"{count(low)}–{count(high)}{of} late" if low < high else f"{count(low)}{of} late"
+    if high <= 0:
+        return f"{count(-high)}–{count(-low)}{of} early"
+    return f"{count(-low)}{of} early to {count(high)}{of} late"
 
 
 def list_of(words: Iterable[str]) -> str:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Measure insert, cancel, hold and expiry of each timer against the number of
-pending ones, and replay workloads or traces through it. Every timer is first held
-against the oracle. The run is stored, and never changed; a summary is printed."""
+pending ones, and replay workloads or traces through it. Every timer must first
+do what the oracle expects. The run is stored for good; a summary is printed."""
 
 _EXAMPLE = """\
 example:

@@ -75,5 +75,5 @@ def listing() -> str:
         lines += [f"{workload.name}, in {workload.unit}", textwrap.fill(workload.summary, 78, initial_indent="    ",
                                                                      subsequent_indent="    ")]  # fmt: skip
         for name, value in workload.defaults.items():
-            lines.append(f"      {f'{name}={value}':<20}{workload.meaning[name]}")
+            lines.append(f"      {f'{name}={value}':<18}{workload.meaning[name]}")
     return "\n".join(lines)

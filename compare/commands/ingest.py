@@ -1,30 +1,54 @@
-"""`escapement ingest`: a log as a trace on disk."""
+"""`escapement ingest`: a log becomes a trace."""
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_DESCRIPTION = """\
-Make a trace of a log. CSV, TSV, JSON lines, Parquet, Zeek logs and Apache or
-nginx access logs are read, plain or gzipped, on Spark: on this machine, or with
---master on a cluster."""
+from compare.options import count
+from compare.pipeline.spark import require_spark
+
+if TYPE_CHECKING:
+    from compare.pipeline.ingest import Ingested, Options
+
+_FORMATS = ("auto", "csv", "tsv", "jsonl", "parquet", "zeek", "access")
+_TIME_FORMATS = ("auto", "epoch-s", "epoch-ms", "epoch-us", "epoch-ns", "iso", "access")
+_DURATION_UNITS = ("s", "ms", "us", "ns")
+_UNITS = ("us", "ms", "s")
+
+_LOGS = """\
+logs:
+  CSV and TSV with a header, JSON lines, Parquet, Zeek logs, and Apache/nginx
+  access logs (columns client, ident, user, time, request, method, path,
+  protocol, status, bytes, referrer, agent, and extra1 to extra9 for what stands
+  behind them); plain or packed with gzip; rows in any order.
+  Nothing, null and `-` stand for no value.
+
+times:
+  Numbers since 1970, ISO 8601 (UTC where no zone is given), or as in access
+  logs. With auto, the first value that fits a format decides for the whole
+  column; numbers are seconds below 10^11, milliseconds below 10^14,
+  microseconds below 10^17, nanoseconds from there on. Digits are read exactly,
+  and times are rounded down to the unit.
+"""
 
 _REQUESTS = """\
-Each row is a request: it starts a timer, and cancels it when the answer came in
-time. An answer that takes exactly the timeout comes too late; no duration (empty,
-null, or - in a Zeek or access log) means that no answer came."""
+Each row of LOG schedules a timer at its start, due after the timeout, and cancels
+it at its end if that comes earlier. An answer that takes exactly the timeout
+comes too late; a row without a duration was never answered."""
 
 _TOUCHES = """\
-Each row is a sign of life: it arms the timer of its key again. A touch exactly at
-the idle deadline comes too late, and starts a new timer."""
+Each row of LOG re-arms the timer of its key, to fire when the key has been idle
+for so long. A touch exactly at the deadline comes too late."""
 
+_EXAMPLE = """\
+example:
+"""
 _REQUESTS_EXAMPLE = """\
-example:
   escapement ingest requests dns.log.gz --time ts --duration rtt \\
-      --timeout 5s --unit us --out dns-trace"""
-
+      --timeout 5s --unit us --out dns.trace
+"""
 _TOUCHES_EXAMPLE = """\
-example:
   escapement ingest touches access.log.gz --time time --key client \\
-      --idle 30s --out idle-trace"""
+      --idle 30s --out clients.trace
+"""
 
 
 def register(subparsers: Any) -> None:
@@ -32,103 +56,120 @@ def register(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "ingest",
         help="make a trace of a log",
-        description=_DESCRIPTION,
-        epilog=f"{_REQUESTS_EXAMPLE}\n{_TOUCHES_EXAMPLE.partition(chr(10))[2]}",
+        description="Make a trace of a real log, so that timers can be compared on your own traffic.",
+        epilog=_EXAMPLE + _REQUESTS_EXAMPLE + _TOUCHES_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    kinds = parser.add_subparsers(metavar="KIND", required=True, dest="kind")
-    requests = _add_kind(kinds, "requests", "requests that may time out", _REQUESTS, _REQUESTS_EXAMPLE)
-    add_request_options(requests, required=True)
-    touches = _add_kind(kinds, "touches", "keys that may fall idle", _TOUCHES, _TOUCHES_EXAMPLE)
-    add_touch_options(touches, required=True)
+    kinds = parser.add_subparsers(title="kinds of logs", metavar="KIND", required=True)
+    requests = _add_kind(
+        kinds, "requests", "each row starts a timer, and cancels it if the answer came in time", _REQUESTS,
+        _REQUESTS_EXAMPLE,
+    )  # fmt: skip
+    add_request_options(requests.add_argument_group("what the rows mean"), required=True)
+    requests.set_defaults(run=_run_requests)
+    touches = _add_kind(kinds, "touches", "each row re-arms the timer of its key", _TOUCHES, _TOUCHES_EXAMPLE)
+    add_touch_options(touches.add_argument_group("what the rows mean"), required=True)
+    touches.set_defaults(run=_run_touches)
     for kind in (requests, touches):
-        kind.add_argument("log", metavar="LOG", help="a file, or a URI that Spark can read")
-        kind.add_argument("--time", required=True, metavar="COL", help="column of the time")
-        kind.add_argument("--out", required=True, metavar="TRACE", help="directory to write")
-        add_reading_options(kind)
-        kind.add_argument("--shards", type=int, default=1, metavar="N", help="files of the trace (default: 1)")
-        kind.add_argument("--force", action="store_true", help="replace the trace that is there")
+        add_reading_options(kind.add_argument_group("how to read the log"))
 
 
-def _add_kind(kinds: Any, name: str, summary: str, description: str, example: str) -> argparse.ArgumentParser:
-    kind: argparse.ArgumentParser = kinds.add_parser(
+def _add_kind(kinds: Any, name: str, short: str, description: str, example: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = kinds.add_parser(
         name,
-        help=summary,
+        help=short,
         description=description,
-        epilog=example,
+        epilog=f"{_LOGS}\n{_EXAMPLE}{example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    kind.set_defaults(run=run)
-    return kind
+    parser.add_argument("log", metavar="LOG", help="a file, or a URI that Spark can read")
+    parser.add_argument("--out", required=True, metavar="TRACE", help="directory to write")
+    parser.add_argument("--force", action="store_true", help="replace the trace there, if there is one")
+    parser.add_argument("--shards", type=count, default=1, metavar="N", help="files to divide it into (default: 1)")
+    parser.add_argument("--time", required=True, metavar="COL", help="column of the time")
+    return parser
 
 
-def add_request_options(parser: Any, *, required: bool) -> None:
-    """What only requests have."""
-    parser.add_argument("--duration", required=required, metavar="COL", help="column of the time to the answer")
-    parser.add_argument("--timeout", required=required, metavar="TIME", help="such as 5s, 200ms, 1500us")
-    parser.add_argument(
-        "--duration-unit", default="s", metavar="UNIT", help="of plain numbers in that column: us, ms, s (default: s)"
+def add_request_options(group: Any, required: bool) -> None:
+    """Add what a log of requests needs, besides --time."""
+    group.add_argument("--duration", required=required, metavar="COL", help="column of the time until the answer")
+    group.add_argument("--timeout", required=required, metavar="TIME", help="such as 200ms or 5s")
+    group.add_argument(
+        "--duration-unit", choices=_DURATION_UNITS, default="s", help="of plain numbers in that column (default: s)"
     )
-    parser.add_argument(
-        "--time-is", default="start", metavar="END", help="start or end: of the request (default: start)"
+    group.add_argument(
+        "--time-is", choices=("start", "end"), default="start",
+        help="what the time column holds; some servers write the time at which a request ended (default: start)",
+    )  # fmt: skip
+
+
+def add_touch_options(group: Any, required: bool) -> None:
+    """Add what a log of touches needs, besides --time."""
+    group.add_argument("--key", required=required, metavar="COL", help="column that tells whose timer it is")
+    group.add_argument("--idle", required=required, metavar="TIME", help="such as 30s")
+
+
+def add_reading_options(group: Any) -> None:
+    """Add what any log can need."""
+    group.add_argument("--unit", choices=_UNITS, default="ms", help="of the trace's times (default: ms)")
+    group.add_argument("--format", choices=_FORMATS, default="auto", help="of the log (default: auto)")
+    group.add_argument("--time-format", choices=_TIME_FORMATS, default="auto", help="of its times (default: auto)")
+    group.add_argument("--strict", action="store_true", help="a row that cannot be read is an error")
+    group.add_argument("--master", metavar="URL", help="a Spark master (default: local[*], this machine)")
+
+
+def _options(arguments: argparse.Namespace) -> "Options":
+    from compare.pipeline.ingest import Options
+
+    return Options(
+        time=arguments.time,
+        unit=arguments.unit,
+        format=arguments.format,
+        time_format=arguments.time_format,
+        shards=arguments.shards,
+        strict=arguments.strict,
+        force=arguments.force,
+        master=arguments.master,
     )
 
 
-def add_touch_options(parser: Any, *, required: bool) -> None:
-    """What only touches have."""
-    parser.add_argument("--key", required=required, metavar="COL", help="column that tells whose timer it is")
-    parser.add_argument("--idle", required=required, metavar="TIME", help="such as 30s, 5m")
-
-
-def add_reading_options(parser: Any) -> None:
-    """How a log is read, whatever it is made into."""
-    parser.add_argument("--unit", default="ms", metavar="UNIT", help="of the trace: us, ms, s (default: ms)")
-    parser.add_argument(
-        "--format", default="auto", metavar="NAME", help="csv, tsv, json, parquet, zeek, access (default: by its look)"
-    )
-    parser.add_argument(
-        "--time-format",
-        default="auto",
-        metavar="NAME",
-        help="epoch-s, epoch-ms, epoch-us, iso, access (default: by the first time)",
-    )
-    parser.add_argument("--strict", action="store_true", help="a row that cannot be read is an error")
-    parser.add_argument("--master", metavar="URL", help="of a Spark cluster (default: this machine)")
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Write the trace and say what is in it."""
-    from compare.pipeline.spark import require_spark
-
+def _run_requests(arguments: argparse.Namespace) -> None:
     require_spark()
-    from compare.pipeline.ingest import Ingested, Options, ingest_requests, ingest_touches
+    from compare.pipeline.ingest import ingest_requests
 
-    names = ("time", "unit", "format", "time_format", "shards", "strict", "force", "master")
-    options = Options(**{name: getattr(arguments, name) for name in names})
-    if arguments.kind == "requests":
-        done: Ingested = ingest_requests(
-            arguments.log,
-            arguments.out,
-            options,
-            duration=arguments.duration,
-            timeout=arguments.timeout,
-            duration_unit=arguments.duration_unit,
-            time_is=arguments.time_is,
-        )
-    else:
-        done = ingest_touches(arguments.log, arguments.out, options, key=arguments.key, idle=arguments.idle)
-    print(summary(done))
+    ingested = ingest_requests(
+        arguments.log, arguments.out, _options(arguments), duration=arguments.duration, timeout=arguments.timeout,
+        duration_unit=arguments.duration_unit, time_is=arguments.time_is,
+    )  # fmt: skip
+    print(summary(ingested))
 
 
-def summary(done: Any) -> str:
-    """What came of a log, in a few lines."""
-    totals = done.trace.totals
-    lines = [
-        f"{done.trace.path}: {totals['rows']:,} operations in {done.trace.unit} of {done.rows:,} rows",
-        f"  starts {totals['starts']:,}, cancels {totals['cancels']:,}, arms {totals['arms']:,}; "
-        f"ids {sum(shard.id_space for shard in done.trace.shards):,}",
-    ]
-    if done.unreadable:
-        lines.append(f"  unreadable rows, left out: {done.unreadable:,}; the first:")
-        lines += [f"    {example}" for example in done.examples]
-    return "\n".join(lines)
+def _run_touches(arguments: argparse.Namespace) -> None:
+    require_spark()
+    from compare.pipeline.ingest import ingest_touches
+
+    ingested = ingest_touches(
+        arguments.log, arguments.out, _options(arguments), key=arguments.key, idle=arguments.idle
+    )
+    print(summary(ingested))
+
+
+def summary(ingested: "Ingested") -> str:
+    """What came of a log, for people."""
+    trace, rows, unreadable, examples = ingested
+    totals = trace.totals
+    labels = {"starts": "starts", "cancels": "cancels", "rearms": "re-arms", "arms": "arms"}
+    operations = ", ".join(f"{totals[name]:,} {label}" for name, label in labels.items() if totals[name])
+    shards = f" in {len(trace.shards)} shards" if len(trace.shards) > 1 else ""
+    left_out = f", {unreadable:,} of them unreadable and left out" if unreadable else ""
+    more = [f"... and {unreadable - len(examples):,} more"] if unreadable > len(examples) else []
+    return "\n".join(
+        [
+            f"rows        {rows:,}{left_out}",
+            *(f"            {line}" for line in [*examples, *more]),
+            f"operations  {totals['rows']:,}: {operations}",
+            f"ids         {max(shard.id_space for shard in trace.shards):,}, the most in use at once",
+            f"unit        {trace.unit}",
+            f"trace       {trace.path}{shards}",
+        ]
+    )

@@ -84,7 +84,7 @@ def read_duration(rows: DataFrame, column: str, default: str, unit: str) -> Data
         own = EXPONENTS[name.replace("µ", "u").replace("μ", "u")]
         places = F.when(_step(column, "suffix") == name, EXPONENTS[unit] - own).otherwise(places)
     length = F.length(F.trim(column)) - F.length(_step(column, "suffix"))
-    number = F.substring(F.trim(column), F.lit(1), length)
+    number = F.trim(F.substring(F.trim(column), F.lit(1), length))
     before = {"suffix": suffix, "places": places, "text": number}
     return read_number(rows, column, _step(column, "places"), before)
 

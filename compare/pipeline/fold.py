@@ -108,7 +108,7 @@ class RequestFold:
             requests.id[request[visible]],
             np.where(operation, time[visible] + self._timeout, 0),
         )
-        self._pending = _Requests(*(column[~leaving] for column in requests))
+        self._pending = _keep(requests, ~leaving)
         return tape
 
     def _give_ids(self, ids: Int32s, request: npt.NDArray[np.intp], is_start: Bools) -> None:
@@ -201,3 +201,8 @@ def _gather(pieces: list[_Requests]) -> _Requests:
         none = np.empty(0, np.int64)
         return _Requests(none, none, np.empty(0, np.bool_), none, np.empty(0, np.int32))
     return _Requests(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
+
+
+def _keep(requests: _Requests, which: Bools) -> _Requests:
+    start, leave, answered, position, ids = requests
+    return _Requests(start[which], leave[which], answered[which], position[which], ids[which])

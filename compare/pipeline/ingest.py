@@ -31,6 +31,9 @@ _QUOTE = 40
 """Characters of a bad value that are told."""
 _SAMPLE = 1000
 """Rows among which a time must be found whose format is known."""
+_BRIEF = 1 << 26
+_BRIEF_PACKED = 1 << 23
+"""Bytes of a log, and of one packed with gzip, below which a session pays that is ready sooner."""
 MAX_SHARDS = 100_000
 """A shard's number has five digits in its file's name."""
 
@@ -223,26 +226,30 @@ def _ingest(
         found, packed = (None, False) if _is_uri(name) else inspect(Path(name), options.format)
         if found is not None:
             _check_columns(found, recipe.roles)
-        with spark_session(options.master, session) as spark, _plain_failures(name, packed):
-            with _reachable(name, packed, spark) as uri:
-                if found is None:
-                    found = _look(spark, uri, options.format)
-                    _check_columns(found, recipe.roles)
-                rows = found.rows(spark, uri, recipe.roles)
-                _check_presence(rows, found, recipe.roles)
-                form = _time_form(rows, found, options)
-                understood = recipe.understand(rows, form)
-                seen = Observation()
-                readable = (
-                    understood.observe(seen, F.count(F.lit(1)).alias("rows"), F.count("problem").alias("unreadable"))
-                    .where(F.col("problem").isNull())
-                    .drop("problem")
-                )
-                unfinished.shards += write_tapes(
-                    readable, recipe.kind, recipe.patience, options.shards, unfinished.directory
-                )
-                counts = _counts(understood, seen, unfinished.shards, found, spark, uri)
-                _check_counts(counts, name, options.strict)
+        brief = found is not None and Path(name).stat().st_size < (_BRIEF_PACKED if packed else _BRIEF)
+        with (
+            spark_session(options.master, session, brief=brief) as spark,
+            _plain_failures(name, packed),
+            _reachable(name, packed, spark) as uri,
+        ):
+            if found is None:
+                found = _look(spark, uri, options.format)
+                _check_columns(found, recipe.roles)
+            rows = found.rows(spark, uri, recipe.roles)
+            _check_presence(rows, found, recipe.roles)
+            form = _time_form(rows, found, options)
+            understood = recipe.understand(rows, form)
+            seen = Observation()
+            readable = (
+                understood.observe(seen, F.count(F.lit(1)).alias("rows"), F.count("problem").alias("unreadable"))
+                .where(F.col("problem").isNull())
+                .drop("problem")
+            )
+            unfinished.shards += write_tapes(
+                readable, recipe.kind, recipe.patience, options.shards, unfinished.directory
+            )
+            counts = _counts(understood, seen, unfinished.shards, found, spark, uri)
+            _check_counts(counts, name, options.strict)
         unfinished.source |= {
             "format": found.format,
             "columns": dict(recipe.roles),

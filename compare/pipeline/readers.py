@@ -10,8 +10,8 @@ import json
 import re
 import zlib
 from abc import ABC, abstractmethod
-from contextlib import suppress
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -100,14 +100,17 @@ class CsvLog(Log):
 
     @classmethod
     def fits(cls, lines: Sequence[str]) -> bool:
+        """The header has a delimiter."""
         return cls.delimiter in lines[0]
 
     @classmethod
     def from_head(cls, name: str, lines: Sequence[str], first: int) -> Log:
+        """The columns are those of the header."""
         header = next(csv.reader([lines[0].removeprefix("\ufeff")], delimiter=cls.delimiter))
         return cls(name, tuple(column.strip() for column in header), first)
 
     def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
+        """Lines to fields, most of them without a parser."""
         rows = _lines(session, uri).where((F.col("block") > 0) | (F.col("index") > self.header))
         # By position, for a header may have any names, and the same one twice.
         names = [f"c{position}" for position in range(len(self.columns))]
@@ -155,10 +158,12 @@ class JsonLog(Log):
 
     @classmethod
     def fits(cls, lines: Sequence[str]) -> bool:
+        """The first line begins an object."""
         return lines[0].lstrip().startswith("{")
 
     @classmethod
     def from_head(cls, name: str, lines: Sequence[str], first: int) -> Log:
+        """The columns are the keys that are seen."""
         columns: dict[str, None] = {}
         for line in lines:
             with suppress(ValueError, RecursionError):
@@ -167,6 +172,7 @@ class JsonLog(Log):
         return cls(name, tuple(columns))
 
     def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
+        """Objects to values; numbers keep their digits."""
         corrupt = "corrupt"
         while corrupt in roles.values():
             corrupt += "_"
@@ -180,7 +186,7 @@ class JsonLog(Log):
         )
 
     def numbers(self, session: SparkSession, uri: str, places: Iterable[tuple[int, int]]) -> list[int]:
-        # Here `index` counts records, and blank lines are none.
+        """Here `index` counts records, and blank lines are none."""
         lines = _numbered(session.read.text(uri))
         numbers = []
         for block, index in places:
@@ -201,10 +207,12 @@ class ParquetLog(Log):
 
     @classmethod
     def fits(cls, lines: Sequence[str]) -> bool:
-        return False  # known by its first bytes, before there are lines
+        """Never: it is known by its first bytes, before there are lines."""
+        return False
 
     @classmethod
     def from_head(cls, name: str, lines: Sequence[str], first: int) -> Log:
+        """Always refuses: text is no Parquet."""
         raise LogError(f"{name} is no Parquet file")
 
     @classmethod
@@ -217,9 +225,11 @@ class ParquetLog(Log):
         return cls(name, tuple(schema.names), schema)
 
     def time_form(self, column: str) -> str | None:
+        """Timestamps are made decimal numbers of seconds."""
         return "epoch-s" if pa.types.is_timestamp(self.schema.field(column).type) else None
 
     def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
+        """Values of several types to texts that the text formats could have."""
         frame = session.read.parquet(uri)
         index = frame.metadataColumn("_metadata")["row_index"]
         texts = {role: self._as_text(frame, role, name) for role, name in roles.items()}
@@ -251,6 +261,7 @@ class ParquetLog(Log):
         raise LogError(f"{self.name}: column {name!r} of type {kind} cannot be read as a {role}")
 
     def numbers(self, session: SparkSession, uri: str, places: Iterable[tuple[int, int]]) -> list[int]:
+        """Rows are counted in the file itself."""
         return [index + 1 for _, index in places]
 
 
@@ -261,16 +272,19 @@ class ZeekLog(Log):
 
     @classmethod
     def fits(cls, lines: Sequence[str]) -> bool:
+        """It begins with a header."""
         return lines[0].startswith(("#separator", "#fields"))
 
     @classmethod
     def from_head(cls, name: str, lines: Sequence[str], first: int) -> Log:
+        """The columns are those of the first header."""
         sections = _zeek_sections((line, (0, index)) for index, line in enumerate(lines, first))
         if not sections:
             raise LogError(f"{name} is no Zeek log: it has no #fields line at its beginning")
         return cls(name, sections[0].fields)
 
     def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
+        """Lines to fields, under the header that is in force where they stand."""
         lines = _lines(session, uri)
         header = F.col("value").startswith("#")
         # Logs that were put together, one behind the other, have several headers, and each holds for what follows.
@@ -323,14 +337,17 @@ class AccessLog(Log):
 
     @classmethod
     def fits(cls, lines: Sequence[str]) -> bool:
+        """One of the first lines is in the format."""
         return any(re.match(cls._LINE, line) for line in lines[:_ACCESS_LINES])
 
     @classmethod
     def from_head(cls, name: str, lines: Sequence[str], first: int) -> Log:
+        """The columns are always the same."""
         del lines
         return cls(name, (*cls._GROUPS[:5], *cls._REQUEST, *cls._GROUPS[5:], *cls._EXTRAS))
 
     def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
+        """Lines to the parts of the format's pattern."""
         fault = F.when(~F.col("value").rlike(self._LINE), "it is no line of an access log")
         return _lines(session, uri).select(
             "block", "index", fault.alias("fault"),

@@ -2,7 +2,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from compare.oracle import NEVER, AgreementError, check_agreement, expect
 from compare.replay import FIRED, Replay
@@ -53,6 +53,7 @@ def played(tape: Tape, traits: Traits, parameters: Parameters, *, drained: bool)
 
 @pytest.mark.parametrize("drained", [True, False], ids=["drained", "not-drained"])
 @pytest.mark.parametrize(("name", "parameters"), FORMS, ids=str)
+@settings(max_examples=80)
 @given(tape=tapes())
 def test_oracle_expects_what_the_model_does(name, parameters, drained, tape):
     traits = timer_class(name).traits

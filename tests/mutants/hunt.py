@@ -33,8 +33,9 @@ def killed_by(run: Callable[[], object]) -> str | None:
     except KeyboardInterrupt:
         return f"nothing: it did not come to an end within {PATIENCE:.0f} s"
     except Exception as error:  # whatever a broken kernel raises is a kill
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).stem == "machine"]
-        rules = [frame.name for frame in frames if not frame.name.startswith("run_")]
+        frames = traceback.extract_tb(error.__traceback__)
+        inside = [frame.name for frame in frames if Path(frame.filename).stem == "machine"]
+        rules = [name for name in inside if not name.startswith("run_")]
         message = str(error).partition("\n")[0][:160]
         return f"{rules[0] if rules else 'importing'}: {type(error).__name__}: {message}"
     finally:

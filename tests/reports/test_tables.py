@@ -93,7 +93,7 @@ def test_the_answer_follows_from_the_figures(summary: Summary):
     topics = dict(found.findings)
     assert topics["With 1\u202f000\u202f000 timers pending"][0].startswith("Insert: unordered-list, ")
     assert "less precise: hashed-wheel (tick" in topics["With 1\u202f000\u202f000 timers pending"][3]
-    assert any(text.startswith("unordered-list: expiry, clock-driven takes 9") for text in topics["Does not scale"])
+    assert any(text.startswith("unordered-list: expiry, clock-driven takes 9") for text in topics["Grows with N"])
     assert any("1–100 ms late on uniform" in text for text in topics["Precision"])
 
 

@@ -33,6 +33,7 @@ MOST_DELAY = 600  # of the small deltas: some rotations of the smaller wheels, a
 
 STARTS = (0, 1, 5, 255, 256, 2**16 - 1, 2**31, 2**32 - 3, 2**40 - 1, 2**40, 2**62, LIMIT - 300, LIMIT - 5, LIMIT)
 JUMPS = (2**16, 2**31, 2**32 + 1, 2**40 - 1, 2**40, LIMIT)
+MOST_CAPACITY = 4  # at first: small, so that it grows; when aged, so many places are soon retired
 MOST_TO_DRAIN = 5  # pending timers: each may need a wake-up on every level
 MOST_LEVELS = 64  # of any scheme: two slots on each level, 63 bits
 MOST_WAKEUPS = 400  # followed in one drain: a far deadline on a wheel of one slot would want 2**62
@@ -68,13 +69,14 @@ class TimerMachine(RuleBasedStateMachine):
 
     factory: ClassVar[Factory]
 
-    @initialize(start=st.sampled_from(STARTS), capacity=st.integers(1, 4), aged=st.integers(0, 3))
+    @initialize(start=st.sampled_from(STARTS), capacity=st.integers(1, MOST_CAPACITY), aged=st.integers(0, 3))
     def make(self, start: int, capacity: int, aged: int) -> None:
         self.timer: Any = type(self).factory(start=start, capacity=capacity)
         if aged == 0 and hasattr(self.timer, "state"):
             age(self.timer, 1)
         self.model = Model(self.timer.traits, self.timer.parameters, start)
         self.known: list[int] = []  # every handle ever returned, in order
+        self.peak = 0  # most timers ever pending at once
 
     # -- arming ----------------------------------------------------------------------------------------------
 
@@ -82,21 +84,20 @@ class TimerMachine(RuleBasedStateMachine):
     def schedule(self, when: When) -> None:
         deadline = self.moment(when)
         handle = self.timer.schedule(deadline)
-        self.remember(handle)
+        self.remember([handle])
         self.model.schedule(deadline, handle)
 
     @rule(delay=st.one_of(deltas, st.integers(-3, 3), st.sampled_from([-LIMIT, LIMIT + 1, 2**70, -(2**70)])))
     def schedule_after(self, delay: int) -> None:
         handle = self.timer.schedule_after(delay)
-        self.remember(handle)
+        self.remember([handle])
         self.model.schedule_after(delay, handle)
 
     @rule(batch=batches)
     def schedule_many(self, batch: list[When]) -> None:
         deadlines = [self.moment(when) for when in batch]
         handles = self.timer.schedule_many(np.array(deadlines, np.int64)).tolist()
-        for handle in handles:
-            self.remember(handle)
+        self.remember(handles)
         self.model.schedule_many(deadlines, handles)
 
     @rule(when=whens, count=st.integers(2, 20))
@@ -305,12 +306,18 @@ class TimerMachine(RuleBasedStateMachine):
         """A handle that is or was of this timer; before there is one, the first that there will be."""
         return self.known[pick % len(self.known)] if self.known else LOWEST_HANDLE
 
-    def remember(self, handle: int) -> None:
-        assert type(handle) is int
-        assert 0 < handle <= LIMIT
-        assert handle not in self.known, f"handle {handle} has been used before"
-        assert place_of(handle) not in {place_of(other) for other in self.model.pending}
-        self.known.append(handle)
+    def remember(self, handles: list[int]) -> None:
+        """New handles: positive, never used before, each with a place of its own, and the places are dense."""
+        self.peak = max(self.peak, len(self.model) + len(handles))
+        taken = {place_of(other) for other in self.model.pending}
+        for handle in handles:
+            assert type(handle) is int
+            assert 0 < handle <= LIMIT
+            assert handle not in self.known, f"handle {handle} has been used before"
+            assert place_of(handle) not in taken, f"two pending timers are in place {place_of(handle)}"
+            assert 0 <= place_of(handle) < 2 * (self.peak + MOST_CAPACITY), "places are neither dense nor used again"
+            taken.add(place_of(handle))
+            self.known.append(handle)
 
     def wake_up(self) -> bool:
         """Advance to the next wake-up; False if there is none."""

@@ -13,6 +13,7 @@ from tests.timers.cases import CASES, Case, rows_of
 
 OPERATIONS = 600
 ASKED_EVERY = 10  # operations: what a timer says of its next expiry and wake-up can cost a look at all timers
+AT_ONCE = 600  # timers due in one unit: more than an advance of the timer classes hands over at a time
 SEED = 20_241
 STARTS = (2**31 - 100, 2**62 + 255)
 # Widths of delays and steps of the clock, in bits: within a slot, a rotation, each level, and beyond all of them.
@@ -54,7 +55,14 @@ def play(case: Case, start: int) -> dict[str, Any]:
             fired += rows_of(timer.advance(timer.now + step))
         if k % ASKED_EVERY == 0:
             said.append((timer.next_expiry(), timer.next_wakeup(), len(timer)))
+            said += [timer.locate(any_handle()) for _ in range(3)] if case.has_kernel else []
     timer.check()
+    handles += timer.schedule_many([timer.now + 5] * AT_ONCE).tolist()
+    fired += rows_of(timer.advance(timer.now + 300))
+    timer.cancel_many(handles)
+    for far in (2**63 - 1, timer.now + 2**41, timer.now + 700):  # alone, then the latest of several
+        handles.append(timer.schedule(min(far, 2**63 - 1)))
+        said.append((timer.next_expiry(), timer.next_wakeup()))
     fired += rows_of(timer.advance(2**63 - 1))
     counters = timer.counters if case.has_kernel else None
     return {"fired": fired, "said": said, "handles": handles, "counters": counters, "nbytes": timer.nbytes}

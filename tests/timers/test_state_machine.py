@@ -1,13 +1,45 @@
 """Every timer, with every geometry, does what the model does under any sequence of operations."""
+import numpy as np
 import pytest
 from hypothesis import settings
 
-from tests.timers.cases import CASES, EXTREME_CASES, Case
+from tests.timers.cases import CASES, EXTREME_CASES, STARTS, Case, Pair
 from tests.timers.machine import machine_for, run_machine
+from timers.protocol import LIMIT
 
 __all__ = ["machine_for", "run_machine"]
+
+OPERATIONS = 20_000  # of a long life, with about a thousand timers pending
+MOST_DELAY_BITS = 44  # past the reach of every wheel
+MOST_STEP_BITS = 34
+CHECKED_EVERY = 1000  # operations
 
 
 @pytest.mark.parametrize("case", CASES + EXTREME_CASES, ids=str)
 def test_timer_agrees_with_the_model_under_any_operations(case: Case) -> None:
     run_machine(case, settings())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_timer_agrees_with_the_model_over_a_long_life(case: Case, start: int) -> None:
+    random = np.random.default_rng(start)
+    pair = Pair(case, start, capacity=1)
+    handles = [pair.schedule_after(5)]
+    for k in range(OPERATIONS):
+        delay = int(random.integers(0, 2 ** int(random.integers(1, MOST_DELAY_BITS))))
+        handle = handles[-1 - int(random.integers(0, min(len(handles), 2000)))]
+        operation = random.random()
+        if operation < 0.6:
+            handles.append(pair.schedule_after(delay))
+        elif operation < 0.75:
+            pair.cancel(handle)
+        elif operation < 0.9:
+            pair.reschedule(handle, pair.model.deadline_after(delay))
+        else:
+            step = int(random.integers(0, 2 ** int(random.integers(0, MOST_STEP_BITS))))
+            pair.advance_unchecked(min(pair.model.now + step, LIMIT))
+        if k % CHECKED_EVERY == 0:
+            pair.agree()
+    pair.finish()

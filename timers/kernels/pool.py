@@ -16,7 +16,15 @@ import numpy as np
 from timers.errors import InvariantError
 
 from timers.kernels.bitmap import WORD_BITS, mark, unmark, words_for
-from timers.kernels.handles import FIRST_GENERATION, LAST_GENERATION, LOWEST_HANDLE, encode, generation_of, place_of
+from timers.kernels.handles import (
+    FIRST_GENERATION,
+    LAST_GENERATION,
+    LOWEST_HANDLE,
+    PLACE_MASK,
+    encode,
+    generation_of,
+    place_of,
+)
 from timers.kernels.jit import inlined
 
 LIMIT = 2**63 - 1  # the last moment; nothing may be computed beyond it
@@ -128,7 +136,8 @@ def handle_of(nodes, base, i):
 @inlined
 def row_of(nodes, base, handle):
     """The row of a pending timer's handle, or NONE for any other int64."""
-    i = np.int64(np.uint32(base + place_of(handle)))  # known to be no negative index
+    # Known to be no negative index. A foreign handle's may wrap, to a sentinel: of generation zero, hence no timer's.
+    i = np.int64(np.uint32(base + place_of(handle) & PLACE_MASK))
     if handle < LOWEST_HANDLE or i >= nodes.size:
         return NONE
     if nodes[i]["generation"] != generation_of(handle) or nodes[i]["prev"] == FREE_ROW:

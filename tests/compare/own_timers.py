@@ -1,0 +1,73 @@
+"""Somebody's own timers, as `module:Class` names them: some right, some wrong in one way each."""
+import numpy as np
+
+from timers import HeapqDelayQueue
+from timers.protocol import Expired
+
+
+class Right(HeapqDelayQueue):
+    """Does what its traits declare, without a kernel."""
+
+
+class Late(HeapqDelayQueue):
+    """Fires a unit late, and does not say so."""
+
+    def schedule(self, deadline):
+        return super().schedule(deadline + 1)
+
+
+class Greedy(HeapqDelayQueue):
+    """Looks at every pending timer on each advance."""
+
+    def advance(self, now):
+        for entry in self._heap:
+            _ = entry[0] <= now
+        return super().advance(now)
+
+
+class Twice(HeapqDelayQueue):
+    """Delivers every timer twice."""
+
+    def advance(self, now):
+        return Expired(*(np.repeat(column, 2) for column in super().advance(now)))
+
+
+class Asleep(HeapqDelayQueue):
+    """Never wants to be woken."""
+
+    def next_wakeup(self):
+        return None
+
+    def next_expiry(self):
+        return None
+
+
+class Moody(HeapqDelayQueue):
+    """Fires in another order every other time."""
+
+    made = 0
+
+    def __init__(self, **keywords):
+        super().__init__(**keywords)
+        Moody.made += 1
+        self._turn = Moody.made % 2
+
+    traits = __import__("dataclasses").replace(HeapqDelayQueue.traits, order="unspecified")
+
+    def advance(self, now):
+        rows = super().advance(now)
+        order = np.arange(len(rows.handles))
+        if self._turn:
+            order = np.lexsort((-rows.handles, rows.fired_at))
+        return Expired(*(column[order] for column in rows))
+
+
+class NoTimer:
+    """Has nothing of a timer."""
+
+    def __init__(self, start=0):
+        self.traits = HeapqDelayQueue.traits
+
+
+class NoStart:
+    """Cannot be told when to begin."""

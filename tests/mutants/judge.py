@@ -1,0 +1,105 @@
+"""The tests that a mechanical mutant of a kernel must get past: `python -m tests.mutants.judge KERNEL`.
+
+Exit status 0 if nothing was noticed. Quick tests come first. `--serve SOCKET` makes a server that forks for each
+request, so that the libraries are imported once and not for each of a thousand mutants; `ask.py` asks it.
+"""
+import os
+import signal
+import socket
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import hypothesis
+import numba.extending  # noqa: F401  # before the first fork
+import numpy as np  # noqa: F401
+import pytest
+
+import tests.conftest  # noqa: F401  # registers the profiles
+
+ALL = ("cascading-wheel", "simple-wheel", "hashed-wheel", "hierarchical-wheel", "unordered-list", "delay-queue")
+SHARED = {
+    "pool": ALL,
+    "handles": ALL,
+    "bitmap": ("cascading-wheel", "simple-wheel", "hashed-wheel"),
+}
+"""Kernel file -> timers that it is judged by; that of the file's own name where it is not here."""
+
+EXAMPLES = 100  # of the state machine for each geometry
+PATIENCE = 30  # seconds for one geometry, or for one file of tests; a mutant may go round in circles
+OTHERS = "place or handle or capacity or growth or grow or buffer"
+"""What the boundary cases are chosen by: the rest of them is what the machine does at random."""
+
+
+def judge(kernel: str) -> None:
+    """Raise, or leave the process, if any test fails with `timers/kernels/KERNEL.py` as it is now."""
+    timers = SHARED.get(kernel, (kernel.replace("_", "-"),))
+    from tests.timers.cases import CASES
+    from tests.timers.machine import run_machine
+    from tests.timers.test_references import STARTS, twins
+
+    cases = [case for case in CASES if case.name in timers]
+    if kernel in SHARED:  # one geometry of each; the others differ in what their own kernels do
+        cases = list({case.name: case for case in cases}.values())
+    few = hypothesis.settings(hypothesis.settings.get_profile("verdict"), max_examples=EXAMPLES)
+    for case in cases:
+        for start in STARTS:
+            within_patience(lambda case=case, start=start: twins(case, start, seed=0).run())
+    for case in cases:
+        within_patience(lambda case=case: run_machine(case, few))
+    within_patience(lambda: run_pytest("test_check"))
+    within_patience(lambda: run_pytest("test_boundary_cases", "-k", f"({' or '.join(timers)}) and ({OTHERS})"))
+    if kernel in SHARED:
+        within_patience(lambda: run_pytest("test_handles"))
+
+
+def run_pytest(name: str, *options: str) -> None:
+    path = f"tests/timers/{name}.py"
+    quiet = ["-x", "-q", "--no-header", "--tb=line", "-p", "no:cacheprovider", "-W", "ignore", "--hypothesis-profile"]
+    status = pytest.main([path, *options, *quiet, "verdict"])
+    if status != pytest.ExitCode.OK:
+        raise AssertionError(f"{path}: {status!r}")
+
+
+def within_patience(run: Callable[[], object]) -> None:
+    """Run it; the alarm ends the process if it does not come to an end."""
+    signal.alarm(PATIENCE)
+    run()
+    signal.alarm(0)
+
+
+def serve(path: str) -> None:
+    """Fork for each kernel name that comes in on the socket, and answer with the exit status of the judgement."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        server.listen()
+        while True:
+            connection, _ = server.accept()
+            with connection:
+                kernel = connection.recv(100).decode()
+                child = os.fork()
+                if child == 0:
+                    os._exit(verdict(kernel))
+                _, status = os.waitpid(child, 0)
+                connection.sendall(b"0" if status == 0 else b"1")
+
+
+def verdict(kernel: str) -> int:
+    warnings.simplefilter("error", RuntimeWarning)  # NumPy's overflow warnings
+    try:
+        judge(kernel)
+    except BaseException:  # whatever a broken kernel raises
+        traceback.print_exc(limit=-3)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.dont_write_bytecode = True  # mutants follow each other faster than a file's time of change can tell
+    sys.path.insert(0, str(Path.cwd()))
+    if sys.argv[1] == "--serve":
+        serve(sys.argv[2])
+    else:
+        sys.exit(verdict(sys.argv[1]))

@@ -1,0 +1,173 @@
+import argparse
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from compare.comparison import DEFAULT_WORKLOADS
+from reports import command
+from tests.reports.synthetic import defaults, write_synthetic
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def compared(monkeypatch):
+    """Comparisons that were asked for; each gives a made-up run."""
+    asked = []
+
+    def run_comparison(options):
+        asked.append(options)
+        return write_synthetic(Path(options.runs), defaults()[2:4], sizes=(1000,), workloads=())
+
+    monkeypatch.setattr(command, "run_comparison", run_comparison)
+    return asked
+
+
+def parse(*arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    command.register(parser.add_subparsers())
+    return parser.parse_args(["report", *arguments])
+
+
+def report(*arguments: str) -> None:
+    parsed = parse(*arguments)
+    parsed.run(parsed)
+
+
+
+
+def test_a_stored_run_is_shown(tmp_path, capsys):
+    run = write_synthetic(tmp_path / "runs", defaults()[2:4], sizes=(1000,), workloads=())
+    report("--run", str(run), "--out", "page")
+    assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "page" / "index.html")
+    assert (tmp_path / "page" / "index.html").is_file()
+    assert json.loads((tmp_path / "page" / "report.json").read_text())["run"] == str(run)
+
+
+def test_the_newest_run_of_a_store_is_shown(tmp_path):
+    runs = [write_synthetic(tmp_path / "runs", defaults()[2:4], sizes=(1000,), workloads=()) for _ in range(2)]
+    report("--run", "runs")
+    assert json.loads((tmp_path / "report" / "report.json").read_text())["run"] == str(sorted(runs)[-1])
+
+
+def test_without_a_run_one_is_made(tmp_path, compared, capsys):
+    report("--sizes", "1e3", "--repeats", "2", "--runs", "elsewhere")
+    (options,) = compared
+    assert (options.sizes, options.repeats, options.runs, options.traces) == ((1000,), 2, "elsewhere", ())
+    assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "report" / "index.html")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--run", "nowhere"], r"nowhere does not exist"),
+        (["--run", "empty"], r"empty is no stored run: it has no manifest\.json"),
+        (["--run", "file"], r"file is no stored run: a run is a directory"),
+        (["--run", "cut"], r"cut/cells\.parquet is no readable Parquet file"),
+        (["--run", "run", "--out", "thesis"], r"thesis is no report of escapement, so it is not replaced"),
+        (["--run", "run", "--out", "file"], r"file is no directory"),
+        (["--run", "run", "--out", "file/below"], r"cannot write file/below: .*file is no directory"),
+        (["--run", "run", "some.trace"], r"the trace some\.trace has no part in it"),
+        (["--run", "run", "--timeout", "5s"], r"--timeout goes with --requests only"),
+        (["--idle", "5s"], r"--idle goes with --touches only"),
+        (["--time", "ts"], r"--time goes with a log only"),
+        (["--touches", "log", "--duration", "d"], r"--duration goes with --requests only"),
+        (["--requests", "log", "--run", "run"], r"not allowed with"),
+        (["--run"], r"expected one argument"),
+    ],
+)
+def test_nonsense_is_one_line(tmp_path, capsys, compared, arguments, said):
+    from compare.cli import main
+
+    store = write_synthetic(tmp_path / "runs", defaults()[:1], sizes=(1000,), workloads=())
+    store.rename(tmp_path / "run")
+    cut = write_synthetic(tmp_path / "runs", defaults()[:1], sizes=(1000,), workloads=())
+    (cut / "cells.parquet").write_bytes((cut / "cells.parquet").read_bytes()[:-9])
+    cut.rename(tmp_path / "cut")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").touch()
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter").touch()
+    before = sorted(tmp_path.rglob("*"))
+    assert main(["report", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(rf"escapement: error: [^\n]*{said}[^\n]*\n", err), err
+    assert sorted(tmp_path.rglob("*")) == before
+    assert compared == []
+
+
+# ---- logs ---------------------------------------------------------------------------------------------------------
+
+ZEEK = """\
+#separator \\x09
+#set_separator\t,
+#empty_field\t(empty)
+#unset_field\t-
+#path\tdns
+#fields\tts\tuid\tid.orig_h\trtt
+#types\ttime\tstring\taddr\tinterval
+1521911720.865716\tC1\t10.47.1.100\t0.000870
+1521911721.5\tC2\t10.47.1.101\t-
+"""
+ACCESS = '83.149.9.216 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 203023 "-" "Mozilla/5.0"\n'
+
+
+@pytest.fixture
+def spark():
+    pytest.importorskip("pyspark", reason="logs are read on Spark")
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize(
+    ("text", "arguments", "columns", "patience", "guessed"),
+    [
+        (ZEEK, ["--requests", "log"], {"time": "ts", "duration": "rtt"}, "5s",
+         ("--time ts", "--duration rtt", "--timeout 5s")),
+        (ZEEK, ["--touches", "log", "--idle", "1m"], {"time": "ts", "key": "id.orig_h"}, "1m",
+         ("--time ts", "--key id.orig_h")),
+        (ACCESS, ["--touches", "log"], {"time": "time", "key": "client"}, "30s",
+         ("--time time", "--key client", "--idle 30s")),
+        ("start,took\n1,2\n", ["--requests", "log", "--duration", "took"], {"time": "start", "duration": "took"}, "5s",
+         ("--time start", "--timeout 5s")),
+    ],
+)  # fmt: skip
+def test_columns_of_common_logs_are_guessed_and_told(text, arguments, columns, patience, guessed):
+    Path("log").write_text(text)
+    log = command._log_of(parse(*arguments))
+    assert log is not None
+    assert (log.columns, log.patience, log.guessed) == (columns, patience, guessed)
+
+
+@pytest.mark.usefixtures("spark")
+def test_what_cannot_be_guessed_is_asked_for(capsys):
+    from compare.cli import main
+
+    Path("log").write_text("when,how_long\n1,2\n")
+    assert main(["report", "--requests", "log"]) == 2
+    assert "say which column of log is the time: --time COL, one of when, how_long" in capsys.readouterr().err
+    assert [path.name for path in Path().iterdir()] == ["log"]
+
+
+def test_nothing_is_guessed_where_all_is_given():
+    log = command._log_of(parse("--requests", "log", "--time", "a", "--duration", "b", "--timeout", "1s"))
+    assert log == command.Log("log", "requests", {"time": "a", "duration": "b"}, "1s", ())
+
+
+def test_a_log_takes_part_beside_the_usual_workloads(tmp_path, compared, monkeypatch):
+    monkeypatch.setattr(command, "_ingest", lambda log, arguments: tmp_path / "made.requests")
+    report("--requests", "log", "--time", "a", "--duration", "b", "--timeout", "1s")
+    (options,) = compared
+    assert options.traces == (str(tmp_path / "made.requests"),)
+    assert options.workloads == DEFAULT_WORKLOADS
+
+
+def test_traces_take_the_place_of_workloads_as_in_compare(compared):
+    report("some.trace")
+    (options,) = compared
+    assert (options.traces, options.workloads) == (("some.trace",), None)

@@ -1,0 +1,372 @@
+"""`check()` raises InvariantError, with the rule and a dump, for each thing that can be wrong; never for less."""
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from timers import CascadingWheel, DelayQueue, HashedWheel, HierarchicalWheel, SimpleWheel, UnorderedList
+from timers.errors import InvariantError
+from timers.kernels import cascading_wheel, delay_queue, hashed_wheel, hierarchical_wheel, simple_wheel, unordered_list
+from timers.kernels.handles import place_of
+from timers.kernels.pool import BASE, BITS, FREE, NO_ROW, NOW, PENDING, RETIRED
+from timers.protocol import LIMIT
+
+NOWHERE = 2**20  # no row of any timer here
+Corruption = Callable[[Any, Any, list[int]], object]
+"""What is done to a State's nodes and clock; the third argument is the rows of the pending timers."""
+
+
+def assert_check(timer: Any, handles: list[int], corruption: Corruption, rule: str | None) -> None:
+    """After a corruption, check() names the rule; or finds nothing wrong, if there is no rule."""
+    timer.check()
+    nodes, clock = timer.state.nodes, timer.state.clock
+    corruption(nodes, clock, [int(clock[BASE]) + place_of(handle) for handle in handles])
+    if rule is None:
+        timer.check()
+        return
+    with pytest.raises(InvariantError, match=rule) as caught:
+        timer.check()
+    assert "clock:" in str(caught.value)
+
+
+def put(array: Any, *keys: Any) -> None:
+    """array[first key][second key]... = the last argument."""
+    *path, last, value = keys
+    for key in path:
+        array = array[key]
+    array[last] = value
+
+
+# -- what all wheels share -----------------------------------------------------------------------------------
+
+
+def ring() -> tuple[Any, list[int]]:
+    """Slots of one, three and no timers, an overflow list, a timer that is due, and free places."""
+    timer = SimpleWheel(wheel_size=40, start=20, capacity=9)
+    handles = [timer.schedule(deadline) for deadline in (25, 22, 22, 22, 70, 19)]
+    timer.cancel(timer.schedule(30))
+    return timer, handles
+
+
+SHARED: dict[str, tuple[Corruption, str]] = {
+    "a bit too many": (lambda n, c, rows: put(c, c[BITS], c[c[BITS]] | 1 << 3), "occupancy bits of buckets .3. are"),
+    "a bit too few": (lambda n, c, rows: put(c, c[BITS], 0), "occupancy bits of buckets .22, 25. are"),
+    "a bit in the last word": (lambda n, c, rows: put(c, c[BITS] + 1, 1 << 7), "occupancy bits of buckets .39. are"),
+    "a bucket's first row": (lambda n, c, rows: put(n, 25, "next", 25), "occupancy bits"),
+    "an empty bucket's last row": (lambda n, c, rows: put(n, 3, "prev", rows[0]), "empty buckets .3. have a last row"),
+    "a row beyond the end": (lambda n, c, rows: put(n, rows[1], "next", NOWHERE), "is no place or is in two"),
+    "a row just beyond the end": (lambda n, c, rows: put(n, rows[1], "next", n.size), "is no place or is in two"),
+    "a sentinel as a row": (lambda n, c, rows: put(n, rows[1], "next", c[BASE] - 1), "is no place or is in two"),
+    "a row twice": (lambda n, c, rows: put(n, rows[2], "next", rows[1]), "is no place or is in two"),
+    "a link back": (lambda n, c, rows: put(n, rows[2], "prev", rows[3]), "is not linked back"),
+    "a negative deadline": (lambda n, c, rows: put(n, rows[5], "deadline", -1), "has a negative deadline"),
+    "a bucket's last row": (lambda n, c, rows: put(n, 22, "prev", rows[1]), "does not end at its last row"),
+    "one pending too many": (lambda n, c, rows: put(c, PENDING, c[PENDING] + 1), "6 rows are in buckets, 7 counted"),
+    "one pending too few": (lambda n, c, rows: put(c, PENDING, c[PENDING] - 1), "6 rows are in buckets, 5 counted"),
+    "a pending row as free": (lambda n, c, rows: put(c, FREE, rows[0]), "is no place, or is in two chains"),
+    "a free row beyond the end": (lambda n, c, rows: put(c, FREE, n.size), "is no place, or is in two chains"),
+    "a free sentinel": (lambda n, c, rows: put(c, FREE, c[BASE] - 1), "is no place, or is in two chains"),
+    "a ring of free rows": (lambda n, c, rows: put(n, n.size - 1, "next", c[FREE]), "is no place, or is in two chains"),
+    "a free row marked otherwise": (lambda n, c, rows: put(n, c[FREE], "prev", 0), "is not marked free"),
+    "free rows lost": (lambda n, c, rows: put(n, c[FREE], "next", NO_ROW), "2 rows are in no chain, 0 counted"),
+    "one retired too many": (lambda n, c, rows: put(c, RETIRED, 1), "0 rows are in no chain, 1 counted as retired"),
+}
+
+
+@pytest.mark.parametrize("what", SHARED)
+def test_broken_rows_and_buckets_are_found(what: str) -> None:
+    assert_check(*ring(), *SHARED[what])
+
+
+def test_dump_shows_what_is_in_use_and_nothing_else() -> None:
+    timer, handles = ring()
+    timer.state.clock[PENDING] += 1
+    with pytest.raises(InvariantError) as caught:
+        timer.check()
+    lines = str(caught.value).splitlines()[3:]
+    base = int(timer.state.clock[BASE])
+    in_use = [22, 25, base - 2, base - 1, *(base + place_of(handle) for handle in handles)]
+    assert [line.split(":")[0] for line in lines] == [f"  row {row}" for row in sorted(in_use)]
+
+
+# -- what a deadline may be, where it is ---------------------------------------------------------------------
+
+
+def deadline_of(k: int, deadline: int) -> Corruption:
+    return lambda nodes, clock, rows: put(nodes, rows[k], "deadline", deadline)
+
+
+@pytest.mark.parametrize(
+    ("k", "deadline", "fits"),
+    [
+        (0, 25, True),
+        (0, 26, False),
+        (0, 65, False),  # its slot, but a rotation later
+        (5, 20, True),
+        (5, 21, False),
+        (4, 70, True),
+        (4, 69, False),  # below what is noted as the list's earliest
+        (4, 119, True),
+        (4, LIMIT, True),
+    ],
+)
+def test_simple_wheel_knows_which_deadlines_fit(k: int, deadline: int, fits: bool) -> None:
+    assert_check(*ring(), deadline_of(k, deadline), None if fits else "in the wrong bucket")
+
+
+@pytest.mark.parametrize(("bound", "deadline", "fits"), [(30, 79, False), (30, 80, True), (30, 40, False)])
+def test_simple_wheel_lets_no_deadline_of_the_present_rotation_overflow(bound: int, deadline: int, fits: bool) -> None:
+    timer = SimpleWheel(wheel_size=40, start=50)
+    handle = timer.schedule(95)
+
+    def corruption(nodes: Any, clock: Any, rows: list[int]) -> None:
+        clock[simple_wheel.OVERFLOW_MIN] = bound
+        nodes[rows[0]]["deadline"] = deadline
+
+    assert_check(timer, [handle], corruption, None if fits else "in the wrong bucket")
+
+
+@pytest.mark.parametrize(("now", "fits"), [(20, True), (24, True), (25, False), (26, False)])
+def test_simple_wheel_keeps_no_passed_deadline(now: int, fits: bool) -> None:
+    timer = SimpleWheel(wheel_size=40, start=20)
+    handles = [timer.schedule(25)]
+    assert_check(timer, handles, lambda n, c, rows: put(c, NOW, now), None if fits else "in the wrong bucket")
+
+
+@pytest.mark.parametrize(("now", "fits"), [(0, False), (1, True)])
+def test_simple_wheel_holds_less_than_a_rotation(now: int, fits: bool) -> None:
+    timer = SimpleWheel(wheel_size=40, start=1)
+    handles = [timer.schedule(40)]
+    assert_check(timer, handles, lambda n, c, rows: put(c, NOW, now), None if fits else "in the wrong bucket")
+
+
+@pytest.mark.parametrize(
+    ("k", "deadline", "fits"), [(0, 11, True), (0, 10, False), (0, 0, False), (1, 10, True), (1, 11, False)]
+)
+def test_unordered_list_knows_which_deadlines_fit(k: int, deadline: int, fits: bool) -> None:
+    timer = UnorderedList(start=10)
+    handles = [timer.schedule(50), timer.schedule(5)]
+    assert_check(timer, handles, deadline_of(k, deadline), None if fits else "in the wrong bucket")
+
+
+def test_unordered_list_goes_by_what_has_been_scanned() -> None:
+    timer = UnorderedList(start=10)
+    handles = [timer.schedule(50)]
+    for scanned, rule in ((49, None), (50, "in the wrong bucket")):
+        assert_check(timer, handles, lambda n, c, rows, at=scanned: put(c, unordered_list.SCANNED, at), rule)
+
+
+def hashed() -> tuple[Any, list[int]]:
+    timer = HashedWheel(tick=10, wheel_size=8, start=45)  # the tick in progress is 4
+    return timer, [timer.schedule(deadline) for deadline in (47, 125, 205, 45)]
+
+
+@pytest.mark.parametrize(
+    ("k", "deadline", "rounds", "fits"),
+    [
+        (0, 40, 0, True),  # anywhere in its tick
+        (0, 49, 0, True),
+        (0, 39, 0, False),
+        (0, 50, 0, False),
+        (1, 125, 1, True),
+        (1, 125, 0, False),
+        (1, 125, 2, False),
+        (1, 125, hashed_wheel.FAR, True),
+        (1, 45, 0, True),  # the same slot, a rotation earlier
+        (1, 205, 2, True),
+        (1, 205, 1, False),
+        (2, 205, 2, True),
+        (3, 45, 0, True),
+        (3, 46, 0, False),
+    ],
+)
+def test_hashed_wheel_knows_which_deadlines_and_rounds_fit(k: int, deadline: int, rounds: int, fits: bool) -> None:
+    def corruption(nodes: Any, clock: Any, rows: list[int]) -> None:
+        nodes[rows[k]]["deadline"] = deadline
+        nodes[rows[k]]["rounds"] = rounds
+
+    assert_check(*hashed(), corruption, None if fits else "in the wrong bucket")
+
+
+def test_hashed_wheel_keeps_no_timer_of_a_passed_tick() -> None:
+    timer = HashedWheel(tick=10, wheel_size=8, start=120)
+
+    def corruption(nodes: Any, clock: Any, rows: list[int]) -> None:
+        nodes[rows[0]]["deadline"] = 45  # eight ticks before the one in progress: its slot, a rotation ago
+        nodes[rows[0]]["rounds"] = -1
+
+    assert_check(timer, [timer.schedule(125)], corruption, "in the wrong bucket")
+
+
+@pytest.mark.parametrize("cell", [hashed_wheel.PASSED, hashed_wheel.ORIGIN])
+@pytest.mark.parametrize("by", [-1, 1])
+def test_hashed_wheel_knows_the_tick_in_progress(cell: int, by: int) -> None:
+    timer = HashedWheel(tick=10, wheel_size=8, start=45)
+    rule = "the tick in progress is not that of 45"
+    assert_check(timer, [], lambda n, c, rows: put(c, cell, c[cell] + by), rule)
+
+
+# levels 0 to 4, overflow, due: what is armed at 1000, and which deadlines fit the same bucket
+CASCADING = [
+    (1001, {1001: True, 1000: False, 1257: False, 745: False}),
+    (1255, {1255: True, 1256: False}),
+    (1256, {1256: True, 1024: True, 1279: True, 1280: False, 1023: False, 1000: False}),
+    (1300, {1280: True, 1535: True, 1279: False, 1536: False, 1300 + 2**16: False}),
+    (66500, {66304: True, 66559: True, 66560: False, 768: False, 1000: False}),
+    (70_000, {65536: True, 131071: True, 131072: False, 65535: False}),
+    (2**24 + 1005, {2**24: True, 2**25 - 1: True, 2**24 - 1: False, 2**25: False}),
+    (2**32 + 1005, {2**32: True, 2**33 - 1: True, 2**32 - 1: False, 2**33: False}),
+    (2**40 + 2000, {2**40 + 2000: True, 2**40 + 1999: False, 2**62: True}),
+    (1000, {1000: True, 1001: False, 0: True}),
+]
+
+
+@pytest.mark.parametrize(
+    ("armed", "deadline", "fits"), [(armed, *other) for armed, others in CASCADING for other in others.items()]
+)
+def test_cascading_wheel_knows_which_deadlines_fit(armed: int, deadline: int, fits: bool) -> None:
+    timer = CascadingWheel(start=1000)
+    assert_check(timer, [timer.schedule(armed)], deadline_of(0, deadline), None if fits else "in the wrong bucket")
+
+
+@pytest.mark.parametrize(("now", "fits"), [(1299, True), (1044, True), (1300, False), (1043, False)])
+def test_cascading_wheel_holds_up_to_a_whole_turn(now: int, fits: bool) -> None:
+    timer = CascadingWheel(start=1200)
+    handles = [timer.schedule(1300)]
+    assert_check(timer, handles, lambda n, c, rows: put(c, NOW, now), None if fits else "in the wrong bucket")
+
+
+def test_cascading_wheel_keeps_the_bound_of_its_overflow_list() -> None:
+    bound = cascading_wheel.OVERFLOW_MIN
+    for by, rule in ((0, None), (-1, None), (1, "in the wrong bucket")):
+        timer = CascadingWheel()
+        handles = [timer.schedule(2**41)]
+        assert_check(timer, handles, lambda n, c, rows, by=by: put(c, bound, c[bound] + by), rule)
+
+
+# -- the hierarchical wheel ----------------------------------------------------------------------------------
+
+
+def gear_of(timer: Any, level: int, cell: int) -> int:
+    return hierarchical_wheel.GEARS + hierarchical_wheel.GEAR * level + cell
+
+
+def hierarchical() -> tuple[Any, list[int]]:
+    timer = HierarchicalWheel(tick=10, wheel_size=4, start=125)
+    return timer, [timer.schedule(deadline) for deadline in (139, 333, 129)]
+
+
+@pytest.mark.parametrize(
+    ("k", "deadline", "fits"),
+    [
+        (0, 130, True),
+        (0, 139, True),
+        (0, 129, False),
+        (0, 140, False),
+        (0, 170, False),
+        (1, 320, True),
+        (1, 479, True),
+        (1, 319, False),
+        (1, 480, False),
+        (2, 134, True),  # less than a tick from now
+        (2, 135, False),
+    ],
+)
+def test_hierarchical_wheel_knows_which_deadlines_fit(k: int, deadline: int, fits: bool) -> None:
+    assert_check(*hierarchical(), deadline_of(k, deadline), None if fits else "in the wrong bucket")
+
+
+def test_hierarchical_wheel_opens_its_buckets_later_than_now() -> None:
+    """What expires now is not in a bucket any more."""
+    timer, handles = hierarchical()
+
+    def corruption(nodes: Any, clock: Any, rows: list[int]) -> None:
+        clock[NOW] = 130
+
+    assert_check(timer, handles, corruption, "in the wrong bucket")
+
+
+def test_hierarchical_wheel_uses_only_levels_that_exist() -> None:
+    for levels, rule in ((3, None), (2, "in the wrong bucket")):
+        timer, handles = hierarchical()
+        level = hierarchical_wheel.LEVELS
+        assert timer.state.clock[level] == 3
+        assert_check(timer, handles, lambda n, c, rows, to=levels, at=level: put(c, at, to), rule)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, 30])
+@pytest.mark.parametrize(
+    ("cell", "rule"),
+    [
+        (hierarchical_wheel.CURRENT, "a level's clock is not aligned to now"),
+        (hierarchical_wheel.SLOT, "a level's slot is not that of its clock"),
+    ],
+)
+@pytest.mark.parametrize("by", [-1, 1])
+def test_hierarchical_wheel_knows_its_levels_clocks(level: int, cell: int, rule: str, by: int) -> None:
+    timer = HierarchicalWheel(tick=1, wheel_size=4, start=2**61 + 12345)
+    at = gear_of(timer, level, cell)
+    assert_check(timer, [], lambda n, c, rows: put(c, at, c[at] + by), rule)
+
+
+def queued(count: int) -> tuple[Any, list[int], int]:
+    """A timer with so many queued buckets, and where its queue is."""
+    timer = HierarchicalWheel(tick=1, wheel_size=20)
+    handles = [timer.schedule(deadline) for deadline in range(1, count + 1)]
+    return timer, handles, int(timer.state.clock[hierarchical_wheel.QUEUE])
+
+
+@pytest.mark.parametrize(("a", "b"), [(0, 1), (0, 2), (1, 3), (1, 4), (2, 5)])
+def test_hierarchical_wheel_keeps_its_queue_in_order(a: int, b: int) -> None:
+    timer, handles, queue = queued(6)
+
+    def swap(nodes: Any, clock: Any, rows: list[int]) -> None:
+        clock[queue + a], clock[queue + b] = clock[queue + b], clock[queue + a]
+
+    assert_check(timer, handles, swap, "the queue is out of order")
+
+
+def test_hierarchical_wheel_queues_each_bucket_once() -> None:
+    rule = "not exactly the buckets with an expiration are queued, once each"
+    timer, handles, queue = queued(3)
+    assert_check(timer, handles, lambda n, c, rows: put(c, queue + 2, c[queue + 1]), rule)
+    timer, handles, queue = queued(3)
+    assert_check(timer, handles, lambda n, c, rows: put(c, hierarchical_wheel.QUEUED, 2), rule)
+    timer, handles, queue = queued(3)
+    assert_check(timer, handles, lambda n, c, rows: put(n, 15, "deadline", 14), rule)
+
+
+# -- the delay queue -----------------------------------------------------------------------------------------
+
+
+def heap() -> tuple[Any, list[int]]:
+    timer = DelayQueue(capacity=10)
+    handles = [timer.schedule(deadline) for deadline in (10, 20, 30, 40, 40, 50)]
+    timer.cancel(timer.schedule(99))
+    return timer, handles
+
+
+def key_of(k: int, cell: int, by: int) -> Corruption:
+    at = delay_queue.HEAP + delay_queue.ENTRY * k + cell
+    return lambda nodes, clock, rows: put(clock, at, clock[at] + by)
+
+
+HEAP: dict[str, tuple[Corruption, str | None]] = {
+    "a root as late as its child": (key_of(0, delay_queue.DEADLINE, 10), None),
+    "a root later than its child": (key_of(0, delay_queue.DEADLINE, 11), "out of order"),
+    "a child earlier than its parent": (key_of(5, delay_queue.DEADLINE, -21), "out of order"),
+    "a last armed before its parent": (key_of(4, delay_queue.DEADLINE, -20), None),
+    "a first armed behind its parent": (key_of(3, delay_queue.DEADLINE, -21), "out of order"),
+    "an index": (lambda n, c, rows: put(n, 2, "index", 3), "does not know its entry's index"),
+    "two entries of one place": (key_of(2, delay_queue.OWNER, 1), "does not know its entry's index"),
+    "a free place with an index": (lambda n, c, rows: put(n, 8, "index", 0), "not exactly the pending places"),
+    "a pending place as free": (lambda n, c, rows: put(c, FREE, 2), "a free place is pending or in the chain twice"),
+    "a ring of free places": (lambda n, c, rows: put(n, 9, "index", -2 - 6), "is pending or in the chain twice"),
+    "places lost": (lambda n, c, rows: put(n, 6, "index", -2 - -1), "places are lost"),
+    "one retired too many": (lambda n, c, rows: put(c, RETIRED, 1), "places are lost"),
+}
+
+
+@pytest.mark.parametrize("what", HEAP)
+def test_delay_queue_finds_what_is_wrong(what: str) -> None:
+    assert_check(*heap(), *HEAP[what])
