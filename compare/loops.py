@@ -11,7 +11,7 @@ from compare.tape import ARM, CANCEL, START
 from timers.kernels.dispatch import advance, cancel, due, next_expiry, next_wakeup, reschedule, schedule
 from timers.kernels.handles import place_of
 from timers.kernels.jit import entry, jit
-from timers.kernels.pool import NONE, NOW, PENDING
+from timers.kernels.pool import NOW, PENDING
 
 OPERATION = np.dtype([("time", "i8"), ("deadline", "i8"), ("id", "i4"), ("op", "i1")], align=True)
 """A tape's row, its four columns side by side: one array in the loop leaves registers for the timer."""

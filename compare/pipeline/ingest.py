@@ -270,9 +270,11 @@ def _counts(
     understood: DataFrame, seen: Observation, shards: list[Shard], found: Log, session: SparkSession, uri: str
 ) -> _Counts:
     """How many rows there are, how many of them cannot be read, and what is wrong with the first of these."""
-    rows, unreadable = seen.get["rows"], seen.get["unreadable"]
-    if rows - unreadable != sum(shard.starts + shard.arms for shard in shards):
-        # Spark counts a task twice that it has to do again, because a machine was lost with what it had done.
+    written = sum(shard.starts + shard.arms for shard in shards)
+    # Spark drops what was observed of a plan that turns out to have no result.
+    rows, unreadable = (seen.get["rows"], seen.get["unreadable"]) if written else (0, 0)
+    if not written or rows - unreadable != written:
+        # The second: it counts a task twice that it had to do again, since a machine was lost with what it had done.
         again = understood.agg(F.count(F.lit(1)), F.count("problem")).first()
         rows, unreadable = tuple(again) if again else (0, 0)
     if not unreadable:
@@ -420,6 +422,8 @@ def _plain_failures(name: str, packed: bool) -> Iterator[None]:
         if "FAILED_READ_FILE" in str(error):
             what = "is damaged: its gzip data" if packed else "cannot be read:"
             raise LogError(f"{name} {what} {reason}") from None
+        if "ModuleNotFoundError" in str(error):
+            reason += "; the workers need this package installed, too"
         raise PipelineError(f"{name}: the Spark job failed: {reason}") from None
 
 

@@ -1,4 +1,5 @@
 """Sorted rows to shard files: what runs in Spark's Python workers, one task per shard or some."""
+import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
@@ -33,20 +34,24 @@ def write_shards(
     idle period. Memory: the pending timers and a row group.
     """
     shard: _Shard | None = None
-    for batch in batches:
-        numbers = batch.column("shard").to_numpy()
-        cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
-        for begin, end in pairwise(cuts):
-            if begin == end:
-                continue
-            number = int(numbers[begin])
-            if shard is None or number != shard.number:
-                if shard is not None:
-                    yield shard.close()
-                shard = _Shard(number, kind, directory, patience)
-            shard.add(batch.slice(begin, end - begin))
-    if shard is not None:
-        yield shard.close()
+    try:
+        for batch in batches:
+            numbers = batch.column("shard").to_numpy()
+            cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+            for begin, end in pairwise(cuts):
+                if begin == end:
+                    continue
+                number = int(numbers[begin])
+                if shard is None or number != shard.number:
+                    if shard is not None:
+                        yield shard.close()
+                    shard = _Shard(number, kind, directory, patience)
+                shard.add(batch.slice(begin, end - begin))
+        if shard is not None:
+            yield shard.close()
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise OSError(error.errno, f"cannot write {Path(directory).parent}: {reason}") from None
 
 
 class _Shard:

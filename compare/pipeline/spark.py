@@ -163,9 +163,11 @@ def failure(error: BaseException) -> str:
         text = str(cause.getMessage() or cause.toString())
     else:
         text = str(error)
-    # A Python worker's traceback ends with the line that matters.
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
-    return lines[-1] if lines[0].startswith("Traceback") else lines[0]
+    if not any(line.startswith("Traceback ") for line in lines):
+        return lines[0]
+    # From a Python worker: the last line is its exception.
+    return re.sub(r"^[\w.]+(?:Error|Exception): ", "", lines[-1])
 
 
 def _start(master: str, brief: bool) -> "SparkSession":

@@ -33,7 +33,10 @@ TARGETS = {  # (timer, operation) -> (yardstick, greatest ratio asked for)
 
 @pytest.fixture(scope="module")
 def tapes():
-    """size -> operation -> tape, and packed as `run` takes it: fill an empty timer; cancel all in random order; churn; one operation past the end."""
+    """size -> operation -> tape, and packed as `run` takes it.
+
+    Fill an empty timer; cancel all in random order; churn; one operation past the end.
+    """
     rng = np.random.default_rng(0)
 
     def tape(op, ids, time=0):

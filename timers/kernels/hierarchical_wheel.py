@@ -112,7 +112,7 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
 
 def gears_of(tick: int, wheel_size: int) -> list[tuple[int, int]]:
     """(tick, interval) of each level up to the one that reaches LIMIT, whose interval is cut to LIMIT."""
-    gears = []
+    gears: list[tuple[int, int]] = []
     while not gears or gears[-1][1] < LIMIT:
         interval = min(tick * wheel_size, LIMIT)
         gears.append((tick, interval))

@@ -67,11 +67,11 @@ def kernel_digest() -> str:
 
 class _Stamped:
     def get_source_stamp(self) -> tuple[Any, str]:
-        return super().get_source_stamp(), kernel_digest()  # type: ignore[misc]  # a mixin
+        return super().get_source_stamp(), kernel_digest()  # a mixin
 
 
 class _StampedImplementation(caching.CompileResultCacheImpl):
-    _locator_classes = [
+    _locator_classes = [  # noqa: RUF012  # as the base class declares it
         type(f"Stamped{locator.__name__}", (_Stamped, locator), {})
         for locator in (
             caching.UserProvidedCacheLocator,

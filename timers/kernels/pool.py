@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from timers.errors import InvariantError
-
 from timers.kernels.bitmap import WORD_BITS, mark, unmark, words_for
 from timers.kernels.handles import (
     FIRST_GENERATION,

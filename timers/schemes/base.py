@@ -1,7 +1,7 @@
 """What all timers with a kernel have in common: validation, growth, batches, results."""
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +38,8 @@ class KernelTimer:
     `counting=True` keeps cost counters (property `counters`) at about 1 ns per operation.
     """
 
-    traits: ClassVar[Traits]
-    _kernel: ClassVar[Any]
+    traits: Traits  # of the class
+    _kernel: Any  # the module, of the class
 
     def __init__(self, parameters: Mapping[str, int], *, start: int, capacity: int, counting: bool) -> None:
         start = as_time(start, "start")
@@ -50,7 +50,7 @@ class KernelTimer:
             self.state = self._kernel.allocate(start, capacity, self._parameters, counters)
         except MemoryError:
             raise CapacityError(f"no memory for capacity {capacity} with {self._parameters}") from None
-        self._call = _calls_of(type(self.state))
+        self._call = _calls_of(type(self.state))  # type: ignore[arg-type]  # a class is hashable
         self._room = 0  # so many places are free for certain: timers only leave between looks
         self._out = np.zeros(_FIRST_ROWS, EXPIRY)
 

@@ -162,7 +162,7 @@ class HeapqDelayQueue:
         return self.next_expiry()
 
     def schedule_many(self, deadlines: npt.ArrayLike) -> Int64s:
-        """`schedule` for each element; int64 handles. Raises naming the first bad position; nothing has changed then."""
+        """`schedule` for each element; int64 handles. Raises naming the first bad position, with nothing changed."""
         return np.array([self.schedule(d) for d in as_times(deadlines, "deadlines").tolist()], np.int64)
 
     def cancel_many(self, handles: npt.ArrayLike) -> Bools:

@@ -6,7 +6,9 @@ from timers.traits import ALL_COUNTERS, Cost, Traits, round_down_due_at
 
 
 class HierarchicalWheel(KernelTimer):
-    """Wheels of `wheel_size` slots (2 .. 2**20), the lowest of `tick` units a slot, driven by a queue of buckets; as in Kafka.
+    """Wheels of `wheel_size` slots (2 .. 2**20), driven by a queue of buckets; as in Kafka.
+
+    A slot of the lowest wheel spans `tick` units.
 
     >>> timer = HierarchicalWheel(tick=1, wheel_size=20)
     >>> timer.locate(timer.schedule(450))
