@@ -61,7 +61,7 @@ def expect(tape: Tape, id_space: int, traits: Traits, parameters: Parameters, *,
 
 
 @entry
-def fold(tape, due, last, ends):  # type: ignore[no-untyped-def]  # noqa: ANN001  # compiled code is typed by its arguments
+def fold(tape, due, last, ends):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201  # typed by its arguments
     """Mark in `ends` each arming that is neither cancelled nor re-armed in time.
 
     `last` (int64, by id, NEVER at first) becomes the arming that holds the id. Returns the operations that took

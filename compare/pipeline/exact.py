@@ -5,10 +5,8 @@ Sums and differences of two such numbers are rounded down to a unit exactly.
 """
 import re
 from collections.abc import Mapping
-from functools import partial
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from compare.units import EXPONENTS
 
@@ -26,9 +24,7 @@ _ZONE = r"(?:[zZ]|[+-](?:0[0-9]|1[0-9]|2[0-3])(?::?[0-5][0-9])?)"
 _ISO = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[Tt ]{_CLOCK}(?:{_SECONDS}(?:[.,][0-9]+)?)? ?{_ZONE}?"
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _MONTH = "|".join(re.findall("...", _MONTHS))
-_ACCESS = (
-    rf"\[?[0-9]{{2}}/(?:{_MONTH})/[0-9]{{4}}:{_CLOCK}{_SECONDS}(?:[.,][0-9]+)? {_ZONE}\]?"
-)
+_ACCESS = rf"\[?[0-9]{{2}}/(?:{_MONTH})/[0-9]{{4}}:{_CLOCK}{_SECONDS}(?:[.,][0-9]+)? {_ZONE}\]?"
 
 EPOCHS = {f"epoch-{unit}": unit for unit in EXPONENTS}
 """Time formats that are a number since 1970, and its unit."""
@@ -64,13 +60,8 @@ def read_time(rows: DataFrame, column: str, form: str, unit: str) -> DataFrame:
     See `read_number` for what comes instead. A time without a zone is UTC.
     """
     if form in EPOCHS:
-        return read_number(rows, column, F.lit(EXPONENTS[unit] - EXPONENTS[EPOCHS[form]]))
-    text = F.trim(column)
-    if form == "access":
-        iso = F.when(_is(text, _ACCESS), _iso_from_access(F.translate(text, "[]", "")))
-    else:
-        iso = F.when(_is(text, _ISO), text)
-    return read_number(rows, column, F.lit(EXPONENTS[unit]), before=_epoch_seconds(column, iso))
+        return read_number(rows, column, str(EXPONENTS[unit] - EXPONENTS[EPOCHS[form]]))
+    return read_number(rows, column, str(EXPONENTS[unit]), _CLOCK_STEPS | (_ACCESS_STEPS if form == "access" else {}))
 
 
 def read_duration(rows: DataFrame, column: str, default: str, unit: str) -> DataFrame:
@@ -78,116 +69,90 @@ def read_duration(rows: DataFrame, column: str, default: str, unit: str) -> Data
 
     A text is a number of `default` units, or one with a unit of its own behind it: ns, us, ms or s.
     """
-    suffix = F.regexp_extract(F.trim(column), "(?:ns|[uµμ]s|ms|s)$", 0)
-    places = F.lit(EXPONENTS[unit] - EXPONENTS[default])
-    for name in ("ns", "us", "µs", "μs", "ms", "s"):
-        own = EXPONENTS[name.replace("µ", "u").replace("μ", "u")]
-        places = F.when(_step(column, "suffix") == name, EXPONENTS[unit] - own).otherwise(places)
-    length = F.length(F.trim(column)) - F.length(_step(column, "suffix"))
-    number = F.trim(F.substring(F.trim(column), F.lit(1), length))
-    before = {"suffix": suffix, "places": places, "text": number}
-    return read_number(rows, column, _step(column, "places"), before)
+    whens = " ".join(f"WHEN '{name}' THEN {EXPONENTS[unit] - places}" for name, places in _SUFFIXES.items())
+    steps = {
+        "suffix": f"regexp_extract(trim({{column}}), '({'|'.join(_SUFFIXES)})$', 1)",
+        "places": f"CASE {{suffix}} {whens} ELSE {EXPONENTS[unit] - EXPONENTS[default]} END",
+        "text": "trim(left(trim({column}), length(trim({column})) - length({suffix})))",
+    }
+    return read_number(rows, column, "{places}", steps)
 
 
-def read_number(
-    rows: DataFrame, column: str, places: Column, before: Mapping[str, Column] | None = None
-) -> DataFrame:
-    """Replace a column of texts by the decimal numbers that they are, times 10**places.
+def read_number(rows: DataFrame, column: str, places: str, before: Mapping[str, str] | None = None) -> DataFrame:
+    """Replace a column of texts by the decimal numbers that they are, times 10**places; `places` is an expression.
 
     Instead of `column` come `column_whole` (bigint) and `column_fraction` (bigint, in 10**-18ths), both null for
     a text that is no number; `column_more`, whether it has more digits than these; and `column_negative`, where
-    the others describe its absolute value.
-
-    `before` are steps that come first, by name; a step "text" is read in place of `column`.
+    the others describe its absolute value. `before` are steps that come first and end in "text", which is read.
     """
-    step = partial(_step, column)
-    text = step("text") if before else F.trim(column)
-    steps = dict(before or {})
-    # Each step has a name, for expressions that are used twice would be computed twice. They are lateral aliases
-    # of one select, which Spark analyses once.
-    #
-    # Nearly all numbers are digits with a point between them. The steps before "decimal" bring the others
-    # into that form; for a simple number they are null, which costs next to nothing.
-    simple = (places >= 0) & _is(text, _SIMPLE)
-    steps["simple"] = F.when(simple, text)
-    steps["plain"] = F.when(step("simple").isNull() & _is(text, _NUMBER), F.translate(text, "E+", "e"))
-    mantissa = F.translate(F.substring_index(step("plain"), "e", 1), "-", "")
-    steps["mantissa"] = F.ltrim(mantissa, F.lit("0"))
-    steps["exponent"] = F.when(
-        F.instr(step("plain"), "e") > 0, _int(F.substring_index(step("plain"), "e", -1))
-    ).otherwise(0)
-    ahead = F.instr(F.concat(step("mantissa"), F.lit(".")), ".") - 1
-    # Digits before the point of the result, or minus the zeros behind it.
-    steps["size"] = ahead + step("exponent") + F.least(places, F.lit(0))
-    zeros = F.repeat(F.lit("0"), F.least(-step("size"), F.lit(_ENOUGH)))
-    steps["digits"] = F.concat(zeros, F.translate(step("mantissa"), ".", ""))
-    steps["cut"] = F.least(F.greatest(step("size"), F.lit(0)), F.lit(_ENOUGH))
-    behind = F.substring(step("digits"), step("cut") + 1, F.length(step("digits")))
-    shifted = F.concat(F.rpad(step("digits"), step("cut"), F.lit("0")), F.lit("."), behind)
-    steps["decimal"] = F.coalesce(step("simple"), shifted)
-
-    steps["point"] = F.instr(step("decimal"), ".")
-    steps["behind"] = F.when(
-        step("point") > 0, F.substring(step("decimal"), step("point") + 1, F.length(step("decimal")))
-    ).otherwise("")
-    before_point = F.when(
-        step("point") > 0, F.substring(step("decimal"), F.lit(1), step("point") - 1)
-    ).otherwise(step("decimal"))
-    shift = F.greatest(places, F.lit(0))
-    steps["rest"] = F.substring(step("behind"), shift + 1, F.length(step("behind")))
-    results = {
-        "whole": _bigint(F.concat(before_point, F.rpad(step("behind"), shift, F.lit("0")))),
-        "fraction": F.when(step("rest") == "", 0).otherwise(_bigint(F.rpad(step("rest"), FRACTION_DIGITS, "0"))),
-        "more": F.substring(step("rest"), F.lit(FRACTION_DIGITS + 1), F.length(step("rest"))).rlike("[1-9]"),
-        "negative": F.coalesce(step("plain").startswith("-") & step("digits").rlike("[1-9]"), F.lit(False)),
-    }
+    steps = dict(before or {"text": "trim({column})"}) | _NUMBER_STEPS
+    # A step is used by its name in braces; so are the patterns, whose own braces would be taken for names.
+    names = {step: f"_{column}_{step}" for step in steps} | _PATTERNS | {"column": column}
+    names["shift"] = places.format_map(names)
+    columns = [f"{expression.format_map(names)} AS {names[step]}" for step, expression in steps.items()]
     kept = [name for name in rows.columns if name != column]
-    named = [expression.alias(_step_name(column, name)) for name, expression in (steps | results).items()]
-    return rows.select("*", *named).select(*kept, *(step(name).alias(f"{column}_{name}") for name in results))
+    results = [f"{names[step]} AS {column}_{step}" for step in ("whole", "fraction", "more", "negative")]
+    return rows.selectExpr("*", *columns).selectExpr(*kept, *results)
 
 
-def _step_name(column: str, step: str) -> str:
-    return f"_{column}_{step}"
+# ---- steps --------------------------------------------------------------------------------------------------------
+#
+# Each has a name, for an expression that is used twice would be computed twice; they are lateral aliases of one
+# select. All are SQL and not calls of functions, which would take thousands of messages to the JVM. A `try_cast`
+# is of digits that a pattern has let through; in ANSI mode a plain one would end the job where it is out of range.
 
 
-def _step(column: str, step: str) -> Column:
-    return F.col(_step_name(column, step))
+def _literal(pattern: str) -> str:
+    return f"r'^(?:{pattern})\\z'"
 
 
-def _is(text: Column, pattern: str) -> Column:
-    return text.rlike(rf"^(?:{pattern})\z")
+_PATTERNS = {"is_number": _literal(_NUMBER), "is_simple": _literal(_SIMPLE), "is_iso": _literal(_ISO)} | {
+    "is_access": _literal(_ACCESS)
+}
 
+_SUFFIXES = {"ns": 9, "us": 6, "µs": 6, "μs": 6, "ms": 3, "s": 0}
+"""Units that a duration may have behind it, the longer ones first: decimal places of a second."""
 
-def _int(text: Column) -> Column:
-    # A try, for ANSI mode; of digits that a pattern has let through, or null.
-    return text.try_cast("int")
+# Nearly all numbers are digits with a point between them: "simple". The steps from "plain" to "cut" bring the others
+# into that form; for a simple number they are null, which costs next to nothing.
+_NUMBER_STEPS = {
+    "simple": "IF({shift} >= 0 AND {text} RLIKE {is_simple}, {text}, NULL)",
+    "plain": "IF({simple} IS NULL AND {text} RLIKE {is_number}, translate({text}, 'E+', 'e'), NULL)",
+    "mantissa": "ltrim('0', translate(substring_index({plain}, 'e', 1), '-', ''))",
+    "exponent": "IF(instr({plain}, 'e') > 0, try_cast(substring_index({plain}, 'e', -1) AS INT), 0)",
+    # Digits before the point of the result; if negative, zeros behind it.
+    "size": "instr(concat({mantissa}, '.'), '.') - 1 + {exponent} + least({shift}, 0)",
+    "digits": f"concat(repeat('0', least(-{{size}}, {_ENOUGH})), translate({{mantissa}}, '.', ''))",
+    "cut": f"least(greatest({{size}}, 0), {_ENOUGH})",
+    "decimal": "coalesce({simple}, concat(rpad({digits}, {cut}, '0'), '.', substring({digits}, {cut} + 1)))",
+    "point": "instr({decimal}, '.')",
+    "front": "IF({point} > 0, left({decimal}, {point} - 1), {decimal})",
+    "back": "IF({point} > 0, substring({decimal}, {point} + 1), '')",
+    "rest": "substring({back}, greatest({shift}, 0) + 1)",
+    "whole": "try_cast(concat('0', {front}, rpad({back}, greatest({shift}, 0), '0')) AS BIGINT)",
+    "fraction": f"IF({{rest}} = '', 0, try_cast(rpad({{rest}}, {FRACTION_DIGITS}, '0') AS BIGINT))",
+    "more": f"substring({{rest}}, {FRACTION_DIGITS + 1}) RLIKE '[1-9]'",
+    "negative": "coalesce(startswith({plain}, '-') AND {digits} RLIKE '[1-9]', FALSE)",
+}
 
-
-def _bigint(digits: Column) -> Column:
-    """The value of a text of digits, 0 if there are none; null when out of range."""
-    return F.concat(F.lit("0"), digits).try_cast("bigint")
-
-
-def _iso_from_access(text: Column) -> Column:
-    """`17/May/2015:10:05:03 +0000` as `2015-05-17T10:05:03 +0000`."""
-    month = _int((F.instr(F.lit(_MONTHS), F.substring(text, 4, 3)) + 2) / 3).cast("string")
-    day, year = F.substring(text, 1, 2), F.substring(text, 8, 4)
-    clock = F.substring(text, F.lit(len("17/May/2015:") + 1), F.length(text))
-    return F.concat(year, F.lit("-"), F.lpad(month, 2, "0"), F.lit("-"), day, F.lit("T"), clock)
-
-
-def _epoch_seconds(column: str, iso: Column) -> dict[str, Column]:
-    """Steps to `text`: an ISO 8601 time as a decimal number since 1970, with every digit of its fraction."""
-    text, rest, zone = (_step(column, name) for name in ("iso", "clock", "zone"))
-    days = F.unix_date(F.substring(text, 1, len("2015-05-17")).try_cast("date")).cast("bigint")
-    second = F.when(rest.startswith(":"), _int(F.substring(rest, 2, 2))).otherwise(0)
-    clock = _int(F.substring(text, 12, 2)) * 3600 + _int(F.substring(text, 15, 2)) * 60 + second
-    ahead = _int(F.substring(zone, 2, 2)) * 3600 + F.coalesce(_int(F.substring(zone, 4, 2)), F.lit(0)) * 60
-    ahead = F.when(zone == "", 0).when(zone.startswith("-"), -ahead).otherwise(ahead)
-    fraction = F.regexp_extract(rest, "[.,]([0-9]+)", 1)
-    return {
-        "iso": iso,
-        "clock": F.substring(text, F.lit(len("2015-05-17T10:05") + 1), F.length(text)),
-        "zone": F.translate(F.regexp_extract(rest, "(?:[zZ]|[+-][0-9:]+)$", 0), ":zZ", ""),
-        "text": F.concat((days * 86400 + clock - ahead).cast("string"), F.lit("."), fraction),
-    }
+# From ISO 8601, `2015-05-17T10:05:03.5+00:00`, to a decimal number of seconds with every digit of the fraction.
+_CLOCK_STEPS = {
+    "iso": "IF(trim({column}) RLIKE {is_iso}, trim({column}), NULL)",
+    "days": "unix_date(try_cast(left({iso}, 10) AS DATE))",
+    "minutes": "try_cast(substring({iso}, 12, 2) AS BIGINT) * 60 + try_cast(substring({iso}, 15, 2) AS BIGINT)",
+    "clock": "substring({iso}, 17)",
+    "second": "IF(startswith({clock}, ':'), try_cast(substring({clock}, 2, 2) AS INT), 0)",
+    "zone": "translate(regexp_extract({clock}, '([zZ]|[+-][0-9:]+)$', 1), ':zZ', '')",
+    "ahead": "coalesce(try_cast(substring({zone}, 2, 2) AS INT) * 60, 0)"
+    " + coalesce(try_cast(substring({zone}, 4, 2) AS INT), 0)",
+    "utc": "{minutes} + IF(startswith({zone}, '-'), {ahead}, -{ahead})",
+    "text": "concat(({days} * 1440 + {utc}) * 60 + {second}, '.', regexp_extract({clock}, '[.,]([0-9]+)', 1))",
+}
+# From `17/May/2015:10:05:03 +0000` to the above.
+_ACCESS_STEPS = {
+    "iso": "IF(trim({column}) RLIKE {is_access}, translate(trim({column}), '[]', ''), NULL)",
+    "days": "unix_date(try_cast(concat(substring({iso}, 8, 4), '-',"
+    f" (instr('{_MONTHS}', substring({{iso}}, 4, 3)) + 2) div 3, '-', left({{iso}}, 2)) AS DATE))",
+    "minutes": "try_cast(substring({iso}, 13, 2) AS BIGINT) * 60 + try_cast(substring({iso}, 16, 2) AS BIGINT)",
+    "clock": "substring({iso}, 18)",
+}

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from compare.pipeline.exact import FORMS, ONE, guess_form, read_duration, read_time
+from compare.pipeline.exact import FORMS, FRACTION_DIGITS, ONE, guess_form, read_duration, read_time
 from compare.pipeline.readers import READERS, Log, LogError, ParquetLog, Roles, from_lines, inspect
 from compare.pipeline.shards import RESULT, write_shards
 from compare.pipeline.spark import PipelineError, failure, is_local, spark_session
@@ -139,35 +139,29 @@ def request_rows(
     Both are rounded down to a unit. `problem` says what is wrong with a row, and is null where nothing is.
     """
     unit = options.unit
-    rows = rows.withColumns({"time_text": F.col("time"), "duration_text": F.col("duration")})
+    rows = rows.selectExpr("*", "time AS time_text", "duration AS duration_text")
     rows = read_duration(read_time(rows, "time", form, unit), "duration", duration_unit, unit)
-    whole, fraction = F.col("time_whole"), F.col("time_fraction")
     if time_is == "start":
-        crossed = fraction + F.col("duration_fraction") >= ONE
+        start = "time_whole"
+        # Together the fractions may reach one boundary between units more than the wholes do.
+        crossed = f"time_fraction + duration_fraction >= {ONE}"
     else:
-        crossed = (F.col("duration_fraction") > fraction) | (
-            (F.col("duration_fraction") == fraction) & F.col("duration_more")
-        )
-    # The fractions push the other end over one more boundary between units, or they do not.
-    rows = rows.withColumn("elapsed", F.try_add("duration_whole", crossed.cast("bigint")))
-    elapsed = F.col("elapsed")
-    start = whole if time_is == "start" else F.try_subtract(whole, elapsed)
-    rows = rows.withColumn("start", start)
-    duration_text = F.col("duration_text")
-    problem = F.coalesce(
-        *_time_problems(form, unit),
-        F.when(duration_text.isNotNull() & F.col("duration_whole").isNull(),
-               _about("duration", duration_text, "is no number in range")),
-        F.when(F.col("duration_negative"), _about("duration", duration_text, "is negative")),
-        F.when(duration_text.isNull() & (time_is == "end"), F.lit("it has no duration to tell its start")),
-        *_start_problems(timeout, unit),
+        start = "try_subtract(time_whole, elapsed)"
+        crossed = "duration_fraction > time_fraction OR (duration_fraction = time_fraction AND duration_more)"
+    rows = rows.selectExpr(
+        "*",
+        f"try_add(duration_whole, CAST({crossed} AS BIGINT)) AS elapsed",
+        f"{start} AS start",
+        f"IF(elapsed < {timeout}, try_add(start, elapsed), NULL) AS end",
     )
-    return rows.select(
-        "block", "index", problem.alias("problem"),
-        _shard(options, "time_text", "duration_text"),
-        "start",
-        F.when(elapsed < timeout, F.try_add("start", elapsed)).alias("end"),
-    )
+    problems = {
+        **_time_problems(form, unit),
+        "duration_text IS NOT NULL AND duration_whole IS NULL": ("duration", "is no number in range"),
+        "duration_negative": ("duration", "is negative"),
+        f"duration_text IS NULL AND '{time_is}' = 'end'": "it has no duration to tell its start",
+        **_start_problems(timeout, unit),
+    }
+    return _understood(rows, problems, _shard(options, "time_text, duration_text"), "start", "end")
 
 
 def touch_rows(rows: DataFrame, form: str, *, options: Options, idle: int) -> DataFrame:
@@ -175,20 +169,15 @@ def touch_rows(rows: DataFrame, form: str, *, options: Options, idle: int) -> Da
 
     `problem` says what is wrong with a row, and is null where nothing is.
     """
-    rows = read_time(rows.withColumn("time_text", F.col("time")), "time", form, options.unit)
-    rows = rows.withColumn("start", F.col("time_whole"))
-    problem = F.coalesce(
-        *_time_problems(form, options.unit),
-        F.when(F.col("key").isNull(), F.lit("it has no key")),
-        *_start_problems(idle, options.unit),
-    )
-    return rows.select(
-        "block", "index", problem.alias("problem"),
-        _shard(options, "key"),
-        "start",
-        # Not every log is UTF-8, and Python would insist.
-        F.col("key").cast("binary").alias("key"),
-    )
+    rows = read_time(rows.selectExpr("*", "time AS time_text"), "time", form, options.unit)
+    problems = {
+        **_time_problems(form, options.unit),
+        "key IS NULL": "it has no key",
+        **_start_problems(idle, options.unit),
+    }
+    rows = rows.selectExpr("*", "time_whole AS start")
+    # The key as bytes, for not every log is UTF-8, and Python would insist.
+    return _understood(rows, problems, _shard(options, "key"), "start", "CAST(key AS BINARY) AS key")
 
 
 def write_tapes(rows: DataFrame, recipe_kind: str, patience: int, shards: int, directory: Path) -> list[Shard]:
@@ -326,34 +315,45 @@ def _time_form(rows: DataFrame, found: Log, options: Options) -> str:
     return form
 
 
-def _time_problems(form: str, unit: str) -> list[Column]:
-    """What can be wrong with a row before its time is known; null where nothing is."""
-    text = F.col("time_text")
-    return [
-        F.col("fault"),
-        F.when(text.isNull(), F.lit("it has no time")),
-        F.when(F.col("time_whole").isNull(), _about("time", text, f"is no {form} in range")),
-        F.when(F.col("time_negative"), _about("time", text, "is before 1970")),
-        F.when(F.col("time_more"), _about("time", text, f"has more than 18 digits after the {unit}")),
-    ]
+Problems = Mapping[str, str | tuple[str, str]]
+"""Condition in SQL -> what is wrong with a row where it holds, or (the column that is, and what is)."""
 
 
-def _start_problems(patience: int, unit: str) -> list[Column]:
+def _time_problems(form: str, unit: str) -> Problems:
+    """What can be wrong with a row before its start is known."""
+    return {
+        "time_text IS NULL": "it has no time",
+        "time_whole IS NULL": ("time", f"is no {form} in range"),
+        "time_negative": ("time", "is before 1970"),
+        "time_more": ("time", f"has more than {FRACTION_DIGITS} digits after the {unit}"),
+    }
+
+
+def _start_problems(patience: int, unit: str) -> Problems:
     """What can be wrong with a row whose start is known."""
-    return [
-        F.when(F.col("start").isNull() | (F.col("start") < 0), F.lit("it started before 1970")),
-        F.when(F.col("start") > LIMIT - patience, F.lit(f"its deadline would be beyond 2**63 - 1 {unit}")),
-    ]
+    return {
+        "start IS NULL OR start < 0": "it started before 1970",
+        f"start > {LIMIT - patience}": f"its deadline would be beyond 2**63 - 1 {unit}",
+    }
 
 
-def _about(what: str, text: Column, complaint: str) -> Column:
-    return F.concat(F.lit(f"{what} '"), F.substring(text, 1, _QUOTE), F.lit(f"' {complaint}"))
+def _understood(rows: DataFrame, problems: Problems, *columns: str) -> DataFrame:
+    """The columns given, where each row stands, and `problem`, the first that it has."""
+    whens = ["WHEN fault IS NOT NULL THEN fault"]
+    for condition, problem in problems.items():
+        if isinstance(problem, tuple):
+            name, complaint = problem
+            text = f"concat('{name} \\'', left({name}_text, {_QUOTE}), '\\' {complaint}')"
+        else:
+            text = f"'{problem}'"
+        whens.append(f"WHEN {condition} THEN {text}")
+    return rows.selectExpr("block", "index", f"CASE {' '.join(whens)} END AS problem", *columns)
 
 
-def _shard(options: Options, *columns: str) -> Column:
+def _shard(options: Options, columns: str) -> str:
     """Its shard, from a hash that is the same on every machine and for every partitioning."""
-    number = F.pmod(F.xxhash64(*columns), F.lit(options.shards)) if options.shards > 1 else F.lit(0)
-    return number.cast("int").alias("shard")
+    number = f"pmod(xxhash64({columns}), {options.shards})" if options.shards > 1 else "0"
+    return f"CAST({number} AS INT) AS shard"
 
 
 def _check_choice(what: str, value: str, choices: Iterable[str]) -> None:

@@ -174,6 +174,7 @@ def _start(master: str, brief: bool) -> "SparkSession":
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext, java_gateway
     from pyspark.errors import PySparkException
+    from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
     _check_master(master)
@@ -208,6 +209,9 @@ def _start(master: str, brief: bool) -> "SparkSession":
         except (PySparkException, OSError) as error:
             reason = _complaint(chatter) or failure(error)
             raise PipelineError(f"cannot start Java for Spark: {reason}") from None
+        # PySpark has a log of its own on the terminal, for errors that are told anyway.
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+            PySparkLogger.getLogger(name).disabled = True
         try:
             return SparkSession(SparkContext(conf=conf, gateway=gateway))
         except (PySparkException, Py4JError) as error:

@@ -17,7 +17,8 @@ from timers.registry import names
 
 ROOT = Path(__file__).parents[2]
 OWN = "tests.compare.own_timers:"
-KEYS = ["scheduled", "cancelled", "rescheduled", "fired", "pending", "lateness", "counters", "ns_per_operation", "engine"]
+COUNTS = ["scheduled", "cancelled", "rescheduled", "fired", "pending"]
+KEYS = [*COUNTS, "lateness", "counters", "ns_per_operation", "engine"]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -79,12 +80,15 @@ def fails(said, *arguments):
     return err
 
 
-def spawn(installed, *arguments, **keywords):
+def environment(installed):
     path = os.pathsep.join(filter(None, [str(ROOT), installed, os.environ.get("PYTHONPATH", "")]))
-    return subprocess.run(
-        [sys.executable, "-m", "compare.cli", *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": path, "COLUMNS": "80"}, capture_output=True, text=True, **keywords,
-    )  # fmt: skip
+    return {**os.environ, "PYTHONPATH": path, "COLUMNS": "80"}
+
+
+def spawn(installed, *arguments, **keywords):
+    """Runs Python in a process of its own."""
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.run(command, env=environment(installed), capture_output=True, text=True, **keywords)
 
 
 # ---- the command itself
@@ -121,11 +125,11 @@ def test_a_wrong_command_is_told_the_choices(said):
 
 
 def test_a_command_that_cannot_be_imported_spoils_no_other(said, monkeypatch):
-    broken = metadata.EntryPoint("broken", "compare.commands.nowhere", compare.cli.GROUP)
+    broken = metadata.EntryPoint("broken", "compare.nowhere", compare.cli.GROUP)
     empty = metadata.EntryPoint("empty", "compare.commands", compare.cli.GROUP)
     monkeypatch.setattr(compare.cli, "_commands", lambda: [broken, empty])
     assert "cannot be loaded" in said("--help")[1]
-    assert "the command broken cannot be loaded: No module named 'compare.commands.nowhere'" in fails(said, "broken", "x")
+    assert "the command broken cannot be loaded: No module named 'compare.nowhere'" in fails(said, "broken", "x")
     assert "the command empty cannot be loaded" in fails(said, "empty")
 
 
@@ -156,19 +160,17 @@ def test_what_goes_wrong_is_one_line(said, monkeypatch, error, code, says):
 def test_help_imports_nothing_heavy(installed):
     probe = (
         "import sys; from compare.cli import main; main(['--help']);"
-        "sys.exit(' '.join({'numba', 'pyarrow', 'pyspark', 'tqdm', 'matplotlib'} & set(sys.modules)))"
+        "sys.exit(' '.join({'numba', 'pyarrow', 'pyspark', 'tqdm', 'matplotlib'} & set(sys.modules)) or 0)"
     )
-    path = os.pathsep.join(filter(None, [str(ROOT), installed]))
-    done = subprocess.run([sys.executable, "-c", probe], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+    done = spawn(installed, "-c", probe)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(installed, tmp_path):
-    path = os.pathsep.join(filter(None, [str(ROOT), installed]))
+    command = [sys.executable, "-m", "compare.cli", "timers", "--json"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "compare.cli", "timers", "--json"],
-        env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        command, env=environment(installed), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     process.stdout.close()
     assert process.stderr.read() == b""
     process.stderr.close()
@@ -213,7 +215,8 @@ def test_workloads_are_listed(said):
 
 
 def test_a_generated_trace_is_the_workload_of_its_seed(said, here):
-    assert said("generate", "cancel-heavy", "--operations", "1e3", "--seed", "9", "--set", "mean=70", "--out", "t")[0] == 0
+    options = ["--operations", "1e3", "--seed", "9", "--set", "mean=70", "--out", "t"]
+    assert said("generate", "cancel-heavy", *options)[0] == 0
     trace = open_trace("t")
     assert trace.totals["rows"] == 1000
     assert trace.unit == "ms"
@@ -251,7 +254,7 @@ def test_replay_as_text(said, trace):
     assert code == 0
     assert max(map(len, out.splitlines())) <= 80
     assert out.startswith("hierarchical-wheel (tick 1000, wheel-size 8): 434 operations from some.trace\n")
-    assert [line.split()[0] for line in out.splitlines()[1:6]] == KEYS[:5]
+    assert [line.split()[0] for line in out.splitlines()[1:6]] == COUNTS
     assert "lateness, max" in out
     assert "compiled, expiries included" in out
     assert "python loop" in said("replay", trace, "--timer", "heapq-delay-queue")[1]
@@ -273,7 +276,7 @@ def test_nothing_fired_is_no_lateness(said, here):
 
 def test_a_timer_of_ones_own_is_found_where_one_stands(installed, trace, here):
     (here / "mine.py").write_text("from timers import HeapqDelayQueue\n\nclass Mine(HeapqDelayQueue):\n    pass\n")
-    done = spawn(installed, "replay", trace, "--timer", "mine:Mine", "--json", cwd=here)
+    done = spawn(installed, "-m", "compare.cli", "replay", trace, "--timer", "mine:Mine", "--json", cwd=here)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["engine"] == "python loop"
 
@@ -309,67 +312,89 @@ def test_what_took_too_long_is_marked(said, here):
 
 # ---- bad input
 
+NO_COUNT = "is no whole number from 1, such as 5000 or 1e6"
+NONSENSE = {
+    "timers": {
+        "nix": "no timer is called 'nix'; there are unordered-list,",
+        "os:nix": "cannot import 'os:nix': module 'os' has no attribute 'nix'",
+        "os:path": "'os:path' is no class",
+        ":": "cannot import ':'",
+        "--jsno": "unrecognized arguments: --jsno",
+    },
+    "generate": {
+        "nix": "no workload is called 'nix'; there are uniform,",
+    },
+    "generate uniform": {
+        "--timers 5": "say where the trace goes: --out TRACE",
+        "--out new": "say how much: --timers N or --operations N",
+    },
+    "generate uniform --out new": {
+        "--timers 5 --operations 5": "argument --operations: not allowed with argument --timers",
+        **{f"--timers {bad}": f"argument --timers: '{bad}' {NO_COUNT}"
+           for bad in ("0", "1.5", "nan", "inf", "x", "1e-3", "1.23e1", "1e999", "0x10", "1e", "+", "_1")},
+        "--timers=": f"argument --timers: '' {NO_COUNT}",
+        "--timers=-3": f"argument --timers: '-3' {NO_COUNT}",
+        f"--timers {'9' * 400}": NO_COUNT,
+        "--timers 1e9": "timers must lie in [1, 100000000], not 1000000000",
+        "--operations 1e9": "operations must lie in [1, 100000000], not 1000000000",
+        "--timers 5 --seed -1": "seed must lie in [0, 18446744073709551615], not -1",
+        "--timers 5 --seed 1.0": "argument --seed: '1.0' is no integer",
+        "--timers 5 --set rate": "'rate' is no parameter and integer, such as tick=5",
+        "--timers 5 --set rate=0": "rate must lie in [1, 1000000000000000], not 0",
+        "--timers 5 --set nix=1": "uniform has no parameter 'nix'; it has rate, longest",
+    },
+    "generate uniform --timers 5 --out": {
+        "no/such/place": "cannot write no/such/place",
+        "a-file": "a-file exists and is no trace",
+        "a-file/below": "cannot write a-file/below",
+    },
+    "replay": {
+        "": "the following arguments are required: TRACE, --timer",
+        "some.trace": "the following arguments are required: --timer",
+        "nowhere --timer delay-queue": "nowhere does not exist",
+        "a-file --timer delay-queue": "a-file is no trace",
+        ". --timer delay-queue": "is no trace: it has no manifest.json",
+    },
+    "replay some.trace --timer": {
+        "nix": "no timer is called 'nix'",
+        "delay-queue --tick 5": "delay-queue has no tick; it has no parameter",
+        "simple-wheel --tick 5": "simple-wheel has no tick; it has wheel-size",
+        "hashed-wheel --tick 0": "tick must lie in [1, 9223372036854775807], not 0",
+        f"hashed-wheel --tick {'9' * 30}": "tick must lie in [1, 9223372036854775807], not 999",
+        "hashed-wheel --tick 1e3": "argument --tick: '1e3' is no integer",
+        "hierarchical-wheel --wheel-size 1": "wheel_size must lie in [2, 1048576], not 1",
+        OWN + "Late": "Late disagrees with the oracle on the timer armed by operation",
+        OWN + "Twice": "Twice fired handle",
+        OWN + "Asleep": "Asleep has",
+        OWN + "NoTimer": "it lacks now, parameters",
+        OWN + "NoStart": "cannot be made with (start=0)",
+    },
+    "compare": {
+        "nowhere": "nowhere does not exist",
+        "--workload nix": "no workload is called 'nix'",
+        "--timers delay-queue,nix": "no timer is called 'nix'",
+        "--timers delay-queue,": "has an empty name",
+        "--sizes 1e3,x": f"'x' {NO_COUNT}",
+        "--sizes 1e12": "size must be an integer in [1, 10000000], not 1000000000000",
+        "--repeats 0": f"argument --repeats: '0' {NO_COUNT}",
+        "--repeats 5000": "repeats must be an integer in [1, 1000], not 5000",
+        **{f"--budget={bad}": f"argument --budget: '{bad}' is no positive number of seconds"
+           for bad in ("0", "-1", "nan", "inf", "x")},
+        "--seed -1": "seed must be an integer in",
+        "--out a-file": "cannot store runs in a-file: a-file is no directory",
+        "--out a-file/runs": "cannot store runs in a-file/runs: a-file is no directory",
+    },
+}  # fmt: skip
+"""Command line, its last words -> what the error says."""
+
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["timers", "nix"], "no timer is called 'nix'; there are unordered-list,"),
-        (["timers", "os:nix"], "cannot import 'os:nix': module 'os' has no attribute 'nix'"),
-        (["timers", "os:path"], "'os:path' is no class"),
-        (["timers", ":"], "cannot import ':'"),
-        (["timers", "--jsno"], "unrecognized arguments: --jsno"),
-        (["generate", "nix"], "no workload is called 'nix'; there are uniform,"),
-        (["generate", "uniform", "--timers", "5"], "--out TRACE"),
-        (["generate", "uniform", "--out", "new"], "--timers N or --operations N"),
-        (["generate", "uniform", "--timers", "5", "--operations", "5", "--out", "new"], "not allowed with argument --timers"),
-        *((["generate", "uniform", "--timers", bad, "--out", "new"], f"argument --timers: '{bad}' is no whole number from 1")
-          for bad in ("0", "-3", "1.5", "nan", "inf", "x", "1e-3", "1.23e1", "", "1e999", "0x10")),
-        (["generate", "uniform", "--timers", "9" * 400, "--out", "new"], "is no whole number from 1"),
-        (["generate", "uniform", "--timers", "1e9", "--out", "new"], "timers must lie in [1, 100000000], not 1000000000"),
-        (["generate", "uniform", "--timers", "5", "--seed", "-1", "--out", "new"], "seed must lie in"),
-        (["generate", "uniform", "--timers", "5", "--seed", "1.0", "--out", "new"], "argument --seed: '1.0' is no integer"),
-        (["generate", "uniform", "--timers", "5", "--set", "rate", "--out", "new"], "'rate' is no parameter and integer"),
-        (["generate", "uniform", "--timers", "5", "--set", "rate=0", "--out", "new"], "rate must lie in"),
-        (["generate", "uniform", "--timers", "5", "--set", "nix=1", "--out", "new"], "uniform has no parameter 'nix'"),
-        (["generate", "uniform", "--timers", "5", "--out", "no/such/place"], "cannot write no/such/place"),
-        (["generate", "uniform", "--timers", "5", "--out", "a-file"], "a-file exists and is no trace"),
-        (["generate", "uniform", "--timers", "5", "--out", "a-file/below"], "cannot write a-file/below"),
-        (["replay"], "the following arguments are required: TRACE, --timer"),
-        (["replay", "some.trace"], "the following arguments are required: --timer"),
-        (["replay", "nowhere", "--timer", "delay-queue"], "nowhere does not exist"),
-        (["replay", "a-file", "--timer", "delay-queue"], "a-file is no trace"),
-        (["replay", ".", "--timer", "delay-queue"], "is no trace: it has no manifest.json"),
-        (["replay", "some.trace", "--timer", "nix"], "no timer is called 'nix'"),
-        (["replay", "some.trace", "--timer", "delay-queue", "--tick", "5"], "delay-queue has no tick; it has no parameter"),
-        (["replay", "some.trace", "--timer", "simple-wheel", "--tick", "5"], "simple-wheel has no tick; it has wheel-size"),
-        (["replay", "some.trace", "--timer", "hashed-wheel", "--tick", "0"], "tick must lie in [1, "),
-        (["replay", "some.trace", "--timer", "hashed-wheel", "--tick", "9" * 30], "tick must lie in [1, "),
-        (["replay", "some.trace", "--timer", "hashed-wheel", "--tick", "1e3"], "argument --tick: '1e3' is no integer"),
-        (["replay", "some.trace", "--timer", "hierarchical-wheel", "--wheel-size", "1"], "wheel_size must lie in [2, "),
-        (["replay", "some.trace", "--timer", OWN + "Late"], "Late disagrees with the oracle on the timer armed by operation"),
-        (["replay", "some.trace", "--timer", OWN + "Twice"], "Twice fired handle"),
-        (["replay", "some.trace", "--timer", OWN + "Asleep"], "Asleep has"),
-        (["replay", "some.trace", "--timer", OWN + "NoTimer"], "it lacks now, parameters"),
-        (["replay", "some.trace", "--timer", OWN + "NoStart"], "cannot be made with (start=0)"),
-        (["compare", "nowhere"], "nowhere does not exist"),
-        (["compare", "--workload", "nix"], "no workload is called 'nix'"),
-        (["compare", "--timers", "delay-queue,nix"], "no timer is called 'nix'"),
-        (["compare", "--timers", "delay-queue,"], "has an empty name"),
-        (["compare", "--sizes", "1e3,x"], "'x' is no whole number from 1"),
-        (["compare", "--sizes", "1e12"], "size must be an integer in [1, 10000000]"),
-        (["compare", "--repeats", "0"], "argument --repeats: '0' is no whole number from 1"),
-        (["compare", "--repeats", "5000"], "repeats must be an integer in [1, 1000], not 5000"),
-        *((["compare", "--budget", bad], f"argument --budget: '{bad}' is no positive number of seconds")
-          for bad in ("0", "-1", "nan", "inf", "x")),
-        (["compare", "--seed", "-1"], "seed must be an integer in"),
-        (["compare", "--out", "a-file"], "cannot store runs in a-file: a-file is no directory"),
-        (["compare", "--out", "a-file/runs"], "cannot store runs in a-file/runs: a-file is no directory"),
-    ],
-)  # fmt: skip
-def test_nonsense_is_one_line_and_leaves_nothing(said, trace, here, arguments, says):
+    ("line", "says"), [(f"{start} {end}", says) for start, ends in NONSENSE.items() for end, says in ends.items()]
+)
+def test_nonsense_is_one_line_and_leaves_nothing(said, trace, here, line, says):
     (here / "a-file").write_text("mine")
     before = sorted(here.rglob("*"))
-    assert says in fails(said, *arguments)
+    assert says in fails(said, *line.split())
     assert sorted(here.rglob("*")) == before
     assert (here / "a-file").read_text() == "mine"
 
@@ -390,6 +415,6 @@ def test_a_damaged_trace_is_named(said, trace, here):
 
 
 def test_from_a_shell(installed, here):
-    done = spawn(installed, "replay", "nowhere", "--timer", "delay-queue", cwd=here)
+    done = spawn(installed, "-m", "compare.cli", "replay", "nowhere", "--timer", "delay-queue", cwd=here)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "escapement: error: nowhere does not exist\n"

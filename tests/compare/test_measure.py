@@ -1,15 +1,14 @@
 import numpy as np
 import pytest
 
+from compare import measure
 from compare.contestants import contestant, parse_contestant
 from compare.measure import (
     BY_CLOCK,
     BY_EVENT,
     CANCEL_ALL,
     HOLD,
-    HOLD_PAIRS,
     INSERT,
-    LONGEST_DELAY,
     TASKS,
     Bench,
     Observed,
@@ -21,9 +20,11 @@ from compare.oracle import AgreementError
 from compare.replay import ReplayError
 from compare.tape import CANCEL, START, validate
 from compare.workloads import digest
+from tests.compare.conftest import SMALL
 from timers.registry import names
 
 SIZES = [32, 300]
+LONGEST_DELAY, HOLD_PAIRS = SMALL["LONGEST_DELAY"], SMALL["HOLD_PAIRS"]
 OWN = "tests.compare.own_timers:"
 
 
@@ -43,7 +44,9 @@ def measured():
 # ---- the tapes
 
 
-def test_the_tapes_are_those_of_the_seed_and_the_size_alone():
+def test_the_tapes_are_those_of_the_seed_and_the_size_alone(short_measurements, monkeypatch):
+    for name, value in short_measurements.items():
+        monkeypatch.setattr(measure, name, value)
     tapes = plan(1000, 7)
     digests = [digest(tape)[:16] for tape in (tapes.filling, tapes.holding)]
     assert digests == ["eb0b55bd3f6a91b0", "48c350c39fae7dd3"]
@@ -63,15 +66,15 @@ def test_filling_starts_all_and_cancels_all():
 
 
 def test_holding_keeps_the_number_pending():
-    tape = plan(500, 0).holding
-    validate(tape, 500)
-    pairs = tape.op[500:].reshape(HOLD_PAIRS, 2)
+    tape = plan(100, 0).holding
+    validate(tape, 100)
+    pairs = tape.op[100:].reshape(HOLD_PAIRS, 2)
     assert (pairs == [CANCEL, START]).all()
-    victims = tape.id[500:].reshape(HOLD_PAIRS, 2)
+    victims = tape.id[100:].reshape(HOLD_PAIRS, 2)
     assert (victims[:, 0] == victims[:, 1]).all()
-    assert np.unique(victims).size == 500
+    assert np.unique(victims).size == 100
     started = tape.deadline[tape.op == START]
-    assert started.mean() == pytest.approx(LONGEST_DELAY / 2, rel=0.02)
+    assert started.mean() == pytest.approx(LONGEST_DELAY / 2, rel=0.05)
 
 
 # ---- prediction
@@ -162,12 +165,12 @@ def test_memory_is_at_full_capacity(measured):
 
 
 def test_what_would_take_too_long_is_predicted_and_not_run():
-    done = bench("unordered-list", sizes=[1000], budget=0.002)
+    done = bench("unordered-list", sizes=[4000], budget=0.005)
     done.run()
     cells = {cell.task: cell for cell in done.too_long}
     assert BY_CLOCK in cells
-    assert cells[BY_CLOCK].seconds > 0.002
-    assert cells[BY_CLOCK].operations == 1000
+    assert cells[BY_CLOCK].seconds > 0.005
+    assert cells[BY_CLOCK].operations == 4000
     assert BY_CLOCK not in {sample.task for sample in done.samples}
     assert INSERT in {sample.task for sample in done.samples}
     assert done.tapes  # what is not timed is checked all the same
@@ -190,7 +193,7 @@ def test_a_slow_timer_gets_fewer_repeats_but_one():
 
 
 def test_a_timer_without_counters_is_predicted_from_its_times():
-    done = bench(OWN + "Greedy", sizes=[600], repeats=1, budget=0.1)
+    done = bench(OWN + "Greedy", sizes=[3000], repeats=1, budget=0.1)
     done.run()
     assert BY_CLOCK in {cell.task for cell in done.too_long}
 
@@ -205,7 +208,7 @@ def test_a_timer_without_counters_is_predicted_from_its_times():
     ],
 )
 def test_a_wrong_timer_is_never_timed(name, error, says):
-    done = bench(OWN + name, sizes=[1500])  # so many that some fire in one unit
+    done = bench(OWN + name, sizes=[500])  # so many that some fire in one unit
     with pytest.raises(error, match=says):
         done.run()
 

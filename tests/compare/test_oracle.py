@@ -113,7 +113,7 @@ def test_a_replay_that_does_what_is_expected_agrees():
 @pytest.mark.parametrize(
     ("replay", "says"),
     [
-        (done([(0, 5, 5), (1, 5, 6)]), "armed by operation 1 (id 1, at 0, deadline 5): fired at 6, expected: fired at 5"),
+        (done([(0, 5, 5), (1, 5, 6)]), "by operation 1 (id 1, at 0, deadline 5): fired at 6, expected: fired at 5"),
         (done([(1, 5, 5)]), "armed by operation 0 (id 0, at 0, deadline 5): did not fire, expected: fired at 5"),
         (done([*ROWS, (2, 3, 3)]), "operation 2 (id 2, at 1, deadline 3): fired at 3, expected: did not fire"),
         (done([(0, 5, 5), (1, 5, 5), (1, 5, 5)]), "fired a timer twice"),

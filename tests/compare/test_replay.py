@@ -51,7 +51,8 @@ def test_every_timer_does_what_the_oracle_expects_of_every_workload(name, parame
     timer = contestant(name, parameters)
     tape, id_space = MADE[workload].tape, MADE[workload].id_space
     done = run(name, parameters, tape, drain=drain)
-    check_agreement(name, timer.traits, tape, expect(tape, id_space, timer.traits, timer.parameters, drained=drain), done)
+    expected = expect(tape, id_space, timer.traits, timer.parameters, drained=drain)
+    check_agreement(name, timer.traits, tape, expected, done)
     assert done.scheduled == done.cancelled + done.fired.size + done.pending
     assert done.pending == 0 or not drain
     late = lateness_of(tape, done.fired)

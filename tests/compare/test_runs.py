@@ -175,7 +175,7 @@ def test_a_run_that_fails_halfway_leaves_nothing(tmp_path, monkeypatch, is_new):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(runs.pq, "write_table", fail)
-    with pytest.raises(RunError, match="cannot store a run in .*: No space left on device"):
+    with pytest.raises(RunError, match=r"cannot store a run in .*: No space left on device"):
         write_run(store, MANIFEST, EMPTY)
     assert store.exists() is not is_new
     assert is_new or not list(store.iterdir())

@@ -118,7 +118,9 @@ def test_arrivals_are_poisson():
     assert dispersion == pytest.approx(1.0, abs=SIGMAS * math.sqrt(2 / in_tens.size))
 
 
-@pytest.mark.parametrize(("name", "share"), [("lognormal-low", 0.0787), ("lognormal-high", 0.5), ("cancel-heavy", 0.01)])
+@pytest.mark.parametrize(
+    ("name", "share"), [("lognormal-low", 0.0787), ("lognormal-high", 0.5), ("cancel-heavy", 0.01)]
+)
 def test_the_share_that_times_out(name, share):
     timers = 50_000
     counts = count_ops(make(name, timers=timers, seed=SEED).tape)
@@ -144,9 +146,14 @@ def test_latencies_have_the_median_and_quartile_asked_for(name, median, quartile
         assert below == pytest.approx(share, abs=SIGMAS * math.sqrt(share * (1 - share) / timers))
 
 
-@pytest.mark.parametrize(("name", "low", "mean", "deviation"), [
-    ("uniform", 1, 30_000.5, 60_000 / math.sqrt(12)), ("exponential", 1, 30_000.5, 30_000), ("constant", 30_000, 30_000, 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "low", "mean", "deviation"),
+    [
+        ("uniform", 1, 30_000.5, 60_000 / math.sqrt(12)),
+        ("exponential", 1, 30_000.5, 30_000),
+        ("constant", 30_000, 30_000, 0),
+    ],
+)
 def test_delays_are_distributed_as_the_name_says(name, low, mean, deviation):
     tape = make(name, timers=20_000, seed=SEED).tape
     delays = tape.deadline - tape.time
@@ -160,9 +167,9 @@ def test_connections_are_touched_until_they_fall_silent():
     tape, idle, mean = made.tape, 30_000, 10_000
     assert (tape.deadline == tape.time + idle).all()
     counts = count_ops(tape)
-    touches = math.exp(-idle / mean)
-    expected = (1 - touches) / touches  # of a geometric number
-    assert counts.arms / counts.starts == pytest.approx(expected, abs=SIGMAS * math.sqrt(1 - touches) / touches / math.sqrt(3000))
+    silent = math.exp(-idle / mean)  # the share of gaps that end a connection: its touches are geometric
+    expected, error = (1 - silent) / silent, math.sqrt(1 - silent) / silent / math.sqrt(3000)
+    assert counts.arms / counts.starts == pytest.approx(expected, abs=SIGMAS * error)
     last = np.zeros(made.id_space)
     for time, op, i in zip(tape.time.tolist(), tape.op.tolist(), tape.id.tolist(), strict=True):
         assert op != ARM or time - last[i] < idle

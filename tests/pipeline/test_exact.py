@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
 
 import pytest
-from pyspark.sql import functions as F
 
 from compare.pipeline.exact import ONE, guess_form, read_duration, read_number, read_time
 from compare.units import EXPONENTS
@@ -47,13 +46,13 @@ def test_numbers_keep_every_digit(spark, places):
         for _ in range(500)
     ]
     rows = [text for text in NUMBERS + made if expected(text, places)[0] < 2**63]
-    assert read(spark, rows, lambda frame: read_number(frame, "text", F.lit(places))) == [
+    assert read(spark, rows, lambda frame: read_number(frame, "text", str(places))) == [
         expected(text, places) for text in rows
     ]
 
 
 def test_what_is_no_number_is_null(spark):
-    found = read(spark, NO_NUMBERS + TOO_LARGE + [None], lambda frame: read_number(frame, "text", F.lit(0)))
+    found = read(spark, NO_NUMBERS + TOO_LARGE + [None], lambda frame: read_number(frame, "text", "0"))
     assert [row[0] for row in found] == [None] * len(found)
 
 
@@ -64,7 +63,7 @@ def test_no_setting_of_the_session_changes_a_number(spark):
     try:
         for ansi in ("true", "false"):
             spark.conf.set("spark.sql.ansi.enabled", ansi)
-            results.append(read(spark, rows, lambda frame: read_number(frame, "text", F.lit(3))))
+            results.append(read(spark, rows, lambda frame: read_number(frame, "text", "3")))
     finally:
         spark.conf.set("spark.sql.ansi.enabled", before)
     assert results[0] == results[1]

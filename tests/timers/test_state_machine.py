@@ -9,7 +9,8 @@ from timers.protocol import LIMIT
 
 __all__ = ["machine_for", "run_machine"]
 
-OPERATIONS = 20_000  # of a long life, with about a thousand timers pending
+OPERATIONS = 20_000  # of a long life
+CROWD = 500  # timers that are pending in the end, at least
 MOST_DELAY_BITS = 44  # past the reach of every wheel
 MOST_STEP_BITS = 34
 CHECKED_EVERY = 1000  # operations
@@ -20,8 +21,7 @@ def test_timer_agrees_with_the_model_under_any_operations(case: Case) -> None:
     run_machine(case, settings())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("start", [STARTS[-1], *(pytest.param(start, marks=pytest.mark.slow) for start in STARTS[:-1])])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_timer_agrees_with_the_model_over_a_long_life(case: Case, start: int) -> None:
     random = np.random.default_rng(start)
@@ -42,4 +42,4 @@ def test_timer_agrees_with_the_model_over_a_long_life(case: Case, start: int) ->
             pair.advance_unchecked(min(pair.model.now + step, LIMIT))
         if k % CHECKED_EVERY == 0:
             pair.agree()
-    pair.finish()
+    assert len(pair.finish()) > CROWD
