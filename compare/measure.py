@@ -62,7 +62,8 @@ PILOTS_REACH = 4096  # ... of which one is enough up to this size
 LEAST_ADVANCE_NS = {COMPILED: 5.0, PYTHON_LOOP: 500.0}  # of one advance: bounds what nothing is known of yet
 PATIENCE_IN_BUDGETS = 1.5  # for the repeats of all tasks of a size; one repeat is made in any case
 PYTHON_REPEATS = 2  # at most, of a timer without kernel: its figures are no match for the others anyway
-MOST_GROWTH = 2.0  # of the work of an operation, as a power of the size: steeper fits are noise
+MOST_COUNTED_GROWTH = 2.0  # of the work of an operation, as a power of the size
+MOST_TIMED_GROWTH = 1.0  # ... where it is fitted to times: what is steeper is a disturbance sooner than a bad timer
 _CALLS = 64  # empty calls of which the median is subtracted
 
 
@@ -339,7 +340,8 @@ def predict(observed: Sequence[Observed], size: int, steps: int, unknown_growth:
         costs = [(o.work if o.work is not None else o.seconds) / max(o.steps, 1) for o in (before, last)]
         if min(costs) > 0:
             growth = math.log(costs[1] / costs[0]) / math.log(last.size / before.size)
-    growth = min(max(growth, 0.0), MOST_GROWTH)
+    most = MOST_TIMED_GROWTH if last.work is None else MOST_COUNTED_GROWTH
+    growth = min(max(growth, 0.0), most)
     return float(last.seconds / max(last.steps, 1) * (size / last.size) ** growth * steps)
 
 
@@ -487,8 +489,7 @@ class Bench:
                 progress(f"trying {contestant.name} at {size:,}")
                 todo = _Todo(self._affordable(c, at, keep=False))
                 self._check(c, at, todo, keep=False)
-                if contestant.engine == COMPILED:
-                    self._time(c, at, todo, keep=False)
+                self._time(c, at, todo, keep=False)
         for size in sorted(self.sizes):
             self._run_size(_Size(size, self.seed), progress)
 

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from compare.pipeline.exact import FORMS, FRACTION_DIGITS, ONE, guess_form, read_duration, read_time
 from compare.pipeline.readers import READERS, Log, LogError, ParquetLog, Roles, from_lines, inspect
-from compare.pipeline.shards import RESULT, write_shards
+from compare.pipeline.shards import CANNOT_WRITE, RESULT, write_shards
 from compare.pipeline.spark import PipelineError, failure, is_local, spark_session
 from compare.trace import Shard, ShardWriter, Trace, new_trace, open_trace, shard_name
 from compare.units import EXPONENTS, TAPE_UNITS, parse_duration
@@ -422,6 +422,8 @@ def _plain_failures(name: str, packed: bool) -> Iterator[None]:
         if "FAILED_READ_FILE" in str(error):
             what = "is damaged: its gzip data" if packed else "cannot be read:"
             raise LogError(f"{name} {what} {reason}") from None
+        if reason.startswith(CANNOT_WRITE):
+            raise PipelineError(reason) from None
         if "ModuleNotFoundError" in str(error):
             reason += "; the workers need this package installed, too"
         raise PipelineError(f"{name}: the Spark job failed: {reason}") from None

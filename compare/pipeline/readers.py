@@ -10,7 +10,7 @@ import json
 import re
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,10 +83,9 @@ class Log(ABC):
 
     def numbers(self, session: SparkSession, uri: str, places: Iterable[tuple[int, int]]) -> list[int]:
         """The numbers (of lines, from 1) of the records at these places (block, index)."""
-        lines = _numbered(session.read.text(uri))
-        return [
-            (lines.where(F.col("block") < block).count() if block else 0) + index + 1 for block, index in places
-        ]
+        places = list(places)
+        before = _lines_before(_numbered(session.read.text(uri)), {block for block, _ in places})
+        return [before[block] + index + 1 for block, index in places]
 
 
 @dataclass(frozen=True)
@@ -187,13 +186,18 @@ class JsonLog(Log):
 
     def numbers(self, session: SparkSession, uri: str, places: Iterable[tuple[int, int]]) -> list[int]:
         """Here `index` counts records, and blank lines are none."""
-        lines = _numbered(session.read.text(uri))
-        numbers = []
+        lines = _numbered(session.read.text(uri)).where(F.trim("value") == "").select("block", "index")
+        places = list(places)
+        blank: dict[int, list[int]] = {block: [] for block, _ in places}
+        for row in lines.where(F.col("block").isin(*blank)).orderBy("block", "index").collect():
+            blank[row["block"]].append(row["index"])
+        moved = []
         for block, index in places:
-            records = lines.where((F.col("block") == block) & (F.trim("value") != ""))
-            record = records.orderBy("index").limit(index + 1).agg(F.max("index")).first()
-            numbers += super().numbers(session, uri, [(block, record[0] if record else index)])
-        return numbers
+            for line in blank[block]:
+                # A blank line that stands before the record, or where it would stand without.
+                index += line <= index
+            moved.append((block, index))
+        return super().numbers(session, uri, moved)
 
 
 @dataclass(frozen=True)
@@ -487,6 +491,13 @@ def _numbered(frame: DataFrame) -> DataFrame:
 
 def _occurrences(column: str, character: str) -> Column:
     return F.length(column) - F.length(F.replace(F.col(column), F.lit(character), F.lit("")))
+
+
+def _lines_before(lines: DataFrame, blocks: Collection[int]) -> dict[int, int]:
+    """How many lines stand before each of these blocks."""
+    last = max(blocks)
+    sizes = lines.where(F.col("block") < last).groupBy("block").count().collect() if last else []
+    return {block: sum(row["count"] for row in sizes if row["block"] < block) for block in blocks}
 
 
 def _text(column: Column) -> Column:

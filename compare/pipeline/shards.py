@@ -13,6 +13,9 @@ import pyarrow as pa
 from compare.pipeline.fold import RequestFold, TouchFold
 from compare.trace import Shard, ShardWriter, shard_name
 
+CANNOT_WRITE = "cannot write"
+"""How the message of a failure to write begins."""
+
 _RESULT_ARROW = pa.schema(
     [("number", pa.int32())]
     + [(field.name, pa.string() if field.name == "file" else pa.int64()) for field in fields(Shard)]
@@ -51,7 +54,7 @@ def write_shards(
             yield shard.close()
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
-        raise OSError(error.errno, f"cannot write {Path(directory).parent}: {reason}") from None
+        raise OSError(f"{CANNOT_WRITE} to {Path(directory).parent}: {reason}") from None
 
 
 class _Shard:

@@ -28,7 +28,7 @@ SHARED = {
 """Kernel file -> timers that it is judged by; that of the file's own name where it is not here."""
 
 EXAMPLES = 100  # of the state machine for each geometry
-PATIENCE = 30  # seconds for one geometry, or for one file of tests; a mutant may go round in circles
+PATIENCE = 8.0  # seconds of CPU time for one tape, geometry or file of tests; a mutant may go round in circles
 OTHERS = "place or handle or capacity or growth or grow or buffer"
 """What the boundary cases are chosen by: the rest of them is what the machine does at random."""
 
@@ -64,10 +64,10 @@ def run_pytest(name: str, *options: str) -> None:
 
 
 def within_patience(run: Callable[[], object]) -> None:
-    """Run it; the alarm ends the process if it does not come to an end."""
-    signal.alarm(PATIENCE)
+    """Run it; the timer's signal ends the process if it does not come to an end."""
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE)
     run()
-    signal.alarm(0)
+    signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def serve(path: str) -> None:

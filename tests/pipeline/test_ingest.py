@@ -235,10 +235,10 @@ def test_parquet_columns_of_other_types_are_refused(requests, touches, tmp_path)
 
 def test_a_format_can_be_forced(touches, tmp_path):
     log = tmp_path / "log"
-    log.write_text("ts;client,x\tclient\n5,a\tb\n")
+    log.write_text("ts;client,x\tclient\n5\tb\n")
     assert touches(log, format="tsv", time="ts;client,x", out="tsv").examples == ()
     assert touches(log, time="ts;client,x", out="auto").rows == 1  # a tab speaks for TSV
-    with pytest.raises(IngestError, match="no column 'ts'; it has ts;client, x\\\\tclient|has no column 'ts'"):
+    with pytest.raises(IngestError, match="has no column 'ts'"):
         touches(log, format="csv", out="csv")
     with pytest.raises(LogError, match="is no Parquet file"):
         touches(log, format="parquet", out="parquet")
@@ -377,7 +377,7 @@ def test_logs_that_are_none(requests, tmp_path):
         "missing": "does not exist", ".": "is a directory", "empty": "is empty", "blank": "is empty",
         "header": "has no row with a time", "prose": "in no format that is known", "zeros": "is no text",
         "xz": "is packed with xz", "cut.parquet": "is no readable Parquet file", "empty.gz": "is empty",
-        "unfit": "has no row with a time", "timeless": "'noon' in column 'ts' is no time in a known format",
+        "unfit": "none of the 2 rows of .* can be read; line 2: it does not have the 2 fields", "timeless": "'noon' in column 'ts' is no time in a known format",
     }  # fmt: skip
     for name, line in lines.items():
         with pytest.raises(TimerError, match=line) as error:
@@ -447,9 +447,8 @@ def test_an_output_that_cannot_be_written_while_spark_works(requests, good, tmp_
         return real(*args, **kwargs)
 
     monkeypatch.setattr(module, "write_tapes", sabotage)
-    with pytest.raises(TimerError, match="No such file or directory") as error:
+    with pytest.raises(TimerError, match=r"^cannot write to \S+: No such file or directory$"):
         requests(good)
-    assert "\n" not in str(error.value)
     assert not list(tmp_path.glob("*trace*"))
 
 
