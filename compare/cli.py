@@ -45,26 +45,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code: 0, 2 for bad input, 130 when interrupted."""
     argv = list(sys.argv[1:] if argv is None else argv)
     try:
-        arguments = _parser().parse_args(argv)
-    except SystemExit as leaving:  # --help and --version, or an error that has been printed
-        return leaving.code if isinstance(leaving.code, int) else 0
-    arguments.command_line = [DISTRIBUTION, *argv]
-    return _run(arguments)
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    from timers.errors import TimerError  # brings NumPy, which --help need not wait for
-
-    try:
-        code = arguments.run(arguments)
+        code = _run(argv)
         sys.stdout.flush()
-        return code or 0
-    except TimerError as error:
-        return _fail(str(error))
+        return code
     except BrokenPipeError:
         # Whoever read the output has seen enough. What is still buffered must not fail once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _run(argv: list[str]) -> int:
+    try:
+        arguments = _parser().parse_args(argv)
+    except SystemExit as leaving:  # --help and --version, or an error that has been printed
+        return leaving.code if isinstance(leaving.code, int) else 0
+    arguments.command_line = [DISTRIBUTION, *argv]
+
+    from timers.errors import TimerError  # brings NumPy, which --help need not wait for
+
+    try:
+        return arguments.run(arguments) or 0
+    except TimerError as error:
+        return _fail(str(error))
+    except BrokenPipeError:
+        raise
     except OSError as error:
         where = f"{error.filename}: " if error.filename is not None else ""
         return _fail(f"{where}{error.strerror or error}")

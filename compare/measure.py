@@ -156,7 +156,8 @@ class Scratch:
     def __init__(self, size: int) -> None:
         self.handles = np.full(size, NONE, np.int64)
         self.armed_by = np.full(size, NONE, np.int32)
-        self.fired = np.ones(size + 1, EXPIRY)
+        # All that can fire: what is inserted, and what a coarse tick makes due at once while holding.
+        self.fired = np.ones(size + HOLD_PAIRS + 1, EXPIRY)
 
 
 class CompiledLoop:

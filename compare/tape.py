@@ -66,8 +66,9 @@ def validate(tape: Tape, id_space: int) -> None:
     a cancel or re-arm comes after a start or arm of its id.
     """
     _check_arrays(tape)
-    if not 0 <= id_space <= MAX_ID_SPACE:
-        raise TapeError(f"id_space is {id_space}; it must lie in [0, 2**31]")
+    is_integer = isinstance(id_space, (int, np.integer)) and not isinstance(id_space, bool)
+    if not (is_integer and 0 <= id_space <= MAX_ID_SPACE):
+        raise TapeError(f"id_space is {id_space!r}; it must be an integer in [0, 2**31]")
     time, op, ids, deadline = tape
     if not len(time):
         return

