@@ -235,7 +235,8 @@ def _manifest(
         "sources": [_described(replay) for replay in replays],
         "agreement": {
             "checked": "before anything was timed, every firing of every tape was held against the closed form of "
-            "fired_at that the timer's traits declare, with the order and the counts; what was timed fired the same",
+            "fired_at that the timer's traits declare, with the order and the counts; what was timed fired the same. "
+            "(Of a timer without kernel, the first sample is the run that was checked.)",
             "contestants": len(contestants),
             "tapes": bench.tapes + sum(outcome.shards for outcome in outcomes),
             "firings": bench.firings + sum(outcome.fired for outcome in outcomes),

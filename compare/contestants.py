@@ -75,12 +75,9 @@ def contestant(name: str, parameters: Mapping[str, int] | None = None) -> Contes
     traits = getattr(found, "traits", None)
     if isinstance(traits, Traits):
         _check_parameters(name, traits, given)
-    try:
-        timer = found(**given, start=0)
-    except TimerError:
-        raise
-    except TypeError as error:
-        raise ContestantError(f"{name} cannot be made with {_call(given)}: {error}") from None
+    timer = _made(name, found, {**given, "start": 0})
+    if has_kernel(timer):
+        timer = _made(name, found, {**given, "start": 0, "capacity": 1, "counting": True})
     missing = [member for member in _NEEDED if not hasattr(timer, member)]
     if missing:
         raise ContestantError(f"{name} is no timer: it lacks {', '.join(missing)} (see timers.protocol)")
@@ -127,5 +124,11 @@ def _check_parameters(name: str, traits: Traits, given: Mapping[str, int]) -> No
             raise ParameterError(f"{name} has no {parameter.replace('_', '-')}; it has {options}")
 
 
-def _call(given: Mapping[str, int]) -> str:
-    return f"({', '.join([*(f'{name}={value}' for name, value in given.items()), 'start=0'])})"
+def _made(name: str, found: Any, keywords: Mapping[str, int]) -> Any:
+    try:
+        return found(**keywords)
+    except TimerError:
+        raise
+    except TypeError as error:
+        call = ", ".join(f"{keyword}={value}" for keyword, value in keywords.items())
+        raise ContestantError(f"{name} cannot be made with ({call}): {error}") from None

@@ -133,7 +133,7 @@ def _replay_compiled(timer: Any, tape: Tape, id_space: int, drain_timer: bool) -
     operations = tape.time.size
     arming = np.concatenate([[0], np.cumsum(tape.op != CANCEL)])
     cursor = np.zeros(CELLS, np.int64)
-    handles = np.zeros(max(id_space, 1), np.int64)
+    handles = np.full(max(id_space, 1), 0, np.int64)  # written to, so that no first use of a page is timed
     armed_by = np.zeros(0, np.int32)
     fired = Fired(int(arming[-1]))
     # Compile, or load from the disk cache, before the clock runs.

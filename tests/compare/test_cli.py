@@ -166,8 +166,9 @@ def test_help_imports_nothing_heavy(installed):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(installed, tmp_path):
-    command = [sys.executable, "-m", "compare.cli", "timers", "--json"]
+@pytest.mark.parametrize("arguments", [["--help"], ["timers", "--json"]], ids=" ".join)
+def test_a_reader_that_has_seen_enough_is_no_error(installed, arguments):
+    command = [sys.executable, "-m", "compare.cli", *arguments]
     process = subprocess.Popen(
         command, env=environment(installed), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

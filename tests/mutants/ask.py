@@ -2,7 +2,14 @@
 import socket
 import sys
 
-with socket.socket(socket.AF_UNIX) as judge:
-    judge.connect(sys.argv[1])
-    judge.sendall(sys.argv[2].encode())
-    sys.exit(judge.recv(1) != b"0")
+
+def answer(path: str, kernel: str) -> bool:
+    """Whether the kernel as it is now gets past all tests."""
+    with socket.socket(socket.AF_UNIX) as judge:
+        judge.connect(path)
+        judge.sendall(kernel.encode())
+        return judge.recv(1) == b"0"
+
+
+if __name__ == "__main__":
+    sys.exit(not answer(sys.argv[1], sys.argv[2]))

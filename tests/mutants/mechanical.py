@@ -24,6 +24,7 @@ from cosmic_ray.work_item import TestOutcome, WorkerOutcome
 
 ROOT = Path(__file__).parents[2]
 KERNELS = ROOT / "timers" / "kernels"
+NOT_MUTATED = {"__init__", "counters", "dispatch", "jit"}  # they compare and add nothing
 REQUIRED = 0.9  # of all mutants
 TIMEOUT = 300.0  # seconds for one mutant; the judge gives up earlier on whatever does not come to an end
 
@@ -128,14 +129,16 @@ def report(found: list[Result], seconds: float) -> str:
 
 
 def main() -> None:
-    mutable = sorted(path.stem for path in KERNELS.glob("*.py") if path.stem not in ("__init__", "dispatch", "jit", "counters"))
+    kernels = sorted({path.stem for path in KERNELS.glob("*.py")} - NOT_MUTATED)
     parser = argparse.ArgumentParser(prog="nox -s mutation --", description="Mechanical mutation of the kernels.")
-    parser.add_argument("kernels", nargs="*", choices=[*mutable, []], help="all, if none is named", metavar="KERNEL")
+    parser.add_argument("kernels", nargs="*", help=f"some of {', '.join(kernels)}; all, if none is named")
     parser.add_argument("--out", type=Path, help="a file to write the report to, beside printing it")
     arguments = parser.parse_args()
+    if unknown := set(arguments.kernels) - set(kernels):
+        parser.error(f"no kernel is called {sorted(unknown)[0]!r}; there are {', '.join(kernels)}")
     started, found = time.monotonic(), []
     with copied_project() as directory, judge(directory) as socket:
-        for kernel in arguments.kernels or mutable:
+        for kernel in arguments.kernels or kernels:
             found += mutate(kernel, directory, socket)
             text = report(found, time.monotonic() - started)
             if arguments.out:

@@ -75,25 +75,34 @@ def test_clients_that_fall_idle(touches, recorded_log, idle, scheduled):
 
 def test_the_tape_does_not_depend_on_how_a_log_is_split(requests, touches, spark, tmp_path):
     rng = random.Random(7)
-    log = tmp_path / "log.csv"
-    times = [rng.randrange(2000) for _ in range(3000)]
-    lines = [f"{time / 1000},{rng.randrange(300) / 1000},k{rng.randrange(40)}" for time in times]
-    lines[2500] = "x,y"
-    lines[1234] = f"{times[1234]},oops,k1"
-    log.write_text("\n".join(["ts,rtt,client", *lines[:1000], "", *lines[1000:]]) + "\n")
-    whole = requests(log, out="whole", timeout="100ms", unit="ms")
-    idle = touches(log, out="idle-whole", idle="20ms", unit="ms")
+    rows = [(rng.randrange(2000) / 1000, rng.randrange(300) / 1000, f"k{rng.randrange(40)}") for _ in range(3000)]
+    as_csv = [f"{time},{duration},{key}" for time, duration, key in rows]
+    as_json = [json.dumps({"ts": time, "client": key}) for time, _, key in rows]
+    for lines in (as_csv, as_json):
+        lines[1234] = lines[2500] = "oops"
+        lines[1000:1000] = ["", " "]
+        lines[2000:2000] = [""]
+    (tmp_path / "csv").write_text("\n".join(["ts,rtt,client", *as_csv]) + "\n")
+    (tmp_path / "json").write_text("\n".join(as_json) + "\n")
+
+    def ingest(out):
+        return (
+            requests(tmp_path / "csv", out=f"{out}-csv", timeout="100ms", unit="ms"),
+            touches(tmp_path / "json", out=f"{out}-json", idle="20ms", unit="ms"),
+        )
+
+    whole = ingest("whole")
     name = "spark.sql.files.maxPartitionBytes"
     before = spark.conf.get(name)
-    spark.conf.set(name, "5000")
+    spark.conf.set(name, "20000")
     try:
-        split = requests(log, out="split", timeout="100ms", unit="ms")
-        idle_split = touches(log, out="idle-split", idle="20ms", unit="ms")
+        split = ingest("split")
     finally:
         spark.conf.set(name, before)
-    assert split.examples == whole.examples
-    assert [example.partition(":")[0] for example in whole.examples] == ["line 1237", "line 2503"]
-    for one, other in ((whole, split), (idle, idle_split)):
+    assert [[int(example[5:9]) for example in done.examples] for done in whole] == [[1238, 2505], [1237, 2504]]
+    for one, other in zip(whole, split, strict=True):
+        assert one.examples == other.examples
+        assert one.trace.shards == other.trace.shards
         for column, again in zip(one.trace.load(), other.trace.load(), strict=True):
             np.testing.assert_array_equal(column, again)
 
@@ -377,7 +386,8 @@ def test_logs_that_are_none(requests, tmp_path):
         "missing": "does not exist", ".": "is a directory", "empty": "is empty", "blank": "is empty",
         "header": "has no row with a time", "prose": "in no format that is known", "zeros": "is no text",
         "xz": "is packed with xz", "cut.parquet": "is no readable Parquet file", "empty.gz": "is empty",
-        "unfit": "none of the 2 rows of .* can be read; line 2: it does not have the 2 fields", "timeless": "'noon' in column 'ts' is no time in a known format",
+        "unfit": "none of the 2 rows of .* can be read; line 2: it does not have the 2 fields",
+        "timeless": "'noon' in column 'ts' is no time in a known format",
     }  # fmt: skip
     for name, line in lines.items():
         with pytest.raises(TimerError, match=line) as error:

@@ -198,6 +198,16 @@ def test_hashed_wheel_keeps_no_timer_of_a_passed_tick() -> None:
     assert_check(timer, [timer.schedule(125)], corruption, "in the wrong bucket")
 
 
+def test_hashed_wheel_of_one_slot_keeps_no_timer_of_the_tick_before() -> None:
+    timer = HashedWheel(tick=10, wheel_size=1, start=120)
+
+    def corruption(nodes: Any, clock: Any, rows: list[int]) -> None:
+        nodes[rows[0]]["deadline"] = 115
+        nodes[rows[0]]["rounds"] = -1
+
+    assert_check(timer, [timer.schedule(125)], corruption, "in the wrong bucket")
+
+
 @pytest.mark.parametrize("cell", [hashed_wheel.PASSED, hashed_wheel.ORIGIN])
 @pytest.mark.parametrize("by", [-1, 1])
 def test_hashed_wheel_knows_the_tick_in_progress(cell: int, by: int) -> None:

@@ -2,6 +2,7 @@
 import numpy as np
 import pytest
 from hypothesis import settings
+from numba.core import config
 
 from tests.timers.cases import CASES, EXTREME_CASES, STARTS, Case, Pair
 from tests.timers.machine import machine_for, run_machine
@@ -21,6 +22,7 @@ def test_timer_agrees_with_the_model_under_any_operations(case: Case) -> None:
     run_machine(case, settings())
 
 
+@pytest.mark.skipif(config.DISABLE_JIT, reason="interpreted, a crowd on a wheel of one slot takes minutes")
 @pytest.mark.parametrize("start", [STARTS[-1], *(pytest.param(start, marks=pytest.mark.slow) for start in STARTS[:-1])])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_timer_agrees_with_the_model_over_a_long_life(case: Case, start: int) -> None:

@@ -148,7 +148,9 @@ class HeapqDelayQueue:
                 rows.append((handle, deadline, max(deadline, self._now)))
                 self._release(handle)
         self._now = now
-        columns = np.array(rows, np.int64).reshape(len(rows), 3)
+        if not rows:  # most advances of a sparse timer: a third of the time of building columns
+            return Expired(*(np.empty(0, np.int64) for _ in range(3)))
+        columns = np.array(rows, np.int64)
         return Expired(*(columns[:, k].copy() for k in range(3)))
 
     def next_expiry(self) -> int | None:
