@@ -171,6 +171,7 @@ def failure(error: BaseException) -> str:
 
 
 def _start(master: str, brief: bool) -> "SparkSession":
+    import pyspark
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext, java_gateway
     from pyspark.errors import PySparkException
@@ -183,6 +184,9 @@ def _start(master: str, brief: bool) -> "SparkSession":
     if local or "PYSPARK_PYTHON" not in os.environ:
         # The default is whatever `python3` is on PATH, which need not have this project's packages.
         environment["PYSPARK_PYTHON"] = sys.executable
+    if local:
+        # Another Spark may be installed here, whose launcher need not fit this PySpark.
+        environment["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
     # A JVM that an earlier session left behind serves again.
     gateway = SparkContext._gateway
     if gateway is None:

@@ -130,6 +130,20 @@ def test_packed_logs_give_the_same_tape_whatever_their_name(requests, tmp_path, 
     assert logs.rows_of(requests(packed).trace.load()) == tape_rows(logs.starts_and_ends(), 5_000_000)
 
 
+@pytest.mark.parametrize("name", ["log.gz", "log.parquet"])
+def test_a_log_that_only_spark_can_reach(requests, tmp_path, name):
+    logs.as_zeek(tmp_path / "log")
+    logs.pack(tmp_path / "log")
+    logs.as_parquet(tmp_path / "log.parquet")
+    done = requests(f"file://{tmp_path}/{name}")
+    assert logs.rows_of(done.trace.load()) == tape_rows(logs.starts_and_ends(), 5_000_000)
+    assert logs.manifest(done.trace)["source"]["log"] == name
+    with pytest.raises(TimerError, match="is 3 files; a log is one"):
+        requests(f"file://{tmp_path}", out="all")
+    with pytest.raises(TimerError, match="Path does not exist: file:.*nowhere"):
+        requests(f"file://{tmp_path}/nowhere", out="none")
+
+
 def test_an_access_log_with_the_time_that_a_request_took(requests, touches, tmp_path):
     log = tmp_path / "_access.log"
     logs.as_access(log)
