@@ -16,7 +16,7 @@ LONGEST_DELAY = 60_000
 HOLD_PAIRS = 1_000_000
 PUSHES = 20_000
 SIZES = [100_000, 1_000_000]
-ROUNDS = 7
+ROUNDS = 11
 KERNELS = ["delay-queue", "simple-wheel", "hashed-wheel", "hierarchical-wheel", "cascading-wheel"]
 END = LONGEST_DELAY + 1_000  # by then a tick of 100 has passed too
 
