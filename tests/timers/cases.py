@@ -58,7 +58,8 @@ class Case:
 
     @property
     def traits(self) -> Traits:
-        return timer_class(self.name).traits
+        traits: Traits = timer_class(self.name).traits
+        return traits
 
     @property
     def exact(self) -> bool:

@@ -207,14 +207,15 @@ class TimerMachine(RuleBasedStateMachine):
             return
         now = max(self.moment(when), self.model.now)
         expected = self.model.advance(now)
-        parts, done = [], False
+        parts: list[np.ndarray] = []
+        done = False
         while not done:
             assert len(parts) <= len(expected) + 1, "advance does not come to an end"
             filled, done = advance_into(self.timer, now, rows)
             assert done or filled.size == rows
             parts.append(filled)
         fired = np.concatenate(parts)
-        assert_fired(Expired(*(fired[column] for column in fired.dtype.names)), expected, self.timer.traits)
+        assert_fired(Expired(*(fired[column] for column in fired.dtype.names or ())), expected, self.timer.traits)
 
     @rule(back=st.integers(1, 300))
     def advance_backwards_is_refused(self, back: int) -> None:
