@@ -3,7 +3,6 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from compare.options import count
-from compare.pipeline.spark import require_spark
 
 if TYPE_CHECKING:
     from compare.pipeline.ingest import Ingested, Options
@@ -134,6 +133,8 @@ def _options(arguments: argparse.Namespace) -> "Options":
 
 
 def _run_requests(arguments: argparse.Namespace) -> None:
+    from compare.pipeline.spark import require_spark
+
     require_spark()
     from compare.pipeline.ingest import ingest_requests
 
@@ -145,6 +146,8 @@ def _run_requests(arguments: argparse.Namespace) -> None:
 
 
 def _run_touches(arguments: argparse.Namespace) -> None:
+    from compare.pipeline.spark import require_spark
+
     require_spark()
     from compare.pipeline.ingest import ingest_touches
 

@@ -31,9 +31,9 @@ _QUOTE = 40
 """Characters of a bad value that are told."""
 _SAMPLE = 1000
 """Rows among which a time must be found whose format is known."""
-_BRIEF = 1 << 26
-_BRIEF_PACKED = 1 << 23
-"""Bytes of a log, and of one packed with gzip, below which a session pays that is ready sooner."""
+_BRIEF = 1 << 27
+_BRIEF_PACKED = 1 << 24
+"""Bytes of a log, and of one packed with gzip, below which a session pays that is ready sooner: about 2 million rows."""
 MAX_SHARDS = 100_000
 """A shard's number has five digits in its file's name."""
 

@@ -97,7 +97,7 @@ def require_spark() -> None:
     """Raise PipelineError unless what Spark needs is installed. Cheap: to be called before anything imports it."""
     missing = [name for name in ("pyspark", "pandas") if find_spec(name) is None]
     if missing:
-        raise PipelineError(f"this needs {' and '.join(missing)}, which is not installed: {_EXTRA}")
+        raise PipelineError(f"this needs {' and '.join(missing)}: {_EXTRA}")
 
 
 @contextmanager

@@ -32,7 +32,7 @@ class Tape:
     """Random operations, one after the other, whatever they are done to."""
 
     def __init__(self, parameters: Parameters, start: int, seed: int) -> None:
-        self.random = Random(seed)
+        self.random = Random(f"{seed} {start}")
         self.now = start
         self.tick, self.wheel_size = parameters.get("tick", 1), parameters.get("wheel_size", 256)
 
@@ -54,7 +54,8 @@ class Tape:
             moment = self.now + self.width() + random.randint(-1, 1)
         elif kind < 0.85:
             width = self.width()
-            moment = (self.now // width + random.randint(1, self.wheel_size)) * width + random.randint(-1, 1)
+            turns = random.choice((1, 1, 2, random.randint(1, self.wheel_size)))
+            moment = (self.now // width + turns) * width + random.randint(-1, 1)
         elif kind < 0.98:
             moment = self.now + 2 ** random.randint(0, 62)
         else:
