@@ -23,7 +23,8 @@ def report(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """All tests: -- any pytest options."""
     session.install("-q", "-e", ".[pipeline,test]")
-    session.run("pytest", "-n", "2", *session.posargs)
+    # All tests that start Spark go to one worker: one JVM, not two.
+    session.run("pytest", "-n", "2", "--dist", "loadgroup", *session.posargs)
 
 
 @nox.session
