@@ -109,8 +109,10 @@ def results(kernel: str, database: WorkDB) -> Iterator[Result]:
     mutations = {item.job_id: item.mutations[0] for item in database.work_items}
     for job, result in database.results:
         if result.worker_outcome == WorkerOutcome.NORMAL:
-            lines = [line for line in result.diff.splitlines() if line[:1] in "-+" and line[:3] not in ("---", "+++")]
-            before, after = (" ".join(line[1:].split()) for line in lines[:2])
+            lines = [line for line in result.diff.splitlines() if not line.startswith(("---", "+++"))]
+            before, after = (
+                " ".join(next(line for line in lines if line.startswith(sign))[1:].split()) for sign in "-+"
+            )
             killed = result.test_outcome != TestOutcome.SURVIVED
             mutation = mutations[job]
             yield Result(kernel, mutation.operator_name, mutation.start_pos[0], killed, (before, after))

@@ -55,6 +55,10 @@ class Reference:
         self.now = now
         return self.fired
 
+    def has_due(self) -> bool:
+        """Whether an advance to the same moment delivers something."""
+        return bool(self.due)
+
     def deliver(self, timers: list[Armed]) -> None:
         """Fire all timers of a list now, and empty it."""
         self.fired += [(timer, self.now) for timer in timers]

@@ -40,6 +40,9 @@ class DelayQueue(Reference):
             self.disarm(first)
             self.deliver([first])
 
+    def has_due(self) -> bool:
+        return bool(self.heap) and self.heap[0].deadline <= self.now
+
     def put(self, k: int, timer: Armed) -> None:
         self.heap[k] = timer
         timer.index = k

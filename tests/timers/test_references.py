@@ -14,6 +14,7 @@ from tests.references.common import Armed
 from tests.references.heapq_delay_queue import MOST_STALE, LazyHeap
 from tests.references.hierarchical_wheel import HierarchicalWheel
 from tests.timers.cases import CASES, Case
+from timers.kernels import dispatch
 from timers.kernels.pool import EXPIRY
 from timers.protocol import LIMIT
 from timers.registry import names, timer_class
@@ -118,6 +119,7 @@ class Twins:
 
     def agree(self) -> None:
         if "places" in self.aspects:
+            assert dispatch.due(self.timer.state) == self.reference.has_due()
             places = {handle: self.timer.locate(handle) for handle in self.pending}
             assert places == {handle: self.reference.place(timer) for handle, timer in self.pending.items()}
         if "counters" in self.aspects:
