@@ -3,15 +3,13 @@
 Written once for all kernels: `schedule(state, ...)` and its kin are chosen by the State's type while compiling.
 """
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic, overload
 
 from compare.tape import ARM, CANCEL, START
 from timers.kernels.dispatch import advance, cancel, due, next_expiry, next_wakeup, reschedule, schedule
 from timers.kernels.handles import place_of
 from timers.kernels.jit import entry, jit
 from timers.kernels.pool import NOW, PENDING
+from timers.kernels.prefetch import prefetch
 
 OPERATION = np.dtype([("time", "i8"), ("deadline", "i8"), ("id", "i4"), ("op", "i1")], align=True)
 """A tape's row, its four columns side by side: one array in the loop leaves registers for the timer."""
@@ -32,30 +30,6 @@ SCHEDULED, CANCELLED, RESCHEDULED = 2, 3, 4  # operations that took effect
 WAKEUPS, IDLE_WAKEUPS = 5, 6  # while draining: advances, and those in which nothing fired
 FIRST = 7  # index on the tape of the operations at hand
 CELLS = 8
-
-
-def prefetch(array, index):
-    """Ask for array[index] to be brought into the cache; no effect otherwise."""
-
-
-@intrinsic
-def _prefetch(typing_context, array, index):
-    def generate(context, builder, signature, arguments):
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        address = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
-        flag = ir.IntType(32)
-        signature_of_prefetch = ir.FunctionType(ir.VoidType(), [address.type, flag, flag, flag])
-        function = cgutils.get_or_insert_function(builder.module, signature_of_prefetch, "llvm.prefetch.p0")
-        for_read, keep_in_all_levels, data_cache = flag(0), flag(3), flag(1)
-        builder.call(function, [address, for_read, keep_in_all_levels, data_cache])
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp), generate
-
-
-@overload(prefetch, inline="always")
-def _overload_prefetch(array, index):
-    return lambda array, index: _prefetch(array, index)
 
 
 @entry

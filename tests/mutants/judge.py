@@ -51,6 +51,7 @@ def judge(kernel: str) -> None:
         within_patience(lambda case=case: run_machine(case, few))
     within_patience(lambda: run_pytest("test_check"))
     within_patience(lambda: run_pytest("test_boundary_cases", "-k", f"({' or '.join(timers)}) and ({OTHERS})"))
+    within_patience(lambda: run_pytest("test_due", "-k", " or ".join(timers)))
     if kernel in SHARED:
         within_patience(lambda: run_pytest("test_handles"))
 

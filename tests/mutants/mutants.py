@@ -213,8 +213,22 @@ MUTANTS = [
         "a deadline that is now waits for the end of its tick",
         "hashed-wheel",
         "hashed_wheel.py",
-        "if deadline <= clock[NOW]:",
-        "if deadline < clock[NOW]:",
+        'is_due = nodes[i]["deadline"] <= clock[NOW]',
+        'is_due = nodes[i]["deadline"] < clock[NOW]',
+    ),
+    Mutant(
+        "what arrived is not hashed while the clock stays within two ticks",
+        "hashed-wheel",
+        "hashed_wheel.py",
+        "if until > clock[PASSED] or now == LIMIT:",
+        "if until > clock[PASSED] + 1 or now == LIMIT:",
+    ),
+    Mutant(
+        "the next expiry is that of the slots alone",
+        "hashed-wheel",
+        "hashed_wheel.py",
+        "end_of(quotient(earliest_in(nodes, arrivals_bucket(clock)), clock[TICK]), clock[TICK])",
+        "LIMIT",
     ),
     # -- hierarchical wheel ----------------------------------------------------------------------------------
     Mutant(
@@ -242,8 +256,8 @@ MUTANTS = [
         "a timer of the next tick is due",
         "hierarchical-wheel",
         "hierarchical_wheel.py",
-        "if deadline - gear(clock, 0, CURRENT) < gear(clock, 0, TICK):",
-        "if deadline - gear(clock, 0, CURRENT) <= gear(clock, 0, TICK):",
+        "deadline - gear(clock, 0, CURRENT) < gear(clock, 0, TICK):",
+        "deadline - gear(clock, 0, CURRENT) <= gear(clock, 0, TICK):",
     ),
     Mutant(
         "the queue's heap has the wrong parents",

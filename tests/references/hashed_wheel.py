@@ -1,8 +1,8 @@
 """Netty's HashedWheelTimer: one wheel, and for each timeout the rounds that remain until its own tick.
 
 As in Worker.transferTimeoutsToBuckets and HashedWheelBucket.expireTimeouts, with three declared differences:
-ticks are counted from time 0 and not from the timer's start, timeouts enter the wheel at once, and after a whole
-rotation of one advance in which nothing was due, the rotations in which nothing will be are passed at once.
+ticks are counted from time 0 and not from the timer's start, any number of timeouts is transferred at once, and after a
+whole rotation of one advance in which nothing was due, the rotations in which nothing will be are passed at once.
 """
 from collections.abc import Mapping
 
@@ -18,16 +18,20 @@ class HashedWheel(Reference):
         self.tick_duration, self.wheel_size = parameters["tick"], parameters["wheel_size"]
         self.tick = start // self.tick_duration  # in progress
         self.wheel: list[list[Armed]] = [[] for _ in range(self.wheel_size)]
+        self.timeouts: list[Armed] = []  # armed during the tick in progress
 
     def arm(self, timer: Armed) -> None:
-        timer.remaining_rounds = 0
-        if timer.deadline <= self.now:
-            timer.within = self.due
-        else:
+        timer.within = self.due if timer.deadline <= self.now else self.timeouts
+        timer.within.append(timer)
+
+    def transfer_timeouts_to_buckets(self) -> None:
+        self.count("timers_touched", len(self.timeouts))
+        for timer in self.timeouts:
             calculated = timer.deadline // self.tick_duration
             timer.remaining_rounds = self.rounds(timer, self.tick)
             timer.within = self.wheel[calculated % self.wheel_size]
-        timer.within.append(timer)
+            timer.within.append(timer)
+        self.timeouts.clear()
 
     def rounds(self, timer: Armed, tick: int) -> int | None:
         """Rounds from a tick on; None for more than an int holds, which are worked out again at each look."""
@@ -40,6 +44,8 @@ class HashedWheel(Reference):
     def run(self, until: int) -> None:
         self.deliver(self.due)
         last = until // self.tick_duration + (1 if until == LIMIT else 0)  # no moment comes after the last one
+        if self.tick < last:
+            self.transfer_timeouts_to_buckets()
         quiet_since = self.tick
         while self.tick < last and any(self.wheel):
             bucket = self.wheel[self.tick % self.wheel_size]
@@ -86,5 +92,7 @@ class HashedWheel(Reference):
     def place(self, timer: Armed) -> dict[str, int | str]:
         if timer.within is self.due:
             return {"bucket": "due"}
+        if timer.within is self.timeouts:
+            return {"bucket": "arrivals"}
         rounds = -1 if timer.remaining_rounds is None else timer.remaining_rounds
         return {"slot": timer.deadline // self.tick_duration % self.wheel_size, "rounds": rounds}

@@ -157,8 +157,11 @@ def test_unordered_list_goes_by_what_has_been_scanned() -> None:
 
 
 def hashed() -> tuple[Any, list[int]]:
-    timer = HashedWheel(tick=10, wheel_size=8, start=45)  # the tick in progress is 4
-    return timer, [timer.schedule(deadline) for deadline in (47, 125, 205, 45)]
+    """Timers in slots 4, 4 and 4, one that is due, and one that has just arrived."""
+    timer = HashedWheel(tick=10, wheel_size=8, start=35)
+    handles = [timer.schedule(deadline) for deadline in (47, 125, 205)]
+    timer.advance(45)  # the tick in progress is 4
+    return timer, [*handles, timer.schedule(45), timer.schedule(205)]
 
 
 @pytest.mark.parametrize(
@@ -178,6 +181,9 @@ def hashed() -> tuple[Any, list[int]]:
         (2, 205, 2, True),
         (3, 45, 0, True),
         (3, 46, 0, False),
+        (4, 40, 0, True),
+        (4, 39, 0, False),
+        (4, LIMIT, 7, True),
     ],
 )
 def test_hashed_wheel_knows_which_deadlines_and_rounds_fit(k: int, deadline: int, rounds: int, fits: bool) -> None:
@@ -189,23 +195,27 @@ def test_hashed_wheel_knows_which_deadlines_and_rounds_fit(k: int, deadline: int
 
 
 def test_hashed_wheel_keeps_no_timer_of_a_passed_tick() -> None:
-    timer = HashedWheel(tick=10, wheel_size=8, start=120)
+    timer = HashedWheel(tick=10, wheel_size=8, start=110)
 
     def corruption(nodes: Any, clock: Any, rows: list[int]) -> None:
         nodes[rows[0]]["deadline"] = 45  # eight ticks before the one in progress: its slot, a rotation ago
         nodes[rows[0]]["rounds"] = -1
 
-    assert_check(timer, [timer.schedule(125)], corruption, "in the wrong bucket")
+    handle = timer.schedule(125)
+    timer.advance(120)
+    assert_check(timer, [handle], corruption, "in the wrong bucket")
 
 
 def test_hashed_wheel_of_one_slot_keeps_no_timer_of_the_tick_before() -> None:
-    timer = HashedWheel(tick=10, wheel_size=1, start=120)
+    timer = HashedWheel(tick=10, wheel_size=1, start=110)
 
     def corruption(nodes: Any, clock: Any, rows: list[int]) -> None:
         nodes[rows[0]]["deadline"] = 115
         nodes[rows[0]]["rounds"] = -1
 
-    assert_check(timer, [timer.schedule(125)], corruption, "in the wrong bucket")
+    handle = timer.schedule(125)
+    timer.advance(120)
+    assert_check(timer, [handle], corruption, "in the wrong bucket")
 
 
 @pytest.mark.parametrize("cell", [hashed_wheel.PASSED, hashed_wheel.ORIGIN])

@@ -24,7 +24,7 @@ COUNTERS = (
 )
 (
     COMPARISONS,  # of two timers' deadlines, or of two buckets' expirations
-    TIMERS_TOUCHED,  # looks at a timer by advance: each leaves it where it is, files it again, or delivers it
+    TIMERS_TOUCHED,  # looks at a timer by advance: each leaves it where it is, files it, or delivers it
     SLOTS_VISITED,  # buckets gone through by advance to expire, cascade or find what came within reach; and empty polls
     REFILED,  # timers that advance took from an upper level or an overflow list, and filed again or found due
     QUEUE_OFFERS,  # buckets put into the delay queue of buckets

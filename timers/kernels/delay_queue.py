@@ -30,6 +30,7 @@ from timers.kernels.handles import (
 )
 from timers.kernels.jit import inlined, jit
 from timers.kernels.pool import FREE, HEADER, NONE, NOW, PENDING, RETIRED, grown
+from timers.kernels.prefetch import prefetch
 
 PLACE = np.dtype(
     [
@@ -152,6 +153,10 @@ def sink_hole(nodes, clock, counters, k, size):
     """Move the smaller child up into the hole at k, again and again; returns the leaf where the hole ends."""
     while child_of(k) + 1 < size:
         child = child_of(k)
+        # The level after next, so that two misses are under way at a time. A fetch past the end has no effect.
+        grandchild = child_of(child)
+        prefetch(clock, entry_of(grandchild, DEADLINE))
+        prefetch(clock, entry_of(grandchild + 3, DEADLINE))
         count(counters, COMPARISONS, 1)
         # Written without a branch: which child is smaller is a coin toss that no predictor learns.
         second = precedes(clock, child + 1, clock[entry_of(child, DEADLINE)], clock[entry_of(child, ORDER)])

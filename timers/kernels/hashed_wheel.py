@@ -2,18 +2,21 @@
 
 Time is cut into ticks. A deadline belongs to tick `deadline // tick` and to slot `that % wheel_size`; it fires when
 its tick has passed, so 1 .. tick late. A timer more than a rotation away shares its slot with nearer ones: each
-time the slot comes round, its rounds are decremented, and at zero it fires.
+time the slot comes round, its rounds are decremented, and at zero it fires. New timers wait in a queue, and are
+hashed into their slots when the tick in progress has passed: one that is cancelled before costs no hashing.
 
 Example, tick 1, wheel_size 8, now 0: deadlines 7 and 15 both hash to slot 7, with 0 and 1 rounds; 8 and 16 to slot
 0, with 1 and 2. They fire at 8, 16, 9 and 17.
 
 Costs: schedule and cancel O(1); a tick O(n / wheel_size) on average, since all the timers of a slot are looked
-at, due or not. Drawback: long delays are touched once a rotation; and the tick is the precision.
+at, due or not, and O(1) for each timer that arrived during it. Drawback: long delays are touched once a rotation; and
+the tick is the precision.
 
 Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 6, as in Netty's
-io.netty.util.HashedWheelTimer (Worker.run, HashedWheelBucket.expireTimeouts). Ticks are aligned to absolute time
-here (Netty: to the timer's start), any wheel size is taken (Netty rounds up to a power of two), empty
-slots are skipped, and so are whole rotations of a long jump in which nothing is due.
+io.netty.util.HashedWheelTimer (Worker.run, Worker.transferTimeoutsToBuckets, HashedWheelBucket.expireTimeouts). Ticks
+are aligned to absolute time here (Netty: to the timer's start), any wheel size is taken (Netty rounds up to a power of
+two), all that arrived is hashed at the end of a tick (Netty: 100 000 timers at most), empty slots are skipped, and
+so are whole rotations of a long jump in which nothing is due.
 """
 from typing import Any, NamedTuple
 
@@ -38,7 +41,9 @@ from timers.kernels.pool import (
     check_pool,
     claim,
     deliver,
+    detach,
     dump,
+    earliest_in,
     handle_of,
     is_empty,
     link,
@@ -53,7 +58,7 @@ from timers.kernels.pool import (
     unlink_marked,
 )
 
-WHEEL_SIZE = HEADER  # number of slots: the buckets [0, wheel_size); then comes DUE
+WHEEL_SIZE = HEADER  # number of slots: the buckets [0, wheel_size); then come DUE and ARRIVALS
 TICK = HEADER + 1  # units in a tick
 PASSED = HEADER + 2  # number of ticks that have passed, hence the tick that is in progress
 ORIGIN = HEADER + 3  # the moment when that began
@@ -68,7 +73,7 @@ FAR = -1  # rounds of a timer further off than that: worked out anew at each loo
 
 
 class HashedWheelState(NamedTuple):
-    nodes: Any  # NODE, shape (wheel_size + 1 + capacity,): sentinels [slot, DUE], then places
+    nodes: Any  # NODE, shape (wheel_size + 1 + capacity,): sentinels [slot, DUE, ARRIVALS], then places
     clock: Any  # int64, shape (WORDS + words of bits,): header, WHEEL_SIZE .. SHIFT, occupancy bits
     counters: Any  # int64, shape (len(COUNTERS),), or None
 
@@ -78,7 +83,7 @@ State = HashedWheelState
 
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
     tick, wheel_size = parameters["tick"], parameters["wheel_size"]
-    buckets = wheel_size + 1
+    buckets = wheel_size + 2
     clock = np.zeros(WORDS + words_for(buckets), np.int64)
     clock[NOW], clock[FREE], clock[BASE], clock[BITS] = start, buckets, buckets, WORDS
     clock[WHEEL_SIZE], clock[TICK] = wheel_size, tick
@@ -97,6 +102,12 @@ def reserve(state: State, extra: int) -> State:
 def due_bucket(clock):
     """The bucket of timers to be delivered at once."""
     return clock[WHEEL_SIZE]
+
+
+@inlined
+def arrivals_bucket(clock):
+    """The bucket of timers armed during the tick in progress, which are in no slot yet."""
+    return clock[WHEEL_SIZE] + 1
 
 
 @inlined
@@ -138,14 +149,23 @@ def rounds_of(rotations_ahead):
 
 @inlined
 def file(nodes, clock, i):
-    """Put a row into the slot of its deadline."""
-    deadline = nodes[i]["deadline"]
-    if deadline <= clock[NOW]:
-        link(nodes, due_bucket(clock), i)
-        return
-    ticks_ahead = quotient_by(deadline - clock[ORIGIN], clock[TICK], clock[MULTIPLIER], clock[DOWN])
-    nodes[i]["rounds"] = rounds_of(rotations(ticks_ahead, clock))
-    link_marked(nodes, clock, WORDS, slot_of(clock[PASSED] + ticks_ahead, clock), i)
+    """Put a row among the arrivals, or the due."""
+    is_due = nodes[i]["deadline"] <= clock[NOW]
+    link(nodes, due_bucket(clock) if is_due else arrivals_bucket(clock), i)
+
+
+@jit
+def transfer(nodes, clock, counters):
+    """Hash what arrived during the tick in progress into slots."""
+    bucket = arrivals_bucket(clock)
+    i = detach(nodes, bucket)
+    while i != bucket:
+        after = nodes[i]["next"]
+        count(counters, TIMERS_TOUCHED, 1)
+        ticks_ahead = quotient_by(nodes[i]["deadline"] - clock[ORIGIN], clock[TICK], clock[MULTIPLIER], clock[DOWN])
+        nodes[i]["rounds"] = rounds_of(rotations(ticks_ahead, clock))
+        link_marked(nodes, clock, WORDS, slot_of(clock[PASSED] + ticks_ahead, clock), i)
+        i = after
 
 
 @inlined
@@ -238,6 +258,8 @@ def advance(state, now, out):
     n = 0
     quiet_since = clock[PASSED]  # the tick after the last one that had something due
     until = quotient(now, clock[TICK])
+    if until > clock[PASSED] or now == LIMIT:  # at LIMIT the tick in progress has passed: no moment comes after
+        transfer(nodes, clock, counters)
     while True:
         before = n
         n = deliver(nodes, clock, clock[BASE], bucket, out, n)
@@ -248,7 +270,6 @@ def advance(state, now, out):
             skip_rotations(nodes, clock, counters, quotient(until - clock[PASSED], clock[WHEEL_SIZE]))
             quiet_since = clock[PASSED]
         tick_number = next_occupied(clock)
-        # At LIMIT the tick in progress counts as passed, since no moment comes after.
         if tick_number == NONE or (tick_number >= until and now != LIMIT):
             turn_to(clock, until, until * clock[TICK])
             clock[NOW] = now
@@ -273,17 +294,19 @@ def next_expiry(state):
         return NONE
     if due(state):
         return clock[NOW]
-    # Slots are looked at in the order of their ticks, so the first timer without rounds is the earliest; if there is
-    # none, all timers have been seen after one rotation.
-    earliest = LIMIT
+    # Slots are looked at in the order of their ticks, so the first timer without rounds is the earliest of them; if
+    # there is none, all have been seen after one rotation.
+    earliest = end_of(quotient(earliest_in(nodes, arrivals_bucket(clock)), clock[TICK]), clock[TICK])
     tick_number = next_occupied(clock)
+    if tick_number == NONE:
+        return earliest
     for _ in range(clock[WHEEL_SIZE]):
         slot = slot_of(tick_number, clock)
         i = nodes[slot]["next"]
         while i != slot:
             earliest = min(earliest, end_of(quotient(nodes[i]["deadline"], clock[TICK]), clock[TICK]))
             i = nodes[i]["next"]
-        if earliest == end_of(tick_number, clock[TICK]):
+        if earliest <= end_of(tick_number, clock[TICK]):
             break
         tick_number += 1
     return earliest
@@ -291,9 +314,11 @@ def next_expiry(state):
 
 @jit
 def next_wakeup(state):
-    clock = state.clock
+    nodes, clock = state.nodes, state.clock
     if due(state):
         return clock[NOW]
+    if not is_empty(nodes, arrivals_bucket(clock)):
+        return end_of(clock[PASSED], clock[TICK])
     tick_number = next_occupied(clock)
     return tick_number if tick_number == NONE else end_of(tick_number, clock[TICK])
 
@@ -306,6 +331,8 @@ def locate(state: State, handle: int) -> dict[str, int | str]:
     bucket = bucket_at(nodes, clock, i)
     if bucket == due_bucket(clock):
         return {"bucket": "due"}
+    if bucket == arrivals_bucket(clock):
+        return {"bucket": "arrivals"}
     return {"slot": bucket, "rounds": int(nodes[i]["rounds"])}
 
 
@@ -318,6 +345,8 @@ def check(state: State) -> None:
         if bucket == due_bucket(clock):
             return deadline <= now
         ahead = deadline // tick - passed
+        if bucket == arrivals_bucket(clock):
+            return ahead >= 0
         in_slot = ahead >= 0 and bucket == deadline // tick % wheel_size
         return in_slot and rounds in (ahead // wheel_size, FAR)
 

@@ -140,7 +140,7 @@ def last_of(current, interval):
 
 @inlined
 def level_of(clock, deadline):
-    """The first level, from 0, whose interval covers a deadline that is not due."""
+    """The first level, from 0, whose interval covers a deadline; level 0 for what is due."""
     level = 0
     while deadline > gear(clock, level, LAST):
         level += 1
@@ -196,12 +196,10 @@ def poll(nodes, clock, counters):
 def file(nodes, clock, counters, i):
     """Put a row into the bucket of its deadline, and the bucket into the queue if its expiration changed."""
     deadline = nodes[i]["deadline"]
-    if deadline - gear(clock, 0, CURRENT) < gear(clock, 0, TICK):
+    level = level_of(clock, deadline)
+    if level == 0 and deadline - gear(clock, 0, CURRENT) < gear(clock, 0, TICK):
         link(nodes, DUE, i)
         return
-    level = level_of(clock, deadline)
-    if level >= clock[LEVELS]:
-        clock[LEVELS] = level + 1
     tick, current = gear(clock, level, TICK), gear(clock, level, CURRENT)
     ahead = quotient_by(deadline - current, tick, gear(clock, level, MULTIPLIER), gear(clock, level, DOWN))
     slot = gear(clock, level, SLOT) + ahead  # less than a rotation ahead, so at most one turn too far
@@ -212,6 +210,7 @@ def file(nodes, clock, counters, i):
     expiration = current + ahead * tick
     if nodes[np.uint32(bucket)]["deadline"] != expiration:
         nodes[bucket]["deadline"] = expiration
+        clock[LEVELS] = max(clock[LEVELS], level + 1)
         offer(nodes, clock, counters, bucket)
 
 

@@ -8,8 +8,14 @@ from timers.traits import ALL_COUNTERS, Cost, Traits, round_up_due_at
 class HashedWheel(KernelTimer):
     """One wheel of `wheel_size` slots (1 .. 2**20) of `tick` units each, with rounds; as in Netty.
 
+    New timers are queued, and hashed into slots by the advance that passes the end of their tick.
+
     >>> timer = HashedWheel(tick=100, wheel_size=8)
-    >>> timer.locate(timer.schedule(1234))
+    >>> handle = timer.schedule(1234)
+    >>> timer.locate(handle)
+    {'bucket': 'arrivals'}
+    >>> _ = timer.advance(100)
+    >>> timer.locate(handle)
     {'slot': 4, 'rounds': 1}
     >>> timer.advance(1300).fired_at.tolist()
     [1300]
@@ -41,7 +47,7 @@ class HashedWheel(KernelTimer):
             "ticks are aligned to absolute multiples (Netty: to its start)",
             "any wheel size (Netty rounds up to a power of two)",
             "empty slots and quiet rotations are skipped (Netty visits each tick)",
-            "timers enter the wheel at once (Netty queues them until the next tick, 100 000 at most)",
+            "all that arrived is hashed at the end of the tick (Netty: 100 000 timers at most, the rest a tick later)",
         ),
     )
 
