@@ -125,6 +125,15 @@ def test_quotient_is_right_where_reciprocals_cease_to_be(dividend: int, divisor:
     assert quotients(dividend, divisor) == {dividend // divisor}
 
 
+def test_reciprocals_are_precise_enough_for_the_greatest_dividends() -> None:
+    """Just below a multiple, and close to the limit, is where one binary digit less would show."""
+    for divisor in range(1, 2000):
+        multiple = pool.SHORT // divisor * divisor
+        for dividend in (multiple - 1, multiple):
+            if dividend < pool.SHORT:
+                assert quotients(dividend, divisor) == {dividend // divisor}
+
+
 # -- growth --------------------------------------------------------------------------------------------------
 
 
@@ -140,3 +149,8 @@ def test_capacity_never_grows_past_what_a_handle_can_name() -> None:
     assert pool.grown(1024, 1000, pool.MOST_PLACES - 1000) == pool.MOST_PLACES
     with pytest.raises(MemoryError):
         pool.grown(1024, 1000, pool.MOST_PLACES - 999)
+
+
+def test_rows_of_the_largest_geometry_are_counted_in_31_bits() -> None:
+    most_buckets = 2**23  # four levels of 2**20 slots, and as many again
+    assert 2**31 - 2 * most_buckets < pool.MOST_PLACES <= 2**31 - most_buckets

@@ -269,14 +269,11 @@ def due(state):
 @jit
 def next_expiry(state):
     nodes, clock = state.nodes, state.clock
-    now = clock[NOW]
     if clock[PENDING] == 0:
         return NONE
     if due(state):
-        return now
-    at = now & SLOT_MASK
-    ahead = next_marked(clock, WORDS, at + 1, SLOTS)
-    earliest = now + (ahead - at) if ahead != NONE else LIMIT
+        return clock[NOW]
+    earliest = LIMIT
     for level in range(LEVELS):
         opens, bucket = next_open(clock, level)
         # Within a level, slots open in the order of their deadlines: only the next one can hold the earliest.
