@@ -29,7 +29,8 @@ ROWS = 1  # rows in `fired`
 SCHEDULED, CANCELLED, RESCHEDULED = 2, 3, 4  # operations that took effect
 WAKEUPS, IDLE_WAKEUPS = 5, 6  # while draining: advances, and those in which nothing fired
 FIRST = 7  # index on the tape of the operations at hand
-CELLS = 8
+MOST_PENDING = 8  # the most that were pending when the clock moved on
+CELLS = 9
 
 
 @entry
@@ -45,11 +46,13 @@ def run(state, operations, early, cursor, handles, armed_by, fired):
     last = np.uint32(operations.size)
     first = cursor[FIRST]
     scheduled, cancelled, rescheduled = cursor[SCHEDULED], cursor[CANCELLED], cursor[RESCHEDULED]
+    most_pending = cursor[MOST_PENDING]
     now = state.clock[NOW]
     may_be_due = True  # something that can be due at once has been armed since the last advance
     while k < last:
         at = operations[k]["time"]
         if at > now or (may_be_due and due(state)):
+            most_pending = max(most_pending, state.clock[PENDING])
             n, done = advance_and_keep(state, at, armed_by, fired, n)
             if not done:
                 break
@@ -85,7 +88,7 @@ def run(state, operations, early, cursor, handles, armed_by, fired):
             if deadline - now <= early:
                 may_be_due = True
                 break
-    cursor[NEXT], cursor[ROWS] = k, n
+    cursor[NEXT], cursor[ROWS], cursor[MOST_PENDING] = k, n, most_pending
     cursor[SCHEDULED], cursor[CANCELLED], cursor[RESCHEDULED] = scheduled, cancelled, rescheduled
 
 

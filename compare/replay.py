@@ -5,6 +5,7 @@ comes too late. The call is skipped while the time stands still and nothing is d
 the timer is drained: advanced from wake-up to wake-up until nothing is pending.
 """
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from compare.loops import (
     FIRED,
     FIRST,
     IDLE_WAKEUPS,
+    MOST_PENDING,
     NEXT,
     OPERATION,
     PATIENCE,
@@ -56,6 +58,7 @@ class Replay:
     cancelled: int
     rescheduled: int
     pending: int
+    most_pending: int  # when the clock moved on, or at the end
     fired: npt.NDArray[Any]
     counters: dict[str, int] | None
     wakeups: int  # advances while draining
@@ -111,68 +114,103 @@ def operations_of(tape: Tape, first: int, until: int) -> npt.NDArray[Any]:
     return operations
 
 
-class Fired:
-    """Collects fired rows: a buffer of fixed size that compiled code fills and Python takes over."""
+class Totals(NamedTuple):
+    """What a replay in pieces did, besides the rows that it handed on; see `Replay`."""
 
-    def __init__(self, expected: int) -> None:
-        # Touched before it is timed: a page's first use costs a thousand times a row's.
-        self.buffer = np.ones(min(expected, FIRED_AT_ONCE) + 1, EXPIRY)
-        self.parts: list[npt.NDArray[Any]] = []
-
-    def take(self, cursor: npt.NDArray[np.int64]) -> None:
-        """Take over what the buffer holds."""
-        self.parts.append(self.buffer[: cursor[ROWS]].copy().view(FIRED))
-        cursor[ROWS] = 0
-
-    def rows(self) -> npt.NDArray[Any]:
-        """All rows in order."""
-        return np.concatenate(self.parts) if self.parts else np.empty(0, FIRED)
+    scheduled: int
+    cancelled: int
+    rescheduled: int
+    most_pending: int  # the most that were pending when the clock moved on, or at the end
+    wakeups: int
+    idle_wakeups: int
+    seconds: float
+    operations: int
 
 
-def _replay_compiled(timer: Any, tape: Tape, id_space: int, drain_timer: bool) -> Replay:
-    operations = tape.time.size
-    arming = np.concatenate([[0], np.cumsum(tape.op != CANCEL)])
+def replay_pieces(
+    timer: Any,
+    pieces: Iterable[Tape],
+    id_space: int,
+    take: Callable[[npt.NDArray[Any]], None],
+    *,
+    drain_timer: bool = True,
+    fired_at_once: int = FIRED_AT_ONCE,
+) -> Totals:
+    """Run a tape that comes in pieces through a timer with a kernel, and hand on what fires, in order, as it fires.
+
+    `take` is given rows of dtype FIRED, its to keep; `operation` counts from the first piece. Memory: a piece, the
+    pending timers, `fired_at_once` rows, and 8 bytes for each id. The time of `take` is not measured.
+    """
     cursor = np.zeros(CELLS, np.int64)
     handles = np.full(max(id_space, 1), 0, np.int64)  # written to, so that no first use of a page is timed
     armed_by = np.zeros(0, np.int32)
-    fired = Fired(int(arming[-1]))
+    # Touched before it is timed: a page's first use costs a thousand times a row's.
+    fired = np.ones(fired_at_once + 1, EXPIRY)
+
+    def hand_on() -> None:
+        if cursor[ROWS]:
+            take(fired[: cursor[ROWS]].copy().view(FIRED))
+            cursor[ROWS] = 0
+
     # Compile, or load from the disk cache, before the clock runs.
     early = -timer.traits.lateness(timer.parameters)[0]
-    run(timer.state, operations_of(tape, 0, 0), early, cursor, handles, armed_by, fired.buffer)
+    run(timer.state, np.empty(0, OPERATION), early, cursor, handles, armed_by, fired)
     if drain_timer:
-        drain(timer.state, cursor, armed_by, fired.buffer[:0])
+        drain(timer.state, cursor, armed_by, fired[:0])
     seconds = 0.0
-    for first in range(0, operations, OPERATIONS_AT_ONCE):
-        until = min(first + OPERATIONS_AT_ONCE, operations)
-        timer.reserve(int(arming[until] - arming[first]))
-        places = timer.state.nodes.size  # sentinels included: at least one for each place
-        if armed_by.size < places:
-            armed_by = np.concatenate([armed_by, np.zeros(places - armed_by.size, np.int32)])
-        operations_at_hand = operations_of(tape, first, until)
-        cursor[FIRST], cursor[NEXT] = first, 0
-        while cursor[NEXT] < until - first:
-            started = time.perf_counter()
-            run(timer.state, operations_at_hand, early, cursor, handles, armed_by, fired.buffer)
-            seconds += time.perf_counter() - started
-            if cursor[NEXT] < until - first:  # no room
-                fired.take(cursor)
+    operations = 0
+    for piece in pieces:
+        for first in range(0, piece.time.size, OPERATIONS_AT_ONCE):
+            at_hand = operations_of(piece, first, min(first + OPERATIONS_AT_ONCE, piece.time.size))
+            timer.reserve(int(np.count_nonzero(at_hand["op"] != CANCEL)))
+            places = timer.state.nodes.size  # sentinels included: at least one for each place
+            if armed_by.size < places:
+                armed_by = np.concatenate([armed_by, np.zeros(places - armed_by.size, np.int32)])
+            cursor[FIRST], cursor[NEXT] = operations, 0
+            operations += at_hand.size
+            while cursor[NEXT] < at_hand.size:
+                started = time.perf_counter()
+                run(timer.state, at_hand, early, cursor, handles, armed_by, fired)
+                seconds += time.perf_counter() - started
+                if cursor[NEXT] < at_hand.size:  # no room
+                    hand_on()
+    cursor[MOST_PENDING] = max(cursor[MOST_PENDING], len(timer))
     while drain_timer and len(timer):
         started = time.perf_counter()
-        drain(timer.state, cursor, armed_by, fired.buffer)
+        drain(timer.state, cursor, armed_by, fired)
         seconds += time.perf_counter() - started
-        fired.take(cursor)
-    fired.take(cursor)
-    return Replay(
+        hand_on()
+    hand_on()
+    return Totals(
         scheduled=int(cursor[SCHEDULED]),
         cancelled=int(cursor[CANCELLED]),
         rescheduled=int(cursor[RESCHEDULED]),
-        pending=len(timer),
-        fired=fired.rows(),
-        counters=timer.counters,
+        most_pending=int(cursor[MOST_PENDING]),
         wakeups=int(cursor[WAKEUPS]),
         idle_wakeups=int(cursor[IDLE_WAKEUPS]),
         seconds=seconds,
         operations=operations,
+    )
+
+
+def _replay_compiled(timer: Any, tape: Tape, id_space: int, drain_timer: bool) -> Replay:
+    parts: list[npt.NDArray[Any]] = []
+    at_once = min(int(np.count_nonzero(tape.op != CANCEL)), FIRED_AT_ONCE)
+    totals = replay_pieces(
+        timer, [tape], id_space, parts.append, drain_timer=drain_timer, fired_at_once=at_once
+    )
+    return Replay(
+        scheduled=totals.scheduled,
+        cancelled=totals.cancelled,
+        rescheduled=totals.rescheduled,
+        pending=len(timer),
+        most_pending=totals.most_pending,
+        fired=np.concatenate(parts) if parts else np.empty(0, FIRED),
+        counters=timer.counters,
+        wakeups=totals.wakeups,
+        idle_wakeups=totals.idle_wakeups,
+        seconds=totals.seconds,
+        operations=totals.operations,
         engine="compiled",
     )
 
@@ -182,7 +220,7 @@ def _replay_python(timer: Timer, tape: Tape, drain_timer: bool) -> Replay:
     handles: dict[int, int] = {}
     armed_by: dict[int, int] = {}
     fired: list[tuple[int, int, int]] = []
-    scheduled = cancelled = rescheduled = wakeups = idle_wakeups = idle = 0
+    scheduled = cancelled = rescheduled = most_pending = wakeups = idle_wakeups = idle = 0
 
     def advance_to(moment: int) -> int:
         expired = timer.advance(moment)
@@ -196,6 +234,7 @@ def _replay_python(timer: Timer, tape: Tape, drain_timer: bool) -> Replay:
     started = time.perf_counter()
     for k, (at, op, i, deadline) in enumerate(zip(*columns, strict=True)):
         if at > timer.now or timer.next_expiry() == at:
+            most_pending = max(most_pending, len(timer))
             advance_to(at)
         handle = handles.get(i, NONE)
         if op == CANCEL:
@@ -208,6 +247,7 @@ def _replay_python(timer: Timer, tape: Tape, drain_timer: bool) -> Replay:
             handles[i] = handle = timer.schedule(deadline)
             armed_by[handle] = k
             scheduled += 1
+    most_pending = max(most_pending, len(timer))
     while drain_timer and len(timer):
         wakeup = timer.next_wakeup() if idle < PATIENCE else timer.next_expiry()
         if wakeup is None or idle > 2 * PATIENCE:
@@ -221,6 +261,7 @@ def _replay_python(timer: Timer, tape: Tape, drain_timer: bool) -> Replay:
         cancelled=cancelled,
         rescheduled=rescheduled,
         pending=len(timer),
+        most_pending=most_pending,
         fired=np.array(fired, FIRED),
         counters=None,
         wakeups=wakeups,

@@ -1,5 +1,5 @@
 """A tape: one shard of a trace in memory, as four flat arrays that jitted code takes as they are."""
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +48,15 @@ class Counts(NamedTuple):
     arms: int
 
 
+def joined(pieces: Sequence[Tape]) -> Tape:
+    """The tape that these pieces make, in order. O(n)."""
+    if not pieces:
+        return Tape(*(np.empty(0, dtype) for dtype in DTYPES))
+    if len(pieces) == 1:
+        return pieces[0]
+    return Tape(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
+
+
 def count_ops(tape: Tape) -> Counts:
     """Operations by kind. O(n)."""
     return Counts(*np.bincount(tape.op, minlength=len(OP_NAMES)).tolist())
@@ -65,34 +74,65 @@ def validate(tape: Tape, id_space: int) -> None:
     negative; ops are known; 0 <= id < id_space <= 2**31; no deadline is negative, and that of a cancel is 0;
     a cancel or re-arm comes after a start or arm of its id.
     """
-    _check_arrays(tape)
-    is_integer = isinstance(id_space, (int, np.integer)) and not isinstance(id_space, bool)
-    if not (is_integer and 0 <= id_space <= MAX_ID_SPACE):
-        raise TapeError(f"id_space is {id_space!r}; it must be an integer in [0, 2**31]")
-    time, op, ids, deadline = tape
-    if not len(time):
-        return
-    _refuse(time < 0, lambda row: f"time {time[row]} is negative")
-    _refuse(
-        np.concatenate(([False], time[1:] < time[:-1])),
-        lambda row: f"time {time[row]} is before {time[row - 1]}, the time of the row before",
-    )
-    _refuse((op < START) | (op > ARM), lambda row: f"op {op[row]} is unknown; ops are 0 to {ARM}")
-    _refuse((ids < 0) | (ids >= id_space), lambda row: f"id {ids[row]} is outside [0, {id_space})")
-    _refuse(deadline < 0, lambda row: f"deadline {deadline[row]} is negative")
-    cancels = op == CANCEL
-    _refuse(
-        cancels & (deadline != 0), lambda row: f"deadline {deadline[row]} of a cancel; it must be 0"
-    )
-    later = np.flatnonzero(cancels | (op == REARM))
-    if len(later):
-        places = _places(ids)
-        never = _first_start(op, places)[places[later]] > later
-        _refuse(
-            never,
-            lambda row: f"{OP_NAMES[op[row]]} of id {ids[row]}, which was never started before",
-            rows=later,
+    Rules(id_space).check(tape)
+
+
+class Rules:
+    """Checks a tape that comes in pieces, in order. Memory: a byte for each id."""
+
+    def __init__(self, id_space: int) -> None:
+        is_integer = isinstance(id_space, (int, np.integer)) and not isinstance(id_space, bool)
+        if not (is_integer and 0 <= id_space <= MAX_ID_SPACE):
+            raise TapeError(f"id_space is {id_space!r}; it must be an integer in [0, 2**31]")
+        self.rows = 0  # of the pieces so far
+        self._id_space = id_space
+        self._last_time = 0
+        self._started = np.zeros(id_space, np.bool_)  # whose pages are not there before they are used
+
+    def check(self, piece: Tape) -> None:
+        """Raise TapeError unless the next piece keeps every rule of `validate`; rows are counted from the first piece."""
+        _check_arrays(piece)
+        time, op, ids, deadline = piece
+        if not len(time):
+            return
+        self._refuse(time < 0, lambda row: f"time {time[row]} is negative")
+        before = np.concatenate(([self._last_time], time[:-1]))
+        self._refuse(
+            time < before, lambda row: f"time {time[row]} is before {before[row]}, the time of the row before"
         )
+        self._refuse((op < START) | (op > ARM), lambda row: f"op {op[row]} is unknown; ops are 0 to {ARM}")
+        self._refuse(
+            (ids < 0) | (ids >= self._id_space), lambda row: f"id {ids[row]} is outside [0, {self._id_space})"
+        )
+        self._refuse(deadline < 0, lambda row: f"deadline {deadline[row]} is negative")
+        cancels = op == CANCEL
+        self._refuse(
+            cancels & (deadline != 0), lambda row: f"deadline {deadline[row]} of a cancel; it must be 0"
+        )
+        later = np.flatnonzero(cancels | (op == REARM))
+        never = later[~self._started[ids[later]]]
+        if len(never):
+            places = _places(ids)
+            self._refuse(
+                _first_start(op, places)[places[never]] > never,
+                lambda row: f"{OP_NAMES[op[row]]} of id {ids[row]}, which was never started before",
+                rows=never,
+            )
+        self._started[ids] = True
+        self._last_time = int(time[-1])
+        self.rows += len(time)
+
+    def _refuse(
+        self,
+        bad: npt.NDArray[np.bool_],
+        message: Callable[[int], str],
+        rows: npt.NDArray[np.intp] | None = None,
+    ) -> None:
+        """Raise for the first True of `bad`; `rows` gives the piece's rows when `bad` covers only some of them."""
+        first = int(bad.argmax())
+        if bad[first]:
+            row = first if rows is None else int(rows[first])
+            raise TapeError(f"row {self.rows + row}: {message(row)}", self.rows + row)
 
 
 def _check_arrays(tape: Tape) -> None:
@@ -106,16 +146,6 @@ def _check_arrays(tape: Tape) -> None:
             raise TapeError(f"column {name} is {got}; it must be a 1-D array of {dtype}")
         if len(column) != len(tape.time):
             raise TapeError(f"column {name} has {len(column)} rows, column time has {len(tape.time)}")
-
-
-def _refuse(
-    bad: npt.NDArray[np.bool_], message: Callable[[int], str], rows: npt.NDArray[np.intp] | None = None
-) -> None:
-    """Raise for the first True of `bad`; `rows` gives the row numbers when `bad` covers only some of them."""
-    first = int(bad.argmax())
-    if bad[first]:
-        row = first if rows is None else int(rows[first])
-        raise TapeError(f"row {row}: {message(row)}", row)
 
 
 def _places(ids: npt.NDArray[np.int32]) -> npt.NDArray[np.integer[Any]]:

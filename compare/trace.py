@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -23,18 +23,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compare.tape import DTYPES, Counts, Tape, TapeError, count_ops, id_space_of, validate
+from compare.tape import DTYPES, Counts, Rules, Tape, TapeError, count_ops, id_space_of, joined, validate
 from timers import TimerError
 
 FORMAT = "escapement-trace"
 VERSION = 1
 MANIFEST = "manifest.json"
+REJECTED = "rejected.parquet"
+"""Rows of a log that did not become operations; beside the shards of a trace that has some."""
 UNITS = ("us", "ms", "s", "unit")
 
 SCHEMA = pa.schema(
     [pa.field(name, pa.from_numpy_dtype(dtype), nullable=False)
      for name, dtype in zip(Tape._fields, DTYPES, strict=True)]
 )
+MAX_SHARDS = 100_000
+"""A shard's number has five digits in its file's name."""
 ROW_GROUP = 1 << 20
 """Rows per row group: what a reader that streams a shard holds in memory at once, 21 MB."""
 
@@ -78,33 +82,44 @@ class Trace:
         return source
 
     @property
+    def rejected(self) -> Path | None:
+        """The table of rows that did not become operations, if there are any; see docs/traces.md."""
+        path = self.path / REJECTED
+        return path if path.exists() else None
+
+    @property
     def totals(self) -> Mapping[str, int]:
         """Over all shards: `rows`, and of these `starts`, `cancels`, `rearms` and `arms`."""
         totals: Mapping[str, int] = self.manifest["totals"]
         return totals
 
     def load(self, shard: int = 0) -> Tape:
-        """Read one shard and check it. O(rows) time and memory, 21 bytes a row.
+        """Read one shard and check it. O(rows) time and memory, 21 bytes a row; for the rest see `pieces`."""
+        return joined(list(self.pieces(shard)))
+
+    def pieces(self, shard: int = 0) -> Iterator[Tape]:
+        """Read one shard piece by piece, in order, and check it: a row group at a time, and a byte for each id.
 
         The arrays are writable and contiguous. Raises TraceError for a file that is missing, truncated,
         foreign or at odds with the manifest, TapeError (with the row) for a tape that breaks a rule, and
-        TraceError for a shard that does not exist.
+        TraceError for a shard that does not exist; each where the reading gets so far.
         """
         if not 0 <= shard < len(self.shards):
             raise TraceError(f"{self.path} has no shard {shard}; it has {len(self.shards)}")
         entry = self.shards[shard]
         path = self.path / entry.file
-        tape = _read_shard(path)
-        if len(tape.time) != entry.rows:
-            raise TraceError(f"{path} has {len(tape.time)} rows; the manifest says {entry.rows}")
+        found = _Described(entry.file, entry.id_space)
         try:
-            validate(tape, entry.id_space)
+            rules = Rules(entry.id_space)
+            for piece in _read_shard(path, entry.rows):
+                rules.check(piece)
+                found.add(piece)
+                yield piece
         except TapeError as error:
             raise TapeError(f"{path}: {error}", error.row) from None
-        for name, found in asdict(_describe(tape, entry.file, entry.id_space)).items():
-            if found != getattr(entry, name):
-                raise TraceError(f"{path}: {name} is {found}; the manifest says {getattr(entry, name)}")
-        return tape
+        for name, value in asdict(found.shard()).items():
+            if value != getattr(entry, name):
+                raise TraceError(f"{path}: {name} is {value}; the manifest says {getattr(entry, name)}")
 
 
 def open_trace(path: str | os.PathLike[str]) -> Trace:
@@ -208,10 +223,8 @@ class ShardWriter:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._pieces: list[Tape] = []
-        self._held = self._rows = 0
-        self._first_time: int | None = None
-        self._last_time: int | None = None
-        self._counts = Counts(0, 0, 0, 0)
+        self._held = 0
+        self._written = _Described(path.name)
         self._writer = pq.ParquetWriter(
             path,
             SCHEMA,
@@ -245,11 +258,7 @@ class ShardWriter:
         """Add operations that follow the ones before. O(len)."""
         if not len(piece.time):
             return
-        if self._first_time is None:
-            self._first_time = int(piece.time[0])
-        self._last_time = int(piece.time[-1])
-        self._counts = Counts(*map(sum, zip(self._counts, count_ops(piece), strict=True)))
-        self._rows += len(piece.time)
+        self._written.add(piece)
         self._pieces.append(piece)
         self._held += len(piece.time)
         if self._held >= ROW_GROUP:
@@ -257,13 +266,12 @@ class ShardWriter:
 
     def shard(self, id_space: int) -> Shard:
         """The manifest's entry for what was written."""
-        ends = (self._first_time, self._last_time)
-        return Shard(self._path.name, self._rows, id_space, *ends, *self._counts)
+        return replace(self._written.shard(), id_space=id_space)
 
     def _flush(self) -> None:
         if self._pieces:
-            columns = [np.concatenate(arrays) for arrays in zip(*self._pieces, strict=True)]
-            self._writer.write_table(pa.table(columns, schema=SCHEMA), row_group_size=ROW_GROUP)
+            columns = joined(self._pieces)
+            self._writer.write_table(pa.table(list(columns), schema=SCHEMA), row_group_size=ROW_GROUP)
             self._pieces, self._held = [], 0
 
 
@@ -272,10 +280,30 @@ def shard_name(number: int) -> str:
     return f"shard-{number:05d}.parquet"
 
 
-def _describe(tape: Tape, file: str, id_space: int) -> Shard:
-    rows = len(tape.time)
-    first, last = (int(tape.time[0]), int(tape.time[-1])) if rows else (None, None)
-    return Shard(file, rows, id_space, first, last, *count_ops(tape))
+class _Described:
+    """Describes a tape that comes in pieces, in order."""
+
+    def __init__(self, file: str, id_space: int = 0) -> None:
+        self._file, self._id_space = file, id_space
+        self._rows = 0
+        self._first_time: int | None = None
+        self._last_time: int | None = None
+        self._counts = Counts(0, 0, 0, 0)
+
+    def add(self, piece: Tape) -> None:
+        """Take a piece into account. O(len)."""
+        if not len(piece.time):
+            return
+        if self._first_time is None:
+            self._first_time = int(piece.time[0])
+        self._last_time = int(piece.time[-1])
+        self._counts = Counts(*map(sum, zip(self._counts, count_ops(piece), strict=True)))
+        self._rows += len(piece.time)
+
+    def shard(self) -> Shard:
+        """The manifest's entry for all pieces so far."""
+        ends = (self._first_time, self._last_time)
+        return Shard(self._file, self._rows, self._id_space, *ends, *self._counts)
 
 
 def _totals(shards: Iterable[Shard]) -> dict[str, int]:
@@ -283,20 +311,24 @@ def _totals(shards: Iterable[Shard]) -> dict[str, int]:
     return {name: sum(getattr(shard, name) for shard in shards) for name in ("rows", *Counts._fields)}
 
 
-def _read_shard(path: Path) -> Tape:
+def _read_shard(path: Path, rows: int) -> Iterator[Tape]:
+    """The row groups of a shard's file, which must have so many rows."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             if not file.schema_arrow.equals(SCHEMA):
                 found = ", ".join(f"{field.name} {field.type}" for field in file.schema_arrow)
                 wanted = ", ".join(f"{field.name} {field.type}" for field in SCHEMA)
                 raise TraceError(f"{path} has the columns ({found}); a tape has ({wanted}), none nullable")
-            table = file.read()
+            if file.metadata.num_rows != rows:
+                raise TraceError(f"{path} has {file.metadata.num_rows} rows; the manifest says {rows}")
+            for group in range(file.metadata.num_row_groups):
+                table = file.read_row_group(group)
+                # A copy, because Arrow's own memory is read-only, which jitted code takes for another type.
+                yield Tape(*(np.array(table.column(name).to_numpy()) for name in Tape._fields))
     except FileNotFoundError:
         raise TraceError(f"{path} does not exist, though the manifest lists it") from None
     except (OSError, pa.ArrowException) as error:
         raise TraceError(f"{path} is no readable Parquet file: {_reason(error)}") from None
-    # A copy, because Arrow's own memory is read-only, which jitted code takes for another type.
-    return Tape(*(np.array(table.column(name).to_numpy()) for name in Tape._fields))
 
 
 def _parse_manifest(text: str, path: Path) -> dict[str, Any]:
@@ -350,7 +382,7 @@ def _is_trace(path: Path) -> bool:
     try:
         manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
         strangers = [entry for entry in path.iterdir()
-                     if entry.name != MANIFEST and not entry.match("shard-*.parquet")]
+                     if entry.name not in (MANIFEST, REJECTED) and not entry.match("shard-*.parquet")]
     except (OSError, ValueError):
         return False
     return isinstance(manifest, dict) and manifest.get("format") == FORMAT and not strangers
@@ -374,7 +406,7 @@ def _finish(unfinished: UnfinishedTrace, target: Path) -> None:
     except (TypeError, ValueError) as error:
         raise TraceError(f"source is not fit for JSON: {_reason(error)}") from None
     (directory / MANIFEST).write_text(text + "\n", encoding="utf-8")
-    listed = {shard.file for shard in unfinished.shards} | {MANIFEST}
+    listed = {shard.file for shard in unfinished.shards} | {MANIFEST, REJECTED}
     for stray in directory.iterdir():
         # Left by a task that was tried twice.
         if stray.name not in listed:

@@ -10,9 +10,10 @@ from compare import contest
 from compare.comparison import DEFAULT_WORKLOADS, Comparison, run_comparison, workloads_of
 from compare.contest import ComparisonError, predict_replay
 from compare.contestants import ContestantError, contestant, parse_contestant, parse_setting
+from compare.histogram import MOST_BINS, Histogram
 from compare.oracle import AgreementError
 from compare.runs import MEASURED, TOO_LONG, latest_run, read_run
-from compare.sources import MOST_BINS, Histogram, trace_source, workload_source
+from compare.sources import trace_source, workload_source
 from compare.trace import TraceError, write_trace
 from compare.workloads import WorkloadError, make
 from timers import TimerError

@@ -99,7 +99,7 @@ ROWS = [(0, 5, 5), (1, 5, 5)]
 
 
 def done(rows, **changes):
-    counts = {"scheduled": 3, "cancelled": 1, "rescheduled": 0, "pending": 0}
+    counts = {"scheduled": 3, "cancelled": 1, "rescheduled": 0, "pending": 0, "most_pending": 3}
     return Replay(
         **{**counts, **changes}, fired=np.array(rows, FIRED), counters=None, wakeups=1, idle_wakeups=0, seconds=0.0,
         operations=4, engine="compiled",
