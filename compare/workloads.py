@@ -3,9 +3,7 @@
 A workload is an endless stream of *members*, each a timer's life: a request with its timeout, a connection with its
 touches. Members come in blocks of BLOCK, and a block is a pure function of (seed, shard, block), whoever makes it, in
 whatever order: the raw 64-bit stream of Philox, a counter-based generator, with (seed, shard) as its key and the block
-in its counter. What is made of that stream uses integers and +, -, *, / and square roots of doubles alone, which IEEE
-754 rounds in one way everywhere; logarithms and exponentials of the C library and of NumPy differ between machines in
-the last bit, so the few that are needed stand below.
+in its counter. What is made of that stream uses integers and the few functions of doubles in `compare.variates`.
 
 Arrivals are Poisson, conditioned on BLOCK arrivals in each block's span of time.
 
@@ -19,22 +17,25 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from compare.tape import ARM, CANCEL, START, Tape
+from compare.tape import ARM, CANCEL, Tape, joined
+from compare.trace import MAX_SHARDS
+from compare.variates import Floats, Words, exp, log, normal, sorted_uniform, uniform
+from compare.weave import NEVER, Events, Int64s, Weaver
 from timers.errors import TimerError
-from timers.kernels.jit import entry
 
 BLOCK = 1 << 12
 """Members of a block: enough for NumPy to be quick, few enough that a block of busy connections fits in memory."""
 
 MOST = 10**8
-"""The most members or operations of one tape: 2.1 GB of it."""
+"""The most members or operations of a tape in memory: 2.1 GB of it."""
+
+MOST_ROWS = 2**31 - 1
+"""The most operations of a shard on disk: there are no more ids."""
 
 LARGEST_SEED = 2**64 - 1
 
-Floats = npt.NDArray[np.float64]
-Int64s = npt.NDArray[np.int64]
+_NONE: Int64s = np.empty(0, np.int64)
 
 PER_SECOND = {"us": 10**6, "ms": 10**3}
 """Units in a second."""
@@ -53,24 +54,13 @@ class Made(NamedTuple):
     source: dict[str, Any]  # workload, parameters, seed, shard, and what was asked for: timers or operations
 
 
-class Events(NamedTuple):
-    """The operations of one block's members, in no particular order; arrays of one length."""
-
-    time: Int64s
-    op: npt.NDArray[np.int8]
-    member: Int64s  # counted from the first block on
-    deadline: Int64s
-    step: Int64s  # of the member, from 0: its operations at one time stay in this order
-    ends: Int64s  # when the member is over and its id free, the same in each of its operations; not before any of them
-
-
 class Stream:
     """Variates of one block: a pure function of (seed, shard, block, purpose), rows of one purpose in order."""
 
     def __init__(self, seed: int, shard: int, block: int) -> None:
         self._key, self._block = np.array([seed, shard], np.uint64), block
 
-    def raw(self, purpose: int, size: int) -> npt.NDArray[np.uint64]:
+    def raw(self, purpose: int, size: int) -> Words:
         """The generator's own 64-bit words."""
         # The lowest word of the counter counts within the stream; the others say which stream it is.
         counter = np.array([0, self._block, purpose, 0], np.uint64)
@@ -78,20 +68,19 @@ class Stream:
 
     def uniform(self, purpose: int, size: int) -> Floats:
         """Doubles in the open interval (0, 1), multiples of 2**-53."""
-        # 52 random bits and a half: exact, where 53 and a half would round to 1.
-        return np.asarray(((self.raw(purpose, size) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)
+        return uniform(self.raw(purpose, size))
 
 
 ARRIVAL, DELAY, CHOICE, LENGTH, GAP = range(5)
 """Purposes of streams."""
 
 Parameters = Mapping[str, int]
-Draw = Callable[[Stream, Int64s, Int64s, Parameters], Events]
+Draw = Callable[[Stream, Int64s, Parameters], Events]
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A kind of traffic. `draw(stream, members, starts, parameters)` makes a block's operations."""
+    """A kind of traffic. `draw(stream, starts, parameters)` makes what a block's members do."""
 
     name: str
     summary: str
@@ -101,139 +90,65 @@ class Workload:
     draw: Draw
 
 
-# ---- mathematics of + - * / and sqrt ------------------------------------------------------------------------------
-
-_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # their sum is ln 2; fdlibm
-_SQRT_HALF = 0.7071067811865476
-_TERMS_OF_LOG = 12  # of the series of atanh up to 0.1716: the next is below 1e-19
-_TERMS_OF_EXP = 14  # of the Taylor series up to ln(2)/2: the next is below 1e-17
-
-
-def log(x: Floats) -> Floats:
-    """Natural logarithm of positive doubles, to within 4e-16 of its value (or of 1e-16 near 1)."""
-    mantissa, exponent = np.frexp(x)
-    low = mantissa < _SQRT_HALF
-    mantissa, exponent = np.where(low, 2.0 * mantissa, mantissa), exponent - low
-    s = (mantissa - 1.0) / (mantissa + 1.0)
-    square, series = s * s, np.zeros_like(s)
-    for k in range(_TERMS_OF_LOG - 1, -1, -1):
-        series = series * square + 1.0 / (2 * k + 1)
-    return np.asarray(exponent * _LN2_HIGH + (2.0 * s * series + exponent * _LN2_LOW))
-
-
-def exp(x: Floats) -> Floats:
-    """Exponential of doubles in (-700, 700), to within 5e-16 of its value."""
-    halvings = np.rint(x / (_LN2_HIGH + _LN2_LOW))
-    rest = (x - halvings * _LN2_HIGH) - halvings * _LN2_LOW
-    series = np.ones_like(rest)
-    for k in range(_TERMS_OF_EXP, 0, -1):
-        series = series * rest / k + 1.0
-    return np.asarray(np.ldexp(series, halvings.astype(np.int64)))
-
-
-def normal(u: Floats) -> Floats:
-    """The standard normal variate below which a share `u` in (0, 1) lies, to within about 1e-15.
-
-    Wichura, Algorithm AS 241 (PPND16), Applied Statistics 37 (1988).
-    """
-    q = u - 0.5
-    tail = np.sqrt(-log(np.minimum(u, 1.0 - u)))
-    far = np.where(tail <= 5.0, _ratio(tail - 1.6, _MIDDLE), _ratio(tail - 5.0, _TAIL))
-    near = q * _ratio(0.180625 - q * q, _CENTRE)
-    return np.where(np.abs(q) <= 0.425, near, np.where(q < 0.0, -far, far))
-
-
-def _ratio(r: Floats, polynomials: tuple[tuple[float, ...], tuple[float, ...]]) -> Floats:
-    above, below = (_horner(r, coefficients) for coefficients in polynomials)
-    return np.asarray(above / below)
-
-
-def _horner(r: Floats, coefficients: tuple[float, ...]) -> Floats:
-    value = np.full_like(r, coefficients[-1])
-    for coefficient in coefficients[-2::-1]:
-        value = value * r + coefficient
-    return value
-
-
-# fmt: off
-_CENTRE = (
-    (3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4,
-     4.5921953931549871457e4, 6.7265770927008700853e4, 3.3430575583588128105e4, 2.5090809287301226727e3),
-    (1.0, 4.2313330701600911252e1, 6.8718700749205790830e2, 5.3941960214247511077e3,
-     2.1213794301586595867e4, 3.9307895800092710610e4, 2.8729085735721942674e4, 5.2264952788528545610e3),
-)
-_MIDDLE = (
-    (1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0, 3.64784832476320460504e0,
-     1.27045825245236838258e0, 2.41780725177450611770e-1, 2.27238449892691845833e-2, 7.74545014278341407640e-4),
-    (1.0, 2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1,
-     1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4, 1.05075007164441684324e-9),
-)
-_TAIL = (
-    (6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0, 2.96560571828504891230e-1,
-     2.65321895265761230930e-2, 1.24266094738807843860e-3, 2.71155556874348757815e-5, 2.01033439929228813265e-7),
-    (1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2,
-     7.86869131145613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7, 2.04426310338993978564e-15),
-)
-# fmt: on
-_QUARTILE = 0.674489750196081743  # the standard normal variate below which three quarters lie
-
-
 # ---- the workloads ------------------------------------------------------------------------------------------------
 
 
-def _timers(members: Int64s, starts: Int64s, deadlines: Int64s) -> Events:
+def _timers(starts: Int64s, deadlines: Int64s) -> Events:
     """One timer for each member, never cancelled."""
-    return Events(starts, np.full(starts.size, START, np.int8), members, deadlines, np.zeros_like(starts), deadlines)
+    return Events(starts, deadlines, deadlines, np.empty(0, np.int32), _NONE, np.empty(0, np.int8), _NONE)
 
 
-def _requests(members: Int64s, starts: Int64s, timeout: int, latency: Floats) -> Events:
+def _requests(starts: Int64s, timeout: int, latency: Floats) -> Events:
     """A timeout for each member, cancelled by its answer after `latency` (at least a unit), if that comes in time."""
     # Clipped while still a float: a latency beyond int64 is one that never comes.
     answers = starts + np.minimum(np.maximum(np.floor(latency), 1.0), float(timeout)).astype(np.int64)
     deadlines = starts + timeout
-    ends = np.minimum(answers, deadlines)
-    in_time = np.flatnonzero(answers < deadlines)
-    cancels = in_time.size
+    answered = np.flatnonzero(answers < deadlines)
+    cancels = answered.size
     return Events(
-        np.concatenate([starts, answers[in_time]]),
-        np.concatenate([np.full(starts.size, START, np.int8), np.full(cancels, CANCEL, np.int8)]),
-        np.concatenate([members, members[in_time]]),
-        np.concatenate([deadlines, np.zeros(cancels, np.int64)]),
-        np.concatenate([np.zeros_like(starts), np.ones(cancels, np.int64)]),
-        np.concatenate([ends, ends[in_time]]),
+        starts,
+        deadlines,
+        np.minimum(answers, deadlines),
+        answered.astype(np.int32),
+        answers[answered],
+        np.full(cancels, CANCEL, np.int8),
+        np.zeros(cancels, np.int64),
     )
 
 
-def _uniform(stream: Stream, members: Int64s, starts: Int64s, parameters: Parameters) -> Events:
+def _uniform(stream: Stream, starts: Int64s, parameters: Parameters) -> Events:
     u = stream.uniform(DELAY, starts.size)
-    return _timers(members, starts, starts + 1 + np.floor(u * float(parameters["longest"])).astype(np.int64))
+    return _timers(starts, starts + 1 + np.floor(u * float(parameters["longest"])).astype(np.int64))
 
 
-def _exponential(stream: Stream, members: Int64s, starts: Int64s, parameters: Parameters) -> Events:
+def _exponential(stream: Stream, starts: Int64s, parameters: Parameters) -> Events:
     delays = -log(stream.uniform(DELAY, starts.size)) * float(parameters["mean"])
-    return _timers(members, starts, starts + 1 + np.floor(delays).astype(np.int64))
+    return _timers(starts, starts + 1 + np.floor(delays).astype(np.int64))
 
 
-def _constant(stream: Stream, members: Int64s, starts: Int64s, parameters: Parameters) -> Events:
-    return _timers(members, starts, starts + parameters["delay"])
+def _constant(stream: Stream, starts: Int64s, parameters: Parameters) -> Events:
+    return _timers(starts, starts + parameters["delay"])
 
 
-def _lognormal(stream: Stream, members: Int64s, starts: Int64s, parameters: Parameters) -> Events:
+_QUARTILE = 0.674489750196081743  # the standard normal variate below which three quarters lie
+
+
+def _lognormal(stream: Stream, starts: Int64s, parameters: Parameters) -> Events:
     median, quartile = (np.array([float(parameters[name])]) for name in ("median", "quartile"))
     sigma = log(quartile / median) / _QUARTILE
     latency = exp(log(median) + sigma * normal(stream.uniform(DELAY, starts.size)))
-    return _requests(members, starts, parameters["timeout"], latency)
+    return _requests(starts, parameters["timeout"], latency)
 
 
-def _cancel_heavy(stream: Stream, members: Int64s, starts: Int64s, parameters: Parameters) -> Events:
+def _cancel_heavy(stream: Stream, starts: Int64s, parameters: Parameters) -> Events:
     timeout = parameters["timeout"]
     # An answer that is to come does so in time.
     latency = np.minimum(-log(stream.uniform(DELAY, starts.size)) * float(parameters["mean"]), float(timeout - 1))
     is_lost = stream.uniform(CHOICE, starts.size) * 1000.0 < float(parameters["lost"])
-    return _requests(members, starts, timeout, np.where(is_lost, float(timeout), latency))
+    return _requests(starts, timeout, np.where(is_lost, float(timeout), latency))
 
 
-def _keepalive(stream: Stream, members: Int64s, starts: Int64s, parameters: Parameters) -> Events:
+def _keepalive(stream: Stream, starts: Int64s, parameters: Parameters) -> Events:
     idle, mean = parameters["idle"], parameters["mean"]
     # Touches follow each other after exponential gaps; the first gap that exceeds `idle` ends the connection. So the
     # number of gaps before it is geometric, and each of them an exponential variate given that it is below `idle`.
@@ -241,17 +156,13 @@ def _keepalive(stream: Stream, members: Int64s, starts: Int64s, parameters: Para
     touches = np.floor(log(stream.uniform(LENGTH, starts.size)) / log(1.0 - survives)).astype(np.int64)
     within = 1.0 - stream.uniform(GAP, int(touches.sum())) * (1.0 - survives)
     gaps = np.floor(-log(within) * float(mean)).astype(np.int64)
-    first = np.cumsum(touches + 1) - (touches + 1)  # each member's first operation, its start
-    owner = np.repeat(np.arange(starts.size), touches + 1)
-    since = np.zeros(owner.size, np.int64)  # the start, or the touch before
-    since[np.setdiff1d(np.arange(owner.size), first, assume_unique=True)] = gaps
-    elapsed = np.cumsum(since)
-    time = starts[owner] + elapsed - elapsed[first][owner]
-    op = np.full(owner.size, ARM, np.int8)
-    op[first] = START
-    step = np.arange(owner.size) - first[owner]
-    ends = time[np.append(first[1:], owner.size) - 1] + idle
-    return Events(time, op, members[owner], time + idle, step, ends[owner])
+    elapsed = np.cumsum(gaps)
+    last = np.cumsum(touches)  # each member's last touch, plus one
+    before = np.concatenate([[0], elapsed])[last - touches]  # what `elapsed` is at its start
+    owner = np.repeat(np.arange(starts.size, dtype=np.int32), touches)
+    time = (starts - before)[owner] + elapsed
+    ends = starts - before + np.concatenate([[0], elapsed])[last] + idle
+    return Events(starts, starts + idle, ends, owner, time, np.full(owner.size, ARM, np.int8), time + idle)
 
 
 _RATE = "arrivals in a second, on average"
@@ -346,38 +257,130 @@ def make(
     """The first `timers` members of a workload with all their operations, or its first `operations` operations.
 
     Exactly one of the two is given. Ids are recycled, so that `id_space` is the largest number of members under way at
-    once; a recycled id begins with a start. The tape keeps every rule of `compare.tape.validate`. About 0.5 s for 1e6
-    members. Raises WorkloadError for an unknown name or a number out of range.
+    once; a recycled id begins with a start. The tape keeps every rule of `compare.tape.validate`. About 0.2 s for 1e6
+    members, 42 bytes an operation. Raises WorkloadError for an unknown name or a number out of range.
     """
-    workload = workload_named(name)
-    settings = _settings(workload, parameters or {})
-    _check("seed", seed, 0, LARGEST_SEED)
+    plan = Plan.of(name, timers=timers, operations=operations, seed=seed, parameters=parameters, most=MOST)
     _check("shard", shard, 0, LARGEST_SEED)
-    if (timers is None) == (operations is None):
-        raise WorkloadError("a workload is made for a number of timers or of operations: give one of the two")
-    asked = {"timers": timers} if timers is not None else {"operations": operations}
-    for what, number in asked.items():
-        _check(what, number, 1, MOST)
-    events = (
-        _first_members(workload, settings, seed, shard, timers)
-        if timers is not None
-        else _first_operations(workload, settings, seed, shard, operations or 0)
-    )
-    tape, id_space = _tape_of(events, len(events.time) if operations is None else operations)
-    source = {"workload": name, "parameters": settings, "seed": seed, "shard": shard, **asked}
-    return Made(tape, id_space, workload.unit, source)
+    pieces = plan.pieces(shard)
+    tape = joined(list(pieces))
+    return Made(tape, pieces.id_space, plan.workload.unit, plan.source | {"shard": shard})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A workload of checked size and parameters: what any machine needs to make any of its shards."""
+
+    workload: Workload
+    parameters: Parameters
+    seed: int
+    counted: str  # "timers" or "operations"
+    amount: int  # of these, in all shards together
+    shards: int
+    most: int  # operations in a shard
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        *,
+        timers: int | None = None,
+        operations: int | None = None,
+        shards: int = 1,
+        seed: int = 0,
+        parameters: Parameters | None = None,
+        most: int = MOST_ROWS,
+    ) -> "Plan":
+        """Exactly one of `timers` and `operations` is given. Raises WorkloadError for what does not exist or fit."""
+        workload = workload_named(name)
+        settings = _settings(workload, parameters or {})
+        _check("seed", seed, 0, LARGEST_SEED)
+        _check("shards", shards, 1, MAX_SHARDS)
+        if (timers is None) == (operations is None):
+            raise WorkloadError("a workload is made for a number of timers or of operations: give one of the two")
+        counted, amount = ("timers", timers) if operations is None else ("operations", operations)
+        _check(counted if shards == 1 else f"{counted} of {shards} shards", amount, shards, shards * most)
+        plan = cls(workload, settings, seed, counted, amount or 0, shards, most)
+        # The first has as much to do as any.
+        Pieces(plan, 0, plan.share(0))
+        return plan
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """What a manifest says of it."""
+        which = {"shard": 0} if self.shards == 1 else {"shards": self.shards}
+        made = {"workload": self.workload.name, "parameters": dict(self.parameters), "seed": self.seed}
+        return {**made, **which, self.counted: self.amount}
+
+    def share(self, shard: int) -> int:
+        """The timers or operations of a shard: as many as another's, or one more in the first ones."""
+        return self.amount // self.shards + (shard < self.amount % self.shards)
+
+    def pieces(self, shard: int = 0) -> "Pieces":
+        """One shard's tape in pieces: of 2**20 operations each, the last of which may have fewer.
+
+        A shard is one timer's traffic, and has all of the workload's rate. A shard of so many timers or operations has
+        the same rows however many there are beside it. O(operations) time; memory for the members under way and some
+        pieces. Raises WorkloadError where the operations turn out to be too many, or their times too late.
+        """
+        return Pieces(self, shard, self.share(shard))
+
+
+class Pieces(Weaver):
+    """The pieces of one shard's tape. Once they are all given out, `id_space` and `rows` are the shard's."""
+
+    def __init__(self, plan: Plan, shard: int, amount: int) -> None:
+        self._plan, self._shard, self._amount = plan, shard, amount
+        self._span = _span(plan.workload, plan.parameters)
+        blocks, possible = -(-amount // BLOCK), int(_LATEST / self._span)
+        self._are_timers = plan.counted == "timers"
+        if self._are_timers:
+            if blocks > possible:
+                raise _too_long(plan.workload)
+            if amount > BLOCK:
+                self._check_rows(amount * self._least_each())
+        super().__init__(self._events, self._horizon, min(blocks, possible), None if self._are_timers else amount)
+
+    def __next__(self) -> Tape:
+        try:
+            piece = super().__next__()
+        except StopIteration:
+            if not self._are_timers and self.rows < self._amount:
+                raise _too_long(self._plan.workload) from None
+            raise
+        self._check_rows(self.rows)
+        return piece
+
+    def _events(self, block: int) -> Events:
+        size = min(BLOCK, self._amount - block * BLOCK) if self._are_timers else BLOCK
+        plan = self._plan
+        return block_events(plan.workload, plan.parameters, plan.seed, self._shard, block, size)
+
+    def _horizon(self, block: int) -> int:
+        return NEVER if self._are_timers and block * BLOCK >= self._amount else int(block * self._span)
+
+    def _least_each(self) -> float:
+        """Operations of a timer on average, or a little less; told by the first block."""
+        events = self._events(0)
+        return _CERTAIN * (1 + len(events.time) / len(events.starts))
+
+    def _check_rows(self, rows: float) -> None:
+        if rows > self._plan.most:
+            raise WorkloadError(
+                f"{self._amount} timers of {self._plan.workload.name} have more than {self._plan.most} operations; "
+                "ask for fewer, or for more shards"
+            )
 
 
 def block_events(workload: Workload, parameters: Parameters, seed: int, shard: int, block: int, size: int) -> Events:
-    """The operations of a block's first `size` members: a pure function of its arguments."""
+    """What a block's first `size` members do: a pure function of its arguments."""
     stream = Stream(seed, shard, block)
-    arrivals = np.sort(stream.uniform(ARRIVAL, BLOCK))[:size]
+    arrivals = sorted_uniform(stream.raw(ARRIVAL, BLOCK))[:size]
     span = _span(workload, parameters)
-    if (block + 1) * span > float(2**53):
-        raise WorkloadError(f"{workload.name} would last longer than 2**53 {workload.unit}; a greater rate shortens it")
+    if (block + 1) * span > _LATEST:
+        raise _too_long(workload)
     starts = np.floor((float(block) + arrivals) * span).astype(np.int64)
-    members = np.arange(size, dtype=np.int64) + block * BLOCK
-    return workload.draw(stream, members, starts, parameters)
+    return workload.draw(stream, starts, parameters)
 
 
 def digest(tape: Tape) -> str:
@@ -393,77 +396,12 @@ def _span(workload: Workload, parameters: Parameters) -> float:
     return float(BLOCK * PER_SECOND[workload.unit]) / float(parameters["rate"])
 
 
-def _first_members(workload: Workload, parameters: Parameters, seed: int, shard: int, count: int) -> Events:
-    parts: list[Events] = []
-    operations = 0
-    for block in range(-(-count // BLOCK)):
-        size = min(BLOCK, count - block * BLOCK)
-        parts.append(block_events(workload, parameters, seed, shard, block, size))
-        operations += parts[-1].time.size
-        if operations > MOST:
-            raise WorkloadError(f"{count} timers of {workload.name} have more than {MOST} operations; ask for fewer")
-    return _join(parts)
+def _too_long(workload: Workload) -> WorkloadError:
+    return WorkloadError(f"{workload.name} would last longer than 2**53 {workload.unit}; a greater rate shortens it")
 
 
-def _first_operations(workload: Workload, parameters: Parameters, seed: int, shard: int, count: int) -> Events:
-    """At least the first `count` operations of the endless stream, in no particular order."""
-    parts: list[Events] = []
-    span = _span(workload, parameters)
-    known = 0  # operations before `horizon`, the next block's first moment: nothing can precede them any more
-    later: list[Int64s] = []  # times of the others
-    while known < count:
-        parts.append(block_events(workload, parameters, seed, shard, len(parts), BLOCK))
-        horizon = len(parts) * span
-        times = np.concatenate([*later, parts[-1].time])
-        known += int(np.count_nonzero(times < horizon))
-        later = [times[times >= horizon]]
-    return _join(parts)
-
-
-def _join(parts: list[Events]) -> Events:
-    return Events(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-
-
-def _tape_of(events: Events, count: int) -> tuple[Tape, int]:
-    """The first `count` operations in order, with ids; at one time members take their turns as they arrived."""
-    order = np.lexsort((events.step, events.member, events.time))[:count]
-    time, op, deadline = events.time[order], events.op[order], events.deadline[order]
-    member, step, ends = events.member[order], events.step[order], events.ends[order]
-    ids = np.empty(time.size, np.int32)
-    starting = np.flatnonzero(step == 0)
-    # Members in the order in which they end; the one that has ended first leaves its id to the next that starts.
-    leaving = np.argsort(ends[starting], kind="stable")
-    id_of = np.zeros(int(member.max()) + 1 if member.size else 0, np.int32)
-    id_space = assign_ids(time, member, step, ends[starting][leaving], member[starting][leaving], id_of,
-                          np.zeros(starting.size, np.int32), ids)  # fmt: skip
-    return Tape(time, op, ids, deadline), int(id_space)
-
-
-@entry
-def assign_ids(  # type: ignore[no-untyped-def]  # noqa: ANN201  # compiled code is typed by its arguments
-    time, member, step, ends, leavers, id_of, free, ids  # noqa: ANN001
-):
-    """Fill `ids`: a member takes the id that was freed last, or a new one; returns how many there are.
-
-    An id is free after the moment in which its member ends: only then has every operation on it been seen, and
-    every exact timer fired. `leavers` are the members in the order of `ends`; `free` is room for a stack.
-    """
-    top = left = id_space = 0
-    for k in range(time.size):
-        while left < ends.size and ends[left] < time[k]:
-            free[top] = id_of[leavers[left]]
-            top += 1
-            left += 1
-        m = member[k]
-        if step[k] == 0:
-            if top > 0:
-                top -= 1
-                id_of[m] = free[top]
-            else:
-                id_of[m] = id_space
-                id_space += 1
-        ids[k] = id_of[m]
-    return id_space
+_LATEST = float(2**53)  # beyond it a double no longer tells one unit from the next
+_CERTAIN = 0.9  # of an average over a block that an average over all is not below
 
 
 def _settings(workload: Workload, given: Parameters) -> dict[str, int]:

@@ -1,18 +1,28 @@
 """`escapement generate`: a workload as a trace on disk."""
 import argparse
+import sys
 import textwrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compare.options import count, integer
 
+if TYPE_CHECKING:
+    from compare.trace import Trace
+    from compare.workloads import Plan
+
 _DESCRIPTION = """\
-Write a workload as a trace: the same rows for the same seed on every machine."""
+Write a workload as a trace: the same rows for the same seed on every machine.
+
+With --shards the timers or operations are divided evenly, and the shards are
+written side by side, on Spark. A shard is the traffic of one timer at the
+workload's whole rate: 64 shards are the traffic of 64 machines."""
 
 _EXAMPLE = """\
 example:
   escapement generate keepalive --timers 1e5 --out keepalive.trace
   escapement generate lognormal-low --operations 1e6 --set timeout=500000 \\
-      --out slow.trace"""
+      --out slow.trace
+  escapement generate uniform --operations 1e9 --shards 64 --out big.trace"""
 
 
 def register(subparsers: Any) -> None:
@@ -28,16 +38,18 @@ def register(subparsers: Any) -> None:
     amount = parser.add_mutually_exclusive_group()
     amount.add_argument("--timers", type=count, metavar="N", help="requests, connections, ...: N, with all they do")
     amount.add_argument("--operations", type=count, metavar="N", help="the first N operations")
+    parser.add_argument("--shards", type=count, default=1, metavar="N", help="files to divide it into (default: 1)")
     parser.add_argument("--seed", type=integer, default=0, metavar="S", help="from 0 (default: 0)")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the workload")
     parser.add_argument("--out", metavar="TRACE", help="directory to write")
     parser.add_argument("--force", action="store_true", help="replace the trace that is there")
+    parser.add_argument("--master", metavar="URL", help="a Spark master (default for shards: local[*], this machine)")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the trace, or list the workloads."""
-    from compare.workloads import WorkloadError, make, workload_named
+    from compare.workloads import Plan, WorkloadError, workload_named
 
     if arguments.name is None:
         print(listing())
@@ -49,20 +61,47 @@ def run(arguments: argparse.Namespace) -> None:
         raise WorkloadError("say how much: --timers N or --operations N")
 
     from compare.contestants import parse_setting
-    from compare.trace import write_trace
 
-    made = make(
+    plan = Plan.of(
         arguments.name,
         timers=arguments.timers,
         operations=arguments.operations,
+        shards=arguments.shards,
         seed=arguments.seed,
         parameters=dict(map(parse_setting, arguments.set)),
     )
-    trace = write_trace(arguments.out, [made.tape], unit=made.unit, source=made.source, force=arguments.force)
-    totals = trace.totals
-    print(
-        f"{arguments.out}: {totals['rows']:,} operations ({totals['starts']:,} starts, {totals['cancels']:,} cancels, "
-        f"{totals['arms']:,} arms) in {made.unit}, {made.id_space:,} at once"
+    if plan.shards == 1 and arguments.master is None:
+        trace = _write_here(plan, arguments.out, arguments.force)
+    else:
+        from compare.pipeline.spark import require_spark
+
+        require_spark()
+        from compare.pipeline.generate import generate_plan
+
+        trace = generate_plan(plan, arguments.out, force=arguments.force, master=arguments.master)
+    print(f"{arguments.out}: {summary(trace)}")
+
+
+def _write_here(plan: "Plan", out: str, force: bool) -> "Trace":
+    """Write it in this process, with a progress bar on a terminal."""
+    from tqdm import tqdm
+
+    from compare.generation import write_trace_of
+
+    total = plan.amount if plan.counted == "operations" else None
+    shown = sys.stderr.isatty()
+    with tqdm(total=total, unit=" rows", unit_scale=True, disable=not shown, leave=False, dynamic_ncols=True) as bar:
+        return write_trace_of(plan, out, force=force, progress=bar.update)
+
+
+def summary(trace: "Trace") -> str:
+    """What a trace has, in a line."""
+    totals, spaces = trace.totals, [shard.id_space for shard in trace.shards]
+    shards = f" in {len(spaces):,} shards" if len(spaces) > 1 else ""
+    each = " in a shard" if len(spaces) > 1 else ""
+    return (
+        f"{totals['rows']:,} operations{shards} ({totals['starts']:,} starts, {totals['cancels']:,} cancels, "
+        f"{totals['arms']:,} arms) in {trace.unit}, {max(spaces):,} at once{each}"
     )
 
 

@@ -1,4 +1,5 @@
 """Sorted rows to shard files: what runs in Spark's Python workers, one task per shard or some."""
+import json
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -9,34 +10,40 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from compare.pipeline.fold import RequestFold, TouchFold
+from compare.pipeline.spark import CANNOT_WRITE
 from compare.trace import Shard, ShardWriter, shard_name
 
-CANNOT_WRITE = "cannot write"
-"""How the message of a failure to write begins."""
-
-_RESULT_ARROW = pa.schema(
+RESULT_ARROW = pa.schema(
     [("number", pa.int32())]
     + [(field.name, pa.string() if field.name == "file" else pa.int64()) for field in fields(Shard)]
 )
 RESULT = ", ".join(
     f"{name} {'string' if kind == pa.string() else 'int' if kind == pa.int32() else 'bigint'}"
-    for name, kind in zip(_RESULT_ARROW.names, _RESULT_ARROW.types, strict=True)
+    for name, kind in zip(RESULT_ARROW.names, RESULT_ARROW.types, strict=True)
 )
 """One row per shard: its number, and its entry in the manifest; a Spark schema."""
 
 
+UNNUMBERED = "rejected-unnumbered.parquet"
+"""The rejected rows, before their numbers in the log are known."""
+
+_WHERE_AND_WHY = ("block", "index", "kind", "problem")
+
+
 def write_shards(
-    batches: Iterable[pa.RecordBatch], *, kind: str, directory: str, patience: int
+    batches: Iterable[pa.RecordBatch], *, kind: str, directory: str, patience: int, shards: int
 ) -> Iterator[pa.RecordBatch]:
     """Write the rows of each shard as a file in `directory`; yields one row of RESULT per shard.
 
     Rows of "requests" are (shard, start, end or null, position), ordered by shard, start and position; rows of
     "touches" are (shard, start, key), ordered by shard, start and place in the log. `patience` is the timeout or the
-    idle period. Memory: the pending timers and a row group.
+    idle period. The shard that is numbered `shards` is no tape but the rejected rows, as JSON in the column `rejected`;
+    their file is UNNUMBERED. Memory: the pending timers and a row group.
     """
-    shard: _Shard | None = None
+    shard: _Shard | _Rejected | None = None
     try:
         for batch in batches:
             numbers = batch.column("shard").to_numpy()
@@ -48,7 +55,7 @@ def write_shards(
                 if shard is None or number != shard.number:
                     if shard is not None:
                         yield shard.close()
-                    shard = _Shard(number, kind, directory, patience)
+                    shard = _Rejected(number, directory) if number == shards else _Shard(number, kind, directory, patience)
                 shard.add(batch.slice(begin, end - begin))
         if shard is not None:
             yield shard.close()
@@ -77,7 +84,38 @@ class _Shard:
         self._writer.close()
         self._unfinished.rename(self._path)
         entry = replace(self._writer.shard(self._fold.id_space), file=self._path.name)
-        return pa.RecordBatch.from_pylist([{"number": self.number} | asdict(entry)], schema=_RESULT_ARROW)
+        return pa.RecordBatch.from_pylist([{"number": self.number} | asdict(entry)], schema=RESULT_ARROW)
+
+
+class _Rejected:
+    """The rows that do not become operations, being written."""
+
+    def __init__(self, number: int, directory: str) -> None:
+        self.number = number
+        self._path = Path(directory, UNNUMBERED)
+        self._unfinished = self._path.with_name(f"{UNNUMBERED}.{uuid.uuid4().hex}")
+        self._writer: pq.ParquetWriter | None = None
+        self._rows = 0
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        # As bytes: not every log is UTF-8.
+        rejected = [json.loads(text.decode(errors="replace")) for text in rows.column("rejected").to_pylist()]
+        texts = [name for name in rejected[0] if name not in _WHERE_AND_WHY]
+        schema = pa.schema(
+            [("block", pa.int64()), ("index", pa.int64())]
+            + [(name, pa.string()) for name in (*_WHERE_AND_WHY[2:], *texts)]
+        )
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._unfinished, schema, compression="zstd")
+        self._writer.write_table(pa.Table.from_pylist(rejected, schema=schema))
+        self._rows += len(rejected)
+
+    def close(self) -> pa.RecordBatch:
+        assert self._writer is not None  # there is a row, or there were no rows at all
+        self._writer.close()
+        self._unfinished.rename(self._path)
+        entry = {field.name: 0 for field in fields(Shard)} | {"file": UNNUMBERED, "rows": self._rows}
+        return pa.RecordBatch.from_pylist([{"number": self.number} | entry], schema=RESULT_ARROW)
 
 
 def _request_columns(rows: pa.RecordBatch) -> tuple[Any, ...]:

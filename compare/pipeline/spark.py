@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +24,9 @@ OLDEST_JAVA = 17
 """What Spark 4 asks for."""
 
 LOCAL_MASTER = "local[*]"
+
+TRIES = 4
+"""Times that a task is tried before the job fails; Spark's own default on clusters."""
 
 _SESSION_SETTINGS = {
     # The command has an output of its own; the page would also open a port.
@@ -86,6 +89,18 @@ done
 exec {java} "$@"
 """
 
+CANNOT_WRITE = "cannot write"
+"""How a worker's message of a failure to write begins; it says all that there is to say."""
+
+_CONNECT = {
+    "grpcio": "grpc", "grpcio-status": "grpc_status", "googleapis-common-protos": "google.rpc", "zstandard": "zstandard",
+}  # fmt: skip
+"""What a client of Spark Connect needs: names of packages and their modules."""
+_CONNECT_PORT = 15002
+
+_TASKS_PER_CORE = 8
+_UNKNOWN_CORES = 16
+
 _EXTRA = "pip install 'escapement[pipeline]'"
 
 
@@ -116,6 +131,15 @@ def spark_session(
     from pyspark.sql import SparkSession
 
     lent = session or SparkSession.getActiveSession()
+    remote = _remote_address(master)
+    if lent is None and remote is not None:
+        client = _connect(remote)
+        try:
+            with _settings(client):
+                yield client
+        finally:
+            client.stop()
+        return
     if lent is None:
         own = _start(master or LOCAL_MASTER, brief)
         try:
@@ -123,11 +147,40 @@ def spark_session(
         finally:
             own.stop()
         return
-    at = lent.conf.get("spark.master")
-    if master not in (None, at):
+    at = "" if is_remote(lent) else lent.conf.get("spark.master")
+    if master is not None and at not in (master, _with_tries(master)):
         raise PipelineError(f"Spark is running on {at} already, and cannot be used on {master} too")
     with _settings(lent):
         yield lent
+
+
+def _remote_address(master: str | None) -> str | None:
+    """Where a Spark Connect server is to be used: a master that begins with sc://, or SPARK_REMOTE if there is none."""
+    address = master or os.environ.get("SPARK_REMOTE") or ""
+    return address if address.startswith("sc://") else None
+
+
+def _connect(address: str) -> "SparkSession":
+    """A client of a Spark Connect server."""
+    missing = [name for name, module in _CONNECT.items() if not _is_there(module)]
+    if missing:
+        raise PipelineError(f"Spark Connect needs {', '.join(missing)}: pip install 'pyspark[connect]'")
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    host, port = re.match(r"sc://([^:/;]*):?(\d*)", address).groups()  # type: ignore[union-attr]  # it matches all such
+    _check_answers(f"the Spark Connect server {address}", [f"{host}:{port or _CONNECT_PORT}"])
+    try:
+        return SparkSession.builder.remote(address).getOrCreate()
+    except (PySparkException, ValueError) as error:
+        raise PipelineError(f"cannot use the Spark Connect server {address}: {failure(error)}") from None
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # a parent is missing
+        return False
 
 
 @contextmanager
@@ -147,6 +200,32 @@ def _settings(session: "SparkSession") -> Iterator[None]:
                 session.conf.set(name, earlier)
 
 
+def is_remote(session: "SparkSession") -> bool:
+    """Whether a session is one of Spark Connect: a client of a Spark elsewhere."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def cores(session: "SparkSession") -> int:
+    """How many tasks run at a time; through Spark Connect, which does not tell, a guess."""
+    return _UNKNOWN_CORES if is_remote(session) else int(session.sparkContext.defaultParallelism)
+
+
+def tasks_for(session: "SparkSession", most: int) -> int:
+    """A good number of tasks for work that falls into `most` parts.
+
+    So many for each core that one with slow parts does not keep the others waiting; a task costs some milliseconds.
+    """
+    return min(most, cores(session) * _TASKS_PER_CORE)
+
+
+def send_module(session: "SparkSession", file: str) -> None:
+    """Send a Python file to all workers, which can import it then."""
+    if is_remote(session):
+        session.addArtifacts(file, pyfile=True)
+    else:
+        session.sparkContext.addPyFile(file)
+
+
 def is_local(session: "SparkSession") -> bool:
     """Whether driver and executors share this machine's files."""
     return (session.conf.get("spark.master") or "").startswith("local")
@@ -164,10 +243,31 @@ def failure(error: BaseException) -> str:
     else:
         text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
-    if not any(line.startswith("Traceback ") for line in lines):
+    if not any("Traceback (most recent call last)" in line for line in lines):
         return lines[0]
-    # From a Python worker: the last line is its exception.
-    return re.sub(r"^[\w.]+(?:Error|Exception): ", "", lines[-1])
+    # From a Python worker: the last line is its exception, unless Spark adds lines of its own.
+    named = [line for line in lines if _EXCEPTION.match(line)]
+    return _EXCEPTION.sub("", named[-1]) if named else lines[-1]
+
+
+_EXCEPTION = re.compile(r"[\w.]+(?:Error|Exception): ")
+
+
+@contextmanager
+def plain_failures(what: str) -> Iterator[None]:
+    """Say in one line what a failed Spark job says in a hundred: a PipelineError that begins with `what`."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        reason = failure(error)
+        if reason.startswith(CANNOT_WRITE):
+            raise PipelineError(reason) from None
+        if "ModuleNotFoundError" in str(error):
+            reason += "; the workers need this package installed, too"
+        raise PipelineError(f"{what}: {reason}") from None
 
 
 def _start(master: str, brief: bool) -> "SparkSession":
@@ -191,7 +291,7 @@ def _start(master: str, brief: bool) -> "SparkSession":
     gateway = SparkContext._gateway
     if gateway is None:
         environment |= _java_environment()
-    conf = SparkConf().setMaster(master).setAppName("escapement")
+    conf = SparkConf().setMaster(_with_tries(master)).setAppName("escapement")
     special = _LOCAL_SETTINGS if local else _YARN_SETTINGS if master == "yarn" else {}
     for name, value in (_SESSION_SETTINGS | special).items():
         conf.set(name, value)
@@ -225,19 +325,29 @@ def _start(master: str, brief: bool) -> "SparkSession":
 def _check_master(master: str) -> None:
     if not _MASTER.fullmatch(master):
         raise PipelineError(
-            f"{master!r} is no Spark master; say local[N], local[*], spark://HOST:PORT, yarn or k8s://URL"
+            f"{master!r} is no Spark master; say local[N], local[*], spark://HOST:PORT, yarn, k8s://URL, or sc://HOST"
         )
-    if not master.startswith("spark://"):
-        return
+    if master.startswith("spark://"):
+        _check_answers(f"the Spark master {master}", master.removeprefix("spark://").split(","))
+
+
+def _check_answers(what: str, addresses: Sequence[str]) -> None:
+    """Refuse a server of which no address accepts a connection; Spark itself would try for a minute."""
     refusals = []
-    for address in master.removeprefix("spark://").split(","):
+    for address in addresses:
         host, _, port = address.rpartition(":")
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_WITHIN).close()
             return
         except (OSError, ValueError, OverflowError) as error:
             refusals.append(f"{address}: {getattr(error, 'strerror', None) or error}")
-    raise PipelineError(f"cannot reach the Spark master {master} ({'; '.join(refusals)})")
+    raise PipelineError(f"cannot reach {what} ({'; '.join(refusals)})")
+
+
+def _with_tries(master: str) -> str:
+    """A local master that tries a task again, as a cluster does: by default it would end the job."""
+    cores = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
+    return f"local[{cores[1] or 1},{TRIES}]" if cores else master
 
 
 def _java_environment() -> Mapping[str, str]:

@@ -4,19 +4,20 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from compare.tape import ARM, CANCEL, START, Tape, count_ops, validate
+from compare import variates
+from compare.tape import ARM, CANCEL, START, Tape, count_ops, joined, validate
+from compare.variates import exp, log, normal, sorted_uniform, uniform
+from compare.weave import _Pool
 from compare.workloads import (
     ARRIVAL,
     BLOCK,
     WORKLOADS,
+    Plan,
     Stream,
     WorkloadError,
     block_events,
     digest,
-    exp,
-    log,
     make,
-    normal,
 )
 
 SEED = 42
@@ -97,8 +98,101 @@ def test_a_block_is_a_function_of_its_number_alone(name):
     again = block_events(workload, workload.defaults, SEED, 0, 3, 100)
     assert all(np.array_equal(a, b) for a, b in zip(alone, again, strict=True))
     span = BLOCK * {"us": 10**6, "ms": 10**3}[workload.unit] / workload.defaults["rate"]
-    starts = alone.time[alone.step == 0]
-    assert 3 * span - 1 <= starts.min() <= starts.max() < 4 * span
+    assert 3 * span - 1 <= alone.starts.min() <= alone.starts.max() < 4 * span
+
+
+# ---- pieces
+
+
+def as_events(name, blocks, parameters=None):
+    """What a workload's members do in the first blocks: (time, member, step, op, deadline), and when each is over."""
+    workload = WORKLOADS[name]
+    rows, ends = [], []
+    for block in range(blocks):
+        events = block_events(workload, {**workload.defaults, **(parameters or {})}, SEED, 0, block, BLOCK)
+        first = block * BLOCK
+        starts, deadlines = events.starts.tolist(), events.deadlines.tolist()
+        rows += [(t, first + k, 0, START, d) for k, (t, d) in enumerate(zip(starts, deadlines, strict=True))]
+        later = (column.tolist() for column in (events.time, events.owner, events.op, events.deadline))
+        rows += [(t, first + k, step, op, d) for step, (t, k, op, d) in enumerate(zip(*later, strict=True), start=1)]
+        ends += events.ends.tolist()
+    return sorted(rows), ends
+
+
+def plainly_woven(rows, ends):
+    """Rows with ids, as the rule says it: the id that was freed last, once its member's end has passed."""
+    leaving = sorted((end, member) for member, end in enumerate(ends))
+    ids, free, left, woven, id_space = {}, [], 0, [], 0
+    for time, member, step, op, deadline in rows:
+        while left < len(leaving) and leaving[left][0] < time:
+            free.append(ids[leaving[left][1]])
+            left += 1
+        if step == 0 and free:
+            ids[member] = free.pop()
+        elif step == 0:
+            ids[member], id_space = id_space, id_space + 1
+        woven.append((time, op, ids[member], deadline))
+    return woven, id_space
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("batch", [1, 1 << 17])
+def test_pieces_are_what_sorting_all_at_once_gives(name, batch, monkeypatch):
+    monkeypatch.setattr("compare.weave._BATCH", batch)  # with 1, nearly every block is put in order by itself
+    monkeypatch.setattr("compare.weave.PIECE", 1000)
+    rows, ends = as_events(name, 3)
+    expected, id_space = plainly_woven(rows, ends)
+    pieces = Plan.of(name, timers=3 * BLOCK, seed=SEED).pieces()
+    found = list(pieces)
+    assert {piece.time.size for piece in found[:-1]} == {1000}
+    assert 0 < found[-1].time.size <= 1000
+    assert list(zip(*(column.tolist() for column in joined(found)), strict=True)) == expected
+    assert (pieces.rows, pieces.id_space) == (len(expected), id_space)
+
+
+@pytest.mark.parametrize("batch", [1, 1 << 17])
+def test_members_that_arrive_in_the_same_moment_take_turns_across_blocks(batch, monkeypatch):
+    """At this rate a block's span is 1.4 units: most blocks begin in the middle of a unit."""
+    monkeypatch.setattr("compare.weave._BATCH", batch)
+    settings = {"rate": 3 * 10**9, "timeout": 3, "median": 1, "quartile": 2}
+    expected, id_space = plainly_woven(*as_events("lognormal-low", 6, settings))
+    made = make("lognormal-low", timers=6 * BLOCK, seed=SEED, parameters=settings)
+    assert list(zip(*(column.tolist() for column in made.tape), strict=True)) == expected
+    assert made.id_space == id_space
+
+
+@pytest.mark.parametrize("name", ["lognormal-low", "keepalive"])
+def test_what_is_held_does_not_grow_with_the_tape(name):
+    def most_held(operations):
+        pieces = Plan.of(name, operations=operations).pieces()
+        most = 0
+        add = _Pool.add
+
+        def watched(pool, *arguments):
+            nonlocal most
+            add(pool, *arguments)
+            most = max(most, pool.size)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_Pool, "add", watched)
+            for _ in pieces:
+                pass
+        return most
+
+    assert most_held(6_000_000) < 1.2 * most_held(2_000_000)
+
+
+@pytest.mark.parametrize("counted", ["timers", "operations"])
+def test_a_plan_divides_what_was_asked_for(counted):
+    plan = Plan.of("constant", **{counted: 20}, shards=6, seed=3)
+    assert [plan.share(shard) for shard in range(6)] == [4, 4, 3, 3, 3, 3]
+    assert plan.source == {
+        "workload": "constant", "parameters": {"rate": 1000, "delay": 30000}, "seed": 3, "shards": 6, counted: 20,
+    }  # fmt: skip
+    tapes = [joined(list(plan.pieces(shard))) for shard in range(6)]
+    assert [tape.time.size for tape in tapes] == [4, 4, 3, 3, 3, 3]
+    for shard, tape in enumerate(tapes):
+        assert same(tape, make("constant", **{counted: plan.share(shard)}, seed=3, shard=shard).tape)
 
 
 # ---- statistics: five standard errors, so that a seed that fails says that the distribution is wrong
@@ -191,6 +285,25 @@ def test_exp_is_exact_to_the_last_bits():
     assert np.abs(exp(x) / np.array([math.exp(value) for value in x.tolist()]) - 1.0).max() <= 1e-15
 
 
+def test_compiled_mathematics_is_that_of_plain_python():
+    """Not one bit differs: the compiler neither reorders nor fuses."""
+    u = np.concatenate([Stream(2, 0, 0).uniform(0, 3000), 2.0 ** -np.arange(1, 53), 1 - 2.0 ** -np.arange(1, 53)])
+    x = (u - 0.5) * 1300
+    found = log(u), exp(x), normal(u)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_log", "_exp", "_ratio", "_horner", "_normal_near", "_normal_far"):
+            function = getattr(variates, name)
+            patch.setattr(variates, name, getattr(function, "py_func", function))
+        for compiled, plain in zip(found, (log(u), exp(x), normal(u)), strict=True):
+            assert np.array_equal(compiled, plain)
+
+
+def test_arrivals_are_sorted_variates():
+    raw = Stream(3, 0, 0).raw(ARRIVAL, 5000)
+    for words in (raw, raw[:1], raw[:0], np.sort(raw)[::-1], raw >> np.uint64(40), np.repeat(raw[:3], 50)):
+        assert np.array_equal(sorted_uniform(words), np.sort(uniform(words)))
+
+
 def test_normal_is_exact_far_into_both_tails():
     u = np.concatenate([Stream(1, 0, 0).uniform(0, 2000), 2.0 ** -np.arange(1, 53), 1 - 2.0 ** -np.arange(1, 53)])
     exact = np.array([NormalDist().inv_cdf(value) for value in u.tolist()])
@@ -247,6 +360,48 @@ def test_more_operations_than_fit_are_refused(monkeypatch):
     monkeypatch.setattr("compare.workloads.MOST", 10_000)
     with pytest.raises(WorkloadError, match="5000 timers of keepalive have more than 10000 operations; ask for fewer"):
         make("keepalive", timers=5000)
+    with pytest.raises(WorkloadError, match="600 timers of keepalive have more than 10000 operations; ask for fewer"):
+        make("keepalive", timers=600)
+
+
+def test_a_shard_of_more_operations_than_there_are_ids_is_refused_before_it_is_begun():
+    with pytest.raises(WorkloadError, match="1000000000 timers of keepalive have more than 2147483647 operations"):
+        Plan.of("keepalive", timers=10**9)
+    assert Plan.of("keepalive", timers=10**9, shards=64).share(63) == 10**9 // 64
+
+
+@pytest.mark.parametrize(
+    ("keywords", "says"),
+    [
+        ({"shards": 0}, "shards must lie in [1, 100000], not 0"),
+        ({"shards": 100_001}, "shards must lie in [1, 100000], not 100001"),
+        ({"shards": 2.0}, "shards must be an integer, not 2.0"),
+        ({"shards": 11}, "timers of 11 shards must lie in [11, 23622320117], not 10"),
+        ({"timers": 2**31}, "timers must lie in [1, 2147483647], not 2147483648"),
+    ],
+)
+def test_plans_that_make_no_sense(keywords, says):
+    with pytest.raises(WorkloadError) as raised:
+        Plan.of(**{"name": "uniform", "timers": 10, **keywords})
+    assert str(raised.value) == says
+
+
+def test_times_that_a_double_cannot_tell_apart_are_refused():
+    slow = {"rate": 1, "timeout": 10**15, "median": 1, "quartile": 2}
+    Plan.of("lognormal-low", timers=2**33, parameters=slow, most=2**40)
+    with pytest.raises(WorkloadError, match=r"lognormal-low would last longer than 2\*\*53 us; a greater rate shortens"):
+        Plan.of("lognormal-low", timers=2**34, parameters=slow, most=2**40)
+
+
+def test_operations_that_come_to_the_last_moment_of_all_are_refused(monkeypatch):
+    """The stream ends after two blocks; as many operations as come before that can be had, and not one more."""
+    monkeypatch.setattr("compare.workloads._LATEST", 8192.0 * 1000)
+    settings = {"rate": 1, "longest": 1}
+    expected = make("uniform", timers=2 * BLOCK, parameters=settings).tape
+    pieces = Plan.of("uniform", operations=2 * BLOCK, parameters=settings).pieces()
+    assert same(joined(list(pieces)), expected)
+    with pytest.raises(WorkloadError, match="would last longer than"):
+        make("uniform", operations=2 * BLOCK + 1, parameters=settings)
 
 
 def test_a_block_beyond_the_precision_of_its_times_is_refused():

@@ -1,0 +1,98 @@
+"""A workload becomes a trace on Spark: each shard is a task's, from the first random number to its Parquet file.
+
+Nothing but the shards' numbers and their entries in the manifest travels through Spark.
+"""
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from compare.generation import warm, write_shards
+from compare.pipeline.progress import progress
+from compare.pipeline.shards import RESULT
+from compare.pipeline.spark import PipelineError, failure, plain_failures, spark_session, tasks_for
+from compare.trace import Shard, Trace, new_trace, open_trace
+from compare.workloads import Plan, WorkloadError
+
+
+def generate(
+    name: str,
+    out: str | os.PathLike[str],
+    *,
+    timers: int | None = None,
+    operations: int | None = None,
+    shards: int = 1,
+    seed: int = 0,
+    parameters: Mapping[str, int] | None = None,
+    force: bool = False,
+    master: str | None = None,
+    session: SparkSession | None = None,
+    partitions: int | None = None,
+) -> Trace:
+    """Write a workload as a trace of `shards` files; so many timers with all they do, or so many operations.
+
+    These are divided evenly; the first shards have one more where they do not come out even. A shard is the traffic of
+    one timer and has all of the workload's rate: 64 shards are 64 machines' traffic side by side. Its rows are a pure
+    function of the workload, its parameters, the seed, the shard's number and its share: whatever the number of
+    `partitions` (by default 8 for each core), tasks, or machines, they are the same. On a cluster `out` must be the
+    same directory on every machine.
+
+    O(rows) time; each task has memory for the members under way and some 2**20 rows. Raises a TimerError in one line
+    for everything that can be wrong; nothing is left behind then.
+    """
+    plan = Plan.of(name, timers=timers, operations=operations, shards=shards, seed=seed, parameters=parameters)
+    return generate_plan(plan, out, force=force, master=master, session=session, partitions=partitions)
+
+
+def generate_plan(
+    plan: Plan,
+    out: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    master: str | None = None,
+    session: SparkSession | None = None,
+    partitions: int | None = None,
+) -> Trace:
+    """The same for a workload whose size and parameters have been checked."""
+    with new_trace(out, unit=plan.workload.unit, source=plan.source, force=force) as unfinished:
+        warm()
+        with spark_session(master, session) as spark, plain_failures(f"cannot generate {out}"), _feasible():
+            unfinished.shards += _write(spark, plan, unfinished.directory, partitions)
+        for shard in unfinished.shards:
+            if not (unfinished.directory / shard.file).exists():
+                raise PipelineError(f"{shard.file} was not written to {out}: can all machines write there?")
+    return open_trace(out)
+
+
+def _write(spark: SparkSession, plan: Plan, directory: Path, partitions: int | None) -> list[Shard]:
+    """Write the shards as tasks; returns the manifest's entries, in order."""
+    tasks = tasks_for(spark, plan.shards) if partitions is None else min(plan.shards, partitions)
+    numbers = spark.range(0, plan.shards, 1, tasks)
+    write = partial(write_shards, plan=plan, directory=str(directory))
+
+    def rows_done() -> int:
+        return sum(plan.share(int(path.stem[-5:])) for path in directory.glob("shard-*.parquet"))
+
+    by_rows = plan.counted == "operations"
+    with progress(spark, "generate", plan.amount if by_rows else None, rows_done if by_rows else None):
+        found = numbers.mapInArrow(lambda batches: write(batches), RESULT).collect()
+    names = [field.name for field in fields(Shard)]
+    written = {row["number"]: Shard(**{name: row[name] for name in names}) for row in found}
+    return [written[number] for number in range(plan.shards)]
+
+
+@contextmanager
+def _feasible() -> Iterator[None]:
+    """Hand on what a worker says of a workload that turns out to be too long."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        if f"{WorkloadError.__module__}.{WorkloadError.__name__}" not in str(error):
+            raise
+        raise WorkloadError(failure(error)) from None
