@@ -113,7 +113,12 @@ def add_reading_options(group: Any) -> None:
     group.add_argument("--unit", choices=_UNITS, default="ms", help="of the trace's times (default: ms)")
     group.add_argument("--format", choices=_FORMATS, default="auto", help="of the log (default: auto)")
     group.add_argument("--time-format", choices=_TIME_FORMATS, default="auto", help="of its times (default: auto)")
-    group.add_argument("--strict", action="store_true", help="a row that cannot be read is an error")
+    group.add_argument("--strict", action="store_true", help="a row that would be left out is an error")
+    group.add_argument("--unique", metavar="COL", help="leave out rows whose text in this column an earlier row has")
+    group.add_argument(
+        "--in-order-within", metavar="TIME",
+        help="leave out rows that are further behind the rows before them than this, such as 10s",
+    )  # fmt: skip
     group.add_argument("--master", metavar="URL", help="a Spark master (default: local[*], this machine)")
 
 
@@ -127,6 +132,8 @@ def _options(arguments: argparse.Namespace) -> "Options":
         time_format=arguments.time_format,
         shards=arguments.shards,
         strict=arguments.strict,
+        unique=arguments.unique,
+        in_order_within=arguments.in_order_within,
         force=arguments.force,
         master=arguments.master,
     )
@@ -159,13 +166,18 @@ def _run_touches(arguments: argparse.Namespace) -> None:
 
 def summary(ingested: "Ingested") -> str:
     """What came of a log, for people."""
-    trace, rows, unreadable, examples = ingested
+    from compare.trace import REJECTED
+
+    trace, rows, examples = ingested.trace, ingested.rows, ingested.examples
     totals = trace.totals
     labels = {"starts": "starts", "cancels": "cancels", "rearms": "re-arms", "arms": "arms"}
     operations = ", ".join(f"{totals[name]:,} {label}" for name, label in labels.items() if totals[name])
     shards = f" in {len(trace.shards)} shards" if len(trace.shards) > 1 else ""
-    left_out = f", {unreadable:,} of them unreadable and left out" if unreadable else ""
-    more = [f"... and {unreadable - len(examples):,} more"] if unreadable > len(examples) else []
+    kinds = {"unreadable": ingested.unreadable, "duplicate": ingested.duplicate, "late": ingested.late}
+    count = sum(kinds.values())
+    words = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number)
+    left_out = f", of which {words} left out (in {REJECTED})" if count else ""
+    more = [f"... and {count - len(examples):,} more"] if count > len(examples) else []
     return "\n".join(
         [
             f"rows        {rows:,}{left_out}",

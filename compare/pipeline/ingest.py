@@ -5,6 +5,7 @@ sorted rows in one task.
 """
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,16 +13,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from compare.pipeline.exact import FORMS, FRACTION_DIGITS, ONE, guess_form, read_duration, read_time
 from compare.pipeline.readers import READERS, Log, LogError, ParquetLog, Roles, from_lines, inspect
-from compare.pipeline.shards import CANNOT_WRITE, RESULT, write_shards
-from compare.pipeline.spark import PipelineError, failure, is_local, spark_session
-from compare.trace import Shard, ShardWriter, Trace, new_trace, open_trace, shard_name
+from compare.pipeline.shards import RESULT, UNNUMBERED, write_shards
+from compare.pipeline.spark import failure, is_local, plain_failures, spark_session
+from compare.trace import MAX_SHARDS, REJECTED, Shard, ShardWriter, Trace, new_trace, open_trace, shard_name
 from compare.units import EXPONENTS, TAPE_UNITS, parse_duration
 from timers import LIMIT, TimerError
 
@@ -34,8 +37,6 @@ _SAMPLE = 1000
 _BRIEF = 1 << 27
 _BRIEF_PACKED = 1 << 24
 """Bytes of a log, and of one packed with gzip, below which a session pays that is ready sooner: about 2 million rows."""
-MAX_SHARDS = 100_000
-"""A shard's number has five digits in its file's name."""
 
 
 class IngestError(TimerError, ValueError):
@@ -51,7 +52,9 @@ class Options:
     format: str = "auto"  # or the name of a reader
     time_format: str = "auto"  # or one of FORMS
     shards: int = 1
-    strict: bool = False  # whether a row that cannot be read is an error
+    strict: bool = False  # whether a row that is left out is an error
+    unique: str | None = None  # the column of which no two rows have the same text; a second one is a duplicate
+    in_order_within: str | None = None  # a time such as "10s": a row that is further behind the ones before it is late
     force: bool = False  # whether a trace that exists is replaced
     master: str | None = None  # Spark's; all cores of this machine if none is given
 
@@ -61,15 +64,23 @@ class Options:
         _check_choice("time format", self.time_format, ("auto", *FORMS))
         if not 1 <= self.shards <= MAX_SHARDS:
             raise IngestError(f"{self.shards} shards; there can be 1 to {MAX_SHARDS}")
+        if self.in_order_within is not None:
+            parse_duration(self.in_order_within, self.unit)
+
+
+UNREADABLE, DUPLICATE, LATE = "unreadable", "duplicate", "late"
+"""Why a row is left out."""
 
 
 class Ingested(NamedTuple):
-    """What came of a log."""
+    """What came of a log. Rows that are left out are in the table `trace.rejected`."""
 
     trace: Trace
     rows: int
     unreadable: int
-    examples: tuple[str, ...]  # the first of the unreadable rows, as in "line 7: time 'x' is no iso"
+    duplicate: int
+    late: int
+    examples: tuple[str, ...]  # the first that were left out, as in "line 7: time 'x' is no iso"
 
 
 class _Recipe(NamedTuple):
@@ -109,6 +120,8 @@ def ingest_requests(
     )
     source = {"timeout": timeout, "time_is": time_is, "duration_unit": duration_unit}
     roles = {"time": options.time, "duration": duration}
+    if options.unique is not None:
+        roles["unique"] = options.unique
     return _ingest(log, out, options, _Recipe("requests", roles, patience, understand, source), session)
 
 
@@ -127,7 +140,10 @@ def ingest_touches(
     """
     patience = parse_duration(idle, options.unit)
     understand = partial(touch_rows, options=options, idle=patience)
-    recipe = _Recipe("touches", {"time": options.time, "key": key}, patience, understand, {"idle": idle})
+    roles = {"time": options.time, "key": key}
+    if options.unique is not None:
+        roles["unique"] = options.unique
+    recipe = _Recipe("touches", roles, patience, understand, {"idle": idle})
     return _ingest(log, out, options, recipe, session)
 
 
@@ -161,7 +177,8 @@ def request_rows(
         f"duration_text IS NULL AND '{time_is}' = 'end'": "it has no duration to tell its start",
         **_start_problems(timeout, unit),
     }
-    return _understood(rows, problems, _shard(options, "time_text, duration_text"), "start", "end")
+    texts = {"time": "time_text", "duration": "duration_text"}
+    return _understood(rows, problems, texts, _shard(options, "time_text, duration_text"), "start", "end")
 
 
 def touch_rows(rows: DataFrame, form: str, *, options: Options, idle: int) -> DataFrame:
@@ -177,28 +194,42 @@ def touch_rows(rows: DataFrame, form: str, *, options: Options, idle: int) -> Da
     }
     rows = rows.selectExpr("*", "time_whole AS start")
     # The key as bytes, for not every log is UTF-8, and Python would insist.
-    return _understood(rows, problems, _shard(options, "key"), "start", "CAST(key AS BINARY) AS key")
+    texts = {"time": "time_text", "key": "key"}
+    return _understood(rows, problems, texts, _shard(options, "key"), "start", "CAST(key AS BINARY) AS key")
 
 
-def write_tapes(rows: DataFrame, recipe_kind: str, patience: int, shards: int, directory: Path) -> list[Shard]:
-    """Order understood rows, fold them, and write one file per shard; returns the manifest's entries, in order."""
+def write_tapes(
+    rows: DataFrame, recipe_kind: str, patience: int, shards: int, directory: Path
+) -> tuple[list[Shard], int]:
+    """Order rows, fold them, and write one file per shard, and one for the rows that are left out.
+
+    Returns the manifest's entries, in order, and the number of rows left out. One pass over the log.
+    """
+    value = "end" if "end" in rows.columns else "key"
+    rejected = "to_json(struct(block, index, kind, problem, texts.*), map('ignoreNullFields', 'false'))"
     ordered = (
-        rows.withColumn("position", F.col("block") + F.col("index"))
-        .drop("block", "index")
+        rows.selectExpr(
+            f"IF(kind IS NULL, shard, {shards}) AS shard",
+            "IF(kind IS NULL, start, NULL) AS start",
+            f"IF(kind IS NULL, {value}, NULL) AS {value}",
+            "block + index AS position",
+            f"IF(kind IS NULL, NULL, CAST({rejected} AS BINARY)) AS rejected",
+        )
         .repartition(shards, "shard")
         .sortWithinPartitions("shard", "start", "position")
     )
-    write = partial(write_shards, kind=recipe_kind, directory=str(directory), patience=patience)
+    write = partial(write_shards, kind=recipe_kind, directory=str(directory), patience=patience, shards=shards)
     written = {
         row["number"]: Shard(**{name: row[name] for name in Shard.__dataclass_fields__})
         for row in ordered.mapInArrow(lambda batches: write(batches), RESULT).collect()
     }
+    left_out = written.pop(shards, None)
     for number in set(range(shards)) - written.keys():
         # The hash left it without a row.
         with ShardWriter(directory / shard_name(number)) as writer:
             pass
         written[number] = writer.shard(id_space=0)
-    return [written[number] for number in range(shards)]
+    return [written[number] for number in range(shards)], left_out.rows if left_out else 0
 
 
 def _ingest(
@@ -218,7 +249,8 @@ def _ingest(
         brief = found is not None and Path(name).stat().st_size < (_BRIEF_PACKED if packed else _BRIEF)
         with (
             spark_session(options.master, session, brief=brief) as spark,
-            _plain_failures(name, packed),
+            plain_failures(f"{name}: the Spark job failed"),
+            _readable(name, packed),
             _reachable(name, packed, spark) as uri,
         ):
             if found is None:
@@ -227,22 +259,18 @@ def _ingest(
             rows = found.rows(spark, uri, recipe.roles)
             _check_presence(rows, found, recipe.roles)
             form = _time_form(rows, found, options)
-            understood = recipe.understand(rows, form)
-            seen = Observation()
-            readable = (
-                understood.observe(seen, F.count(F.lit(1)).alias("rows"), F.count("problem").alias("unreadable"))
-                .where(F.col("problem").isNull())
-                .drop("problem")
+            sorted_out = set_apart(recipe.understand(rows, form), options)
+            shards, left_out = write_tapes(
+                sorted_out, recipe.kind, recipe.patience, options.shards, unfinished.directory
             )
-            unfinished.shards += write_tapes(
-                readable, recipe.kind, recipe.patience, options.shards, unfinished.directory
-            )
-            counts = _counts(understood, seen, unfinished.shards, found, spark, uri)
+            unfinished.shards += shards
+            counts = _counts(shards, left_out, found, spark, uri, unfinished.directory)
             _check_counts(counts, name, options.strict)
         unfinished.source |= {
             "format": found.format,
             "columns": dict(recipe.roles),
             "time_format": form,
+            **({"in_order_within": options.in_order_within} if options.in_order_within is not None else {}),
             **recipe.source,
             **counts._asdict(),
         }
@@ -252,42 +280,55 @@ def _ingest(
 class _Counts(NamedTuple):
     rows: int
     unreadable: int
+    duplicate: int
+    late: int
     examples: tuple[str, ...]
+
+    @property
+    def left_out(self) -> int:
+        return self.unreadable + self.duplicate + self.late
 
 
 def _counts(
-    understood: DataFrame, seen: Observation, shards: list[Shard], found: Log, session: SparkSession, uri: str
+    shards: list[Shard], left_out: int, found: Log, session: SparkSession, uri: str, directory: Path
 ) -> _Counts:
-    """How many rows there are, how many of them cannot be read, and what is wrong with the first of these."""
-    written = sum(shard.starts + shard.arms for shard in shards)
-    # Spark drops what was observed of a plan that turns out to have no result.
-    rows, unreadable = (seen.get["rows"], seen.get["unreadable"]) if written else (0, 0)
-    if not written or rows - unreadable != written:
-        # The second: it counts a task twice that it had to do again, since a machine was lost with what it had done.
-        again = understood.agg(F.count(F.lit(1)), F.count("problem")).first()
-        rows, unreadable = tuple(again) if again else (0, 0)
-    if not unreadable:
-        return _Counts(rows, 0, ())
-    # In the order of the log, since the parts of a file are read in order until there are enough.
-    bad = understood.where(F.col("problem").isNotNull()).select("block", "index", "problem").limit(_EXAMPLES)
-    first = sorted(tuple(row) for row in bad.collect())
-    numbers = found.numbers(session, uri, [(block, index) for block, index, _ in first])
-    examples = (
-        f"{found.record} {number}: {_printable(problem)}"
-        for number, (_, _, problem) in zip(numbers, first, strict=True)
-    )
-    return _Counts(rows, unreadable, tuple(examples))
+    """How many rows there are, how many of them are left out, and why the first of these are."""
+    rows = sum(shard.starts + shard.arms for shard in shards) + left_out
+    if not left_out:
+        return _Counts(rows, 0, 0, 0, ())
+    by_kind: Counter[str] = Counter()
+    examples: list[str] = []
+    for number, kind, problem in _numbered_rejects(found, session, uri, directory):
+        by_kind[kind] += 1
+        if len(examples) < _EXAMPLES:
+            examples.append(f"{found.record} {number}: {_printable(problem)}")
+    return _Counts(rows, by_kind[UNREADABLE], by_kind[DUPLICATE], by_kind[LATE], tuple(examples))
+
+
+def _numbered_rejects(
+    found: Log, session: SparkSession, uri: str, directory: Path
+) -> Iterator[tuple[int, str, str]]:
+    """Give the rejected rows their numbers in the log, in the file that stays; yields (number, kind, problem)."""
+    with pq.ParquetFile(directory / UNNUMBERED) as file:
+        last = file.read(["block"])["block"].to_numpy().max()
+        numbering = found.numbering(session, uri, int(last))
+        schema = pa.schema([pa.field(found.record, pa.int64()), *list(file.schema_arrow)[2:]])
+        with pq.ParquetWriter(directory / REJECTED, schema, compression="zstd") as writer:
+            for batch in file.iter_batches():
+                blocks, indices, *others = batch.columns
+                numbers = numbering(blocks.to_numpy(), indices.to_numpy())
+                writer.write_batch(pa.record_batch([pa.array(numbers), *others], schema=schema))
+                yield from zip(numbers.tolist(), others[0].to_pylist(), others[1].to_pylist(), strict=True)
 
 
 def _check_counts(counts: _Counts, name: str, strict: bool) -> None:
     if not counts.rows:
         raise IngestError(f"{name} has no rows")
-    if counts.unreadable == counts.rows:
+    if counts.left_out == counts.rows:
         raise IngestError(f"none of the {counts.rows} rows of {name} can be read; {counts.examples[0]}")
-    if strict and counts.unreadable:
-        raise IngestError(
-            f"{counts.unreadable} of the {counts.rows} rows of {name} cannot be read; {'; '.join(counts.examples)}"
-        )
+    if strict and counts.left_out:
+        why = "cannot be read" if counts.left_out == counts.unreadable else "cannot be used"
+        raise IngestError(f"{counts.left_out} of the {counts.rows} rows of {name} {why}; {'; '.join(counts.examples)}")
 
 
 def _time_form(rows: DataFrame, found: Log, options: Options) -> str:
@@ -337,8 +378,11 @@ def _start_problems(patience: int, unit: str) -> Problems:
     }
 
 
-def _understood(rows: DataFrame, problems: Problems, *columns: str) -> DataFrame:
-    """The columns given, where each row stands, and `problem`, the first that it has."""
+def _understood(rows: DataFrame, problems: Problems, texts: Mapping[str, str], *columns: str) -> DataFrame:
+    """The columns given, where each row stands, `at`, the log's own time, and `problem`, the first that it has.
+
+    `texts` are what a row that is left out is kept with: names and columns.
+    """
     whens = ["WHEN fault IS NOT NULL THEN fault"]
     for condition, problem in problems.items():
         if isinstance(problem, tuple):
@@ -347,7 +391,61 @@ def _understood(rows: DataFrame, problems: Problems, *columns: str) -> DataFrame
         else:
             text = f"'{problem}'"
         whens.append(f"WHEN {condition} THEN {text}")
-    return rows.selectExpr("block", "index", f"CASE {' '.join(whens)} END AS problem", *columns)
+    kept = ", ".join(f"'{name}', CAST({column} AS STRING)" for name, column in texts.items())
+    unique = ["unique"] if "unique" in rows.columns else []
+    return rows.selectExpr(
+        "block", "index", f"CASE {' '.join(whens)} END AS problem", "time_whole AS at", *unique, *columns,
+        f"named_struct({kept}) AS texts",
+    )  # fmt: skip
+
+
+def set_apart(understood: DataFrame, options: Options) -> DataFrame:
+    """Say in `kind` why a row is left out, UNREADABLE, DUPLICATE or LATE, or null; `problem` says it in words."""
+    rows = understood.withColumn("kind", F.when(F.col("problem").isNotNull(), UNREADABLE))
+    if options.in_order_within is not None:
+        rows = _late_apart(rows, parse_duration(options.in_order_within, options.unit), options.unit)
+    if options.unique is not None:
+        rows = _duplicates_apart(rows, options.unique)
+    return rows
+
+
+def _late_apart(rows: DataFrame, bound: int, unit: str) -> DataFrame:
+    """Set rows apart whose time is more than `bound` behind the latest time before them in the log."""
+    times = F.when(F.col("kind").isNull(), F.col("at"))
+    blocks = rows.groupBy("block").agg(F.max(times).alias("latest"))
+    # A row for each task that reads: few, so that one task can go through them.
+    earlier = Window.orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
+    blocks = blocks.select("block", F.max("latest").over(earlier).alias("before_block"))
+    within = Window.partitionBy("block").orderBy("index").rowsBetween(Window.unboundedPreceding, -1)
+    rows = rows.join(F.broadcast(blocks), "block").withColumn(
+        "behind", F.greatest("before_block", F.max(times).over(within)) - F.col("at")
+    )
+    is_late = F.col("kind").isNull() & (F.col("behind") > bound)
+    words = F.concat(F.lit("it is "), F.col("behind").cast("string"), F.lit(f" {unit} behind the rows before it"))
+    return _mark(rows, is_late, LATE, words).drop("before_block", "behind")
+
+
+def _duplicates_apart(rows: DataFrame, name: str) -> DataFrame:
+    """Set rows apart whose text in the column `unique` an earlier row of the log has, too."""
+    first = Window.partitionBy("unique", "group").orderBy("block", "index")
+    # What cannot be a duplicate is spread, instead of being one great group.
+    has_text = F.col("kind").isNull() & F.col("unique").isNotNull()
+    rows = rows.withColumn("group", F.when(~has_text, F.col("block") + F.col("index"))).withColumn(
+        "before", F.row_number().over(first) - 1
+    )
+    is_duplicate = has_text & (F.col("before") > 0)
+    quoted = F.concat(F.lit("'"), F.left("unique", F.lit(_QUOTE)), F.lit("'"))
+    words = F.concat(F.lit(f"{_printable(name)} "), quoted, F.lit(" is that of an earlier row"))
+    return _mark(rows, is_duplicate, DUPLICATE, words).drop("group", "before")
+
+
+def _mark(rows: DataFrame, condition: Column, kind: str, words: Column) -> DataFrame:
+    return rows.withColumns(
+        {
+            "kind": F.when(condition, kind).otherwise(F.col("kind")),
+            "problem": F.when(condition, words).otherwise(F.col("problem")),
+        }
+    )
 
 
 def _shard(options: Options, columns: str) -> str:
@@ -413,20 +511,15 @@ def _reachable(name: str, packed: bool, session: SparkSession) -> Iterator[str]:
 
 
 @contextmanager
-def _plain_failures(name: str, packed: bool) -> Iterator[None]:
-    """Say in one line what a failed Spark job says in a hundred."""
+def _readable(name: str, packed: bool) -> Iterator[None]:
+    """Say that it is the log, when Spark fails to read it."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        reason = failure(error)
-        if "FAILED_READ_FILE" in str(error):
-            what = "is damaged: its gzip data" if packed else "cannot be read:"
-            raise LogError(f"{name} {what} {reason}") from None
-        if reason.startswith(CANNOT_WRITE):
-            raise PipelineError(reason) from None
-        if "ModuleNotFoundError" in str(error):
-            reason += "; the workers need this package installed, too"
-        raise PipelineError(f"{name}: the Spark job failed: {reason}") from None
+        if "FAILED_READ_FILE" not in str(error):
+            raise
+        what = "is damaged: its gzip data" if packed else "cannot be read:"
+        raise LogError(f"{name} {what} {failure(error)}") from None
 
 
 def _printable(text: str) -> str:

@@ -10,12 +10,14 @@ import json
 import re
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -42,6 +44,10 @@ _ROW_BITS = 33
 
 MISSING = ("", "-")
 """Texts that stand for no value."""
+
+Int64s = npt.NDArray[np.int64]
+Numbering = Callable[[Int64s, Int64s], Int64s]
+"""Blocks and indices of records -> their numbers in the log."""
 
 Roles = Mapping[str, str]
 """What a column is for ("time", "duration", "key") -> its name in the log."""
@@ -81,11 +87,10 @@ class Log(ABC):
         del column
         return None
 
-    def numbers(self, session: SparkSession, uri: str, places: Iterable[tuple[int, int]]) -> list[int]:
-        """The numbers (of lines, from 1) of the records at these places (block, index)."""
-        places = list(places)
-        before = _lines_before(_numbered(session.read.text(uri)), {block for block, _ in places})
-        return [before[block] + index + 1 for block, index in places]
+    def numbering(self, session: SparkSession, uri: str, last_block: int) -> "Numbering":
+        """What tells the numbers (of lines, from 1) of records in blocks up to `last_block`. One pass over the log."""
+        starts, before = _lines_before(_numbered(session.read.text(uri)), last_block)
+        return lambda blocks, indices: before[np.searchsorted(starts, blocks, side="right") - 1] + indices + 1
 
 
 @dataclass(frozen=True)
@@ -184,20 +189,25 @@ class JsonLog(Log):
             *(_text(_column(name)).alias(role) for role, name in roles.items()),
         )
 
-    def numbers(self, session: SparkSession, uri: str, places: Iterable[tuple[int, int]]) -> list[int]:
+    def numbering(self, session: SparkSession, uri: str, last_block: int) -> "Numbering":
         """Here `index` counts records, and blank lines are none."""
+        number = super().numbering(session, uri, last_block)
         lines = _numbered(session.read.text(uri)).where(F.trim("value") == "").select("block", "index")
-        places = list(places)
-        blank: dict[int, list[int]] = {block: [] for block, _ in places}
-        for row in lines.where(F.col("block").isin(*blank)).orderBy("block", "index").collect():
-            blank[row["block"]].append(row["index"])
-        moved = []
-        for block, index in places:
-            for line in blank[block]:
-                # A blank line that stands before the record, or where it would stand without.
-                index += line <= index
-            moved.append((block, index))
-        return super().numbers(session, uri, moved)
+        blank: dict[int, list[int]] = {}
+        for row in lines.where(F.col("block") <= last_block).orderBy("block", "index").collect():
+            blank.setdefault(row["block"], []).append(row["index"])
+
+        def with_blanks(blocks: Int64s, indices: Int64s) -> Int64s:
+            lines = indices.copy()
+            for block in np.unique(blocks).tolist():
+                here = blocks == block
+                # Records before each blank line: those from there on stand a line further down.
+                records = np.array(blank.get(block, []), np.int64)
+                records -= np.arange(records.size)
+                lines[here] += np.searchsorted(records, indices[here], side="right")
+            return number(blocks, lines)
+
+        return with_blanks
 
 
 @dataclass(frozen=True)
@@ -264,9 +274,9 @@ class ParquetLog(Log):
             return F.concat(text, F.lit(kind.unit))
         raise LogError(f"{self.name}: column {name!r} of type {kind} cannot be read as a {role}")
 
-    def numbers(self, session: SparkSession, uri: str, places: Iterable[tuple[int, int]]) -> list[int]:
+    def numbering(self, session: SparkSession, uri: str, last_block: int) -> "Numbering":
         """Rows are counted in the file itself."""
-        return [index + 1 for _, index in places]
+        return lambda blocks, indices: indices + 1
 
 
 class ZeekLog(Log):
@@ -493,11 +503,12 @@ def _occurrences(column: str, character: str) -> Column:
     return F.length(column) - F.length(F.replace(F.col(column), F.lit(character), F.lit("")))
 
 
-def _lines_before(lines: DataFrame, blocks: Collection[int]) -> dict[int, int]:
-    """How many lines stand before each of these blocks."""
-    last = max(blocks)
-    sizes = lines.where(F.col("block") < last).groupBy("block").count().collect() if last else []
-    return {block: sum(row["count"] for row in sizes if row["block"] < block) for block in blocks}
+def _lines_before(lines: DataFrame, last: int) -> tuple[Int64s, Int64s]:
+    """The blocks with lines up to block `last`, ascending, and how many lines stand before each of them."""
+    sizes = dict(lines.where(F.col("block") < last).groupBy("block").count().collect()) if last else {}
+    starts = sorted(sizes.keys() | {last})
+    counts = [sizes.get(block, 0) for block in starts]
+    return np.array(starts, np.int64), np.cumsum([0, *counts[:-1]])
 
 
 def _text(column: Column) -> Column:

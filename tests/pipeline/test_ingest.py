@@ -357,6 +357,70 @@ def test_unreadable_rows_are_told_and_strict_refuses_them(requests, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log.csv", "trace"]
 
 
+# ---- rows that are left out -----------------------------------------------------------------------------------------
+
+
+def rejected(done):
+    return [tuple(row.values()) for row in pq.read_table(done.trace.rejected).to_pylist()]
+
+
+def test_every_row_that_is_left_out_is_kept_in_a_side_table(requests, touches, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("ts,rtt,client\n1,0.5,a\nnever,1,b\n2,soon,\n3,x,y,z\n\n4,0.5,-\n")
+    done = requests(log)
+    assert (done.rows, done.unreadable, done.duplicate, done.late) == (5, 3, 0, 0)
+    assert pq.read_schema(done.trace.rejected).names == ["line", "kind", "problem", "time", "duration"]
+    assert rejected(done) == [
+        (3, "unreadable", "time 'never' is no epoch-s in range", "never", "1"),
+        (4, "unreadable", "duration 'soon' is no number in range", "2", "soon"),
+        (5, "unreadable", "it does not have the 3 fields of the header", "3", "x"),
+    ]
+    again = touches(log, out="touches")
+    assert [row[0] for row in rejected(again)] == [3, 4, 5, 7]
+    log.write_text("ts,rtt,client\n1,0.5,a\n")
+    assert requests(log, force=True).trace.rejected is None
+
+
+def test_more_rows_with_the_same_text_are_duplicates(requests, touches, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("ts,rtt,id\n5,0.5,a\n1,0.5,b\n4,0.5,a\n7,0.5,\n8,0.5,-\n9,never,b\n3,0.1,b\n3,0.1,a\n")
+    done = requests(log, unique="id", unit="s", timeout="9s")
+    assert (done.rows, done.unreadable, done.duplicate, done.late) == (8, 1, 3, 0)
+    assert done.trace.load().time[done.trace.load().op == START].tolist() == [1, 5, 7, 8]
+    assert [(row[0], row[1]) for row in rejected(done)] == [
+        (4, "duplicate"), (7, "unreadable"), (8, "duplicate"), (9, "duplicate"),
+    ]  # fmt: skip
+    assert done.examples[0] == "line 4: id 'a' is that of an earlier row"
+    with pytest.raises(IngestError, match="4 of the 8 rows of .* cannot be used; line 4: id 'a' is that"):
+        requests(log, unique="id", unit="s", timeout="9s", strict=True, out="strict")
+    with pytest.raises(IngestError, match="has no column 'nix'"):
+        requests(log, unique="nix", out="nix")
+    assert touches(log, key="id", unique="ts", out="touches").duplicate == 1
+
+
+def test_rows_far_behind_the_rows_before_them_are_late(spark, requests, tmp_path):
+    times = [10, 12, 9, 20, 12, 10, 9, 30, 19, 20]
+    log = tmp_path / "log.csv"
+    log.write_text("ts,rtt\n" + "".join(f"{time},0.5\n" for time in times))
+    settings = {"unit": "s", "timeout": "9s", "in_order_within": "10s"}
+    done = requests(log, **settings)
+    assert (done.rows, done.late) == (10, 2)
+    assert [row[:3] for row in rejected(done)] == [
+        (8, "late", "it is 11 s behind the rows before it"), (10, "late", "it is 11 s behind the rows before it"),
+    ]  # fmt: skip
+    name = "spark.sql.files.maxPartitionBytes"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "16")
+    try:
+        split = requests(log, **settings, out="split")
+    finally:
+        spark.conf.set(name, before)
+    assert rejected(split) == rejected(done)
+    assert requests(log, **settings | {"in_order_within": "11s"}, out="wider").late == 0
+    with pytest.raises(TimerError, match="in_order_within|duration|soon"):
+        requests(log, **settings | {"in_order_within": "soon"}, out="bad")
+
+
 # ---- shards -------------------------------------------------------------------------------------------------------
 
 
