@@ -57,6 +57,13 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def pipeline(session: nox.Session) -> None:
+    """Throughput of the pipeline's stages: -- [generate] [replay] [ingest] [verify] [--operations N] ..."""
+    session.install("-q", "-e", ".[pipeline]")
+    session.run("python", "-m", "tests.bench.pipeline", *session.posargs)
+
+
+@nox.session
 def mutation(session: nox.Session) -> None:
     """Mechanical mutation of the kernels; see docs/mutation.md."""
     session.install("-q", "-e", ".[test,mutation]")

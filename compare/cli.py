@@ -16,7 +16,7 @@ GROUP = "escapement.commands"
 BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
-_ORDER = ("timers", "generate", "ingest", "replay", "compare", "report")
+_ORDER = ("timers", "generate", "ingest", "replay", "verify", "summarise", "stream", "compare", "report")
 """Commands in the order in which one uses them; others follow in alphabetical order."""
 
 _DESCRIPTION = """\

@@ -100,11 +100,13 @@ def test_help_fits_80_columns_and_names_every_command(said, monkeypatch):
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
     commands = [line.split()[0] for line in out.splitlines() if line.startswith("    ") and line[4] != " "]
-    assert commands == ["timers", "generate", "ingest", "replay", "compare", "report"]
+    assert commands == [
+        "timers", "generate", "ingest", "replay", "verify", "summarise", "stream", "compare", "report",
+    ]  # fmt: skip
     assert "example" in out
 
 
-@pytest.mark.parametrize("command", ["timers", "generate", "replay", "compare"])
+@pytest.mark.parametrize("command", ["timers", "generate", "replay", "verify", "summarise", "stream", "compare"])
 def test_every_command_has_help_of_80_columns(said, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
     code, out, err = said(command, "--help")
@@ -120,7 +122,7 @@ def test_the_version_is_the_distributions(said):
 def test_a_wrong_command_is_told_the_choices(said):
     line = fails(said, "replya")
     assert "'replya'" in line
-    assert "'replay', 'compare'" in line
+    assert "'replay', 'verify'" in line
     assert "COMMAND" in fails(said)
 
 
@@ -336,8 +338,8 @@ NONSENSE = {
         "--timers=": f"argument --timers: '' {NO_COUNT}",
         "--timers=-3": f"argument --timers: '-3' {NO_COUNT}",
         f"--timers {'9' * 400}": NO_COUNT,
-        "--timers 1e9": "timers must lie in [1, 100000000], not 1000000000",
-        "--operations 1e9": "operations must lie in [1, 100000000], not 1000000000",
+        "--timers 1e10": "timers must lie in [1, 2147483647], not 10000000000",
+        "--operations 1e10": "operations must lie in [1, 2147483647], not 10000000000",
         "--timers 5 --seed -1": "seed must lie in [0, 18446744073709551615], not -1",
         "--timers 5 --seed 1.0": "argument --seed: '1.0' is no integer",
         "--timers 5 --set rate": "'rate' is no parameter and integer, such as tick=5",
@@ -350,8 +352,14 @@ NONSENSE = {
         "a-file/below": "cannot write a-file/below",
     },
     "replay": {
-        "": "the following arguments are required: TRACE, --timer",
-        "some.trace": "the following arguments are required: --timer",
+        "": "the following arguments are required: TRACE",
+        "some.trace": "one of the arguments --timer --timers is required",
+        "some.trace --timer delay-queue --timers simple-wheel": "argument --timers: not allowed with argument --timer",
+        "some.trace --timers delay-queue": "say where the results go: --out RESULTS",
+        "some.trace --timers hashed-wheel --tick 5 --out x": "write the parameters as in hashed-wheel/tick=5",
+        "some.trace --timers delay-queue --json --out x": "--json does not go with --timers",
+        "some.trace --timer delay-queue --out x": "--out does not go with --timer",
+        "some.trace --timers delay-queue,, --out x": "has an empty name",
         "nowhere --timer delay-queue": "nowhere does not exist",
         "a-file --timer delay-queue": "a-file is no trace",
         ". --timer delay-queue": "is no trace: it has no manifest.json",

@@ -1,0 +1,245 @@
+"""The pipeline's throughput, as ratios to plain pyarrow and Numba in two processes on the same files.
+
+    nox -s pipeline -- [generate] [replay] [ingest] [verify] [--operations 5e7] [--shards 64] [--rounds 3]
+
+Each round runs every contender once, one after the other, so that a ratio is of runs in the same minutes. A session is
+started and warmed before the clock runs. Medians, least and greatest.
+"""
+import argparse
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from compare.contestants import parse_contestant
+from compare.generation import write_shard
+from compare.loops import CELLS, FIRED, FIRST, NEXT, ROWS, drain, run
+from compare.options import count
+from compare.pipeline.generate import generate
+from compare.pipeline.grid import replay_grid
+from compare.pipeline.ingest import Options, ingest_requests
+from compare.pipeline.spark import spark_session
+from compare.pipeline.verify import verify
+from compare.replay import operations_of
+from compare.tape import CANCEL, Tape
+from compare.trace import Trace, open_trace
+from compare.workloads import Plan
+from timers.kernels.pool import EXPIRY
+
+PROCESSES = 2
+PLAIN = "plain, 2 processes"
+WORKLOADS = ("uniform", "lognormal-low")
+TIMERS = ("cascading-wheel", "hierarchical-wheel")
+CSV_ROWS = 4_000_000
+INGEST_SHARDS = 8
+
+
+@contextmanager
+def sessions() -> Iterator[Callable[[str], Any]]:
+    """Sessions on a master, one at a time; started anew only when the master changes."""
+    running: dict[str, Any] = {}
+
+    def on(master: str) -> Any:
+        if master not in running:
+            stop()
+            entered = spark_session(master)
+            running[master] = (entered, entered.__enter__())
+            running[master][1].range(0, 100, 1, 4).mapInArrow(lambda batches: batches, "id bigint").collect()
+        return running[master][1]
+
+    def stop() -> None:
+        for entered, _ in running.values():
+            entered.__exit__(None, None, None)
+        running.clear()
+
+    try:
+        yield on
+    finally:
+        stop()
+
+
+def timed(call: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+def rounds(number: int, contenders: dict[str, Callable[[], Any]], amount: int, base: str, unit: str) -> None:
+    """Run all contenders in turns and print their throughput and its ratio to that of the base."""
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(number):
+        for name, call in contenders.items():
+            seconds[name].append(timed(call))
+    for name, samples in seconds.items():
+        ratios = [one / other for one, other in zip(seconds[base], samples, strict=True)]
+        spread = f"{min(ratios):.2f} .. {max(ratios):.2f}"
+        print(f"  {name:<44}{amount / median(samples) / 1e6:8.2f} M {unit}/s  {median(ratios):5.2f}  {spread}", flush=True)
+
+
+# ---- plain: two processes, no Spark
+
+
+def plain_generate(plan: Plan, directory: Path) -> None:
+    with get_context("spawn").Pool(PROCESSES) as pool:
+        pool.starmap(write_shard, [(plan, number, directory) for number in range(plan.shards)], chunksize=1)
+
+
+def plain_replay_shard(path: str, id_space: int, timer: str) -> int:
+    """Read a shard, replay it, and count what fires: nothing is checked, nothing written."""
+    columns = pq.read_table(path)
+    tape = Tape(*(np.array(columns.column(name).to_numpy()) for name in Tape._fields))
+    made = parse_contestant(timer).new(int(tape.time[0]))
+    armings = int(np.count_nonzero(tape.op != CANCEL))
+    made.reserve(min(armings, id_space + 1))
+    cursor, handles = np.zeros(CELLS, np.int64), np.zeros(id_space, np.int64)
+    fired = np.ones(1 << 20, EXPIRY)
+    armed_by, rows = np.zeros(made.state.nodes.size, np.int32), 0
+    early = -made.traits.lateness(made.parameters)[0]
+    for first in range(0, tape.time.size, 1 << 16):
+        operations = operations_of(tape, first, min(first + (1 << 16), tape.time.size))
+        cursor[FIRST], cursor[NEXT] = first, 0
+        while cursor[NEXT] < operations.size:
+            run(made.state, operations, early, cursor, handles, armed_by, fired)
+            rows, cursor[ROWS] = rows + int(cursor[ROWS]), 0
+    while len(made):
+        drain(made.state, cursor, armed_by, fired)
+        rows, cursor[ROWS] = rows + int(cursor[ROWS]), 0
+    assert fired.view(FIRED).size
+    return rows
+
+
+def plain_replay(pool: Any, trace: Trace) -> int:
+    work = [(str(trace.path / shard.file), shard.id_space, timer) for shard in trace.shards for timer in TIMERS]
+    return sum(pool.starmap(plain_replay_shard, work, chunksize=1))
+
+
+# ---- the stages
+
+
+def bench_generate(on: Callable[[str], Any], directory: Path, options: argparse.Namespace) -> None:
+    for name in WORKLOADS:
+        generate_one(on, directory, options, name)
+
+
+def generate_one(on: Callable[[str], Any], directory: Path, options: argparse.Namespace, name: str) -> None:
+    plan = Plan.of(name, operations=options.operations, shards=options.shards)
+    amount = {"operations": options.operations, "shards": options.shards}
+
+    def plain() -> None:
+        shutil.rmtree(directory / "plain", ignore_errors=True)
+        (directory / "plain").mkdir()
+        plain_generate(plan, directory / "plain")
+
+    def grid() -> None:
+        generate(name, directory / name, **amount, force=True, session=on("local[2]"))
+
+    print(f"generate {name}, {options.operations:,} operations in {options.shards} shards")
+    on("local[2]")
+    rounds(options.rounds, {PLAIN: plain, "task grid, local[2]": grid}, options.operations, PLAIN, "operations")
+
+
+def made_trace(on: Callable[[str], Any], directory: Path, options: argparse.Namespace, name: str) -> Trace:
+    path = directory / name
+    if not path.exists():
+        generate(name, path, operations=options.operations, shards=options.shards, session=on("local[2]"))
+    return open_trace(path)
+
+
+def bench_replay(on: Callable[[str], Any], directory: Path, options: argparse.Namespace) -> None:
+    for name in WORKLOADS:
+        replay_one(on, directory, options, made_trace(on, directory, options, name))
+
+
+def replay_one(on: Callable[[str], Any], directory: Path, options: argparse.Namespace, trace: Trace) -> None:
+    def grid(master: str, expiries: bool) -> None:
+        shutil.rmtree(directory / "replayed", ignore_errors=True)
+        replay_grid(trace.path, TIMERS, directory / "replayed", expiries=expiries, session=on(master))
+
+    rows = trace.totals["rows"]
+    print(f"replay {trace.path.name}, {rows:,} operations in {options.shards} shards x {', '.join(TIMERS)}")
+    with get_context("spawn").Pool(PROCESSES) as pool:
+        plain_replay(pool, trace)  # loads the compiled code
+        on("local[2]")
+        contenders = {
+            PLAIN: lambda: plain_replay(pool, trace),
+            "task grid, local[2], summaries only": lambda: grid("local[2]", False),
+            "task grid, local[2], every expiry written": lambda: grid("local[2]", True),
+        }
+        rounds(options.rounds, contenders, rows * len(TIMERS), PLAIN, "operations")
+    seconds = []
+    for master in ("local[1]", "local[2]"):
+        on(master)
+        seconds.append(median(timed(lambda master=master: grid(master, False)) for _ in range(options.rounds)))
+    print(f"  local[1] to local[2], summaries only: {seconds[0] / seconds[1]:.2f}")
+
+
+def bench_verify(on: Callable[[str], Any], directory: Path, options: argparse.Namespace) -> None:
+    for name in WORKLOADS:
+        verify_one(on, directory, options, made_trace(on, directory, options, name))
+
+
+def verify_one(on: Callable[[str], Any], directory: Path, options: argparse.Namespace, trace: Trace) -> None:
+    out = directory / "to-verify"
+    shutil.rmtree(out, ignore_errors=True)
+    replay_grid(trace.path, TIMERS[:1], out, session=on("local[2]"))
+    timers = trace.totals["starts"] + trace.totals["arms"] + trace.totals["rearms"]
+    print(f"verify {trace.path.name}, {timers:,} timers armed, {TIMERS[0]}")
+    contenders = {
+        "join in Spark SQL": lambda: verify(out, method="join", session=on("local[2]")),
+        "merge in each shard": lambda: verify(out, method="merge", session=on("local[2]")),
+    }
+    rounds(options.rounds, contenders, timers, "join in Spark SQL", "timers")
+
+
+def bench_ingest(on: Callable[[str], Any], directory: Path, options: argparse.Namespace) -> None:
+    log = directory / "requests.csv"
+    rng = random.Random(0)
+    with log.open("w") as file:
+        file.write("ts,uid,client,method,path,status,rtt\n")
+        for row in range(CSV_ROWS):
+            file.write(
+                f"{1_700_000_000 + row / 1000 + rng.random():.6f},C{row:012d},10.0.{row % 250}.{row % 199},GET,"
+                f"/item/{row % 9973},200,{rng.random() * 0.3:.6f}\n"
+            )
+    print(f"ingest CSV, {CSV_ROWS:,} rows of {log.stat().st_size // CSV_ROWS} bytes, {INGEST_SHARDS} shards")
+
+    def ingest() -> Any:
+        settings = Options("ts", unit="us", shards=INGEST_SHARDS, force=True)
+        return ingest_requests(
+            log, directory / "ingested", settings, duration="rtt", timeout="200ms", session=on("local[2]")
+        )
+
+    on("local[2]")
+    rounds(options.rounds, {"local[2]": ingest}, CSV_ROWS, "local[2]", "rows")
+
+
+STAGES = {"generate": bench_generate, "replay": bench_replay, "ingest": bench_ingest, "verify": bench_verify}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="nox -s pipeline --", description=__doc__.splitlines()[0])
+    parser.add_argument("stages", nargs="*", metavar="STAGE", help=f"some of {', '.join(STAGES)}; all, if none is named")
+    parser.add_argument("--operations", type=count, default=50_000_000)
+    parser.add_argument("--shards", type=count, default=64)
+    parser.add_argument("--rounds", type=count, default=3)
+    parser.add_argument("--directory", type=Path, help="where the files go (default: a temporary directory)")
+    options = parser.parse_args()
+    if unknown := set(options.stages) - STAGES.keys():
+        parser.error(f"no stage is called {sorted(unknown)[0]!r}; there are {', '.join(STAGES)}")
+    print("throughput: median; ratio of times to the first one's in the same round: median, least .. greatest")
+    with tempfile.TemporaryDirectory(dir=options.directory) as directory, sessions() as on:
+        for stage in options.stages or STAGES:
+            STAGES[stage](on, Path(directory), options)
+
+
+if __name__ == "__main__":
+    main()
