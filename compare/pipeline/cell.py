@@ -1,4 +1,5 @@
 """One cell of a grid replay, a shard through a timer: what runs in Spark's Python workers."""
+import os
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 from compare.contestants import COMPILED, Contestant, contestant
 from compare.pipeline.quantiles import Sketch
 from compare.pipeline.results import CELL, EXPIRIES
+from compare.pipeline.spark import CANNOT_WRITE
 from compare.replay import Totals, replay, replay_pieces
 from compare.tape import CANCEL, Tape, joined
 from compare.trace import ROW_GROUP, Trace, open_trace
@@ -56,14 +58,18 @@ def run_cell(cell: Cell) -> int:
     lateness = _Lateness()
     pieces = lateness.watched(trace.pieces(cell.shard))
     start = entry.first_time or 0
-    if cell.expiries is None:
-        summary = _replayed(timer, start, pieces, entry.id_space, lateness, None, cell)
-    else:
-        with unfinished(Path(cell.expiries)) as path, pq.ParquetWriter(path, EXPIRIES, **_WRITING) as writer:
-            summary = _replayed(timer, start, pieces, entry.id_space, lateness, writer, cell)
-    row = {"timer": cell.timer, "shard": cell.shard, "engine": timer.engine} | summary
-    with unfinished(summary_file) as path:
-        pq.write_table(pa.Table.from_pylist([row], schema=CELL), path)
+    try:
+        if cell.expiries is None:
+            summary = _replayed(timer, start, pieces, entry.id_space, lateness, None, cell)
+        else:
+            with unfinished(Path(cell.expiries)) as path, pq.ParquetWriter(path, EXPIRIES, **_WRITING) as writer:
+                summary = _replayed(timer, start, pieces, entry.id_space, lateness, writer, cell)
+        row = {"timer": cell.timer, "shard": cell.shard, "engine": timer.engine} | summary
+        with unfinished(summary_file) as path:
+            pq.write_table(pa.Table.from_pylist([row], schema=CELL), path)
+    except OSError as error:  # what fails to be read is a TraceError
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise OSError(f"{CANNOT_WRITE} to {summary_file.parents[2]}: {reason}") from None
     return entry.rows
 
 

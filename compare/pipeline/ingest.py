@@ -21,6 +21,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from compare.pipeline.exact import FORMS, FRACTION_DIGITS, ONE, guess_form, read_duration, read_time
+from compare.pipeline.progress import progress
 from compare.pipeline.readers import READERS, Log, LogError, ParquetLog, Roles, from_lines, inspect
 from compare.pipeline.shards import RESULT, UNNUMBERED, write_shards
 from compare.pipeline.spark import failure, is_local, plain_failures, spark_session
@@ -260,9 +261,10 @@ def _ingest(
             _check_presence(rows, found, recipe.roles)
             form = _time_form(rows, found, options)
             sorted_out = set_apart(recipe.understand(rows, form), options)
-            shards, left_out = write_tapes(
-                sorted_out, recipe.kind, recipe.patience, options.shards, unfinished.directory
-            )
+            with progress(spark, "ingest"):
+                shards, left_out = write_tapes(
+                    sorted_out, recipe.kind, recipe.patience, options.shards, unfinished.directory
+                )
             unfinished.shards += shards
             counts = _counts(shards, left_out, found, spark, uri, unfinished.directory)
             _check_counts(counts, name, options.strict)

@@ -218,6 +218,26 @@ def test_a_damaged_shard_ends_the_replay_in_one_line(spark, trace, tmp_path):
         open_results(tmp_path / "out")
 
 
+def test_a_gap_among_the_shards_is_told(spark, tmp_path):
+    gappy = write(tmp_path / "gappy", *(make("uniform", operations=200, seed=seed).tape for seed in range(3)))
+    (gappy.path / "shard-00001.parquet").unlink()
+    refused(PipelineError, "shard-00001.parquet does not exist, though the manifest lists it", gappy.path, ["delay-queue"],
+            tmp_path / "out", session=spark)  # fmt: skip
+
+
+def test_an_unreachable_master_leaves_nothing(trace, tmp_path, spark):
+    code = "import sys; from compare.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "replay", str(trace.path), "--timers", "delay-queue"]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path / "out"), "--master", "spark://127.0.0.1:1"], cwd=ROOT, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("escapement: error: cannot reach the Spark master spark://127.0.0.1:1")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
 def test_something_else_is_never_written_over(spark, trace, tmp_path):
     (tmp_path / "precious").write_text("x")
     refused(ResultsError, "precious are no results: results are a directory", trace.path, ["delay-queue"],

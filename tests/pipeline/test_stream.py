@@ -2,7 +2,12 @@
 import json
 import os
 import random
+import signal
+import subprocess
+import sys
+import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from pyspark.sql import functions as F
@@ -24,6 +29,7 @@ from timers import TimerError
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
+ROOT = Path(__file__).resolve().parents[2]
 IDLE, DELAY = 10, 20
 FILES = 6
 END = 5_000
@@ -104,6 +110,30 @@ def test_the_same_as_session_window_uninterrupted_and_restarted(spark, tmp_path,
     write(tmp_path / "in", files)
     follow(start(spark, watch(tmp_path, "again", timer=timer)))
     assert written(spark, tmp_path, "again") == expected
+
+
+def test_nothing_is_lost_or_told_twice_when_the_machine_dies(spark, tmp_path):
+    write(tmp_path / "in", random_files(3))
+    settings = watch(tmp_path)
+    command = [
+        sys.executable, "-m", "compare.cli", "stream", settings.source, "--time", settings.time, "--key", settings.key,
+        "--idle", settings.idle, "--delay", settings.delay, "--checkpoint", settings.checkpoint, "--out", settings.out,
+        "--shards", str(settings.shards), "--batch-files", "1", "--time-format", settings.time_format, "--master", "local[2]",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE)
+    try:
+        # Another process's files: there is no manual clock for them. Two micro-batches are done, a third is not.
+        while not (Path(settings.checkpoint) / "commits" / "1").exists():
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.01)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    before = written(spark, tmp_path)
+    follow(start(spark, settings))
+    expected = sorted(reference(spark, tmp_path / "in"), key=repr)
+    assert len(before) < len(expected)
+    assert written(spark, tmp_path) == expected
 
 
 def test_late_and_unusable_events_are_counted_and_listed(spark, tmp_path):
