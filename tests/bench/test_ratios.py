@@ -118,16 +118,18 @@ def filled(loop, operation):
 
 @pytest.fixture(scope="module")
 def heaps():
-    """size -> (a heap of tuples, which lie in memory as they were made; tuples to push)."""
+    """Makes a heap of so many tuples, and tuples to push."""
     rng = np.random.default_rng(0)
 
     def items(size, first):
         return [(int(d), first + k) for k, d in enumerate(rng.integers(1, LONGEST_DELAY + 1, size))]
 
-    made = {size: (items(size, 0), items(PUSHES, size)) for size in SIZES}
-    for heap, _ in made.values():
+    def new(size):
+        heap = items(size, 0)
         heapq.heapify(heap)
-    return made
+        return heap, items(PUSHES, size)
+
+    return new
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -141,9 +143,7 @@ def test_replay(benchmark, tapes, heaps, name, operation, size):
 
     def time_base():
         if base == HEAPQ:
-            heap, pushes = list(heaps[size][0]), heaps[size][1]
-            heapq.heapify(heap)  # it is one; but now all of it has been looked at
-            return seconds_of(yardstick.heapq_pushes, heap, pushes) / PUSHES * per
+            return seconds_of(yardstick.heapq_pushes, *heaps(size)) / PUSHES * per
         return seconds_of(filled(Yardstick(size, tapes[size]), operation).run, operation)
 
     def fresh():

@@ -120,8 +120,8 @@ MUTANTS = [
         "equal deadlines come out last armed, first delivered",
         "delay-queue",
         "delay_queue.py",
-        "clock[entry_of(k, ORDER)] < sequence)",
-        "clock[entry_of(k, ORDER)] > sequence)",
+        "clock[entry_of(k, ORDER)] < order)",
+        "clock[entry_of(k, ORDER)] > order)",
     ),
     Mutant(
         "a re-arm to the same deadline keeps its place in the heap",
@@ -143,6 +143,13 @@ MUTANTS = [
         "delay_queue.py",
         "    k = sink_hole(nodes, clock, counters, k, size)\n    sift_up(nodes, clock, counters, k,",
         "    k = sink_hole(nodes, clock, counters, k, size)\n    put(nodes, clock, k,",
+    ),
+    Mutant(
+        "numbering a heap's entries anew exchanges the deadlines of the first and the last",
+        "delay-queue",
+        "delay_queue.py",
+        "put(nodes, clock, high, late, ",
+        "put(nodes, clock, high, early, ",
     ),
     # -- simple wheel ----------------------------------------------------------------------------------------
     Mutant(

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from tests.model import Model, Row
+from timers.kernels import delay_queue
 from timers.kernels.handles import LAST_GENERATION
 from timers.kernels.pool import BASE, EXPIRY
 from timers.protocol import LIMIT, Expired, Timer
@@ -127,9 +128,14 @@ def advance_into(timer: Any, now: int, rows: int) -> tuple[np.ndarray, bool]:
 
 
 def age(timer: Any, uses: int) -> None:
-    """Leave the places of an unused kernel timer so many more uses than one before they are retired."""
+    """Leave the places of an unused kernel timer so many more uses than one before they are retired.
+
+    And a heap some armings before it numbers its entries anew.
+    """
     nodes, base = timer.state.nodes, timer.state.clock[BASE]
     nodes["generation"][base:] = LAST_GENERATION - uses
+    if isinstance(timer.state, delay_queue.DelayQueueState):
+        timer.state.clock[delay_queue.SEQUENCE] = delay_queue.LAST_SEQUENCE - 9 * uses
 
 
 class Pair:

@@ -378,7 +378,7 @@ HEAP: dict[str, tuple[Corruption, str | None]] = {
     "a last armed before its parent": (key_of(4, delay_queue.DEADLINE, -20), None),
     "a first armed behind its parent": (key_of(3, delay_queue.DEADLINE, -21), "out of order"),
     "an index": (lambda n, c, rows: put(n, 2, "index", 3), "does not know its entry's index"),
-    "two entries of one place": (key_of(2, delay_queue.OWNER, 1), "does not know its entry's index"),
+    "two entries of one place": (key_of(2, delay_queue.ORDER, 1), "does not know its entry's index"),
     "a free place with an index": (lambda n, c, rows: put(n, 8, "index", 0), "not exactly the pending places"),
     "a pending place as free": (lambda n, c, rows: put(c, FREE, 2), "a free place is pending or in the chain twice"),
     "a ring of free places": (lambda n, c, rows: put(n, 9, "index", -2 - 6), "is pending or in the chain twice"),

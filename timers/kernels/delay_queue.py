@@ -2,7 +2,8 @@
 
 The heap's entry k has its parent at (k - 1) // 2 and its children at 2k + 1 and 2k + 2. Entries carry their deadline and a
 sequence number, so that comparing touches nothing else and equal deadlines come out in the order of
-arming; each place knows the index of its entry, so that a cancel finds it at once.
+arming; each place knows the index of its entry, so that a cancel finds it at once. An entry is 16 bytes, a place 8: a
+pending timer costs 24. Numbers have 31 bits; before they run out, the entries are numbered anew.
 
 Example: deadlines 30, 10, 20 are armed in this order. The heap is [10, 30, 20]: 30 sank from the root when 10 came.
 Cancelling 30 moves the last entry, 20, into its index 1; the heap is [10, 20].
@@ -24,6 +25,8 @@ from timers.kernels.handles import (
     FIRST_GENERATION,
     LAST_GENERATION,
     LOWEST_HANDLE,
+    PLACE_BITS,
+    PLACE_MASK,
     encode,
     generation_of,
     place_of,
@@ -39,16 +42,19 @@ PLACE = np.dtype(
     ]
 )
 
-SEQUENCE = HEADER  # number of armings so far
-HEAP = HEADER + 1  # from here three cells for each entry of the heap:
-DEADLINE, ORDER = 0, 1  # its keys: the deadline, and among equal ones the sequence number of the arming
-OWNER = 2  # the place whose entry it is
-ENTRY = 3
+SEQUENCE = HEADER  # number of armings so far, since the last renumbering
+HEAP = HEADER + 4  # from here two cells for each entry of the heap; see `aligned`
+DEADLINE = 0
+ORDER = 1  # sequence number of the arming * 2**32 + the place whose entry it is: ordered by the number, which is unique
+ENTRY = 2
+LAST_SEQUENCE = 2**31 - 1
+
+LINE = 64  # bytes of a line of the cache
 
 
 class DelayQueueState(NamedTuple):
     nodes: Any  # PLACE, shape (capacity,)
-    clock: Any  # int64, shape (HEAP + 3 * capacity,): header of pool.py (BASE, BITS unused), SEQUENCE, the heap
+    clock: Any  # int64, shape (HEAP + ENTRY * capacity,): header of pool.py (BASE, BITS unused), SEQUENCE, the heap
     counters: Any  # int64, shape (len(COUNTERS),), or None
 
 
@@ -56,7 +62,7 @@ State = DelayQueueState
 
 
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
-    clock = np.zeros(HEAP, np.int64)
+    clock = aligned(HEAP)
     clock[NOW], clock[FREE] = start, NONE
     return with_capacity(State(np.zeros(0, PLACE), clock, counters), capacity)
 
@@ -77,10 +83,17 @@ def with_capacity(state: State, capacity: int) -> State:
     places["generation"][nodes.size :] = FIRST_GENERATION
     places["index"][nodes.size :] = -2 - np.arange(nodes.size + 1, capacity + 1)
     places["index"][-1] = -2 - clock[FREE]
-    larger = np.zeros(HEAP + ENTRY * capacity, np.int64)
+    larger = aligned(HEAP + ENTRY * capacity)
     larger[: clock.size] = clock
     larger[FREE] = nodes.size
     return State(places, larger, counters)
+
+
+def aligned(cells: int) -> np.ndarray[Any, Any]:
+    """Zeros that begin a line of the cache, so that all four grandchildren of an entry lie in one line."""
+    zeros = np.zeros(cells + LINE // 8, np.int64)
+    first = -zeros.ctypes.data % LINE // 8
+    return zeros[first : first + cells]
 
 
 @inlined
@@ -113,39 +126,49 @@ def pending_place(nodes, handle):
 
 
 @inlined
-def put(nodes, clock, k, deadline, sequence, place):
+def order_of(sequence, place):
+    """The ORDER of an entry."""
+    return sequence << PLACE_BITS | place
+
+
+@inlined
+def owner_of(order):
+    """The place whose entry has this ORDER."""
+    return order & PLACE_MASK
+
+
+@inlined
+def put(nodes, clock, k, deadline, order):
     """Write an entry, and its index into its place."""
     clock[entry_of(k, DEADLINE)] = deadline
-    clock[entry_of(k, ORDER)] = sequence
-    clock[entry_of(k, OWNER)] = place
-    nodes[np.uint64(place)]["index"] = k
+    clock[entry_of(k, ORDER)] = order
+    nodes[np.uint64(owner_of(order))]["index"] = k
 
 
 @inlined
 def move(nodes, clock, source, target):
     """Copy an entry, and note its new index in its place."""
-    deadline, sequence = clock[entry_of(source, DEADLINE)], clock[entry_of(source, ORDER)]
-    put(nodes, clock, target, deadline, sequence, clock[entry_of(source, OWNER)])
+    put(nodes, clock, target, clock[entry_of(source, DEADLINE)], clock[entry_of(source, ORDER)])
 
 
 @inlined
-def precedes(clock, k, deadline, sequence):
-    """Whether entry k comes before (deadline, sequence)."""
+def precedes(clock, k, deadline, order):
+    """Whether entry k comes before (deadline, order)."""
     other = clock[entry_of(k, DEADLINE)]
-    return other < deadline or (other == deadline and clock[entry_of(k, ORDER)] < sequence)
+    return other < deadline or (other == deadline and clock[entry_of(k, ORDER)] < order)
 
 
 @inlined
-def sift_up(nodes, clock, counters, k, deadline, sequence, place):
+def sift_up(nodes, clock, counters, k, deadline, order):
     """Put an entry at index k or above, moving down the ancestors that it precedes."""
     while k > 0:
         parent = parent_of(k)
         count(counters, COMPARISONS, 1)
-        if precedes(clock, parent, deadline, sequence):
+        if precedes(clock, parent, deadline, order):
             break
         move(nodes, clock, parent, k)
         k = parent
-    put(nodes, clock, k, deadline, sequence, place)
+    put(nodes, clock, k, deadline, order)
 
 
 @inlined
@@ -156,7 +179,6 @@ def sink_hole(nodes, clock, counters, k, size):
         # The level after next, so that two misses are under way at a time. A fetch past the end has no effect.
         grandchild = child_of(child)
         prefetch(clock, entry_of(grandchild, DEADLINE))
-        prefetch(clock, entry_of(grandchild + 3, DEADLINE))
         count(counters, COMPARISONS, 1)
         # Written without a branch: which child is smaller is a coin toss that no predictor learns.
         second = precedes(clock, child + 1, clock[entry_of(child, DEADLINE)], clock[entry_of(child, ORDER)])
@@ -176,17 +198,37 @@ def remove(nodes, clock, counters, k):
     size = clock[PENDING]
     if k == size:
         return
-    deadline, sequence = clock[entry_of(size, DEADLINE)], clock[entry_of(size, ORDER)]
-    place = clock[entry_of(size, OWNER)]
+    deadline, order = clock[entry_of(size, DEADLINE)], clock[entry_of(size, ORDER)]
     k = sink_hole(nodes, clock, counters, k, size)
-    sift_up(nodes, clock, counters, k, deadline, sequence, place)
+    sift_up(nodes, clock, counters, k, deadline, order)
+
+
+@jit
+def renumber(nodes, clock):
+    """Sort the heap, and number its entries anew, so that numbers never run out. O(n log n), in place, not counted.
+
+    A sorted array is a heap, and numbers in that order keep the order of equal deadlines.
+    """
+    size = clock[PENDING]
+    for _ in range(size):
+        deadline, order = clock[entry_of(0, DEADLINE)], clock[entry_of(0, ORDER)]
+        remove(nodes, clock, None, 0)
+        put(nodes, clock, clock[PENDING], deadline, order)  # the entry that the heap has just lost
+    clock[PENDING] = size
+    for low in range((size + 1) >> 1):  # it is falling now
+        high = size - 1 - low
+        first, last = clock[entry_of(high, ORDER)], clock[entry_of(low, ORDER)]
+        early, late = clock[entry_of(high, DEADLINE)], clock[entry_of(low, DEADLINE)]
+        put(nodes, clock, high, late, order_of(high + 1, owner_of(last)))
+        put(nodes, clock, low, early, order_of(low + 1, owner_of(first)))
+    clock[SEQUENCE] = size
 
 
 @inlined
 def arm(nodes, clock, counters, k, deadline, place):
     """Give a place a new entry, starting at index k."""
     clock[SEQUENCE] += 1
-    sift_up(nodes, clock, counters, k, deadline, clock[SEQUENCE], place)
+    sift_up(nodes, clock, counters, k, deadline, order_of(clock[SEQUENCE], place))
 
 
 @inlined
@@ -205,6 +247,8 @@ def release(nodes, clock, place):
 @inlined
 def schedule(state, deadline):
     nodes, clock = state.nodes, state.clock
+    if clock[SEQUENCE] == LAST_SEQUENCE:
+        renumber(nodes, clock)
     place = np.int64(np.uint32(clock[FREE]))  # known to be no negative index
     clock[FREE] = -2 - nodes[place]["index"]
     clock[PENDING] += 1
@@ -229,6 +273,8 @@ def reschedule(state, handle, deadline):
     place = pending_place(nodes, handle)
     if place == NONE:
         return False
+    if clock[SEQUENCE] == LAST_SEQUENCE:
+        renumber(nodes, clock)
     # A re-arm is the newest of its deadline, so later or equal means down; only an earlier deadline means up.
     k = nodes[place]["index"]
     if deadline >= clock[entry_of(k, DEADLINE)]:
@@ -244,7 +290,7 @@ def advance(state, now, out):
     while clock[PENDING] > 0 and clock[entry_of(0, DEADLINE)] <= now:
         if n == out.size:
             return n, False
-        deadline, place = clock[entry_of(0, DEADLINE)], clock[entry_of(0, OWNER)]
+        deadline, place = clock[entry_of(0, DEADLINE)], owner_of(clock[entry_of(0, ORDER)])
         if deadline > clock[NOW]:
             clock[NOW] = deadline
             count(counters, CLOCK_VISITS, 1)
@@ -285,8 +331,8 @@ def check(state: State) -> None:
     nodes, clock, _ = state
     size = int(clock[PENDING])
     heap = clock[HEAP : HEAP + ENTRY * size].reshape(size, ENTRY)
-    keys = [(deadline, sequence) for deadline, sequence, _ in heap.tolist()]
-    owners = heap[:, OWNER]
+    keys = [(deadline, order) for deadline, order in heap.tolist()]
+    owners = heap[:, ORDER] & PLACE_MASK
     free: list[int] = []
     place = int(clock[FREE])
     while place != NONE and len(free) <= nodes.size:
