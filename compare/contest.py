@@ -13,7 +13,7 @@ from tqdm import tqdm
 from compare import measure
 from compare.comparison import Comparison, workloads_of
 from compare.contestants import COMPILED, Contestant, parse_contestant
-from compare.machine import commit, machine, versions
+from compare.machine import surroundings
 from compare.measure import PATIENCE_IN_BUDGETS, PYTHON_REPEATS, TASKS, Bench, Observed, predict
 from compare.oracle import Expected, expect
 from compare.runs import MEASURED, SCHEMAS, TOO_LONG, check_store, parameters_json, traits_of, write_run
@@ -213,14 +213,10 @@ class _Replays:
 def _manifest(
     options: Comparison, contestants: Sequence[Contestant], bench: Bench, replays: Sequence[_Replays]
 ) -> dict[str, Any]:
-    head, dirty = commit()
     outcomes = [outcome for replay in replays for outcome in replay.outcomes.values()]
     return {
         "command": list(options.command),
-        "commit": head,
-        "dirty": dirty,
-        "versions": versions(),
-        "machine": machine(),
+        **surroundings(),
         "parameters": {
             **{name: value for name, value in asdict(options).items() if name != "command"},
             "timers": [contestant.label for contestant in contestants],

@@ -33,6 +33,12 @@ def commit() -> tuple[str | None, bool | None]:
     return head, None if changes is None else bool(changes)
 
 
+def surroundings() -> dict[str, Any]:
+    """All of it: what is kept beside figures."""
+    head, dirty = commit()
+    return {"commit": head, "dirty": dirty, "versions": versions(), "machine": machine()}
+
+
 def _version(name: str) -> str | None:
     try:
         return importlib.metadata.version(name)

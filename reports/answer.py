@@ -260,6 +260,6 @@ def _noise(summary: Summary) -> list[str]:
     if noisy <= MANY * len(repeated):
         return []
     return [
-        f"In {noisy} of {len(repeated)} measurements the slowest sample took more than {NOISY:g} times as long as the "
+        f"In {noisy} of {len(repeated)} measurements the slowest {summary.sample} took more than {NOISY:g} times as long as the "
         "fastest: the machine was busy. Do not rely on small differences here; the counted work is not affected."
     ]

@@ -15,13 +15,14 @@ TRACES = "traces"
 _DESCRIPTION = """\
 Compare the timers and make a page of it: charts, tables, and what follows from
 them. The page needs nothing but itself; its charts lie beside it as SVG and PNG.
-With --run a stored comparison is shown. With --requests or --touches a log is
+With --run a stored comparison is shown, with --grid replayed grids. With --requests or --touches a log is
 read first, and takes part beside the usual workloads."""
 
 _EXAMPLE = """\
 example:
   escapement report
   escapement report --run runs/20260131T120000.000000Z-1f2e3d4c
+  escapement report --grid replayed
   escapement report --requests dns.log --time ts --duration rtt --timeout 5s
   escapement report --touches access.log.gz --idle 30s"""
 
@@ -54,6 +55,8 @@ def register(subparsers: Any) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--run", dest="stored", metavar="RUN",
                       help="measure nothing, show this stored run, or the newest in a directory of runs")  # fmt: skip
+    what.add_argument("--grid", nargs="+", metavar="RESULTS",
+                      help="measure nothing, show replayed grids: what `replay --out` or `summarise --out` wrote")  # fmt: skip
     what.add_argument("--requests", metavar="LOG", help="a log of requests: each starts a timer, its answer cancels it")
     what.add_argument("--touches", metavar="LOG", help="a log of signs of life: each re-arms the idle timer of its key")
     log = parser.add_argument_group("of the log; what is left out of these is guessed, and told")
@@ -71,6 +74,12 @@ def run(arguments: argparse.Namespace) -> None:
     from reports.page import check_target, write_report
 
     check_target(arguments.out)
+    if arguments.grid is not None:
+        from reports.grid import read_grids
+        from reports.page import write_page
+
+        print(write_page(read_grids(arguments.grid), ", ".join(arguments.grid), arguments.out))
+        return
     if arguments.stored is not None:
         path = _stored(arguments.stored)
     else:
@@ -95,6 +104,8 @@ _FOR_TOUCHES = ("key", "idle")
 def _check_together(arguments: argparse.Namespace) -> None:
     if arguments.stored is not None and arguments.traces:
         raise ReportOptionError(f"--run shows a stored run, so that the trace {arguments.traces[0]} has no part in it")
+    if arguments.grid is not None and arguments.traces:
+        raise ReportOptionError(f"--grid shows what was replayed, so that the trace {arguments.traces[0]} has no part in it")
     alien = {"requests": _FOR_TOUCHES, "touches": _FOR_REQUESTS}
     kind = next((kind for kind in alien if getattr(arguments, kind) is not None), None)
     unfit = alien[kind] if kind else ("time", *_FOR_REQUESTS, *_FOR_TOUCHES)

@@ -31,7 +31,8 @@ def method(summary: Summary) -> list[tuple[str, list[str]]]:
         ("Versions", [f"{name} {version or 'unknown'}" for name, version in manifest["versions"].items()]),
         ("Machine", [
             str(machine.get("cpu") or "processor unknown"),
-            f"{machine.get('cores') or 'unknown number of'} cores usable; the comparison uses one",
+            f"{machine.get('cores') or 'unknown number of'} cores usable"
+            + ("; a shard is replayed by one" if summary.of_shards else "; the comparison uses one"),
             style.data_size(memory_bytes) + " of memory" if memory_bytes else "memory unknown",
             str(machine.get("platform") or "platform unknown"),
         ]),
@@ -47,21 +48,33 @@ def method(summary: Summary) -> list[tuple[str, list[str]]]:
 
 def limits(summary: Summary) -> list[str]:
     """What the figures cannot say."""
-    cores = summary.manifest["machine"].get("cores")
+    if summary.of_shards:
+        return [
+            "Every shard is replayed once by every timer, so the spread is that of the shards, and of whatever else the "
+            "machines did: on a cluster, of different machines. Compare ratios, and the counted work (`--count`).",
+            *_of_any_run(summary),
+        ]
     return [
         "One machine, one run. Times on a shared machine are noise to some degree: compare the ratios within this "
         "run, and the counted work, which is the same everywhere. Samples follow one another within minutes, so their "
         "spread does not show how the machine differs from day to day.",
-        "One thread: no contention, no locks"
-        + (f", one of {cores} cores" if cores else "") + ". What a concurrent service pays on top is not measured.",
-        "Compiled Python (Numba, LLVM) against compiled Python. These are not the times of Kafka, Netty or Linux in "
-        "Java or C: the algorithms are theirs, the runtime is not. No garbage collector, no objects, no thread to "
-        "wake. A single call from Python costs some hundred nanoseconds more; the batch forms share that among many.",
+        *_of_any_run(summary),
         "Insert, cancel, hold and expiry are measured with random delays from one distribution. Others cost otherwise: "
         "one delay for all makes wheels re-file, falling deadlines are a heap's worst case. The workloads, and a log "
         "of your own, show some of it.",
         "Expiry includes finding nothing due: driven by the clock, every unit of time is a call, however few timers "
         "there are, which is why few timers look dear there.",
+    ]
+
+
+def _of_any_run(summary: Summary) -> list[str]:
+    cores = summary.manifest["machine"].get("cores")
+    return [
+        "One thread: no contention, no locks"
+        + (f", one of {cores} cores" if cores else "") + ". What a concurrent service pays on top is not measured.",
+        "Compiled Python (Numba, LLVM) against compiled Python. These are not the times of Kafka, Netty or Linux in "
+        "Java or C: the algorithms are theirs, the runtime is not. No garbage collector, no objects, no thread to "
+        "wake. A single call from Python costs some hundred nanoseconds more; the batch forms share that among many.",
         "Not among the rivals: calendar queues, pairing and Fibonacci heaps, skip lists, sorted arrays and trees, the "
         "Linux wheel since 4.8 (which does not cascade and rounds instead), and the real timers of other runtimes.",
     ]  # fmt: skip

@@ -16,16 +16,9 @@ from markupsafe import Markup
 from compare.runs import Run
 from reports import tables
 from reports.answer import answer
-from reports.figures import (
-    Picture,
-    how_to_read_replays,
-    how_to_read_times,
-    how_to_read_work,
-    inline,
-    pictures,
-    save,
-)
+from reports.figures import how_to_read_replays, how_to_read_times, how_to_read_work, pictures
 from reports.method import limits, method
+from reports.pictures import Picture, inline, save
 from reports.style import INK, look_of
 from reports.summary import Summary, summarise
 from reports.tables import Table
@@ -95,15 +88,19 @@ def write_report(run: Run, out: str | os.PathLike[str]) -> Path:
     It appears complete or not at all, and replaces an older report. Raises ReportError where it cannot be written,
     RunError where the run is damaged.
     """
+    return write_page(summarise(run), str(run.path.absolute()), out)
+
+
+def write_page(summary: Summary, origin: str, out: str | os.PathLike[str]) -> Path:
+    """The same, of figures that come from `origin`."""
     check_target(out)
-    summary = summarise(run)
     target = Path(out).absolute()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".partial-", ignore_cleanup_errors=True) as partial:
             # TemporaryDirectory is its owner's alone; a report has the permissions of any new directory.
             made = Path(partial) / "new"
-            _write(summary, run, made)
+            _write(summary, origin, made)
             if target.exists():
                 target.rename(Path(partial) / "old")
                 try:
@@ -118,15 +115,15 @@ def write_report(run: Run, out: str | os.PathLike[str]) -> Path:
     return target / PAGE
 
 
-def _write(summary: Summary, run: Run, directory: Path) -> None:
+def _write(summary: Summary, origin: str, directory: Path) -> None:
     figures = directory / "figures"
     figures.mkdir(parents=True)
     charts = []
     for picture in pictures(summary):
         svg = save(picture, figures)
         charts.append(_chart(picture, svg))
-    (directory / PAGE).write_text(render(summary, run.path.name, charts), encoding="utf-8")
-    mark = {"format": FORMAT, "version": 1, "run": str(run.path.absolute()), "created": run.manifest["created"]}
+    (directory / PAGE).write_text(render(summary, origin.rpartition("/")[2], charts), encoding="utf-8")
+    mark = {"format": FORMAT, "version": 1, "run": origin, "created": summary.manifest["created"]}
     (directory / MARK).write_text(json.dumps(mark, indent=1) + "\n", encoding="utf-8")
 
 
@@ -198,8 +195,11 @@ def _sections(summary: Summary, charts: dict[str, Chart]) -> list[Section]:
             "Recorded or generated traffic, replayed from the first operation to the last expiry. A timer with a "
             "coarse tick saves work by firing late, or early: its times and those of an exact timer answer different "
             f"questions. {how_to_read_replays(summary)}",
-            some("replays", "lateness"),
-            [tables.replays(summary, source) for source in summary.sources],
+            some("replays", "trade-off", "lateness"),
+            [
+                tables.grid(summary, source) if summary.of_shards else tables.replays(summary, source)
+                for source in summary.sources
+            ],
         ),
         Section(
             "memory",
@@ -213,8 +213,9 @@ def _sections(summary: Summary, charts: dict[str, Chart]) -> list[Section]:
             "schemes",
             "Schemes",
             "The schemes",
-            "What is declared about each. Every firing is held to the declared moment before anything is timed, and "
-            "the tests hold the counted work to the declared costs.",
+            "What is declared about each. "
+            + ("" if summary.of_shards else "Every firing is held to the declared moment before anything is timed. ")
+            + "The tests hold the counted work to the declared costs.",
             [],
             [tables.behaviour(summary), tables.advice(summary)],
         ),

@@ -230,6 +230,12 @@ class Summary:
     replays: Mapping[tuple[str, Key], Replayed]
     lateness: Mapping[tuple[str, Key], tuple[Bin, ...]]
     memory: Mapping[tuple[Key, int], float]  # contestant, capacity -> bytes per timer
+    sample: str = "sample"  # what a spread is over: repeats of the same, or "shard": other parts of a trace
+
+    @property
+    def of_shards(self) -> bool:
+        """Whether it is of replayed grids, each shard once, and not of repeats in one process."""
+        return self.sample == "shard"
 
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
@@ -321,7 +327,7 @@ def summarise(run: Run) -> Summary:
     Raises RunError when the manifest lacks what describes a contestant.
     """
     try:
-        contestants = _contestants(run.manifest["traits"])
+        contestants = contestants_of(run.manifest["traits"])
         described = {contestant.key for contestant in contestants}
         sources = {entry["name"]: entry for entry in run.manifest["sources"]}
     except (KeyError, TypeError, AttributeError) as error:
@@ -364,7 +370,8 @@ def summarise(run: Run) -> Summary:
     )  # fmt: skip
 
 
-def _contestants(traits: Iterable[Mapping[str, Any]]) -> tuple[Contestant, ...]:
+def contestants_of(traits: Iterable[Mapping[str, Any]]) -> tuple[Contestant, ...]:
+    """Contestants from what is kept of them (`compare.runs.traits_of`), in that order."""
     found: list[Contestant] = []
     entries = list(traits)
     for entry in entries:

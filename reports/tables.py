@@ -1,10 +1,10 @@
 """The tables of a run: plain cells of text, for the page to lay out and for tests to read."""
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from reports import style
 from reports.style import NO_BREAK
-from reports.summary import Cell, Contestant, Source, Summary, Task
+from reports.summary import Cell, Contestant, Replayed, Source, Summary, Task
 from reports.words import counter_title, list_of, unit_symbol, unit_words
 
 
@@ -182,6 +182,46 @@ def replays(summary: Summary, source: Source) -> Table:
     )  # fmt: skip
 
 
+def grid(summary: Summary, source: Source) -> Table:
+    """What each contestant of a replayed grid did with one source, all shards together, and how long it took."""
+    cells = {
+        who: replayed for who in summary.contestants if (replayed := summary.replays.get((source.name, who.key)))
+    }
+    base = summary.base
+    leaders = summary.leaders({who: replayed.cell for who, replayed in cells.items()})
+    counters = [name for name in _counted(cells.values()) if any(replayed.counters.get(name) for replayed in cells.values())]
+    rows = []
+    for who, replayed in cells.items():
+        row = replayed.row
+        entries = [_time(replayed.cell, cells[base].cell if base in cells else None, best=who in leaders)]
+        entries += [Entry(style.count(row[name])) for name in ("fired", "pending", "most_pending")]
+        entries.append(Entry(style.data_size(row["nbytes"])))
+        late = [row[f"lateness_{which}"] for which in ("min", "p50", "p99", "p999", "max")]
+        entries += [NOTHING if value is None else Entry(style.count(value)) for value in late]
+        counts = replayed.counters
+        entries += [
+            Entry(style.amount(counts[name] / max(row["operations"], 1))) if name in counts else NOTHING for name in counters
+        ]
+        rows.append(_row(who, entries))
+    symbol = unit_symbol(source.unit)
+    return Table(
+        f"grid-{source.name}",
+        f"{source.short}: {source_words(source)}",
+        ["timer", "time per operation", "fired", "still pending", "most pending, one shard", "memory, one shard",
+         f"lateness [{symbol}]: least", "median", "99 %", "99.9 %", "most",
+         *(f"{counter_title(name)} per operation" for name in counters)],
+        rows,
+        "Time per operation: median of the shards, expiries included; in brackets the least and the greatest "
+        f"shard{_ratio_words(base)}. Lateness is in {unit_words(source.unit)}, of all timers that fired; memory is the most "
+        "that a shard's timer held in the end, with the room that a replay keeps free ahead of itself.",
+    )  # fmt: skip
+
+
+def _counted(cells: Iterable[Replayed]) -> list[str]:
+    """The names of all counters, in the order of the run."""
+    return list(dict.fromkeys(name for replayed in cells for name in replayed.counters))
+
+
 def memory(summary: Summary) -> Table:
     """Bytes per timer for each contestant and capacity."""
     capacities = sorted({capacity for _, capacity in summary.memory})
@@ -255,7 +295,9 @@ def advice(summary: Summary) -> Table:
 
 def source_words(source: Source) -> str:
     """What was replayed, in words."""
-    told = {"operations": "{} operations", "timers": "{} timers", "id_space": "at most {} at once"}
+    told = {
+        "operations": "{} operations", "timers": "{} timers", "id_space": "at most {} at once", "shards": "{} shards",
+    }  # fmt: skip
     numbers = {name: source.details.get(name) for name in told}
     parts = [told[name].format(style.count(number)) for name, number in numbers.items() if isinstance(number, int)]
     return ", ".join(parts) or "replayed"

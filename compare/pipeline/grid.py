@@ -10,6 +10,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from compare.contestants import Contestant, parse_contestant
+from compare.machine import surroundings
 from compare.pipeline.cell import Cell, run_cell, warm
 from compare.pipeline.progress import progress
 from compare.pipeline.results import (
@@ -106,6 +108,7 @@ def _manifest(
         "drained": drained,
         "counting": counting,
         "code": kernel_digest(),
+        "made": {"created": datetime.now(UTC).isoformat(timespec="seconds"), "command": sys.argv, **surroundings()},
         "complete": False,
     }
 
@@ -158,7 +161,7 @@ def _prepare(path: Path, manifest: dict[str, Any], force: bool) -> bool:
 def _difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
     """The first thing in which two replays differ, in words; None for the same replay."""
     for name, value in wanted.items():
-        if name != "complete" and found.get(name) != value:
+        if name not in ("complete", "made") and found.get(name) != value:
             return f"their {_WORDS.get(name, name)} differs"
     return None
 

@@ -165,7 +165,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise ResultsError(f'{where} is no manifest of results: it does not say "format": "{FORMAT}"')
     if manifest.get("version") != VERSION:
         raise ResultsError(f"{where} is of version {manifest.get('version')!r}; this release reads {VERSION}")
-    kinds = {"trace": dict, "timers": list, "expiries": bool, "drained": bool, "complete": bool}
+    kinds = {"trace": dict, "timers": list, "made": dict, "expiries": bool, "drained": bool, "complete": bool}
     for name, kind in kinds.items():
         if not isinstance(manifest.get(name), kind):
             raise ResultsError(f"{where}: {name} is missing or no {kind.__name__}")

@@ -19,6 +19,8 @@ from compare.pipeline.results import Results, ResultsError, open_results
 from timers.kernels.counters import COUNTERS
 
 SUMMARY = "summary.parquet"
+ABOUT = b"escapement"
+"""Key of the table's metadata under which JSON says where the grid was replayed, when, and how."""
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 """Column suffix -> share of the timers that fired."""
@@ -85,7 +87,9 @@ def table_of(results: Results) -> pa.Table:
         own = cells.filter(pc.equal(cells["timer"], number))
         named = {"timer": timer.name, "parameters": json.dumps(dict(timer.parameters), sort_keys=True)}
         rows.append(named | common | _row(own))
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
+    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    asked = {name: results.manifest[name] for name in ("expiries", "drained", "counting")}
+    return table.replace_schema_metadata({ABOUT: json.dumps(results.manifest["made"] | {"asked": asked})})
 
 
 def _row(cells: pa.Table) -> dict[str, Any]:

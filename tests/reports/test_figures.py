@@ -9,7 +9,8 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 from compare.runs import read_run
-from reports.figures import Picture, inline, pictures
+from reports.figures import pictures
+from reports.pictures import Picture, inline
 from reports.style import look_of
 from reports.summary import TASKS, Summary, summarise
 from tests.reports.synthetic import defaults, write_synthetic

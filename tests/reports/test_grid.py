@@ -1,0 +1,144 @@
+"""Replayed grids as a report."""
+import json
+import re
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from compare.contestants import parse_contestant
+from compare.pipeline.quantiles import Sketch
+from compare.pipeline.summarise import ABOUT, SCHEMA, SUMMARY
+from compare.runs import parameters_json
+from reports import tables
+from reports.figures import pictures, trade_off
+from reports.grid import read_grids
+from timers.kernels.counters import COUNTERS
+
+TIMERS = ("delay-queue", "cascading-wheel", "hashed-wheel/tick=10", "hashed-wheel", "heapq-delay-queue")
+MADE = {
+    "created": "2026-01-31T12:00:00+00:00", "command": ["escapement", "replay"], "commit": None, "dirty": None,
+    "versions": {"escapement": "0.1"}, "machine": {"cpu": "Some CPU", "cores": 2},
+    "asked": {"expiries": True, "drained": True, "counting": True},
+}  # fmt: skip
+
+
+def row(text: str, number: int, workload: str) -> dict:
+    timer = parse_contestant(text)
+    low, high = timer.traits.lateness(timer.parameters)
+    ns = 20.0 * (number + 1)
+    counted = timer.engine == "compiled"
+    return dict.fromkeys(SCHEMA.names, 0) | {
+        "timer": timer.name, "parameters": parameters_json(timer.parameters), "engine": timer.engine,
+        "workload": workload, "source": json.dumps({"kind": "workload", "workload": workload}), "unit": "ms", "shards": 4,
+        "operations": 4000, "scheduled": 2000, "fired": 500, "shard_ns_per_operation_least": ns - 1,
+        "shard_ns_per_operation_median": ns, "shard_ns_per_operation_most": ns + 2, "ns_per_operation": ns,
+        "most_pending": 77, "nbytes": 4096, "lateness_min": low, "lateness_p50": (low + high) // 2,
+        "lateness_p99": high, "lateness_p999": high, "lateness_max": high,
+        **(dict.fromkeys(COUNTERS, 400 * (number + 1)) if counted else dict.fromkeys(COUNTERS)),
+    }  # fmt: skip
+
+
+def write(path, workload="uniform", timers=TIMERS, schema=SCHEMA):
+    rows = [row(text, number, workload) for number, text in enumerate(timers)]
+    table = pa.Table.from_pylist(rows, schema=SCHEMA).replace_schema_metadata({ABOUT: json.dumps(MADE)})
+    pq.write_table(table, path)
+    return path
+
+
+def test_a_grid_is_told_as_a_run_is(tmp_path):
+    summary = read_grids([write(tmp_path / "a.parquet"), write(tmp_path / "b.parquet", "keepalive")])
+    assert [source.name for source in summary.sources] == ["uniform", "keepalive"]
+    assert [who.label for who in summary.contestants] == [
+        "delay-queue", "cascading-wheel", "hashed-wheel (tick\u202f10: 0–10 late)",
+        "hashed-wheel (tick\u202f100: 0–100 late)", "heapq-delay-queue (Python loop)",
+    ]  # fmt: skip
+    table = tables.grid(summary, summary.sources[0])
+    assert table.caption == "uniform: 4\u202f000 operations, 2\u202f000 timers, 4 shards"
+    first = dict(zip(table.headings[1:], table.rows[0].entries, strict=True))
+    assert (first["time per operation"].text, first["time per operation"].detail) == ("20.0 ns", "(19.0–22.0) 1.00×")
+    assert first["time per operation"].best
+    assert (first["fired"].text, first["most pending, one shard"].text, first["99 %"].text) == ("500", "77", "0")
+    assert first["comparisons of deadlines per operation"].text == "0.1"
+    assert table.rows[4].entries[-1].text == "–"  # it has no kernel that could count
+    assert [picture.name for picture in pictures(summary)] == ["replays", "trade-off"]
+
+
+def test_the_trade_off_stands_where_the_figures_say(tmp_path):
+    summary = read_grids([write(tmp_path / "a.parquet")])
+    picture = trade_off(summary)
+    assert "cascading-wheel 40.0 ns at 0;" in picture.alt.replace(",", ";")
+    assert "hashed-wheel (tick\u202f100: 0–100 late) 80.0 ns at 100" in picture.alt
+    [axes] = picture.figure.axes
+    low, high = axes.get_xlim()
+    marked = [tuple(line.get_xydata()[0]) for line in axes.lines if line.get_marker() not in ("None", "", None)]
+    assert sorted(y for _, y in marked) == [20, 40, 60, 80, 100]
+    exact = [x for x, _ in marked if abs(x) < 1]
+    assert len(set(exact)) == 3  # beside each other
+    assert {x for x, _ in marked} - set(exact) == {10, 100}
+    assert all(low < x < high for x, _ in marked)
+
+
+def test_grids_of_one_workload_are_told_apart(tmp_path):
+    paths = [write(tmp_path / f"{name}.parquet") for name in "ab"]
+    assert [source.name for source in read_grids(paths).sources] == [f"uniform, {path}" for path in paths]
+
+
+def test_a_directory_of_results_has_its_table(tmp_path):
+    write(tmp_path / SUMMARY)
+    assert len(read_grids([tmp_path]).contestants) == len(TIMERS)
+
+
+def test_nothing_fired_is_said(tmp_path):
+    path = tmp_path / "none.parquet"
+    late = {name: None for name in SCHEMA.names if name.startswith("lateness")}
+    table = pa.Table.from_pylist([row("delay-queue", 0, "uniform") | late], schema=SCHEMA)
+    pq.write_table(table.replace_schema_metadata({ABOUT: json.dumps(MADE)}), path)
+    summary = read_grids([path])
+    assert tables.grid(summary, summary.sources[0]).rows[0].entries[-1].text != "0"
+    assert Sketch().quantiles([0.5]) == [None]
+
+
+def test_the_page(tmp_path, capsys):
+    from compare.cli import main
+
+    write(tmp_path / "a.parquet")
+    assert main(["report", "--grid", str(tmp_path / "a.parquet"), "--out", str(tmp_path / "page")]) == 0
+    assert capsys.readouterr().out == f"{tmp_path}/page/index.html\n"
+    text = (tmp_path / "page" / "index.html").read_text()
+    assert "Time against precision" in text and "Median of 4 shards" in text
+    assert "before anything is timed" not in text  # that is true of comparisons alone
+    assert main(["report", "--grid", str(tmp_path / "a.parquet"), "--out", str(tmp_path / "page")]) == 0  # replaced
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere"], r"nowhere does not exist"),
+        (["text"], r"text is no readable Parquet file: "),
+        (["foreign"], r"foreign is no table of a replayed grid; `escapement summarise RESULTS` makes one"),
+        (["no-rows"], r"no-rows has no rows"),
+        (["stranger"], r"no timer is called 'nobody'"),
+        (["empty"], r"empty are no results: it has no manifest\.json"),
+        (["good", "--run", "runs"], r"not allowed with"),
+        (["good", "--time", "ts"], r"--time goes with a log only"),
+    ],
+)
+def test_nonsense_is_one_line(tmp_path, monkeypatch, capsys, arguments, said):
+    from compare.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "good")
+    (tmp_path / "text").write_text("x")
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "foreign")
+    table = pq.read_table(write(tmp_path / "stranger"))
+    pq.write_table(table.slice(0, 0), tmp_path / "no-rows")
+    names = pa.array(["nobody"] * table.num_rows)
+    pq.write_table(table.set_column(0, table.schema.field(0), names), tmp_path / "stranger")
+    (tmp_path / "empty").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    assert main(["report", "--grid", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(rf"escapement: error: [^\n]*{said}[^\n]*\n", err), err
+    assert sorted(tmp_path.rglob("*")) == before
