@@ -22,7 +22,7 @@ def report(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """All tests: -- any pytest options."""
-    session.install("-q", "-e", ".[pipeline,test]")
+    session.install("-q", "-e", ".[pipeline,connect,test]")
     # All tests that start Spark go to one worker: one JVM, not two.
     session.run("pytest", "-n", "2", "--dist", "loadgroup", *session.posargs)
 

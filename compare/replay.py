@@ -35,7 +35,8 @@ from timers.kernels.pool import EXPIRY, NONE
 from timers.protocol import Timer
 
 OPERATIONS_AT_ONCE = 1 << 16  # operations for which room is reserved at a time
-FIRED_AT_ONCE = 1 << 20  # rows that are collected before Python takes them over
+FIRED_AT_ONCE = 1 << 16  # rows that are collected before Python takes them over: they stay in the cache
+MOST_FIRED = 1 << 20  # ... where all of them are kept anyway
 
 
 class ReplayError(TimerError, RuntimeError):
@@ -138,8 +139,9 @@ def replay_pieces(
 ) -> Totals:
     """Run a tape that comes in pieces through a timer with a kernel, and hand on what fires, in order, as it fires.
 
-    `take` is given rows of dtype FIRED, its to keep; `operation` counts from the first piece. Memory: a piece, the
-    pending timers, `fired_at_once` rows, and 8 bytes for each id. The time of `take` is not measured.
+    `take` is given rows of dtype FIRED, which are overwritten when it has returned; `operation` counts from the first
+    piece. Memory: a piece, the pending timers, `fired_at_once` rows, and 8 bytes for each id. The time of `take` is not
+    measured.
     """
     cursor = np.zeros(CELLS, np.int64)
     handles = np.full(max(id_space, 1), 0, np.int64)  # written to, so that no first use of a page is timed
@@ -149,7 +151,7 @@ def replay_pieces(
 
     def hand_on() -> None:
         if cursor[ROWS]:
-            take(fired[: cursor[ROWS]].copy().view(FIRED))
+            take(fired[: cursor[ROWS]].view(FIRED))
             cursor[ROWS] = 0
 
     # Compile, or load from the disk cache, before the clock runs.
@@ -195,9 +197,9 @@ def replay_pieces(
 
 def _replay_compiled(timer: Any, tape: Tape, id_space: int, drain_timer: bool) -> Replay:
     parts: list[npt.NDArray[Any]] = []
-    at_once = min(int(np.count_nonzero(tape.op != CANCEL)), FIRED_AT_ONCE)
+    at_once = min(int(np.count_nonzero(tape.op != CANCEL)), MOST_FIRED)
     totals = replay_pieces(
-        timer, [tape], id_space, parts.append, drain_timer=drain_timer, fired_at_once=at_once
+        timer, [tape], id_space, lambda rows: parts.append(rows.copy()), drain_timer=drain_timer, fired_at_once=at_once
     )
     return Replay(
         scheduled=totals.scheduled,

