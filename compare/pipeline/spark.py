@@ -213,7 +213,7 @@ def cores(session: "SparkSession") -> int:
 def tasks_for(session: "SparkSession", most: int) -> int:
     """A good number of tasks for work that falls into `most` parts.
 
-    So many for each core that one with slow parts does not keep the others waiting; a task costs some milliseconds.
+    So many for each core that one with slow parts does not keep the others waiting; starting one takes Spark some 60 ms.
     """
     return min(most, cores(session) * _TASKS_PER_CORE)
 

@@ -263,6 +263,7 @@ def start(session: SparkSession, watch: Watch) -> Any:
         kinds.writeStream.format(watch.out_format)
         .partitionBy("kind")
         .option("path", str(Path(watch.out).absolute()))
+        .option("header", "true")  # of CSV; the others have names anyway
         .option("checkpointLocation", str(Path(watch.checkpoint).absolute()))
         .outputMode("append")
     )

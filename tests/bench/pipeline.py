@@ -1,17 +1,20 @@
 """The pipeline's throughput, as ratios to plain pyarrow and Numba in two processes on the same files.
 
     nox -s pipeline -- [generate] [replay] [ingest] [verify] [--operations 5e7] [--shards 64] [--rounds 3]
+    nox -s pipeline -- large --operations 1e9
 
 Each round runs every contender once, one after the other, so that a ratio is of runs in the same minutes. A session is
 started and warmed before the clock runs. Medians, least and greatest.
 """
 import argparse
+import os
 import random
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
@@ -28,6 +31,7 @@ from compare.pipeline.generate import generate
 from compare.pipeline.grid import replay_grid
 from compare.pipeline.ingest import Options, ingest_requests
 from compare.pipeline.spark import spark_session
+from compare.pipeline.summarise import summarise, text_of
 from compare.pipeline.verify import verify
 from compare.replay import operations_of
 from compare.tape import CANCEL, Tape
@@ -40,6 +44,7 @@ PLAIN = "plain, 2 processes"
 WORKLOADS = ("uniform", "lognormal-low")
 TIMERS = ("cascading-wheel", "hierarchical-wheel")
 CSV_ROWS = 4_000_000
+LARGE, GRID = "lognormal-low", ("cascading-wheel", "hierarchical-wheel", "hashed-wheel/tick=1000", "delay-queue")
 INGEST_SHARDS = 8
 
 
@@ -224,23 +229,77 @@ def bench_ingest(on: Callable[[str], Any], directory: Path, options: argparse.Na
     rounds(options.rounds, {"local[2]": ingest}, CSV_ROWS, "local[2]", "rows")
 
 
+def resident() -> int:
+    """Bytes that this process and all below it hold in memory, pages that they share counted for each (Linux)."""
+    pages, parents = {}, {}
+    for directory in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            pid = int(directory.name)
+            parents[pid] = int((directory / "stat").read_text().rpartition(")")[2].split()[1])
+            pages[pid] = int((directory / "statm").read_text().split()[1])
+    ours = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    return sum(pages.get(pid, 0) for pid in ours) * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextmanager
+def peak_told() -> Iterator[None]:
+    """Print the most that was resident while the block ran, looked at every half second."""
+    most, ended = resident(), threading.Event()
+
+    def watch() -> None:
+        nonlocal most
+        while not ended.wait(0.5):
+            most = max(most, resident())
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watching.join()
+        print(f"  most memory, all processes together: {most / 2**30:.2f} GiB")
+
+
+def bench_large(on: Callable[[str], Any], directory: Path, options: argparse.Namespace) -> None:
+    """Generated, replayed and summed up once: a trace much larger than memory should have to be."""
+    print(f"{LARGE}, {options.operations:,} operations in {options.shards} shards x {', '.join(GRID)}")
+    spark, amount = on("local[2]"), {"operations": options.operations, "shards": options.shards}
+    trace, out = directory / "large", directory / "large-replayed"
+    cells = options.operations * len(GRID)
+    steps = {
+        "generate": (options.operations, lambda: generate(LARGE, trace, **amount, session=spark)),
+        "replay, every expiry written": (cells, lambda: replay_grid(trace, GRID, out, session=spark)),
+        "summarise": (cells, lambda: print(text_of(summarise(out)))),
+    }
+    for name, (operations, step) in steps.items():
+        with peak_told():
+            seconds = timed(step)
+            print(f"  {name:<44}{operations / seconds / 1e6:8.2f} M operations/s, {seconds:.0f} s")
+    for name in (trace, out):
+        print(f"  {name.name}: {sum(file.stat().st_size for file in name.rglob('*.parquet')) / 2**30:.2f} GiB")
+
+
 STAGES = {"generate": bench_generate, "replay": bench_replay, "ingest": bench_ingest, "verify": bench_verify}
+ALL = STAGES | {"large": bench_large}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="nox -s pipeline --", description=__doc__.splitlines()[0])
-    parser.add_argument("stages", nargs="*", metavar="STAGE", help=f"some of {', '.join(STAGES)}; all, if none is named")
+    parser.add_argument("stages", nargs="*", metavar="STAGE", help=f"some of {', '.join(ALL)}; all but large, if none is named")
     parser.add_argument("--operations", type=count, default=50_000_000)
     parser.add_argument("--shards", type=count, default=64)
     parser.add_argument("--rounds", type=count, default=3)
     parser.add_argument("--directory", type=Path, help="where the files go (default: a temporary directory)")
     options = parser.parse_args()
-    if unknown := set(options.stages) - STAGES.keys():
-        parser.error(f"no stage is called {sorted(unknown)[0]!r}; there are {', '.join(STAGES)}")
+    if unknown := set(options.stages) - ALL.keys():
+        parser.error(f"no stage is called {sorted(unknown)[0]!r}; there are {', '.join(ALL)}")
     print("throughput: median; ratio of times to the first one's in the same round: median, least .. greatest")
     with tempfile.TemporaryDirectory(dir=options.directory) as directory, sessions() as on:
         for stage in options.stages or STAGES:
-            STAGES[stage](on, Path(directory), options)
+            ALL[stage](on, Path(directory), options)
 
 
 if __name__ == "__main__":

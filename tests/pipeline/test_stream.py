@@ -209,6 +209,20 @@ def test_csv_and_parquet_files(spark, tmp_path):
     assert written(spark, tmp_path, "from_pq")[0][1] == datetime(2023, 11, 14, 22, 13, 20, 500_000)
 
 
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_other_formats_out(spark, tmp_path, form):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.tsv").write_text("t\tk\n1700000000.5\tu\nnoon\tv\n1700000100\tw\n")
+    seen, _ = follow(start(spark, watch(tmp_path, out_format=form)))
+    assert seen == Seen(3, 1, 0, 1)
+    idle = spark.read.format(form).option("header", "true").load(str(tmp_path / "out" / "kind=idle"))
+    [row] = [row.asDict() for row in idle.collect()]
+    assert (row["key"], str(row["events"])) == ("u", "1")
+    assert row["first_time"].startswith("2023-11-14T22:13:20.5")
+    [left_out] = spark.read.format(form).option("header", "true").load(str(tmp_path / "out" / "kind=rejected")).collect()
+    assert left_out["key"] == "v"
+
+
 def test_what_does_not_fit_is_one_line_and_leaves_nothing(spark, tmp_path):
     write(tmp_path / "in", [[(1000, "a")]])
     (tmp_path / "empty").mkdir()
