@@ -71,9 +71,10 @@ def read_duration(rows: DataFrame, column: str, default: str, unit: str) -> Data
     """
     whens = " ".join(f"WHEN '{name}' THEN {EXPONENTS[unit] - places}" for name, places in _SUFFIXES.items())
     steps = {
-        "suffix": f"regexp_extract(trim({{column}}), '({'|'.join(_SUFFIXES)})$', 1)",
+        # All of them end in an s; the pattern is for those that do.
+        "suffix": f"IF(endswith(trim({{column}}), 's'), regexp_extract(trim({{column}}), '({'|'.join(_SUFFIXES)})$', 1), '')",
         "places": f"CASE {{suffix}} {whens} ELSE {EXPONENTS[unit] - EXPONENTS[default]} END",
-        "text": "trim(left(trim({column}), length(trim({column})) - length({suffix})))",
+        "text": "IF({suffix} = '', trim({column}), trim(left(trim({column}), length(trim({column})) - length({suffix}))))",
     }
     return read_number(rows, column, "{places}", steps)
 

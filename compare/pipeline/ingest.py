@@ -208,17 +208,14 @@ def write_tapes(
     """
     value = "end" if "end" in rows.columns else "key"
     rejected = "to_json(struct(block, index, kind, problem, texts.*), map('ignoreNullFields', 'false'))"
-    ordered = (
-        rows.selectExpr(
-            f"IF(kind IS NULL, shard, {shards}) AS shard",
-            "IF(kind IS NULL, start, NULL) AS start",
-            f"IF(kind IS NULL, {value}, NULL) AS {value}",
-            "block + index AS position",
-            f"IF(kind IS NULL, NULL, CAST({rejected} AS BINARY)) AS rejected",
-        )
-        .repartition(shards, "shard")
-        .sortWithinPartitions("shard", "start", "position")
+    told_apart = rows.selectExpr(
+        f"IF(kind IS NULL, shard, {shards}) AS shard",
+        "IF(kind IS NULL, start, NULL) AS start",
+        f"IF(kind IS NULL, {value}, NULL) AS {value}",
+        "block + index AS position",
+        f"IF(kind IS NULL, NULL, CAST({rejected} AS BINARY)) AS rejected",
     )
+    ordered = _one_by_one(told_apart, shards + 1).sortWithinPartitions("shard", "start", "position")
     write = partial(write_shards, kind=recipe_kind, directory=str(directory), patience=patience, shards=shards)
     written = {
         row["number"]: Shard(**{name: row[name] for name in Shard.__dataclass_fields__})
@@ -231,6 +228,13 @@ def write_tapes(
             pass
         written[number] = writer.shard(id_space=0)
     return [written[number] for number in range(shards)], left_out.rows if left_out else 0
+
+
+def _one_by_one(rows: DataFrame, shards: int) -> DataFrame:
+    """Each shard in a partition of its own, where Spark can (from 4.1 on); else some of them share one."""
+    if hasattr(rows, "repartitionById"):
+        return rows.repartitionById(shards, "shard")
+    return rows.repartition(shards, "shard")
 
 
 def _ingest(

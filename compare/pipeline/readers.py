@@ -123,14 +123,17 @@ class CsvLog(Log):
             "sep": self.delimiter, "quote": '"', "escape": '"', "columnNameOfCorruptRecord": "corrupt",
             "maxColumns": str(most),
         }
-        # Lines without a quote need no parser, which takes three times as long. Neither do those with more fields
+        # Lines without a quote need no parser, which takes many times as long. Neither do those with more fields
         # than it stands: it would end the job.
-        quoted = (F.instr("value", '"') > 0) & (_occurrences("value", self.delimiter) < most)
+        quoted = F.contains("value", F.lit('"')) & (_occurrences("value", self.delimiter) < most)
         schema = F.lit(", ".join(f"{name} STRING" for name in [*names, "corrupt"]))
+        # Columns of their own: the parser evaluates what it is given without compiling it, and the parts are used often.
+        rows = rows.withColumn("quoted", F.when(quoted, F.col("value")))
+        is_plain = F.col("quoted").isNull()
         rows = rows.select(
             "block", "index",
-            F.when(~quoted, F.split("value", self.delimiter)).alias("parts"),
-            F.from_csv(F.when(quoted, F.col("value")), schema, options).alias("record"),
+            F.when(is_plain, F.split("value", self.delimiter)).alias("parts"),
+            F.when(~is_plain, F.from_csv("quoted", schema, options)).alias("record"),
         )
         # `corrupt` is set where the number of fields differs, too.
         unfit = F.when(F.col("record").isNull(), F.size("parts") != len(names)).otherwise(
@@ -141,10 +144,10 @@ class CsvLog(Log):
             "block", "index",
             F.when(unfit, f"it does not have the {len(names)} fields of the header").alias("fault"),
             *(
-                _text(F.coalesce(F.get("parts", F.lit(position)), F.col(f"record.{names[position]}"))).alias(role)
+                F.coalesce(F.get("parts", F.lit(position)), F.col(f"record.{names[position]}")).alias(role)
                 for role, position in positions.items()
             ),
-        )
+        ).withColumns({role: _text(F.col(role)) for role in roles})
 
 
 class TsvLog(CsvLog):
@@ -500,7 +503,8 @@ def _numbered(frame: DataFrame) -> DataFrame:
 
 
 def _occurrences(column: str, character: str) -> Column:
-    return F.length(column) - F.length(F.replace(F.col(column), F.lit(character), F.lit("")))
+    """How often an ASCII character is in a text."""
+    return F.octet_length(column) - F.octet_length(F.replace(F.col(column), F.lit(character), F.lit("")))
 
 
 def _lines_before(lines: DataFrame, last: int) -> tuple[Int64s, Int64s]:

@@ -53,6 +53,8 @@ _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     # The driver is also the only executor, and the default of 1 GB makes sorts of some ten million rows spill.
     "spark.driver.memory": "2g",
+    # A quarter of the default, or two cores would share a log of some hundred megabytes as 2 : 1.
+    "spark.sql.files.maxPartitionBytes": "32m",
 }
 
 _JVM_OPTIONS = (

@@ -43,7 +43,7 @@ PROCESSES = 2
 PLAIN = "plain, 2 processes"
 WORKLOADS = ("uniform", "lognormal-low")
 TIMERS = ("cascading-wheel", "hierarchical-wheel")
-CSV_ROWS = 4_000_000
+CSV_ROWS = 8_000_000
 LARGE, GRID = "lognormal-low", ("cascading-wheel", "hierarchical-wheel", "hashed-wheel/tick=1000", "delay-queue")
 INGEST_SHARDS = 8
 
