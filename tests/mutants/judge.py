@@ -54,6 +54,8 @@ def judge(kernel: str) -> None:
     within_patience(lambda: run_pytest("test_due", "-k", " or ".join(timers)))
     if kernel in SHARED:
         within_patience(lambda: run_pytest("test_handles"))
+    if kernel == "delay_queue":
+        within_patience(lambda: run_pytest("test_renumbering"))
 
 
 def run_pytest(name: str, *options: str) -> None:
