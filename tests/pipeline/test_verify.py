@@ -57,6 +57,7 @@ def write_results(path, tapes, timers, rows_of, *, drained=True, expiries=True):
         "shards": len(trace.shards),
         "expiries": expiries,
         "drained": drained,
+        "made": {},
         "complete": True,
     }
     (path / MANIFEST).write_text(json.dumps(manifest))
