@@ -125,14 +125,15 @@ def spark_session(
 
     `brief` makes a local one ready sooner, and slower where it takes more than some seconds.
 
-    A `session` that is passed in, or one that is running already, is lent instead: it has the settings that
-    the pipeline needs for the time of the block, and is not stopped. Raises PipelineError in one line when PySpark
-    is not installed, no Java can be found, or the master is malformed or does not answer.
+    A `session` that is passed in, or one that is running already, or that of a driver under `spark-submit`, is lent
+    instead: it has the settings that the pipeline needs for the time of the block, and is not stopped. Raises
+    PipelineError in one line when PySpark is not installed, no Java can be found, or the master is malformed or does
+    not answer.
     """
     require_spark()
     from pyspark.sql import SparkSession
 
-    lent = session or SparkSession.getActiveSession()
+    lent = session or SparkSession.getActiveSession() or _submitted()
     remote = _remote_address(master)
     if lent is None and remote is not None:
         client = _connect(remote)
@@ -154,6 +155,15 @@ def spark_session(
         raise PipelineError(f"Spark is running on {at} already, and cannot be used on {master} too")
     with _settings(lent):
         yield lent
+
+
+def _submitted() -> "SparkSession | None":
+    """The session of a driver that `spark-submit` runs, which was told the master and all settings."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.appName("escapement").getOrCreate()
 
 
 def _remote_address(master: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""A real cluster: a standalone master and two workers as processes of their own on loopback, one of which dies."""
+"""A real cluster, a master and two workers as processes of their own on loopback, one of which dies; and `spark-submit`."""
 import subprocess
 import sys
 from pathlib import Path
@@ -43,3 +43,20 @@ def test_the_result_is_right_although_a_worker_is_killed(spark: Any, daemons: Da
     assert mine.equals(other)
     for cell in alone.cells():
         assert pq.read_table(found.expiries_file(*cell)).equals(pq.read_table(alone.expiries_file(*cell)))
+
+
+@pytest.mark.parametrize(("own", "code"), [([], 0), (["--master", "local[1]"], 2)], ids=["submitted", "another-master"])
+def test_a_driver_under_spark_submit_uses_the_session_that_was_asked_for(daemons, tmp_path, own, code) -> None:
+    trace = write_trace(tmp_path / "trace", [make("keepalive", operations=2_000).tape] * 3, unit="ms", source={"kind": "test"})
+    command = [str(ROOT / "compare" / "cli.py"), "replay", str(trace.path), "--timers", "delay-queue,simple-wheel"]
+    out = tmp_path / "out"
+    process, log = daemons.start(
+        "driver", "--master", "local[2]", *command, "--out", str(out), *own, script="spark-submit"
+    )
+    assert process.wait(PATIENCE) == code, log.read_text()
+    if code == 0:
+        assert "2 timers x 3 shards, 12,000 operations" in log.read_text()
+        assert open_results(out).read_cells().num_rows == 6
+    else:
+        assert "escapement: error: Spark is running on local[2] already, and cannot be used on local[1] too" in log.read_text()
+        assert not out.exists()
