@@ -102,7 +102,7 @@ def idle_connections(
     packed = rows.withWatermark("clock", patience).drop("clock").mapInArrow(pack, PACKED)
     # What is older than the last micro-batch's watermark Spark would leave out, and only count: by the column that its
     # metadata says is the time. One that is null is never older, so that all events come to be told.
-    watched = packed.withColumn("clock", F.lit(None).cast("timestamp").alias("clock", metadata={_WATERMARK: 0}))
+    watched = packed.withColumn("clock", F.lit(None).cast("timestamp")).withMetadata("clock", {_WATERMARK: 0})
     found = watched.groupBy("shard").applyInPandasWithState(
         partial(detect, settings=settings), FOUND, STATE, "append", "EventTimeTimeout"
     )
@@ -267,7 +267,10 @@ def start(session: SparkSession, watch: Watch) -> Any:
         .option("checkpointLocation", str(Path(watch.checkpoint).absolute()))
         .outputMode("append")
     )
-    return (writer if watch.follow else writer.trigger(availableNow=True)).start()
+    try:
+        return (writer if watch.follow else writer.trigger(availableNow=True)).start()
+    except PySparkException as error:
+        raise PipelineError(_plain(error)) from None
 
 
 def follow(query: Any, tell: Callable[[Seen], None] | None = None) -> tuple[Seen, bool]:
@@ -280,9 +283,11 @@ def follow(query: Any, tell: Callable[[Seen], None] | None = None) -> tuple[Seen
 
     def look() -> Seen:
         for progress in query.recentProgress:
-            seen = progress.observedMetrics.get(METRICS)
-            counts = [(seen[name] or 0) if seen else 0 for name in (EXPIRED, LATE_EVENTS, UNUSABLE)]
-            counted[progress.batchId] = max(counted.get(progress.batchId, Seen(0, 0, 0, 0)), Seen(progress.numInputRows, *counts))
+            observed = progress.observedMetrics.get(METRICS, (0, 0, 0))
+            if "values" in observed:  # a field's name: through Connect the row comes with its schema
+                observed = observed["values"]
+            seen = Seen(progress.numInputRows, *(number or 0 for number in observed))
+            counted[progress.batchId] = max(counted.get(progress.batchId, seen), seen)
         return Seen(*(sum(column) for column in zip(*counted.values(), strict=True))) if counted else Seen(0, 0, 0, 0)
 
     try:

@@ -41,3 +41,12 @@ def test_every_stage_works_through_spark_connect(daemons: Daemons, tmp_path: Pat
     assert "20,000 operations in 3 shards" in escapement("summarise", "replayed")
     said = escapement("ingest", "requests", log, "--time", "ts", "--duration", "rtt", "--timeout", "5s", "--out", "ingested")
     assert open_trace(tmp_path / "ingested").totals["starts"] == 3, said
+    (tmp_path / "incoming").mkdir()
+    (tmp_path / "incoming" / "1.csv").write_text("ts,client\n0,ann\n5,ann\n8,bob\n120,cat\n")
+    said = escapement(
+        "stream", tmp_path / "incoming", "--time", "ts", "--key", "client", "--idle", "30s", "--checkpoint", "state",
+        "--out", "idle", "--format", "csv",
+    )  # fmt: skip
+    assert "idle        2 connections" in said
+    rows = [file.read_text() for file in (tmp_path / "idle" / "kind=idle").glob("*.csv")]
+    assert sum(text.count("ann") for text in rows) == 1, rows
