@@ -17,7 +17,6 @@ _ENOUGH = 40
 """Digits before the point: more than any number in range has, unless they are zeros."""
 
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
-_SIMPLE = r"[0-9]+(?:\.[0-9]*)?"
 _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _SECONDS = r":(?:[0-5][0-9]|60)"
 _ZONE = r"(?:[zZ]|[+-](?:0[0-9]|1[0-9]|2[0-3])(?::?[0-5][0-9])?)"
@@ -107,33 +106,38 @@ def _literal(pattern: str) -> str:
     return f"r'^(?:{pattern})\\z'"
 
 
-_PATTERNS = {"is_number": _literal(_NUMBER), "is_simple": _literal(_SIMPLE), "is_iso": _literal(_ISO)} | {
-    "is_access": _literal(_ACCESS)
-}
+_PATTERNS = {"is_number": _literal(_NUMBER), "is_iso": _literal(_ISO), "is_access": _literal(_ACCESS)}
 
 _SUFFIXES = {"ns": 9, "us": 6, "µs": 6, "μs": 6, "ms": 3, "s": 0}
 """Units that a duration may have behind it, the longer ones first: decimal places of a second."""
 
-# Nearly all numbers are digits with a point between them: "simple". The steps from "plain" to "cut" bring the others
-# into that form; for a simple number they are null, which costs next to nothing.
+# Nearly all numbers are some digits with a point between them. These are "quick": read without a pattern, for a cast
+# takes nothing but digits between two digits, and refuses all others and what is too long, which are read thoroughly.
+# For a quick number the steps from "plain" to "rest" are null, which costs next to nothing.
 _NUMBER_STEPS = {
-    "simple": "IF({shift} >= 0 AND {text} RLIKE {is_simple}, {text}, NULL)",
-    "plain": "IF({simple} IS NULL AND {text} RLIKE {is_number}, translate({text}, 'E+', 'e'), NULL)",
+    "point": "instr({text}, '.')",
+    "before": "IF({point} > 0, left({text}, {point} - 1), {text})",
+    "behind": "IF({point} > 0, substring({text}, {point} + 1), '')",
+    "beyond": "substring({behind}, {shift} + 1)",
+    "quick": f"{{shift}} >= 0 AND {{before}} != '' AND length({{beyond}}) < {FRACTION_DIGITS}",
+    "units": "IF({quick}, try_cast(concat('0', {before}, rpad({behind}, {shift}, '0'), '0') AS BIGINT) div 10, NULL)",
+    "parts": f"IF({{beyond}} = '', 0, try_cast(concat('0', rpad({{beyond}}, {FRACTION_DIGITS - 1}, '0'), '0') AS BIGINT))",
+    "plain": "IF(({units} IS NULL OR {parts} IS NULL) AND {text} RLIKE {is_number}, translate({text}, 'E+', 'e'), NULL)",
     "mantissa": "ltrim('0', translate(substring_index({plain}, 'e', 1), '-', ''))",
     "exponent": "IF(instr({plain}, 'e') > 0, try_cast(substring_index({plain}, 'e', -1) AS INT), 0)",
     # Digits before the point of the result; if negative, zeros behind it.
     "size": "instr(concat({mantissa}, '.'), '.') - 1 + {exponent} + least({shift}, 0)",
     "digits": f"concat(repeat('0', least(-{{size}}, {_ENOUGH})), translate({{mantissa}}, '.', ''))",
     "cut": f"least(greatest({{size}}, 0), {_ENOUGH})",
-    "decimal": "coalesce({simple}, concat(rpad({digits}, {cut}, '0'), '.', substring({digits}, {cut} + 1)))",
-    "point": "instr({decimal}, '.')",
-    "front": "IF({point} > 0, left({decimal}, {point} - 1), {decimal})",
-    "back": "IF({point} > 0, substring({decimal}, {point} + 1), '')",
+    "front": "rpad({digits}, {cut}, '0')",
+    "back": "substring({digits}, {cut} + 1)",
     "rest": "substring({back}, greatest({shift}, 0) + 1)",
-    "whole": "try_cast(concat('0', {front}, rpad({back}, greatest({shift}, 0), '0')) AS BIGINT)",
-    "fraction": f"IF({{rest}} = '', 0, try_cast(rpad({{rest}}, {FRACTION_DIGITS}, '0') AS BIGINT))",
-    "more": f"substring({{rest}}, {FRACTION_DIGITS + 1}) RLIKE '[1-9]'",
-    "negative": "coalesce(startswith({plain}, '-') AND {digits} RLIKE '[1-9]', FALSE)",
+    "whole": "IF({plain} IS NULL, IF({parts} IS NULL, NULL, {units}),"
+    " try_cast(concat('0', {front}, rpad({back}, greatest({shift}, 0), '0')) AS BIGINT))",
+    "fraction": "IF({plain} IS NULL, IF({units} IS NULL, NULL, {parts}),"
+    f" IF({{rest}} = '', 0, try_cast(rpad({{rest}}, {FRACTION_DIGITS}, '0') AS BIGINT)))",
+    "more": f"IF({{plain}} IS NULL, FALSE, substring({{rest}}, {FRACTION_DIGITS + 1}) RLIKE '[1-9]')",
+    "negative": "IF({plain} IS NULL, FALSE, startswith({plain}, '-') AND {digits} RLIKE '[1-9]')",
 }
 
 # From ISO 8601, `2015-05-17T10:05:03.5+00:00`, to a decimal number of seconds with every digit of the fraction.

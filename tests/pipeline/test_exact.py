@@ -17,7 +17,12 @@ NUMBERS = [
     "0.1e-17", "9223372036854775807", "9223372036854775.8079", "0" * 50 + "12.5", "12.5" + "0" * 50, "0e9999", "1e-9999",
     "123456789012345678901234567890e-20", "0.00000000000000000000000000012e30", " 42 ",
 ]  # fmt: skip
-NO_NUMBERS = ["", "x", "1,5", "1.2.3", "--1", "1e", "e5", "0x10", "1_000", "NaN", "Infinity", "1e99999", "١", "1 2", "."]
+# Casts of Spark's pass over control characters at either end of a text.
+CONTROLS = ("12{}", "{}12", "12.5{}", "12.{}", "12{}.5", "1.0625{}")
+NO_NUMBERS = [
+    "", "x", "1,5", "1.2.3", "--1", "1e", "e5", "0x10", "1_000", "NaN", "Infinity", "1e99999", "١", "1 2", ".", "+", "-.",
+    *(form.format(control) for form in CONTROLS for control in "\t\n\v\x00\x1f"),
+]  # fmt: skip
 TOO_LARGE = ["9223372036854775808", "1e9999", "1" * 50]
 
 
@@ -51,8 +56,10 @@ def test_numbers_keep_every_digit(spark, places):
     ]
 
 
-def test_what_is_no_number_is_null(spark):
-    found = read(spark, NO_NUMBERS + TOO_LARGE + [None], lambda frame: read_number(frame, "text", "0"))
+@pytest.mark.parametrize("places", [-3, 0, 1, 3, 6])
+def test_what_is_no_number_is_null(spark, places):
+    rows = [*NO_NUMBERS, *TOO_LARGE[places < 0 :], None]
+    found = read(spark, rows, lambda frame: read_number(frame, "text", str(places)))
     assert [row[0] for row in found] == [None] * len(found)
 
 
