@@ -4,7 +4,7 @@
     nox -s pipeline -- large --operations 1e9
 
 Each round runs every contender once, one after the other, so that a ratio is of runs in the same minutes. A session is
-started and warmed before the clock runs. Medians, least and greatest.
+started before the clock runs; its Java compiles for some ten seconds more. Medians, least and greatest.
 """
 import argparse
 import os
@@ -43,7 +43,7 @@ PROCESSES = 2
 PLAIN = "plain, 2 processes"
 WORKLOADS = ("uniform", "lognormal-low")
 TIMERS = ("cascading-wheel", "hierarchical-wheel")
-CSV_ROWS = 8_000_000
+CSV_ROWS = 16_000_000
 LARGE, GRID = "lognormal-low", ("cascading-wheel", "hierarchical-wheel", "hashed-wheel/tick=1000", "delay-queue")
 INGEST_SHARDS = 8
 
@@ -86,8 +86,12 @@ def rounds(number: int, contenders: dict[str, Callable[[], Any]], amount: int, b
             seconds[name].append(timed(call))
     for name, samples in seconds.items():
         ratios = [one / other for one, other in zip(seconds[base], samples, strict=True)]
-        spread = f"{min(ratios):.2f} .. {max(ratios):.2f}"
-        print(f"  {name:<44}{amount / median(samples) / 1e6:8.2f} M {unit}/s  {median(ratios):5.2f}  {spread}", flush=True)
+        rates = [amount / one / 1e6 for one in samples]
+        print(f"  {name:<44}{_spread(rates)} M {unit}/s  {_spread(ratios)}", flush=True)
+
+
+def _spread(samples: list[float]) -> str:
+    return f"{median(samples):6.2f} ({min(samples):.2f} .. {max(samples):.2f})"
 
 
 # ---- plain: two processes, no Spark
@@ -296,7 +300,7 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.stages) - ALL.keys():
         parser.error(f"no stage is called {sorted(unknown)[0]!r}; there are {', '.join(ALL)}")
-    print("throughput: median; ratio of times to the first one's in the same round: median, least .. greatest")
+    print("throughput, and ratio of times to the first one's in the same round: median (least .. greatest)")
     with tempfile.TemporaryDirectory(dir=options.directory) as directory, sessions() as on:
         for stage in options.stages or STAGES:
             ALL[stage](on, Path(directory), options)
