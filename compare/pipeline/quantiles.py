@@ -51,7 +51,9 @@ class Sketch:
             return
         least, greatest = int(values.min()), int(values.max())
         self._extend(least, greatest)
-        if least > -SMALL and greatest < SMALL:
+        if least == greatest and abs(least) < SMALL:  # as from a timer that is never early or late
+            self._bins.merge(values[:1], np.array([values.size]))
+        elif least > -SMALL and greatest < SMALL:
             counts = np.bincount(values - least)
             filled = np.flatnonzero(counts)
             self._bins.merge(filled + least, counts[filled])

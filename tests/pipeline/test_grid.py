@@ -312,6 +312,8 @@ def test_the_summary_of_an_unwritable_place_is_refused(results, tmp_path):
 def test_merged_sketches_are_the_sketch_of_all(seed):
     rng = np.random.default_rng(seed)
     parts = [rng.integers(-(2**62), 2**62, 300) >> rng.integers(0, 62, 300) for _ in range(4)]
+    parts += [np.full(300, value) for value in (0, -5, -2047, 2047, 2048, 5000)]
+    parts += [rng.integers(-2047, 2048, 300)]
     whole, merged = Sketch(), Sketch()
     whole.add(np.concatenate(parts))
     for part in parts:
@@ -320,6 +322,8 @@ def test_merged_sketches_are_the_sketch_of_all(seed):
         merged.merge(one.edges, one.counts, one.least, one.greatest)
     shares = (0.001, 0.5, 0.9, 1.0)
     assert merged.quantiles(shares) == whole.quantiles(shares)
+    assert merged.edges.tolist() == whole.edges.tolist()
+    assert merged.counts.tolist() == whole.counts.tolist()
     values = np.sort(np.concatenate(parts))
     for share, found in zip(shares, whole.quantiles(shares), strict=True):
         true = int(values[max(int(np.ceil(share * values.size)), 1) - 1])
