@@ -7,7 +7,7 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,7 @@ from compare.pipeline.idle import (
     pack,
 )  # fmt: skip
 from compare.pipeline.readers import Log, inspect
-from compare.pipeline.spark import PipelineError, cores
+from compare.pipeline.spark import PipelineError, cores, plain_failures
 from compare.trace import MAX_SHARDS
 from compare.units import parse_duration
 from timers import LIMIT, TimerError
@@ -267,10 +267,8 @@ def start(session: SparkSession, watch: Watch) -> Any:
         .option("checkpointLocation", str(Path(watch.checkpoint).absolute()))
         .outputMode("append")
     )
-    try:
+    with plain_failures("the stream cannot start"):
         return (writer if watch.follow else writer.trigger(availableNow=True)).start()
-    except PySparkException as error:
-        raise PipelineError(_plain(error)) from None
 
 
 def follow(query: Any, tell: Callable[[Seen], None] | None = None) -> tuple[Seen, bool]:
@@ -417,10 +415,16 @@ def _held(watch: Watch) -> bool:
 
 
 def _claim(watch: Watch) -> None:
-    """Write down what a new checkpoint is for."""
-    settings = Path(watch.checkpoint, _SETTINGS)
+    """Make the directories, and write down what a new checkpoint is for."""
+    settings, out = Path(watch.checkpoint, _SETTINGS), Path(watch.out)
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        with suppress(OSError):  # it is not empty
+            settings.parent.rmdir()
+        raise
     if not settings.exists():
-        settings.parent.mkdir(parents=True, exist_ok=True)
         settings.write_text(json.dumps(_bound(watch), indent=1))
 
 

@@ -246,6 +246,9 @@ def test_what_does_not_fit_is_one_line_and_leaves_nothing(spark, tmp_path):
         assert "\n" not in str(error.value)
     with pytest.raises(StreamError, match="no stream"):
         idle_connections(spark.range(1), time="id", key="id", idle="1s")
+    for name in ("out", "checkpoint"):
+        with pytest.raises(OSError, match="directory"):
+            start(spark, watch(tmp_path, **{name: str(tmp_path / "full" / "x" / "y")}))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "full", "in"]
 
 
