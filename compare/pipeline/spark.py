@@ -1,15 +1,18 @@
 """A Spark session without any set-up: finds or brings a Java, keeps the terminal quiet, says in a line what failed."""
 import atexit
 import hashlib
+import logging
 import os
 import re
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -144,17 +147,57 @@ def spark_session(
             client.stop()
         return
     if lent is None:
-        own = _start(master or LOCAL_MASTER, brief)
-        try:
-            yield own
-        finally:
-            own.stop()
+        with _plain_interrupts() as started:
+            own = _start(master or LOCAL_MASTER, brief)
+            started()
+            try:
+                yield own
+            finally:
+                own.stop()
         return
     at = "" if is_remote(lent) else lent.conf.get("spark.master")
     if master is not None and at not in (master, _with_tries(master)):
         raise PipelineError(f"Spark is running on {at} already, and cannot be used on {master} too")
     with _settings(lent):
         yield lent
+
+
+@contextmanager
+def _plain_interrupts() -> Iterator[Callable[[], None]]:
+    """Let Ctrl-C raise KeyboardInterrupt and nothing else; to be called is what it yields, when Spark has started.
+
+    PySpark then has a handler of its own, which calls the JVM amid the call that is interrupted, and the failure of both
+    is logged at length.
+    """
+
+    def is_not_of_client(record: logging.LogRecord) -> bool:
+        return record.module not in ("java_gateway", "clientserver")
+
+    def restore() -> None:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+    before = signal.getsignal(signal.SIGINT)
+    logging.getLogger().addFilter(is_not_of_client)
+    try:
+        yield restore
+    finally:
+        logging.getLogger().removeFilter(is_not_of_client)
+
+
+@contextmanager
+def held_interrupts() -> Iterator[list[int]]:
+    """Collect interrupts instead of raising them: raised in a call into the JVM, one may leave it in any state."""
+    seen: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    if before is None or threading.current_thread() is not threading.main_thread():
+        yield seen
+        return
+    signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _submitted() -> "SparkSession | None":
@@ -321,10 +364,14 @@ def _start(master: str, brief: bool) -> "SparkSession":
     # them comes back as exceptions.
     with tempfile.TemporaryFile() as chatter, _environment(environment):
         try:
-            gateway = gateway or launch(conf, {"stderr": chatter})
+            # A JVM that is left before it has said where it listens would never end.
+            with held_interrupts() as interrupts:
+                gateway = gateway or launch(conf, {"stderr": chatter})
         except (PySparkException, OSError) as error:
             reason = _complaint(chatter) or failure(error)
             raise PipelineError(f"cannot start Java for Spark: {reason}") from None
+        if interrupts:
+            raise KeyboardInterrupt
         # PySpark has a log of its own on the terminal, for errors that are told anyway.
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
             PySparkLogger.getLogger(name).disabled = True

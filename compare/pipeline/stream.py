@@ -4,10 +4,8 @@ The rules, and what they cost, are in docs/streaming.md.
 """
 import json
 import re
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,7 +34,7 @@ from compare.pipeline.idle import (
     pack,
 )  # fmt: skip
 from compare.pipeline.readers import Log, inspect
-from compare.pipeline.spark import PipelineError, cores, plain_failures
+from compare.pipeline.spark import PipelineError, cores, held_interrupts, plain_failures
 from compare.trace import MAX_SHARDS
 from compare.units import parse_duration
 from timers import LIMIT, TimerError
@@ -51,6 +49,8 @@ _LOOK_EVERY = 0.5
 """Seconds between looks at a query's progress, of which Spark keeps a hundred micro-batches."""
 _SAMPLE = 1000
 """Rows among which a time must be found whose format is known."""
+_BEATING = "RateStream"
+"""How Spark's description of the source of `heartbeat` begins."""
 _WATERMARK = "spark.watermarkDelayMs"
 """The key of a column's metadata by which Spark knows that its plan has a watermark."""
 
@@ -284,12 +284,13 @@ def follow(query: Any, tell: Callable[[Seen], None] | None = None) -> tuple[Seen
             observed = progress.observedMetrics.get(METRICS, (0, 0, 0))
             if "values" in observed:  # a field's name: through Connect the row comes with its schema
                 observed = observed["values"]
-            seen = Seen(progress.numInputRows, *(number or 0 for number in observed))
+            events = sum(source.numInputRows for source in progress.sources if not source.description.startswith(_BEATING))
+            seen = Seen(events, *(number or 0 for number in observed))
             counted[progress.batchId] = max(counted.get(progress.batchId, seen), seen)
         return Seen(*(sum(column) for column in zip(*counted.values(), strict=True))) if counted else Seen(0, 0, 0, 0)
 
     try:
-        with _interrupts() as interrupts:
+        with held_interrupts() as interrupts:
             while not query.awaitTermination(_LOOK_EVERY) and not interrupts:
                 seen = look()
                 if tell is not None:
@@ -302,20 +303,6 @@ def follow(query: Any, tell: Callable[[Seen], None] | None = None) -> tuple[Seen
         if query.isActive:
             query.stop()
     return look(), bool(interrupts)
-
-
-@contextmanager
-def _interrupts() -> Iterator[list[int]]:
-    """Collects interrupts instead of raising them: raised in a call into the JVM, one is told at length by its client."""
-    seen: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield seen
-        return
-    before = signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
-    try:
-        yield seen
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def check(watch: Watch) -> None:

@@ -109,27 +109,28 @@ def test_without_draining_what_is_pending_stays(spark, trace, tmp_path):
 
 # ---- interrupted, resumed
 
-KILLED = """
-    import sys
-    from compare.pipeline.grid import replay_grid
-    replay_grid({trace!r}, {timers!r}, {out!r}, master="local[2]")
-"""
 SLOW = ("unordered-list", "hierarchical-wheel", "heapq-delay-queue")
 
 
-def test_a_replay_that_is_killed_goes_on_where_it_stopped(spark, tmp_path):
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [(signal.SIGKILL, -9, ""), (signal.SIGINT, 130, "escapement: interrupted\n")],
+    ids=["killed", "interrupted"],
+)
+def test_a_replay_that_is_killed_goes_on_where_it_stopped(spark, tmp_path, number, code, said):
     trace = write(tmp_path / "trace", *(make("uniform", operations=4_000, seed=seed).tape for seed in range(8)))
     whole = replay_grid(trace.path, SLOW, tmp_path / "whole", session=spark)
     out = tmp_path / "out"
-    code = textwrap.dedent(KILLED).format(trace=str(trace.path), timers=SLOW, out=str(out))
-    process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, start_new_session=True)
+    command = [sys.executable, "-m", "compare.cli", "replay", str(trace.path), "--timers", ",".join(SLOW), "--out", str(out)]
+    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE, text=True)
     try:
         while not (first := sorted(out.glob("cells/*/shard-*"))):
             assert process.poll() is None, "it ended before it could be killed"
             time.sleep(0.01)  # for another process's files there is no manual clock
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        os.killpg(process.pid, number)
+        complaints = process.communicate()[1]
+    assert (process.returncode, complaints) == (code, said)
     before = {path: path.stat().st_mtime_ns for path in first}
     with pytest.raises(ResultsError, match=r"is not complete: \d+ of 24 cells are missing; say the same replay again"):
         open_results(out)
