@@ -55,7 +55,7 @@ def judge(kernel: str) -> None:
     if kernel in SHARED:
         within_patience(lambda: run_pytest("test_handles"))
     if kernel == "delay_queue":
-        within_patience(lambda: run_pytest("test_renumbering"))
+        within_patience(lambda: run_pytest("test_delay_queue_entries"))
 
 
 def run_pytest(name: str, *options: str) -> None:
