@@ -178,11 +178,21 @@ def _plain_interrupts() -> Iterator[Callable[[], None]]:
             signal.signal(signal.SIGINT, before)
 
     before = signal.getsignal(signal.SIGINT)
-    logging.getLogger().addFilter(is_not_of_client)
+    loggers = [logging.getLogger(name) for name in (None, "py4j.java_gateway", "py4j.clientserver")]
+    for logger in loggers:
+        logger.addFilter(is_not_of_client)
     try:
         yield restore
+    except Exception as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, KeyboardInterrupt):  # after it, PySpark used the connection again, in vain
+                raise KeyboardInterrupt from None
+            cause = cause.__context__
+        raise
     finally:
-        logging.getLogger().removeFilter(is_not_of_client)
+        for logger in loggers:
+            logger.removeFilter(is_not_of_client)
 
 
 @contextmanager

@@ -122,7 +122,10 @@ def test_a_replay_that_is_killed_goes_on_where_it_stopped(spark, tmp_path, numbe
     whole = replay_grid(trace.path, SLOW, tmp_path / "whole", session=spark)
     out = tmp_path / "out"
     command = [sys.executable, "-m", "compare.cli", "replay", str(trace.path), "--timers", ",".join(SLOW), "--out", str(out)]
-    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored by what runs in the background
+    )  # fmt: skip
     try:
         while not (first := sorted(out.glob("cells/*/shard-*"))):
             assert process.poll() is None, "it ended before it could be killed"
