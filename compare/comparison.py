@@ -25,7 +25,7 @@ class Comparison:
     sizes: tuple[int, ...] = DEFAULT_SIZES  # pending timers; empty: only sources
     operations: int = 100_000  # of each workload
     repeats: int = 5  # at most; fewer for what takes long
-    budget: float = 2.0  # seconds for one repeat; what would take longer is predicted instead
+    budget: float = 1.5  # seconds for one repeat; what would take longer is predicted instead
     seed: int = 0
     runs: str = "runs"  # the store
     command: tuple[str, ...] = field(default=("run_comparison",))  # for the manifest
