@@ -183,10 +183,10 @@ def _plain_interrupts() -> Iterator[Callable[[], None]]:
         logger.addFilter(is_not_of_client)
     try:
         yield restore
-    except Exception as error:
+    except Exception as error:  # of any kind: after an interrupt PySpark uses the connection again, and fails in many ways
         cause: BaseException | None = error
         while cause is not None:
-            if isinstance(cause, KeyboardInterrupt):  # after it, PySpark used the connection again, in vain
+            if isinstance(cause, KeyboardInterrupt):
                 raise KeyboardInterrupt from None
             cause = cause.__context__
         raise
