@@ -1,7 +1,7 @@
 """Workloads written as traces, shard by shard and piece by piece, however long they are."""
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -51,16 +51,14 @@ def write_shard(plan: Plan, number: int, directory: Path, progress: Callable[[in
     return replace(writer.shard(pieces.id_space), file=path.name)
 
 
-def write_shards(batches: Iterable[pa.RecordBatch], *, plan: Plan, directory: str) -> Iterator[pa.RecordBatch]:
-    """What a worker of Spark does: write the shards whose numbers come in; yields a row of `RESULT_ARROW` for each."""
-    for batch in batches:
-        for number in batch.column(0).to_pylist():
-            try:
-                shard = write_shard(plan, number, Path(directory))
-            except (OSError, pa.ArrowException) as error:
-                reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-                raise OSError(f"{CANNOT_WRITE} to {Path(directory).parent}: {reason}") from None
-            yield pa.RecordBatch.from_pylist([{"number": number} | asdict(shard)], schema=RESULT_ARROW)
+def write_shard_of(number: int, *, plan: Plan, directory: str) -> pa.RecordBatch:
+    """What a worker of Spark does: write a shard, and tell of it in a row of `RESULT_ARROW`."""
+    try:
+        shard = write_shard(plan, number, Path(directory))
+    except (OSError, pa.ArrowException) as error:
+        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        raise OSError(f"{CANNOT_WRITE} to {Path(directory).parent}: {reason}") from None
+    return pa.RecordBatch.from_pylist([{"number": number} | asdict(shard)], schema=RESULT_ARROW)
 
 
 def warm() -> None:

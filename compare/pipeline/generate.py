@@ -13,10 +13,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from compare.generation import warm, write_shards
+from compare.generation import warm, write_shard_of
 from compare.pipeline.progress import progress
 from compare.pipeline.shards import RESULT
-from compare.pipeline.spark import PipelineError, failure, plain_failures, spark_session, tasks_for
+from compare.pipeline.spark import PipelineError, failure, plain_failures, spark_session
+from compare.pipeline.tasks import in_tasks
 from compare.trace import Shard, Trace, new_trace, open_trace
 from compare.workloads import Plan, WorkloadError
 
@@ -40,8 +41,8 @@ def generate(
     These are divided evenly; the first shards have one more where they do not come out even. A shard is the traffic of
     one timer and has all of the workload's rate: 64 shards are 64 machines' traffic side by side. Its rows are a pure
     function of the workload, its parameters, the seed, the shard's number and its share: whatever the number of
-    `partitions` (by default 8 for each core), tasks, or machines, they are the same. On a cluster `out` must be the
-    same directory on every machine.
+    `partitions` (tasks of equal size; without it, as many as suit the machine) or machines, they are the same. On a
+    cluster `out` must be the same directory on every machine.
 
     O(rows) time; each task has memory for the members under way and some 2**20 rows. Raises a TimerError in one line
     for everything that can be wrong; nothing is left behind then.
@@ -60,6 +61,8 @@ def generate_plan(
     partitions: int | None = None,
 ) -> Trace:
     """The same for a workload whose size and parameters have been checked."""
+    if partitions is not None and partitions < 1:
+        raise WorkloadError(f"partitions is {partitions}; it must be at least 1")
     with new_trace(out, unit=plan.workload.unit, source=plan.source, force=force) as unfinished:
         warm()
         with spark_session(master, session) as spark, plain_failures(f"cannot generate {out}"), _feasible():
@@ -72,16 +75,14 @@ def generate_plan(
 
 def _write(spark: SparkSession, plan: Plan, directory: Path, partitions: int | None) -> list[Shard]:
     """Write the shards as tasks; returns the manifest's entries, in order."""
-    tasks = tasks_for(spark, plan.shards) if partitions is None else min(plan.shards, partitions)
-    numbers = spark.range(0, plan.shards, 1, tasks)
-    write = partial(write_shards, plan=plan, directory=str(directory))
 
     def rows_done() -> int:
         return sum(plan.share(int(path.stem[-5:])) for path in directory.glob("shard-*.parquet"))
 
     by_rows = plan.counted == "operations"
     with progress(spark, "generate", plan.amount if by_rows else None, rows_done if by_rows else None):
-        found = numbers.mapInArrow(lambda batches: write(batches), RESULT).collect()
+        write = partial(write_shard_of, plan=plan, directory=str(directory))
+        found = in_tasks(spark, plan.shards, write, RESULT, tasks=partitions).collect()
     names = [field.name for field in fields(Shard)]
     written = {row["number"]: Shard(**{name: row[name] for name in names}) for row in found}
     return [written[number] for number in range(plan.shards)]

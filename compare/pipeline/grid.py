@@ -8,7 +8,7 @@ import fcntl
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,7 +32,8 @@ from compare.pipeline.results import (
     trace_digest,
     write_manifest,
 )
-from compare.pipeline.spark import PipelineError, plain_failures, send_module, spark_session, tasks_for
+from compare.pipeline.spark import PipelineError, plain_failures, send_module, spark_session
+from compare.pipeline.tasks import in_tasks
 from compare.trace import Trace, open_trace
 from timers.kernels.jit import kernel_digest
 
@@ -184,17 +185,14 @@ def _run(spark: SparkSession, results: Results, cells: Sequence[tuple[int, int]]
 
     _ship_own_timers(spark, results.contestants)
 
-    def replay(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column("cell").to_pylist():
-                yield pa.record_batch({"rows": [run_cell(todo[number])]})
+    def replay(number: int) -> pa.RecordBatch:
+        return pa.record_batch({"rows": [run_cell(todo[number])]})
 
     def rows_done() -> int:
         return sum(entries[cell.shard].rows for cell in todo if Path(cell.summary).exists())
 
-    numbers = spark.range(0, len(todo), 1, tasks_for(spark, len(todo))).withColumnRenamed("id", "cell")
     with progress(spark, "replay", rows, rows_done):
-        numbers.mapInArrow(replay, "rows bigint").agg({"rows": "sum"}).collect()
+        in_tasks(spark, len(todo), replay, "rows bigint").agg({"rows": "sum"}).collect()
 
 
 def _ship_own_timers(spark: SparkSession, contestants: Sequence[Contestant]) -> None:

@@ -157,14 +157,12 @@ RESULT = (
     + ", ".join(f"{field.name}: {'string' if field.type == pa.string() else 'bigint'}" for field in _EXAMPLE_ARROW)
     + ">>"
 )
-"""A row of `verify_cells`, as a Spark schema."""
+"""What came of a cell, as a Spark schema."""
 
 
-def verify_cells(batches: Iterable[pa.RecordBatch], *, cells: list[Cell]) -> Iterator[pa.RecordBatch]:
-    """Verify the cells whose numbers are in the column `id`; yields a row of RESULT for each."""
-    for batch in batches:
-        for number in batch.column("id").to_pylist():
-            yield pa.RecordBatch.from_pylist([asdict(verify_cell(cells[number]))], schema=_RESULT_ARROW)
+def row_of(verified: Verified) -> pa.RecordBatch:
+    """What came of a cell, as a row of RESULT."""
+    return pa.RecordBatch.from_pylist([asdict(verified)], schema=_RESULT_ARROW)
 
 
 @cache

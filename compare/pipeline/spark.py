@@ -103,7 +103,6 @@ _CONNECT = {
 """What a client of Spark Connect needs: names of packages and their modules."""
 _CONNECT_PORT = 15002
 
-_TASKS_PER_CORE = 8
 _UNKNOWN_CORES = 16
 
 _EXTRA = "pip install 'escapement[pipeline]'"
@@ -273,14 +272,6 @@ def is_remote(session: "SparkSession") -> bool:
 def cores(session: "SparkSession") -> int:
     """How many tasks run at a time; through Spark Connect, which does not tell, a guess."""
     return _UNKNOWN_CORES if is_remote(session) else int(session.sparkContext.defaultParallelism)
-
-
-def tasks_for(session: "SparkSession", most: int) -> int:
-    """A good number of tasks for work that falls into `most` parts.
-
-    So many for each core that one with slow parts does not keep the others waiting; starting one takes Spark some 60 ms.
-    """
-    return min(most, cores(session) * _TASKS_PER_CORE)
 
 
 def send_module(session: "SparkSession", file: str) -> None:

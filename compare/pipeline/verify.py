@@ -39,12 +39,14 @@ from compare.pipeline.merge import (
     due_by,
     mismatch_order,
     open_expiries,
-    verify_cells,
+    row_of,
+    verify_cell,
     warm,
 )
 from compare.pipeline.progress import progress
 from compare.pipeline.results import Results, open_results
-from compare.pipeline.spark import cores, plain_failures, spark_session, tasks_for
+from compare.pipeline.spark import cores, plain_failures, spark_session
+from compare.pipeline.tasks import in_tasks
 from compare.tape import ARM, CANCEL, REARM, START
 from compare.trace import SCHEMA, shard_name
 from timers.protocol import LIMIT
@@ -152,12 +154,7 @@ def _merge(spark: SparkSession, results: Results, examples: int) -> Iterator[Ver
         )
         for timer, shard in results.cells()
     ]
-    tasks = tasks_for(spark, len(cells))
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return verify_cells(batches, cells=cells)
-
-    done = spark.range(0, len(cells), 1, tasks).mapInArrow(run, RESULT).collect()
+    done = in_tasks(spark, len(cells), lambda number: row_of(verify_cell(cells[number])), RESULT).collect()
     for timer, contestant in enumerate(results.contestants):
         rows = [row for row in done if row["timer"] == timer]
         found = [Mismatch(**example.asDict()) for row in rows for example in row["examples"]]

@@ -44,6 +44,12 @@ def test_rows_do_not_depend_on_the_partitions(spark, tmp_path):
     }  # fmt: skip
 
 
+def test_no_partition_is_too_few(spark, tmp_path):
+    with pytest.raises(WorkloadError, match="partitions is 0; it must be at least 1"):
+        generate("uniform", tmp_path / "trace", operations=10, session=spark, partitions=0)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_shard_is_the_unsharded_tape_of_its_size(spark, tmp_path):
     trace = generate("keepalive", tmp_path / "sharded", timers=1001, shards=2, seed=8, session=spark)
     for shard, timers in ((0, 501), (1, 500)):
