@@ -5,7 +5,7 @@ comes too late. The call is skipped while the time stands still and nothing is d
 the timer is drained: advanced from wake-up to wake-up until nothing is pending.
 """
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -116,7 +116,7 @@ def operations_of(tape: Tape, first: int, until: int) -> npt.NDArray[Any]:
 
 
 class Totals(NamedTuple):
-    """What a replay in pieces did, besides the rows that it handed on; see `Replay`."""
+    """What a replay did, besides the rows that it handed on; see `Replay`."""
 
     scheduled: int
     cancelled: int
@@ -128,91 +128,93 @@ class Totals(NamedTuple):
     operations: int
 
 
-def replay_pieces(
-    timer: Any,
-    pieces: Iterable[Tape],
-    id_space: int,
-    take: Callable[[npt.NDArray[Any]], None],
-    *,
-    drain_timer: bool = True,
-    fired_at_once: int = FIRED_AT_ONCE,
-) -> Totals:
-    """Run a tape that comes in pieces through a timer with a kernel, and hand on what fires, in order, as it fires.
+class Replaying:
+    """A replay through a timer with a kernel that is given its operations bit by bit: `add` them, then `finish`.
 
-    `take` is given rows of dtype FIRED, which are overwritten when it has returned; `operation` counts from the first
-    piece. Memory: a piece, the pending timers, `fired_at_once` rows, and 8 bytes for each id. The time of `take` is not
-    measured.
+    `take` is given what fires, in order, as rows of dtype FIRED, which are overwritten when it has returned;
+    `operation` counts from the first one added. Its time is not measured. Memory: the pending timers, `fired_at_once`
+    rows, and 8 bytes for each id.
     """
-    cursor = np.zeros(CELLS, np.int64)
-    handles = np.full(max(id_space, 1), 0, np.int64)  # written to, so that no first use of a page is timed
-    armed_by = np.zeros(0, np.int32)
-    # Touched before it is timed: a page's first use costs a thousand times a row's.
-    fired = np.ones(fired_at_once + 1, EXPIRY)
 
-    def hand_on() -> None:
-        if cursor[ROWS]:
-            take(fired[: cursor[ROWS]].view(FIRED))
-            cursor[ROWS] = 0
+    def __init__(
+        self,
+        timer: Any,
+        id_space: int,
+        take: Callable[[npt.NDArray[Any]], None],
+        *,
+        fired_at_once: int = FIRED_AT_ONCE,
+    ) -> None:
+        self._timer, self._take = timer, take
+        self._early = -timer.traits.lateness(timer.parameters)[0]
+        self._cursor = np.zeros(CELLS, np.int64)
+        self._handles = np.full(max(id_space, 1), 0, np.int64)  # written to, so that no first use of a page is timed
+        self._armed_by = np.zeros(0, np.int32)
+        # Touched before it is timed: a page's first use costs a thousand times a row's.
+        self._fired = np.ones(fired_at_once + 1, EXPIRY)
+        self._seconds = 0.0
+        self._operations = 0
+        # Compile, or load from the disk cache, before the clock runs.
+        self._run(np.empty(0, OPERATION))
+        drain(timer.state, self._cursor, self._armed_by, self._fired[:0])
 
-    # Compile, or load from the disk cache, before the clock runs.
-    early = -timer.traits.lateness(timer.parameters)[0]
-    run(timer.state, np.empty(0, OPERATION), early, cursor, handles, armed_by, fired)
-    if drain_timer:
-        drain(timer.state, cursor, armed_by, fired[:0])
-    seconds = 0.0
-    operations = 0
-    for piece in pieces:
-        for first in range(0, piece.time.size, OPERATIONS_AT_ONCE):
-            at_hand = operations_of(piece, first, min(first + OPERATIONS_AT_ONCE, piece.time.size))
-            timer.reserve(int(np.count_nonzero(at_hand["op"] != CANCEL)))
-            places = timer.state.nodes.size  # sentinels included: at least one for each place
-            if armed_by.size < places:
-                armed_by = np.concatenate([armed_by, np.zeros(places - armed_by.size, np.int32)])
-            cursor[FIRST], cursor[NEXT] = operations, 0
-            operations += at_hand.size
-            while cursor[NEXT] < at_hand.size:
-                started = time.perf_counter()
-                run(timer.state, at_hand, early, cursor, handles, armed_by, fired)
-                seconds += time.perf_counter() - started
-                if cursor[NEXT] < at_hand.size:  # no room
-                    hand_on()
-    cursor[MOST_PENDING] = max(cursor[MOST_PENDING], len(timer))
-    while drain_timer and len(timer):
-        started = time.perf_counter()
-        drain(timer.state, cursor, armed_by, fired)
-        seconds += time.perf_counter() - started
-        hand_on()
-    hand_on()
-    return Totals(
-        scheduled=int(cursor[SCHEDULED]),
-        cancelled=int(cursor[CANCELLED]),
-        rescheduled=int(cursor[RESCHEDULED]),
-        most_pending=int(cursor[MOST_PENDING]),
-        wakeups=int(cursor[WAKEUPS]),
-        idle_wakeups=int(cursor[IDLE_WAKEUPS]),
-        seconds=seconds,
-        operations=operations,
-    )
+    def _run(self, operations: npt.NDArray[Any]) -> None:
+        run(self._timer.state, operations, self._early, self._cursor, self._handles, self._armed_by, self._fired)
+
+    def _hand_on(self) -> None:
+        if self._cursor[ROWS]:
+            self._take(self._fired[: self._cursor[ROWS]].view(FIRED))
+            self._cursor[ROWS] = 0
+
+    def add(self, operations: npt.NDArray[Any]) -> None:
+        """Run operations, of dtype OPERATION, that follow those before. Room is made for as many timers as they arm."""
+        self._timer.reserve(int(np.count_nonzero(operations["op"] != CANCEL)))
+        places = self._timer.state.nodes.size  # sentinels included: at least one for each place
+        if self._armed_by.size < places:
+            self._armed_by = np.concatenate([self._armed_by, np.zeros(places - self._armed_by.size, np.int32)])
+        cursor = self._cursor
+        cursor[FIRST], cursor[NEXT] = self._operations, 0
+        self._operations += operations.size
+        while cursor[NEXT] < operations.size:
+            started = time.perf_counter()
+            self._run(operations)
+            self._seconds += time.perf_counter() - started
+            if cursor[NEXT] < operations.size:  # no room
+                self._hand_on()
+
+    def finish(self, *, drain_timer: bool = True) -> Totals:
+        """Drain the timer, unless it should stay as it is, and hand on the last rows."""
+        cursor = self._cursor
+        cursor[MOST_PENDING] = max(cursor[MOST_PENDING], len(self._timer))
+        while drain_timer and len(self._timer):
+            started = time.perf_counter()
+            drain(self._timer.state, cursor, self._armed_by, self._fired)
+            self._seconds += time.perf_counter() - started
+            self._hand_on()
+        self._hand_on()
+        return Totals(
+            scheduled=int(cursor[SCHEDULED]),
+            cancelled=int(cursor[CANCELLED]),
+            rescheduled=int(cursor[RESCHEDULED]),
+            most_pending=int(cursor[MOST_PENDING]),
+            wakeups=int(cursor[WAKEUPS]),
+            idle_wakeups=int(cursor[IDLE_WAKEUPS]),
+            seconds=self._seconds,
+            operations=self._operations,
+        )
 
 
 def _replay_compiled(timer: Any, tape: Tape, id_space: int, drain_timer: bool) -> Replay:
     parts: list[npt.NDArray[Any]] = []
     at_once = min(int(np.count_nonzero(tape.op != CANCEL)), MOST_FIRED)
-    totals = replay_pieces(
-        timer, [tape], id_space, lambda rows: parts.append(rows.copy()), drain_timer=drain_timer, fired_at_once=at_once
-    )
+    replaying = Replaying(timer, id_space, lambda rows: parts.append(rows.copy()), fired_at_once=at_once)
+    for first in range(0, tape.time.size, OPERATIONS_AT_ONCE):
+        replaying.add(operations_of(tape, first, min(first + OPERATIONS_AT_ONCE, tape.time.size)))
+    totals = replaying.finish(drain_timer=drain_timer)
     return Replay(
-        scheduled=totals.scheduled,
-        cancelled=totals.cancelled,
-        rescheduled=totals.rescheduled,
+        **totals._asdict(),
         pending=len(timer),
-        most_pending=totals.most_pending,
         fired=np.concatenate(parts) if parts else np.empty(0, FIRED),
         counters=timer.counters,
-        wakeups=totals.wakeups,
-        idle_wakeups=totals.idle_wakeups,
-        seconds=totals.seconds,
-        operations=totals.operations,
         engine="compiled",
     )
 

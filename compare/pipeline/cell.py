@@ -1,9 +1,10 @@
-"""One cell of a grid replay, a shard through a timer: what runs in Spark's Python workers."""
+"""Cells of a grid replay, each a shard through a timer: what runs in Spark's Python workers."""
 import os
 import uuid
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,18 +14,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compare.contestants import COMPILED, Contestant, contestant
-from compare.loops import FIRED
+from compare.loops import FIRED, OPERATION
 from compare.pipeline.quantiles import Sketch
 from compare.pipeline.results import CELL, EXPIRIES
 from compare.pipeline.spark import CANNOT_WRITE
-from compare.replay import Totals, replay, replay_pieces
-from compare.tape import CANCEL, Tape, joined
-from compare.trace import Trace, open_trace
+from compare.replay import Replaying, Totals, operations_of, replay
+from compare.tape import CANCEL, Tape
+from compare.trace import Shard, Trace, open_trace
 from timers.kernels.counters import COUNTERS
 from timers.kernels.jit import entry
+from timers.protocol import Timer
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[Any]
+
+BATCHES_AT_ONCE = 16
+"""Batches that a timer takes in a row when several share them: a row group's, 25 MB."""
 
 
 class Cell(NamedTuple):
@@ -41,38 +46,90 @@ class Cell(NamedTuple):
     counting: bool
 
 
+class _Batch(NamedTuple):
+    """Some operations of a shard, as all its cells need them."""
+
+    operations: Rows  # of dtype OPERATION
+    overdue: Int64s  # those, counted on the tape, that arm a timer after its deadline
+    armed_at: Int64s  # when they do
+
+
 @cache
 def _trace(path: str) -> Trace:
     return open_trace(path)
 
 
-def run_cell(cell: Cell) -> int:
-    """Replay a cell and write its files; returns its operations. A cell that is finished is not replayed again.
+def run_cells(cells: Sequence[Cell]) -> int:
+    """Replay cells of one shard side by side, and write their files; returns their operations.
 
-    Memory: the pages of a row group, and the pending timers.
+    The shard is read once for all of them. A cell that is finished is not replayed again. Memory: a row group, and the
+    pending timers of all.
     """
-    summary_file = Path(cell.summary)
-    trace = _trace(cell.trace)
-    entry = trace.shards[cell.shard]
-    if summary_file.exists():  # by another task, which was given up for lost
-        return entry.rows
-    timer = contestant(cell.name, dict(cell.parameters))
-    lateness = _Lateness()
-    pieces = lateness.watched(trace.pieces(cell.shard))
-    start = entry.first_time or 0
+    trace, number = _trace(cells[0].trace), cells[0].shard
+    shard = trace.shards[number]
+    todo = [cell for cell in cells if not Path(cell.summary).exists()]  # else done by a task that was given up for lost
+    # A timer alone takes a batch while it is in the cache. Several take turns so seldom that the caches, which each
+    # finds full of the others' timers, do not tell in its time.
+    at_once = 1 if len(todo) == 1 else BATCHES_AT_ONCE
     try:
-        if cell.expiries is None:
-            summary = _replayed(timer, start, pieces, entry.id_space, lateness, None, cell)
-        else:
-            with unfinished(Path(cell.expiries)) as path, pq.ParquetWriter(path, EXPIRIES, **_WRITING) as writer:
-                summary = _replayed(timer, start, pieces, entry.id_space, lateness, writer, cell)
-        row = {"timer": cell.timer, "shard": cell.shard, "engine": timer.engine} | summary
-        with unfinished(summary_file) as path:
-            pq.write_table(pa.Table.from_pylist([row], schema=CELL), path)
+        with ExitStack() as stack:
+            adding = [stack.enter_context(_replaying(cell, shard)) for cell in todo]
+            batches = _batches(trace.pieces(number)) if todo else iter(())
+            while at_hand := list(islice(batches, at_once)):
+                for add in adding:
+                    for batch in at_hand:
+                        add(batch)
     except OSError as error:  # what fails to be read is a TraceError
         reason = os.strerror(error.errno) if error.errno else str(error)
-        raise OSError(f"{CANNOT_WRITE} to {summary_file.parents[2]}: {reason}") from None
-    return entry.rows
+        raise OSError(f"{CANNOT_WRITE} to {Path(cells[0].summary).parents[2]}: {reason}") from None
+    return shard.rows * len(cells)
+
+
+def _batches(pieces: Iterable[Tape]) -> Iterator[_Batch]:
+    first = 0
+    for piece in pieces:
+        overdue = np.flatnonzero((piece.deadline < piece.time) & (piece.op != CANCEL))
+        yield _Batch(operations_of(piece, 0, piece.time.size), overdue + first, piece.time[overdue])
+        first += piece.time.size
+
+
+@contextmanager
+def _replaying(cell: Cell, shard: Shard) -> Iterator[Callable[[_Batch], None]]:
+    """Hands out what takes the batches of the cell's shard, in order; writes the cell's files when the block ends."""
+    timer = contestant(cell.name, dict(cell.parameters))
+    made = timer.new(shard.first_time or 0, counting=cell.counting and timer.engine == COMPILED)
+    with _expiries_writer(cell) as writer:
+        fired = _Fired(writer)
+        engine = Replaying if timer.engine == COMPILED else _Collecting
+        replaying = engine(made, shard.id_space, fired.take)
+
+        def add(batch: _Batch) -> None:
+            fired.note(batch)
+            replaying.add(batch.operations)
+
+        yield add
+        totals = replaying.finish(drain_timer=cell.drained)
+    sketch = fired.lateness
+    row = (
+        {"timer": cell.timer, "shard": cell.shard, "engine": timer.engine}
+        | totals._asdict()
+        | {"fired": fired.rows, "pending": len(made), "nbytes": int(made.nbytes)}
+        | (getattr(made, "counters", None) or dict.fromkeys(COUNTERS))
+        | {"lateness_min": sketch.least, "lateness_max": sketch.greatest}
+        | {"lateness_edges": sketch.edges.tolist(), "lateness_counts": sketch.counts.tolist()}
+    )
+    with unfinished(Path(cell.summary)) as path:
+        pq.write_table(pa.Table.from_pylist([row], schema=CELL), path)
+
+
+@contextmanager
+def _expiries_writer(cell: Cell) -> Iterator[pq.ParquetWriter | None]:
+    """A writer of the cell's expiries, if they are kept."""
+    if cell.expiries is None:
+        yield None
+        return
+    with unfinished(Path(cell.expiries)) as path, pq.ParquetWriter(path, EXPIRIES, **_WRITING) as writer:
+        yield writer
 
 
 _WRITING: dict[str, Any] = {
@@ -107,38 +164,47 @@ class unfinished:
                 self._other.unlink()
 
 
-class _Lateness:
-    """The lateness of what fires, `fired_at - max(deadline, armed_at)`, without the operations at hand any more.
+class _Fired:
+    """Takes what fires in a cell: counts it, writes it, and sums up how late it is.
 
-    Hardly any timer is armed with a deadline that has passed; only those operations are kept in mind, until they fire.
+    That is `fired_at - max(deadline, armed_at)`, when the operation is no longer at hand. Hardly any timer is armed with
+    a deadline that has passed; only those operations are kept in mind, until they fire.
     """
 
-    def __init__(self) -> None:
-        self.sketch = Sketch()
-        self._operations = 0
+    def __init__(self, writer: pq.ParquetWriter | None) -> None:
+        self.rows = 0
+        self.lateness = Sketch()
+        self._writer = writer
         self._overdue = np.empty(0, np.int64)  # operations, ascending, that armed a timer after its deadline
         self._armed_at = np.empty(0, np.int64)
 
-    def watched(self, pieces: Iterator[Tape]) -> Iterator[Tape]:
-        """The same pieces, of which this learns as they are asked for."""
-        for piece in pieces:
-            overdue = np.flatnonzero((piece.deadline < piece.time) & (piece.op != CANCEL))
-            self._overdue = np.concatenate([self._overdue, overdue + self._operations])
-            self._armed_at = np.concatenate([self._armed_at, piece.time[overdue]])
-            self._operations += piece.time.size
-            yield piece
+    def note(self, batch: _Batch) -> None:
+        """Learn of operations before any of them fires."""
+        self._overdue = np.concatenate([self._overdue, batch.overdue])
+        self._armed_at = np.concatenate([self._armed_at, batch.armed_at])
 
-    def add(self, operation: Int64s, fired_at: Int64s, late: Int64s) -> None:
-        """Count rows that have fired, `late` after their deadlines; it is changed where a timer was armed after that."""
+    def take(self, rows: Rows) -> None:
+        """Take rows of dtype FIRED."""
+        if not rows.size:
+            return
+        self.rows += rows.size
+        operation, deadline, fired_at, late = _columns(rows)
         if self._overdue.size:
-            at = np.searchsorted(self._overdue, operation)
-            at[at == self._overdue.size] = 0
-            known = self._overdue[at] == operation
-            late[known] = fired_at[known] - self._armed_at[at[known]]
-            # What is armed overdue fires at that moment, and rows come in the order of `fired_at`.
-            kept = self._armed_at >= fired_at[-1]
-            self._overdue, self._armed_at = self._overdue[kept], self._armed_at[kept]
-        self.sketch.add(late)
+            self._count_from_arming(operation, fired_at, late)
+        self.lateness.add(late)
+        if self._writer is not None:
+            columns = [pa.array(column) for column in (operation, deadline, fired_at)]
+            self._writer.write_batch(pa.record_batch(columns, schema=EXPIRIES))  # a row group, still in the cache
+
+    def _count_from_arming(self, operation: Int64s, fired_at: Int64s, late: Int64s) -> None:
+        """Change `late` where a timer was armed after its deadline."""
+        at = np.searchsorted(self._overdue, operation)
+        at[at == self._overdue.size] = 0
+        known = self._overdue[at] == operation
+        late[known] = fired_at[known] - self._armed_at[at[known]]
+        # What is armed overdue fires at that moment, and rows come in the order of `fired_at`.
+        kept = self._armed_at >= fired_at[-1]
+        self._overdue, self._armed_at = self._overdue[kept], self._armed_at[kept]
 
 
 @entry
@@ -157,54 +223,26 @@ def _columns(rows: Rows) -> tuple[Int64s, Int64s, Int64s, Int64s]:
     return operation, deadline, fired_at, late
 
 
-def _replayed(
-    timer: Contestant,
-    start: int,
-    pieces: Iterator[Tape],
-    id_space: int,
-    lateness: _Lateness,
-    writer: pq.ParquetWriter | None,
-    cell: Cell,
-) -> dict[str, Any]:
-    """Replay, hand on what fires, and sum up."""
-    fired = 0
+class _Collecting:
+    """As `Replaying`, for a timer without kernel: the operations are collected, and replayed at the end."""
 
-    def take(rows: Rows) -> None:
-        nonlocal fired
-        if not rows.size:
-            return
-        fired += rows.size
-        operation, deadline, fired_at, late = _columns(rows)
-        lateness.add(operation, fired_at, late)
-        if writer is not None:
-            columns = [pa.array(column) for column in (operation, deadline, fired_at)]
-            writer.write_batch(pa.record_batch(columns, schema=EXPIRIES))  # a row group, still in the cache
+    def __init__(self, timer: Timer, id_space: int, take: Callable[[Rows], None]) -> None:
+        self._timer, self._id_space, self._take = timer, id_space, take
+        self._operations = [np.empty(0, OPERATION)]
 
-    made = timer.new(start, counting=cell.counting and timer.engine == COMPILED)
-    totals = _run(timer, made, pieces, id_space, take, cell.drained)
-    counters = getattr(made, "counters", None) or dict.fromkeys(COUNTERS)
-    sketch = lateness.sketch
-    return (
-        totals._asdict()
-        | {"fired": fired, "pending": len(made), "nbytes": int(made.nbytes)}
-        | counters
-        | {"lateness_min": sketch.least, "lateness_max": sketch.greatest}
-        | {"lateness_edges": sketch.edges.tolist(), "lateness_counts": sketch.counts.tolist()}
-    )
+    def add(self, operations: Rows) -> None:
+        self._operations.append(operations)
 
-
-def _run(
-    timer: Contestant, made: Any, pieces: Iterator[Tape], id_space: int, take: Any, drained: bool
-) -> Totals:
-    if timer.engine == COMPILED:
-        return replay_pieces(made, pieces, id_space, take, drain_timer=drained)
-    done = replay(made, joined(list(pieces)), id_space, drain_timer=drained)  # all in memory
-    take(done.fired)
-    return Totals(*(getattr(done, name) for name in Totals._fields))
+    def finish(self, *, drain_timer: bool = True) -> Totals:
+        operations = np.concatenate(self._operations)
+        tape = Tape(*(np.ascontiguousarray(operations[name]) for name in Tape._fields))
+        done = replay(self._timer, tape, self._id_space, drain_timer=drain_timer)
+        self._take(done.fired)
+        return Totals(*(getattr(done, name) for name in Totals._fields))
 
 
 def warm(timer: Contestant, counting: bool) -> None:
     """Compile what a cell of this timer needs, or load it from the cache on disk, so that the workers find it there."""
     _columns(np.empty(0, FIRED))
     if timer.engine == COMPILED:
-        replay_pieces(timer.new(counting=counting), [], 0, lambda rows: None)
+        Replaying(timer.new(counting=counting), 0, lambda rows: None)

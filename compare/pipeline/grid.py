@@ -1,8 +1,8 @@
 """The grid replay: every shard of a trace through every timer, as tasks of Spark.
 
-Operations never travel through Spark: a task is told which cells to replay, reads its shards from the trace's files and
-writes its results beside each other's. A cell that is finished stays so: a task that is tried again, and a replay
-that is said again after it was interrupted, go on with the others.
+Operations never travel through Spark: a task is told which cells to replay, reads their shards from the trace's files,
+once for several timers, and writes each cell's results into files of its own. A cell that is finished stays so: a task
+that is tried again, and a replay that is said again after it was interrupted, go on with the others.
 """
 import fcntl
 import os
@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from compare.contestants import Contestant, parse_contestant
 from compare.machine import surroundings
-from compare.pipeline.cell import Cell, run_cell, warm
+from compare.pipeline.cell import Cell, run_cells, warm
 from compare.pipeline.progress import progress
 from compare.pipeline.results import (
     FORMAT,
@@ -32,13 +33,16 @@ from compare.pipeline.results import (
     trace_digest,
     write_manifest,
 )
-from compare.pipeline.spark import PipelineError, plain_failures, send_module, spark_session
-from compare.pipeline.tasks import in_tasks
+from compare.pipeline.spark import PipelineError, cores, plain_failures, send_module, spark_session
+from compare.pipeline.tasks import even_shares, in_tasks
 from compare.trace import Trace, open_trace
 from timers.kernels.jit import kernel_digest
 
 MOST_ROWS = 2**31 - 1
 """Operations of a shard are counted in 32 bits while it is replayed."""
+
+IDS_AT_ONCE = 1 << 21
+"""Ids of the timers that are replayed together, each timer's counted: some 60 bytes each at worst, 120 MB."""
 
 _LOCK = ".lock"
 
@@ -182,17 +186,34 @@ def _run(spark: SparkSession, results: Results, cells: Sequence[tuple[int, int]]
     entries = results.trace.shards
     todo = [_cell(results, timer, shard) for timer, shard in cells]
     rows = sum(entries[cell.shard].rows for cell in todo)
+    groups = groups_of(todo, [entry.id_space for entry in entries], cores(spark))
 
     _ship_own_timers(spark, results.contestants)
 
     def replay(number: int) -> pa.RecordBatch:
-        return pa.record_batch({"rows": [run_cell(todo[number])]})
+        return pa.record_batch({"rows": [run_cells(groups[number])]})
 
     def rows_done() -> int:
         return sum(entries[cell.shard].rows for cell in todo if Path(cell.summary).exists())
 
     with progress(spark, "replay", rows, rows_done):
-        in_tasks(spark, len(todo), replay, "rows bigint").agg({"rows": "sum"}).collect()
+        in_tasks(spark, len(groups), replay, "rows bigint").agg({"rows": "sum"}).collect()
+
+
+def groups_of(cells: Sequence[Cell], id_spaces: Sequence[int], workers: int) -> list[list[Cell]]:
+    """Cells of one shard, which are neighbours, in groups that are replayed together and read it once.
+
+    The groups are small enough that there are four for each worker, and that their timers together do not hold much:
+    a group of several has no more than IDS_AT_ONCE ids.
+    """
+    for_all_workers = len(cells) // (4 * workers)
+    groups = []
+    for shard, found in groupby(cells, lambda cell: cell.shard):
+        of_shard = list(found)
+        most = max(min(for_all_workers, IDS_AT_ONCE // max(id_spaces[shard], 1)), 1)
+        for share in even_shares(len(of_shard), -(-len(of_shard) // most)):
+            groups.append([of_shard[number] for number in share])
+    return groups
 
 
 def _ship_own_timers(spark: SparkSession, contestants: Sequence[Contestant]) -> None:

@@ -12,9 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import compare.pipeline.cell
 import compare.trace
 from compare.contestants import parse_contestant
-from compare.pipeline.grid import replay_grid
+from compare.pipeline.cell import Cell, run_cells
+from compare.pipeline.grid import IDS_AT_ONCE, groups_of, replay_grid
 from compare.pipeline.quantiles import Sketch, edges_of
 from compare.pipeline.results import ResultsError, open_results
 from compare.pipeline.spark import PipelineError
@@ -80,6 +82,79 @@ def test_no_file_is_left_beside_the_results(results):
     names = {path.relative_to(results.path).as_posix() for path in results.path.rglob("*") if path.is_file()}
     files = {f"{kind}/timer-{t:03d}/shard-{s:05d}.parquet" for kind in ("cells", "expiries") for t in range(4) for s in range(3)}
     assert names - {"summary.parquet"} == files | {"manifest.json", ".lock"}
+
+
+def cells_of(trace, names, out, shard=0):
+    """The cells of one shard, to be replayed without Spark."""
+    for number in range(len(names)):
+        for kind in ("cells", "expiries"):
+            (out / kind / f"timer-{number:03d}").mkdir(parents=True, exist_ok=True)
+    return [
+        Cell(
+            str(trace.path), timer.name, tuple(timer.parameters.items()), number, shard,
+            str(out / "cells" / f"timer-{number:03d}" / f"shard-{shard:05d}.parquet"),
+            str(out / "expiries" / f"timer-{number:03d}" / f"shard-{shard:05d}.parquet"), True, True,
+        )
+        for number, timer in enumerate(map(parse_contestant, names))
+    ]  # fmt: skip
+
+
+def files_of(path):
+    return sorted(file.relative_to(path) for file in path.rglob("*") if file.is_file())
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 16])
+def test_cells_side_by_side_are_each_what_it_is_alone(results, trace, tmp_path, monkeypatch, at_once):
+    monkeypatch.setattr(compare.pipeline.cell, "BATCHES_AT_ONCE", at_once)
+    for shard in range(3):
+        cells = cells_of(trace, TIMERS, tmp_path, shard)
+        assert run_cells(cells) == 4 * trace.shards[shard].rows
+        for cell in cells:
+            mine, other = (pq.read_table(path) for path in (cell.summary, results.cell_file(cell.timer, shard)))
+            assert mine.drop_columns("seconds").equals(other.drop_columns("seconds"))
+            assert pq.read_table(cell.expiries).equals(pq.read_table(results.expiries_file(cell.timer, shard)))
+
+
+def test_a_finished_cell_is_left_alone_by_those_beside_it(trace, tmp_path):
+    cells = cells_of(trace, TIMERS, tmp_path)
+    run_cells(cells[1:2])
+    before = Path(cells[1].summary).stat().st_mtime_ns
+    run_cells(cells)
+    assert Path(cells[1].summary).stat().st_mtime_ns == before
+    assert len(files_of(tmp_path)) == 2 * len(TIMERS)
+
+
+def test_one_that_fails_leaves_no_half_of_those_beside_it(trace, tmp_path, monkeypatch):
+    (tmp_path / "failing.py").write_text(
+        "from timers import HeapqDelayQueue\n\n\nclass Failing(HeapqDelayQueue):\n"
+        "    def advance(self, now):\n        raise ValueError(f'no advance to {now}')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    out = tmp_path / "out"
+    cells = cells_of(trace, (*TIMERS[:2], "failing:Failing", TIMERS[2]), out)
+    with pytest.raises(ValueError, match="no advance to"):
+        run_cells(cells)
+    # They end in turn: the last one had ended, the first ones had not.
+    assert files_of(out) == [Path(path).relative_to(out) for path in (cells[3].summary, cells[3].expiries)]
+
+
+def test_cells_share_a_shard_as_long_as_there_are_groups_for_all():
+    def sizes(timers, id_spaces, workers):
+        cells = [
+            Cell("trace", "delay-queue", (), timer, shard, "", None, True, False)
+            for shard in range(len(id_spaces))
+            for timer in range(timers)
+        ]
+        groups = groups_of(cells, id_spaces, workers)
+        assert [cell for group in groups for cell in group] == cells
+        assert all(len({cell.shard for cell in group}) == 1 for group in groups)
+        return [len(group) for group in groups]
+
+    assert sizes(4, [100] * 64, 2) == [4] * 64
+    assert sizes(4, [100] * 2, 2) == [1] * 8  # else some workers would have nothing to do
+    assert sizes(5, [100] * 4, 2) == [1, 2, 2] * 4
+    assert sizes(4, [IDS_AT_ONCE // 2, IDS_AT_ONCE, 10**9, 0] * 16, 2) == [2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 4] * 16
+    assert sizes(1, [100] * 64, 2) == [1] * 64
 
 
 def test_summaries_alone_keep_no_expiries(spark, trace, results, tmp_path):
