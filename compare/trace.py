@@ -8,6 +8,7 @@
 ...     open_trace(trace.path).load().time.tolist()
 [0, 3]
 """
+import hashlib
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -84,6 +86,11 @@ class Trace:
         return source
 
     @property
+    def manifest_digest(self) -> str:
+        """SHA-256 of the manifest on disk, which has the counts and times of all shards."""
+        return hashlib.sha256((self.path / MANIFEST).read_bytes()).hexdigest()
+
+    @property
     def rejected(self) -> Path | None:
         """The table of rows that did not become operations, if there are any; see docs/traces.md."""
         path = self.path / REJECTED
@@ -150,6 +157,18 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
         if said != total:
             raise TraceError(f"{manifest_path}: totals.{name} is {said}; its shards add up to {total}")
     return Trace(path, manifest, shards)
+
+
+@lru_cache(maxsize=8)
+def known_trace(path: str, manifest_digest: str) -> Trace:
+    """`open_trace` of the trace with this manifest, which is read once by a process.
+
+    Raises TraceError as that does, and where another trace has taken its place.
+    """
+    trace = open_trace(path)
+    if trace.manifest_digest != manifest_digest:
+        raise TraceError(f"{path} is being used, and has been replaced by another trace")
+    return trace
 
 
 def write_trace(

@@ -3,7 +3,6 @@ import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from compare.pipeline.results import CELL, EXPIRIES
 from compare.pipeline.spark import CANNOT_WRITE
 from compare.replay import Replaying, Totals, operations_of, replay
 from compare.tape import CANCEL, Tape
-from compare.trace import Shard, Trace, open_trace
+from compare.trace import Shard, known_trace
 from timers.kernels.counters import COUNTERS
 from timers.kernels.jit import entry
 from timers.protocol import Timer
@@ -36,6 +35,7 @@ class Cell(NamedTuple):
     """What a worker needs to know. Small: it is sent to each."""
 
     trace: str  # path, for every machine the same
+    digest: str  # of its manifest
     name: str
     parameters: tuple[tuple[str, int], ...]
     timer: int
@@ -54,18 +54,13 @@ class _Batch(NamedTuple):
     armed_at: Int64s  # when they do
 
 
-@cache
-def _trace(path: str) -> Trace:
-    return open_trace(path)
-
-
 def run_cells(cells: Sequence[Cell]) -> int:
     """Replay cells of one shard side by side, and write their files; returns their operations.
 
     The shard is read once for all of them. A cell that is finished is not replayed again. Memory: a row group, and the
     pending timers of all.
     """
-    trace, number = _trace(cells[0].trace), cells[0].shard
+    trace, number = known_trace(cells[0].trace, cells[0].digest), cells[0].shard
     shard = trace.shards[number]
     todo = [cell for cell in cells if not Path(cell.summary).exists()]  # else done by a task that was given up for lost
     # A timer alone takes a batch while it is in the cache. Several take turns so seldom that the caches, which each

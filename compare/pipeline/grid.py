@@ -30,7 +30,6 @@ from compare.pipeline.results import (
     open_results,
     read_manifest,
     timer_name,
-    trace_digest,
     write_manifest,
 )
 from compare.pipeline.spark import PipelineError, cores, plain_failures, send_module, spark_session
@@ -104,7 +103,7 @@ def _manifest(
         "version": VERSION,
         "unit": trace.unit,
         "source": trace.source,
-        "trace": {"path": str(trace.path.resolve()), "digest": trace_digest(trace)},
+        "trace": {"path": str(trace.path.resolve()), "digest": trace.manifest_digest},
         "timers": [
             {"name": timer.name, "label": timer.label, "parameters": dict(timer.parameters)} for timer in contestants
         ],
@@ -229,6 +228,7 @@ def _cell(results: Results, timer: int, shard: int) -> Cell:
     contestant = results.contestants[timer]
     return Cell(
         trace=str(results.trace.path.resolve()),
+        digest=results.manifest["trace"]["digest"],
         name=contestant.name,
         parameters=tuple(contestant.parameters.items()),
         timer=timer,

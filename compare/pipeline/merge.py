@@ -11,7 +11,6 @@ come. It uses no timer, and neither replay nor the oracle of `compare.oracle`.
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compare.tape import ARM, CANCEL, REARM, START, Tape
-from compare.trace import Shard, Trace, open_trace
+from compare.trace import Shard, known_trace
 from timers.errors import TimerError
 from timers.kernels.jit import entry, jit
 
@@ -165,18 +164,12 @@ def row_of(verified: Verified) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([asdict(verified)], schema=_RESULT_ARROW)
 
 
-@cache
-def _trace(path: str, digest: str) -> Trace:
-    """The trace, read once by each worker; another one at the same path has another digest."""
-    return open_trace(path)
-
-
 def verify_cell(cell: Cell) -> Verified:
     """Hold a cell's expiries against its tape. O(operations + expiries).
 
     Raises TraceError and TapeError for a tape, and VerifyError for a file of expiries, that cannot be read.
     """
-    trace = _trace(cell.trace, cell.digest)
+    trace = known_trace(cell.trace, cell.digest)
     return merge(lambda: trace.pieces(cell.shard), read_expiries(Path(cell.expiries)), trace.shards[cell.shard], cell)
 
 

@@ -6,7 +6,6 @@
 
 A cell is one shard replayed through one timer. Meaning of the columns: docs/pipeline.md.
 """
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -122,7 +121,7 @@ def open_results(path: str | os.PathLike[str], *, complete: bool = True) -> Resu
         trace = open_trace(wanted["path"])
     except TimerError as error:
         raise ResultsError(f"the trace of {path} cannot be opened: {error}") from None
-    if trace_digest(trace) != wanted["digest"]:
+    if trace.manifest_digest != wanted["digest"]:
         raise ResultsError(f"the trace {trace.path} is not the one that {path} was made of")
     found = tuple(contestant(timer["name"], timer["parameters"]) for timer in manifest["timers"])
     results = Results(path, manifest, trace, found)
@@ -133,11 +132,6 @@ def open_results(path: str | os.PathLike[str], *, complete: bool = True) -> Resu
             " replay again to finish it"
         )
     return results
-
-
-def trace_digest(trace: Trace) -> str:
-    """SHA-256 of a trace's manifest, which has the counts and times of all shards."""
-    return hashlib.sha256((trace.path / MANIFEST).read_bytes()).hexdigest()
 
 
 def write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:

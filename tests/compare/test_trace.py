@@ -10,7 +10,7 @@ import pytest
 
 from compare import trace as module
 from compare.tape import START, Tape, TapeError
-from compare.trace import SCHEMA, ShardWriter, TraceError, new_trace, open_trace, write_trace
+from compare.trace import SCHEMA, ShardWriter, TraceError, known_trace, new_trace, open_trace, write_trace
 from tests.compare.test_tape import GOOD, tape_of, with_row
 from timers import TimerError
 
@@ -85,6 +85,17 @@ def test_long_shards_are_written_in_row_groups(tmp_path, monkeypatch):
     for path in (tmp_path / "one", tmp_path / "many"):
         assert pq.ParquetFile(path).metadata.num_row_groups > 1
         assert pq.read_table(path).column("time").to_pylist() == tape.time.tolist()
+
+
+def test_a_known_trace_is_read_once_and_never_taken_for_another(path, written):
+    old = written.manifest_digest
+    known = known_trace(str(path), old)
+    assert known == written
+    new = write_trace(path, [tape_of(GOOD[:1])], unit="ms", source={}, force=True)
+    assert known_trace(str(path), old) is known
+    assert known_trace(str(path), new.manifest_digest) == new
+    with pytest.raises(TraceError, match="has been replaced by another trace"):
+        known_trace(str(path), "0" * 64)
 
 
 def test_bad_tapes_are_refused_and_leave_nothing(path):

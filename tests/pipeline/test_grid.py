@@ -91,7 +91,7 @@ def cells_of(trace, names, out, shard=0):
             (out / kind / f"timer-{number:03d}").mkdir(parents=True, exist_ok=True)
     return [
         Cell(
-            str(trace.path), timer.name, tuple(timer.parameters.items()), number, shard,
+            str(trace.path), trace.manifest_digest, timer.name, tuple(timer.parameters.items()), number, shard,
             str(out / "cells" / f"timer-{number:03d}" / f"shard-{shard:05d}.parquet"),
             str(out / "expiries" / f"timer-{number:03d}" / f"shard-{shard:05d}.parquet"), True, True,
         )
@@ -141,7 +141,7 @@ def test_one_that_fails_leaves_no_half_of_those_beside_it(trace, tmp_path, monke
 def test_cells_share_a_shard_as_long_as_there_are_groups_for_all():
     def sizes(timers, id_spaces, workers):
         cells = [
-            Cell("trace", "delay-queue", (), timer, shard, "", None, True, False)
+            Cell("trace", "digest", "delay-queue", (), timer, shard, "", None, True, False)
             for shard in range(len(id_spaces))
             for timer in range(timers)
         ]
