@@ -1,6 +1,6 @@
 """The pipeline's throughput, as ratios to plain pyarrow and Numba in two processes on the same files.
 
-    nox -s pipeline -- [generate] [replay] [ingest] [verify] [--operations 5e7] [--shards 64] [--rounds 3]
+    nox -s pipeline -- [generate] [replay] [ingest] [verify] [--operations 5e7] [--shards 64] [--rounds 3] [--timers A,B]
     nox -s pipeline -- large --operations 1e9
 
 Each round runs every contender once, one after the other, so that a ratio is of runs in the same minutes. A session is
@@ -78,11 +78,22 @@ def timed(call: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
-def rounds(number: int, contenders: dict[str, Callable[[], Any]], amount: int, base: str, unit: str) -> None:
-    """Run all contenders in turns and print their throughput and its ratio to that of the base."""
+def rounds(
+    number: int,
+    contenders: dict[str, Callable[[], Any]],
+    amount: int,
+    base: str,
+    unit: str,
+    clean: Callable[[], None] = lambda: None,
+) -> None:
+    """Run all contenders in turns and print their throughput and its ratio to that of the base.
+
+    `clean` is called before each run, and not timed.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(number):
         for name, call in contenders.items():
+            clean()
             seconds[name].append(timed(call))
     for name, samples in seconds.items():
         ratios = [one / other for one, other in zip(seconds[base], samples, strict=True)]
@@ -127,8 +138,8 @@ def plain_replay_shard(path: str, id_space: int, timer: str) -> int:
     return rows
 
 
-def plain_replay(pool: Any, trace: Trace) -> int:
-    work = [(str(trace.path / shard.file), shard.id_space, timer) for shard in trace.shards for timer in TIMERS]
+def plain_replay(pool: Any, trace: Trace, timers: list[str]) -> int:
+    work = [(str(trace.path / shard.file), shard.id_space, timer) for shard in trace.shards for timer in timers]
     return sum(pool.starmap(plain_replay_shard, work, chunksize=1))
 
 
@@ -171,25 +182,34 @@ def bench_replay(on: Callable[[str], Any], directory: Path, options: argparse.Na
 
 
 def replay_one(on: Callable[[str], Any], directory: Path, options: argparse.Namespace, trace: Trace) -> None:
+    timers, out = options.timers, directory / "replayed"
+
     def grid(master: str, expiries: bool) -> None:
-        shutil.rmtree(directory / "replayed", ignore_errors=True)
-        replay_grid(trace.path, TIMERS, directory / "replayed", expiries=expiries, session=on(master))
+        replay_grid(trace.path, timers, out, expiries=expiries, session=on(master))
+
+    def clean() -> None:
+        shutil.rmtree(out, ignore_errors=True)
 
     rows = trace.totals["rows"]
-    print(f"replay {trace.path.name}, {rows:,} operations in {options.shards} shards x {', '.join(TIMERS)}")
+    print(f"replay {trace.path.name}, {rows:,} operations in {options.shards} shards x {', '.join(timers)}")
     with get_context("spawn").Pool(PROCESSES) as pool:
-        plain_replay(pool, trace)  # loads the compiled code
+        plain_replay(pool, trace, timers)  # loads the compiled code
         on("local[2]")
         contenders = {
-            PLAIN: lambda: plain_replay(pool, trace),
+            PLAIN: lambda: plain_replay(pool, trace, timers),
             "task grid, local[2], summaries only": lambda: grid("local[2]", False),
             "task grid, local[2], every expiry written": lambda: grid("local[2]", True),
         }
-        rounds(options.rounds, contenders, rows * len(TIMERS), PLAIN, "operations")
+        rounds(options.rounds, contenders, rows * len(timers), PLAIN, "operations", clean)
     seconds = []
     for master in ("local[1]", "local[2]"):
         on(master)
-        seconds.append(median(timed(lambda master=master: grid(master, False)) for _ in range(options.rounds)))
+        samples = []
+        for _ in range(options.rounds):
+            clean()
+            samples.append(timed(lambda master=master: grid(master, False)))
+        seconds.append(median(samples))
+    clean()
     print(f"  local[1] to local[2], summaries only: {seconds[0] / seconds[1]:.2f}")
 
 
@@ -296,6 +316,7 @@ def main() -> None:
     parser.add_argument("--operations", type=count, default=50_000_000)
     parser.add_argument("--shards", type=count, default=64)
     parser.add_argument("--rounds", type=count, default=3)
+    parser.add_argument("--timers", type=lambda text: text.split(","), default=list(TIMERS), help="of replay")
     parser.add_argument("--directory", type=Path, help="where the files go (default: a temporary directory)")
     options = parser.parse_args()
     if unknown := set(options.stages) - ALL.keys():
