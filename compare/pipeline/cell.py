@@ -64,7 +64,7 @@ def run_cells(cells: Sequence[Cell]) -> int:
     shard = trace.shards[number]
     todo = [cell for cell in cells if not Path(cell.summary).exists()]  # else done by a task that was given up for lost
     # A timer alone takes a batch while it is in the cache. Several take turns so seldom that the caches, which each
-    # finds full of the others' timers, do not tell in its time.
+    # finds full of the others' timers, hardly tell in its time.
     at_once = 1 if len(todo) == 1 else BATCHES_AT_ONCE
     try:
         with ExitStack() as stack:
@@ -74,6 +74,7 @@ def run_cells(cells: Sequence[Cell]) -> int:
                 for add in adding:
                     for batch in at_hand:
                         add(batch)
+                at_hand.clear()  # or there would be two row groups while the next one is read
     except OSError as error:  # what fails to be read is a TraceError
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise OSError(f"{CANNOT_WRITE} to {Path(cells[0].summary).parents[2]}: {reason}") from None
@@ -230,7 +231,9 @@ class _Collecting:
 
     def finish(self, *, drain_timer: bool = True) -> Totals:
         operations = np.concatenate(self._operations)
+        self._operations.clear()
         tape = Tape(*(np.ascontiguousarray(operations[name]) for name in Tape._fields))
+        del operations  # a tape is long, and the loop has lists of it
         done = replay(self._timer, tape, self._id_space, drain_timer=drain_timer)
         self._take(done.fired)
         return Totals(*(getattr(done, name) for name in Totals._fields))

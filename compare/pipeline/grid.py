@@ -8,7 +8,7 @@ import fcntl
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import groupby
@@ -18,7 +18,7 @@ from typing import IO, Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from compare.contestants import Contestant, parse_contestant
+from compare.contestants import COMPILED, Contestant, parse_contestant
 from compare.machine import surroundings
 from compare.pipeline.cell import Cell, run_cells, warm
 from compare.pipeline.progress import progress
@@ -32,8 +32,9 @@ from compare.pipeline.results import (
     timer_name,
     write_manifest,
 )
-from compare.pipeline.spark import PipelineError, cores, plain_failures, send_module, spark_session
-from compare.pipeline.tasks import even_shares, in_tasks
+from compare.pipeline.spark import PipelineError, plain_failures, send_module, spark_session
+from compare.pipeline.tasks import even_shares, in_tasks, workers_of
+from compare.replay import OPERATIONS_AT_ONCE
 from compare.trace import Trace, open_trace
 from timers.kernels.jit import kernel_digest
 
@@ -41,7 +42,8 @@ MOST_ROWS = 2**31 - 1
 """Operations of a shard are counted in 32 bits while it is replayed."""
 
 IDS_AT_ONCE = 1 << 21
-"""Ids of the timers that are replayed together, each timer's counted: some 60 bytes each at worst, 120 MB."""
+"""Ids of the timers that are replayed together, each timer's counted, with the operations and rows that it takes at
+once: some 60 bytes each at worst, 120 MB."""
 
 _LOCK = ".lock"
 
@@ -185,7 +187,8 @@ def _run(spark: SparkSession, results: Results, cells: Sequence[tuple[int, int]]
     entries = results.trace.shards
     todo = [_cell(results, timer, shard) for timer, shard in cells]
     rows = sum(entries[cell.shard].rows for cell in todo)
-    groups = groups_of(todo, [entry.id_space for entry in entries], cores(spark))
+    loops = {timer for timer, contestant in enumerate(results.contestants) if contestant.engine != COMPILED}
+    groups = groups_of(todo, [entry.id_space for entry in entries], workers_of(spark), alone=loops)
 
     _ship_own_timers(spark, results.contestants)
 
@@ -199,19 +202,24 @@ def _run(spark: SparkSession, results: Results, cells: Sequence[tuple[int, int]]
         in_tasks(spark, len(groups), replay, "rows bigint").agg({"rows": "sum"}).collect()
 
 
-def groups_of(cells: Sequence[Cell], id_spaces: Sequence[int], workers: int) -> list[list[Cell]]:
-    """Cells of one shard, which are neighbours, in groups that are replayed together and read it once.
+def groups_of(
+    cells: Sequence[Cell], id_spaces: Sequence[int], workers: int, *, alone: Container[int] = ()
+) -> list[list[Cell]]:
+    """Cells, those of a shard side by side, in groups of one shard each that are replayed together and read it once.
 
     The groups are small enough that there are four for each worker, and that their timers together do not hold much:
-    a group of several has no more than IDS_AT_ONCE ids.
+    a group of several has no more than IDS_AT_ONCE ids. The cells of the timers `alone` are groups by themselves: those
+    without kernel would keep the results of all others waiting.
     """
     for_all_workers = len(cells) // (4 * workers)
     groups = []
     for shard, found in groupby(cells, lambda cell: cell.shard):
         of_shard = list(found)
-        most = max(min(for_all_workers, IDS_AT_ONCE // max(id_spaces[shard], 1)), 1)
-        for share in even_shares(len(of_shard), -(-len(of_shard) // most)):
-            groups.append([of_shard[number] for number in share])
+        together = [cell for cell in of_shard if cell.timer not in alone]
+        most = max(min(for_all_workers, IDS_AT_ONCE // (id_spaces[shard] + OPERATIONS_AT_ONCE)), 1)
+        for share in even_shares(len(together), -(-len(together) // most)):
+            groups.append([together[number] for number in share])
+        groups += [[cell] for cell in of_shard if cell.timer in alone]
     return groups
 
 

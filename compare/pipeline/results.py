@@ -79,7 +79,7 @@ class Results:
         return self.path / "expiries" / timer_name(timer) / shard_name(shard)
 
     def cells(self) -> Iterator[tuple[int, int]]:
-        """(timer, shard) of every cell, shard by shard: so a shard is still in the page cache for the next timer."""
+        """(timer, shard) of every cell, shard by shard: neighbours may be replayed together."""
         for shard in range(len(self.trace.shards)):
             for timer in range(len(self.contestants)):
                 yield timer, shard

@@ -6,7 +6,10 @@ from functools import cache
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from compare.pipeline.spark import cores
+from compare.pipeline.spark import cores, is_local, is_remote
+
+_ON_A_CLUSTER = 64
+"""Workers of a cluster when fewer can be seen."""
 
 
 def in_tasks(
@@ -17,7 +20,7 @@ def in_tasks(
     The parts are dealt to tasks as `shares` has it, or evenly to so many `tasks`. Only their numbers, `work` itself,
     and its rows travel through Spark.
     """
-    dealt = shares(parts, cores(session)) if tasks is None else even_shares(parts, tasks)
+    dealt = shares(parts, workers_of(session)) if tasks is None else even_shares(parts, tasks)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -29,17 +32,28 @@ def in_tasks(
     return session.range(0, len(dealt), 1, len(dealt)).mapInArrow(run, schema)
 
 
+def workers_of(session: SparkSession) -> int:
+    """How many tasks may run at a time, rather too many than too few.
+
+    The executors of a cluster come one after the other when a session has begun, and Spark Connect tells nothing.
+    """
+    seen = cores(session)
+    return seen if not is_remote(session) and is_local(session) else max(seen, _ON_A_CLUSTER)
+
+
 def shares(parts: int, workers: int) -> list[range]:
     """The parts of each task, in the order in which Spark starts them: many at first, one at last.
 
-    Each takes half of a worker's share of what is left. So there are few tasks, which cost Spark some 30 ms each, and
-    those who end first do not wait long for the others.
+    Each takes half of a worker's share of what is left, and an eighth of its share of all at most. So there are few
+    tasks, which cost Spark some 30 ms each, parts that take longer than others or workers that have not been counted do
+    little harm, and those who end first do not wait long for the others.
     Source: guided self-scheduling, Polychronopoulos & Kuck, IEEE Transactions on Computers C-36 (1987).
     """
     dealt: list[range] = []
     first = 0
+    most = -(-parts // (8 * workers))
     while first < parts:
-        until = first + max((parts - first) // (2 * workers), 1)
+        until = first + max(min((parts - first) // (2 * workers), most), 1)
         dealt.append(range(first, until))
         first = until
     return dealt

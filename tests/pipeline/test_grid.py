@@ -106,13 +106,35 @@ def files_of(path):
 @pytest.mark.parametrize("at_once", [1, 4, 16])
 def test_cells_side_by_side_are_each_what_it_is_alone(results, trace, tmp_path, monkeypatch, at_once):
     monkeypatch.setattr(compare.pipeline.cell, "BATCHES_AT_ONCE", at_once)
+    monkeypatch.setattr(compare.trace, "PIECE", 130)
+    assert len(list(trace.pieces(0))) == 24  # of four in each row group
     for shard in range(3):
         cells = cells_of(trace, TIMERS, tmp_path, shard)
         assert run_cells(cells) == 4 * trace.shards[shard].rows
         for cell in cells:
             mine, other = (pq.read_table(path) for path in (cell.summary, results.cell_file(cell.timer, shard)))
-            assert mine.drop_columns("seconds").equals(other.drop_columns("seconds"))
+            varies = ["seconds", "nbytes"]  # room is reserved for as many as a batch arms
+            assert mine.drop_columns(varies).equals(other.drop_columns(varies))
             assert pq.read_table(cell.expiries).equals(pq.read_table(results.expiries_file(cell.timer, shard)))
+
+
+@pytest.mark.parametrize("names", [TIMERS[:1], TIMERS])
+def test_timers_overdue_when_armed_are_told_apart_in_whatever_piece(tmp_path, monkeypatch, names):
+    monkeypatch.setattr(compare.trace, "PIECE", 7)
+    monkeypatch.setattr(compare.pipeline.cell, "BATCHES_AT_ONCE", 3)
+    rows = [(10 * k, START, k, 10 * k + (500 if k % 9 else -10 * (k % 7) - 1)) for k in range(20, 120)]
+    tape = tape_of(*rows)
+    cells = cells_of(write(tmp_path / "trace", tape), names, tmp_path / "out")
+    run_cells(cells)
+    for cell in cells:
+        timer = parse_contestant(names[cell.timer])
+        alone = replay(timer.new(first_time(tape)), tape, 120)
+        late = lateness_of(tape, alone.fired)
+        found = pq.read_table(cell.summary).to_pylist()[0]
+        assert (found["lateness_min"], found["lateness_max"]) == (late.min(), late.max())
+        values, counts = np.unique(edges_of(late), return_counts=True)
+        assert (found["lateness_edges"], found["lateness_counts"]) == (values.tolist(), counts.tolist())
+        assert pq.read_table(cell.expiries)["operation"].to_pylist() == alone.fired["operation"].tolist()
 
 
 def test_a_finished_cell_is_left_alone_by_those_beside_it(trace, tmp_path):
@@ -139,22 +161,25 @@ def test_one_that_fails_leaves_no_half_of_those_beside_it(trace, tmp_path, monke
 
 
 def test_cells_share_a_shard_as_long_as_there_are_groups_for_all():
-    def sizes(timers, id_spaces, workers):
+    def sizes(timers, id_spaces, workers, alone=()):
         cells = [
             Cell("trace", "digest", "delay-queue", (), timer, shard, "", None, True, False)
             for shard in range(len(id_spaces))
             for timer in range(timers)
         ]
-        groups = groups_of(cells, id_spaces, workers)
-        assert [cell for group in groups for cell in group] == cells
+        groups = groups_of(cells, id_spaces, workers, alone=alone)
+        assert sorted(cell for group in groups for cell in group) == sorted(cells)
+        assert all(len(group) == 1 for group in groups if group[0].timer in alone)
         assert all(len({cell.shard for cell in group}) == 1 for group in groups)
         return [len(group) for group in groups]
 
     assert sizes(4, [100] * 64, 2) == [4] * 64
     assert sizes(4, [100] * 2, 2) == [1] * 8  # else some workers would have nothing to do
     assert sizes(5, [100] * 4, 2) == [1, 2, 2] * 4
-    assert sizes(4, [IDS_AT_ONCE // 2, IDS_AT_ONCE, 10**9, 0] * 16, 2) == [2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 4] * 16
+    assert sizes(4, [IDS_AT_ONCE // 3, IDS_AT_ONCE, 10**9, 0] * 16, 2) == [2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 4] * 16
     assert sizes(1, [100] * 64, 2) == [1] * 64
+    assert sizes(4, [100] * 64, 2, alone={1, 3}) == [2, 1, 1] * 64
+    assert max(sizes(200, [0] * 64, 2)) <= 32  # a timer takes some memory whatever its ids
 
 
 def test_summaries_alone_keep_no_expiries(spark, trace, results, tmp_path):

@@ -27,11 +27,12 @@ def test_each_part_is_dealt_once_and_the_shares_grow_smaller(parts, workers):
     for size in sizes:
         assert size == 1 or 2 * workers * size <= left
         left -= size
+    assert max(sizes, default=0) <= -(-parts // (8 * workers))
 
 
 def test_there_are_few_tasks_even_for_many_parts():
-    assert len(shares(128, 2)) == 18
-    assert len(shares(100_000, 100)) < 16 * 100
+    assert [len(share) for share in shares(128, 2)] == [8] * 12 + [8, 6, 4, 3, 2, 2, 1, 1, 1, 1, 1, 1, 1]
+    assert len(shares(100_000, 100)) < 20 * 100
 
 
 @given(st.integers(0, 500), st.integers(1, 600))
