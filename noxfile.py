@@ -1,7 +1,9 @@
-"""All that is run on this project: `nox -s report`, `nox -s tests`, and for its developers the rest.
+"""All that is run on this project: `nox -s report`, `nox -s tests`, and for its developers the
+rest.
 
 Every session installs what it needs into an environment of its own below `.nox`.
 """
+
 import nox
 
 nox.options.default_venv_backend = "venv"
@@ -46,7 +48,15 @@ def types(session: nox.Session) -> None:
 def model(session: nox.Session) -> None:
     """The model-based tests again, with many more examples."""
     session.install("-q", "-e", ".[pipeline,test]")
-    session.run("pytest", "-m", "slow or not slow", "--hypothesis-profile", "deep", "tests/timers", *session.posargs)
+    session.run(
+        "pytest",
+        "-m",
+        "slow or not slow",
+        "--hypothesis-profile",
+        "deep",
+        "tests/timers",
+        *session.posargs,
+    )
 
 
 @nox.session
@@ -58,7 +68,9 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def pipeline(session: nox.Session) -> None:
-    """Throughput of the pipeline's stages: -- [generate] [replay] [ingest] [verify] [--operations N] ..."""
+    """Throughput of the pipeline's stages: -- [generate] [replay] [ingest] [verify] [--operations
+    N] ...
+    """
     session.install("-q", "-e", ".[pipeline]")
     session.run("python", "-m", "tests.bench.pipeline", *session.posargs)
 

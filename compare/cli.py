@@ -1,9 +1,10 @@
 """The `escapement` command: finds its subcommands and turns errors into one line and exit code 2.
 
-A subcommand is a module of the entry-point group "escapement.commands" with a function `register(subparsers)`, which
-adds a parser and sets its default `run`, a function of the parsed arguments that returns an exit code or None. What is
-heavy to import is imported inside `run`.
+A subcommand is a module of the entry-point group "escapement.commands" with a function
+`register(subparsers)`, which adds a parser and sets its default `run`, a function of the parsed
+arguments that returns an exit code or None. What is heavy to import is imported inside `run`.
 """
+
 import argparse
 import os
 import sys
@@ -16,7 +17,17 @@ GROUP = "escapement.commands"
 BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
-_ORDER = ("timers", "generate", "ingest", "replay", "verify", "summarise", "stream", "compare", "report")
+_ORDER = (
+    "timers",
+    "generate",
+    "ingest",
+    "replay",
+    "verify",
+    "summarise",
+    "stream",
+    "compare",
+    "report",
+)
 """Commands in the order in which one uses them; others follow in alphabetical order."""
 
 _DESCRIPTION = """\
@@ -38,7 +49,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the line and leave with exit code 2."""
-        self.exit(BAD_INPUT, f"{DISTRIBUTION}: error: {_one_line(message)} (see {self.prog} --help)\n")
+        self.exit(
+            BAD_INPUT, f"{DISTRIBUTION}: error: {_one_line(message)} (see {self.prog} --help)\n"
+        )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,7 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # Whoever read the output has seen enough. What is still buffered must not fail once more at exit.
+        # Whoever read the output has seen enough. What is still buffered must not fail once more at
+        # exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
@@ -105,11 +119,15 @@ def _parser() -> Parser:
 def _commands() -> list[metadata.EntryPoint]:
     found = {command.name: command for command in metadata.entry_points(group=GROUP)}
     rank = {name: k for k, name in enumerate(_ORDER)}
-    return [found[name] for name in sorted(found, key=lambda name: (rank.get(name, len(rank)), name))]
+    return [
+        found[name] for name in sorted(found, key=lambda name: (rank.get(name, len(rank)), name))
+    ]
 
 
 def _register(command: metadata.EntryPoint, subparsers: Any) -> None:
-    """Add a command; one whose module cannot be imported says so when it is called, and spoils no other."""
+    """Add a command; one whose module cannot be imported says so when it is called, and spoils no
+    other.
+    """
     try:
         register = command.load().register
     except (ImportError, AttributeError) as error:
@@ -125,7 +143,13 @@ class _Version(argparse.Action):
     """Like argparse's own, which would look the version up on every start."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any) -> None:
-        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, help=settings["help"])
+        super().__init__(
+            option_strings,
+            argparse.SUPPRESS,
+            nargs=0,
+            default=argparse.SUPPRESS,
+            help=settings["help"],
+        )
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         try:

@@ -1,4 +1,7 @@
-"""Holds a comparison: measures the contestants, replays the sources through them, stores it all as one run."""
+"""Holds a comparison: measures the contestants, replays the sources through them, stores it all as
+one run.
+"""
+
 import json
 import sys
 from collections import Counter
@@ -16,7 +19,15 @@ from compare.contestants import COMPILED, Contestant, parse_contestant
 from compare.machine import surroundings
 from compare.measure import PATIENCE_IN_BUDGETS, PYTHON_REPEATS, TASKS, Bench, Observed, predict
 from compare.oracle import Expected, expect
-from compare.runs import MEASURED, SCHEMAS, TOO_LONG, check_store, parameters_json, traits_of, write_run
+from compare.runs import (
+    MEASURED,
+    SCHEMAS,
+    TOO_LONG,
+    check_store,
+    parameters_json,
+    traits_of,
+    write_run,
+)
 from compare.sources import (
     Outcome,
     Source,
@@ -43,7 +54,9 @@ class ComparisonError(TimerError, ValueError):
 
 
 def hold(options: Comparison) -> Path:
-    """Run a comparison and return the stored run's path; see `compare.comparison.run_comparison`."""
+    """Run a comparison and return the stored run's path; see
+    `compare.comparison.run_comparison`.
+    """
     _check(options)
     check_store(options.runs)
     contestants = [parse_contestant(text) for text in options.timers or names()]
@@ -62,7 +75,9 @@ def hold(options: Comparison) -> Path:
         for replay in replays:
             replay.run(step)
     return write_run(
-        options.runs, _manifest(options, contestants, bench, replays), _tables(contestants, bench, replays)
+        options.runs,
+        _manifest(options, contestants, bench, replays),
+        _tables(contestants, bench, replays),
     )
 
 
@@ -75,9 +90,13 @@ def _check(options: Comparison) -> None:
     ]
     for name, value, lowest, highest in bounds:
         if type(value) is not int or not lowest <= value <= highest:
-            raise ComparisonError(f"{name} must be an integer in [{lowest}, {highest}], not {value!r:.40}")
+            raise ComparisonError(
+                f"{name} must be an integer in [{lowest}, {highest}], not {value!r:.40}"
+            )
     if not (isinstance(options.budget, (int, float)) and 0.0 < options.budget < float("inf")):
-        raise ComparisonError(f"budget must be a positive number of seconds, not {options.budget!r:.40}")
+        raise ComparisonError(
+            f"budget must be a positive number of seconds, not {options.budget!r:.40}"
+        )
     _refuse_twice("size", options.sizes)
     if not (options.sizes or options.traces or workloads_of(options)):
         raise ComparisonError("there is nothing to compare: no size, no trace, no workload")
@@ -117,7 +136,8 @@ class _Progress:
 
 _STEP_WIDTH = 48  # "checking hierarchical-wheel on lognormal-high" and a little
 
-# ---- replays ------------------------------------------------------------------------------------------------------
+# ---- replays
+# ------------------------------------------------------------------------------------------------------
 
 _FIRST_PREFIX = 1000  # operations from which the time of all is predicted; then of four times as many, and so on
 _NEXT_PREFIX = 4
@@ -125,15 +145,19 @@ _CLEARLY = 8  # what is predicted to take an eighth of the budget is run without
 
 
 def predict_replay(contestant: Contestant, tape: Tape, id_space: int, budget: float) -> float:
-    """Seconds that replaying a tape will take, from ever longer prefixes of it; roughly where it is far below `budget`.
+    """Seconds that replaying a tape will take, from ever longer prefixes of it; roughly where it is
+    far below `budget`.
 
-    The growth of the work of an operation is fitted on cost counters, or on times where there are none.
+    The growth of the work of an operation is fitted on cost counters, or on times where there are
+    none.
     """
     total = tape.time.size
     observed: list[Observed] = []
     size = _FIRST_PREFIX
     predicted = 0.0
-    while size <= total // _NEXT_PREFIX and (not observed or predict(observed, size, size) <= budget):
+    while size <= total // _NEXT_PREFIX and (
+        not observed or predict(observed, size, size) <= budget
+    ):
         prefix = Tape(tape.time[:size], tape.op[:size], tape.id[:size], tape.deadline[:size])
         counted, _ = fresh_replay(contestant, prefix, id_space, counting=True)
         took = fresh_replay(contestant, prefix, id_space)[0].seconds
@@ -151,10 +175,19 @@ def predict_replay(contestant: Contestant, tape: Tape, id_space: int, budget: fl
 class _Replays:
     """One source, replayed through all contestants."""
 
-    def __init__(self, contestants: Sequence[Contestant], source: Source, repeats: int, budget: float) -> None:
-        self.contestants, self.source, self.repeats, self.budget = contestants, source, repeats, budget
+    def __init__(
+        self, contestants: Sequence[Contestant], source: Source, repeats: int, budget: float
+    ) -> None:
+        self.contestants, self.source, self.repeats, self.budget = (
+            contestants,
+            source,
+            repeats,
+            budget,
+        )
         self.too_long: dict[int, float] = {}  # contestant -> predicted seconds
-        self.seconds: dict[int, list[float]] = {}  # contestant -> of each repeat, all shards together
+        self.seconds: dict[
+            int, list[float]
+        ] = {}  # contestant -> of each repeat, all shards together
         self.outcomes = {c: Outcome() for c in range(len(contestants))}
 
     @property
@@ -179,8 +212,14 @@ class _Replays:
             if predicted > self.budget:
                 self.too_long[c] = predicted
             else:
-                most = self.repeats if contestant.engine == COMPILED else min(self.repeats, PYTHON_REPEATS)
-                affordable = int(PATIENCE_IN_BUDGETS * self.budget / predicted) if predicted else most
+                most = (
+                    self.repeats
+                    if contestant.engine == COMPILED
+                    else min(self.repeats, PYTHON_REPEATS)
+                )
+                affordable = (
+                    int(PATIENCE_IN_BUDGETS * self.budget / predicted) if predicted else most
+                )
                 self.seconds[c] = [0.0] * max(1, min(most, affordable))
 
     def _check(self, tape: Tape, id_space: int, step: Step) -> dict[int, bytes]:
@@ -190,8 +229,12 @@ class _Replays:
             if c in self.seconds:
                 form = contestant.closed_form
                 if form not in expected:
-                    expected[form] = expect(tape, id_space, contestant.traits, contestant.parameters)
-                done, nbytes, digests[c] = checked_replay(contestant, tape, id_space, expected[form])
+                    expected[form] = expect(
+                        tape, id_space, contestant.traits, contestant.parameters
+                    )
+                done, nbytes, digests[c] = checked_replay(
+                    contestant, tape, id_space, expected[form]
+                )
                 self.outcomes[c].add(tape, done, nbytes)
         return digests
 
@@ -199,7 +242,9 @@ class _Replays:
         for repeat in range(self.repeats):
             for c, contestant in self._each(step, "timing"):
                 if repeat < len(self.seconds.get(c, ())):
-                    self.seconds[c][repeat] += timed_replay(contestant, tape, id_space, digests[c]).seconds
+                    self.seconds[c][repeat] += timed_replay(
+                        contestant, tape, id_space, digests[c]
+                    ).seconds
 
     def _each(self, step: Step, doing: str) -> Iterator[tuple[int, Contestant]]:
         for c, contestant in enumerate(self.contestants):
@@ -207,11 +252,15 @@ class _Replays:
             yield c, contestant
 
 
-# ---- what is stored -----------------------------------------------------------------------------------------------
+# ---- what is stored
+# -----------------------------------------------------------------------------------------------
 
 
 def _manifest(
-    options: Comparison, contestants: Sequence[Contestant], bench: Bench, replays: Sequence[_Replays]
+    options: Comparison,
+    contestants: Sequence[Contestant],
+    bench: Bench,
+    replays: Sequence[_Replays],
 ) -> dict[str, Any]:
     outcomes = [outcome for replay in replays for outcome in replay.outcomes.values()]
     return {
@@ -244,7 +293,11 @@ def _manifest(
 def _described(replay: _Replays) -> dict[str, Any]:
     source = replay.source
     # Timers that fire early or late make of a touch a new timer, or none, where exact ones do not.
-    scheduled = [replay.outcomes[c].scheduled for c in replay.seconds if replay.contestants[c].closed_form == "exact"]
+    scheduled = [
+        replay.outcomes[c].scheduled
+        for c in replay.seconds
+        if replay.contestants[c].closed_form == "exact"
+    ]
     return {
         "name": source.name,
         "unit": source.unit,
@@ -254,26 +307,43 @@ def _described(replay: _Replays) -> dict[str, Any]:
     }
 
 
-def _tables(contestants: Sequence[Contestant], bench: Bench, replays: Sequence[_Replays]) -> dict[str, pa.Table]:
+def _tables(
+    contestants: Sequence[Contestant], bench: Bench, replays: Sequence[_Replays]
+) -> dict[str, pa.Table]:
     who = [{"timer": c.name, "parameters": parameters_json(c.parameters)} for c in contestants]
     labels = [
         {
             **key,
             "engine": c.engine,
             "exact": c.traits.exact(c.parameters),
-            **dict(zip(("lateness_low", "lateness_high"), c.traits.lateness(c.parameters), strict=True)),
+            **dict(
+                zip(("lateness_low", "lateness_high"), c.traits.lateness(c.parameters), strict=True)
+            ),
         }
         for key, c in zip(who, contestants, strict=True)
     ]
     rows = {
         "cells": list(_cells(labels, bench)),
         "counters": [
-            {**who[c], "size": size, **task._asdict(), "counter": counter, "count": number, "operations": operations}
+            {
+                **who[c],
+                "size": size,
+                **task._asdict(),
+                "counter": counter,
+                "count": number,
+                "operations": operations,
+            }
             for c, size, task, counter, number, operations in bench.counted
         ],
         "replays": [row for replay in replays for row in _replay_rows(labels, replay)],
         "lateness": [
-            {**who[c], "source": replay.source.name, "lateness": value, "width": width, "timers": timers}
+            {
+                **who[c],
+                "source": replay.source.name,
+                "lateness": value,
+                "width": width,
+                "timers": timers,
+            }
             for replay in replays
             for c in replay.seconds
             for value, width, timers in replay.outcomes[c].histogram.bins()
@@ -287,7 +357,9 @@ def _tables(contestants: Sequence[Contestant], bench: Bench, replays: Sequence[_
 
 
 def _table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema=schema)
+    return pa.Table.from_pylist(
+        [{name: row.get(name) for name in schema.names} for row in rows], schema=schema
+    )
 
 
 def _cells(labels: Sequence[Mapping[str, Any]], bench: Bench) -> Iterator[dict[str, Any]]:
@@ -301,7 +373,9 @@ def _cells(labels: Sequence[Mapping[str, Any]], bench: Bench) -> Iterator[dict[s
             "repeat": sample.repeat,
             "ns_per_operation": sample.ns_per_operation,
         }
-        keyed.append(((sample.size, TASKS.index(sample.task), sample.contestant, sample.repeat), outcome))
+        keyed.append(
+            ((sample.size, TASKS.index(sample.task), sample.contestant, sample.repeat), outcome)
+        )
     for cell in bench.too_long:
         outcome = {
             **cell.task._asdict(),
@@ -314,7 +388,16 @@ def _cells(labels: Sequence[Mapping[str, Any]], bench: Bench) -> Iterator[dict[s
         yield {**labels[c], "size": size, **outcome}
 
 
-_COUNTED = ("scheduled", "cancelled", "rescheduled", "fired", "pending", "wakeups", "idle_wakeups", "nbytes")
+_COUNTED = (
+    "scheduled",
+    "cancelled",
+    "rescheduled",
+    "fired",
+    "pending",
+    "wakeups",
+    "idle_wakeups",
+    "nbytes",
+)
 
 
 def _replay_rows(labels: Sequence[Mapping[str, Any]], replay: _Replays) -> Iterator[dict[str, Any]]:
@@ -332,7 +415,9 @@ def _replay_rows(labels: Sequence[Mapping[str, Any]], replay: _Replays) -> Itera
             continue
         done = replay.outcomes[c]
         counted = {name: getattr(done, name) for name in _COUNTED}
-        late = {f"lateness_{word}": value for word, value in done.histogram.lateness()._asdict().items()}
+        late = {
+            f"lateness_{word}": value for word, value in done.histogram.lateness()._asdict().items()
+        }
         counters = None if done.counters is None else json.dumps(done.counters)
         for repeat, took in enumerate(replay.seconds[c]):
             yield {

@@ -1,8 +1,9 @@
 """Contestants: timers with parameters, made anew for each tape; registered ones and anybody's own.
 
-A contestant is written `NAME`, or `NAME/tick=1/wheel-size=64`; NAME is a registered timer, or a `module:Class`
-behind the protocol of `timers.protocol`.
+A contestant is written `NAME`, or `NAME/tick=1/wheel-size=64`; NAME is a registered timer, or a
+`module:Class` behind the protocol of `timers.protocol`.
 """
+
 import sys
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -17,9 +18,18 @@ from timers.traits import Traits
 COMPILED, PYTHON_LOOP = "compiled", "python loop"
 
 _NEEDED = (
-    "now", "traits", "parameters", "nbytes", "schedule", "cancel", "reschedule", "advance", "next_expiry",
-    "next_wakeup", "__len__",
-)  # fmt: skip
+    "now",
+    "traits",
+    "parameters",
+    "nbytes",
+    "schedule",
+    "cancel",
+    "reschedule",
+    "advance",
+    "next_expiry",
+    "next_wakeup",
+    "__len__",
+)
 """What a replay asks of a timer."""
 
 
@@ -40,20 +50,34 @@ class Contestant:
     @property
     def label(self) -> str:
         """The name, with the parameters that are not the defaults."""
-        own = {name: value for name, value in self.parameters.items() if value != self.traits.defaults.get(name)}
-        return "/".join([self.name, *(f"{name.replace('_', '-')}={value}" for name, value in own.items())])
+        own = {
+            name: value
+            for name, value in self.parameters.items()
+            if value != self.traits.defaults.get(name)
+        }
+        return "/".join(
+            [self.name, *(f"{name.replace('_', '-')}={value}" for name, value in own.items())]
+        )
 
     @property
     def closed_form(self) -> Hashable:
-        """Equal for contestants that fire at the same moments: all exact ones, or one formula and its parameters."""
+        """Equal for contestants that fire at the same moments: all exact ones, or one formula and
+        its parameters.
+        """
         if self.traits.exact(self.parameters):
             return "exact"
         return self.traits.due_at, tuple(sorted(self.parameters.items()))
 
-    def new(self, start: int = 0, capacity: int = DEFAULT_CAPACITY, *, counting: bool = False) -> Any:
-        """A timer whose clock stands at `start`; capacity and counting are for timers with a kernel."""
+    def new(
+        self, start: int = 0, capacity: int = DEFAULT_CAPACITY, *, counting: bool = False
+    ) -> Any:
+        """A timer whose clock stands at `start`; capacity and counting are for timers with a
+        kernel.
+        """
         if self.engine == COMPILED:
-            return self.timer_class(**self.parameters, start=start, capacity=max(capacity, 1), counting=counting)
+            return self.timer_class(
+                **self.parameters, start=start, capacity=max(capacity, 1), counting=counting
+            )
         return self.timer_class(**self.parameters, start=start)
 
     def precision(self) -> str:
@@ -65,10 +89,11 @@ class Contestant:
 
 
 def contestant(name: str, parameters: Mapping[str, int] | None = None) -> Contestant:
-    """The registered timer, or the `module:Class`, of this name; parameters left out have their defaults.
+    """The registered timer, or the `module:Class`, of this name; parameters left out have their
+    defaults.
 
-    Raises UnknownTimerError, ParameterError for a parameter that it does not have or that is out of range, and
-    ContestantError for a class that is no timer.
+    Raises UnknownTimerError, ParameterError for a parameter that it does not have or that is out of
+    range, and ContestantError for a class that is no timer.
     """
     given = dict(parameters or {})
     found = _import(name)
@@ -80,15 +105,21 @@ def contestant(name: str, parameters: Mapping[str, int] | None = None) -> Contes
         timer = _made(name, found, {**given, "start": 0, "capacity": 1, "counting": True})
     missing = [member for member in _NEEDED if not hasattr(timer, member)]
     if missing:
-        raise ContestantError(f"{name} is no timer: it lacks {', '.join(missing)} (see timers.protocol)")
+        raise ContestantError(
+            f"{name} is no timer: it lacks {', '.join(missing)} (see timers.protocol)"
+        )
     if not isinstance(timer.traits, Traits):
-        raise ContestantError(f"{name} is no timer: its traits are {timer.traits!r:.40}, not timers.traits.Traits")
+        raise ContestantError(
+            f"{name} is no timer: its traits are {timer.traits!r:.40}, not timers.traits.Traits"
+        )
     engine = COMPILED if has_kernel(timer) else PYTHON_LOOP
     return Contestant(name, found, dict(timer.parameters), timer.traits, engine)
 
 
 def parse_contestant(text: str) -> Contestant:
-    """The contestant written as `NAME/parameter=value/...`; hyphens in parameters stand for underscores."""
+    """The contestant written as `NAME/parameter=value/...`; hyphens in parameters stand for
+    underscores.
+    """
     name, *settings = text.split("/")
     return contestant(name, dict(parse_setting(setting) for setting in settings))
 
@@ -120,7 +151,9 @@ def _import(name: str) -> Any:
 def _check_parameters(name: str, traits: Traits, given: Mapping[str, int]) -> None:
     for parameter in given:
         if parameter not in traits.defaults:
-            options = ", ".join(option.replace("_", "-") for option in traits.defaults) or "no parameter"
+            options = (
+                ", ".join(option.replace("_", "-") for option in traits.defaults) or "no parameter"
+            )
             raise ParameterError(f"{name} has no {parameter.replace('_', '-')}; it has {options}")
 
 

@@ -1,4 +1,5 @@
 """Workloads written as traces, shard by shard and piece by piece, however long they are."""
+
 import os
 import uuid
 from collections.abc import Callable
@@ -15,13 +16,17 @@ from compare.workloads import Plan
 
 
 def write_trace_of(
-    plan: Plan, out: str | os.PathLike[str], *, force: bool = False, progress: Callable[[int], None] | None = None
+    plan: Plan,
+    out: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    progress: Callable[[int], None] | None = None,
 ) -> Trace:
     """Write a planned workload as a trace, in this process, and open it.
 
-    `progress` is called with the number of further rows after each piece. O(rows) time; memory for the members under
-    way and some pieces. Raises TraceError for what cannot be written, WorkloadError for a tape that becomes too long;
-    nothing is left behind then.
+    `progress` is called with the number of further rows after each piece. O(rows) time; memory for
+    the members under way and some pieces. Raises TraceError for what cannot be written,
+    WorkloadError for a tape that becomes too long; nothing is left behind then.
     """
     with new_trace(out, unit=plan.workload.unit, source=plan.source, force=force) as unfinished:
         for number in range(plan.shards):
@@ -29,10 +34,14 @@ def write_trace_of(
     return open_trace(out)
 
 
-def write_shard(plan: Plan, number: int, directory: Path, progress: Callable[[int], None] | None = None) -> Shard:
-    """Write one shard's file into the directory of an unfinished trace; returns its entry in the manifest.
+def write_shard(
+    plan: Plan, number: int, directory: Path, progress: Callable[[int], None] | None = None
+) -> Shard:
+    """Write one shard's file into the directory of an unfinished trace; returns its entry in the
+    manifest.
 
-    The file has its name when it is complete, and not before: who is tried twice may write it twice, at once even.
+    The file has its name when it is complete, and not before: who is tried twice may write it
+    twice, at once even.
     """
     path = directory / shard_name(number)
     unfinished = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
@@ -56,13 +65,17 @@ def write_shard_of(number: int, *, plan: Plan, directory: str) -> pa.RecordBatch
     try:
         shard = write_shard(plan, number, Path(directory))
     except (OSError, pa.ArrowException) as error:
-        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        reason = (
+            os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        )
         raise OSError(f"{CANNOT_WRITE} to {Path(directory).parent}: {reason}") from None
     return pa.RecordBatch.from_pylist([{"number": number} | asdict(shard)], schema=RESULT_ARROW)
 
 
 def warm() -> None:
-    """Have all that is compiled in the cache on disk, so that processes started later find it there."""
+    """Have all that is compiled in the cache on disk, so that processes started later find it
+    there.
+    """
     for name in ("lognormal-low", "keepalive"):
         for _ in Plan.of(name, operations=1).pieces():
             pass

@@ -1,4 +1,5 @@
 """How many timers had each lateness."""
+
 from collections.abc import Iterator
 
 import numpy as np
@@ -40,7 +41,9 @@ class Histogram:
         return Lateness(int(self.values[0]), (low + high) / 2, int(self.values[-1]))
 
     def bins(self) -> Iterator[tuple[int, int, int]]:
-        """(least value, width, timers) of each bin that is not empty, ascending; width 1 for up to MOST_BINS values."""
+        """(least value, width, timers) of each bin that is not empty, ascending; width 1 for up to
+        MOST_BINS values.
+        """
         values, counts, width = self.values, self.counts, 1
         if values.size > MOST_BINS:
             width = (int(values[-1]) - int(values[0])) // MOST_BINS + 1

@@ -1,23 +1,37 @@
 """The compiled loops: run the operations of a tape, and drive a timer's clock until it is drained.
 
-Written once for all kernels: `schedule(state, ...)` and its kin are chosen by the State's type while compiling.
+Written once for all kernels: `schedule(state, ...)` and its kin are chosen by the State's type
+while compiling.
 """
+
 import numpy as np
 
 from compare.tape import ARM, CANCEL, START
-from timers.kernels.dispatch import advance, cancel, due, next_expiry, next_wakeup, reschedule, schedule
+from timers.kernels.dispatch import (
+    advance,
+    cancel,
+    due,
+    next_expiry,
+    next_wakeup,
+    reschedule,
+    schedule,
+)
 from timers.kernels.handles import place_of
 from timers.kernels.jit import entry, jit
 from timers.kernels.pool import NOW, PENDING
 from timers.kernels.prefetch import prefetch
 
 OPERATION = np.dtype([("time", "i8"), ("deadline", "i8"), ("id", "i4"), ("op", "i1")], align=True)
-"""A tape's row, its four columns side by side: one array in the loop leaves registers for the timer."""
+"""A tape's row, its four columns side by side: one array in the loop leaves registers for the
+timer.
+"""
 
 FIRED = np.dtype([("operation", "i8"), ("deadline", "i8"), ("fired_at", "i8")])
-"""A fired row: the index of the operation that last armed the timer, its deadline, and when it fired.
+"""A fired row: the index of the operation that last armed the timer, its deadline, and when it
+fired.
 
-The loops fill rows of dtype EXPIRY, of the same shape, and put the operation in place of the handle.
+The loops fill rows of dtype EXPIRY, of the same shape, and put the operation in place of the
+handle.
 """
 
 LOOK_AHEAD = 8  # operations ahead of which the id -> handle map is fetched into the cache
@@ -37,10 +51,10 @@ CELLS = 9
 def run(state, operations, early, cursor, handles, armed_by, fired):
     """Run operations [cursor[NEXT], end), or as many as `fired` has room for.
 
-    `operations` is of dtype OPERATION, shape (operations,); cursor[FIRST] is the tape's index of its first row.
-    `early` is the most units that the scheme fires before a deadline. `handles` (int64, by id) holds each id's
-    latest handle, `armed_by` (int32, by place) the operation that last armed a place's timer. Room for the timers
-    that these operations start is reserved.
+    `operations` is of dtype OPERATION, shape (operations,); cursor[FIRST] is the tape's index of
+    its first row. `early` is the most units that the scheme fires before a deadline. `handles`
+    (int64, by id) holds each id's latest handle, `armed_by` (int32, by place) the operation that
+    last armed a place's timer. Room for the timers that these operations start is reserved.
     """
     k, n = np.uint32(cursor[NEXT]), cursor[ROWS]  # unsigned: no test for a negative index
     last = np.uint32(operations.size)
@@ -69,7 +83,8 @@ def run(state, operations, early, cursor, handles, armed_by, fired):
                 handles[i] = handle
                 scheduled += 1
             else:
-                # The map is the replay's own, not the timer's: its misses must not be charged to the timer.
+                # The map is the replay's own, not the timer's: its misses must not be charged to
+                # the timer.
                 if k + LOOK_AHEAD < last:
                     prefetch(handles, np.uint32(operations[np.uint32(k + LOOK_AHEAD)]["id"]))
                 handle = handles[i]
@@ -96,8 +111,8 @@ def run(state, operations, early, cursor, handles, armed_by, fired):
 def drain(state, cursor, armed_by, fired):
     """Advance from wake-up to wake-up until nothing is pending, or `fired` has no room left.
 
-    A timer years away can take a hashed wheel 2**54 wake-ups; after PATIENCE idle ones in a row the next is
-    skipped to the next expiry, which gives the same rows.
+    A timer years away can take a hashed wheel 2**54 wake-ups; after PATIENCE idle ones in a row the
+    next is skipped to the next expiry, which gives the same rows.
     """
     n = cursor[ROWS]
     idle = 0
@@ -115,7 +130,9 @@ def drain(state, cursor, armed_by, fired):
 
 @entry
 def tick(state, until, cursor, armed_by, fired):
-    """Advance by one unit at a time up to `until`, or while `fired` has room: the clock-driven way."""
+    """Advance by one unit at a time up to `until`, or while `fired` has room: the clock-driven
+    way.
+    """
     n = cursor[ROWS]
     now = state.clock[NOW]
     done = True
@@ -134,7 +151,8 @@ def tick(state, until, cursor, armed_by, fired):
 def advance_and_keep(state, at, armed_by, fired, n):
     """Advance into fired[n:], and put the operation that armed each timer in place of its handle.
 
-    Returns the number of rows in `fired`, and whether the advance is done: if not, there was no room.
+    Returns the number of rows in `fired`, and whether the advance is done: if not, there was no
+    room.
     """
     count, done = advance(state, at, fired[n:])
     for r in range(n, n + count):

@@ -1,4 +1,7 @@
-"""Where a run took place: versions, machine, commit. What cannot be learned is None, never an error."""
+"""Where a run took place: versions, machine, commit. What cannot be learned is None, never an
+error.
+"""
+
 import importlib.metadata
 import os
 import platform
@@ -20,11 +23,18 @@ def versions() -> dict[str, str | None]:
 
 def machine() -> dict[str, Any]:
     """The processor's model, usable cores, memory in bytes, and platform."""
-    return {"cpu": _cpu(), "cores": _cores(), "memory_bytes": _memory(), "platform": platform.platform()}
+    return {
+        "cpu": _cpu(),
+        "cores": _cores(),
+        "memory_bytes": _memory(),
+        "platform": platform.platform(),
+    }
 
 
 def commit() -> tuple[str | None, bool | None]:
-    """The commit of the checkout that runs, and whether it has changes; (None, None) outside one."""
+    """The commit of the checkout that runs, and whether it has changes; (None, None) outside
+    one.
+    """
     top = _git("rev-parse", "--show-toplevel")
     # An installed copy may well lie in somebody else's repository.
     if top is None or Path(top).resolve() != _ROOT:
@@ -49,7 +59,10 @@ def _version(name: str) -> str | None:
 def _git(*arguments: str) -> str | None:
     try:
         answer = subprocess.run(
-            ["git", "-C", str(_ROOT), *arguments], capture_output=True, text=True, timeout=_GIT_ANSWERS_WITHIN
+            ["git", "-C", str(_ROOT), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=_GIT_ANSWERS_WITHIN,
         )
     except (OSError, subprocess.SubprocessError):
         return None
@@ -66,7 +79,10 @@ def _cpu() -> str | None:
     if sys.platform == "darwin":
         try:
             command = ["sysctl", "-n", "machdep.cpu.brand_string"]
-            return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() or None
+            return (
+                subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+                or None
+            )
         except (OSError, subprocess.SubprocessError):
             return None
     return platform.processor() or None

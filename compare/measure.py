@@ -1,22 +1,27 @@
 """Measures insert, cancel, hold and expiry against the number of pending timers.
 
-All contestants run the same two tapes, with delays uniform in 1 .. LONGEST_DELAY and the clock at 0:
+All contestants run the same two tapes, with delays uniform in 1 .. LONGEST_DELAY and the clock at
+0:
 
 - filling: start `size` timers (insert), then cancel all in random order (cancel);
-- holding: start `size` timers, then HOLD_PAIRS times cancel a random one and start a new one (hold), then let all fire
-  (expiry), by the clock (one unit per advance) and, on another instance, by events (from wake-up to wake-up).
+- holding: start `size` timers, then HOLD_PAIRS times cancel a random one and start a new one
+  (hold), then let all fire (expiry), by the clock (one unit per advance) and, on another instance,
+  by events (from wake-up to wake-up).
 
-First every contestant runs both tapes counting, and must do what the oracle says. Then it is timed without counting, in
-rounds over all contestants so that a busy moment of the machine hits all alike; the rows that fire must be the same
-again. (A timer without kernel counts nothing; the run that is checked is its first sample.)
+First every contestant runs both tapes counting, and must do what the oracle says. Then it is timed
+without counting, in rounds over all contestants so that a busy moment of the machine hits all
+alike; the rows that fire must be the same again. (A timer without kernel counts nothing; the run
+that is checked is its first sample.)
 
-What is timed is one call of compiled code (or, for a timer without kernel, a plain Python loop); all that it writes
-to has been touched before, and the cost of the call itself is measured apart and subtracted.
+What is timed is one call of compiled code (or, for a timer without kernel, a plain Python loop);
+all that it writes to has been touched before, and the cost of the call itself is measured apart and
+subtracted.
 
-A cell's time is predicted from smaller sizes: the work done for each operation, or for expiry at each advance, is
-counted, its growth fitted, and multiplied by the advances that will be needed, which the oracle knows. What would
-take longer than the budget is not run.
+A cell's time is predicted from smaller sizes: the work done for each operation, or for expiry at
+each advance, is counted, its growth fitted, and multiplied by the advances that will be needed,
+which the oracle knows. What would take longer than the budget is not run.
 """
+
 import hashlib
 import math
 import time
@@ -60,11 +65,18 @@ LEAST_TIMED = 50_000  # compiled inserts and cancels in a sample: a few alone wo
 LEAST_FIRED = 10_000  # ... expiries, by events
 PILOTS = (64, 512)  # sizes run, and not kept, to predict the first size asked for
 PILOTS_REACH = 4096  # ... of which one is enough up to this size
-LEAST_ADVANCE_NS = {COMPILED: 5.0, PYTHON_LOOP: 500.0}  # of one advance: bounds what nothing is known of yet
+LEAST_ADVANCE_NS = {
+    COMPILED: 5.0,
+    PYTHON_LOOP: 500.0,
+}  # of one advance: bounds what nothing is known of yet
 PATIENCE_IN_BUDGETS = 1.0  # for the repeats of all tasks of a size; one repeat is made in any case
-PYTHON_REPEATS = 2  # at most, of a timer without kernel: its figures are no match for the others anyway
+PYTHON_REPEATS = (
+    2  # at most, of a timer without kernel: its figures are no match for the others anyway
+)
 MOST_COUNTED_GROWTH = 2.0  # of the work of an operation, as a power of the size
-MOST_TIMED_GROWTH = 1.0  # ... where it is fitted to times: what is steeper is a disturbance sooner than a bad timer
+MOST_TIMED_GROWTH = (
+    1.0  # ... where it is fitted to times: what is steeper is a disturbance sooner than a bad timer
+)
 _CALLS = 64  # empty calls of which the median is subtracted
 
 
@@ -124,7 +136,9 @@ class Plan:
 
 
 def plan(size: int, seed: int) -> Plan:
-    """The tapes for one size: a function of its arguments, the same on every machine. 50 MB for 1e6."""
+    """The tapes for one size: a function of its arguments, the same on every machine. 50 MB for
+    1e6.
+    """
     stream = Stream(seed, size, 0)
     starts = size + HOLD_PAIRS
     delays = 1 + np.floor(stream.uniform(DELAY, starts) * LONGEST_DELAY).astype(np.int64)
@@ -141,30 +155,46 @@ def plan(size: int, seed: int) -> Plan:
         np.concatenate([delays[:size], np.zeros(size, np.int64)]),
     )
     holding = (
-        np.concatenate([np.full(size, START, np.int8), np.tile(np.array([CANCEL, START], np.int8), HOLD_PAIRS)]),
+        np.concatenate(
+            [np.full(size, START, np.int8), np.tile(np.array([CANCEL, START], np.int8), HOLD_PAIRS)]
+        ),
         np.concatenate([ids, np.repeat(victims, 2)]),
         np.concatenate([delays[:size], pairs]),
     )
-    return Plan(size, *(Tape(np.zeros(op.size, np.int64), op, i, deadline) for op, i, deadline in (filling, holding)))
+    return Plan(
+        size,
+        *(
+            Tape(np.zeros(op.size, np.int64), op, i, deadline)
+            for op, i, deadline in (filling, holding)
+        ),
+    )
 
 
-# ---- loops --------------------------------------------------------------------------------------------------------
+# ---- loops
+# --------------------------------------------------------------------------------------------------------
 
 
 class Scratch:
-    """What compiled loops write to, beside the timer itself: one for all samples, so long since touched."""
+    """What compiled loops write to, beside the timer itself: one for all samples, so long since
+    touched.
+    """
 
     def __init__(self, size: int) -> None:
         self.handles = np.full(size, NONE, np.int64)
         self.armed_by = np.full(size, NONE, np.int32)
-        # All that can fire: what is inserted, and what a coarse tick makes due at once while holding.
+        # All that can fire: what is inserted, and what a coarse tick makes due at once while
+        # holding.
         self.fired = np.ones(size + HOLD_PAIRS + 1, EXPIRY)
 
 
 class CompiledLoop:
-    """A fresh timer with a kernel, and the compiled loops that drive it. Each call returns its seconds."""
+    """A fresh timer with a kernel, and the compiled loops that drive it. Each call returns its
+    seconds.
+    """
 
-    def __init__(self, contestant: Contestant, size: int, scratch: Scratch, *, counting: bool = False) -> None:
+    def __init__(
+        self, contestant: Contestant, size: int, scratch: Scratch, *, counting: bool = False
+    ) -> None:
         self.timer = contestant.new(0, size, counting=counting)
         self.early = -contestant.traits.lateness(contestant.parameters)[0]
         self.scratch = scratch
@@ -176,7 +206,12 @@ class CompiledLoop:
         """Run a segment."""
         scratch, cursor = self.scratch, self.cursor
         cursor[FIRST], cursor[NEXT] = segment.first, 0
-        early, handles, armed_by, fired = self.early, scratch.handles, scratch.armed_by, scratch.fired
+        early, handles, armed_by, fired = (
+            self.early,
+            scratch.handles,
+            scratch.armed_by,
+            scratch.fired,
+        )
         started = time.perf_counter()
         run(self.timer.state, segment.operations, early, cursor, handles, armed_by, fired)
         return time.perf_counter() - started
@@ -197,7 +232,10 @@ class CompiledLoop:
 
     def jump(self, until: int) -> float:
         """Advance to `until` at once, when nothing is left to cancel."""
-        too_late = (np.array([value], dtype) for value, dtype in zip((until, CANCEL, 0, 0), DTYPES, strict=True))
+        too_late = (
+            np.array([value], dtype)
+            for value, dtype in zip((until, CANCEL, 0, 0), DTYPES, strict=True)
+        )
         return self.run(Segment(Tape(*too_late), 0, 1))
 
     def counters(self) -> dict[str, int]:
@@ -211,9 +249,13 @@ class CompiledLoop:
 
 
 class PythonLoop:
-    """A fresh timer of any kind, and the plain Python loops that drive it. Each call returns its seconds."""
+    """A fresh timer of any kind, and the plain Python loops that drive it. Each call returns its
+    seconds.
+    """
 
-    def __init__(self, contestant: Contestant, size: int, scratch: Scratch, *, counting: bool = False) -> None:
+    def __init__(
+        self, contestant: Contestant, size: int, scratch: Scratch, *, counting: bool = False
+    ) -> None:
         self.timer = contestant.new(0)
         self.name, self.engine = contestant.name, contestant.engine
         self.exact = contestant.traits.exact(contestant.parameters)
@@ -253,7 +295,9 @@ class PythonLoop:
         while len(timer):
             wakeup = timer.next_wakeup() if idle < PATIENCE else timer.next_expiry()
             if wakeup is None or idle > 2 * PATIENCE:
-                raise ReplayError(f"{self.name}, {len(timer)} pending: after {idle} idle wake-ups none has fired")
+                raise ReplayError(
+                    f"{self.name}, {len(timer)} pending: after {idle} idle wake-ups none has fired"
+                )
             before = cursor[IDLE_WAKEUPS]
             self._advance(wakeup)
             idle = idle + 1 if cursor[IDLE_WAKEUPS] > before else 0
@@ -284,17 +328,23 @@ class PythonLoop:
         expired = self.timer.advance(moment)
         self.cursor[WAKEUPS] += 1
         self.cursor[IDLE_WAKEUPS] += not len(expired.handles)
-        for handle, deadline, fired_at in zip(*(column.tolist() for column in expired), strict=True):
+        for handle, deadline, fired_at in zip(
+            *(column.tolist() for column in expired), strict=True
+        ):
             operation = self.armed_by.pop(handle, None)
             if operation is None:
-                raise ReplayError(f"{self.name} fired handle {handle} at {fired_at}, which was not pending")
+                raise ReplayError(
+                    f"{self.name} fired handle {handle} at {fired_at}, which was not pending"
+                )
             self.fired.append((operation, deadline, fired_at))
 
 
 Loop = CompiledLoop | PythonLoop
 
 
-def loop_for(contestant: Contestant, size: int, scratch: Scratch, *, counting: bool = False) -> Loop:
+def loop_for(
+    contestant: Contestant, size: int, scratch: Scratch, *, counting: bool = False
+) -> Loop:
     """A fresh timer in the loop that fits it."""
     kind = CompiledLoop if contestant.engine == COMPILED else PythonLoop
     return kind(contestant, size, scratch, counting=counting)
@@ -317,7 +367,8 @@ def _done(timer: Any, cursor: Sequence[int], fired: npt.NDArray[Any], engine: st
     )
 
 
-# ---- prediction ---------------------------------------------------------------------------------------------------
+# ---- prediction
+# ---------------------------------------------------------------------------------------------------
 
 
 class Observed(NamedTuple):
@@ -329,18 +380,23 @@ class Observed(NamedTuple):
     seconds: float
 
 
-def predict(observed: Sequence[Observed], size: int, steps: int, unknown_growth: float = 1.0) -> float:
-    """Seconds that `steps` steps will take at `size`, from what was observed at one or more smaller sizes.
+def predict(
+    observed: Sequence[Observed], size: int, steps: int, unknown_growth: float = 1.0
+) -> float:
+    """Seconds that `steps` steps will take at `size`, from what was observed at one or more smaller
+    sizes.
 
-    The work of a step grows as a power of the size: fitted to what was counted at the last two sizes, or, since
-    they scatter, to the times of the first and the last. One size alone tells nothing of the power: it is
-    `unknown_growth`.
+    The work of a step grows as a power of the size: fitted to what was counted at the last two
+    sizes, or, since they scatter, to the times of the first and the last. One size alone tells
+    nothing of the power: it is `unknown_growth`.
     """
     last = observed[-1]
     growth = unknown_growth
     before = observed[0] if last.work is None else observed[max(len(observed) - 2, 0)]
     if before.size < last.size:
-        costs = [(o.work if o.work is not None else o.seconds) / max(o.steps, 1) for o in (before, last)]
+        costs = [
+            (o.work if o.work is not None else o.seconds) / max(o.steps, 1) for o in (before, last)
+        ]
         if min(costs) > 0:
             growth = math.log(costs[1] / costs[0]) / math.log(last.size / before.size)
     most = MOST_TIMED_GROWTH if last.work is None else MOST_COUNTED_GROWTH
@@ -348,7 +404,8 @@ def predict(observed: Sequence[Observed], size: int, steps: int, unknown_growth:
     return float(last.seconds / max(last.steps, 1) * (size / last.size) ** growth * steps)
 
 
-# ---- the bench ----------------------------------------------------------------------------------------------------
+# ---- the bench
+# ----------------------------------------------------------------------------------------------------
 
 
 class Sample(NamedTuple):
@@ -423,7 +480,9 @@ class _Size:
         self._moments: dict[Hashable, int] = {}
 
     def expected(self, contestant: Contestant) -> tuple[Expected, Expected]:
-        """What filling and holding must do; computed once for each closed form, and for all exact timers."""
+        """What filling and holding must do; computed once for each closed form, and for all exact
+        timers.
+        """
         key = contestant.closed_form
         if key not in self._expected:
             filling, holding = (
@@ -438,7 +497,9 @@ class _Size:
         return int(self.expected(contestant)[1].fired_at.max())
 
     def steps(self, contestant: Contestant, task: Task) -> int:
-        """Units for the clock, moments at which something fires for events, operations for all else."""
+        """Units for the clock, moments at which something fires for events, operations for all
+        else.
+        """
         if task == BY_CLOCK:
             return self.last(contestant)
         if task == BY_EVENT:
@@ -476,7 +537,9 @@ class Bench:
     memory: list[Memory] = field(default_factory=list)
     tapes: int = 0  # held against the oracle, counted for each contestant
     firings: int = 0  # compared with it
-    _observed: dict[tuple[int, Task], list[Observed]] = field(default_factory=lambda: defaultdict(list))
+    _observed: dict[tuple[int, Task], list[Observed]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     _overhead: dict[int, Overhead] = field(default_factory=dict)
 
     @property
@@ -485,7 +548,9 @@ class Bench:
         return len(self.contestants) * (len(self._pilots()) + len(self.sizes) * (1 + self.repeats))
 
     def run(self, progress: Progress = lambda what: None) -> None:
-        """Measure every cell, smaller sizes first. Raises AgreementError for a timer that disagrees with the oracle."""
+        """Measure every cell, smaller sizes first. Raises AgreementError for a timer that disagrees
+        with the oracle.
+        """
         for size in self._pilots():
             at = _Size(size, self.seed)
             for c, contestant in enumerate(self.contestants):
@@ -497,7 +562,9 @@ class Bench:
             self._run_size(_Size(size, self.seed), progress)
 
     def _pilots(self) -> list[int]:
-        """Two sizes, to learn the growth, before large ones; one before small ones, which need none."""
+        """Two sizes, to learn the growth, before large ones; one before small ones, which need
+        none.
+        """
         smallest = min(self.sizes, default=0)
         return [size for size in PILOTS if size < smallest][-1 if smallest <= PILOTS_REACH else 0 :]
 
@@ -511,7 +578,11 @@ class Bench:
         for repeat in range(self.repeats):
             for c, (contestant, todo) in enumerate(zip(self.contestants, todos, strict=True)):
                 progress(f"timing {contestant.name} at {at.plan.size:,}")
-                most = self.repeats if contestant.engine == COMPILED else min(self.repeats, PYTHON_REPEATS)
+                most = (
+                    self.repeats
+                    if contestant.engine == COMPILED
+                    else min(self.repeats, PYTHON_REPEATS)
+                )
                 next_one = todo.spent / max(todo.repeats, 1)
                 in_time = todo.spent + next_one <= PATIENCE_IN_BUDGETS * self.budget
                 if repeat == todo.repeats < most and (repeat == 0 or in_time):
@@ -526,7 +597,9 @@ class Bench:
         if keep:
             for task in TASKS:
                 if task in slow:
-                    self.too_long.append(TooLong(c, at.plan.size, task, at.plan.operations(task), seconds[task]))
+                    self.too_long.append(
+                        TooLong(c, at.plan.size, task, at.plan.operations(task), seconds[task])
+                    )
         return frozenset(TASKS) - slow
 
     def _predicted(self, c: int, at: _Size, task: Task, unknown_growth: float) -> float:
@@ -536,15 +609,19 @@ class Bench:
         if task in (BY_CLOCK, BY_EVENT):
             least = steps * LEAST_ADVANCE_NS[self.contestants[c].engine] / 1e9
         observed = self._observed[c, task]
-        return max(least, predict(observed, at.plan.size, steps, unknown_growth)) if observed else least
+        return (
+            max(least, predict(observed, at.plan.size, steps, unknown_growth))
+            if observed
+            else least
+        )
 
     def _perform(
         self, c: int, at: _Size, tasks: frozenset[Task], *, counting: bool, sampling: bool
     ) -> Iterator[tuple[Loop, Task | None, float]]:
         """Run the tasks on fresh timers, and say after each what it was and how long it took.
 
-        `None` is expiry that is not timed: where no way of it is among the tasks, one jump shows what fires. `sampling`
-        runs what is short several times.
+        `None` is expiry that is not timed: where no way of it is among the tasks, one jump shows
+        what fires. `sampling` runs what is short several times.
         """
         contestant, size = self.contestants[c], at.plan.size
         several = sampling and contestant.engine == COMPILED
@@ -575,7 +652,8 @@ class Bench:
     def _check(self, c: int, at: _Size, todo: _Todo, *, keep: bool) -> None:
         """Run the tasks counting, and hold what they do against the oracle.
 
-        A timer without kernel cannot count: it is timed at once, and what was timed is what was checked.
+        A timer without kernel cannot count: it is timed at once, and what was timed is what was
+        checked.
         """
         contestant, times = self.contestants[c], _Times(at.plan)
         counts: dict[Task, dict[str, int]] = {}
@@ -585,12 +663,20 @@ class Bench:
                 times.add(task, took)
                 before = dict.fromkeys(before, 0) if task == INSERT else before
                 counters = loop.counters()
-                counts[task] = {name: value - before.get(name, 0) for name, value in counters.items()}
-                todo.work[task] = at.steps(contestant, task) + sum(counts[task].values()) if counters else None
+                counts[task] = {
+                    name: value - before.get(name, 0) for name, value in counters.items()
+                }
+                todo.work[task] = (
+                    at.steps(contestant, task) + sum(counts[task].values()) if counters else None
+                )
                 before = counters
             if task == INSERT and keep and len(counts) == 1:
                 # One that counts holds its counters as well.
-                full = loop.timer if contestant.engine == PYTHON_LOOP else contestant.new(0, at.plan.size)
+                full = (
+                    loop.timer
+                    if contestant.engine == PYTHON_LOOP
+                    else contestant.new(0, at.plan.size)
+                )
                 self.memory.append(Memory(c, at.plan.size, int(full.nbytes)))
             if task == CANCEL_ALL:
                 self._agree(contestant, at.plan.filling, at.expected(contestant)[0], loop)
@@ -598,11 +684,16 @@ class Bench:
                 self._agree(contestant, at.plan.holding, at.expected(contestant)[1], loop)
             if task in (BY_CLOCK, BY_EVENT):
                 todo.rows[task] = _digest(loop)
-                counts[task] |= {"advances": int(loop.cursor[WAKEUPS]), "idle_advances": int(loop.cursor[IDLE_WAKEUPS])}
+                counts[task] |= {
+                    "advances": int(loop.cursor[WAKEUPS]),
+                    "idle_advances": int(loop.cursor[IDLE_WAKEUPS]),
+                }
         if keep:
             for task, counters in counts.items():
                 operations = at.plan.operations(task)
-                self.counted += [Counted(c, at.plan.size, task, *item, operations) for item in counters.items()]
+                self.counted += [
+                    Counted(c, at.plan.size, task, *item, operations) for item in counters.items()
+                ]
         if contestant.engine == PYTHON_LOOP:
             self._keep(c, at, todo, times, keep=keep)
 
@@ -622,7 +713,9 @@ class Bench:
             if task is not None:
                 times.add(task, took)
             if task in (BY_CLOCK, BY_EVENT) and _digest(loop) != todo.rows[task]:
-                raise AgreementError(f"{contestant.label} fired other rows when timed than when checked")
+                raise AgreementError(
+                    f"{contestant.label} fired other rows when timed than when checked"
+                )
         self._keep(c, at, todo, times, keep=keep)
 
     def _keep(self, c: int, at: _Size, todo: _Todo, times: "_Times", *, keep: bool) -> None:
@@ -631,13 +724,17 @@ class Bench:
         for task, seconds in times.seconds.items():
             operations = times.operations[task]
             if keep:
-                self.samples.append(Sample(c, size, task, todo.repeats, operations, seconds / operations * 1e9))
+                self.samples.append(
+                    Sample(c, size, task, todo.repeats, operations, seconds / operations * 1e9)
+                )
             # The least of each size: what disturbs a measurement only ever adds to it.
             least = seconds / operations * at.plan.operations(task)
             observed = self._observed[c, task]
             if observed and observed[-1].size == size:
                 least = min(least, observed.pop().seconds)
-            observed.append(Observed(size, at.steps(self.contestants[c], task), todo.work[task], least))
+            observed.append(
+                Observed(size, at.steps(self.contestants[c], task), todo.work[task], least)
+            )
         todo.repeats += 1
         todo.spent += time.perf_counter() - times.begun
 
@@ -660,12 +757,18 @@ class _Times:
 
 
 def overhead(contestant: Contestant) -> Overhead:
-    """What a call costs, compiled and loaded: the median of empty ones. Zero for Python loops: they make none."""
+    """What a call costs, compiled and loaded: the median of empty ones. Zero for Python loops: they
+    make none.
+    """
     if contestant.engine != COMPILED:
         return Overhead(0.0, 0.0, 0.0)
     loop = CompiledLoop(contestant, 1, Scratch(1))
     nothing = Segment(Tape(*(np.empty(0, dtype) for dtype in DTYPES)), 0, 0)
-    calls: tuple[Callable[[], float], ...] = (lambda: loop.run(nothing), loop.drain, lambda: loop.tick(0))
+    calls: tuple[Callable[[], float], ...] = (
+        lambda: loop.run(nothing),
+        loop.drain,
+        lambda: loop.tick(0),
+    )
     for call in calls:
         call()
     return Overhead(*(median(call() for _ in range(_CALLS)) for call in calls))

@@ -1,4 +1,5 @@
 """What several commands' options have in common: numbers as people write them. Cheap to import."""
+
 import argparse
 import re
 
@@ -27,13 +28,17 @@ def count(text: str) -> int:
     if match and len(text) <= _LONGEST:
         whole, fraction, exponent = match[1], match[2] or "", int(match[3])
         if len(fraction.rstrip("0")) <= exponent:
-            text = str(int((whole + fraction).replace("_", "")) * 10**exponent // 10 ** len(fraction))
+            text = str(
+                int((whole + fraction).replace("_", "")) * 10**exponent // 10 ** len(fraction)
+            )
     try:
         number = integer(text)
     except argparse.ArgumentTypeError:
         number = 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text[:_LONGEST]!r} is no whole number from 1, such as 5000 or 1e6")
+        raise argparse.ArgumentTypeError(
+            f"{text[:_LONGEST]!r} is no whole number from 1, such as 5000 or 1e6"
+        )
     return number
 
 

@@ -1,8 +1,10 @@
-"""The oracle: what a tape must fire and when, from the closed form alone, independent of every timer.
+"""The oracle: what a tape must fire and when, from the closed form alone, independent of every
+timer.
 
-Each arming has a moment `due_at`. An operation on a timer at or after that moment comes too late. So what becomes of
-an arming is known from the operations on its id alone, in the order of the tape.
+Each arming has a moment `due_at`. An operation on a timer at or after that moment comes too late.
+So what becomes of an arming is known from the operations on its id alone, in the order of the tape.
 """
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +16,9 @@ from timers.errors import TimerError
 from timers.kernels.jit import entry
 from timers.traits import Parameters, Traits
 
-NEVER = -1  # an operation that arms nothing, or whose timer was cancelled, re-armed, or is still pending
+NEVER = (
+    -1
+)  # an operation that arms nothing, or whose timer was cancelled, re-armed, or is still pending
 
 
 class AgreementError(TimerError, RuntimeError):
@@ -23,7 +27,9 @@ class AgreementError(TimerError, RuntimeError):
 
 @dataclass(frozen=True)
 class Expected:
-    """What a tape must do with one closed form. `fired_at` (int64) is by operation, NEVER where nothing fires."""
+    """What a tape must do with one closed form. `fired_at` (int64) is by operation, NEVER where
+    nothing fires.
+    """
 
     scheduled: int
     cancelled: int
@@ -37,15 +43,21 @@ class Expected:
         return int(np.count_nonzero(self.fired_at != NEVER))
 
 
-def expect(tape: Tape, id_space: int, traits: Traits, parameters: Parameters, *, drained: bool = True) -> Expected:
-    """What a timer with these traits must do with a tape. O(operations), about a microsecond each."""
+def expect(
+    tape: Tape, id_space: int, traits: Traits, parameters: Parameters, *, drained: bool = True
+) -> Expected:
+    """What a timer with these traits must do with a tape. O(operations), about a microsecond
+    each.
+    """
     due_at = traits.due_at
     armings = np.flatnonzero(tape.op != CANCEL)
     due = np.full(tape.time.size, NEVER, np.int64)
     columns = zip(tape.deadline[armings].tolist(), tape.time[armings].tolist(), strict=True)
     due[armings] = [due_at(deadline, armed_at, parameters) for deadline, armed_at in columns]
     ends = np.zeros(tape.time.size, np.bool_)
-    scheduled, cancelled, rescheduled = fold(tape, due, np.full(max(id_space, 1), NEVER, np.int64), ends)
+    scheduled, cancelled, rescheduled = fold(
+        tape, due, np.full(max(id_space, 1), NEVER, np.int64), ends
+    )
     fires = ends
     if not drained and tape.time.size:
         # The last operation is followed by no advance: what it arms overdue stays pending.
@@ -64,8 +76,8 @@ def expect(tape: Tape, id_space: int, traits: Traits, parameters: Parameters, *,
 def fold(tape, due, last, ends):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201  # typed by its arguments
     """Mark in `ends` each arming that is neither cancelled nor re-armed in time.
 
-    `last` (int64, by id, NEVER at first) becomes the arming that holds the id. Returns the operations that took
-    effect: scheduled, cancelled, rescheduled.
+    `last` (int64, by id, NEVER at first) becomes the arming that holds the id. Returns the
+    operations that took effect: scheduled, cancelled, rescheduled.
     """
     scheduled = cancelled = rescheduled = 0
     for k in range(tape.time.size):
@@ -89,8 +101,12 @@ def fold(tape, due, last, ends):  # type: ignore[no-untyped-def]  # noqa: ANN001
     return scheduled, cancelled, rescheduled
 
 
-def check_agreement(name: str, traits: Traits, tape: Tape, expected: Expected, done: Replay) -> None:
-    """Raise AgreementError, naming the first differing timer, unless a replay did exactly what was expected."""
+def check_agreement(
+    name: str, traits: Traits, tape: Tape, expected: Expected, done: Replay
+) -> None:
+    """Raise AgreementError, naming the first differing timer, unless a replay did exactly what was
+    expected.
+    """
     fired_at = np.full(tape.time.size, NEVER, np.int64)
     fired_at[done.fired["operation"]] = done.fired["fired_at"]
     differs = np.flatnonzero(fired_at != expected.fired_at)
@@ -101,14 +117,21 @@ def check_agreement(name: str, traits: Traits, tape: Tape, expected: Expected, d
             f"deadline {tape.deadline[k]}): {_moment(fired_at[k])}, expected: {_moment(expected.fired_at[k])}"
         )
     _check_rows(name, traits, tape, done)
-    counts = [(word, getattr(done, word), getattr(expected, word)) for word in ("scheduled", "cancelled", "rescheduled")]
+    counts = [
+        (word, getattr(done, word), getattr(expected, word))
+        for word in ("scheduled", "cancelled", "rescheduled")
+    ]
     for word, got, wanted in [*counts, ("pending", done.pending, expected.pending)]:
         if got != wanted:
-            raise AgreementError(f"{name} disagrees with the oracle: {got} {word}, expected {wanted}")
+            raise AgreementError(
+                f"{name} disagrees with the oracle: {got} {word}, expected {wanted}"
+            )
 
 
 def _check_rows(name: str, traits: Traits, tape: Tape, done: Replay) -> None:
-    """What the moments alone do not show: no row twice, its own deadline, and the declared order."""
+    """What the moments alone do not show: no row twice, its own deadline, and the declared
+    order.
+    """
     rows = done.fired
     if rows.size and np.bincount(rows["operation"]).max() > 1:
         raise AgreementError(f"{name} fired a timer twice: {rows.size} rows of fewer timers")
@@ -117,15 +140,18 @@ def _check_rows(name: str, traits: Traits, tape: Tape, done: Replay) -> None:
         raise AgreementError(f"{name} gave row {wrong[0]} another deadline: {rows[wrong[0]]}")
     misplaced = np.flatnonzero(np.diff(rows["fired_at"]) < 0)
     if traits.order == "fifo" and not misplaced.size:
-        by_deadline = rows[np.lexsort((rows["deadline"], rows["fired_at"]))]  # stable: equal ones as delivered
+        by_deadline = rows[
+            np.lexsort((rows["deadline"], rows["fired_at"]))
+        ]  # stable: equal ones as delivered
         equal = (np.diff(by_deadline["fired_at"]) == 0) & (np.diff(by_deadline["deadline"]) == 0)
         misplaced = np.flatnonzero(equal & (np.diff(by_deadline["operation"]) < 0))
         rows = by_deadline
     if misplaced.size:
         first, second = rows[misplaced[0]], rows[misplaced[0] + 1]
-        raise AgreementError(f"{name} is declared {traits.order}, but delivered {first} before {second}")
+        raise AgreementError(
+            f"{name} is declared {traits.order}, but delivered {first} before {second}"
+        )
 
 
 def _moment(fired_at: int) -> str:
     return "did not fire" if fired_at == NEVER else f"fired at {fired_at}"
-

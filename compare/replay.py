@@ -1,9 +1,12 @@
-"""Replay of a tape through a timer: one compiled loop for all timers with a kernel, a plain one for any other.
+"""Replay of a tape through a timer: one compiled loop for all timers with a kernel, a plain one for
+any other.
 
-Replay first advances to an operation's time, so a cancel or re-arm that comes exactly when the timer fires
-comes too late. The call is skipped while the time stands still and nothing is due. After the last operation
-the timer is drained: advanced from wake-up to wake-up until nothing is pending.
+Replay first advances to an operation's time, so a cancel or re-arm that comes exactly when the
+timer fires comes too late. The call is skipped while the time stands still and nothing is due.
+After the last operation the timer is drained: advanced from wake-up to wake-up until nothing is
+pending.
 """
+
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,7 +38,9 @@ from timers.kernels.pool import EXPIRY, NONE
 from timers.protocol import Timer
 
 OPERATIONS_AT_ONCE = 1 << 16  # operations for which room is reserved at a time
-FIRED_AT_ONCE = 1 << 16  # rows that are collected before Python takes them over: they stay in the cache
+FIRED_AT_ONCE = (
+    1 << 16
+)  # rows that are collected before Python takes them over: they stay in the cache
 MOST_FIRED = 1 << 20  # ... where all of them are kept anyway
 
 
@@ -44,7 +49,9 @@ class ReplayError(TimerError, RuntimeError):
 
 
 class Lateness(NamedTuple):
-    """Least, median and greatest `fired_at - max(deadline, armed_at)` in units; None where nothing fired."""
+    """Least, median and greatest `fired_at - max(deadline, armed_at)` in units; None where nothing
+    fired.
+    """
 
     min: int | None
     median: float | None
@@ -95,7 +102,8 @@ def first_time(tape: Tape) -> int:
 def replay(timer: Timer, tape: Tape, id_space: int, *, drain_timer: bool = True) -> Replay:
     """Run a tape through a timer that stands at the tape's first time and has nothing pending.
 
-    A timer with a kernel runs in the compiled loop, any other in a plain Python loop; `engine` says which.
+    A timer with a kernel runs in the compiled loop, any other in a plain Python loop; `engine` says
+    which.
     """
     if has_kernel(timer):
         return _replay_compiled(timer, tape, id_space, drain_timer)
@@ -129,11 +137,12 @@ class Totals(NamedTuple):
 
 
 class Replaying:
-    """A replay through a timer with a kernel that is given its operations bit by bit: `add` them, then `finish`.
+    """A replay through a timer with a kernel that is given its operations bit by bit: `add` them,
+    then `finish`.
 
-    `take` is given what fires, in order, as rows of dtype FIRED, which are overwritten when it has returned;
-    `operation` counts from the first one added. Its time is not measured. Memory: the pending timers, `fired_at_once`
-    rows, and 8 bytes for each id.
+    `take` is given what fires, in order, as rows of dtype FIRED, which are overwritten when it has
+    returned; `operation` counts from the first one added. Its time is not measured. Memory: the
+    pending timers, `fired_at_once` rows, and 8 bytes for each id.
     """
 
     def __init__(
@@ -147,7 +156,9 @@ class Replaying:
         self._timer, self._take = timer, take
         self._early = -timer.traits.lateness(timer.parameters)[0]
         self._cursor = np.zeros(CELLS, np.int64)
-        self._handles = np.full(max(id_space, 1), 0, np.int64)  # written to, so that no first use of a page is timed
+        self._handles = np.full(
+            max(id_space, 1), 0, np.int64
+        )  # written to, so that no first use of a page is timed
         self._armed_by = np.zeros(0, np.int32)
         # Touched before it is timed: a page's first use costs a thousand times a row's.
         self._fired = np.ones(fired_at_once + 1, EXPIRY)
@@ -158,7 +169,15 @@ class Replaying:
         drain(timer.state, self._cursor, self._armed_by, self._fired[:0])
 
     def _run(self, operations: npt.NDArray[Any]) -> None:
-        run(self._timer.state, operations, self._early, self._cursor, self._handles, self._armed_by, self._fired)
+        run(
+            self._timer.state,
+            operations,
+            self._early,
+            self._cursor,
+            self._handles,
+            self._armed_by,
+            self._fired,
+        )
 
     def _hand_on(self) -> None:
         if self._cursor[ROWS]:
@@ -166,11 +185,15 @@ class Replaying:
             self._cursor[ROWS] = 0
 
     def add(self, operations: npt.NDArray[Any]) -> None:
-        """Run operations, of dtype OPERATION, that follow those before. Room is made for as many timers as they arm."""
+        """Run operations, of dtype OPERATION, that follow those before. Room is made for as many
+        timers as they arm.
+        """
         self._timer.reserve(int(np.count_nonzero(operations["op"] != CANCEL)))
         places = self._timer.state.nodes.size  # sentinels included: at least one for each place
         if self._armed_by.size < places:
-            self._armed_by = np.concatenate([self._armed_by, np.zeros(places - self._armed_by.size, np.int32)])
+            self._armed_by = np.concatenate(
+                [self._armed_by, np.zeros(places - self._armed_by.size, np.int32)]
+            )
         cursor = self._cursor
         cursor[FIRST], cursor[NEXT] = self._operations, 0
         self._operations += operations.size
@@ -206,7 +229,9 @@ class Replaying:
 def _replay_compiled(timer: Any, tape: Tape, id_space: int, drain_timer: bool) -> Replay:
     parts: list[npt.NDArray[Any]] = []
     at_once = min(int(np.count_nonzero(tape.op != CANCEL)), MOST_FIRED)
-    replaying = Replaying(timer, id_space, lambda rows: parts.append(rows.copy()), fired_at_once=at_once)
+    replaying = Replaying(
+        timer, id_space, lambda rows: parts.append(rows.copy()), fired_at_once=at_once
+    )
     for first in range(0, tape.time.size, OPERATIONS_AT_ONCE):
         replaying.add(operations_of(tape, first, min(first + OPERATIONS_AT_ONCE, tape.time.size)))
     totals = replaying.finish(drain_timer=drain_timer)
@@ -228,9 +253,13 @@ def _replay_python(timer: Timer, tape: Tape, drain_timer: bool) -> Replay:
 
     def advance_to(moment: int) -> int:
         expired = timer.advance(moment)
-        for handle, deadline, fired_at in zip(*(column.tolist() for column in expired), strict=True):
+        for handle, deadline, fired_at in zip(
+            *(column.tolist() for column in expired), strict=True
+        ):
             if handle not in armed_by:
-                raise ReplayError(f"{name} fired handle {handle} at {fired_at}, which was not pending")
+                raise ReplayError(
+                    f"{name} fired handle {handle} at {fired_at}, which was not pending"
+                )
             fired.append((armed_by.pop(handle), deadline, fired_at))
         return len(expired.handles)
 
@@ -255,7 +284,9 @@ def _replay_python(timer: Timer, tape: Tape, drain_timer: bool) -> Replay:
     while drain_timer and len(timer):
         wakeup = timer.next_wakeup() if idle < PATIENCE else timer.next_expiry()
         if wakeup is None or idle > 2 * PATIENCE:
-            raise ReplayError(f"{name} has {len(timer)} timers pending, but after {idle} idle wake-ups none has fired")
+            raise ReplayError(
+                f"{name} has {len(timer)} timers pending, but after {idle} idle wake-ups none has fired"
+            )
         wakeups += 1
         idle = 0 if advance_to(wakeup) else idle + 1
         idle_wakeups += idle > 0

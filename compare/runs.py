@@ -10,9 +10,9 @@ A store is a directory of runs; each run is a directory of its own, written once
         lateness.parquet   how late (or, negative, how early) their timers fired
         memory.parquet     bytes at full capacity
 
-A contestant is a timer with its parameters: the columns `timer` (the name on the command line) and `parameters` (a
-JSON object with sorted keys, "{}" when there are none) identify it in every table, and in the manifest's `traits`.
-The schemas below say what each column means.
+A contestant is a timer with its parameters: the columns `timer` (the name on the command line) and
+`parameters` (a JSON object with sorted keys, "{}" when there are none) identify it in every table,
+and in the manifest's `traits`. The schemas below say what each column means.
 
     manifest.json
     format, version    "escapement-run", 1
@@ -23,13 +23,14 @@ The schemas below say what each column means.
     machine            cpu (model or null), cores, memory_bytes (or null), platform
     parameters         everything that was asked for or chosen: timers, sizes, repeats, budget, seed, delays, ...
     sources            one object for each source of replays: name, unit, timers (that exact contestants schedule),
-                       shards, operations (of these starts, cancels, rearms, arms), id_space (largest of its
-                       shards), details (what made it)
+                       shards, operations (of these starts, cancels, rearms, arms), id_space
+                       (largest of its shards), details (what made it)
     agreement          checked (what was held against the oracle, in words), contestants, tapes (each counted once for
                        each contestant), firings (rows compared)
     traits             one object for each contestant, in the order of tables and charts: see `traits_of`
     tables             rows of each Parquet file
 """
+
 import json
 import os
 import secrets
@@ -52,11 +53,14 @@ VERSION = 1
 MANIFEST = "manifest.json"
 
 OPERATIONS = ("insert", "cancel", "hold", "expiry")
-"""What a cell measures. insert: from empty to `size` pending. cancel: all of them, in random order. hold: cancel a
-random one and start a new one, a pair counting as one operation. expiry: until all have fired, for each timer."""
+"""What a cell measures. insert: from empty to `size` pending. cancel: all of them, in random order.
+hold: cancel a random one and start a new one, a pair counting as one operation. expiry: until all
+have fired, for each timer."""
 
 DRIVERS = ("none", "clock", "event")
-"""Who moves the clock. none: it stands. clock: one unit at a time. event: from wake-up to wake-up."""
+"""Who moves the clock. none: it stands. clock: one unit at a time. event: from wake-up to
+wake-up.
+"""
 
 MEASURED, TOO_LONG = STATUSES = ("measured", "too long")
 ENGINES = ("compiled", "python loop")
@@ -73,7 +77,10 @@ _CONTESTANT = (
 )
 _LABELS = (
     ("engine", _TEXT),  # one of ENGINES: times of different engines are not of the same kind
-    ("exact", _FLAG),  # fires exactly at the deadline; else lateness lies in [lateness_low, lateness_high]
+    (
+        "exact",
+        _FLAG,
+    ),  # fires exactly at the deadline; else lateness lies in [lateness_low, lateness_high]
     ("lateness_low", _INTEGER),
     ("lateness_high", _INTEGER),
 )
@@ -85,22 +92,35 @@ _CELL = (
 _OUTCOME = (
     ("status", _TEXT),  # one of STATUSES; "too long": predicted, not run, one row, and no sample
     ("predicted_seconds", _NUMBER),  # of one repeat with its set-up; null where measured
-    ("operations", _INTEGER),  # operations of one sample: timers inserted, cancelled or fired, or pairs of hold
+    (
+        "operations",
+        _INTEGER,
+    ),  # operations of one sample: timers inserted, cancelled or fired, or pairs of hold
     ("repeat", _INTEGER),  # from 0; null where too long
     ("ns_per_operation", _NUMBER),  # null where too long
 )
 
 CELLS = _schema(
-    *_CONTESTANT, *_LABELS, *_CELL, *_OUTCOME, nullable=("predicted_seconds", "repeat", "ns_per_operation")
+    *_CONTESTANT,
+    *_LABELS,
+    *_CELL,
+    *_OUTCOME,
+    nullable=("predicted_seconds", "repeat", "ns_per_operation"),
 )
 """One row for each sample, or one for a cell that was too long."""
 
 COUNTERS = _schema(
     *_CONTESTANT,
     *_CELL,
-    ("counter", _TEXT),  # a cost counter of timers.kernels.counters, or "advances", "idle_advances" (expiry only)
+    (
+        "counter",
+        _TEXT,
+    ),  # a cost counter of timers.kernels.counters, or "advances", "idle_advances" (expiry only)
     ("count", _INTEGER),
-    ("operations", _INTEGER),  # ... over which it was counted: count / operations is the cost of one
+    (
+        "operations",
+        _INTEGER,
+    ),  # ... over which it was counted: count / operations is the cost of one
 )
 """One row for each counter of each measured cell; a timer without kernel has only the advances."""
 
@@ -122,13 +142,31 @@ REPLAYS = _schema(
     ("lateness_median", _NUMBER),
     ("lateness_max", _INTEGER),
     ("nbytes", _INTEGER),  # held by the timer in the end
-    ("counters", _TEXT),  # JSON: cost counters of the whole tape by name; null for a timer without kernel
+    (
+        "counters",
+        _TEXT,
+    ),  # JSON: cost counters of the whole tape by name; null for a timer without kernel
     nullable=(
-        "predicted_seconds", "repeat", "ns_per_operation", "scheduled", "cancelled", "rescheduled", "fired", "pending",
-        "wakeups", "idle_wakeups", "lateness_min", "lateness_median", "lateness_max", "nbytes", "counters",
+        "predicted_seconds",
+        "repeat",
+        "ns_per_operation",
+        "scheduled",
+        "cancelled",
+        "rescheduled",
+        "fired",
+        "pending",
+        "wakeups",
+        "idle_wakeups",
+        "lateness_min",
+        "lateness_median",
+        "lateness_max",
+        "nbytes",
+        "counters",
     ),
-)  # fmt: skip
-"""One row for each sample, or one for a replay that was too long; what is counted is the same in all samples."""
+)
+"""One row for each sample, or one for a replay that was too long; what is counted is the same in
+all samples.
+"""
 
 LATENESS = _schema(
     *_CONTESTANT,
@@ -171,7 +209,9 @@ _ENTRIES: Mapping[str, type | tuple[type, ...]] = {
 
 
 class RunError(TimerError, ValueError):
-    """A stored run that cannot be read or written; one line that names the path and what is wrong."""
+    """A stored run that cannot be read or written; one line that names the path and what is
+    wrong.
+    """
 
 
 @dataclass(frozen=True)
@@ -213,7 +253,10 @@ def traits_of(name: str, traits: Traits, parameters: Parameters, engine: str) ->
         "lateness_low": lowest,
         "lateness_high": highest,
         "exact_next_expiry": traits.exact_next_expiry,
-        "costs": [str(cost) if cost.workload == "any" else f"{cost} [{cost.workload}]" for cost in traits.costs],
+        "costs": [
+            str(cost) if cost.workload == "any" else f"{cost} [{cost.workload}]"
+            for cost in traits.costs
+        ],
         "horizon": traits.horizon,
         "jumps": traits.jumps,
         "suits": traits.suits,
@@ -224,7 +267,9 @@ def traits_of(name: str, traits: Traits, parameters: Parameters, engine: str) ->
 
 
 def check_store(root: str | os.PathLike[str]) -> None:
-    """Raise RunError unless a run can be stored below `root`, which is made when it is: before hours of measuring."""
+    """Raise RunError unless a run can be stored below `root`, which is made when it is: before
+    hours of measuring.
+    """
     path = Path(root)
     while not path.exists() and path != path.parent:
         path = path.parent
@@ -234,11 +279,14 @@ def check_store(root: str | os.PathLike[str]) -> None:
         raise RunError(f"cannot store runs in {root}: no permission to write in {path}")
 
 
-def write_run(root: str | os.PathLike[str], manifest: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Path:
-    """Store a run and return its path, `root/<UTC time>-<random>`. It appears complete or not at all.
+def write_run(
+    root: str | os.PathLike[str], manifest: Mapping[str, Any], tables: Mapping[str, pa.Table]
+) -> Path:
+    """Store a run and return its path, `root/<UTC time>-<random>`. It appears complete or not at
+    all.
 
-    `manifest` holds all entries but format, version, created and tables; `tables` have the columns of SCHEMAS. Raises
-    RunError where it cannot be written.
+    `manifest` holds all entries but format, version, created and tables; `tables` have the columns
+    of SCHEMAS. Raises RunError where it cannot be written.
     """
     root = Path(root)
     created = datetime.now(UTC)
@@ -253,13 +301,20 @@ def write_run(root: str | os.PathLike[str], manifest: Mapping[str, Any], tables:
     is_new = not root.exists()
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=root, prefix=".partial-", ignore_cleanup_errors=True) as partial:
-            # TemporaryDirectory is its owner's alone; a run has the permissions of any new directory.
+        with tempfile.TemporaryDirectory(
+            dir=root, prefix=".partial-", ignore_cleanup_errors=True
+        ) as partial:
+            # TemporaryDirectory is its owner's alone; a run has the permissions of any new
+            # directory.
             directory = Path(partial) / target.name
             directory.mkdir()
             for name, schema in SCHEMAS.items():
-                pq.write_table(tables[name].cast(schema), directory / f"{name}.parquet", compression="zstd")
-            (directory / MANIFEST).write_text(json.dumps(complete, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+                pq.write_table(
+                    tables[name].cast(schema), directory / f"{name}.parquet", compression="zstd"
+                )
+            (directory / MANIFEST).write_text(
+                json.dumps(complete, indent=1, allow_nan=False) + "\n", encoding="utf-8"
+            )
             directory.rename(target)
     except (OSError, pa.ArrowException) as error:
         raise RunError(f"cannot store a run in {root}: {_reason(error)}") from None
@@ -274,7 +329,11 @@ def runs_in(root: str | os.PathLike[str]) -> list[Path]:
     root = Path(root)
     if not root.is_dir():
         raise RunError(f"{root} is no directory of runs; `escapement compare` makes one")
-    return sorted(entry for entry in root.iterdir() if not entry.name.startswith(".") and (entry / MANIFEST).is_file())
+    return sorted(
+        entry
+        for entry in root.iterdir()
+        if not entry.name.startswith(".") and (entry / MANIFEST).is_file()
+    )
 
 
 def latest_run(root: str | os.PathLike[str]) -> Path:
@@ -309,7 +368,9 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise RunError(f'{file} is no manifest of a run: it does not say "format": "{FORMAT}"')
     if manifest.get("version") != VERSION:
-        raise RunError(f"{file} is of version {manifest.get('version')!r}; this release reads {VERSION}")
+        raise RunError(
+            f"{file} is of version {manifest.get('version')!r}; this release reads {VERSION}"
+        )
     for name, kind in _ENTRIES.items():
         if name not in manifest or not isinstance(manifest[name], kind):
             raise RunError(f"{file}: the entry {name} is missing or of the wrong type")
@@ -326,9 +387,13 @@ def _read_table(path: Path, name: str, manifest: Mapping[str, Any]) -> pa.Table:
     except (OSError, pa.ArrowException) as error:
         raise RunError(f"{file} is no readable Parquet file: {_reason(error)}") from None
     if not table.schema.equals(SCHEMAS[name]):
-        raise RunError(f"{file} has the columns {', '.join(table.column_names)}, not those of this release")
+        raise RunError(
+            f"{file} has the columns {', '.join(table.column_names)}, not those of this release"
+        )
     if table.num_rows != manifest["tables"].get(name):
-        raise RunError(f"{file} has {table.num_rows} rows; the manifest says {manifest['tables'].get(name)}")
+        raise RunError(
+            f"{file} has {table.num_rows} rows; the manifest says {manifest['tables'].get(name)}"
+        )
     return table
 
 

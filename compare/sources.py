@@ -1,4 +1,7 @@
-"""Sources of tapes (traces, workloads), and what a timer does with all of a source's shards together."""
+"""Sources of tapes (traces, workloads), and what a timer does with all of a source's shards
+together.
+"""
+
 import hashlib
 import os
 from collections.abc import Callable, Mapping
@@ -77,7 +80,15 @@ class Outcome:
     def add(self, tape: Tape, done: Replay, nbytes: int) -> None:
         """Add a shard."""
         self.shards += 1
-        for name in ("scheduled", "cancelled", "rescheduled", "pending", "wakeups", "idle_wakeups", "operations"):
+        for name in (
+            "scheduled",
+            "cancelled",
+            "rescheduled",
+            "pending",
+            "wakeups",
+            "idle_wakeups",
+            "operations",
+        ):
             setattr(self, name, getattr(self, name) + getattr(done, name))
         self.fired += done.fired.size
         self.nbytes = max(self.nbytes, nbytes)
@@ -98,7 +109,8 @@ def fresh_replay(
 def checked_replay(
     contestant: Contestant, tape: Tape, id_space: int, expected: Expected, *, drain: bool = True
 ) -> tuple[Replay, int, bytes]:
-    """A counting replay held against the oracle, the bytes its timer held, and the digest of its rows.
+    """A counting replay held against the oracle, the bytes its timer held, and the digest of its
+    rows.
 
     Raises AgreementError naming the first timer that differs.
     """
@@ -107,8 +119,12 @@ def checked_replay(
     return done, nbytes, digest_of(done)
 
 
-def timed_replay(contestant: Contestant, tape: Tape, id_space: int, digest: bytes, *, drain: bool = True) -> Replay:
-    """A replay to be timed. Raises AgreementError when it fires other rows than the one that was checked."""
+def timed_replay(
+    contestant: Contestant, tape: Tape, id_space: int, digest: bytes, *, drain: bool = True
+) -> Replay:
+    """A replay to be timed. Raises AgreementError when it fires other rows than the one that was
+    checked.
+    """
     done, _ = fresh_replay(contestant, tape, id_space, drain=drain)
     if digest_of(done) != digest:
         raise AgreementError(f"{contestant.label} fired other rows when timed than when checked")

@@ -1,4 +1,7 @@
-"""A tape: one shard of a trace in memory, as four flat arrays that jitted code takes as they are."""
+"""A tape: one shard of a trace in memory, as four flat arrays that jitted code takes as they
+are.
+"""
+
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -10,8 +13,8 @@ from timers.kernels.jit import entry
 from timers.kernels.pool import NONE
 
 START, CANCEL, REARM, ARM = range(4)
-"""Operations: start a new timer, whatever became of the id's former holder; cancel it; re-arm it to a new
-deadline; arm it: re-arm if it is pending, else start it."""
+"""Operations: start a new timer, whatever became of the id's former holder; cancel it; re-arm it to
+a new deadline; arm it: re-arm if it is pending, else start it."""
 
 OP_NAMES = ("start", "cancel", "re-arm", "arm")
 MAX_ID_SPACE = 2**31
@@ -32,7 +35,9 @@ DTYPES = tuple(np.dtype(name) for name in ("int64", "int8", "int32", "int64"))
 
 
 class TapeError(TimerError, ValueError):
-    """A tape that breaks a rule; the message names the first row that does, and `row` is its number."""
+    """A tape that breaks a rule; the message names the first row that does, and `row` is its
+    number.
+    """
 
     def __init__(self, message: str, row: int | None = None) -> None:
         super().__init__(message)
@@ -63,16 +68,19 @@ def count_ops(tape: Tape) -> Counts:
 
 
 def id_space_of(tape: Tape) -> int:
-    """The smallest id space that holds the tape: its largest id + 1, or 0 when it is empty. O(n)."""
+    """The smallest id space that holds the tape: its largest id + 1, or 0 when it is empty.
+    O(n).
+    """
     return int(tape.id.max()) + 1 if len(tape.id) else 0
 
 
 def validate(tape: Tape, id_space: int) -> None:
-    """Raise TapeError unless the tape keeps every rule. [An empty tape does.] O(n); 1e6 rows in some 3 ms.
+    """Raise TapeError unless the tape keeps every rule. [An empty tape does.] O(n); 1e6 rows in
+    some 3 ms.
 
-    The rules: four 1-D arrays of one length with the dtypes of `Tape`; times never decrease and none is
-    negative; ops are known; 0 <= id < id_space <= 2**31; no deadline is negative, and that of a cancel is 0;
-    a cancel or re-arm comes after a start or arm of its id.
+    The rules: four 1-D arrays of one length with the dtypes of `Tape`; times never decrease and
+    none is negative; ops are known; 0 <= id < id_space <= 2**31; no deadline is negative, and that
+    of a cancel is 0; a cancel or re-arm comes after a start or arm of its id.
     """
     Rules(id_space).check(tape)
 
@@ -87,16 +95,22 @@ class Rules:
         self.rows = 0  # of the pieces so far
         self._id_space = id_space
         self._last_time = 0
-        self._started = np.zeros(id_space, np.bool_)  # whose pages are not there before they are used
+        self._started = np.zeros(
+            id_space, np.bool_
+        )  # whose pages are not there before they are used
 
     def check(self, piece: Tape) -> None:
-        """Raise TapeError unless the next piece keeps every rule of `validate`; rows are counted from the first piece."""
+        """Raise TapeError unless the next piece keeps every rule of `validate`; rows are counted
+        from the first piece.
+        """
         _check_arrays(piece)
         if not len(piece.time):
             return
         row = _first_broken(*piece, self._id_space, self._last_time, self._started)
         if row != NONE:
-            raise TapeError(f"row {self.rows + row}: {self._complaint(piece, row)}", self.rows + row)
+            raise TapeError(
+                f"row {self.rows + row}: {self._complaint(piece, row)}", self.rows + row
+            )
         self._last_time = int(piece.time[-1])
         self.rows += len(piece.time)
 
@@ -120,11 +134,22 @@ class Rules:
 
 
 @entry
-def _first_broken(time: Any, op: Any, ids: Any, deadline: Any, id_space: int, before: int, started: Any) -> int:
-    """The first row that breaks a rule of `validate`, or NONE; notes in `started` which ids were."""
+def _first_broken(
+    time: Any, op: Any, ids: Any, deadline: Any, id_space: int, before: int, started: Any
+) -> int:
+    """The first row that breaks a rule of `validate`, or NONE; notes in `started` which ids
+    were.
+    """
     for k in range(time.size):
         kind, i = op[k], ids[k]
-        if time[k] < before or kind < START or kind > ARM or i < 0 or i >= id_space or deadline[k] < 0:
+        if (
+            time[k] < before
+            or kind < START
+            or kind > ARM
+            or i < 0
+            or i >= id_space
+            or deadline[k] < 0
+        ):
             return k
         starts = kind in (START, ARM)
         if not (starts or started[i]) or (kind == CANCEL and deadline[k] != 0):
@@ -144,4 +169,6 @@ def _check_arrays(tape: Tape) -> None:
             )
             raise TapeError(f"column {name} is {got}; it must be a 1-D array of {dtype}")
         if len(column) != len(tape.time):
-            raise TapeError(f"column {name} has {len(column)} rows, column time has {len(tape.time)}")
+            raise TapeError(
+                f"column {name} has {len(column)} rows, column time has {len(tape.time)}"
+            )

@@ -1,4 +1,5 @@
-"""A trace on disk: a directory with one Parquet file per shard and a manifest. Its meaning: docs/traces.md.
+"""A trace on disk: a directory with one Parquet file per shard and a manifest. Its meaning:
+docs/traces.md.
 
 >>> import tempfile, numpy as np
 >>> from compare.tape import CANCEL, START
@@ -8,6 +9,7 @@
 ...     open_trace(trace.path).load().time.tolist()
 [0, 3]
 """
+
 import hashlib
 import json
 import os
@@ -25,7 +27,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compare.tape import DTYPES, Counts, Rules, Tape, TapeError, count_ops, id_space_of, joined, validate
+from compare.tape import (
+    DTYPES,
+    Counts,
+    Rules,
+    Tape,
+    TapeError,
+    count_ops,
+    id_space_of,
+    joined,
+    validate,
+)
 from timers import TimerError
 
 FORMAT = "escapement-trace"
@@ -36,8 +48,10 @@ REJECTED = "rejected.parquet"
 UNITS = ("us", "ms", "s", "unit")
 
 SCHEMA = pa.schema(
-    [pa.field(name, pa.from_numpy_dtype(dtype), nullable=False)
-     for name, dtype in zip(Tape._fields, DTYPES, strict=True)]
+    [
+        pa.field(name, pa.from_numpy_dtype(dtype), nullable=False)
+        for name, dtype in zip(Tape._fields, DTYPES, strict=True)
+    ]
 )
 MAX_SHARDS = 100_000
 """A shard's number has five digits in its file's name."""
@@ -92,7 +106,9 @@ class Trace:
 
     @property
     def rejected(self) -> Path | None:
-        """The table of rows that did not become operations, if there are any; see docs/traces.md."""
+        """The table of rows that did not become operations, if there are any; see
+        docs/traces.md.
+        """
         path = self.path / REJECTED
         return path if path.exists() else None
 
@@ -103,15 +119,19 @@ class Trace:
         return totals
 
     def load(self, shard: int = 0) -> Tape:
-        """Read one shard and check it. O(rows) time and memory, 21 bytes a row; for the rest see `pieces`."""
+        """Read one shard and check it. O(rows) time and memory, 21 bytes a row; for the rest see
+        `pieces`.
+        """
         return joined(list(self.pieces(shard)))
 
     def pieces(self, shard: int = 0) -> Iterator[Tape]:
-        """Read one shard piece by piece, in order, and check it. Memory: PIECE rows, and a byte for each id.
+        """Read one shard piece by piece, in order, and check it. Memory: PIECE rows, and a byte for
+        each id.
 
-        The arrays are writable and contiguous. Raises TraceError for a file that is missing, truncated,
-        foreign or at odds with the manifest, TapeError (with the row) for a tape that breaks a rule, and
-        TraceError for a shard that does not exist; each where the reading gets so far.
+        The arrays are writable and contiguous. Raises TraceError for a file that is missing,
+        truncated, foreign or at odds with the manifest, TapeError (with the row) for a tape that
+        breaks a rule, and TraceError for a shard that does not exist; each where the reading gets
+        so far.
         """
         if not 0 <= shard < len(self.shards):
             raise TraceError(f"{self.path} has no shard {shard}; it has {len(self.shards)}")
@@ -128,14 +148,16 @@ class Trace:
             raise TapeError(f"{path}: {error}", error.row) from None
         for name, value in asdict(found.shard()).items():
             if value != getattr(entry, name):
-                raise TraceError(f"{path}: {name} is {value}; the manifest says {getattr(entry, name)}")
+                raise TraceError(
+                    f"{path}: {name} is {value}; the manifest says {getattr(entry, name)}"
+                )
 
 
 def open_trace(path: str | os.PathLike[str]) -> Trace:
     """Open the trace in the directory `path`. O(shards); no shard is read.
 
-    Raises TraceError for a path that is missing or no directory, and for a manifest that is missing, foreign,
-    of another version or damaged.
+    Raises TraceError for a path that is missing or no directory, and for a manifest that is
+    missing, foreign, of another version or damaged.
     """
     path = Path(path)
     manifest_path = path / MANIFEST
@@ -155,7 +177,9 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
     for name, total in _totals(shards).items():
         said = manifest["totals"].get(name)
         if said != total:
-            raise TraceError(f"{manifest_path}: totals.{name} is {said}; its shards add up to {total}")
+            raise TraceError(
+                f"{manifest_path}: totals.{name} is {said}; its shards add up to {total}"
+            )
     return Trace(path, manifest, shards)
 
 
@@ -181,9 +205,9 @@ def write_trace(
 ) -> Trace:
     """Write one shard per tape and open the result. O(rows); tapes are taken one at a time.
 
-    The directory appears complete or not at all. `source` is anything that JSON can hold. An existing path is
-    refused with TraceError, unless it is a trace and `force` is given: then the new trace replaces it.
-    A tape that breaks a rule is a TapeError that names shard and row.
+    The directory appears complete or not at all. `source` is anything that JSON can hold. An
+    existing path is refused with TraceError, unless it is a trace and `force` is given: then the
+    new trace replaces it. A tape that breaks a rule is a TapeError that names shard and row.
     """
     with new_trace(path, unit=unit, source=source, force=force) as unfinished:
         for number, tape in enumerate(tapes):
@@ -200,7 +224,9 @@ def write_trace(
 
 @dataclass
 class UnfinishedTrace:
-    """A trace under construction: write shards into `directory` and list them, in order, in `shards`."""
+    """A trace under construction: write shards into `directory` and list them, in order, in
+    `shards`.
+    """
 
     directory: Path
     unit: str
@@ -214,8 +240,8 @@ def new_trace(
 ) -> Iterator[UnfinishedTrace]:
     """Make a trace of shards that the block writes, which may also add to `source` until it ends.
 
-    The shards are written into a sibling of `path`, renamed into place when the block ends, removed when it
-    fails. Raises TraceError before the block when `path` cannot become a trace.
+    The shards are written into a sibling of `path`, renamed into place when the block ends, removed
+    when it fails. Raises TraceError before the block when `path` cannot become a trace.
     """
     target = _check_target(path, force)
     if unit not in UNITS:
@@ -236,9 +262,11 @@ def new_trace(
 
 
 class ShardWriter:
-    """Writes one shard, piece by piece, in order; for writers whose tape is longer than their memory.
+    """Writes one shard, piece by piece, in order; for writers whose tape is longer than their
+    memory.
 
-    A context manager. A partial row group is held in memory, at most 21 MB. The pieces are not validated.
+    A context manager. A partial row group is held in memory, at most 21 MB. The pieces are not
+    validated.
     """
 
     def __init__(self, path: Path) -> None:
@@ -250,7 +278,8 @@ class ShardWriter:
             path,
             SCHEMA,
             compression="zstd",
-            # Measured as the smallest, at 2.5 bytes a row: sorted times as differences, the rest left to zstd.
+            # Measured as the smallest, at 2.5 bytes a row: sorted times as differences, the rest
+            # left to zstd.
             use_dictionary=["op"],
             column_encoding={"time": "DELTA_BINARY_PACKED"},
             # So that a damaged byte is an error and not another number.
@@ -261,7 +290,10 @@ class ShardWriter:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if kind is None:
             self.close()
@@ -292,7 +324,9 @@ class ShardWriter:
     def _flush(self) -> None:
         if self._pieces:
             columns = joined(self._pieces)
-            self._writer.write_table(pa.table(list(columns), schema=SCHEMA), row_group_size=ROW_GROUP)
+            self._writer.write_table(
+                pa.table(list(columns), schema=SCHEMA), row_group_size=ROW_GROUP
+            )
             self._pieces, self._held = [], 0
 
 
@@ -329,7 +363,9 @@ class _Described:
 
 def _totals(shards: Iterable[Shard]) -> dict[str, int]:
     shards = list(shards)
-    return {name: sum(getattr(shard, name) for shard in shards) for name in ("rows", *Counts._fields)}
+    return {
+        name: sum(getattr(shard, name) for shard in shards) for name in ("rows", *Counts._fields)
+    }
 
 
 def _read_shard(path: Path, rows: int) -> Iterator[Tape]:
@@ -339,11 +375,16 @@ def _read_shard(path: Path, rows: int) -> Iterator[Tape]:
             if not file.schema_arrow.equals(SCHEMA):
                 found = ", ".join(f"{field.name} {field.type}" for field in file.schema_arrow)
                 wanted = ", ".join(f"{field.name} {field.type}" for field in SCHEMA)
-                raise TraceError(f"{path} has the columns ({found}); a tape has ({wanted}), none nullable")
+                raise TraceError(
+                    f"{path} has the columns ({found}); a tape has ({wanted}), none nullable"
+                )
             if file.metadata.num_rows != rows:
-                raise TraceError(f"{path} has {file.metadata.num_rows} rows; the manifest says {rows}")
+                raise TraceError(
+                    f"{path} has {file.metadata.num_rows} rows; the manifest says {rows}"
+                )
             for batch in file.iter_batches(PIECE, use_threads=False):
-                # A copy, because Arrow's own memory is read-only, which jitted code takes for another type.
+                # A copy, because Arrow's own memory is read-only, which jitted code takes for
+                # another type.
                 yield Tape(*(np.array(batch.column(name).to_numpy()) for name in Tape._fields))
     except FileNotFoundError:
         raise TraceError(f"{path} does not exist, though the manifest lists it") from None
@@ -359,12 +400,16 @@ def _parse_manifest(text: str, path: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise TraceError(f'{path} is no manifest of a trace: it does not say "format": "{FORMAT}"')
     if manifest.get("version") != VERSION:
-        raise TraceError(f"{path} is of version {manifest.get('version')!r}; this release reads {VERSION}")
+        raise TraceError(
+            f"{path} is of version {manifest.get('version')!r}; this release reads {VERSION}"
+        )
     if manifest.get("unit") not in UNITS:
         raise TraceError(f"{path}: unit {manifest.get('unit')!r} is none of {', '.join(UNITS)}")
     for name, kind in (("source", dict), ("shards", list), ("totals", dict)):
         if not isinstance(manifest.get(name), kind):
-            raise TraceError(f"{path}: {name} is missing or no {'list' if kind is list else 'object'}")
+            raise TraceError(
+                f"{path}: {name} is missing or no {'list' if kind is list else 'object'}"
+            )
     return manifest
 
 
@@ -393,16 +438,23 @@ def _check_target(path: str | os.PathLike[str], force: bool) -> Path:
     if not _is_trace(target):
         raise TraceError(f"{path} exists and is no trace; choose another path")
     if not force:
-        raise TraceError(f"{path} exists; say force to replace the trace there (--force on the command line)")
+        raise TraceError(
+            f"{path} exists; say force to replace the trace there (--force on the command line)"
+        )
     return target
 
 
 def _is_trace(path: Path) -> bool:
-    """Whether `path` is a trace's directory and nothing else is in it that replacing it would lose."""
+    """Whether `path` is a trace's directory and nothing else is in it that replacing it would
+    lose.
+    """
     try:
         manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-        strangers = [entry for entry in path.iterdir()
-                     if entry.name not in (MANIFEST, REJECTED) and not entry.match("shard-*.parquet")]
+        strangers = [
+            entry
+            for entry in path.iterdir()
+            if entry.name not in (MANIFEST, REJECTED) and not entry.match("shard-*.parquet")
+        ]
     except (OSError, ValueError):
         return False
     return isinstance(manifest, dict) and manifest.get("format") == FORMAT and not strangers

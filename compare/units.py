@@ -5,6 +5,7 @@
 >>> parse_duration("1.5ms", "us")
 1500
 """
+
 import re
 from fractions import Fraction
 
@@ -25,7 +26,9 @@ _SECONDS = {name: Fraction(1, 10**places) for name, places in EXPONENTS.items()}
     "d": Fraction(86400),
 }
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zµμ]+)")
-_LONGEST = 40  # characters: more than any duration in range needs, so that a long text is never worked on
+_LONGEST = (
+    40  # characters: more than any duration in range needs, so that a long text is never worked on
+)
 
 
 class DurationError(TimerError, ValueError):
@@ -35,15 +38,17 @@ class DurationError(TimerError, ValueError):
 def parse_duration(text: str, unit: str) -> int:
     """The duration in whole units: a number followed by ns, us, ms, s, m (or min), h or d.
 
-    Raises DurationError for anything else, a bare number included (its unit would be a guess), and for what
-    is no positive multiple of `unit` ("us", "ms" or "s") within [1, 2**63 - 1]. Exact: digits never pass
-    through a float.
+    Raises DurationError for anything else, a bare number included (its unit would be a guess), and
+    for what is no positive multiple of `unit` ("us", "ms" or "s") within [1, 2**63 - 1]. Exact:
+    digits never pass through a float.
     """
     if unit not in TAPE_UNITS:
         raise DurationError(f"unit {unit!r} is none of {', '.join(TAPE_UNITS)}")
     match = _DURATION.fullmatch(text.strip()) if len(text) <= _LONGEST else None
     if match is None or match[2] not in _SECONDS:
-        raise DurationError(f"duration {text[:_LONGEST]!r} is no number with a unit, such as 5s, 200ms or 1m")
+        raise DurationError(
+            f"duration {text[:_LONGEST]!r} is no number with a unit, such as 5s, 200ms or 1m"
+        )
     units = Fraction(match[1].removesuffix(".")) * _SECONDS[match[2]] / _SECONDS[unit]
     if units.denominator != 1 or units < 1:
         raise DurationError(f"duration {text.strip()!r} is no positive multiple of 1 {unit}")

@@ -1,9 +1,11 @@
-"""Variates of doubles that are the same on every machine: + - * / and square roots alone, in one order.
+"""Variates of doubles that are the same on every machine: + - * / and square roots alone, in one
+order.
 
-IEEE 754 rounds these in one way everywhere; logarithms and exponentials of the C library and of NumPy differ between
-machines in the last bit. The compiler keeps to the order as well: it is not told that it may do otherwise (`fastmath`),
-and joins no multiplication with an addition.
+IEEE 754 rounds these in one way everywhere; logarithms and exponentials of the C library and of
+NumPy differ between machines in the last bit. The compiler keeps to the order as well: it is not
+told that it may do otherwise (`fastmath`), and joins no multiplication with an addition.
 """
+
 # ruff: noqa: ANN001, ANN202  # compiled functions are typed by their arguments
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, assignment"
 import numpy as np
@@ -14,7 +16,10 @@ from timers.kernels.jit import entry, jit
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
 
-_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # their sum is ln 2; fdlibm
+_LN2_HIGH, _LN2_LOW = (
+    6.93147180369123816490e-01,
+    1.90821492927058770002e-10,
+)  # their sum is ln 2; fdlibm
 _LN2 = _LN2_HIGH + _LN2_LOW
 _SQRT_HALF = 0.7071067811865476
 _TERMS_OF_LOG = 12  # of the series of atanh up to 0.1716: the next is below 1e-19
@@ -52,10 +57,18 @@ def normal(u: Floats) -> Floats:
 
 
 def sorted_uniform(raw: Words) -> Floats:
-    """Random words as doubles in the open interval (0, 1), multiples of 2**-53, in ascending order; O(n) on average."""
+    """Random words as doubles in the open interval (0, 1), multiples of 2**-53, in ascending order;
+    O(n) on average.
+    """
     size = len(raw)
     result = np.empty(size)
-    _sorted_uniform(raw, np.empty(size, np.uint64), np.empty(size, np.int64), np.zeros(_BINS + 1, np.int64), result)
+    _sorted_uniform(
+        raw,
+        np.empty(size, np.uint64),
+        np.empty(size, np.int64),
+        np.zeros(_BINS + 1, np.int64),
+        result,
+    )
     return result
 
 
@@ -90,7 +103,9 @@ def _exp(x, halvings, result):
 
 @entry
 def _normal_near(u, result, outside):
-    """Fill in the variates of the middle 85 %; the others' places go to `outside`, and their number is returned."""
+    """Fill in the variates of the middle 85 %; the others' places go to `outside`, and their number
+    is returned.
+    """
     found = 0
     for k in range(u.size):
         q = u[k] - 0.5
@@ -153,23 +168,69 @@ _BINS = 1 << _BIN_BITS
 _LEAST = 2.0**-52
 _MIDDLE_ENDS, _TAIL_BEGINS = 0.425, 5.0
 
-# fmt: off
 _CENTRE_ABOVE, _CENTRE_BELOW = (
-    (3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4,
-     4.5921953931549871457e4, 6.7265770927008700853e4, 3.3430575583588128105e4, 2.5090809287301226727e3),
-    (1.0, 4.2313330701600911252e1, 6.8718700749205790830e2, 5.3941960214247511077e3,
-     2.1213794301586595867e4, 3.9307895800092710610e4, 2.8729085735721942674e4, 5.2264952788528545610e3),
+    (
+        3.3871328727963666080e0,
+        1.3314166789178437745e2,
+        1.9715909503065514427e3,
+        1.3731693765509461125e4,
+        4.5921953931549871457e4,
+        6.7265770927008700853e4,
+        3.3430575583588128105e4,
+        2.5090809287301226727e3,
+    ),
+    (
+        1.0,
+        4.2313330701600911252e1,
+        6.8718700749205790830e2,
+        5.3941960214247511077e3,
+        2.1213794301586595867e4,
+        3.9307895800092710610e4,
+        2.8729085735721942674e4,
+        5.2264952788528545610e3,
+    ),
 )
 _MIDDLE_ABOVE, _MIDDLE_BELOW = (
-    (1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0, 3.64784832476320460504e0,
-     1.27045825245236838258e0, 2.41780725177450611770e-1, 2.27238449892691845833e-2, 7.74545014278341407640e-4),
-    (1.0, 2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1,
-     1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4, 1.05075007164441684324e-9),
+    (
+        1.42343711074968357734e0,
+        4.63033784615654529590e0,
+        5.76949722146069140550e0,
+        3.64784832476320460504e0,
+        1.27045825245236838258e0,
+        2.41780725177450611770e-1,
+        2.27238449892691845833e-2,
+        7.74545014278341407640e-4,
+    ),
+    (
+        1.0,
+        2.05319162663775882187e0,
+        1.67638483018380384940e0,
+        6.89767334985100004550e-1,
+        1.48103976427480074590e-1,
+        1.51986665636164571966e-2,
+        5.47593808499534494600e-4,
+        1.05075007164441684324e-9,
+    ),
 )
 _TAIL_ABOVE, _TAIL_BELOW = (
-    (6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0, 2.96560571828504891230e-1,
-     2.65321895265761230930e-2, 1.24266094738807843860e-3, 2.71155556874348757815e-5, 2.01033439929228813265e-7),
-    (1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2,
-     7.86869131145613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7, 2.04426310338993978564e-15),
+    (
+        6.65790464350110377720e0,
+        5.46378491116411436990e0,
+        1.78482653991729133580e0,
+        2.96560571828504891230e-1,
+        2.65321895265761230930e-2,
+        1.24266094738807843860e-3,
+        2.71155556874348757815e-5,
+        2.01033439929228813265e-7,
+    ),
+    (
+        1.0,
+        5.99832206555887937690e-1,
+        1.36929880922735805310e-1,
+        1.48753612908506148525e-2,
+        7.86869131145613259100e-4,
+        1.84631831751005468180e-5,
+        1.42151175831644588870e-7,
+        2.04426310338993978564e-15,
+    ),
 )
-# fmt: on

@@ -1,9 +1,10 @@
 """Named traffic to compare timers on: seeded, and the same rows on every machine.
 
-A workload is an endless stream of *members*, each a timer's life: a request with its timeout, a connection with its
-touches. Members come in blocks of BLOCK, and a block is a pure function of (seed, shard, block), whoever makes it, in
-whatever order: the raw 64-bit stream of Philox, a counter-based generator, with (seed, shard) as its key and the block
-in its counter. What is made of that stream uses integers and the few functions of doubles in `compare.variates`.
+A workload is an endless stream of *members*, each a timer's life: a request with its timeout, a
+connection with its touches. Members come in blocks of BLOCK, and a block is a pure function of
+(seed, shard, block), whoever makes it, in whatever order: the raw 64-bit stream of Philox, a
+counter-based generator, with (seed, shard) as its key and the block in its counter. What is made of
+that stream uses integers and the few functions of doubles in `compare.variates`.
 
 Arrivals are Poisson, conditioned on BLOCK arrivals in each block's span of time.
 
@@ -11,6 +12,7 @@ Arrivals are Poisson, conditioned on BLOCK arrivals in each block's span of time
 >>> (made.tape.deadline - made.tape.time).tolist(), made.id_space, made.unit
 ([30000, 30000, 30000], 3, 'ms')
 """
+
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,7 +27,9 @@ from compare.weave import NEVER, Events, Int64s, Weaver
 from timers.errors import TimerError
 
 BLOCK = 1 << 12
-"""Members of a block: enough for NumPy to be quick, few enough that a block of busy connections fits in memory."""
+"""Members of a block: enough for NumPy to be quick, few enough that a block of busy connections
+fits in memory.
+"""
 
 MOST = 10**8
 """The most members or operations of a tape in memory: 2.1 GB of it."""
@@ -51,18 +55,23 @@ class Made(NamedTuple):
     tape: Tape
     id_space: int
     unit: str
-    source: dict[str, Any]  # workload, parameters, seed, shard, and what was asked for: timers or operations
+    source: dict[
+        str, Any
+    ]  # workload, parameters, seed, shard, and what was asked for: timers or operations
 
 
 class Stream:
-    """Variates of one block: a pure function of (seed, shard, block, purpose), rows of one purpose in order."""
+    """Variates of one block: a pure function of (seed, shard, block, purpose), rows of one purpose
+    in order.
+    """
 
     def __init__(self, seed: int, shard: int, block: int) -> None:
         self._key, self._block = np.array([seed, shard], np.uint64), block
 
     def raw(self, purpose: int, size: int) -> Words:
         """The generator's own 64-bit words."""
-        # The lowest word of the counter counts within the stream; the others say which stream it is.
+        # The lowest word of the counter counts within the stream; the others say which stream it
+        # is.
         counter = np.array([0, self._block, purpose, 0], np.uint64)
         return np.random.Philox(key=self._key, counter=counter).random_raw(size)
 
@@ -90,18 +99,25 @@ class Workload:
     draw: Draw
 
 
-# ---- the workloads ------------------------------------------------------------------------------------------------
+# ---- the workloads
+# ------------------------------------------------------------------------------------------------
 
 
 def _timers(starts: Int64s, deadlines: Int64s) -> Events:
     """One timer for each member, never cancelled."""
-    return Events(starts, deadlines, deadlines, np.empty(0, np.int32), _NONE, np.empty(0, np.int8), _NONE)
+    return Events(
+        starts, deadlines, deadlines, np.empty(0, np.int32), _NONE, np.empty(0, np.int8), _NONE
+    )
 
 
 def _requests(starts: Int64s, timeout: int, latency: Floats) -> Events:
-    """A timeout for each member, cancelled by its answer after `latency` (at least a unit), if that comes in time."""
+    """A timeout for each member, cancelled by its answer after `latency` (at least a unit), if that
+    comes in time.
+    """
     # Clipped while still a float: a latency beyond int64 is one that never comes.
-    answers = starts + np.minimum(np.maximum(np.floor(latency), 1.0), float(timeout)).astype(np.int64)
+    answers = starts + np.minimum(np.maximum(np.floor(latency), 1.0), float(timeout)).astype(
+        np.int64
+    )
     deadlines = starts + timeout
     answered = np.flatnonzero(answers < deadlines)
     cancels = answered.size
@@ -143,17 +159,22 @@ def _lognormal(stream: Stream, starts: Int64s, parameters: Parameters) -> Events
 def _cancel_heavy(stream: Stream, starts: Int64s, parameters: Parameters) -> Events:
     timeout = parameters["timeout"]
     # An answer that is to come does so in time.
-    latency = np.minimum(-log(stream.uniform(DELAY, starts.size)) * float(parameters["mean"]), float(timeout - 1))
+    latency = np.minimum(
+        -log(stream.uniform(DELAY, starts.size)) * float(parameters["mean"]), float(timeout - 1)
+    )
     is_lost = stream.uniform(CHOICE, starts.size) * 1000.0 < float(parameters["lost"])
     return _requests(starts, timeout, np.where(is_lost, float(timeout), latency))
 
 
 def _keepalive(stream: Stream, starts: Int64s, parameters: Parameters) -> Events:
     idle, mean = parameters["idle"], parameters["mean"]
-    # Touches follow each other after exponential gaps; the first gap that exceeds `idle` ends the connection. So the
-    # number of gaps before it is geometric, and each of them an exponential variate given that it is below `idle`.
+    # Touches follow each other after exponential gaps; the first gap that exceeds `idle` ends the
+    # connection. So the number of gaps before it is geometric, and each of them an exponential
+    # variate given that it is below `idle`.
     survives = exp(np.array([-idle / mean]))
-    touches = np.floor(log(stream.uniform(LENGTH, starts.size)) / log(1.0 - survives)).astype(np.int64)
+    touches = np.floor(log(stream.uniform(LENGTH, starts.size)) / log(1.0 - survives)).astype(
+        np.int64
+    )
     within = 1.0 - stream.uniform(GAP, int(touches.sum())) * (1.0 - survives)
     gaps = np.floor(-log(within) * float(mean)).astype(np.int64)
     elapsed = np.cumsum(gaps)
@@ -162,12 +183,17 @@ def _keepalive(stream: Stream, starts: Int64s, parameters: Parameters) -> Events
     owner = np.repeat(np.arange(starts.size, dtype=np.int32), touches)
     time = (starts - before)[owner] + elapsed
     ends = starts - before + np.concatenate([[0], elapsed])[last] + idle
-    return Events(starts, starts + idle, ends, owner, time, np.full(owner.size, ARM, np.int8), time + idle)
+    return Events(
+        starts, starts + idle, ends, owner, time, np.full(owner.size, ARM, np.int8), time + idle
+    )
 
 
 _RATE = "arrivals in a second, on average"
 _TIMEOUT = "units after which a request without an answer times out"
-_PROPORTION = {"median": "units within which half of the answers come", "quartile": "... three quarters"}
+_PROPORTION = {
+    "median": "units within which half of the answers come",
+    "quartile": "... three quarters",
+}
 
 WORKLOADS: Mapping[str, Workload] = {
     workload.name: workload
@@ -229,12 +255,16 @@ WORKLOADS: Mapping[str, Workload] = {
             "requests of which 99 % are answered, soon, and their timeouts cancelled",
             "ms",
             {"rate": 10_000, "timeout": 30_000, "mean": 50, "lost": 10},
-            {"rate": _RATE, "timeout": _TIMEOUT, "mean": "units of the average latency",
-             "lost": "requests of a thousand that are never answered"},
+            {
+                "rate": _RATE,
+                "timeout": _TIMEOUT,
+                "mean": "units of the average latency",
+                "lost": "requests of a thousand that are never answered",
+            },
             _cancel_heavy,
         ),
     )
-}  # fmt: skip
+}
 """Name -> workload, in the order of listings."""
 
 
@@ -254,13 +284,17 @@ def make(
     shard: int = 0,
     parameters: Parameters | None = None,
 ) -> Made:
-    """The first `timers` members of a workload with all their operations, or its first `operations` operations.
+    """The first `timers` members of a workload with all their operations, or its first `operations`
+    operations.
 
-    Exactly one of the two is given. Ids are recycled, so that `id_space` is the largest number of members under way at
-    once; a recycled id begins with a start. The tape keeps every rule of `compare.tape.validate`. About 0.2 s for 1e6
-    members, 42 bytes an operation. Raises WorkloadError for an unknown name or a number out of range.
+    Exactly one of the two is given. Ids are recycled, so that `id_space` is the largest number of
+    members under way at once; a recycled id begins with a start. The tape keeps every rule of
+    `compare.tape.validate`. About 0.2 s for 1e6 members, 42 bytes an operation. Raises
+    WorkloadError for an unknown name or a number out of range.
     """
-    plan = Plan.of(name, timers=timers, operations=operations, seed=seed, parameters=parameters, most=MOST)
+    plan = Plan.of(
+        name, timers=timers, operations=operations, seed=seed, parameters=parameters, most=MOST
+    )
     _check("shard", shard, 0, LARGEST_SEED)
     pieces = plan.pieces(shard)
     tape = joined(list(pieces))
@@ -269,7 +303,9 @@ def make(
 
 @dataclass(frozen=True)
 class Plan:
-    """A workload of checked size and parameters: what any machine needs to make any of its shards."""
+    """A workload of checked size and parameters: what any machine needs to make any of its
+    shards.
+    """
 
     workload: Workload
     parameters: Parameters
@@ -291,15 +327,24 @@ class Plan:
         parameters: Parameters | None = None,
         most: int = MOST_ROWS,
     ) -> "Plan":
-        """Exactly one of `timers` and `operations` is given. Raises WorkloadError for what does not exist or fit."""
+        """Exactly one of `timers` and `operations` is given. Raises WorkloadError for what does not
+        exist or fit.
+        """
         workload = workload_named(name)
         settings = _settings(workload, parameters or {})
         _check("seed", seed, 0, LARGEST_SEED)
         _check("shards", shards, 1, MAX_SHARDS)
         if (timers is None) == (operations is None):
-            raise WorkloadError("a workload is made for a number of timers or of operations: give one of the two")
+            raise WorkloadError(
+                "a workload is made for a number of timers or of operations: give one of the two"
+            )
         counted, amount = ("timers", timers) if operations is None else ("operations", operations)
-        _check(counted if shards == 1 else f"{counted} of {shards} shards", amount, shards, shards * most)
+        _check(
+            counted if shards == 1 else f"{counted} of {shards} shards",
+            amount,
+            shards,
+            shards * most,
+        )
         plan = cls(workload, settings, seed, counted, amount or 0, shards, most)
         # The first has as much to do as any.
         Pieces(plan, 0, plan.share(0))
@@ -309,25 +354,34 @@ class Plan:
     def source(self) -> dict[str, Any]:
         """What a manifest says of it."""
         which = {"shard": 0} if self.shards == 1 else {"shards": self.shards}
-        made = {"workload": self.workload.name, "parameters": dict(self.parameters), "seed": self.seed}
+        made = {
+            "workload": self.workload.name,
+            "parameters": dict(self.parameters),
+            "seed": self.seed,
+        }
         return {**made, **which, self.counted: self.amount}
 
     def share(self, shard: int) -> int:
-        """The timers or operations of a shard: as many as another's, or one more in the first ones."""
+        """The timers or operations of a shard: as many as another's, or one more in the first
+        ones.
+        """
         return self.amount // self.shards + (shard < self.amount % self.shards)
 
     def pieces(self, shard: int = 0) -> "Pieces":
         """One shard's tape in pieces: of 2**20 operations each, the last of which may have fewer.
 
-        A shard is one timer's traffic, and has all of the workload's rate. A shard of so many timers or operations has
-        the same rows however many there are beside it. O(operations) time; memory for the members under way and some
-        pieces. Raises WorkloadError where the operations turn out to be too many, or their times too late.
+        A shard is one timer's traffic, and has all of the workload's rate. A shard of so many
+        timers or operations has the same rows however many there are beside it. O(operations) time;
+        memory for the members under way and some pieces. Raises WorkloadError where the operations
+        turn out to be too many, or their times too late.
         """
         return Pieces(self, shard, self.share(shard))
 
 
 class Pieces(Weaver):
-    """The pieces of one shard's tape. Once they are all given out, `id_space` and `rows` are the shard's."""
+    """The pieces of one shard's tape. Once they are all given out, `id_space` and `rows` are the
+    shard's.
+    """
 
     def __init__(self, plan: Plan, shard: int, amount: int) -> None:
         self._plan, self._shard, self._amount = plan, shard, amount
@@ -339,7 +393,9 @@ class Pieces(Weaver):
                 raise _too_long(plan.workload)
             if amount > BLOCK:
                 self._check_rows(amount * self._least_each())
-        super().__init__(self._events, self._horizon, min(blocks, possible), None if self._are_timers else amount)
+        super().__init__(
+            self._events, self._horizon, min(blocks, possible), None if self._are_timers else amount
+        )
 
     def __next__(self) -> Tape:
         try:
@@ -357,7 +413,9 @@ class Pieces(Weaver):
         return block_events(plan.workload, plan.parameters, plan.seed, self._shard, block, size)
 
     def _horizon(self, block: int) -> int:
-        return NEVER if self._are_timers and block * BLOCK >= self._amount else int(block * self._span)
+        return (
+            NEVER if self._are_timers and block * BLOCK >= self._amount else int(block * self._span)
+        )
 
     def _least_each(self) -> float:
         """Operations of a timer on average, or a little less; told by the first block."""
@@ -372,7 +430,9 @@ class Pieces(Weaver):
             )
 
 
-def block_events(workload: Workload, parameters: Parameters, seed: int, shard: int, block: int, size: int) -> Events:
+def block_events(
+    workload: Workload, parameters: Parameters, seed: int, shard: int, block: int, size: int
+) -> Events:
     """What a block's first `size` members do: a pure function of its arguments."""
     stream = Stream(seed, shard, block)
     arrivals = sorted_uniform(stream.raw(ARRIVAL, BLOCK))[:size]
@@ -397,7 +457,9 @@ def _span(workload: Workload, parameters: Parameters) -> float:
 
 
 def _too_long(workload: Workload) -> WorkloadError:
-    return WorkloadError(f"{workload.name} would last longer than 2**53 {workload.unit}; a greater rate shortens it")
+    return WorkloadError(
+        f"{workload.name} would last longer than 2**53 {workload.unit}; a greater rate shortens it"
+    )
 
 
 _LATEST = float(2**53)  # beyond it a double no longer tells one unit from the next
@@ -407,7 +469,9 @@ _CERTAIN = 0.9  # of an average over a block that an average over all is not bel
 def _settings(workload: Workload, given: Parameters) -> dict[str, int]:
     for name in given:
         if name not in workload.defaults:
-            raise WorkloadError(f"{workload.name} has no parameter {name!r}; it has {', '.join(workload.defaults)}")
+            raise WorkloadError(
+                f"{workload.name} has no parameter {name!r}; it has {', '.join(workload.defaults)}"
+            )
     settings = {**workload.defaults, **given}
     for name, value in settings.items():
         if name == "lost":
@@ -415,13 +479,19 @@ def _settings(workload: Workload, given: Parameters) -> dict[str, int]:
         else:
             _check(name, value, 1, _LARGEST_SETTING)
     if settings.get("median", 0) >= settings.get("quartile", 1):
-        raise WorkloadError(f"quartile {settings['quartile']} must exceed the median {settings['median']}")
+        raise WorkloadError(
+            f"quartile {settings['quartile']} must exceed the median {settings['median']}"
+        )
     if settings.get("idle", 0) > _MOST_GAPS * settings.get("mean", 1):
-        raise WorkloadError(f"idle {settings['idle']} exceeds {_MOST_GAPS} times the mean {settings['mean']}: "
-                            "hardly any connection would ever end")  # fmt: skip
+        raise WorkloadError(
+            f"idle {settings['idle']} exceeds {_MOST_GAPS} times the mean {settings['mean']}: "
+            "hardly any connection would ever end"
+        )
     if workload.name == "cancel-heavy" and settings["timeout"] < _SHORTEST_TIMEOUT:
         timeout = settings["timeout"]
-        raise WorkloadError(f"timeout {timeout} leaves no time for an answer; the least is {_SHORTEST_TIMEOUT}")
+        raise WorkloadError(
+            f"timeout {timeout} leaves no time for an answer; the least is {_SHORTEST_TIMEOUT}"
+        )
     return settings
 
 

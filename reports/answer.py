@@ -1,4 +1,5 @@
 """The short answer: what a reader may conclude from a run, worked out from its figures alone."""
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,7 +12,9 @@ MUCH = 10.0
 
 NOISY = 1.5
 MANY = 0.05
-"""A warning is due when the samples of more than this share of measurements scatter by more than that factor."""
+"""A warning is due when the samples of more than this share of measurements scatter by more than
+that factor.
+"""
 
 ABOUT_ONE = 1.005
 """A ratio that is not shown as more than 1.00."""
@@ -31,7 +34,10 @@ def answer(summary: Summary) -> Answer:
     largest = style.count(summary.sizes[-1]) if summary.sizes else ""
     findings = [
         (f"With {largest} timers pending", _operations(summary)),
-        (f"With only {style.count(summary.sizes[0])} timers" if summary.sizes else "", _small(summary)),
+        (
+            f"With only {style.count(summary.sizes[0])} timers" if summary.sizes else "",
+            _small(summary),
+        ),
         ("Whole workloads", _workloads(summary)),
         ("Precision", _precision(summary)),
         ("Grows with N", _growth(summary)),
@@ -41,16 +47,23 @@ def answer(summary: Summary) -> Answer:
         ("Noise", _noise(summary)),
     ]
     headline, remark = _headline(summary)
-    return Answer(headline, remark, [(topic, sentences) for topic, sentences in findings if sentences])
+    return Answer(
+        headline, remark, [(topic, sentences) for topic, sentences in findings if sentences]
+    )
 
 
 def _headline(summary: Summary) -> tuple[str, str]:
-    """The timer whose worst case against the fastest is the best, and how often it is the fastest."""
+    """The timer whose worst case against the fastest is the best, and how often it is the
+    fastest.
+    """
     contests = _contests(summary)
     rivals = _rivals(contests)
     if not rivals:
         return "This run compared nothing.", ""
-    worst = {who: max(cells[who].level / cells[leaders[0]].level for cells, leaders in contests) for who in rivals}
+    worst = {
+        who: max(cells[who].level / cells[leaders[0]].level for cells, leaders in contests)
+        for who in rivals
+    }
     first, *others = sorted(rivals, key=lambda who: worst[who])
     all_exact = all(who.exact for who in summary.contestants)
     kind = "timer" if all_exact or not first.exact else "exact timer"
@@ -74,9 +87,13 @@ def _headline(summary: Summary) -> tuple[str, str]:
 def _where(summary: Summary) -> str:
     parts = []
     if summary.tasks:
-        parts.append(f"{len(summary.tasks)} operations with {style.count(summary.sizes[-1])} timers pending")
+        parts.append(
+            f"{len(summary.tasks)} operations with {style.count(summary.sizes[-1])} timers pending"
+        )
     if summary.sources:
-        parts.append(f"{len(summary.sources)} replayed workload{'s' if len(summary.sources) > 1 else ''}")
+        parts.append(
+            f"{len(summary.sources)} replayed workload{'s' if len(summary.sources) > 1 else ''}"
+        )
     return f"Compared: {list_of(parts)}."
 
 
@@ -91,12 +108,16 @@ def _rivals(contests: list[Contest]) -> list[Contestant]:
     exact = all(leaders[0].exact for _, leaders in contests)
     compiled = all(leaders[0].compiled for _, leaders in contests)
     return [
-        who for who in contests[0][0] if who in present and (who.exact or not exact) and (who.compiled or not compiled)
+        who
+        for who in contests[0][0]
+        if who in present and (who.exact or not exact) and (who.compiled or not compiled)
     ]
 
 
 def _contests(summary: Summary) -> list[Contest]:
-    """The tasks at the largest size, and the sources; those in which nothing was measured left out."""
+    """The tasks at the largest size, and the sources; those in which nothing was measured left
+    out.
+    """
     columns = [summary.column(task, summary.sizes[-1]) for task in summary.tasks]
     columns += [summary.replayed(source) for source in summary.sources]
     found = [(cells, summary.leaders(cells)) for cells in columns]
@@ -107,7 +128,11 @@ def _operations(summary: Summary) -> list[str]:
     return [
         f"{task.title}: {sentence}"
         for task in summary.tasks
-        if (sentence := _verdict(summary, summary.column(task, summary.sizes[-1]), f"per {task.unit}"))
+        if (
+            sentence := _verdict(
+                summary, summary.column(task, summary.sizes[-1]), f"per {task.unit}"
+            )
+        )
     ]
 
 
@@ -121,13 +146,21 @@ def _verdict(summary: Summary, cells: Mapping[Contestant, Cell], per: str) -> st
     if level:
         text += f", level with {list_of(f'{who.label}, {_time(cells[who])}' for who in level)}"
     base = summary.base
-    slower = [who for who, cell in cells.items() if cell.spread and who not in leaders and who.exact and who.compiled]
+    slower = [
+        who
+        for who, cell in cells.items()
+        if cell.spread and who not in leaders and who.exact and who.compiled
+    ]
     if base and base in slower:
         text += f"; {base.label} takes {style.ratio(cells[base].level / best)} as long"
     elif slower:
         following = min(slower, key=lambda who: cells[who].level)
         text += f"; next {following.label}, {style.ratio(cells[following].level / best)} as long"
-    rough = [who for who, cell in cells.items() if cell.spread and not who.exact and who.compiled and first.exact]
+    rough = [
+        who
+        for who, cell in cells.items()
+        if cell.spread and not who.exact and who.compiled and first.exact
+    ]
     quicker = [who for who in rough if cells[who].level < best]
     if quicker:
         text += f"; quicker but less precise: {list_of(f'{who.label}, {_time(cells[who])}' for who in quicker)}"
@@ -204,15 +237,21 @@ def _precision(summary: Summary) -> list[str]:
         for source in summary.sources:
             replayed = summary.replays.get((source.name, who.key))
             if replayed and replayed.row["lateness_min"] is not None:
-                words = lateness_words(replayed.row["lateness_min"], replayed.row["lateness_max"], source.unit)
+                words = lateness_words(
+                    replayed.row["lateness_min"], replayed.row["lateness_max"], source.unit
+                )
                 seen.setdefault(words, []).append(source.short)
         observed = "; ".join(f"{words} on {list_of(sources)}" for words, sources in seen.items())
-        found.append(f"{who.label} fired {observed}." if observed else f"{who.label}, by its scheme.")
+        found.append(
+            f"{who.label} fired {observed}." if observed else f"{who.label}, by its scheme."
+        )
     return found
 
 
 def _memory(summary: Summary) -> list[str]:
-    sizes = {who: footprint[1] for who in summary.contestants if (footprint := summary.footprint(who))}
+    sizes = {
+        who: footprint[1] for who in summary.contestants if (footprint := summary.footprint(who))
+    }
     if not sizes:
         return []
     low, high = min(sizes, key=lambda who: sizes[who]), max(sizes, key=lambda who: sizes[who])
@@ -230,7 +269,14 @@ def _interpreter(summary: Summary) -> list[str]:
             cells = summary.column(task, summary.sizes[-1])
             leaders = summary.leaders(cells)
             own = cells.get(who)
-            if not who.compiled and own and own.spread and leaders and leaders[0].compiled and cells[leaders[0]].level:
+            if (
+                not who.compiled
+                and own
+                and own.spread
+                and leaders
+                and leaders[0].compiled
+                and cells[leaders[0]].level
+            ):
                 ratios.append(own.level / cells[leaders[0]].level)
         if ratios:
             found.append(

@@ -1,4 +1,7 @@
-"""Axes, marks, rows and labels: what the charts are put together from. Sizes are in inches, of text in points."""
+"""Axes, marks, rows and labels: what the charts are put together from. Sizes are in inches, of text
+in points.
+"""
+
 import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,8 +27,12 @@ def stroke_of(who: Contestant) -> dict[str, Any]:
 
 
 def coincide(points: Mapping[int, float], others: Mapping[int, float]) -> bool:
-    """Whether two curves lie on each other somewhere, so that the first must be drawn wider to be seen."""
-    return any(n in others and math.isclose(count, others[n], rel_tol=0.05) for n, count in points.items())
+    """Whether two curves lie on each other somewhere, so that the first must be drawn wider to be
+    seen.
+    """
+    return any(
+        n in others and math.isclose(count, others[n], rel_tol=0.05) for n, count in points.items()
+    )
 
 
 def nudge_factors(number: int, sizes: Sequence[int], width: float) -> list[float]:
@@ -39,7 +46,13 @@ def nudge_factors(number: int, sizes: Sequence[int], width: float) -> list[float
     return [math.exp(width * closest * (i / (number - 1) - 0.5)) for i in range(number)]
 
 
-FILLINGS = ("full", "left", "bottom", "right", "top")  # of the markers of one timer with several parameters
+FILLINGS = (
+    "full",
+    "left",
+    "bottom",
+    "right",
+    "top",
+)  # of the markers of one timer with several parameters
 
 
 def mark_of(who: Contestant, size: float, edge: float = 0.5) -> dict[str, Any]:
@@ -47,16 +60,29 @@ def mark_of(who: Contestant, size: float, edge: float = 0.5) -> dict[str, Any]:
     look = look_of(who.timer)
     filling: dict[str, Any] = {"markeredgecolor": PAPER, "markeredgewidth": edge}
     if who.variant:  # half filled, so that it needs an edge to be seen whole
-        filling = {"markerfacecoloralt": PAPER, "markeredgewidth": 0.9,
-                   "fillstyle": FILLINGS[who.variant % len(FILLINGS)]}  # fmt: skip
-    return {"color": look.colour, "marker": look.marker, "markersize": size * _scale(look.marker), **filling}
+        filling = {
+            "markerfacecoloralt": PAPER,
+            "markeredgewidth": 0.9,
+            "fillstyle": FILLINGS[who.variant % len(FILLINGS)],
+        }
+    return {
+        "color": look.colour,
+        "marker": look.marker,
+        "markersize": size * _scale(look.marker),
+        **filling,
+    }
 
 
 def hollow_mark_of(who: Contestant, size: float) -> dict[str, Any]:
     """The same for what was not measured, but predicted."""
     look = look_of(who.timer)
-    return {"color": look.colour, "marker": look.marker, "markersize": size * _scale(look.marker),
-            "markerfacecolor": PAPER, "markeredgewidth": 1.2}  # fmt: skip
+    return {
+        "color": look.colour,
+        "marker": look.marker,
+        "markersize": size * _scale(look.marker),
+        "markerfacecolor": PAPER,
+        "markeredgewidth": 1.2,
+    }
 
 
 def _scale(marker: str) -> float:
@@ -66,7 +92,9 @@ def _scale(marker: str) -> float:
 
 def _figure(height: float, title: str) -> Figure:
     figure = Figure(figsize=(WIDTH, height))
-    figure.text(0.1 / WIDTH, 1 - 0.08 / height, title, fontsize=HEADING, fontweight="bold", va="top")
+    figure.text(
+        0.1 / WIDTH, 1 - 0.08 / height, title, fontsize=HEADING, fontweight="bold", va="top"
+    )
     return figure
 
 
@@ -82,7 +110,13 @@ def labelled_axes(series: int, title: str) -> tuple[Figure, Axes]:
 
 
 def panels_above_legend(
-    number: int, title: str, *, panel_height: float, left: float, legend: Sequence[Contestant], gap_y: float = 0.52
+    number: int,
+    title: str,
+    *,
+    panel_height: float,
+    left: float,
+    legend: Sequence[Contestant],
+    gap_y: float = 0.52,
 ) -> tuple[Figure, list[Axes]]:
     """Small charts in two columns above a legend; sizes in inches."""
     columns, rows = min(number, 2), math.ceil(number / 2)
@@ -105,10 +139,18 @@ def panels_above_legend(
         for i in range(number)
     ]
     figure.legend(
-        handles=[_handle(who) for who in legend], labels=[who.label for who in legend],
-        loc="lower left", bbox_to_anchor=(0.1 / WIDTH, 0.04 / height), ncols=abreast, frameon=False, borderaxespad=0,
-        columnspacing=1.5, handlelength=2.6, fontsize=TEXT, labelspacing=0.3,
-    )  # fmt: skip
+        handles=[_handle(who) for who in legend],
+        labels=[who.label for who in legend],
+        loc="lower left",
+        bbox_to_anchor=(0.1 / WIDTH, 0.04 / height),
+        ncols=abreast,
+        frameon=False,
+        borderaxespad=0,
+        columnspacing=1.5,
+        handlelength=2.6,
+        fontsize=TEXT,
+        labelspacing=0.3,
+    )
     return figure, panels
 
 
@@ -136,7 +178,9 @@ HEADING_CHARACTERS = 20  # above one of two panels
 
 def cut_heading(heading: str) -> str:
     """A heading that is no broader than its panel."""
-    return heading if len(heading) <= HEADING_CHARACTERS else heading[: HEADING_CHARACTERS - 1] + "…"
+    return (
+        heading if len(heading) <= HEADING_CHARACTERS else heading[: HEADING_CHARACTERS - 1] + "…"
+    )
 
 
 TALL_ROW = 2.4  # lines of text
@@ -152,10 +196,16 @@ class Rows:
 
     @classmethod
     def of(cls, contestants: Sequence[Contestant], tall: Container[Contestant] = ()) -> "Rows":
-        """Rows with room for each contestant's remark; those of `tall` have room for two lines of figures."""
-        return cls(contestants, [
-            max(LOW_ROW + 0.8 * len(_remark_lines(who)), TALL_ROW if who in tall else 0.0) for who in contestants
-        ])  # fmt: skip
+        """Rows with room for each contestant's remark; those of `tall` have room for two lines of
+        figures.
+        """
+        return cls(
+            contestants,
+            [
+                max(LOW_ROW + 0.8 * len(_remark_lines(who)), TALL_ROW if who in tall else 0.0)
+                for who in contestants
+            ],
+        )
 
     @property
     def height(self) -> float:
@@ -170,13 +220,17 @@ class Rows:
     @property
     def centres(self) -> list[float]:
         """Where a row's marks stand."""
-        return [edge + height / 2 for edge, height in zip([0.0, *self.edges], self.heights, strict=True)]
+        return [
+            edge + height / 2 for edge, height in zip([0.0, *self.edges], self.heights, strict=True)
+        ]
 
 
 def row_panels(
     rows: Rows, headings: Sequence[str], title: str, *, values: float = 0.0
 ) -> tuple[Figure, list[Axes]]:
-    """Charts in up to two columns with one row for each contestant, named at the left; `values`: room at the right."""
+    """Charts in up to two columns with one row for each contestant, named at the left; `values`:
+    room at the right.
+    """
     number = len(headings)
     columns, lines = min(number, 2), math.ceil(number / 2)
     left, right, gap_x, gap_y, bottom = 1.75, 0.12 + values, 0.2, 0.75, 0.5
@@ -210,7 +264,11 @@ def row_panels(
 
 
 def _row_name(axes: Axes, row: float, who: Contestant) -> None:
-    place: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points", "ha": "right"}
+    place: dict[str, Any] = {
+        "xycoords": axes.get_yaxis_transform(),
+        "textcoords": "offset points",
+        "ha": "right",
+    }
     lines = _remark_lines(who)
     rise = len(lines) * SMALL * 1.25 / 2  # the block of lines is centred on the row
     axes.annotate(who.short, (0, row), (-8, rise), va="center", **place)
@@ -239,18 +297,27 @@ def size_axis(axes: Axes, sizes: Sequence[int], *, label: bool = True) -> None:
 
 
 def log_axis(
-    axes: Axes, which: str, levels: Sequence[float], words: Callable[[float], str], *, most_ticks: int = 8
+    axes: Axes,
+    which: str,
+    levels: Sequence[float],
+    words: Callable[[float], str],
+    *,
+    most_ticks: int = 8,
 ) -> None:
     """A logarithmic axis over the levels, with at most `most_ticks` labelled ticks."""
     scale, limits, axis = (
-        (axes.set_yscale, axes.set_ylim, axes.yaxis) if which == "y" else (axes.set_xscale, axes.set_xlim, axes.xaxis)
+        (axes.set_yscale, axes.set_ylim, axes.yaxis)
+        if which == "y"
+        else (axes.set_xscale, axes.set_xlim, axes.xaxis)
     )
     scale("log")
     low, high = min(levels), max(levels)
     decades = math.log10(high / low)
     margin = 10 ** max(0.06 * decades, 0.12)
     low, high = low / margin, high * margin
-    if math.log10(high / low) < 1:  # at least a decade, so that noise does not look like a difference
+    if (
+        math.log10(high / low) < 1
+    ):  # at least a decade, so that noise does not look like a difference
         middle = math.sqrt(low * high)
         low, high = middle / math.sqrt(10), middle * math.sqrt(10)
     limits(low, high)
@@ -262,7 +329,8 @@ def log_axis(
 
 
 def log_ticks(low: float, high: float, most: int) -> list[float]:
-    """Round numbers within [low, high], evenly dense on a logarithmic axis, at most so many (but two if they exist).
+    """Round numbers within [low, high], evenly dense on a logarithmic axis, at most so many (but
+    two if they exist).
 
     >>> log_ticks(3.0, 40.0, 5), log_ticks(3.0, 4e4, 4), log_ticks(0.5, 5e6, 4)
     ([5.0, 10.0, 20.0], [10.0, 100.0, 1000.0, 10000.0], [1.0, 100.0, 10000.0, 1000000.0])
@@ -281,8 +349,12 @@ def log_ticks(low: float, high: float, most: int) -> list[float]:
     return ticks
 
 
-def end_labels(figure: Figure, axes: Axes, ends: Sequence[tuple[float, float, Contestant, str]]) -> None:
-    """Name each series at the right of the chart, beside its last point, moved apart where they would overlap."""
+def end_labels(
+    figure: Figure, axes: Axes, ends: Sequence[tuple[float, float, Contestant, str]]
+) -> None:
+    """Name each series at the right of the chart, beside its last point, moved apart where they
+    would overlap.
+    """
     box = axes.get_position()
     height = figure.get_figheight() * box.height
     low, high = (math.log10(limit) for limit in axes.get_ylim())
@@ -295,18 +367,33 @@ def end_labels(figure: Figure, axes: Axes, ends: Sequence[tuple[float, float, Co
     for (x, level, who, _), lines, at in zip(ordered, texts, placed, strict=True):
         look, y = look_of(who.timer), at / height
         axes.annotate(
-            "", (x, level), (1.05, y), xycoords="data", textcoords="axes fraction", annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": look.colour, "linewidth": 0.7, "shrinkA": 0, "shrinkB": 3},
-        )  # fmt: skip
+            "",
+            (x, level),
+            (1.05, y),
+            xycoords="data",
+            textcoords="axes fraction",
+            annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": look.colour,
+                "linewidth": 0.7,
+                "shrinkA": 0,
+                "shrinkB": 3,
+            },
+        )
         axes.plot(1.07, y, transform=axes.transAxes, clip_on=False, **mark_of(who, 6.5))
         place: dict[str, Any] = {
-            "xycoords": "axes fraction", "textcoords": "offset points", "annotation_clip": False,
-        }  # fmt: skip
+            "xycoords": "axes fraction",
+            "textcoords": "offset points",
+            "annotation_clip": False,
+        }
         # The block of lines is centred on the marker.
         rise = (len(lines) - 1) * LINE_HEIGHT / 2 * 72
         axes.annotate(who.short, (1.07, y), (8, rise), va="bottom", fontweight="bold", **place)
         for i, line in enumerate(lines):
-            axes.annotate(line, (1.07, y), (8, rise - 1 - i * SMALL * 1.25), va="top", fontsize=SMALL, **place)
+            axes.annotate(
+                line, (1.07, y), (8, rise - 1 - i * SMALL * 1.25), va="top", fontsize=SMALL, **place
+            )
 
 
 LABEL_CHARACTERS = 30  # of the small font, in the room for labels
@@ -315,11 +402,18 @@ LABEL_CHARACTERS = 30  # of the small font, in the room for labels
 def _label_lines(who: Contestant, value: str) -> list[str]:
     """What stands below a series' name: its value and the remark, on one line if they fit."""
     joined = f"{value} · {who.remark}" if who.remark else value
-    return [joined] if len(joined) <= LABEL_CHARACTERS else [value, *wrap(who.remark, LABEL_CHARACTERS)]
+    return (
+        [joined]
+        if len(joined) <= LABEL_CHARACTERS
+        else [value, *wrap(who.remark, LABEL_CHARACTERS)]
+    )
 
 
-def spread_out(wanted: Sequence[float], heights: Sequence[float], lowest: float, highest: float) -> list[float]:
-    """Centres near the wanted ones (falling) of blocks that do not overlap, within [lowest, highest] if they fit.
+def spread_out(
+    wanted: Sequence[float], heights: Sequence[float], lowest: float, highest: float
+) -> list[float]:
+    """Centres near the wanted ones (falling) of blocks that do not overlap, within [lowest,
+    highest] if they fit.
 
     >>> spread_out([5.0, 4.9, 1.0], [1.0, 1.0, 1.0], 0.0, 5.0)
     [4.5, 3.5, 1.0]

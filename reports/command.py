@@ -1,4 +1,7 @@
-"""`escapement report`: a comparison as a page with charts; the last line printed is the page's path."""
+"""`escapement report`: a comparison as a page with charts; the last line printed is the page's
+path.
+"""
+
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +35,14 @@ _DEFAULT_IDLE = "30s"
 
 # Columns by the names that they have in the logs of common programs, the likeliest first.
 _TIMES = ("ts", "time", "timestamp", "@timestamp", "datetime", "start")  # Zeek; access logs; ...
-_DURATIONS = ("rtt", "duration", "duration_s", "seconds", "elapsed", "latency")  # Zeek's dns.log; its conn.log; ...
+_DURATIONS = (
+    "rtt",
+    "duration",
+    "duration_s",
+    "seconds",
+    "elapsed",
+    "latency",
+)  # Zeek's dns.log; its conn.log; ...
 _KEYS = ("client", "id.orig_h", "key", "user", "session", "ip")  # access logs; Zeek; ...
 
 
@@ -49,16 +59,38 @@ def register(subparsers: Any) -> None:
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("traces", nargs="*", metavar="TRACE", help="directory that `generate` or `ingest` wrote")
-    parser.add_argument("--out", default=_DEFAULT_OUT, metavar="DIR",
-                        help="directory of the page; an older report there is replaced (default: report)")  # fmt: skip
+    parser.add_argument(
+        "traces", nargs="*", metavar="TRACE", help="directory that `generate` or `ingest` wrote"
+    )
+    parser.add_argument(
+        "--out",
+        default=_DEFAULT_OUT,
+        metavar="DIR",
+        help="directory of the page; an older report there is replaced (default: report)",
+    )
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--run", dest="stored", metavar="RUN",
-                      help="measure nothing, show this stored run, or the newest in a directory of runs")  # fmt: skip
-    what.add_argument("--grid", nargs="+", metavar="RESULTS",
-                      help="measure nothing, show replayed grids: what `replay --out` or `summarise --out` wrote")  # fmt: skip
-    what.add_argument("--requests", metavar="LOG", help="a log of requests: each starts a timer, its answer cancels it")
-    what.add_argument("--touches", metavar="LOG", help="a log of signs of life: each re-arms the idle timer of its key")
+    what.add_argument(
+        "--run",
+        dest="stored",
+        metavar="RUN",
+        help="measure nothing, show this stored run, or the newest in a directory of runs",
+    )
+    what.add_argument(
+        "--grid",
+        nargs="+",
+        metavar="RESULTS",
+        help="measure nothing, show replayed grids: what `replay --out` or `summarise --out` wrote",
+    )
+    what.add_argument(
+        "--requests",
+        metavar="LOG",
+        help="a log of requests: each starts a timer, its answer cancels it",
+    )
+    what.add_argument(
+        "--touches",
+        metavar="LOG",
+        help="a log of signs of life: each re-arms the idle timer of its key",
+    )
     log = parser.add_argument_group("of the log; what is left out of these is guessed, and told")
     log.add_argument("--time", metavar="COL", help="column of the time")
     add_request_options(log, required=False)
@@ -103,15 +135,25 @@ _FOR_TOUCHES = ("key", "idle")
 
 def _check_together(arguments: argparse.Namespace) -> None:
     if arguments.stored is not None and arguments.traces:
-        raise ReportOptionError(f"--run shows a stored run, so that the trace {arguments.traces[0]} has no part in it")
+        raise ReportOptionError(
+            f"--run shows a stored run, so that the trace {arguments.traces[0]} has no part in it"
+        )
     if arguments.grid is not None and arguments.traces:
-        raise ReportOptionError(f"--grid shows what was replayed, so that the trace {arguments.traces[0]} has no part in it")
+        raise ReportOptionError(
+            f"--grid shows what was replayed, so that the trace {arguments.traces[0]} has no part in it"
+        )
     alien = {"requests": _FOR_TOUCHES, "touches": _FOR_REQUESTS}
     kind = next((kind for kind in alien if getattr(arguments, kind) is not None), None)
     unfit = alien[kind] if kind else ("time", *_FOR_REQUESTS, *_FOR_TOUCHES)
     for name in unfit:
         if getattr(arguments, name) is not None:
-            needed = "--requests" if name in _FOR_REQUESTS else "--touches" if name in _FOR_TOUCHES else "a log"
+            needed = (
+                "--requests"
+                if name in _FOR_REQUESTS
+                else "--touches"
+                if name in _FOR_TOUCHES
+                else "a log"
+            )
             raise ReportOptionError(f"--{name} goes with {needed} only")
 
 
@@ -124,7 +166,8 @@ def _stored(path: str) -> Path:
     return Path(path)
 
 
-# ---- logs ---------------------------------------------------------------------------------------------------------
+# ---- logs
+# ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -139,7 +182,13 @@ class Log:
 
 
 def _log_of(arguments: argparse.Namespace) -> Log | None:
-    kind = "requests" if arguments.requests is not None else "touches" if arguments.touches is not None else None
+    kind = (
+        "requests"
+        if arguments.requests is not None
+        else "touches"
+        if arguments.touches is not None
+        else None
+    )
     if kind is None:
         return None
     path: str = getattr(arguments, kind)
@@ -157,7 +206,9 @@ def _log_of(arguments: argparse.Namespace) -> Log | None:
                     f"say which column of {path} is the {role}: --{role} COL, one of {', '.join(found)}"
                 )
             guessed.append(f"--{role} {columns[role]}")
-    period, default = ("timeout", _DEFAULT_TIMEOUT) if kind == "requests" else ("idle", _DEFAULT_IDLE)
+    period, default = (
+        ("timeout", _DEFAULT_TIMEOUT) if kind == "requests" else ("idle", _DEFAULT_IDLE)
+    )
     patience = getattr(arguments, period)
     if patience is None:
         patience = default
@@ -204,9 +255,14 @@ def _ingest(log: Log, arguments: argparse.Namespace) -> Path:
     out.parent.mkdir(parents=True, exist_ok=True)
     if log.kind == "requests":
         ingested = ingest_requests(
-            log.path, out, options, duration=log.columns["duration"], timeout=log.patience,
-            duration_unit=arguments.duration_unit, time_is=arguments.time_is,
-        )  # fmt: skip
+            log.path,
+            out,
+            options,
+            duration=log.columns["duration"],
+            timeout=log.patience,
+            duration_unit=arguments.duration_unit,
+            time_is=arguments.time_is,
+        )
     else:
         ingested = ingest_touches(log.path, out, options, key=log.columns["key"], idle=log.patience)
     print(summary(ingested), flush=True)

@@ -1,8 +1,9 @@
 """The charts of a run.
 
-Every chart names its units on its axes and labels each series with its precision and engine, so that a coarse
-tick is never mistaken for a fast timer.
+Every chart names its units on its axes and labels each series with its precision and engine, so
+that a coarse tick is never mistaken for a fast timer.
 """
+
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -55,12 +56,15 @@ def pictures(summary: Summary) -> Iterator[Picture]:
         yield memory(summary)
 
 
-# --- Time against N -------------------------------------------------------------------------------------------------
+# --- Time against N
+# -------------------------------------------------------------------------------------------------
 
 
 @styled
 def times(summary: Summary, task: Task) -> Picture:
-    """Median time of one operation against the number of pending timers, with the spread of the samples."""
+    """Median time of one operation against the number of pending timers, with the spread of the
+    samples.
+    """
     title = f"{task.title}: time per {task.unit}"
     series = {who: cells for who in summary.contestants if (cells := summary.by_size(task, who))}
     figure, axes = labelled_axes(len(series), title)
@@ -69,7 +73,11 @@ def times(summary: Summary, task: Task) -> Picture:
     for nudge, (who, cells) in zip(nudges, series.items(), strict=True):
         _draw_times(axes, who, {size * nudge: cell for size, cell in cells.items()})
         size, last = max(cells.items())
-        value = style.nanoseconds(last.level) if last.spread else f"too long: predicted {_predicted(last)}"
+        value = (
+            style.nanoseconds(last.level)
+            if last.spread
+            else f"too long: predicted {_predicted(last)}"
+        )
         if size != summary.sizes[-1]:
             value += f" at N = {style.count(size)}"
         ends.append((size * nudge, last.level, who, value))
@@ -83,46 +91,70 @@ def times(summary: Summary, task: Task) -> Picture:
         title,
         task.meaning,
         f"Line chart, logarithmic axes: {title.lower()} against timers pending. At the largest size: "
-        + "; ".join(f"{who.label} {value}" for _, _, who, value in sorted(ends, key=lambda end: end[1])) + ".",
+        + "; ".join(
+            f"{who.label} {value}" for _, _, who, value in sorted(ends, key=lambda end: end[1])
+        )
+        + ".",
         figure,
-    )  # fmt: skip
+    )
 
 
 def _draw_times(axes: Axes, who: Contestant, cells: Mapping[float, Cell]) -> None:
     look = look_of(who.timer)
     measured = {x: cell.spread for x, cell in cells.items() if cell.spread is not None}
     stroke = stroke_of(who)
-    axes.plot(list(measured), [spread.median for spread in measured.values()], color=look.colour, **stroke)
+    axes.plot(
+        list(measured), [spread.median for spread in measured.values()], color=look.colour, **stroke
+    )
     for x, spread in measured.items():
         axes.plot([x, x], [spread.low, spread.high], color=look.colour, linewidth=1.4, zorder=4)
     axes.plot(
-        list(measured), [spread.median for spread in measured.values()],
-        linestyle="none", zorder=3, **mark_of(who, 5.5),
-    )  # fmt: skip
+        list(measured),
+        [spread.median for spread in measured.values()],
+        linestyle="none",
+        zorder=3,
+        **mark_of(who, 5.5),
+    )
     guesses = {x: cell.level for x, cell in cells.items() if cell.spread is None}
     if guesses:
         joined = [*list(measured.items())[-1:]]
         path = [(x, spread.median) for x, spread in joined] + list(guesses.items())
         axes.plot(*zip(*path, strict=True), color=look.colour, linewidth=1.0, linestyle=(0, (1, 2)))
-        axes.plot(list(guesses), list(guesses.values()), linestyle="none", zorder=3, **hollow_mark_of(who, 6.5))
+        axes.plot(
+            list(guesses),
+            list(guesses.values()),
+            linestyle="none",
+            zorder=3,
+            **hollow_mark_of(who, 6.5),
+        )
 
 
-# --- Work against N -------------------------------------------------------------------------------------------------
+# --- Work against N
+# -------------------------------------------------------------------------------------------------
+
 
 @styled
 def work(summary: Summary, task: Task) -> Picture:
-    """Cost counters per operation against the number of pending timers, one panel for each counter."""
+    """Cost counters per operation against the number of pending timers, one panel for each
+    counter.
+    """
     title = f"{task.title}: work per {task.unit}, counted"
     counters = summary.counters(task)
     totals = {
-        who: [summary.counts[cell] for name in counters for n in summary.sizes
-              if (cell := (task, name, who.key, n)) in summary.counts]
+        who: [
+            summary.counts[cell]
+            for name in counters
+            for n in summary.sizes
+            if (cell := (task, name, who.key, n)) in summary.counts
+        ]
         for who in summary.contestants
-    }  # fmt: skip
+    }
     shown = [who for who, counts in totals.items() if any(counts)]
     zero = [who.plain for who, counts in totals.items() if counts and not any(counts)]
     without = [who.plain for who, counts in totals.items() if not counts]
-    figure, panels = panels_above_legend(len(counters), title, panel_height=1.4, left=0.85, legend=shown)
+    figure, panels = panels_above_legend(
+        len(counters), title, panel_height=1.4, left=0.85, legend=shown
+    )
     texts = []
     for axes, name in zip(panels, counters, strict=True):
         curves: dict[Contestant, dict[int, float]] = {}
@@ -133,19 +165,30 @@ def work(summary: Summary, task: Task) -> Picture:
         for i, (who, points) in enumerate(curves.items()):
             hidden_by = sum(coincide(points, other) for other in list(curves.values())[i + 1 :])
             stroke = stroke_of(who) | {"linewidth": 1.3 + 1.2 * hidden_by}
-            axes.plot(list(points), list(points.values()), **mark_of(who, 4.5 + 1.3 * hidden_by, 0.4), **stroke)
+            axes.plot(
+                list(points),
+                list(points.values()),
+                **mark_of(who, 4.5 + 1.3 * hidden_by, 0.4),
+                **stroke,
+            )
         axes.set_title(counter_title(name), loc="left", fontsize=TEXT, fontweight="bold")
         size_axis(axes, summary.sizes, label=False)
-        log_axis(axes, "y", [count for points in curves.values() for count in points.values()], style.amount,
-                  most_ticks=5)  # fmt: skip
+        log_axis(
+            axes,
+            "y",
+            [count for points in curves.values() for count in points.values()],
+            style.amount,
+            most_ticks=5,
+        )
         last = summary.sizes[-1]
         texts.append(
             f"{counter_title(name)}: "
             + ", ".join(
-                f"{who.label} {style.amount(value)}" for who in shown
+                f"{who.label} {style.amount(value)}"
+                for who in shown
                 if (value := summary.counts.get((task, name, who.key, last), 0.0)) > 0
             )
-        )  # fmt: skip
+        )
     for axes in panels[-2:]:
         axes.set_xlabel("timers pending, N")
     for axes in panels[::2]:
@@ -160,21 +203,29 @@ def work(summary: Summary, task: Task) -> Picture:
         + (f" Zero for all: {list_of(map(counter_title, idle))}." if idle else "")
         + (f" Not counted: {list_of(without)}." if without else ""),
         f"Small line charts, logarithmic axes: counts per {task.unit} against timers pending. At the largest size: "
-        + "; ".join(texts) + ".",
+        + "; ".join(texts)
+        + ".",
         figure,
-    )  # fmt: skip
+    )
 
 
-# --- Whole tapes ----------------------------------------------------------------------------------------------------
+# --- Whole tapes
+# ----------------------------------------------------------------------------------------------------
 
 
 @styled
 def replays(summary: Summary) -> Picture:
-    """Median time per operation of each source for each contestant, with the spread of the samples."""
+    """Median time per operation of each source for each contestant, with the spread of the
+    samples.
+    """
     title = "Replays of whole workloads: time per operation"
     shown = [replayed.cell for replayed in summary.replays.values()]
-    skipped = {key for (_, key), replayed in summary.replays.items() if replayed.cell.spread is None}
-    rows = Rows.of(summary.contestants, tall=[who for who in summary.contestants if who.key in skipped])
+    skipped = {
+        key for (_, key), replayed in summary.replays.items() if replayed.cell.spread is None
+    }
+    rows = Rows.of(
+        summary.contestants, tall=[who for who in summary.contestants if who.key in skipped]
+    )
     figure, panels = row_panels(rows, [source.short for source in summary.sources], title)
     levels = [level for cell in shown for level in _reach(cell)]
     texts = []
@@ -194,7 +245,9 @@ def replays(summary: Summary) -> Picture:
         "replays",
         title,
         "The time of the whole sequence, expiries included, divided by its operations.",
-        "Dot charts, one for each source, logarithmic axis: nanoseconds per operation. " + "; ".join(texts) + ".",
+        "Dot charts, one for each source, logarithmic axis: nanoseconds per operation. "
+        + "; ".join(texts)
+        + ".",
         figure,
     )
 
@@ -202,7 +255,13 @@ def replays(summary: Summary) -> Picture:
 def _draw_replay(axes: Axes, row: float, who: Contestant, cell: Cell) -> str:
     look = look_of(who.timer)
     if cell.spread is not None:
-        axes.plot([cell.spread.low, cell.spread.high], [row, row], color=look.colour, linewidth=1.6, zorder=4)
+        axes.plot(
+            [cell.spread.low, cell.spread.high],
+            [row, row],
+            color=look.colour,
+            linewidth=1.6,
+            zorder=4,
+        )
         mark = mark_of(who, 6.5)
         value = style.nanoseconds(cell.level)
     else:
@@ -210,12 +269,20 @@ def _draw_replay(axes: Axes, row: float, who: Contestant, cell: Cell) -> str:
         value = f"too long,\npredicted {_predicted(cell)}"
     axes.plot(cell.level, row, **mark)
     low, high = (math.log(limit) for limit in axes.get_xlim())
-    at_left = (math.log(cell.level) - low) / (high - low) > 0.6  # beyond that the text would leave the panel
+    at_left = (math.log(cell.level) - low) / (
+        high - low
+    ) > 0.6  # beyond that the text would leave the panel
     reach = _reach(cell)
     axes.annotate(
-        value, (reach[0] if at_left else reach[-1], row), (-8 if at_left else 8, 0), textcoords="offset points",
-        va="center", ha="right" if at_left else "left", fontsize=SMALL, linespacing=1.1,
-    )  # fmt: skip
+        value,
+        (reach[0] if at_left else reach[-1], row),
+        (-8 if at_left else 8, 0),
+        textcoords="offset points",
+        va="center",
+        ha="right" if at_left else "left",
+        fontsize=SMALL,
+        linespacing=1.1,
+    )
     return value.replace("\n", " ")
 
 
@@ -224,13 +291,21 @@ def trade_off(summary: Summary) -> Picture:
     """Time per operation against the worst lateness seen, one panel for each source."""
     title = "Time against precision"
     found = [
-        {who: replayed for who in summary.contestants
-         if (replayed := summary.replays.get((source.name, who.key))) and replayed.row["lateness_max"] is not None}
+        {
+            who: replayed
+            for who in summary.contestants
+            if (replayed := summary.replays.get((source.name, who.key)))
+            and replayed.row["lateness_max"] is not None
+        }
         for source in summary.sources
-    ]  # fmt: skip
+    ]
     shown = [who for who in summary.contestants if any(who in points for points in found)]
-    figure, panels = panels_above_legend(len(found), title, panel_height=2.3, left=0.85, legend=shown, gap_y=0.85)
-    levels = [level for points in found for replayed in points.values() for level in _reach(replayed.cell)]
+    figure, panels = panels_above_legend(
+        len(found), title, panel_height=2.3, left=0.85, legend=shown, gap_y=0.85
+    )
+    levels = [
+        level for points in found for replayed in points.values() for level in _reach(replayed.cell)
+    ]
     texts = []
     for axes, source, points in zip(panels, summary.sources, found, strict=True):
         deviations = {who: _deviation(replayed.row) for who, replayed in points.items()}
@@ -246,7 +321,10 @@ def trade_off(summary: Summary) -> Picture:
             axes.plot(at[who], replayed.cell.level, **mark_of(who, 6.5), linestyle="none", zorder=3)
         axes.set_title(cut_heading(source.short), loc="left", fontsize=TEXT, fontweight="bold")
         axes.set_xlabel(f"worst deviation [{unit_symbol(source.unit)}]")
-        told = ", ".join(f"{who.label} {style.nanoseconds(points[who].cell.level)} at {late}" for who, late in deviations.items())
+        told = ", ".join(
+            f"{who.label} {style.nanoseconds(points[who].cell.level)} at {late}"
+            for who, late in deviations.items()
+        )
         texts.append(f"{source.short}, in {unit_words(source.unit)}: {told}")
     for axes in panels[::2]:
         axes.set_ylabel("time per operation (log scale)")
@@ -256,9 +334,10 @@ def trade_off(summary: Summary) -> Picture:
         "Across: how far from its deadline the worst timer fired, late or early; 0 is exact. Upwards: the time per "
         "operation. What is further to the left and lower is better at both; a line joins the settings of one timer.",
         "Scatter charts, logarithmic axes: nanoseconds per operation against the worst deviation from the deadline. "
-        + "; ".join(texts) + ".",
+        + "; ".join(texts)
+        + ".",
         figure,
-    )  # fmt: skip
+    )
 
 
 def _deviation(row: Mapping[str, Any]) -> int:
@@ -304,9 +383,13 @@ def lateness(summary: Summary) -> Picture:
                 found.append(f"{who.label} {low}" + (f" to {high}" if high > low else ""))
             elif (replayed := summary.replays.get((source.name, who.key))) is not None:
                 why = "nothing fired" if replayed.cell.spread else "too long, not run"
-                axes.annotate(why, (0, row), (6, 0), textcoords="offset points", va="center", fontsize=SMALL)
+                axes.annotate(
+                    why, (0, row), (6, 0), textcoords="offset points", va="center", fontsize=SMALL
+                )
                 found.append(f"{who.label} {why}")
-        texts.append(f"{source.short}, in {unit_words(source.unit)}: {', '.join(found) or 'nothing fired'}")
+        texts.append(
+            f"{source.short}, in {unit_words(source.unit)}: {', '.join(found) or 'nothing fired'}"
+        )
         axes.set_xlabel(f"lateness [{unit_symbol(source.unit)}]")
         axes.grid(axis="y", visible=False)
         axes.margins(x=0.06)
@@ -320,7 +403,9 @@ def lateness(summary: Summary) -> Picture:
         "Lateness is the moment of firing less the deadline (or less the moment of arming, if the deadline had "
         "passed); negative is early. A marker at 0: every timer fired exactly then. Bars: share of the timers for each "
         "lateness, the tallest bar of a row filling it.",
-        "Histograms, one row for each timer and one panel for each source. " + "; ".join(texts) + ".",
+        "Histograms, one row for each timer and one panel for each source. "
+        + "; ".join(texts)
+        + ".",
         figure,
     )
 
@@ -332,13 +417,21 @@ def _draw_lateness(axes: Axes, row: float, who: Contestant, bins: Sequence[Bin])
         return
     bins = _coarser(bins)
     peak = max(found.timers / found.width for found in bins)
-    # The y axis points downwards, in lines of text: bars stand a little above the lower edge of the row.
+    # The y axis points downwards, in lines of text: bars stand a little above the lower edge of the
+    # row.
     foot, tallest = row + 0.42 * TALL_ROW, 0.75 * TALL_ROW
     outline = []
     for found in bins:
         left, top = found.lateness - 0.5, foot - tallest * found.timers / found.width / peak
-        outline += [(left, foot), (left, top), (left + found.width, top), (left + found.width, foot)]
-    axes.add_patch(Polygon(outline, closed=True, facecolor=look.colour, edgecolor=look.colour, linewidth=0.8))
+        outline += [
+            (left, foot),
+            (left, top),
+            (left + found.width, top),
+            (left + found.width, foot),
+        ]
+    axes.add_patch(
+        Polygon(outline, closed=True, facecolor=look.colour, edgecolor=look.colour, linewidth=0.8)
+    )
 
 
 MOST_BARS = 110  # of a histogram, in the room of a panel
@@ -360,7 +453,9 @@ def _coarser(bins: Sequence[Bin]) -> Sequence[Bin]:
 
 @styled
 def memory(summary: Summary) -> Picture:
-    """Bytes per pending timer when all of the capacity is used, at the largest capacity measured."""
+    """Bytes per pending timer when all of the capacity is used, at the largest capacity
+    measured.
+    """
     title = "Memory per pending timer"
     found = {who: footprint for who in summary.contestants if (footprint := summary.footprint(who))}
     most = max(capacity for capacity, _ in found.values())
@@ -369,7 +464,9 @@ def memory(summary: Summary) -> Picture:
     texts = []
     for who, row in zip(rows.contestants, rows.centres, strict=True):
         capacity, value = found[who]
-        words = style.data_size(value) + ("" if capacity == most else f" at N = {style.short_count(capacity)}")
+        words = style.data_size(value) + (
+            "" if capacity == most else f" at N = {style.short_count(capacity)}"
+        )
         hatching: dict[str, Any] = {} if who.compiled else {"hatch": "///", "edgecolor": PAPER}
         axes.barh(row, value, height=1.0, color=look_of(who.timer).colour, **hatching)
         axes.annotate(words, (value, row), (4, 0), textcoords="offset points", va="center")
@@ -389,14 +486,17 @@ def memory(summary: Summary) -> Picture:
     )
 
 
-# --- Words ----------------------------------------------------------------------------------------------------------
+# --- Words
+# ----------------------------------------------------------------------------------------------------------
 
 
 def how_to_read_times(summary: Summary) -> str:
     """What holds for all charts of times against N."""
     shown = list(summary.cells.values())
     notes = [_spread_words(shown, summary.sample)]
-    notes.append("Both axes are logarithmic; points are nudged sideways so that none hides another.")
+    notes.append(
+        "Both axes are logarithmic; points are nudged sideways so that none hides another."
+    )
     if _uncompiled(summary):
         notes.append("Dashed: a plain Python loop, whose times include the interpreter's.")
     return " ".join(notes + _notes(summary, shown))
@@ -404,7 +504,9 @@ def how_to_read_times(summary: Summary) -> str:
 
 def how_to_read_work(summary: Summary) -> str:
     """What holds for all charts of counts."""
-    notes = ["Both axes are logarithmic, so a zero is not drawn; lines that coincide lie one inside the other."]
+    notes = [
+        "Both axes are logarithmic, so a zero is not drawn; lines that coincide lie one inside the other."
+    ]
     if _uncompiled(summary):
         notes.append("Timers without a compiled kernel count only how often the clock moved.")
     return " ".join(notes)

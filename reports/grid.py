@@ -1,7 +1,9 @@
-"""Replayed grids as a run: what `escapement summarise` wrote becomes the same Summary that a stored run does.
+"""Replayed grids as a run: what `escapement summarise` wrote becomes the same Summary that a stored
+run does.
 
 Here the samples of a time are a trace's shards, each replayed once, not repeats of the same tape.
 """
+
 import json
 import os
 from collections import Counter
@@ -21,14 +23,18 @@ from timers.kernels.counters import COUNTERS
 
 
 class GridError(TimerError, ValueError):
-    """Tables of replayed grids that cannot be read; one line that names the path and what is wrong."""
+    """Tables of replayed grids that cannot be read; one line that names the path and what is
+    wrong.
+    """
 
 
 def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
-    """The figures of one or more grids: directories that `replay --out` wrote, or files that `summarise --out` did.
+    """The figures of one or more grids: directories that `replay --out` wrote, or files that
+    `summarise --out` did.
 
-    Each is a source of its own; a directory without a table is summed up first. O(rows). Raises GridError for what is
-    no such table or has no rows, ResultsError for results that are not complete, TimerError for a timer that is unknown.
+    Each is a source of its own; a directory without a table is summed up first. O(rows). Raises
+    GridError for what is no such table or has no rows, ResultsError for results that are not
+    complete, TimerError for a timer that is unknown.
     """
     if not paths:
         raise GridError("there is no grid to show: name at least one")
@@ -47,7 +53,10 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
     return Summary(
         manifest=_manifest(about),
         contestants=contestants_of(traits.values()),
-        described={names[path]: _described(table.slice(0, 1).to_pylist()[0]) for path, table in tables.items()},
+        described={
+            names[path]: _described(table.slice(0, 1).to_pylist()[0])
+            for path, table in tables.items()
+        },
         cells={},
         counts={},
         replays=replays,
@@ -67,23 +76,33 @@ def _read(path: Path) -> pa.Table:
     except FileNotFoundError:
         raise GridError(f"{path} does not exist") from None
     except (OSError, pa.ArrowException) as error:
-        raise GridError(f"{path} is no readable Parquet file: {str(error).splitlines()[0]}") from None
+        raise GridError(
+            f"{path} is no readable Parquet file: {str(error).splitlines()[0]}"
+        ) from None
     if not table.schema.equals(SCHEMA) or ABOUT not in (table.schema.metadata or {}):
-        raise GridError(f"{path} is no table of a replayed grid; `escapement summarise RESULTS` makes one")
+        raise GridError(
+            f"{path} is no table of a replayed grid; `escapement summarise RESULTS` makes one"
+        )
     if not table.num_rows:
         raise GridError(f"{path} has no rows")
     return table
 
 
 def _names(tables: Mapping[Path, pa.Table]) -> dict[Path, str]:
-    """What each source is called: its workload, or the path where that would not tell two of them apart."""
+    """What each source is called: its workload, or the path where that would not tell two of them
+    apart.
+    """
     workloads = {path: table["workload"][0].as_py() for path, table in tables.items()}
     times = Counter(workloads.values())
-    return {path: name if times[name] == 1 else f"{name}, {path}" for path, name in workloads.items()}
+    return {
+        path: name if times[name] == 1 else f"{name}, {path}" for path, name in workloads.items()
+    }
 
 
 def _cell(row: Mapping[str, Any]) -> Cell:
-    median, least, most = (row[f"shard_ns_per_operation_{which}"] for which in ("median", "least", "most"))
+    median, least, most = (
+        row[f"shard_ns_per_operation_{which}"] for which in ("median", "least", "most")
+    )
     return Cell(Spread(median, least, most, row["shards"]), None, row["operations"])
 
 
@@ -91,13 +110,23 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
     """With what a stored run's row has besides."""
     counters = {name: row[name] for name in COUNTERS}
     counted = None not in counters.values() and any(counters.values())
-    return row | {"lateness_median": row["lateness_p50"], "counters": json.dumps(counters) if counted else None}
+    return row | {
+        "lateness_median": row["lateness_p50"],
+        "counters": json.dumps(counters) if counted else None,
+    }
 
 
 def _described(row: Mapping[str, Any]) -> dict[str, Any]:
     source = json.loads(row["source"])
-    details = {name: value for name, value in source.items() if isinstance(value, str | int | float | dict)}
-    return {"operations": row["operations"], "timers": row["scheduled"], "shards": row["shards"], "details": details}
+    details = {
+        name: value for name, value in source.items() if isinstance(value, str | int | float | dict)
+    }
+    return {
+        "operations": row["operations"],
+        "timers": row["scheduled"],
+        "shards": row["shards"],
+        "details": details,
+    }
 
 
 def _manifest(about: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -105,5 +134,7 @@ def _manifest(about: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         **about[0],
         "parameters": {f"grid {number}": other["asked"] for number, other in enumerate(about, 1)},
-        "agreement": {"checked": "not here: `escapement verify RESULTS` holds every expiry of a grid to an oracle"},
+        "agreement": {
+            "checked": "not here: `escapement verify RESULTS` holds every expiry of a grid to an oracle"
+        },
     }

@@ -1,4 +1,5 @@
 """How a run was measured, what was too long to run, and what its figures cannot say."""
+
 import json
 import shlex
 from collections.abc import Iterable, Mapping
@@ -12,7 +13,8 @@ from reports.words import list_of
 def too_long(summary: Summary) -> list[str]:
     """What was not run, in words, with its prediction."""
     return [
-        f"{who.label}, {where}: too long, predicted {style.span(seconds)}" for where, who, seconds in summary.too_long()
+        f"{who.label}, {where}: too long, predicted {style.span(seconds)}"
+        for where, who, seconds in summary.too_long()
     ]
 
 
@@ -26,23 +28,54 @@ def method(summary: Summary) -> list[tuple[str, list[str]]]:
     rows = [
         ("When", [manifest["created"]]),
         ("Command", [shlex.join(map(str, manifest["command"]))]),
-        ("Code", [f"commit {commit}{' with uncommitted changes' if manifest['dirty'] else ''}" if commit
-                  else "not run from a checkout, so no commit is known"]),
-        ("Versions", [f"{name} {version or 'unknown'}" for name, version in manifest["versions"].items()]),
-        ("Machine", [
-            str(machine.get("cpu") or "processor unknown"),
-            f"{machine.get('cores') or 'unknown number of'} cores usable"
-            + ("; a shard is replayed by one" if summary.of_shards else "; the comparison uses one"),
-            style.data_size(memory_bytes) + " of memory" if memory_bytes else "memory unknown",
-            str(machine.get("platform") or "platform unknown"),
-        ]),
-        ("Chosen", [f"{name.replace('_', ' ')}: {_plain(value)}" for name, value in manifest["parameters"].items()]),
-        ("Workloads", [f"{source.name}: {_plain(source.details.get('details', {}))}" for source in summary.sources]),
+        (
+            "Code",
+            [
+                f"commit {commit}{' with uncommitted changes' if manifest['dirty'] else ''}"
+                if commit
+                else "not run from a checkout, so no commit is known"
+            ],
+        ),
+        (
+            "Versions",
+            [f"{name} {version or 'unknown'}" for name, version in manifest["versions"].items()],
+        ),
+        (
+            "Machine",
+            [
+                str(machine.get("cpu") or "processor unknown"),
+                f"{machine.get('cores') or 'unknown number of'} cores usable"
+                + (
+                    "; a shard is replayed by one"
+                    if summary.of_shards
+                    else "; the comparison uses one"
+                ),
+                style.data_size(memory_bytes) + " of memory" if memory_bytes else "memory unknown",
+                str(machine.get("platform") or "platform unknown"),
+            ],
+        ),
+        (
+            "Chosen",
+            [
+                f"{name.replace('_', ' ')}: {_plain(value)}"
+                for name, value in manifest["parameters"].items()
+            ],
+        ),
+        (
+            "Workloads",
+            [
+                f"{source.name}: {_plain(source.details.get('details', {}))}"
+                for source in summary.sources
+            ],
+        ),
         ("Drivers", [f"{task.title}: {task.meaning}" for task in summary.tasks]),
-        ("Agreement", [f"{name.replace('_', ' ')}: {_plain(value)}" for name, value in agreement.items()]),
+        (
+            "Agreement",
+            [f"{name.replace('_', ' ')}: {_plain(value)}" for name, value in agreement.items()],
+        ),
         ("Not run", too_long(summary) or ["nothing was too long"]),
         ("Engines", _engines(summary)),
-    ]  # fmt: skip
+    ]
     return [(term, texts) for term, texts in rows if texts]
 
 
@@ -71,18 +104,21 @@ def _of_any_run(summary: Summary) -> list[str]:
     cores = summary.manifest["machine"].get("cores")
     return [
         "One thread: no contention, no locks"
-        + (f", one of {cores} cores" if cores else "") + ". What a concurrent service pays on top is not measured.",
+        + (f", one of {cores} cores" if cores else "")
+        + ". What a concurrent service pays on top is not measured.",
         "Compiled Python (Numba, LLVM) against compiled Python. These are not the times of Kafka, Netty or Linux in "
         "Java or C: the algorithms are theirs, the runtime is not. No garbage collector, no objects, no thread to "
         "wake. A single call from Python costs some hundred nanoseconds more; the batch forms share that among many.",
         "Not among the rivals: calendar queues, pairing and Fibonacci heaps, skip lists, sorted arrays and trees, the "
         "Linux wheel since 4.8 (which does not cascade and rounds instead), and the real timers of other runtimes.",
-    ]  # fmt: skip
+    ]
 
 
 def _engines(summary: Summary) -> list[str]:
     loops = [who.label for who in summary.contestants if not who.compiled]
-    texts = ["compiled: the whole tape runs inside one compiled loop, so that no call from Python is timed"]
+    texts = [
+        "compiled: the whole tape runs inside one compiled loop, so that no call from Python is timed"
+    ]
     if loops:
         texts.append(
             f"Python loop: {list_of(loops)}; the interpreter's time is included, so this is what a Python program "

@@ -1,4 +1,5 @@
 """A stored run as one self-contained HTML page, with its charts as files beside it."""
+
 import json
 import os
 import re
@@ -70,7 +71,9 @@ def check_target(out: str | os.PathLike[str]) -> None:
     path = Path(out)
     if path.is_dir():
         if not _is_report(path) and any(path.iterdir()):
-            raise ReportError(f"{out} is no report of escapement, so it is not replaced; choose another --out")
+            raise ReportError(
+                f"{out} is no report of escapement, so it is not replaced; choose another --out"
+            )
     elif path.exists() or path.is_symlink():
         raise ReportError(f"{out} is no directory; choose another --out")
     parent = path.absolute().parent
@@ -85,8 +88,8 @@ def check_target(out: str | os.PathLike[str]) -> None:
 def write_report(run: Run, out: str | os.PathLike[str]) -> Path:
     """Write the report of a run into the directory `out` and return the absolute path of its page.
 
-    It appears complete or not at all, and replaces an older report. Raises ReportError where it cannot be written,
-    RunError where the run is damaged.
+    It appears complete or not at all, and replaces an older report. Raises ReportError where it
+    cannot be written, RunError where the run is damaged.
     """
     return write_page(summarise(run), str(run.path.absolute()), out)
 
@@ -97,8 +100,11 @@ def write_page(summary: Summary, origin: str, out: str | os.PathLike[str]) -> Pa
     target = Path(out).absolute()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".partial-", ignore_cleanup_errors=True) as partial:
-            # TemporaryDirectory is its owner's alone; a report has the permissions of any new directory.
+        with tempfile.TemporaryDirectory(
+            dir=target.parent, prefix=".partial-", ignore_cleanup_errors=True
+        ) as partial:
+            # TemporaryDirectory is its owner's alone; a report has the permissions of any new
+            # directory.
             made = Path(partial) / "new"
             _write(summary, origin, made)
             if target.exists():
@@ -122,7 +128,9 @@ def _write(summary: Summary, origin: str, directory: Path) -> None:
     for picture in pictures(summary):
         svg = save(picture, figures)
         charts.append(_chart(picture, svg))
-    (directory / PAGE).write_text(render(summary, origin.rpartition("/")[2], charts), encoding="utf-8")
+    (directory / PAGE).write_text(
+        render(summary, origin.rpartition("/")[2], charts), encoding="utf-8"
+    )
     mark = {"format": FORMAT, "version": 1, "run": origin, "created": summary.manifest["created"]}
     (directory / MARK).write_text(json.dumps(mark, indent=1) + "\n", encoding="utf-8")
 
@@ -142,7 +150,10 @@ def _chart(picture: Picture, svg: str) -> Chart:
 def render(summary: Summary, run_name: str, charts: Sequence[Chart]) -> str:
     """The page's text."""
     environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
     )
     environment.filters["colour"] = _colour
     environment.filters["anchor"] = lambda name: re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
@@ -197,7 +208,9 @@ def _sections(summary: Summary, charts: dict[str, Chart]) -> list[Section]:
             f"questions. {how_to_read_replays(summary)}",
             some("replays", "trade-off", "lateness"),
             [
-                tables.grid(summary, source) if summary.of_shards else tables.replays(summary, source)
+                tables.grid(summary, source)
+                if summary.of_shards
+                else tables.replays(summary, source)
                 for source in summary.sources
             ],
         ),
@@ -214,7 +227,11 @@ def _sections(summary: Summary, charts: dict[str, Chart]) -> list[Section]:
             "Schemes",
             "The schemes",
             "What is declared about each. "
-            + ("" if summary.of_shards else "Every firing is held to the declared moment before anything is timed. ")
+            + (
+                ""
+                if summary.of_shards
+                else "Every firing is held to the declared moment before anything is timed. "
+            )
             + "The tests hold the counted work to the declared costs.",
             [],
             [tables.behaviour(summary), tables.advice(summary)],
@@ -223,7 +240,9 @@ def _sections(summary: Summary, charts: dict[str, Chart]) -> list[Section]:
         Section("limits", "Limits", "What these figures cannot say"),
     ]
     always = {"answer", "method", "limits"}
-    return [section for section in found if section.name in always or section.charts or section.tables]
+    return [
+        section for section in found if section.name in always or section.charts or section.tables
+    ]
 
 
 def _colour(timer: str) -> str:

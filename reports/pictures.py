@@ -1,8 +1,9 @@
 """A chart with its words, and the settings that all charts share.
 
-Drawn with Matplotlib's objects alone: no pyplot, no global state, no display. Text stays text in the SVG files,
-legible and searchable.
+Drawn with Matplotlib's objects alone: no pyplot, no global state, no display. Text stays text in
+the SVG files, legible and searchable.
 """
+
 import io
 import re
 from collections.abc import Callable
@@ -25,7 +26,10 @@ HEADING = 11.0
 LINE_HEIGHT = TEXT * 1.3 / 72  # inches
 
 _SETTINGS: dict[Any, Any] = {
-    "font.family": ["DejaVu Sans", "sans-serif"],  # comes with Matplotlib: the same picture everywhere
+    "font.family": [
+        "DejaVu Sans",
+        "sans-serif",
+    ],  # comes with Matplotlib: the same picture everywhere
     "font.size": TEXT,
     "text.color": INK,
     "axes.edgecolor": INK,
@@ -47,7 +51,9 @@ _SETTINGS: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart with its words: `title` stands in the chart, `caption` below it, `alt` takes its place."""
+    """A chart with its words: `title` stands in the chart, `caption` below it, `alt` takes its
+    place.
+    """
 
     name: str  # stem of its files
     title: str
@@ -60,14 +66,18 @@ class Picture:
         with mpl.rc_context(_SETTINGS):
             buffer = io.BytesIO()
             FigureCanvasAgg(self.figure)
-            self.figure.savefig(buffer, format="png", dpi=PNG_DPI, metadata={"Software": None, "Title": self.title})
+            self.figure.savefig(
+                buffer, format="png", dpi=PNG_DPI, metadata={"Software": None, "Title": self.title}
+            )
             return buffer.getvalue()
 
     def svg(self) -> str:
         """The chart as an SVG file."""
         with mpl.rc_context(_SETTINGS):
             buffer = io.StringIO()
-            self.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Title": self.title})
+            self.figure.savefig(
+                buffer, format="svg", metadata={"Date": None, "Creator": None, "Title": self.title}
+            )
             return buffer.getvalue()
 
 
@@ -80,7 +90,8 @@ def save(picture: Picture, directory: Path) -> str:
 
 
 def inline(svg: str, prefix: str) -> str:
-    """The <svg> element for use inside a page: without prolog, ids made unique, colours left to the page.
+    """The <svg> element for use inside a page: without prolog, ids made unique, colours left to the
+    page.
 
     >>> inline('<?xml version="1.0"?><svg width="9pt"><g id="a" style="fill: #1f2328"/><use href="#a"/></svg>', "p")
     '<svg><g id="p-a" style="fill: currentColor"/><use href="#p-a"/></svg>'

@@ -1,10 +1,12 @@
-"""How a timer looks, wherever it appears: one colour, one marker, one way of writing its name and figures.
+"""How a timer looks, wherever it appears: one colour, one marker, one way of writing its name and
+figures.
 
 >>> look_of("delay-queue").colour
 '#D55E00'
 >>> nanoseconds(12_345)
 '12.3 µs'
 """
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from zlib import crc32
@@ -27,8 +29,8 @@ class Look:
     marker: str
 
 
-# Okabe & Ito's palette, made for colour-blind readers, without its yellow, which vanishes on white. Its black
-# is the ink, so that the baseline in plain Python stays legible on a dark page too.
+# Okabe & Ito's palette, made for colour-blind readers, without its yellow, which vanishes on white.
+# Its black is the ink, so that the baseline in plain Python stays legible on a dark page too.
 _LOOKS = {
     "unordered-list": Look("#CC79A7", "X"),
     "heapq-delay-queue": Look(INK, "P"),
@@ -42,7 +44,8 @@ _OTHERS = (Look("#7A7F87", "<"), Look("#8C6D46", ">"), Look("#6C5BA7", "p"), Loo
 
 
 def look_of(timer: str) -> Look:
-    """The look of a timer by its name; a timer that is not in the registry gets one of a few others, always the same.
+    """The look of a timer by its name; a timer that is not in the registry gets one of a few
+    others, always the same.
 
     >>> look_of("somebody.else:Wheel") == look_of("somebody.else:Wheel")
     True

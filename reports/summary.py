@@ -1,4 +1,7 @@
-"""A stored run, boiled down: a median with its spread for each cell, keyed by contestant. Nothing is measured here."""
+"""A stored run, boiled down: a median with its spread for each cell, keyed by contestant. Nothing
+is measured here.
+"""
+
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,11 +15,15 @@ from reports.style import NO_BREAK
 from reports.words import lateness_words
 
 YARDSTICK = "delay-queue"
-"""The timer that ratios refer to, where it took part: what one would use if there were no wheels."""
+"""The timer that ratios refer to, where it took part: what one would use if there were no
+wheels.
+"""
 
 
 ABOUT_LEVEL = 1.25
-"""Medians further apart than this are never called level: with so much noise they are only uncertain."""
+"""Medians further apart than this are never called level: with so much noise they are only
+uncertain.
+"""
 
 
 class Spread(NamedTuple):
@@ -38,7 +45,8 @@ class Spread(NamedTuple):
         return cls(median(ordered), ordered[0], ordered[-1], len(ordered))
 
     def level_with(self, other: "Spread") -> bool:
-        """Whether the two are about the same: the median of one lies within the samples of the other.
+        """Whether the two are about the same: the median of one lies within the samples of the
+        other.
 
         [Not so where one median is far above the other, however much the samples scatter.]
 
@@ -71,12 +79,16 @@ class Task(NamedTuple):
     @property
     def title(self) -> str:
         """As a heading."""
-        return self.operation.capitalize() + ("" if self.driver == "none" else f", {self.driver}-driven")
+        return self.operation.capitalize() + (
+            "" if self.driver == "none" else f", {self.driver}-driven"
+        )
 
     @property
     def unit(self) -> str:
         """What one operation is."""
-        return {"hold": "cancel and insert", "expiry": "timer fired"}.get(self.operation, self.operation)
+        return {"hold": "cancel and insert", "expiry": "timer fired"}.get(
+            self.operation, self.operation
+        )
 
     @property
     def meaning(self) -> str:
@@ -94,9 +106,15 @@ TASKS = (
 _MEANINGS = {
     TASKS[0]: "Scheduling timers, from none pending up to N.",
     TASKS[1]: "Cancelling all N pending timers, in random order.",
-    TASKS[2]: "With N timers pending: cancel a random one and schedule a new one, as one operation.",
-    TASKS[3]: "The clock moves one unit at a time until all N timers have fired; the whole time, per timer.",
-    TASKS[4]: "The clock moves from one wake-up to the next until all N timers have fired; the whole time, per timer.",
+    TASKS[
+        2
+    ]: "With N timers pending: cancel a random one and schedule a new one, as one operation.",
+    TASKS[
+        3
+    ]: "The clock moves one unit at a time until all N timers have fired; the whole time, per timer.",
+    TASKS[
+        4
+    ]: "The clock moves from one wake-up to the next until all N timers have fired; the whole time, per timer.",
 }
 
 LONGEST_NAME = 24  # characters of a timer's name in a chart
@@ -115,7 +133,9 @@ class Contestant:
     exact: bool
     lateness: tuple[int, int]  # the least and greatest that its scheme allows, in units
     traits: Mapping[str, Any] = field(repr=False)  # compare.runs.traits_of
-    differing: frozenset[str] = frozenset()  # parameters in which it differs from contestants of the same timer
+    differing: frozenset[str] = (
+        frozenset()
+    )  # parameters in which it differs from contestants of the same timer
     variant: int = 0  # its number among them
 
     @property
@@ -132,9 +152,14 @@ class Contestant:
         chosen = {
             name: value
             for name, value in self.parameters.items()
-            if name in self.differing or value != self.traits["defaults"].get(name) or (name == "tick" and value > 1)
+            if name in self.differing
+            or value != self.traits["defaults"].get(name)
+            or (name == "tick" and value > 1)
         }
-        return ", ".join(f"{name.replace('_', ' ')}{NO_BREAK}{style.count(value)}" for name, value in chosen.items())
+        return ", ".join(
+            f"{name.replace('_', ' ')}{NO_BREAK}{style.count(value)}"
+            for name, value in chosen.items()
+        )
 
     @property
     def precision(self) -> str:
@@ -143,7 +168,9 @@ class Contestant:
 
     @property
     def remark(self) -> str:
-        """What a reader must know to compare its figures with others': precision, settings, engine; often nothing."""
+        """What a reader must know to compare its figures with others': precision, settings, engine;
+        often nothing.
+        """
         parts = [self.settings] if self.settings else []
         if not self.exact:
             parts = [": ".join([*parts, self.precision])]
@@ -169,7 +196,9 @@ class Contestant:
 
 
 class Cell(NamedTuple):
-    """What was found for one contestant, task and size: samples in ns per operation, or a prediction."""
+    """What was found for one contestant, task and size: samples in ns per operation, or a
+    prediction.
+    """
 
     spread: Spread | None  # None: too long
     predicted_seconds: float | None
@@ -226,11 +255,15 @@ class Summary:
     contestants: tuple[Contestant, ...]
     described: Mapping[str, Mapping[str, Any]]  # the manifest's sources by name
     cells: Mapping[tuple[Task, Key, int], Cell]
-    counts: Mapping[tuple[Task, str, Key, int], float]  # task, counter, contestant, size -> count per operation
+    counts: Mapping[
+        tuple[Task, str, Key, int], float
+    ]  # task, counter, contestant, size -> count per operation
     replays: Mapping[tuple[str, Key], Replayed]
     lateness: Mapping[tuple[str, Key], tuple[Bin, ...]]
     memory: Mapping[tuple[Key, int], float]  # contestant, capacity -> bytes per timer
-    sample: str = "sample"  # what a spread is over: repeats of the same, or "shard": other parts of a trace
+    sample: str = (
+        "sample"  # what a spread is over: repeats of the same, or "shard": other parts of a trace
+    )
 
     @property
     def of_shards(self) -> bool:
@@ -252,11 +285,15 @@ class Summary:
     def sources(self) -> tuple[Source, ...]:
         """What was replayed, in the run's order."""
         found = {name: replayed.row["unit"] for (name, _), replayed in self.replays.items()}
-        return tuple(Source(name, unit, self.described.get(name, {})) for name, unit in found.items())
+        return tuple(
+            Source(name, unit, self.described.get(name, {})) for name, unit in found.items()
+        )
 
     @cached_property
     def base(self) -> Contestant | None:
-        """What ratios refer to: the yardstick, else the first compiled contestant, else the first one."""
+        """What ratios refer to: the yardstick, else the first compiled contestant, else the first
+        one.
+        """
         compiled = [contestant for contestant in self.contestants if contestant.compiled]
         yardsticks = [contestant for contestant in compiled if contestant.timer == YARDSTICK]
         return next(iter([*yardsticks, *compiled, *self.contestants]), None)
@@ -279,20 +316,37 @@ class Summary:
     def leaders(self, cells: Mapping[Contestant, Cell]) -> list[Contestant]:
         """The fastest of the exact timers in a column, first, and those that are level with it.
 
-        Where no exact timer was measured, of all. Times of a Python loop are no rivals to compiled ones, and lead
-        only where there are no others.
+        Where no exact timer was measured, of all. Times of a Python loop are no rivals to compiled
+        ones, and lead only where there are no others.
         """
         measured = {who: cell.spread for who, cell in cells.items() if cell.spread is not None}
-        for fair in (lambda who: who.exact and who.compiled, lambda who: who.exact, lambda who: True):
+        for fair in (
+            lambda who: who.exact and who.compiled,
+            lambda who: who.exact,
+            lambda who: True,
+        ):
             rivals = {who: spread for who, spread in measured.items() if fair(who)}
             if rivals:
                 first = min(rivals, key=lambda who: rivals[who].median)
-                return [first, *(who for who in rivals if who is not first and rivals[who].level_with(rivals[first]))]
+                return [
+                    first,
+                    *(
+                        who
+                        for who in rivals
+                        if who is not first and rivals[who].level_with(rivals[first])
+                    ),
+                ]
         return []
 
     def footprint(self, contestant: Contestant) -> tuple[int, float] | None:
-        """The largest capacity measured, and the bytes per timer at it; None where memory was not measured."""
-        found = [(capacity, size) for (key, capacity), size in self.memory.items() if key == contestant.key]
+        """The largest capacity measured, and the bytes per timer at it; None where memory was not
+        measured.
+        """
+        found = [
+            (capacity, size)
+            for (key, capacity), size in self.memory.items()
+            if key == contestant.key
+        ]
         return max(found, default=None)
 
     def counters(self, task: Task) -> tuple[str, ...]:
@@ -304,13 +358,19 @@ class Summary:
     def idle_counters(self, task: Task) -> tuple[str, ...]:
         """The counters of a task that are zero everywhere."""
         busy = self.counters(task)
-        return tuple(dict.fromkeys(name for at, name, _, _ in self.counts if at == task and name not in busy))
+        return tuple(
+            dict.fromkeys(name for at, name, _, _ in self.counts if at == task and name not in busy)
+        )
 
     def too_long(self) -> list[tuple[str, Contestant, float]]:
         """What was not run: where, whom, and the predicted seconds of one repeat."""
         by_key = {contestant.key: contestant for contestant in self.contestants}
         found = [
-            (f"{task.title.lower()} at N = {style.count(size)}", by_key[key], cell.predicted_seconds or 0.0)
+            (
+                f"{task.title.lower()} at N = {style.count(size)}",
+                by_key[key],
+                cell.predicted_seconds or 0.0,
+            )
             for (task, key, size), cell in self.cells.items()
             if cell.spread is None
         ]
@@ -331,11 +391,20 @@ def summarise(run: Run) -> Summary:
         described = {contestant.key for contestant in contestants}
         sources = {entry["name"]: entry for entry in run.manifest["sources"]}
     except (KeyError, TypeError, AttributeError) as error:
-        raise RunError(f"{run.path}: the manifest is damaged: no {error} where one is due") from None
+        raise RunError(
+            f"{run.path}: the manifest is damaged: no {error} where one is due"
+        ) from None
     for table in (run.cells, run.counters, run.replays, run.lateness, run.memory):
-        for row in table.select(["timer", "parameters"]).group_by(["timer", "parameters"]).aggregate([]).to_pylist():
+        for row in (
+            table.select(["timer", "parameters"])
+            .group_by(["timer", "parameters"])
+            .aggregate([])
+            .to_pylist()
+        ):
             if (row["timer"], row["parameters"]) not in described:
-                raise RunError(f"{run.path}: the manifest does not describe {row['timer']} {row['parameters']}")
+                raise RunError(
+                    f"{run.path}: the manifest does not describe {row['timer']} {row['parameters']}"
+                )
     return Summary(
         manifest=run.manifest,
         contestants=contestants,
@@ -347,8 +416,12 @@ def summarise(run: Run) -> Summary:
             ).items()
         },
         counts={
-            (Task(row["operation"], row["driver"]), row["counter"], (row["timer"], row["parameters"]), row["size"]):
-            row["count"] / max(row["operations"], 1)
+            (
+                Task(row["operation"], row["driver"]),
+                row["counter"],
+                (row["timer"], row["parameters"]),
+                row["size"],
+            ): row["count"] / max(row["operations"], 1)
             for row in run.counters.to_pylist()
         },
         replays={
@@ -358,7 +431,9 @@ def summarise(run: Run) -> Summary:
             ).items()
         },
         lateness={
-            (source, (timer, parameters)): tuple(Bin(row["lateness"], row["width"], row["timers"]) for row in rows)
+            (source, (timer, parameters)): tuple(
+                Bin(row["lateness"], row["width"], row["timers"]) for row in rows
+            )
             for (source, timer, parameters), rows in _groups(
                 run.lateness.to_pylist(), "source", "timer", "parameters"
             ).items()
@@ -367,7 +442,7 @@ def summarise(run: Run) -> Summary:
             ((row["timer"], row["parameters"]), row["capacity"]): row["nbytes_per_timer"]
             for row in run.memory.to_pylist()
         },
-    )  # fmt: skip
+    )
 
 
 def contestants_of(traits: Iterable[Mapping[str, Any]]) -> tuple[Contestant, ...]:
@@ -387,7 +462,9 @@ def contestants_of(traits: Iterable[Mapping[str, Any]]) -> tuple[Contestant, ...
                 lateness=(entry["lateness_low"], entry["lateness_high"]),
                 traits=entry,
                 differing=frozenset(
-                    name for name in parameters if any(other.get(name) != parameters[name] for other in namesakes)
+                    name
+                    for name in parameters
+                    if any(other.get(name) != parameters[name] for other in namesakes)
                 ),
                 variant=sum(other.timer == entry["timer"] for other in found),
             )
@@ -395,7 +472,9 @@ def contestants_of(traits: Iterable[Mapping[str, Any]]) -> tuple[Contestant, ...
     return tuple(found)
 
 
-def _groups(rows: Iterable[dict[str, Any]], *columns: str) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+def _groups(
+    rows: Iterable[dict[str, Any]], *columns: str
+) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault(tuple(row[column] for column in columns), []).append(row)

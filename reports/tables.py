@@ -1,4 +1,5 @@
 """The tables of a run: plain cells of text, for the page to lay out and for tests to read."""
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -30,7 +31,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table. `headings` are those of the columns, the first of them that of the rows' headings."""
+    """A table. `headings` are those of the columns, the first of them that of the rows'
+    headings.
+    """
 
     name: str
     caption: str
@@ -40,7 +43,9 @@ class Table:
     loose: bool = False  # figures may be broken into two lines
 
     def is_number(self, column: int) -> bool:
-        """Whether the entries of a column are numbers, and so aligned at the right; -1 are the rows' headings."""
+        """Whether the entries of a column are numbers, and so aligned at the right; -1 are the
+        rows' headings.
+        """
         return column >= 0 and all(row.entries[column].number for row in self.rows)
 
     @property
@@ -59,7 +64,9 @@ NOTHING = Entry("–")
 
 
 def at_a_glance(summary: Summary) -> Table:
-    """Each contestant at the largest size: every task, memory, and when it fires; the leaders marked."""
+    """Each contestant at the largest size: every task, memory, and when it fires; the leaders
+    marked.
+    """
     largest = summary.sizes[-1]
     base = summary.base
     columns = {task: summary.column(task, largest) for task in summary.tasks}
@@ -70,9 +77,15 @@ def at_a_glance(summary: Summary) -> Table:
         for task, cells in columns.items():
             found = cells.get(who)
             entries.append(
-                NOTHING if found is None
-                else _time(found, cells.get(base) if base else None, best=who in leaders[task], spread=False)
-            )  # fmt: skip
+                NOTHING
+                if found is None
+                else _time(
+                    found,
+                    cells.get(base) if base else None,
+                    best=who in leaders[task],
+                    spread=False,
+                )
+            )
         footprint = summary.footprint(who)
         entries.append(Entry(style.data_size(footprint[1])) if footprint else NOTHING)
         entries.append(Entry(who.precision, number=False))
@@ -99,9 +112,12 @@ def times(summary: Summary, task: Task) -> Table:
         for cells in columns.values():
             found = cells.get(who)
             entries.append(
-                NOTHING if found is None
-                else _time(found, cells.get(base) if base else None, best=who in summary.leaders(cells))
-            )  # fmt: skip
+                NOTHING
+                if found is None
+                else _time(
+                    found, cells.get(base) if base else None, best=who in summary.leaders(cells)
+                )
+            )
         if any(entry is not NOTHING for entry in entries):
             rows.append(_row(who, entries))
     return Table(
@@ -114,7 +130,8 @@ def times(summary: Summary, task: Task) -> Table:
 
 
 def work(summary: Summary, task: Task) -> Table | None:
-    """Counts per operation for each contestant and counter of one task, from the smallest size to the largest.
+    """Counts per operation for each contestant and counter of one task, from the smallest size to
+    the largest.
 
     None where nothing was counted.
     """
@@ -133,10 +150,15 @@ def work(summary: Summary, task: Task) -> Table | None:
         f"{task.title}: work per {task.unit}, counted",
         ["timer", *map(counter_title, counters)],
         rows,
-        (f"With N = {first} pending → with N = {last}" if first != last else f"With N = {last} pending")
-        + (f". Zero for all: {list_of(map(counter_title, idle))}" if idle else "") + ".",
+        (
+            f"With N = {first} pending → with N = {last}"
+            if first != last
+            else f"With N = {last} pending"
+        )
+        + (f". Zero for all: {list_of(map(counter_title, idle))}" if idle else "")
+        + ".",
         loose=True,
-    )  # fmt: skip
+    )
 
 
 def _growth(summary: Summary, task: Task, name: str, who: Contestant) -> Entry:
@@ -156,7 +178,9 @@ def _growth(summary: Summary, task: Task, name: str, who: Contestant) -> Entry:
 def replays(summary: Summary, source: Source) -> Table:
     """What each contestant did with one source, and how long it took."""
     cells = {
-        who: replayed for who in summary.contestants if (replayed := summary.replays.get((source.name, who.key)))
+        who: replayed
+        for who in summary.contestants
+        if (replayed := summary.replays.get((source.name, who.key)))
     }
     base = summary.base
     leaders = summary.leaders({who: replayed.cell for who, replayed in cells.items()})
@@ -165,56 +189,100 @@ def replays(summary: Summary, source: Source) -> Table:
         row = replayed.row
         counted = [
             NOTHING if row[name] is None else Entry(style.count(row[name]))
-            for name in ("scheduled", "cancelled", "rescheduled", "fired", "pending", "wakeups", "idle_wakeups")
+            for name in (
+                "scheduled",
+                "cancelled",
+                "rescheduled",
+                "fired",
+                "pending",
+                "wakeups",
+                "idle_wakeups",
+            )
         ]
         late = [row["lateness_min"], row["lateness_median"], row["lateness_max"]]
         lateness = NOTHING if None in late else Entry(" / ".join(f"{value:g}" for value in late))
-        time = _time(replayed.cell, cells[base].cell if base in cells else None, best=who in leaders)
+        time = _time(
+            replayed.cell, cells[base].cell if base in cells else None, best=who in leaders
+        )
         rows.append(_row(who, [time, *counted, lateness]))
     return Table(
         f"replay-{source.name}",
         f"{source.short}: {source_words(source)}",
-        ["timer", "time per operation", "scheduled", "cancelled", "re-armed", "fired", "still pending",
-         "wake-ups to drain", "… with nothing due", f"lateness: least / median / most [{unit_symbol(source.unit)}]"],
+        [
+            "timer",
+            "time per operation",
+            "scheduled",
+            "cancelled",
+            "re-armed",
+            "fired",
+            "still pending",
+            "wake-ups to drain",
+            "… with nothing due",
+            f"lateness: least / median / most [{unit_symbol(source.unit)}]",
+        ],
         rows,
         "Median time per operation of the whole sequence, expiries included; in brackets the least and the greatest "
         f"sample{_ratio_words(base)}. Counts are the same in all samples. Lateness is in {unit_words(source.unit)}.",
-    )  # fmt: skip
+    )
 
 
 def grid(summary: Summary, source: Source) -> Table:
-    """What each contestant of a replayed grid did with one source, all shards together, and how long it took."""
+    """What each contestant of a replayed grid did with one source, all shards together, and how
+    long it took.
+    """
     cells = {
-        who: replayed for who in summary.contestants if (replayed := summary.replays.get((source.name, who.key)))
+        who: replayed
+        for who in summary.contestants
+        if (replayed := summary.replays.get((source.name, who.key)))
     }
     base = summary.base
     leaders = summary.leaders({who: replayed.cell for who, replayed in cells.items()})
-    counters = [name for name in _counted(cells.values()) if any(replayed.counters.get(name) for replayed in cells.values())]
+    counters = [
+        name
+        for name in _counted(cells.values())
+        if any(replayed.counters.get(name) for replayed in cells.values())
+    ]
     rows = []
     for who, replayed in cells.items():
         row = replayed.row
-        entries = [_time(replayed.cell, cells[base].cell if base in cells else None, best=who in leaders)]
+        entries = [
+            _time(replayed.cell, cells[base].cell if base in cells else None, best=who in leaders)
+        ]
         entries += [Entry(style.count(row[name])) for name in ("fired", "pending", "most_pending")]
         entries.append(Entry(style.data_size(row["nbytes"])))
         late = [row[f"lateness_{which}"] for which in ("min", "p50", "p99", "p999", "max")]
         entries += [NOTHING if value is None else Entry(style.count(value)) for value in late]
         counts = replayed.counters
         entries += [
-            Entry(style.amount(counts[name] / max(row["operations"], 1))) if name in counts else NOTHING for name in counters
+            Entry(style.amount(counts[name] / max(row["operations"], 1)))
+            if name in counts
+            else NOTHING
+            for name in counters
         ]
         rows.append(_row(who, entries))
     symbol = unit_symbol(source.unit)
     return Table(
         f"grid-{source.name}",
         f"{source.short}: {source_words(source)}",
-        ["timer", "time per operation", "fired", "still pending", "most pending, one shard", "memory, one shard",
-         f"lateness [{symbol}]: least", "median", "99 %", "99.9 %", "most",
-         *(f"{counter_title(name)} per operation" for name in counters)],
+        [
+            "timer",
+            "time per operation",
+            "fired",
+            "still pending",
+            "most pending, one shard",
+            "memory, one shard",
+            f"lateness [{symbol}]: least",
+            "median",
+            "99 %",
+            "99.9 %",
+            "most",
+            *(f"{counter_title(name)} per operation" for name in counters),
+        ],
         rows,
         "Time per operation: median of the shards, expiries included; in brackets the least and the greatest "
         f"shard{_ratio_words(base)}. Lateness is in {unit_words(source.unit)}, of all timers that fired; memory is the most "
         "that a shard's timer held in the end, with the room that a replay keeps free ahead of itself.",
-    )  # fmt: skip
+    )
 
 
 def _counted(cells: Iterable[Replayed]) -> list[str]:
@@ -229,7 +297,15 @@ def memory(summary: Summary) -> Table:
     for who in summary.contestants:
         found = [summary.memory.get((who.key, capacity)) for capacity in capacities]
         if any(value is not None for value in found):
-            rows.append(_row(who, [NOTHING if value is None else Entry(style.data_size(value)) for value in found]))
+            rows.append(
+                _row(
+                    who,
+                    [
+                        NOTHING if value is None else Entry(style.data_size(value))
+                        for value in found
+                    ],
+                )
+            )
     return Table(
         "memory",
         "Memory per pending timer, all of the capacity used",
@@ -259,15 +335,27 @@ def behaviour(summary: Summary) -> Table:
     return Table(
         "behaviour",
         "What each scheme does",
-        ["timer", "scheme", "fires at", "order within one unit", "horizon", "over empty time", "deviations"],
+        [
+            "timer",
+            "scheme",
+            "fires at",
+            "order within one unit",
+            "horizon",
+            "over empty time",
+            "deviations",
+        ],
         rows,
-    )  # fmt: skip
+    )
 
 
 def _fires(who: Contestant) -> str:
     # The closed form's own words begin with whose it is, which stands in the row already.
     whose, colon, form = str(who.traits["due_at"]).partition(": ")
-    return (form if colon else whose) if who.exact else f"{form if colon else whose} Here: {who.precision}."
+    return (
+        (form if colon else whose)
+        if who.exact
+        else f"{form if colon else whose} Here: {who.precision}."
+    )
 
 
 def advice(summary: Summary) -> Table:
@@ -296,10 +384,17 @@ def advice(summary: Summary) -> Table:
 def source_words(source: Source) -> str:
     """What was replayed, in words."""
     told = {
-        "operations": "{} operations", "timers": "{} timers", "id_space": "at most {} at once", "shards": "{} shards",
-    }  # fmt: skip
+        "operations": "{} operations",
+        "timers": "{} timers",
+        "id_space": "at most {} at once",
+        "shards": "{} shards",
+    }
     numbers = {name: source.details.get(name) for name in told}
-    parts = [told[name].format(style.count(number)) for name, number in numbers.items() if isinstance(number, int)]
+    parts = [
+        told[name].format(style.count(number))
+        for name, number in numbers.items()
+        if isinstance(number, int)
+    ]
     return ", ".join(parts) or "replayed"
 
 
@@ -310,7 +405,9 @@ def _time(cell: Cell, base: Cell | None, *, best: bool, spread: bool = True) -> 
     if spread and cell.spread.samples > 1:
         details.append(f"({style.short_range(cell.spread.low, cell.spread.high)})")
     if base is not None and base.spread is not None:
-        details.append(style.ratio(cell.spread.median / base.spread.median) if base.spread.median else "")
+        details.append(
+            style.ratio(cell.spread.median / base.spread.median) if base.spread.median else ""
+        )
     return Entry(style.nanoseconds(cell.spread.median), " ".join(details), best)
 
 

@@ -1,4 +1,5 @@
 """Words that charts, tables and sentences share."""
+
 from collections.abc import Iterable
 
 from reports.style import count

@@ -1,8 +1,9 @@
 """What all tests share: Hypothesis profiles, and that slow tests are left out unless asked for.
 
-    pytest                                                       the normal run: quick profile, no slow tests
-    pytest -m "slow or not slow" --hypothesis-profile deep       everything, with far more and longer examples
+pytest                                                       the normal run: quick profile, no slow tests
+pytest -m "slow or not slow" --hypothesis-profile deep       everything, with far more and longer examples
 """
+
 import os
 
 import pytest
@@ -10,13 +11,19 @@ from hypothesis import HealthCheck, Phase, settings
 
 _COMMON = {
     "deadline": None,  # the first call of a compiled function may compile it
-    "suppress_health_check": [HealthCheck.too_slow],  # machines are shared; a slow minute is no failure
+    "suppress_health_check": [
+        HealthCheck.too_slow
+    ],  # machines are shared; a slow minute is no failure
     "print_blob": True,
 }
-# The same verdict on every run: new examples are looked for by the deep profile, not by whoever runs the tests.
-settings.register_profile("quick", max_examples=200, stateful_step_count=40, derandomize=True, **_COMMON)
+# The same verdict on every run: new examples are looked for by the deep profile, not by whoever
+# runs the tests.
+settings.register_profile(
+    "quick", max_examples=200, stateful_step_count=40, derandomize=True, **_COMMON
+)
 settings.register_profile("deep", max_examples=1000, stateful_step_count=100, **_COMMON)
-# For code that only asks "does it fail?": it stops at the first failure, and does not look for a smaller one.
+# For code that only asks "does it fail?": it stops at the first failure, and does not look for a
+# smaller one.
 settings.register_profile(
     "verdict",
     max_examples=200,

@@ -1,9 +1,10 @@
 """The naive timer: what every timer must do, written so that it can be seen to be right.
 
-It has the timers' method names and boundary semantics, keeps the pending timers in a dict, and looks at all of
-them whenever it is asked anything. It makes no handles: whatever adds a timer is told the handle that the
-real timer returned.
+It has the timers' method names and boundary semantics, keeps the pending timers in a dict, and
+looks at all of them whenever it is asked anything. It makes no handles: whatever adds a timer is
+told the handle that the real timer returned.
 """
+
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -29,7 +30,9 @@ class Pending(NamedTuple):
 
 
 class Model:
-    """Pending timers of one scheme; `due_at` is the closed form that the scheme's traits declare."""
+    """Pending timers of one scheme; `due_at` is the closed form that the scheme's traits
+    declare.
+    """
 
     def __init__(self, traits: Traits, parameters: Parameters, start: int = 0) -> None:
         self.traits = traits
@@ -77,7 +80,11 @@ class Model:
         """The rows that fire, in FIFO order: by fired_at, then deadline, then last arming."""
         if now < self.now:
             raise ClockError(f"now {now} lies before {self.now}")
-        fired = [(t.due_at, t.deadline, t.arming, handle) for handle, t in self.pending.items() if t.due_at <= now]
+        fired = [
+            (t.due_at, t.deadline, t.arming, handle)
+            for handle, t in self.pending.items()
+            if t.due_at <= now
+        ]
         self.now = now
         for *_, handle in fired:
             del self.pending[handle]

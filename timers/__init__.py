@@ -10,6 +10,7 @@ True
 
 The contract that all of them hold is in `timers.protocol`.
 """
+
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from timers.schemes.simple_wheel import SimpleWheel
     from timers.schemes.unordered_list import UnorderedList
 
-# Classes are imported on first use: they bring Numba with them, half a second that `import timers` need not take.
+# Classes are imported on first use: they bring Numba with them, half a second that `import timers`
+# need not take.
 _LAZY = {target.partition(":")[2]: target.partition(":")[0] for target in TIMERS.values()}
 _LAZY["place_of"] = "timers.kernels.handles"
 

@@ -1,4 +1,6 @@
-"""Every error that this project raises on purpose: a TimerError and the nearest builtin, with one clear line."""
+"""Every error that this project raises on purpose: a TimerError and the nearest builtin, with one
+clear line.
+"""
 
 
 class TimerError(Exception):
@@ -26,7 +28,9 @@ class CapacityError(TimerError, MemoryError):
 
 
 class InvariantError(TimerError, RuntimeError):
-    """A structural invariant does not hold: a bug in a timer. The message carries a dump of the state."""
+    """A structural invariant does not hold: a bug in a timer. The message carries a dump of the
+    state.
+    """
 
 
 class UnknownTimerError(TimerError, LookupError):

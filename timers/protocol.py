@@ -1,24 +1,27 @@
 """The contract of a timer: held by every implementation, by the model in the tests, and by yours.
 
-**Time** is an integer count of *units* in [0, 2**63 - 1]. You say what a unit is; 1 ms is the usual reading. A
-timer never reads a clock: `advance(now)` tells it the time. Timers are not thread-safe.
+**Time** is an integer count of *units* in [0, 2**63 - 1]. You say what a unit is; 1 ms is the usual
+reading. A timer never reads a clock: `advance(now)` tells it the time. Timers are not thread-safe.
 
-**Deadlines and delays.** `schedule` takes an absolute deadline, `schedule_after` a delay relative to the timer's
-`now`. A deadline that has passed is legal, and so is a negative delay: the next `advance` delivers the timer,
-even an advance to the same `now`. `now + delay` is clamped to the range; it never wraps.
+**Deadlines and delays.** `schedule` takes an absolute deadline, `schedule_after` a delay relative
+to the timer's `now`. A deadline that has passed is legal, and so is a negative delay: the next
+`advance` delivers the timer, even an advance to the same `now`. `now + delay` is clamped to the
+range; it never wraps.
 
-**Firing.** The moment at which a timer fires is a closed form of its deadline, of the clock when it was last
-armed, and of the scheme's parameters: `traits.due_at`. `advance` returns all timers with due_at <= now, ordered by
-`fired_at`; one big jump and many small ones return the same rows. A timer that is due but not yet delivered is
-still pending: it can be cancelled or re-armed.
+**Firing.** The moment at which a timer fires is a closed form of its deadline, of the clock when it
+was last armed, and of the scheme's parameters: `traits.due_at`. `advance` returns all timers with
+due_at <= now, ordered by `fired_at`; one big jump and many small ones return the same rows. A timer
+that is due but not yet delivered is still pending: it can be cancelled or re-armed.
 
-**Handles** are positive int64 values. A handle dies when its timer fires or is cancelled; a dead or foreign
-handle is harmless: `cancel` and `reschedule` return False. `place_of(handle)` is a dense index from 0,
-stable while the timer is pending, so that callers can keep payloads in arrays beside the timer. A handle
-of another timer instance cannot be told from one's own.
+**Handles** are positive int64 values. A handle dies when its timer fires or is cancelled; a dead or
+foreign handle is harmless: `cancel` and `reschedule` return False. `place_of(handle)` is a dense
+index from 0, stable while the timer is pending, so that callers can keep payloads in arrays beside
+the timer. A handle of another timer instance cannot be told from one's own.
 
-**Errors** derive from TimerError and from the nearest builtin. An operation that raises has changed nothing.
+**Errors** derive from TimerError and from the nearest builtin. An operation that raises has changed
+nothing.
 """
+
 import operator
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -48,7 +51,9 @@ class Expired(NamedTuple):
 
 @runtime_checkable
 class Timer(Protocol):
-    """What every timer can do. `start` (the clock's first value) and `capacity` are constructor keywords."""
+    """What every timer can do. `start` (the clock's first value) and `capacity` are constructor
+    keywords.
+    """
 
     @property
     def now(self) -> int:
@@ -76,13 +81,17 @@ class Timer(Protocol):
         """Remove a pending timer; False if it fired, was cancelled or never existed."""
 
     def reschedule(self, handle: int, deadline: int) -> bool:
-        """Give a pending timer a new deadline, keeping its handle; False exactly where cancel gives False."""
+        """Give a pending timer a new deadline, keeping its handle; False exactly where cancel gives
+        False.
+        """
 
     def advance(self, now: int) -> Expired:
         """Move the clock to `now` and return the timers that fired."""
 
     def next_expiry(self) -> int | None:
-        """A lower bound of the next `fired_at` (exact where the traits say so); None if nothing is pending."""
+        """A lower bound of the next `fired_at` (exact where the traits say so); None if nothing is
+        pending.
+        """
 
     def next_wakeup(self) -> int | None:
         """When the structure itself wants the next `advance`; None if never."""
@@ -120,18 +129,28 @@ def as_integer(value: Any, name: str) -> int:
             raise TypeError
         return operator.index(value)
     except TypeError:
-        raise TimeTypeError(f"{name} must be an integer, not {type(value).__name__} ({shown(value)})") from None
+        raise TimeTypeError(
+            f"{name} must be an integer, not {type(value).__name__} ({shown(value)})"
+        ) from None
 
 
 def shown(value: Any) -> str:
-    """A refused value for an error's one line: arrays have several, and Python prints no int of thousands of digits."""
+    """A refused value for an error's one line: arrays have several, and Python prints no int of
+    thousands of digits.
+    """
     if isinstance(value, int):
-        return str(value) if value.bit_length() <= _MOST_BITS_SHOWN else f"of {value.bit_length()} bits"
+        return (
+            str(value)
+            if value.bit_length() <= _MOST_BITS_SHOWN
+            else f"of {value.bit_length()} bits"
+        )
     return f"{' '.join(repr(value).split()):.60}"
 
 
 def as_times(values: npt.ArrayLike, name: str) -> Int64s:
-    """`values` as a 1-D int64 array of moments in [0, LIMIT]; the error names the first bad position."""
+    """`values` as a 1-D int64 array of moments in [0, LIMIT]; the error names the first bad
+    position.
+    """
     array = as_integers(values, name)
     if array.size and array.min() < 0:
         position = int(np.argmax(array < 0))
@@ -151,7 +170,9 @@ def as_integers(values: npt.ArrayLike, name: str) -> Int64s:
             _in_int64(as_integer(value, f"{name}[{position}]"), f"{name}[{position}]")
         return array.astype(np.int64)
     if array.dtype.kind not in "iu":
-        raise TimeTypeError(f"{name} must hold integers, not {array.dtype} ({name}[0] = {array[:1].tolist()})")
+        raise TimeTypeError(
+            f"{name} must hold integers, not {array.dtype} ({name}[0] = {array[:1].tolist()})"
+        )
     if array.dtype == np.uint64 and array.size and array.max() > LIMIT:
         position = int(np.argmax(array > LIMIT))
         raise TimeRangeError(f"{name}[{position}] = {array[position]} is outside [0, 2**63 - 1]")
@@ -159,11 +180,15 @@ def as_integers(values: npt.ArrayLike, name: str) -> Int64s:
 
 
 def _array_of(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
-    """A sequence as an array that keeps each element as it is, so that the first bad one can be named."""
+    """A sequence as an array that keeps each element as it is, so that the first bad one can be
+    named.
+    """
     try:
         items = list(values)  # type: ignore[arg-type]  # what is no sequence raises here
     except TypeError:
-        raise TimeTypeError(f"{name} must be a 1-D array of integers, not {type(values).__name__}") from None
+        raise TimeTypeError(
+            f"{name} must be a 1-D array of integers, not {type(values).__name__}"
+        ) from None
     array = np.empty(len(items), object)
     array[:] = items
     return array

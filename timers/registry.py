@@ -1,4 +1,5 @@
 """The timers by name. A new one is a kernel file, a class file, and one line here."""
+
 from importlib import import_module
 from typing import Any
 
@@ -29,7 +30,9 @@ def timer_class(name: str) -> Any:
     target = TIMERS.get(name, name)
     module_name, colon, class_name = target.partition(":")
     if not colon:
-        raise UnknownTimerError(f"no timer is called {name!r}; there are {', '.join(TIMERS)}, or give module:Class")
+        raise UnknownTimerError(
+            f"no timer is called {name!r}; there are {', '.join(TIMERS)}, or give module:Class"
+        )
     try:
         found = getattr(import_module(module_name), class_name)
     except (ImportError, AttributeError, ValueError) as error:

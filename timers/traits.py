@@ -1,7 +1,9 @@
-"""What is declared about each scheme: when it fires, in which order, at what cost, within which limits.
+"""What is declared about each scheme: when it fires, in which order, at what cost, within which
+limits.
 
 The tables, tests, charts and advice read the traits; nothing else states these facts.
 """
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -27,7 +29,8 @@ def round_down_due_at(deadline: int, armed_at: int, parameters: Parameters) -> i
 
 
 def round_up_due_at(deadline: int, armed_at: int, parameters: Parameters) -> int:
-    """Netty's hashed wheel: the end of the deadline's tick, so 1 .. tick late (none beyond the last moment).
+    """Netty's hashed wheel: the end of the deadline's tick, so 1 .. tick late (none beyond the last
+    moment).
 
     Source: HashedWheelTimer.Worker, which expires a tick's bucket when the tick has passed.
     """
@@ -43,10 +46,12 @@ ALL_COUNTERS = "all counters"
 
 @dataclass(frozen=True)
 class Cost:
-    """How the cost of one operation grows: `counter` per operation is O(growth) in `variable` on `workload`.
+    """How the cost of one operation grows: `counter` per operation is O(growth) in `variable` on
+    `workload`.
 
-    Operations run beside N pending timers. An expiry's cost is all the work of `advance`, event-driven, per timer
-    that fires, from its arming on; a tick's is that of one clock-driven `advance` by one tick.
+    Operations run beside N pending timers. An expiry's cost is all the work of `advance`,
+    event-driven, per timer that fires, from its arming on; a tick's is that of one clock-driven
+    `advance` by one tick.
     """
 
     operation: Literal["schedule", "cancel", "reschedule", "expiry", "tick"]
@@ -56,7 +61,9 @@ class Cost:
     counter: str  # the cost counter that shows it (timers.kernels.counters), or ALL_COUNTERS
 
     def __str__(self) -> str:
-        shape = {"1": "O(1)", "log": "O(log {})", "linear": "O({})", "inverse": "O(1 / {})"}[self.growth]
+        shape = {"1": "O(1)", "log": "O(log {})", "linear": "O({})", "inverse": "O(1 / {})"}[
+            self.growth
+        ]
         return f"{self.operation}: {shape.format(self.variable)}"
 
 
@@ -86,7 +93,9 @@ class Traits:
         return self.due_at is exact_due_at
 
     def lateness(self, parameters: Parameters) -> tuple[int, int]:
-        """The least and the greatest possible `fired_at - max(deadline, armed_at)`; (0, 0) when exact."""
+        """The least and the greatest possible `fired_at - max(deadline, armed_at)`; (0, 0) when
+        exact.
+        """
         if self.due_at is round_down_due_at:
             return 1 - parameters["tick"], 0
         if self.due_at is round_up_due_at:

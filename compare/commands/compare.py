@@ -1,4 +1,7 @@
-"""`escapement compare`: measure the timers, replay workloads or traces through them, store the run, show a summary."""
+"""`escapement compare`: measure the timers, replay workloads or traces through them, store the run,
+show a summary.
+"""
+
 import argparse
 import json
 from collections.abc import Sequence
@@ -32,7 +35,9 @@ def register(subparsers: Any) -> None:
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("traces", nargs="*", metavar="TRACE", help="directory that `generate` or `ingest` wrote")
+    parser.add_argument(
+        "traces", nargs="*", metavar="TRACE", help="directory that `generate` or `ingest` wrote"
+    )
     add_options(parser)
     parser.set_defaults(run=run)
 
@@ -47,7 +52,8 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"\nstored in {path}")
 
 
-# ---- the summary --------------------------------------------------------------------------------------------------
+# ---- the summary
+# --------------------------------------------------------------------------------------------------
 
 _FIGURE = 10  # columns of a figure
 _LEAST_NAME = 20  # columns of a timer's name; with six figures, 80
@@ -71,13 +77,19 @@ def summary(run: "Run") -> str:
     parts = [_cells(run, contestants, width)] if run.cells.num_rows else []
     for first in range(0, len(sources), _SOURCES_ABREAST):
         parts.append(_replays(run, contestants, sources[first : first + _SOURCES_ABREAST], width))
-    return "\n\n".join("\n".join(lines) for lines in [*parts, _footnotes(run, contestants)] if lines)
+    return "\n\n".join(
+        "\n".join(lines) for lines in [*parts, _footnotes(run, contestants)] if lines
+    )
 
 
 def _cells(run: "Run", contestants: Sequence[Row], width: int) -> list[str]:
     rows: list[Row] = run.cells.to_pylist()
     size = max(row["size"] for row in rows)
-    bytes_of = {_key(row): row["nbytes_per_timer"] for row in run.memory.to_pylist() if row["capacity"] == size}
+    bytes_of = {
+        _key(row): row["nbytes_per_timer"]
+        for row in run.memory.to_pylist()
+        if row["capacity"] == size
+    }
     found: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         if row["size"] == size:
@@ -85,13 +97,17 @@ def _cells(run: "Run", contestants: Sequence[Row], width: int) -> list[str]:
     headings = [*(heading for _, _, heading in _TASKS), "bytes|per timer"]
     lines = [f"ns per operation with {size:,} timers pending", *_headings(width, headings)]
     for c in contestants:
-        figures = [_figure(found.get((*_key(c), operation, driver), [])) for operation, driver, _ in _TASKS]
+        figures = [
+            _figure(found.get((*_key(c), operation, driver), [])) for operation, driver, _ in _TASKS
+        ]
         held = bytes_of.get(_key(c))
         lines.append(_line(_label(c), width, [*figures, "-" if held is None else f"{held:,.1f}"]))
     return lines
 
 
-def _replays(run: "Run", contestants: Sequence[Row], sources: Sequence[str], width: int) -> list[str]:
+def _replays(
+    run: "Run", contestants: Sequence[Row], sources: Sequence[str], width: int
+) -> list[str]:
     space = 6 * _FIGURE // _SOURCES_ABREAST
     found: dict[tuple[str, ...], list[Row]] = {}
     for row in run.replays.to_pylist():
@@ -129,7 +145,9 @@ def _footnotes(run: "Run", contestants: Sequence[Row]) -> list[str]:
         lines.append("*  plain Python loop: not of one kind with the compiled figures")
     for c in contestants:
         if not c["exact"]:
-            lines.append(f"+  {_name(c)} fires {c['lateness_low']} to {c['lateness_high']} units late")
+            lines.append(
+                f"+  {_name(c)} fires {c['lateness_low']} to {c['lateness_high']} units late"
+            )
     statuses = {*run.cells.column("status").to_pylist(), *run.replays.column("status").to_pylist()}
     if "too long" in statuses:
         budget = run.manifest["parameters"]["budget"]
@@ -148,13 +166,17 @@ def _name(contestant: Row) -> str:
 
 
 def _label(contestant: Row) -> str:
-    marks = ("" if contestant["engine"] == "compiled" else " *") + ("" if contestant["exact"] else " +")
+    marks = ("" if contestant["engine"] == "compiled" else " *") + (
+        "" if contestant["exact"] else " +"
+    )
     return _name(contestant) + marks
 
 
 def _key(row: Row) -> tuple[str, str]:
     parameters = row["parameters"]
-    return row["timer"], parameters if isinstance(parameters, str) else json.dumps(parameters, sort_keys=True)
+    return row["timer"], parameters if isinstance(parameters, str) else json.dumps(
+        parameters, sort_keys=True
+    )
 
 
 def _short(source: str, width: int) -> str:

@@ -1,4 +1,5 @@
 """`escapement generate`: a workload as a trace on disk."""
+
 import argparse
 import sys
 import textwrap
@@ -34,16 +35,32 @@ def register(subparsers: Any) -> None:
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("name", nargs="?", metavar="WORKLOAD", help="its name; without it, all are listed")
+    parser.add_argument(
+        "name", nargs="?", metavar="WORKLOAD", help="its name; without it, all are listed"
+    )
     amount = parser.add_mutually_exclusive_group()
-    amount.add_argument("--timers", type=count, metavar="N", help="requests, connections, ...: N, with all they do")
+    amount.add_argument(
+        "--timers", type=count, metavar="N", help="requests, connections, ...: N, with all they do"
+    )
     amount.add_argument("--operations", type=count, metavar="N", help="the first N operations")
-    parser.add_argument("--shards", type=count, default=1, metavar="N", help="files to divide it into (default: 1)")
+    parser.add_argument(
+        "--shards", type=count, default=1, metavar="N", help="files to divide it into (default: 1)"
+    )
     parser.add_argument("--seed", type=integer, default=0, metavar="S", help="from 0 (default: 0)")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the workload")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter of the workload",
+    )
     parser.add_argument("--out", metavar="TRACE", help="directory to write")
     parser.add_argument("--force", action="store_true", help="replace the trace that is there")
-    parser.add_argument("--master", metavar="URL", help="a Spark master (default for shards: local[*], this machine)")
+    parser.add_argument(
+        "--master",
+        metavar="URL",
+        help="a Spark master (default for shards: local[*], this machine)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -90,7 +107,14 @@ def _write_here(plan: "Plan", out: str, force: bool) -> "Trace":
 
     total = plan.amount if plan.counted == "operations" else None
     shown = sys.stderr.isatty()
-    with tqdm(total=total, unit=" rows", unit_scale=True, disable=not shown, leave=False, dynamic_ncols=True) as bar:
+    with tqdm(
+        total=total,
+        unit=" rows",
+        unit_scale=True,
+        disable=not shown,
+        leave=False,
+        dynamic_ncols=True,
+    ) as bar:
         return write_trace_of(plan, out, force=force, progress=bar.update)
 
 
@@ -111,8 +135,10 @@ def listing() -> str:
 
     lines = []
     for workload in WORKLOADS.values():
-        lines += [f"{workload.name}, in {workload.unit}", textwrap.fill(workload.summary, 78, initial_indent="    ",
-                                                                     subsequent_indent="    ")]  # fmt: skip
+        lines += [
+            f"{workload.name}, in {workload.unit}",
+            textwrap.fill(workload.summary, 78, initial_indent="    ", subsequent_indent="    "),
+        ]
         for name, value in workload.defaults.items():
             lines.append(f"      {f'{name}={value}':<18}{workload.meaning[name]}")
     return "\n".join(lines)

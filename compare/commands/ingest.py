@@ -1,4 +1,5 @@
 """`escapement ingest`: a log becomes a trace."""
+
 import argparse
 from typing import TYPE_CHECKING, Any
 
@@ -61,19 +62,26 @@ def register(subparsers: Any) -> None:
     )
     kinds = parser.add_subparsers(title="kinds of logs", metavar="KIND", required=True)
     requests = _add_kind(
-        kinds, "requests", "each row starts a timer, and cancels it if the answer came in time", _REQUESTS,
+        kinds,
+        "requests",
+        "each row starts a timer, and cancels it if the answer came in time",
+        _REQUESTS,
         _REQUESTS_EXAMPLE,
-    )  # fmt: skip
+    )
     add_request_options(requests.add_argument_group("what the rows mean"), required=True)
     requests.set_defaults(run=_run_requests)
-    touches = _add_kind(kinds, "touches", "each row re-arms the timer of its key", _TOUCHES, _TOUCHES_EXAMPLE)
+    touches = _add_kind(
+        kinds, "touches", "each row re-arms the timer of its key", _TOUCHES, _TOUCHES_EXAMPLE
+    )
     add_touch_options(touches.add_argument_group("what the rows mean"), required=True)
     touches.set_defaults(run=_run_touches)
     for kind in (requests, touches):
         add_reading_options(kind.add_argument_group("how to read the log"))
 
 
-def _add_kind(kinds: Any, name: str, short: str, description: str, example: str) -> argparse.ArgumentParser:
+def _add_kind(
+    kinds: Any, name: str, short: str, description: str, example: str
+) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = kinds.add_parser(
         name,
         help=short,
@@ -83,43 +91,71 @@ def _add_kind(kinds: Any, name: str, short: str, description: str, example: str)
     )
     parser.add_argument("log", metavar="LOG", help="a file, or a URI that Spark can read")
     parser.add_argument("--out", required=True, metavar="TRACE", help="directory to write")
-    parser.add_argument("--force", action="store_true", help="replace the trace there, if there is one")
-    parser.add_argument("--shards", type=count, default=1, metavar="N", help="files to divide it into (default: 1)")
+    parser.add_argument(
+        "--force", action="store_true", help="replace the trace there, if there is one"
+    )
+    parser.add_argument(
+        "--shards", type=count, default=1, metavar="N", help="files to divide it into (default: 1)"
+    )
     parser.add_argument("--time", required=True, metavar="COL", help="column of the time")
     return parser
 
 
 def add_request_options(group: Any, required: bool) -> None:
     """Add what a log of requests needs, besides --time."""
-    group.add_argument("--duration", required=required, metavar="COL", help="column of the time until the answer")
+    group.add_argument(
+        "--duration", required=required, metavar="COL", help="column of the time until the answer"
+    )
     group.add_argument("--timeout", required=required, metavar="TIME", help="such as 200ms or 5s")
     group.add_argument(
-        "--duration-unit", choices=_DURATION_UNITS, default="s", help="of plain numbers in that column (default: s)"
+        "--duration-unit",
+        choices=_DURATION_UNITS,
+        default="s",
+        help="of plain numbers in that column (default: s)",
     )
     group.add_argument(
-        "--time-is", choices=("start", "end"), default="start",
+        "--time-is",
+        choices=("start", "end"),
+        default="start",
         help="what the time column holds; some servers write the time at which a request ended (default: start)",
-    )  # fmt: skip
+    )
 
 
 def add_touch_options(group: Any, required: bool) -> None:
     """Add what a log of touches needs, besides --time."""
-    group.add_argument("--key", required=required, metavar="COL", help="column that tells whose timer it is")
+    group.add_argument(
+        "--key", required=required, metavar="COL", help="column that tells whose timer it is"
+    )
     group.add_argument("--idle", required=required, metavar="TIME", help="such as 30s")
 
 
 def add_reading_options(group: Any) -> None:
     """Add what any log can need."""
-    group.add_argument("--unit", choices=_UNITS, default="ms", help="of the trace's times (default: ms)")
-    group.add_argument("--format", choices=_FORMATS, default="auto", help="of the log (default: auto)")
-    group.add_argument("--time-format", choices=_TIME_FORMATS, default="auto", help="of its times (default: auto)")
-    group.add_argument("--strict", action="store_true", help="a row that would be left out is an error")
-    group.add_argument("--unique", metavar="COL", help="leave out rows whose text in this column an earlier row has")
     group.add_argument(
-        "--in-order-within", metavar="TIME",
+        "--unit", choices=_UNITS, default="ms", help="of the trace's times (default: ms)"
+    )
+    group.add_argument(
+        "--format", choices=_FORMATS, default="auto", help="of the log (default: auto)"
+    )
+    group.add_argument(
+        "--time-format", choices=_TIME_FORMATS, default="auto", help="of its times (default: auto)"
+    )
+    group.add_argument(
+        "--strict", action="store_true", help="a row that would be left out is an error"
+    )
+    group.add_argument(
+        "--unique",
+        metavar="COL",
+        help="leave out rows whose text in this column an earlier row has",
+    )
+    group.add_argument(
+        "--in-order-within",
+        metavar="TIME",
         help="leave out rows that are further behind the rows before them than this, such as 10s",
-    )  # fmt: skip
-    group.add_argument("--master", metavar="URL", help="a Spark master (default: local[*], this machine)")
+    )
+    group.add_argument(
+        "--master", metavar="URL", help="a Spark master (default: local[*], this machine)"
+    )
 
 
 def _options(arguments: argparse.Namespace) -> "Options":
@@ -146,9 +182,14 @@ def _run_requests(arguments: argparse.Namespace) -> None:
     from compare.pipeline.ingest import ingest_requests
 
     ingested = ingest_requests(
-        arguments.log, arguments.out, _options(arguments), duration=arguments.duration, timeout=arguments.timeout,
-        duration_unit=arguments.duration_unit, time_is=arguments.time_is,
-    )  # fmt: skip
+        arguments.log,
+        arguments.out,
+        _options(arguments),
+        duration=arguments.duration,
+        timeout=arguments.timeout,
+        duration_unit=arguments.duration_unit,
+        time_is=arguments.time_is,
+    )
     print(summary(ingested))
 
 
@@ -171,9 +212,15 @@ def summary(ingested: "Ingested") -> str:
     trace, rows, examples = ingested.trace, ingested.rows, ingested.examples
     totals = trace.totals
     labels = {"starts": "starts", "cancels": "cancels", "rearms": "re-arms", "arms": "arms"}
-    operations = ", ".join(f"{totals[name]:,} {label}" for name, label in labels.items() if totals[name])
+    operations = ", ".join(
+        f"{totals[name]:,} {label}" for name, label in labels.items() if totals[name]
+    )
     shards = f" in {len(trace.shards)} shards" if len(trace.shards) > 1 else ""
-    kinds = {"unreadable": ingested.unreadable, "duplicate": ingested.duplicate, "late": ingested.late}
+    kinds = {
+        "unreadable": ingested.unreadable,
+        "duplicate": ingested.duplicate,
+        "late": ingested.late,
+    }
     count = sum(kinds.values())
     words = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number)
     left_out = f", of which {words} left out (in {REJECTED})" if count else ""

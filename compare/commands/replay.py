@@ -1,4 +1,5 @@
 """`escapement replay`: one trace through one timer."""
+
 import argparse
 import json
 from typing import TYPE_CHECKING, Any
@@ -35,20 +36,41 @@ def register(subparsers: Any) -> None:
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("trace", metavar="TRACE", help="directory that `generate` or `ingest` wrote")
+    parser.add_argument(
+        "trace", metavar="TRACE", help="directory that `generate` or `ingest` wrote"
+    )
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--timer", metavar="NAME", help="a timer, or module:Class of your own")
-    which.add_argument("--timers", type=words, metavar="NAME,...", help="several, as in hashed-wheel/tick=5; needs --out")
-    parser.add_argument("--tick", type=integer, metavar="N", help="units of a tick, where the timer has one")
-    parser.add_argument("--wheel-size", type=integer, metavar="N", help="slots of a wheel, where the timer has one")
+    which.add_argument(
+        "--timers",
+        type=words,
+        metavar="NAME,...",
+        help="several, as in hashed-wheel/tick=5; needs --out",
+    )
+    parser.add_argument(
+        "--tick", type=integer, metavar="N", help="units of a tick, where the timer has one"
+    )
+    parser.add_argument(
+        "--wheel-size", type=integer, metavar="N", help="slots of a wheel, where the timer has one"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON object instead")
-    parser.add_argument("--no-drain", action="store_true", help="stop at the last operation, with timers pending")
+    parser.add_argument(
+        "--no-drain", action="store_true", help="stop at the last operation, with timers pending"
+    )
     grid = parser.add_argument_group("with --timers")
     grid.add_argument("--out", metavar="RESULTS", help="directory to write, or to go on with")
-    grid.add_argument("--summaries-only", action="store_true", help="do not keep what fired; nothing to verify then")
-    grid.add_argument("--count", action="store_true", help="count the timers' work as well, which takes time")
+    grid.add_argument(
+        "--summaries-only",
+        action="store_true",
+        help="do not keep what fired; nothing to verify then",
+    )
+    grid.add_argument(
+        "--count", action="store_true", help="count the timers' work as well, which takes time"
+    )
     grid.add_argument("--force", action="store_true", help="replace other results that are there")
-    grid.add_argument("--master", metavar="URL", help="a Spark master (default: local[*], this machine)")
+    grid.add_argument(
+        "--master", metavar="URL", help="a Spark master (default: local[*], this machine)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -63,7 +85,9 @@ def run(arguments: argparse.Namespace) -> None:
     from compare.sources import Outcome, checked_replay, timed_replay, trace_source
 
     given = {"tick": arguments.tick, "wheel_size": arguments.wheel_size}
-    timer = contestant(arguments.timer, {name: value for name, value in given.items() if value is not None})
+    timer = contestant(
+        arguments.timer, {name: value for name, value in given.items() if value is not None}
+    )
     source = trace_source(arguments.trace)
     drain = not arguments.no_drain
     outcome, seconds = Outcome(), 0.0
@@ -91,7 +115,11 @@ def _check_together(arguments: argparse.Namespace) -> None:
     mode, others = ("--timers", _OF_ONE) if arguments.timers else ("--timer", _OF_GRID)
     for name in others:
         if getattr(arguments, name) not in (None, False):
-            hint = "; write the parameters as in hashed-wheel/tick=5" if name in ("tick", "wheel_size") else ""
+            hint = (
+                "; write the parameters as in hashed-wheel/tick=5"
+                if name in ("tick", "wheel_size")
+                else ""
+            )
             raise ReplayError(f"--{name.replace('_', '-')} does not go with {mode}{hint}")
     if arguments.timers and not arguments.out:
         raise ReplayError("say where the results go: --out RESULTS")
@@ -104,9 +132,15 @@ def _run_grid(arguments: argparse.Namespace) -> None:
     from compare.pipeline.grid import replay_grid
 
     results = replay_grid(
-        arguments.trace, arguments.timers, arguments.out, expiries=not arguments.summaries_only,
-        drained=not arguments.no_drain, counting=arguments.count, force=arguments.force, master=arguments.master,
-    )  # fmt: skip
+        arguments.trace,
+        arguments.timers,
+        arguments.out,
+        expiries=not arguments.summaries_only,
+        drained=not arguments.no_drain,
+        counting=arguments.count,
+        force=arguments.force,
+        master=arguments.master,
+    )
     cells = results.read_cells()
     operations, fired = (sum(cells[name].to_pylist()) for name in ("operations", "fired"))
     timers, shards = len(results.contestants), len(results.trace.shards)
@@ -131,8 +165,12 @@ def _object(outcome: "Outcome", ns_per_operation: float, engine: str) -> dict[st
     }
 
 
-def _text(timer: "Contestant", source: "Source", outcome: "Outcome", ns_per_operation: float) -> str:
-    settings = ", ".join(f"{name.replace('_', '-')} {value}" for name, value in timer.parameters.items())
+def _text(
+    timer: "Contestant", source: "Source", outcome: "Outcome", ns_per_operation: float
+) -> str:
+    settings = ", ".join(
+        f"{name.replace('_', '-')} {value}" for name, value in timer.parameters.items()
+    )
     shards = f"in {source.shards} shards, " if source.shards > 1 else ""
     late = outcome.histogram.lateness()
     rows: list[tuple[str, str, str]] = [
@@ -145,14 +183,19 @@ def _text(timer: "Contestant", source: "Source", outcome: "Outcome", ns_per_oper
     if late.max is None:
         rows.append(("lateness", "-", "nothing fired"))
     else:
-        rows += [(f"lateness, {word}", f"{value:,g}", source.unit) for word, value in late._asdict().items()]
+        rows += [
+            (f"lateness, {word}", f"{value:,g}", source.unit)
+            for word, value in late._asdict().items()
+        ]
     if outcome.counters is None:
         rows.append(("cost counters", "-", "it has no kernel that could count"))
     else:
         for name, value in outcome.counters.items():
             per = f"{value / max(outcome.operations, 1):.3g} per operation" if value else ""
             rows.append((name.replace("_", " "), f"{value:,}", per))
-    rows.append(("ns per operation", f"{ns_per_operation:,.1f}", f"{timer.engine}, expiries included"))
+    rows.append(
+        ("ns per operation", f"{ns_per_operation:,.1f}", f"{timer.engine}, expiries included")
+    )
     who = f"{timer.name} ({settings})" if settings else timer.name
     lines = [f"{who}: {outcome.operations:,} operations {shards}from {source.name}"]
     lines += [f"  {word:<18}{value:>16}  {remark}".rstrip() for word, value, remark in rows]

@@ -1,4 +1,5 @@
 """`escapement stream`: which connections fall idle, in a directory of files that grows."""
+
 import argparse
 import sys
 from typing import TYPE_CHECKING, Any
@@ -45,26 +46,66 @@ def register(subparsers: Any) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("source", metavar="SOURCE", help="a directory of files, to which more may come")
+    parser.add_argument(
+        "source", metavar="SOURCE", help="a directory of files, to which more may come"
+    )
     parser.add_argument("--time", required=True, metavar="COL", help="column of the time")
-    parser.add_argument("--key", required=True, metavar="COL", help="column that tells whose event it is")
+    parser.add_argument(
+        "--key", required=True, metavar="COL", help="column that tells whose event it is"
+    )
     parser.add_argument("--idle", required=True, metavar="TIME", help="such as 30s")
-    parser.add_argument("--checkpoint", required=True, metavar="DIR", help="where the stream's state is kept")
+    parser.add_argument(
+        "--checkpoint", required=True, metavar="DIR", help="where the stream's state is kept"
+    )
     parser.add_argument("--out", required=True, metavar="DIR", help="directory to write")
-    parser.add_argument("--delay", default="10s", metavar="TIME", help="how late an event may come (default: 10s)")
-    parser.add_argument("--follow", action="store_true", help="go on until Ctrl-C, not only until all files are read")
-    parser.add_argument("--heartbeat", action="store_true", help="with --follow: the clock moves time, too")
-    parser.add_argument("--shards", type=count, default=8, metavar="N", help="timers to divide the keys among (default: 8)")
-    parser.add_argument("--timer", default="hierarchical-wheel", metavar="NAME", help="default: hierarchical-wheel")
-    parser.add_argument("--format", default="parquet", choices=("parquet", "csv", "json"), help="to write (default: parquet)")
     parser.add_argument(
-        "--read", default="auto", choices=("auto", "csv", "tsv", "jsonl", "parquet"), help="format of SOURCE (default: auto)"
+        "--delay", default="10s", metavar="TIME", help="how late an event may come (default: 10s)"
     )
     parser.add_argument(
-        "--time-format", default="auto", help="of its times, as in `ingest`: epoch-s, epoch-ms, iso, ... (default: auto)"
+        "--follow",
+        action="store_true",
+        help="go on until Ctrl-C, not only until all files are read",
     )
-    parser.add_argument("--batch-files", type=count, default=100, metavar="N", help="most files at once (default: 100)")
-    parser.add_argument("--master", metavar="URL", help="a Spark master (default: local[*], this machine)")
+    parser.add_argument(
+        "--heartbeat", action="store_true", help="with --follow: the clock moves time, too"
+    )
+    parser.add_argument(
+        "--shards",
+        type=count,
+        default=8,
+        metavar="N",
+        help="timers to divide the keys among (default: 8)",
+    )
+    parser.add_argument(
+        "--timer", default="hierarchical-wheel", metavar="NAME", help="default: hierarchical-wheel"
+    )
+    parser.add_argument(
+        "--format",
+        default="parquet",
+        choices=("parquet", "csv", "json"),
+        help="to write (default: parquet)",
+    )
+    parser.add_argument(
+        "--read",
+        default="auto",
+        choices=("auto", "csv", "tsv", "jsonl", "parquet"),
+        help="format of SOURCE (default: auto)",
+    )
+    parser.add_argument(
+        "--time-format",
+        default="auto",
+        help="of its times, as in `ingest`: epoch-s, epoch-ms, iso, ... (default: auto)",
+    )
+    parser.add_argument(
+        "--batch-files",
+        type=count,
+        default=100,
+        metavar="N",
+        help="most files at once (default: 100)",
+    )
+    parser.add_argument(
+        "--master", metavar="URL", help="a Spark master (default: local[*], this machine)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -78,13 +119,26 @@ def run(arguments: argparse.Namespace) -> int:
     from compare.pipeline.stream import StreamError, Watch, check, follow, start
 
     if arguments.time_format not in ("auto", *FORMS):
-        raise StreamError(f"time format {arguments.time_format!r} is none of auto, {', '.join(FORMS)}")
+        raise StreamError(
+            f"time format {arguments.time_format!r} is none of auto, {', '.join(FORMS)}"
+        )
     watch = Watch(
-        source=arguments.source, time=arguments.time, key=arguments.key, idle=arguments.idle, delay=arguments.delay,
-        checkpoint=arguments.checkpoint, out=arguments.out, shards=arguments.shards, timer=arguments.timer,
-        format=arguments.read, time_format=arguments.time_format, out_format=arguments.format,
-        batch_files=arguments.batch_files, follow=arguments.follow, heartbeat=arguments.heartbeat,
-    )  # fmt: skip
+        source=arguments.source,
+        time=arguments.time,
+        key=arguments.key,
+        idle=arguments.idle,
+        delay=arguments.delay,
+        checkpoint=arguments.checkpoint,
+        out=arguments.out,
+        shards=arguments.shards,
+        timer=arguments.timer,
+        format=arguments.read,
+        time_format=arguments.time_format,
+        out_format=arguments.format,
+        batch_files=arguments.batch_files,
+        follow=arguments.follow,
+        heartbeat=arguments.heartbeat,
+    )
     check(watch)
     terminal = sys.stderr.isatty()
     with spark_session(arguments.master) as session:
@@ -96,11 +150,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tell(seen: "Seen") -> None:
-    print(f"\r{seen.rows:,} rows, {seen.expired:,} idle, {seen.late:,} late", end="", file=sys.stderr, flush=True)
+    print(
+        f"\r{seen.rows:,} rows, {seen.expired:,} idle, {seen.late:,} late",
+        end="",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _summary(seen: "Seen", arguments: argparse.Namespace) -> str:
-    rejected = [f"{number:,} {what}" for number, what in ((seen.late, "late"), (seen.unusable, "unusable")) if number]
+    rejected = [
+        f"{number:,} {what}"
+        for number, what in ((seen.late, "late"), (seen.unusable, "unusable"))
+        if number
+    ]
     return "\n".join(
         [
             f"rows        {seen.rows:,}",

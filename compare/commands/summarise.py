@@ -1,4 +1,5 @@
 """`escapement summarise`: one table of a grid replay."""
+
 import argparse
 from typing import Any
 
@@ -22,7 +23,9 @@ def register(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("results", metavar="RESULTS", help="directory that `replay --out` wrote")
-    parser.add_argument("--out", metavar="FILE", help="Parquet file to write (default: RESULTS/summary.parquet)")
+    parser.add_argument(
+        "--out", metavar="FILE", help="Parquet file to write (default: RESULTS/summary.parquet)"
+    )
     parser.set_defaults(run=run)
 
 

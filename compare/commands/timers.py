@@ -1,4 +1,5 @@
 """`escapement timers`: the registry with its traits."""
+
 import argparse
 import textwrap
 from collections.abc import Iterable
@@ -23,8 +24,15 @@ def register(subparsers: Any) -> None:
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="a timer, or module:Class of your own (default: all)")
-    parser.add_argument("--json", action="store_true", help="print a list of JSON objects with all traits instead")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="a timer, or module:Class of your own (default: all)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print a list of JSON objects with all traits instead"
+    )
     parser.set_defaults(run=run)
 
 
@@ -39,7 +47,11 @@ def run(arguments: argparse.Namespace) -> None:
 
         from compare.runs import traits_of
 
-        print(json.dumps([traits_of(c.name, c.traits, c.parameters, c.engine) for c in found], indent=1))
+        print(
+            json.dumps(
+                [traits_of(c.name, c.traits, c.parameters, c.engine) for c in found], indent=1
+            )
+        )
     elif arguments.names:
         print("\n\n".join(details(c.name, c.traits) for c in found))
     else:
@@ -59,7 +71,9 @@ def summary(name: str, traits: "Traits") -> str:
         operation, shape = str(cost).split(": ")
         costs.setdefault(operation, []).append(shape)
     entries = {
-        "costs": "; ".join(f"{operation} {', '.join(shapes)}" for operation, shapes in costs.items()),
+        "costs": "; ".join(
+            f"{operation} {', '.join(shapes)}" for operation, shapes in costs.items()
+        ),
         "suits": traits.suits,
         "but": traits.drawback,
     }
@@ -99,11 +113,16 @@ def _entry(word: str, text: str, indent: int) -> str:
 
 
 def _row(*cells: str) -> str:
-    return "".join([*(f"{cell:<{width}}" for cell, width in zip(cells, _COLUMNS, strict=False)), cells[-1]])
+    return "".join(
+        [*(f"{cell:<{width}}" for cell, width in zip(cells, _COLUMNS, strict=False)), cells[-1]]
+    )
 
 
 def _defaults(traits: "Traits") -> str:
-    return ", ".join(f"{name.replace('_', '-')} {value}" for name, value in traits.defaults.items()) or "-"
+    return (
+        ", ".join(f"{name.replace('_', '-')} {value}" for name, value in traits.defaults.items())
+        or "-"
+    )
 
 
 def _fires(traits: "Traits") -> str:

@@ -1,4 +1,5 @@
 """`escapement verify`: hold what a grid replay fired against the trace."""
+
 import argparse
 import json
 import textwrap
@@ -45,12 +46,22 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument("results", metavar="RESULTS", help="directory that `replay --out` wrote")
     parser.add_argument(
-        "--method", choices=("merge", "join"), default="merge",
+        "--method",
+        choices=("merge", "join"),
+        default="merge",
         help="a merge inside each shard, or a plain join in Spark SQL, slower (default: merge)",
-    )  # fmt: skip
-    parser.add_argument("--examples", type=count, default=5, metavar="N", help="mismatches told of each kind (default: 5)")
+    )
+    parser.add_argument(
+        "--examples",
+        type=count,
+        default=5,
+        metavar="N",
+        help="mismatches told of each kind (default: 5)",
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON object instead")
-    parser.add_argument("--master", metavar="URL", help="a Spark master (default: local[*], this machine)")
+    parser.add_argument(
+        "--master", metavar="URL", help="a Spark master (default: local[*], this machine)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -62,7 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
     from compare.pipeline.verify import verify
 
     found = verify(
-        arguments.results, method=arguments.method, examples=arguments.examples, master=arguments.master
+        arguments.results,
+        method=arguments.method,
+        examples=arguments.examples,
+        master=arguments.master,
     )
     print(json.dumps(_object(found), indent=1) if arguments.json else text_of(found))
     return 0 if found.right else MISMATCHES
@@ -90,7 +104,8 @@ def _object(found: "Verification") -> dict[str, Any]:
     }
 
 
-# ---- for people ---------------------------------------------------------------------------------------------------
+# ---- for people
+# ---------------------------------------------------------------------------------------------------
 
 _WIDTH = 80
 _FIGURE = 18  # columns of a number: a trillion, and a blank
@@ -110,7 +125,9 @@ def text_of(found: "Verification") -> str:
         lines.append(_line(verdict.timer, *figures))
     for verdict in found.timers:
         if verdict.mismatches:
-            counts = ", ".join(f"{number:,} {kind}" for kind, number in verdict.counts.items() if number)
+            counts = ", ".join(
+                f"{number:,} {kind}" for kind, number in verdict.counts.items() if number
+            )
             lines += ["", *textwrap.wrap(f"{verdict.timer}: {counts}", _WIDTH)]
             for example in verdict.examples:
                 lines += _example(example)

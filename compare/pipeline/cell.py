@@ -1,4 +1,5 @@
 """Cells of a grid replay, each a shard through a timer: what runs in Spark's Python workers."""
+
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -57,14 +58,16 @@ class _Batch(NamedTuple):
 def run_cells(cells: Sequence[Cell]) -> int:
     """Replay cells of one shard side by side, and write their files; returns their operations.
 
-    The shard is read once for all of them. A cell that is finished is not replayed again. Memory: a row group, and the
-    pending timers of all.
+    The shard is read once for all of them. A cell that is finished is not replayed again. Memory: a
+    row group, and the pending timers of all.
     """
     trace, number = known_trace(cells[0].trace, cells[0].digest), cells[0].shard
     shard = trace.shards[number]
-    todo = [cell for cell in cells if not Path(cell.summary).exists()]  # else done by a task that was given up for lost
-    # A timer alone takes a batch while it is in the cache. Several take turns so seldom that the caches, which each
-    # finds full of the others' timers, hardly tell in its time.
+    todo = [
+        cell for cell in cells if not Path(cell.summary).exists()
+    ]  # else done by a task that was given up for lost
+    # A timer alone takes a batch while it is in the cache. Several take turns so seldom that the
+    # caches, which each finds full of the others' timers, hardly tell in its time.
     at_once = 1 if len(todo) == 1 else BATCHES_AT_ONCE
     try:
         with ExitStack() as stack:
@@ -91,7 +94,9 @@ def _batches(pieces: Iterable[Tape]) -> Iterator[_Batch]:
 
 @contextmanager
 def _replaying(cell: Cell, shard: Shard) -> Iterator[Callable[[_Batch], None]]:
-    """Hands out what takes the batches of the cell's shard, in order; writes the cell's files when the block ends."""
+    """Hands out what takes the batches of the cell's shard, in order; writes the cell's files when
+    the block ends.
+    """
     timer = contestant(cell.name, dict(cell.parameters))
     made = timer.new(shard.first_time or 0, counting=cell.counting and timer.engine == COMPILED)
     with _expiries_writer(cell) as writer:
@@ -124,13 +129,16 @@ def _expiries_writer(cell: Cell) -> Iterator[pq.ParquetWriter | None]:
     if cell.expiries is None:
         yield None
         return
-    with unfinished(Path(cell.expiries)) as path, pq.ParquetWriter(path, EXPIRIES, **_WRITING) as writer:
+    with (
+        unfinished(Path(cell.expiries)) as path,
+        pq.ParquetWriter(path, EXPIRIES, **_WRITING) as writer,
+    ):
         yield writer
 
 
 _WRITING: dict[str, Any] = {
-    # Moments that hardly differ from row to row: their differences, packed into 2.9 bytes a row where 50 million timers
-    # fire exactly. With zstd on top it would be 2.8, for a fifth more time.
+    # Moments that hardly differ from row to row: their differences, packed into 2.9 bytes a row
+    # where 50 million timers fire exactly. With zstd on top it would be 2.8, for a fifth more time.
     "compression": "none",
     "use_dictionary": False,
     "column_encoding": dict.fromkeys(EXPIRIES.names, "DELTA_BINARY_PACKED"),
@@ -140,7 +148,8 @@ _WRITING: dict[str, Any] = {
 
 
 class unfinished:
-    """A name to write a file under, which is renamed to its own when the block ends, and removed when it fails.
+    """A name to write a file under, which is renamed to its own when the block ends, and removed
+    when it fails.
 
     A task that is tried twice never writes into the file of its other self.
     """
@@ -163,15 +172,18 @@ class unfinished:
 class _Fired:
     """Takes what fires in a cell: counts it, writes it, and sums up how late it is.
 
-    That is `fired_at - max(deadline, armed_at)`, when the operation is no longer at hand. Hardly any timer is armed with
-    a deadline that has passed; only those operations are kept in mind, until they fire.
+    That is `fired_at - max(deadline, armed_at)`, when the operation is no longer at hand. Hardly
+    any timer is armed with a deadline that has passed; only those operations are kept in mind,
+    until they fire.
     """
 
     def __init__(self, writer: pq.ParquetWriter | None) -> None:
         self.rows = 0
         self.lateness = Sketch()
         self._writer = writer
-        self._overdue = np.empty(0, np.int64)  # operations, ascending, that armed a timer after its deadline
+        self._overdue = np.empty(
+            0, np.int64
+        )  # operations, ascending, that armed a timer after its deadline
         self._armed_at = np.empty(0, np.int64)
 
     def note(self, batch: _Batch) -> None:
@@ -190,7 +202,9 @@ class _Fired:
         self.lateness.add(late)
         if self._writer is not None:
             columns = [pa.array(column) for column in (operation, deadline, fired_at)]
-            self._writer.write_batch(pa.record_batch(columns, schema=EXPIRIES))  # a row group, still in the cache
+            self._writer.write_batch(
+                pa.record_batch(columns, schema=EXPIRIES)
+            )  # a row group, still in the cache
 
     def _count_from_arming(self, operation: Int64s, fired_at: Int64s, late: Int64s) -> None:
         """Change `late` where a timer was armed after its deadline."""
@@ -207,12 +221,18 @@ class _Fired:
 def _unpack(rows: Any, operation: Any, deadline: Any, fired_at: Any, late: Any) -> None:
     """Rows of dtype FIRED as columns, and how late each is, in one pass: NumPy would take eight."""
     for k in range(rows.size):
-        operation[k], deadline[k], fired_at[k] = rows[k]["operation"], rows[k]["deadline"], rows[k]["fired_at"]
+        operation[k], deadline[k], fired_at[k] = (
+            rows[k]["operation"],
+            rows[k]["deadline"],
+            rows[k]["fired_at"],
+        )
         late[k] = rows[k]["fired_at"] - rows[k]["deadline"]
 
 
 def _columns(rows: Rows) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-    """`operation`, `deadline` and `fired_at` of fired rows, contiguous, and `fired_at - deadline`."""
+    """`operation`, `deadline` and `fired_at` of fired rows, contiguous, and `fired_at -
+    deadline`.
+    """
     columns = np.empty((4, rows.size), np.int64)
     _unpack(rows, *columns)
     operation, deadline, fired_at, late = columns
@@ -220,7 +240,9 @@ def _columns(rows: Rows) -> tuple[Int64s, Int64s, Int64s, Int64s]:
 
 
 class _Collecting:
-    """As `Replaying`, for a timer without kernel: the operations are collected, and replayed at the end."""
+    """As `Replaying`, for a timer without kernel: the operations are collected, and replayed at the
+    end.
+    """
 
     def __init__(self, timer: Timer, id_space: int, take: Callable[[Rows], None]) -> None:
         self._timer, self._id_space, self._take = timer, id_space, take
@@ -240,7 +262,9 @@ class _Collecting:
 
 
 def warm(timer: Contestant, counting: bool) -> None:
-    """Compile what a cell of this timer needs, or load it from the cache on disk, so that the workers find it there."""
+    """Compile what a cell of this timer needs, or load it from the cache on disk, so that the
+    workers find it there.
+    """
     _columns(np.empty(0, FIRED))
     if timer.engine == COMPILED:
         Replaying(timer.new(counting=counting), 0, lambda rows: None)

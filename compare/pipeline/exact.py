@@ -1,8 +1,10 @@
-"""Numbers, times and durations in text, read digit by digit as Spark SQL expressions: no float in between.
+"""Numbers, times and durations in text, read digit by digit as Spark SQL expressions: no float in
+between.
 
-A number of units becomes two integers, whole units and 10**-18ths of a unit, and a flag for digits beyond those.
-Sums and differences of two such numbers are rounded down to a unit exactly.
+A number of units becomes two integers, whole units and 10**-18ths of a unit, and a flag for digits
+beyond those. Sums and differences of two such numbers are rounded down to a unit exactly.
 """
+
 import re
 from collections.abc import Mapping
 
@@ -37,8 +39,8 @@ _EPOCH_BELOW = ((10**11, "epoch-s"), (10**14, "epoch-ms"), (10**17, "epoch-us"))
 def guess_form(text: str) -> str | None:
     """The time format of one value, or None when it has none.
 
-    Numbers are since 1970 in seconds below 10**11, in milliseconds below 10**14, in microseconds below 10**17
-    and in nanoseconds from there on.
+    Numbers are since 1970 in seconds below 10**11, in milliseconds below 10**14, in microseconds
+    below 10**17 and in nanoseconds from there on.
 
     >>> [guess_form(text) for text in ("1521911720.865", "1521911720865", "17/May/2015:10:05:03 +0000", "noon")]
     ['epoch-s', 'epoch-ms', 'access', None]
@@ -54,13 +56,19 @@ def guess_form(text: str) -> str | None:
 
 
 def read_time(rows: DataFrame, column: str, form: str, unit: str) -> DataFrame:
-    """Replace a column of texts by the times that they are in the given format, in units since 1970.
+    """Replace a column of texts by the times that they are in the given format, in units since
+    1970.
 
     See `read_number` for what comes instead. A time without a zone is UTC.
     """
     if form in EPOCHS:
         return read_number(rows, column, str(EXPONENTS[unit] - EXPONENTS[EPOCHS[form]]))
-    return read_number(rows, column, str(EXPONENTS[unit]), _CLOCK_STEPS | (_ACCESS_STEPS if form == "access" else {}))
+    return read_number(
+        rows,
+        column,
+        str(EXPONENTS[unit]),
+        _CLOCK_STEPS | (_ACCESS_STEPS if form == "access" else {}),
+    )
 
 
 def read_duration(rows: DataFrame, column: str, default: str, unit: str) -> DataFrame:
@@ -68,7 +76,9 @@ def read_duration(rows: DataFrame, column: str, default: str, unit: str) -> Data
 
     A text is a number of `default` units, or one with a unit of its own behind it: ns, us, ms or s.
     """
-    whens = " ".join(f"WHEN '{name}' THEN {EXPONENTS[unit] - places}" for name, places in _SUFFIXES.items())
+    whens = " ".join(
+        f"WHEN '{name}' THEN {EXPONENTS[unit] - places}" for name, places in _SUFFIXES.items()
+    )
     steps = {
         # All of them end in an s; the pattern is for those that do.
         "suffix": f"IF(endswith(trim({{column}}), 's'), regexp_extract(trim({{column}}), '({'|'.join(_SUFFIXES)})$', 1), '')",
@@ -78,42 +88,58 @@ def read_duration(rows: DataFrame, column: str, default: str, unit: str) -> Data
     return read_number(rows, column, "{places}", steps)
 
 
-def read_number(rows: DataFrame, column: str, places: str, before: Mapping[str, str] | None = None) -> DataFrame:
-    """Replace a column of texts by the decimal numbers that they are, times 10**places; `places` is an expression.
+def read_number(
+    rows: DataFrame, column: str, places: str, before: Mapping[str, str] | None = None
+) -> DataFrame:
+    """Replace a column of texts by the decimal numbers that they are, times 10**places; `places` is
+    an expression.
 
-    Instead of `column` come `column_whole` (bigint) and `column_fraction` (bigint, in 10**-18ths), both null for
-    a text that is no number; `column_more`, whether it has more digits than these; and `column_negative`, where
-    the others describe its absolute value. `before` are steps that come first and end in "text", which is read.
+    Instead of `column` come `column_whole` (bigint) and `column_fraction` (bigint, in 10**-18ths),
+    both null for a text that is no number; `column_more`, whether it has more digits than these;
+    and `column_negative`, where the others describe its absolute value. `before` are steps that
+    come first and end in "text", which is read.
     """
     steps = dict(before or {"text": "trim({column})"}) | _NUMBER_STEPS
-    # A step is used by its name in braces; so are the patterns, whose own braces would be taken for names.
+    # A step is used by its name in braces; so are the patterns, whose own braces would be taken for
+    # names.
     names = {step: f"_{column}_{step}" for step in steps} | _PATTERNS | {"column": column}
     names["shift"] = places.format_map(names)
-    columns = [f"{expression.format_map(names)} AS {names[step]}" for step, expression in steps.items()]
+    columns = [
+        f"{expression.format_map(names)} AS {names[step]}" for step, expression in steps.items()
+    ]
     kept = [name for name in rows.columns if name != column]
-    results = [f"{names[step]} AS {column}_{step}" for step in ("whole", "fraction", "more", "negative")]
+    results = [
+        f"{names[step]} AS {column}_{step}" for step in ("whole", "fraction", "more", "negative")
+    ]
     return rows.selectExpr("*", *columns).selectExpr(*kept, *results)
 
 
-# ---- steps --------------------------------------------------------------------------------------------------------
+# ---- steps
+# --------------------------------------------------------------------------------------------------------
 #
-# Each has a name, for an expression that is used twice would be computed twice; they are lateral aliases of one
-# select. All are SQL and not calls of functions, which would take thousands of messages to the JVM. A `try_cast`
-# is of digits that a pattern has let through; in ANSI mode a plain one would end the job where it is out of range.
+# Each has a name, for an expression that is used twice would be computed twice; they are lateral
+# aliases of one select. All are SQL and not calls of functions, which would take thousands of
+# messages to the JVM. A `try_cast` is of digits that a pattern has let through; in ANSI mode a
+# plain one would end the job where it is out of range.
 
 
 def _literal(pattern: str) -> str:
     return f"r'^(?:{pattern})\\z'"
 
 
-_PATTERNS = {"is_number": _literal(_NUMBER), "is_iso": _literal(_ISO), "is_access": _literal(_ACCESS)}
+_PATTERNS = {
+    "is_number": _literal(_NUMBER),
+    "is_iso": _literal(_ISO),
+    "is_access": _literal(_ACCESS),
+}
 
 _SUFFIXES = {"ns": 9, "us": 6, "µs": 6, "μs": 6, "ms": 3, "s": 0}
 """Units that a duration may have behind it, the longer ones first: decimal places of a second."""
 
-# Nearly all numbers are some digits with a point between them. These are "quick": read without a pattern, for a cast
-# takes nothing but digits between two digits, and refuses all others and what is too long, which are read thoroughly.
-# For a quick number the steps from "plain" to "rest" are null, which costs next to nothing.
+# Nearly all numbers are some digits with a point between them. These are "quick": read without a
+# pattern, for a cast takes nothing but digits between two digits, and refuses all others and what
+# is too long, which are read thoroughly. For a quick number the steps from "plain" to "rest" are
+# null, which costs next to nothing.
 _NUMBER_STEPS = {
     "point": "instr({text}, '.')",
     "before": "IF({point} > 0, left({text}, {point} - 1), {text})",
@@ -140,7 +166,8 @@ _NUMBER_STEPS = {
     "negative": "IF({plain} IS NULL, FALSE, startswith({plain}, '-') AND {digits} RLIKE '[1-9]')",
 }
 
-# From ISO 8601, `2015-05-17T10:05:03.5+00:00`, to a decimal number of seconds with every digit of the fraction.
+# From ISO 8601, `2015-05-17T10:05:03.5+00:00`, to a decimal number of seconds with every digit of
+# the fraction.
 _CLOCK_STEPS = {
     "iso": "IF(trim({column}) RLIKE {is_iso}, trim({column}), NULL)",
     "days": "unix_date(try_cast(left({iso}, 10) AS DATE))",

@@ -1,9 +1,11 @@
-"""From rows in order of time to a tape: ids are given out and recycled, and cancels put in their place.
+"""From rows in order of time to a tape: ids are given out and recycled, and cancels put in their
+place.
 
-Plain NumPy on one shard, without Spark. A fold takes the rows piece by piece, in order, and returns the piece
-of the tape that they settle. Its memory grows with the timers pending at once, not with the log, and the tape does
-not depend on how the rows were cut into pieces.
+Plain NumPy on one shard, without Spark. A fold takes the rows piece by piece, in order, and returns
+the piece of the tape that they settle. Its memory grows with the timers pending at once, not with
+the log, and the tape does not depend on how the rows were cut into pieces.
 """
+
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,19 +20,27 @@ Int32s = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 
 _GATHER = 1 << 16
-"""Rows that are gathered before they are worked on; from here on NumPy's cost per call no longer shows."""
+"""Rows that are gathered before they are worked on; from here on NumPy's cost per call no longer
+shows.
+"""
 
 _UNSTARTED = -1  # in place of an id: the request's start has not been put on the tape yet
-_UNRESOLVED = -2  # in place of an id: the request takes over the id of another one, not yet known itself
+_UNRESOLVED = (
+    -2
+)  # in place of an id: the request takes over the id of another one, not yet known itself
 
 _FREE, _OPERATE = 0, 1
 """At one time, ids whose deadline has come are free before anything is done."""
 
-EMPTY = Tape(np.empty(0, np.int64), np.empty(0, np.int8), np.empty(0, np.int32), np.empty(0, np.int64))
+EMPTY = Tape(
+    np.empty(0, np.int64), np.empty(0, np.int8), np.empty(0, np.int32), np.empty(0, np.int64)
+)
 
 
 class _Requests(NamedTuple):
-    """Requests that still have something to come, in the order of their starts; arrays of one length."""
+    """Requests that still have something to come, in the order of their starts; arrays of one
+    length.
+    """
 
     start: Int64s
     leave: Int64s  # when its id comes free: the time of its cancel, or its deadline
@@ -42,10 +52,10 @@ class _Requests(NamedTuple):
 class RequestFold:
     """Requests: each row starts a timer, and cancels it where the answer came in time.
 
-    At one time, operations stand in the order of the log's rows, and a row's start precedes its cancel. An id
-    comes free when its timer is cancelled or its deadline has come, for then no later operation speaks of it; a
-    start may take it over at that very time. Ids are re-used in the order in which they came free, so
-    that `id_space` is exactly the largest number in use at once.
+    At one time, operations stand in the order of the log's rows, and a row's start precedes its
+    cancel. An id comes free when its timer is cancelled or its deadline has come, for then no later
+    operation speaks of it; a start may take it over at that very time. Ids are re-used in the order
+    in which they came free, so that `id_space` is exactly the largest number in use at once.
     """
 
     def __init__(self, timeout: int) -> None:
@@ -60,8 +70,9 @@ class RequestFold:
     def add(self, start: Int64s, end: Int64s, answered: Bools, position: Int64s) -> Tape:
         """Take rows that follow the earlier ones in the order of (start, position).
 
-        `end` counts only where `answered`, and is then in [start, start + timeout). Returns operations that follow
-        the earlier ones: none while rows are being gathered. Amortised O(log n) a row.
+        `end` counts only where `answered`, and is then in [start, start + timeout). Returns
+        operations that follow the earlier ones: none while rows are being gathered. Amortised O(log
+        n) a row.
         """
         if not len(start):
             return EMPTY
@@ -86,7 +97,8 @@ class RequestFold:
         self._gathered, self._rows = [], 0
         everything = np.ones(len(requests.start), np.bool_)
         starts = np.flatnonzero(
-            (requests.id == _UNSTARTED) & (everything if before is None else requests.start < before)
+            (requests.id == _UNSTARTED)
+            & (everything if before is None else requests.start < before)
         )
         leaving = everything if before is None else requests.leave < before
         leaves = np.flatnonzero(leaving)
@@ -112,7 +124,8 @@ class RequestFold:
         return tape
 
     def _give_ids(self, ids: Int32s, request: npt.NDArray[np.intp], is_start: Bools) -> None:
-        """Fill in the ids of the requests that start, in the order of the events, and update what is free.
+        """Fill in the ids of the requests that start, in the order of the events, and update what
+        is free.
 
         Event i concerns `request[i]`; it is its start or the moment when its id comes free.
         """
@@ -122,9 +135,9 @@ class RequestFold:
         fresh = is_start & (in_use > most[:-1])
         ids[request[fresh]] = np.arange(self.id_space, most[-1], dtype=np.int32)
 
-        # The others take the ids that came free, first in first out: those known to be free at first, then those
-        # of the requests that leave here. These may have taken over theirs likewise: a chain that is
-        # followed in doubling steps.
+        # The others take the ids that came free, first in first out: those known to be free at
+        # first, then those of the requests that leave here. These may have taken over theirs
+        # likewise: a chain that is followed in doubling steps.
         takers = request[is_start & ~fresh]
         leavers = request[~is_start]
         from_queue = min(len(takers), len(self._free))
@@ -146,21 +159,25 @@ class RequestFold:
 class TouchFold:
     """Touches: each row arms its key's timer anew.
 
-    A key holds an id from a touch until it has been silent for two idle periods: the one that ends at its
-    deadline, and one more, in which timers that fire late may still be pending and a touch must find them
-    under the same id. After that the id goes to the next new key, whose first touch is a start instead of an
-    arm, because it must not re-arm a timer of the former holder.
+    A key holds an id from a touch until it has been silent for two idle periods: the one that ends
+    at its deadline, and one more, in which timers that fire late may still be pending and a touch
+    must find them under the same id. After that the id goes to the next new key, whose first touch
+    is a start instead of an arm, because it must not re-arm a timer of the former holder.
     """
 
     def __init__(self, idle: int) -> None:
         self._idle = idle
-        self._holders: OrderedDict[bytes, tuple[int, int]] = OrderedDict()  # key -> last touch, id; oldest first
+        self._holders: OrderedDict[bytes, tuple[int, int]] = (
+            OrderedDict()
+        )  # key -> last touch, id; oldest first
         self._oldest = 0  # no holder's last touch is earlier
         self._free: deque[int] = deque()
         self.id_space = 0
 
     def add(self, time: Int64s, keys: Sequence[bytes]) -> Tape:
-        """Take rows that follow the earlier ones in the order of time; returns one operation for each. O(n)."""
+        """Take rows that follow the earlier ones in the order of time; returns one operation for
+        each. O(n).
+        """
         holders, free = self._holders, self._free
         ids = np.empty(len(time), np.int32)
         ops = np.full(len(time), ARM, np.int8)

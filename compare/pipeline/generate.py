@@ -1,7 +1,9 @@
-"""A workload becomes a trace on Spark: each shard is a task's, from the first random number to its Parquet file.
+"""A workload becomes a trace on Spark: each shard is a task's, from the first random number to its
+Parquet file.
 
 Nothing but the shards' numbers and their entries in the manifest travels through Spark.
 """
+
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -36,19 +38,25 @@ def generate(
     session: SparkSession | None = None,
     partitions: int | None = None,
 ) -> Trace:
-    """Write a workload as a trace of `shards` files; so many timers with all they do, or so many operations.
+    """Write a workload as a trace of `shards` files; so many timers with all they do, or so many
+    operations.
 
-    These are divided evenly; the first shards have one more where they do not come out even. A shard is the traffic of
-    one timer and has all of the workload's rate: 64 shards are 64 machines' traffic side by side. Its rows are a pure
-    function of the workload, its parameters, the seed, the shard's number and its share: whatever the number of
-    `partitions` (tasks of equal size; without it, as many as suit the machine) or machines, they are the same. On a
-    cluster `out` must be the same directory on every machine.
+    These are divided evenly; the first shards have one more where they do not come out even. A
+    shard is the traffic of one timer and has all of the workload's rate: 64 shards are 64 machines'
+    traffic side by side. Its rows are a pure function of the workload, its parameters, the seed,
+    the shard's number and its share: whatever the number of `partitions` (tasks of equal size;
+    without it, as many as suit the machine) or machines, they are the same. On a cluster `out` must
+    be the same directory on every machine.
 
-    O(rows) time; each task has memory for the members under way and some 2**20 rows. Raises a TimerError in one line
-    for everything that can be wrong; nothing is left behind then.
+    O(rows) time; each task has memory for the members under way and some 2**20 rows. Raises a
+    TimerError in one line for everything that can be wrong; nothing is left behind then.
     """
-    plan = Plan.of(name, timers=timers, operations=operations, shards=shards, seed=seed, parameters=parameters)
-    return generate_plan(plan, out, force=force, master=master, session=session, partitions=partitions)
+    plan = Plan.of(
+        name, timers=timers, operations=operations, shards=shards, seed=seed, parameters=parameters
+    )
+    return generate_plan(
+        plan, out, force=force, master=master, session=session, partitions=partitions
+    )
 
 
 def generate_plan(
@@ -65,11 +73,17 @@ def generate_plan(
         raise WorkloadError(f"partitions is {partitions}; it must be at least 1")
     with new_trace(out, unit=plan.workload.unit, source=plan.source, force=force) as unfinished:
         warm()
-        with spark_session(master, session) as spark, plain_failures(f"cannot generate {out}"), _feasible():
+        with (
+            spark_session(master, session) as spark,
+            plain_failures(f"cannot generate {out}"),
+            _feasible(),
+        ):
             unfinished.shards += _write(spark, plan, unfinished.directory, partitions)
         for shard in unfinished.shards:
             if not (unfinished.directory / shard.file).exists():
-                raise PipelineError(f"{shard.file} was not written to {out}: can all machines write there?")
+                raise PipelineError(
+                    f"{shard.file} was not written to {out}: can all machines write there?"
+                )
     return open_trace(out)
 
 
@@ -80,7 +94,9 @@ def _write(spark: SparkSession, plan: Plan, directory: Path, partitions: int | N
         return sum(plan.share(int(path.stem[-5:])) for path in directory.glob("shard-*.parquet"))
 
     by_rows = plan.counted == "operations"
-    with progress(spark, "generate", plan.amount if by_rows else None, rows_done if by_rows else None):
+    with progress(
+        spark, "generate", plan.amount if by_rows else None, rows_done if by_rows else None
+    ):
         write = partial(write_shard_of, plan=plan, directory=str(directory))
         found = in_tasks(spark, plan.shards, write, RESULT, tasks=partitions).collect()
     names = [field.name for field in fields(Shard)]

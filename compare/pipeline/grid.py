@@ -1,9 +1,11 @@
 """The grid replay: every shard of a trace through every timer, as tasks of Spark.
 
-Operations never travel through Spark: a task is told which cells to replay, reads their shards from the trace's files,
-once for several timers, and writes each cell's results into files of its own. A cell that is finished stays so: a task
-that is tried again, and a replay that is said again after it was interrupted, go on with the others.
+Operations never travel through Spark: a task is told which cells to replay, reads their shards from
+the trace's files, once for several timers, and writes each cell's results into files of its own. A
+cell that is finished stays so: a task that is tried again, and a replay that is said again after it
+was interrupted, go on with the others.
 """
+
 import fcntl
 import os
 import shutil
@@ -42,8 +44,8 @@ MOST_ROWS = 2**31 - 1
 """Operations of a shard are counted in 32 bits while it is replayed."""
 
 IDS_AT_ONCE = 1 << 21
-"""Ids of the timers that are replayed together, each timer's counted, with the operations and rows that it takes at
-once: some 60 bytes each at worst, 120 MB."""
+"""Ids of the timers that are replayed together, each timer's counted, with the operations and rows
+that it takes at once: some 60 bytes each at worst, 120 MB."""
 
 _LOCK = ".lock"
 
@@ -60,13 +62,16 @@ def replay_grid(
     master: str | None = None,
     session: SparkSession | None = None,
 ) -> Results:
-    """Replay each shard of `trace` through each of `timers` (as in "hashed-wheel/tick=5") into the directory `out`.
+    """Replay each shard of `trace` through each of `timers` (as in "hashed-wheel/tick=5") into the
+    directory `out`.
 
-    `expiries` keeps what fires, 24 bytes a timer before packing; without it there are only summaries, and nothing to
-    verify. `counting` counts the timers' work as well, which takes time. `drained` as in `compare.replay`.
+    `expiries` keeps what fires, 24 bytes a timer before packing; without it there are only
+    summaries, and nothing to verify. `counting` counts the timers' work as well, which takes time.
+    `drained` as in `compare.replay`.
 
-    Where `out` has the same replay unfinished, it goes on with what is missing; another one is refused unless `force`
-    is given. On a cluster both paths must be the same on every machine. Raises TimerError in one line for what is wrong.
+    Where `out` has the same replay unfinished, it goes on with what is missing; another one is
+    refused unless `force` is given. On a cluster both paths must be the same on every machine.
+    Raises TimerError in one line for what is wrong.
     """
     opened = open_trace(trace)
     contestants = [parse_contestant(text) for text in timers]
@@ -78,11 +83,16 @@ def replay_grid(
         if cells:
             for timer in contestants:
                 warm(timer, counting)
-            with spark_session(master, session) as spark, plain_failures(f"the replay into {path} failed"):
+            with (
+                spark_session(master, session) as spark,
+                plain_failures(f"the replay into {path} failed"),
+            ):
                 _run(spark, results, cells)
         left = results.unfinished()
         if left:
-            raise PipelineError(f"{len(left)} cells were not written to {path}: can all machines write there?")
+            raise PipelineError(
+                f"{len(left)} cells were not written to {path}: can all machines write there?"
+            )
         _remove_strays(path)
         write_manifest(path, manifest | {"complete": True})
     return open_results(path)
@@ -99,7 +109,9 @@ def _manifest(
             raise ResultsError(f"timer {label} is given {labels.count(label)} times")
     for number, shard in enumerate(trace.shards):
         if shard.rows > MOST_ROWS:
-            raise ResultsError(f"shard {number} of {trace.path} has {shard.rows} rows; a replay takes {MOST_ROWS} at most")
+            raise ResultsError(
+                f"shard {number} of {trace.path} has {shard.rows} rows; a replay takes {MOST_ROWS} at most"
+            )
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -107,14 +119,19 @@ def _manifest(
         "source": trace.source,
         "trace": {"path": str(trace.path.resolve()), "digest": trace.manifest_digest},
         "timers": [
-            {"name": timer.name, "label": timer.label, "parameters": dict(timer.parameters)} for timer in contestants
+            {"name": timer.name, "label": timer.label, "parameters": dict(timer.parameters)}
+            for timer in contestants
         ],
         "shards": len(trace.shards),
         "expiries": expiries,
         "drained": drained,
         "counting": counting,
         "code": kernel_digest(),
-        "made": {"created": datetime.now(UTC).isoformat(timespec="seconds"), "command": sys.argv, **surroundings()},
+        "made": {
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "command": sys.argv,
+            **surroundings(),
+        },
         "complete": False,
     }
 
@@ -123,7 +140,8 @@ def _manifest(
 def _locked(path: Path, manifest: dict[str, Any], force: bool) -> Iterator[None]:
     """Make the results' directory, or take up the ones that are there; one replay at a time.
 
-    The lock ends with the process, however that ends. When the block fails before a cell is finished, nothing is left.
+    The lock ends with the process, however that ends. When the block fails before a cell is
+    finished, nothing is left.
     """
     made = _prepare(path, manifest, force)
     try:
@@ -172,7 +190,11 @@ def _difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | No
     return None
 
 
-_WORDS = {"timers": "list of timers", "code": "version of the timers", "expiries": "choice of keeping expiries"}
+_WORDS = {
+    "timers": "list of timers",
+    "code": "version of the timers",
+    "expiries": "choice of keeping expiries",
+}
 
 
 def _take(lock: IO[str], path: Path) -> None:
@@ -187,7 +209,11 @@ def _run(spark: SparkSession, results: Results, cells: Sequence[tuple[int, int]]
     entries = results.trace.shards
     todo = [_cell(results, timer, shard) for timer, shard in cells]
     rows = sum(entries[cell.shard].rows for cell in todo)
-    loops = {timer for timer, contestant in enumerate(results.contestants) if contestant.engine != COMPILED}
+    loops = {
+        timer
+        for timer, contestant in enumerate(results.contestants)
+        if contestant.engine != COMPILED
+    }
     groups = groups_of(todo, [entry.id_space for entry in entries], workers_of(spark), alone=loops)
 
     _ship_own_timers(spark, results.contestants)
@@ -205,11 +231,13 @@ def _run(spark: SparkSession, results: Results, cells: Sequence[tuple[int, int]]
 def groups_of(
     cells: Sequence[Cell], id_spaces: Sequence[int], workers: int, *, alone: Container[int] = ()
 ) -> list[list[Cell]]:
-    """Cells, those of a shard side by side, in groups of one shard each that are replayed together and read it once.
+    """Cells, those of a shard side by side, in groups of one shard each that are replayed together
+    and read it once.
 
-    The groups are small enough that there are four for each worker, and that their timers together do not hold much:
-    a group of several has no more than IDS_AT_ONCE ids. The cells of the timers `alone` are groups by themselves: those
-    without kernel would keep the results of all others waiting.
+    The groups are small enough that there are four for each worker, and that their timers together
+    do not hold much: a group of several has no more than IDS_AT_ONCE ids. The cells of the timers
+    `alone` are groups by themselves: those without kernel would keep the results of all others
+    waiting.
     """
     for_all_workers = len(cells) // (4 * workers)
     groups = []

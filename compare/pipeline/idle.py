@@ -1,11 +1,15 @@
-"""Connections that fall idle, for one shard of keys: what runs in Spark's Python workers, without Spark.
+"""Connections that fall idle, for one shard of keys: what runs in Spark's Python workers, without
+Spark.
 
-A shard holds the connections that are open: for each its key, the times of its first and last event, and their
-number. A micro-batch brings events in any order and a clock. Events are merged into connections first; then
-a timer, which has a deadline for each connection, is advanced to the clock and says which have fallen idle.
+A shard holds the connections that are open: for each its key, the times of its first and last
+event, and their number. A micro-batch brings events in any order and a clock. Events are merged
+into connections first; then a timer, which has a deadline for each connection, is advanced to the
+clock and says which have fallen idle.
 
-Times of events are in microseconds since 1970, the clock (Spark's watermark) and the timer's unit in milliseconds.
+Times of events are in microseconds since 1970, the clock (Spark's watermark) and the timer's unit
+in milliseconds.
 """
+
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,7 +26,9 @@ from timers import LIMIT, TimerError
 Int64s = npt.NDArray[np.int64]
 
 FINE, NO_TIME, NO_KEY, OUT_OF_RANGE, HEARTBEAT = range(5)
-"""What is wrong with a row, if anything; a heartbeat has moved the watermark, and says nothing else."""
+"""What is wrong with a row, if anything; a heartbeat has moved the watermark, and says nothing
+else.
+"""
 LATE = 5
 PROBLEMS = {NO_TIME: "no time", NO_KEY: "no key", OUT_OF_RANGE: "time out of range", LATE: "late"}
 """How it is told; late are events that are older than the watermark."""
@@ -34,7 +40,12 @@ _HALF = (1 << _HALF_BITS) - 1
 _VERSION, _SHARDS = b"escapement-connections", b"shards"
 
 _STATE = pa.schema(
-    [("key", pa.large_binary()), ("first", pa.int64()), ("last", pa.int64()), ("events", pa.int64())]
+    [
+        ("key", pa.large_binary()),
+        ("first", pa.int64()),
+        ("last", pa.int64()),
+        ("events", pa.int64()),
+    ]
 )
 
 
@@ -62,7 +73,9 @@ class Settings:
 
 
 class Connections(NamedTuple):
-    """Connections that are open; several of one key lie more than the idle period apart. Arrays of one length."""
+    """Connections that are open; several of one key lie more than the idle period apart. Arrays of
+    one length.
+    """
 
     key: Any  # pyarrow.LargeBinaryArray
     first: Int64s
@@ -71,14 +84,17 @@ class Connections(NamedTuple):
 
     def take(self, rows: npt.NDArray[Any]) -> "Connections":
         """Those at these positions, in this order."""
-        return Connections(self.key.take(pa.array(rows)), self.first[rows], self.last[rows], self.events[rows])
+        return Connections(
+            self.key.take(pa.array(rows)), self.first[rows], self.last[rows], self.events[rows]
+        )
 
 
 NOBODY = Connections(pa.array([], pa.large_binary()), *(np.empty(0, np.int64) for _ in range(3)))
 
 
 def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """EVENTS, without nulls but in `key`, to PACKED: one row for all events of a batch that go to one shard.
+    """EVENTS, without nulls but in `key`, to PACKED: one row for all events of a batch that go to
+    one shard.
 
     So the shuffle and the sort move a few rows, and keys never become Python objects.
     """
@@ -98,7 +114,10 @@ def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = shard[order]
         cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(order)]
         packed = [_as_stream(rows.slice(begin, end - begin)) for begin, end in pairwise(cuts)]
-        yield pa.record_batch([pa.array(numbers[cuts[:-1]].astype(np.int32)), pa.array(packed, pa.binary())], schema=_PACKED)
+        yield pa.record_batch(
+            [pa.array(numbers[cuts[:-1]].astype(np.int32)), pa.array(packed, pa.binary())],
+            schema=_PACKED,
+        )
 
 
 def detect(
@@ -106,18 +125,21 @@ def detect(
 ) -> Iterator[pd.DataFrame]:
     """One micro-batch of one shard, as `applyInPandasWithState` calls it, with or without events.
 
-    `batches` are PACKED. Yields FOUND: a connection that has fallen idle, with no problem, or an event that does not
-    count, with its problem. Memory: the shard's connections and its events.
+    `batches` are PACKED. Yields FOUND: a connection that has fallen idle, with no problem, or an
+    event that does not count, with its problem. Memory: the shard's connections and its events.
     """
     clock = max(state.getCurrentWatermarkMs(), 0)
     connections = decode(state.get[0], settings.shards) if state.exists else NOBODY
-    events = [pa.ipc.open_stream(packed).read_all() for batch in batches for packed in batch["events"]]
+    events = [
+        pa.ipc.open_stream(packed).read_all() for batch in batches for packed in batch["events"]
+    ]
     keys, at, rejected = _sifted(pa.concat_tables([_EVENTS.empty_table(), *events]), clock)
     connections = merge(connections, keys, at, settings.idle)
     idle, connections, wakeup = expire(connections, clock, settings)
     if wakeup is not None:
         state.update((encode(connections, settings.shards),))
-        # Spark wakes a shard when the watermark is beyond its timeout, which must be beyond the watermark now.
+        # Spark wakes a shard when the watermark is beyond its timeout, which must be beyond the
+        # watermark now.
         state.setTimeoutTimestamp(max(wakeup - 1, clock + 1))
     elif state.exists:
         state.remove()
@@ -128,7 +150,9 @@ def detect(
 
 
 def merge(connections: Connections, keys: Any, at: Int64s, idle: int) -> Connections:
-    """The connections once events have been added: what lies `idle` or less apart is one. O(n log n) of the events."""
+    """The connections once events have been added: what lies `idle` or less apart is one. O(n log
+    n) of the events.
+    """
     if not len(at):
         return connections
     code = pa.chunked_array([connections.key, keys]).combine_chunks().dictionary_encode()
@@ -157,7 +181,9 @@ def merge(connections: Connections, keys: Any, at: Int64s, idle: int) -> Connect
 def _joined(
     code: Int64s, first: Int64s, last: Int64s, events: Int64s, idle: int
 ) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-    """Intervals of each code, joined where they lie `idle` or less apart; ordered by code and time."""
+    """Intervals of each code, joined where they lie `idle` or less apart; ordered by code and
+    time.
+    """
     low, low_code = int(first.min()), int(code.min())
     span = int(last.max()) - low + 1
     codes = int(code.max()) - low_code + 1
@@ -187,10 +213,12 @@ def _joined(
 def expire(
     connections: Connections, clock: int, settings: Settings
 ) -> tuple[Connections, Connections, int | None]:
-    """Those that have fallen idle by the clock, those that have not, and when the first of these may; None if never.
+    """Those that have fallen idle by the clock, those that have not, and when the first of these
+    may; None if never.
 
-    A connection is idle when the clock is later than its last event + idle: an event at that very moment
-    still belongs to it, as in Spark's session windows, and one before the clock is not accepted any more.
+    A connection is idle when the clock is later than its last event + idle: an event at that very
+    moment still belongs to it, as in Spark's session windows, and one before the clock is not
+    accepted any more.
     """
     if not len(connections.first):
         return NOBODY, NOBODY, None
@@ -215,18 +243,26 @@ def encode(connections: Connections, shards: int) -> bytes:
 
 
 def decode(state: bytes, shards: int) -> Connections:
-    """What `encode` was given. Raises StateError for another version, or another number of shards."""
+    """What `encode` was given. Raises StateError for another version, or another number of
+    shards.
+    """
     try:
         table = pa.ipc.open_stream(state).read_all().combine_chunks()
     except pa.ArrowException as error:
-        raise StateError(f"the checkpoint's state cannot be read: {str(error).splitlines()[0]}") from None
+        raise StateError(
+            f"the checkpoint's state cannot be read: {str(error).splitlines()[0]}"
+        ) from None
     metadata = table.schema.metadata or {}
     version = metadata.get(_VERSION, b"none").decode()
     if version != str(_STATE_VERSION) or table.schema.remove_metadata() != _STATE:
-        raise StateError(f"the checkpoint's state is of version {version}; this program reads {_STATE_VERSION}")
+        raise StateError(
+            f"the checkpoint's state is of version {version}; this program reads {_STATE_VERSION}"
+        )
     before = int(metadata[_SHARDS])
     if before != shards:
-        raise StateError(f"the checkpoint's state is in {before} shards, and cannot go on in {shards}")
+        raise StateError(
+            f"the checkpoint's state is in {before} shards, and cannot go on in {shards}"
+        )
     if not len(table):
         return NOBODY
     key, *numbers = (column.chunk(0) for column in table.columns)
@@ -244,7 +280,9 @@ def _sifted(events: pa.Table, clock: int) -> tuple[Any, Int64s, list[tuple[str, 
     rejected = []
     for problem in np.unique(fault[~fine]).tolist():
         rows = np.flatnonzero(fault == problem)
-        found = Connections(key.take(pa.array(rows)), at[rows], at[rows], np.ones(len(rows), np.int64))
+        found = Connections(
+            key.take(pa.array(rows)), at[rows], at[rows], np.ones(len(rows), np.int64)
+        )
         rejected.append((PROBLEMS[problem], found))
     return key.filter(pa.array(fine)), at[fine], rejected
 
@@ -257,7 +295,10 @@ def _as_stream(table: pa.Table) -> bytes:
 
 
 def _frame(connections: Connections, problem: str | None) -> pd.DataFrame:
-    columns = {"key": connections.key.to_pandas(), **dict(zip(("first", "last", "events"), connections[1:], strict=True))}
+    columns = {
+        "key": connections.key.to_pandas(),
+        **dict(zip(("first", "last", "events"), connections[1:], strict=True)),
+    }
     frame = pd.DataFrame(columns)
     frame["problem"] = pd.Series([problem] * len(frame), dtype=object)
     return frame

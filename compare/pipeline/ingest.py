@@ -1,8 +1,9 @@
 """A log becomes a trace: read, understand each row, order, fold into tapes, write.
 
-Each stage is a function from rows to rows. Spark does all that grows with the log; a shard's tape is folded from its
-sorted rows in one task.
+Each stage is a function from rows to rows. Spark does all that grows with the log; a shard's tape
+is folded from its sorted rows in one task.
 """
+
 import os
 import tempfile
 from collections import Counter
@@ -25,7 +26,16 @@ from compare.pipeline.progress import progress
 from compare.pipeline.readers import READERS, Log, LogError, ParquetLog, Roles, from_lines, inspect
 from compare.pipeline.shards import RESULT, UNNUMBERED, write_shards
 from compare.pipeline.spark import failure, is_local, plain_failures, spark_session
-from compare.trace import MAX_SHARDS, REJECTED, Shard, ShardWriter, Trace, new_trace, open_trace, shard_name
+from compare.trace import (
+    MAX_SHARDS,
+    REJECTED,
+    Shard,
+    ShardWriter,
+    Trace,
+    new_trace,
+    open_trace,
+    shard_name,
+)
 from compare.units import EXPONENTS, TAPE_UNITS, parse_duration
 from timers import LIMIT, TimerError
 
@@ -37,16 +47,22 @@ _SAMPLE = 1000
 """Rows among which a time must be found whose format is known."""
 _BRIEF = 1 << 27
 _BRIEF_PACKED = 1 << 24
-"""Bytes of a log, and of one packed with gzip, below which a session pays that is ready sooner: about 2 million rows."""
+"""Bytes of a log, and of one packed with gzip, below which a session pays that is ready sooner:
+about 2 million rows.
+"""
 
 
 class IngestError(TimerError, ValueError):
-    """A log that cannot be made a trace as asked; one line that says what is wrong, and what would be right."""
+    """A log that cannot be made a trace as asked; one line that says what is wrong, and what would
+    be right.
+    """
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a log is read, whatever it is made into. Raises IngestError for a choice that there is not."""
+    """How a log is read, whatever it is made into. Raises IngestError for a choice that there is
+    not.
+    """
 
     time: str  # the column of the time
     unit: str = "ms"  # of the tape
@@ -54,8 +70,12 @@ class Options:
     time_format: str = "auto"  # or one of FORMS
     shards: int = 1
     strict: bool = False  # whether a row that is left out is an error
-    unique: str | None = None  # the column of which no two rows have the same text; a second one is a duplicate
-    in_order_within: str | None = None  # a time such as "10s": a row that is further behind the ones before it is late
+    unique: str | None = (
+        None  # the column of which no two rows have the same text; a second one is a duplicate
+    )
+    in_order_within: str | None = (
+        None  # a time such as "10s": a row that is further behind the ones before it is late
+    )
     force: bool = False  # whether a trace that exists is replaced
     master: str | None = None  # Spark's; all cores of this machine if none is given
 
@@ -90,7 +110,9 @@ class _Recipe(NamedTuple):
     kind: str
     roles: Roles
     patience: int  # units: the timeout, or the idle period
-    understand: Callable[[DataFrame, str], DataFrame]  # the readers' rows and the time format -> rows to write
+    understand: Callable[
+        [DataFrame, str], DataFrame
+    ]  # the readers' rows and the time format -> rows to write
     source: Mapping[str, Any]  # for the manifest
 
 
@@ -105,11 +127,13 @@ def ingest_requests(
     time_is: str = "start",
     session: SparkSession | None = None,
 ) -> Ingested:
-    """Make a trace of requests: each row starts a timer, and cancels it at its end if the answer came in time.
+    """Make a trace of requests: each row starts a timer, and cancels it at its end if the answer
+    came in time.
 
-    `duration` is the column of the time from start to end (no value: no answer came); its plain numbers are in
-    `duration_unit`. `timeout` is a text such as "5s". `time_is` tells which of the two the time column
-    holds, "start" or "end". `log` is a path, or a URI that Spark can read. O(n log n).
+    `duration` is the column of the time from start to end (no value: no answer came); its plain
+    numbers are in `duration_unit`. `timeout` is a text such as "5s". `time_is` tells which of the
+    two the time column holds, "start" or "end". `log` is a path, or a URI that Spark can read. O(n
+    log n).
 
     Raises a TimerError, in one line, for everything that can be wrong; nothing is left behind then.
     """
@@ -117,13 +141,19 @@ def ingest_requests(
     _check_choice("time-is", time_is, ("start", "end"))
     patience = parse_duration(timeout, options.unit)
     understand = partial(
-        request_rows, options=options, timeout=patience, duration_unit=duration_unit, time_is=time_is
+        request_rows,
+        options=options,
+        timeout=patience,
+        duration_unit=duration_unit,
+        time_is=time_is,
     )
     source = {"timeout": timeout, "time_is": time_is, "duration_unit": duration_unit}
     roles = {"time": options.time, "duration": duration}
     if options.unique is not None:
         roles["unique"] = options.unique
-    return _ingest(log, out, options, _Recipe("requests", roles, patience, understand, source), session)
+    return _ingest(
+        log, out, options, _Recipe("requests", roles, patience, understand, source), session
+    )
 
 
 def ingest_touches(
@@ -135,7 +165,8 @@ def ingest_touches(
     idle: str,
     session: SparkSession | None = None,
 ) -> Ingested:
-    """Make a trace of touches: each row re-arms the timer of its key, to fire after an idle period such as "30s".
+    """Make a trace of touches: each row re-arms the timer of its key, to fire after an idle period
+    such as "30s".
 
     For the rest see `ingest_requests`.
     """
@@ -153,7 +184,8 @@ def request_rows(
 ) -> DataFrame:
     """Understand requests: `start` and, where the answer came within `timeout` units, `end`.
 
-    Both are rounded down to a unit. `problem` says what is wrong with a row, and is null where nothing is.
+    Both are rounded down to a unit. `problem` says what is wrong with a row, and is null where
+    nothing is.
     """
     unit = options.unit
     rows = rows.selectExpr("*", "time AS time_text", "duration AS duration_text")
@@ -173,13 +205,18 @@ def request_rows(
     )
     problems = {
         **_time_problems(form, unit),
-        "duration_text IS NOT NULL AND duration_whole IS NULL": ("duration", "is no number in range"),
+        "duration_text IS NOT NULL AND duration_whole IS NULL": (
+            "duration",
+            "is no number in range",
+        ),
         "duration_negative": ("duration", "is negative"),
         f"duration_text IS NULL AND '{time_is}' = 'end'": "it has no duration to tell its start",
         **_start_problems(timeout, unit),
     }
     texts = {"time": "time_text", "duration": "duration_text"}
-    return _understood(rows, problems, texts, _shard(options, "time_text, duration_text"), "start", "end")
+    return _understood(
+        rows, problems, texts, _shard(options, "time_text, duration_text"), "start", "end"
+    )
 
 
 def touch_rows(rows: DataFrame, form: str, *, options: Options, idle: int) -> DataFrame:
@@ -196,7 +233,9 @@ def touch_rows(rows: DataFrame, form: str, *, options: Options, idle: int) -> Da
     rows = rows.selectExpr("*", "time_whole AS start")
     # The key as bytes, for not every log is UTF-8, and Python would insist.
     texts = {"time": "time_text", "key": "key"}
-    return _understood(rows, problems, texts, _shard(options, "key"), "start", "CAST(key AS BINARY) AS key")
+    return _understood(
+        rows, problems, texts, _shard(options, "key"), "start", "CAST(key AS BINARY) AS key"
+    )
 
 
 def write_tapes(
@@ -204,10 +243,13 @@ def write_tapes(
 ) -> tuple[list[Shard], int]:
     """Order rows, fold them, and write one file per shard, and one for the rows that are left out.
 
-    Returns the manifest's entries, in order, and the number of rows left out. One pass over the log.
+    Returns the manifest's entries, in order, and the number of rows left out. One pass over the
+    log.
     """
     value = "end" if "end" in rows.columns else "key"
-    rejected = "to_json(struct(block, index, kind, problem, texts.*), map('ignoreNullFields', 'false'))"
+    rejected = (
+        "to_json(struct(block, index, kind, problem, texts.*), map('ignoreNullFields', 'false'))"
+    )
     told_apart = rows.selectExpr(
         f"IF(kind IS NULL, shard, {shards}) AS shard",
         "IF(kind IS NULL, start, NULL) AS start",
@@ -216,7 +258,9 @@ def write_tapes(
         f"IF(kind IS NULL, NULL, CAST({rejected} AS BINARY)) AS rejected",
     )
     ordered = _one_by_one(told_apart, shards + 1).sortWithinPartitions("shard", "start", "position")
-    write = partial(write_shards, kind=recipe_kind, directory=str(directory), patience=patience, shards=shards)
+    write = partial(
+        write_shards, kind=recipe_kind, directory=str(directory), patience=patience, shards=shards
+    )
     written = {
         row["number"]: Shard(**{name: row[name] for name in Shard.__dataclass_fields__})
         for row in ordered.mapInArrow(lambda batches: write(batches), RESULT).collect()
@@ -231,7 +275,9 @@ def write_tapes(
 
 
 def _one_by_one(rows: DataFrame, shards: int) -> DataFrame:
-    """Each shard in a partition of its own, where Spark can (from 4.1 on); else some of them share one."""
+    """Each shard in a partition of its own, where Spark can (from 4.1 on); else some of them share
+    one.
+    """
     if hasattr(rows, "repartitionById"):
         return rows.repartitionById(shards, "shard")
     return rows.repartition(shards, "shard")
@@ -251,7 +297,9 @@ def _ingest(
         found, packed = (None, False) if _is_uri(name) else inspect(Path(name), options.format)
         if found is not None:
             _check_columns(found, recipe.roles)
-        brief = found is not None and Path(name).stat().st_size < (_BRIEF_PACKED if packed else _BRIEF)
+        brief = found is not None and Path(name).stat().st_size < (
+            _BRIEF_PACKED if packed else _BRIEF
+        )
         with (
             spark_session(options.master, session, brief=brief) as spark,
             plain_failures(f"{name}: the Spark job failed"),
@@ -276,7 +324,11 @@ def _ingest(
             "format": found.format,
             "columns": dict(recipe.roles),
             "time_format": form,
-            **({"in_order_within": options.in_order_within} if options.in_order_within is not None else {}),
+            **(
+                {"in_order_within": options.in_order_within}
+                if options.in_order_within is not None
+                else {}
+            ),
             **recipe.source,
             **counts._asdict(),
         }
@@ -314,7 +366,9 @@ def _counts(
 def _numbered_rejects(
     found: Log, session: SparkSession, uri: str, directory: Path
 ) -> Iterator[tuple[int, str, str]]:
-    """Give the rejected rows their numbers in the log, in the file that stays; yields (number, kind, problem)."""
+    """Give the rejected rows their numbers in the log, in the file that stays; yields (number,
+    kind, problem).
+    """
     with pq.ParquetFile(directory / UNNUMBERED) as file:
         last = file.read(["block"])["block"].to_numpy().max()
         numbering = found.numbering(session, uri, int(last))
@@ -324,21 +378,29 @@ def _numbered_rejects(
                 blocks, indices, *others = batch.columns
                 numbers = numbering(blocks.to_numpy(), indices.to_numpy())
                 writer.write_batch(pa.record_batch([pa.array(numbers), *others], schema=schema))
-                yield from zip(numbers.tolist(), others[0].to_pylist(), others[1].to_pylist(), strict=True)
+                yield from zip(
+                    numbers.tolist(), others[0].to_pylist(), others[1].to_pylist(), strict=True
+                )
 
 
 def _check_counts(counts: _Counts, name: str, strict: bool) -> None:
     if not counts.rows:
         raise IngestError(f"{name} has no rows")
     if counts.left_out == counts.rows:
-        raise IngestError(f"none of the {counts.rows} rows of {name} can be read; {counts.examples[0]}")
+        raise IngestError(
+            f"none of the {counts.rows} rows of {name} can be read; {counts.examples[0]}"
+        )
     if strict and counts.left_out:
         why = "cannot be read" if counts.left_out == counts.unreadable else "cannot be used"
-        raise IngestError(f"{counts.left_out} of the {counts.rows} rows of {name} {why}; {'; '.join(counts.examples)}")
+        raise IngestError(
+            f"{counts.left_out} of the {counts.rows} rows of {name} {why}; {'; '.join(counts.examples)}"
+        )
 
 
 def _time_form(rows: DataFrame, found: Log, options: Options) -> str:
-    """The time format: that of the column's type, the one asked for, or that of the first value that has one."""
+    """The time format: that of the column's type, the one asked for, or that of the first value
+    that has one.
+    """
     implied = found.time_form(options.time)
     if implied is not None:
         if options.time_format not in ("auto", implied):
@@ -363,7 +425,9 @@ def _time_form(rows: DataFrame, found: Log, options: Options) -> str:
 
 
 Problems = Mapping[str, str | tuple[str, str]]
-"""Condition in SQL -> what is wrong with a row where it holds, or (the column that is, and what is)."""
+"""Condition in SQL -> what is wrong with a row where it holds, or (the column that is, and what
+is).
+"""
 
 
 def _time_problems(form: str, unit: str) -> Problems:
@@ -384,8 +448,11 @@ def _start_problems(patience: int, unit: str) -> Problems:
     }
 
 
-def _understood(rows: DataFrame, problems: Problems, texts: Mapping[str, str], *columns: str) -> DataFrame:
-    """The columns given, where each row stands, `at`, the log's own time, and `problem`, the first that it has.
+def _understood(
+    rows: DataFrame, problems: Problems, texts: Mapping[str, str], *columns: str
+) -> DataFrame:
+    """The columns given, where each row stands, `at`, the log's own time, and `problem`, the first
+    that it has.
 
     `texts` are what a row that is left out is kept with: names and columns.
     """
@@ -400,23 +467,34 @@ def _understood(rows: DataFrame, problems: Problems, texts: Mapping[str, str], *
     kept = ", ".join(f"'{name}', CAST({column} AS STRING)" for name, column in texts.items())
     unique = ["unique"] if "unique" in rows.columns else []
     return rows.selectExpr(
-        "block", "index", f"CASE {' '.join(whens)} END AS problem", "time_whole AS at", *unique, *columns,
+        "block",
+        "index",
+        f"CASE {' '.join(whens)} END AS problem",
+        "time_whole AS at",
+        *unique,
+        *columns,
         f"named_struct({kept}) AS texts",
-    )  # fmt: skip
+    )
 
 
 def set_apart(understood: DataFrame, options: Options) -> DataFrame:
-    """Say in `kind` why a row is left out, UNREADABLE, DUPLICATE or LATE, or null; `problem` says it in words."""
+    """Say in `kind` why a row is left out, UNREADABLE, DUPLICATE or LATE, or null; `problem` says
+    it in words.
+    """
     rows = understood.withColumn("kind", F.when(F.col("problem").isNotNull(), UNREADABLE))
     if options.in_order_within is not None:
-        rows = _late_apart(rows, parse_duration(options.in_order_within, options.unit), options.unit)
+        rows = _late_apart(
+            rows, parse_duration(options.in_order_within, options.unit), options.unit
+        )
     if options.unique is not None:
         rows = _duplicates_apart(rows, options.unique)
     return rows
 
 
 def _late_apart(rows: DataFrame, bound: int, unit: str) -> DataFrame:
-    """Set rows apart whose time is more than `bound` behind the latest time before them in the log."""
+    """Set rows apart whose time is more than `bound` behind the latest time before them in the
+    log.
+    """
     times = F.when(F.col("kind").isNull(), F.col("at"))
     blocks = rows.groupBy("block").agg(F.max(times).alias("latest"))
     # A row for each task that reads: few, so that one task can go through them.
@@ -427,7 +505,9 @@ def _late_apart(rows: DataFrame, bound: int, unit: str) -> DataFrame:
         "behind", F.greatest("before_block", F.max(times).over(within)) - F.col("at")
     )
     is_late = F.col("kind").isNull() & (F.col("behind") > bound)
-    words = F.concat(F.lit("it is "), F.col("behind").cast("string"), F.lit(f" {unit} behind the rows before it"))
+    words = F.concat(
+        F.lit("it is "), F.col("behind").cast("string"), F.lit(f" {unit} behind the rows before it")
+    )
     return _mark(rows, is_late, LATE, words).drop("before_block", "behind")
 
 
@@ -468,7 +548,9 @@ def _check_choice(what: str, value: str, choices: Iterable[str]) -> None:
 def _check_columns(found: Log, roles: Roles) -> None:
     for name in roles.values():
         if found.columns.count(name) > 1:
-            raise IngestError(f"{found.name} has {found.columns.count(name)} columns named {name!r}")
+            raise IngestError(
+                f"{found.name} has {found.columns.count(name)} columns named {name!r}"
+            )
         if name not in found.columns and not found.columns_vary:
             raise _no_column(found, name)
 
@@ -481,7 +563,9 @@ def _check_presence(rows: DataFrame, found: Log, roles: Roles) -> None:
 
 
 def _no_column(found: Log, name: str) -> IngestError:
-    return IngestError(f"{found.name} has no column {name!r}; it has {', '.join(found.columns) or 'none'}")
+    return IngestError(
+        f"{found.name} has no column {name!r}; it has {', '.join(found.columns) or 'none'}"
+    )
 
 
 def _is_uri(name: str) -> bool:
@@ -508,8 +592,8 @@ def _reachable(name: str, packed: bool, session: SparkSession) -> Iterator[str]:
         # All machines must see the same path; Spark tells by its ending whether it is packed.
         yield f"file:{Path(name).absolute()}"
     else:
-        # By a name of our own: Spark takes brackets and stars for patterns, hides names that begin with a dot or
-        # an underscore, and goes by the ending to tell what is packed.
+        # By a name of our own: Spark takes brackets and stars for patterns, hides names that begin
+        # with a dot or an underscore, and goes by the ending to tell what is packed.
         with tempfile.TemporaryDirectory(prefix="escapement-") as directory:
             link = Path(directory, "log.gz" if packed else "log")
             link.symlink_to(Path(name).absolute())

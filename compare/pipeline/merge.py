@@ -1,13 +1,16 @@
-"""One cell of a verification: what a shard must fire, merged with what a timer fired. Runs in Spark's Python workers.
+"""One cell of a verification: what a shard must fire, merged with what a timer fired. Runs in
+Spark's Python workers.
 
-The tape and the expiries are read side by side, once, piece by piece. Each arming is held in a hash table by its
-operation until an operation on its id, or the tape's end, settles whether it fires, and until its expiry has been seen.
-A row that is not exactly that of an arming held there is odd, and put aside. Only the armings without a row and the odd
-rows are looked at again in the end; where an odd row's arming is not known any more, a second reading of the tape tells.
+The tape and the expiries are read side by side, once, piece by piece. Each arming is held in a hash
+table by its operation until an operation on its id, or the tape's end, settles whether it fires,
+and until its expiry has been seen. A row that is not exactly that of an arming held there is odd,
+and put aside. Only the armings without a row and the odd rows are looked at again in the end; where
+an odd row's arming is not known any more, a second reading of the tape tells.
 
-Memory: the pending timers, a piece of each file, the mismatches, and up to PATIENCE armings whose rows are late to
-come. It uses no timer, and neither replay nor the oracle of `compare.oracle`.
+Memory: the pending timers, a piece of each file, the mismatches, and up to PATIENCE armings whose
+rows are late to come. It uses no timer, and neither replay nor the oracle of `compare.oracle`.
 """
+
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -28,17 +31,18 @@ Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[Any]
 
 KINDS = ("missing", "spurious", "early", "late", "double", "altered")
-"""What can be wrong. Missing: no row for a timer that must fire. Spurious: a row for an operation that arms nothing, or
-whose timer must not fire. Early, late: fired at another moment. Double: any row of a timer after the first, which is the
-right one, or else that of the lowest (fired_at, deadline). Altered: fired at its moment, with another deadline."""
+"""What can be wrong. Missing: no row for a timer that must fire. Spurious: a row for an operation
+that arms nothing, or whose timer must not fire. Early, late: fired at another moment. Double: any
+row of a timer after the first, which is the right one, or else that of the lowest (fired_at,
+deadline). Altered: fired at its moment, with another deadline."""
 _MISSING, _SPURIOUS, _EARLY, _LATE, _DOUBLE, _ALTERED = range(len(KINDS))
 
 COLUMNS = ("operation", "deadline", "fired_at")
 """Of a file of expiries; all int64."""
 _ROWS_AT_ONCE = 1 << 18
 PATIENCE = 1 << 16
-"""Armings that are to fire and whose rows have not come, beyond which rows are taken whatever their time. So a row that
-claims to be from the far future does not hold back all that follow it."""
+"""Armings that are to fire and whose rows have not come, beyond which rows are taken whatever their
+time. So a row that claims to be from the far future does not hold back all that follow it."""
 
 _LIMIT = 2**63 - 1
 NONE = -1
@@ -48,13 +52,16 @@ class VerifyError(TimerError, ValueError):
     """Results that cannot be verified; one line that names the file and what is wrong."""
 
 
-# ---- closed forms -------------------------------------------------------------------------------------------------
+# ---- closed forms
+# -------------------------------------------------------------------------------------------------
 
 EXACT, ROUND_DOWN, ROUND_UP, FOREIGN = "exact", "round down", "round up", "foreign"
 
 
 class Form(NamedTuple):
-    """When an arming fires: one of the forms above. A foreign one is that of the contestant with this name."""
+    """When an arming fires: one of the forms above. A foreign one is that of the contestant with
+    this name.
+    """
 
     kind: str
     tick: int = 1
@@ -63,7 +70,9 @@ class Form(NamedTuple):
 
 
 def due_by(form: Form) -> Callable[[Int64s, Int64s], Int64s]:
-    """The closed form as a function of arrays: deadlines and the times of the armings, to the moments when they fire."""
+    """The closed form as a function of arrays: deadlines and the times of the armings, to the
+    moments when they fire.
+    """
     tick = np.int64(form.tick)
     match form.kind:
         case "exact":
@@ -73,7 +82,9 @@ def due_by(form: Form) -> Callable[[Int64s, Int64s], Int64s]:
         case "round up":
             # The end of the deadline's tick, at most _LIMIT, without a sum beyond it.
             return lambda deadline, armed_at: np.where(
-                deadline <= armed_at, armed_at, np.minimum(deadline - deadline % tick, _LIMIT - tick) + tick
+                deadline <= armed_at,
+                armed_at,
+                np.minimum(deadline - deadline % tick, _LIMIT - tick) + tick,
             )
     return _foreign(form)
 
@@ -87,15 +98,21 @@ def _foreign(form: Form) -> Callable[[Int64s, Int64s], Int64s]:
     def due(deadline: Int64s, armed_at: Int64s) -> Int64s:
         pairs = zip(deadline.tolist(), armed_at.tolist(), strict=True)
         moments = [due_at(*pair, parameters) for pair in pairs]
-        wrong = next((moment for moment in moments if type(moment) is not int or not 0 <= moment <= _LIMIT), None)
+        wrong = next(
+            (moment for moment in moments if type(moment) is not int or not 0 <= moment <= _LIMIT),
+            None,
+        )
         if wrong is not None:
-            raise VerifyError(f"{form.name}: due_at gives {wrong!r:.40}, which is no integer in [0, 2**63 - 1]")
+            raise VerifyError(
+                f"{form.name}: due_at gives {wrong!r:.40}, which is no integer in [0, 2**63 - 1]"
+            )
         return np.array(moments, np.int64)
 
     return due
 
 
-# ---- one cell -----------------------------------------------------------------------------------------------------
+# ---- one cell
+# -----------------------------------------------------------------------------------------------------
 
 
 class Cell(NamedTuple):
@@ -127,7 +144,9 @@ class Mismatch:
 
 def mismatch_order(mismatch: Mismatch) -> tuple[int, ...]:
     """Examples are the lowest in this order."""
-    fired_at, said = (NONE if value is None else value for value in (mismatch.fired_at, mismatch.said))
+    fired_at, said = (
+        NONE if value is None else value for value in (mismatch.fired_at, mismatch.said)
+    )
     return mismatch.shard, mismatch.operation, fired_at, said, KINDS.index(mismatch.kind)
 
 
@@ -153,7 +172,10 @@ _RESULT_ARROW = pa.schema(
 )
 RESULT = (
     "timer bigint, shard bigint, expected bigint, fired bigint, counts array<bigint>, examples array<struct<"
-    + ", ".join(f"{field.name}: {'string' if field.type == pa.string() else 'bigint'}" for field in _EXAMPLE_ARROW)
+    + ", ".join(
+        f"{field.name}: {'string' if field.type == pa.string() else 'bigint'}"
+        for field in _EXAMPLE_ARROW
+    )
     + ">>"
 )
 """What came of a cell, as a Spark schema."""
@@ -167,16 +189,28 @@ def row_of(verified: Verified) -> pa.RecordBatch:
 def verify_cell(cell: Cell) -> Verified:
     """Hold a cell's expiries against its tape. O(operations + expiries).
 
-    Raises TraceError and TapeError for a tape, and VerifyError for a file of expiries, that cannot be read.
+    Raises TraceError and TapeError for a tape, and VerifyError for a file of expiries, that cannot
+    be read.
     """
     trace = known_trace(cell.trace, cell.digest)
-    return merge(lambda: trace.pieces(cell.shard), read_expiries(Path(cell.expiries)), trace.shards[cell.shard], cell)
+    return merge(
+        lambda: trace.pieces(cell.shard),
+        read_expiries(Path(cell.expiries)),
+        trace.shards[cell.shard],
+        cell,
+    )
 
 
 def merge(
-    tape: Callable[[], Iterable[Tape]], expiries: Iterable[Rows], shard: Shard, cell: Cell, patience: int = PATIENCE
+    tape: Callable[[], Iterable[Tape]],
+    expiries: Iterable[Rows],
+    shard: Shard,
+    cell: Cell,
+    patience: int = PATIENCE,
 ) -> Verified:
-    """Hold a cell's expiries (pieces of dtype ROW) against the pieces of its tape, which may be asked for twice."""
+    """Hold a cell's expiries (pieces of dtype ROW) against the pieces of its tape, which may be
+    asked for twice.
+    """
     due = due_by(cell.form)
     span = _Span(shard.rows, shard.last_time or 0, cell.drained)
     merging = _Merging(_with_due(tape(), due), shard.id_space, span, patience)
@@ -208,11 +242,16 @@ def read_expiries(path: Path) -> Iterator[Rows]:
 
 @contextmanager
 def open_expiries(path: Path) -> Iterator[pq.ParquetFile]:
-    """A file of expiries, whose columns are what they must be. Raises VerifyError, also for what the block cannot read."""
+    """A file of expiries, whose columns are what they must be. Raises VerifyError, also for what
+    the block cannot read.
+    """
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             schema = file.schema_arrow
-            if any(schema.get_field_index(name) < 0 or schema.field(name).type != pa.int64() for name in COLUMNS):
+            if any(
+                schema.get_field_index(name) < 0 or schema.field(name).type != pa.int64()
+                for name in COLUMNS
+            ):
                 found = ", ".join(f"{field.name} {field.type}" for field in schema)
                 wanted = ", ".join(f"{name} int64" for name in COLUMNS)
                 raise VerifyError(f"{path} has the columns ({found}); expiries have ({wanted})")
@@ -220,12 +259,18 @@ def open_expiries(path: Path) -> Iterator[pq.ParquetFile]:
     except FileNotFoundError:
         raise VerifyError(f"{path} does not exist") from None
     except (OSError, pa.ArrowException) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error).splitlines()[0]
+        reason = (
+            error.strerror
+            if isinstance(error, OSError) and error.strerror
+            else str(error).splitlines()[0]
+        )
         raise VerifyError(f"{path} is no readable Parquet file: {reason}") from None
 
 
 def warm() -> None:
-    """Compile what a cell needs, or load it from the cache on disk, so that the workers find it there."""
+    """Compile what a cell needs, or load it from the cache on disk, so that the workers find it
+    there.
+    """
     nothing = np.zeros(0, np.int64)
     tape = Tape(nothing, np.zeros(0, np.int8), np.zeros(0, np.int32), nothing)
     table, cursor = _table(_SMALLEST), np.zeros(CURSOR, np.int64)
@@ -251,7 +296,9 @@ class _Span(NamedTuple):
         return np.asarray((found["due"] <= self.last_time) & (found["operation"] != self.rows - 1))
 
 
-def _with_due(pieces: Iterable[Tape], due: Callable[[Int64s, Int64s], Int64s]) -> Iterator[tuple[Tape, Int64s]]:
+def _with_due(
+    pieces: Iterable[Tape], due: Callable[[Int64s, Int64s], Int64s]
+) -> Iterator[tuple[Tape, Int64s]]:
     """Each piece, and when its armings fire."""
     for piece in pieces:
         armings = np.flatnonzero(piece.op != CANCEL)
@@ -263,15 +310,16 @@ def _with_due(pieces: Iterable[Tape], due: Callable[[Int64s, Int64s], Int64s]) -
         yield piece, moments
 
 
-# ---- the merge ----------------------------------------------------------------------------------------------------
+# ---- the merge
+# ----------------------------------------------------------------------------------------------------
 
 ROW = np.dtype([(name, "i8") for name in COLUMNS])
 
 ARMING = np.dtype(
     [("operation", "i8"), ("deadline", "i8"), ("due", "i8"), ("id", "i4"), ("state", "i4")]
 )
-"""An arming; in the table, one whose fate or whose row is awaited, or a row whose operation is still to come (then
-`deadline` and `due` are what the row says)."""
+"""An arming; in the table, one whose fate or whose row is awaited, or a row whose operation is
+still to come (then `deadline` and `due` are what the row says)."""
 
 ARMED = 1  # the operation has been seen, and armed a timer
 FIRED = 2  # its row has been seen
@@ -299,13 +347,13 @@ _WORD_BITS = 32
 
 
 @jit
-def home_of(operation, bits):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201  # typed by its arguments
+def home_of(operation, bits):  # type: ignore[no-untyped-def]  # typed by its arguments
     """Where in a table of 2**bits entries an operation belongs."""
     return (((operation & _KEY) * _MULTIPLIER) & _WORD) >> (_WORD_BITS - bits)
 
 
 @jit
-def find(table, bits, operation):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def find(table, bits, operation):  # type: ignore[no-untyped-def]
     """The place of an operation, or the empty place where it would be put."""
     at = home_of(operation, bits)
     while table[at]["operation"] != operation and table[at]["operation"] != NONE:
@@ -314,7 +362,7 @@ def find(table, bits, operation):  # type: ignore[no-untyped-def]  # noqa: ANN00
 
 
 @jit
-def remove(table, bits, hole):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def remove(table, bits, hole):  # type: ignore[no-untyped-def]
     """Empty a place, and move up those that follow it and belong at or before it."""
     mask = table.size - 1
     at = hole
@@ -330,7 +378,7 @@ def remove(table, bits, hole):  # type: ignore[no-untyped-def]  # noqa: ANN001, 
 
 
 @jit
-def put_aside(odd, cursor, operation, deadline, fired_at):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def put_aside(odd, cursor, operation, deadline, fired_at):  # type: ignore[no-untyped-def]
     """Keep an odd row."""
     at = cursor[ODD]
     odd[at]["operation"] = operation
@@ -340,7 +388,7 @@ def put_aside(odd, cursor, operation, deadline, fired_at):  # type: ignore[no-un
 
 
 @jit
-def take_row(table, bits, cursor, odd, seen, rows, operation, deadline, fired_at):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def take_row(table, bits, cursor, odd, seen, rows, operation, deadline, fired_at):  # type: ignore[no-untyped-def]
     """Note a fired row, when `seen` of the tape's `rows` operations have been done."""
     if operation < 0 or operation >= rows:
         put_aside(odd, cursor, operation, deadline, fired_at)
@@ -369,7 +417,7 @@ def take_row(table, bits, cursor, odd, seen, rows, operation, deadline, fired_at
 
 
 @jit
-def settle(table, bits, cursor, odd, operation, fires):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def settle(table, bits, cursor, odd, operation, fires):  # type: ignore[no-untyped-def]
     """An arming's fate is known: it fires at its moment, or it never does."""
     at = find(table, bits, operation)
     has_fired = table[at]["state"] & FIRED
@@ -386,8 +434,10 @@ def settle(table, bits, cursor, odd, operation, fires):  # type: ignore[no-untyp
 
 
 @jit
-def meet_future(table, bits, cursor, odd, operation, deadline, due, arms):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """An operation is done whose row may have come before it; returns whether it has, and was right."""
+def meet_future(table, bits, cursor, odd, operation, deadline, due, arms):  # type: ignore[no-untyped-def]
+    """An operation is done whose row may have come before it; returns whether it has, and was
+    right.
+    """
     at = find(table, bits, operation)
     if table[at]["operation"] == NONE:
         return False
@@ -401,12 +451,16 @@ def meet_future(table, bits, cursor, odd, operation, deadline, due, arms):  # ty
 
 
 @entry
-def walk(tape, due, rows, more_rows, held, moment, table, bits, odd, cursor, total, until, last, patience):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """Do operations, and take the rows that fired before each, until something is wanting; returns what.
+def walk(
+    tape, due, rows, more_rows, held, moment, table, bits, odd, cursor, total, until, last, patience
+):  # type: ignore[no-untyped-def]
+    """Do operations, and take the rows that fired before each, until something is wanting; returns
+    what.
 
-    `due` is by operation of the piece; `held` (int64, by id, NONE at first) is the operation of the arming that holds
-    the id, `moment` (int64, by id) when that fires. `total` is the tape's rows; nothing fires after `until`, nor what
-    the operation `last` armed. With more than `patience` armings awaited, rows are taken whatever their time.
+    `due` is by operation of the piece; `held` (int64, by id, NONE at first) is the operation of the
+    arming that holds the id, `moment` (int64, by id) when that fires. `total` is the tape's rows;
+    nothing fires after `until`, nor what the operation `last` armed. With more than `patience`
+    armings awaited, rows are taken whatever their time.
     """
     k, r = cursor[OPERATION], cursor[NEXT_ROW]
     first = cursor[FIRST]
@@ -423,8 +477,22 @@ def walk(tape, due, rows, more_rows, held, moment, table, bits, odd, cursor, tot
         if r < rows.size:
             fired_at, operation = rows[r]["fired_at"], rows[r]["operation"]
             # What an operation arms overdue fires at once, but not before it.
-            if fired_at < time or (fired_at == time and operation < first + k) or cursor[AWAITED] > patience:
-                take_row(table, bits, cursor, odd, first + k, total, operation, rows[r]["deadline"], fired_at)
+            if (
+                fired_at < time
+                or (fired_at == time and operation < first + k)
+                or cursor[AWAITED] > patience
+            ):
+                take_row(
+                    table,
+                    bits,
+                    cursor,
+                    odd,
+                    first + k,
+                    total,
+                    operation,
+                    rows[r]["deadline"],
+                    fired_at,
+                )
                 r += 1
                 continue
         elif more_rows:
@@ -435,11 +503,15 @@ def walk(tape, due, rows, more_rows, held, moment, table, bits, odd, cursor, tot
         is_pending = holder != NONE and moment[i] > time
         if holder != NONE:
             stays = op == START or not is_pending
-            settle(table, bits, cursor, odd, holder, stays and moment[i] <= until and holder != last)
+            settle(
+                table, bits, cursor, odd, holder, stays and moment[i] <= until and holder != last
+            )
         arms = op in (START, ARM) or (op == REARM and is_pending)
         has_fired = False
         if cursor[FUTURE] > 0:
-            has_fired = meet_future(table, bits, cursor, odd, first + k, tape.deadline[k], due[k], arms)
+            has_fired = meet_future(
+                table, bits, cursor, odd, first + k, tape.deadline[k], due[k], arms
+            )
         held[i] = NONE
         if arms:
             at = find(table, bits, first + k)
@@ -457,7 +529,7 @@ def walk(tape, due, rows, more_rows, held, moment, table, bits, odd, cursor, tot
 
 
 @entry
-def take(rows, table, bits, odd, cursor, total):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def take(rows, table, bits, odd, cursor, total):  # type: ignore[no-untyped-def]
     """Take rows when the tape has ended, until something is wanting; returns what."""
     r = cursor[NEXT_ROW]
     reason = ROWS_END
@@ -466,14 +538,24 @@ def take(rows, table, bits, odd, cursor, total):  # type: ignore[no-untyped-def]
             reason = ODD_FULL
             break
         row = rows[r]
-        take_row(table, bits, cursor, odd, total, total, row["operation"], row["deadline"], row["fired_at"])
+        take_row(
+            table,
+            bits,
+            cursor,
+            odd,
+            total,
+            total,
+            row["operation"],
+            row["deadline"],
+            row["fired_at"],
+        )
         r += 1
     cursor[NEXT_ROW] = r
     return reason
 
 
 @entry
-def move(table, bits, larger, larger_bits):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def move(table, bits, larger, larger_bits):  # type: ignore[no-untyped-def]
     """Put the entries of a table into an empty one."""
     for k in range(table.size):
         if table[k]["operation"] != NONE:
@@ -481,9 +563,13 @@ def move(table, bits, larger, larger_bits):  # type: ignore[no-untyped-def]  # n
 
 
 class _Merging:
-    """The merge of one tape with its expiries: give it rows, and let it go on as far as these allow."""
+    """The merge of one tape with its expiries: give it rows, and let it go on as far as these
+    allow.
+    """
 
-    def __init__(self, tapes: Iterator[tuple[Tape, Int64s]], id_space: int, span: _Span, patience: int) -> None:
+    def __init__(
+        self, tapes: Iterator[tuple[Tape, Int64s]], id_space: int, span: _Span, patience: int
+    ) -> None:
         self._tapes, self._span, self._patience = tapes, span, patience
         self._piece: tuple[Tape, Int64s] | None = None
         self._held = np.full(max(id_space, 1), NONE, np.int64)
@@ -494,7 +580,9 @@ class _Merging:
         self.fired = 0
 
     def add(self, rows: Rows | None) -> None:
-        """Take rows that follow, and do the operations before them; None: there are no more rows."""
+        """Take rows that follow, and do the operations before them; None: there are no more
+        rows.
+        """
         more = rows is not None
         if rows is None:
             rows = np.empty(0, ROW)
@@ -511,9 +599,20 @@ class _Merging:
                 reason = take(rows, self._table, bits, self._odd, cursor, span.rows)
             else:
                 reason = walk(
-                    *self._piece, rows, more, self._held, self._moment, self._table, bits, self._odd, cursor,
-                    span.rows, until, last, self._patience,
-                )  # fmt: skip
+                    *self._piece,
+                    rows,
+                    more,
+                    self._held,
+                    self._moment,
+                    self._table,
+                    bits,
+                    self._odd,
+                    cursor,
+                    span.rows,
+                    until,
+                    last,
+                    self._patience,
+                )
             if reason == ROWS_END:
                 return
             if reason == PIECE_ENDS and self._piece is not None:
@@ -528,7 +627,8 @@ class _Merging:
                 cursor[ODD] = 0
 
     def finish(self) -> tuple[int, Rows, Rows]:
-        """After all rows: how many timers must fire, those without a right row (ARMING), and the odd rows (ROW).
+        """After all rows: how many timers must fire, those without a right row (ARMING), and the
+        odd rows (ROW).
 
         The first are in the order of their operations.
         """
@@ -543,7 +643,11 @@ class _Merging:
         expected = int(self._cursor[EXPECTED]) + int(np.count_nonzero(fires & ~settled))
         missing = np.sort(held[fires & ~has_fired], order="operation")
         missing["state"] |= SETTLED
-        return expected, missing, np.concatenate([*self._put_aside, self._odd[: self._cursor[ODD]], odd])
+        return (
+            expected,
+            missing,
+            np.concatenate([*self._put_aside, self._odd[: self._cursor[ODD]], odd]),
+        )
 
 
 def _table(size: int) -> Rows:
@@ -552,16 +656,19 @@ def _table(size: int) -> Rows:
     return table
 
 
-# ---- what is wrong ------------------------------------------------------------------------------------------------
+# ---- what is wrong
+# ------------------------------------------------------------------------------------------------
 
 
 @entry
-def judge(tape, due, wanted, held, moment, found, cursor):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """Follow what becomes of the `wanted` operations (int64, ascending) through a piece of the tape.
+def judge(tape, due, wanted, held, moment, found, cursor):  # type: ignore[no-untyped-def]
+    """Follow what becomes of the `wanted` operations (int64, ascending) through a piece of the
+    tape.
 
-    `found` (ARMING, one for each of them) gets what the tape says, and in `state` SETTLED as long as it is neither
-    cancelled nor re-armed in time. `moment` (by id, NONE at first) is when the id's arming fires; `held` (by id) is its
-    place in `wanted`, or NONE. `cursor` is the operations done, and how many of `wanted` these had.
+    `found` (ARMING, one for each of them) gets what the tape says, and in `state` SETTLED as long
+    as it is neither cancelled nor re-armed in time. `moment` (by id, NONE at first) is when the
+    id's arming fires; `held` (by id) is its place in `wanted`, or NONE. `cursor` is the operations
+    done, and how many of `wanted` these had.
     """
     first, w = cursor[0], cursor[1]
     for k in range(tape.time.size):
@@ -584,8 +691,11 @@ def judge(tape, due, wanted, held, moment, found, cursor):  # type: ignore[no-un
     cursor[0], cursor[1] = first + tape.time.size, w
 
 
-def _look_up(operations: Int64s, tapes: Iterator[tuple[Tape, Int64s]], id_space: int, span: _Span) -> Rows:
-    """What the tape says of some operations, ascending: of dtype ARMING, SETTLED in `state` if it fires.
+def _look_up(
+    operations: Int64s, tapes: Iterator[tuple[Tape, Int64s]], id_space: int, span: _Span
+) -> Rows:
+    """What the tape says of some operations, ascending: of dtype ARMING, SETTLED in `state` if it
+    fires.
 
     An operation that the tape does not have is left out.
     """
@@ -600,11 +710,13 @@ def _look_up(operations: Int64s, tapes: Iterator[tuple[Tape, Int64s]], id_space:
     return found
 
 
-def _classify(missing: Rows, odd: Rows, others: Rows, cell: Cell) -> tuple[tuple[int, ...], tuple[Mismatch, ...]]:
+def _classify(
+    missing: Rows, odd: Rows, others: Rows, cell: Cell
+) -> tuple[tuple[int, ...], tuple[Mismatch, ...]]:
     """Counts by kind, and examples.
 
-    `missing` are the armings without a right row; `odd` are the rows that were not that of an arming, or not its first;
-    `others` are the operations of those rows, if the tape has them.
+    `missing` are the armings without a right row; `odd` are the rows that were not that of an
+    arming, or not its first; `others` are the operations of those rows, if the tape has them.
     """
     known = np.sort(np.concatenate([missing, others]), order="operation")
     blank = np.zeros(1, ARMING)
@@ -617,9 +729,15 @@ def _classify(missing: Rows, odd: Rows, others: Rows, cell: Cell) -> tuple[tuple
     in_time, same = odd["fired_at"] == of["due"], odd["deadline"] == of["deadline"]
     right = fires & in_time & same
     order = np.lexsort((odd["deadline"], odd["fired_at"], ~right, odd["operation"]))
-    odd, of, fires, right, in_time = odd[order], of[order], fires[order], right[order], in_time[order]
-    # Of the rows of an arming without a right one the first stands for it; the others, like all of one that has had its
-    # row, are too many.
+    odd, of, fires, right, in_time = (
+        odd[order],
+        of[order],
+        fires[order],
+        right[order],
+        in_time[order],
+    )
+    # Of the rows of an arming without a right one the first stands for it; the others, like all of
+    # one that has had its row, are too many.
     is_first = np.concatenate([[True], odd["operation"][1:] != odd["operation"][:-1]])[: odd.size]
     stands = is_first & np.isin(odd["operation"], missing["operation"])
     off = np.where(odd["fired_at"] < of["due"], _EARLY, _LATE)
@@ -639,8 +757,14 @@ def _classify(missing: Rows, odd: Rows, others: Rows, cell: Cell) -> tuple[tuple
             has = on_tape != NONE
             examples.append(
                 Mismatch(
-                    KINDS[number], cell.shard, operation, i if has else None, deadline if has else None,
-                    due if fires[at] else None, fired_at, said,
+                    KINDS[number],
+                    cell.shard,
+                    operation,
+                    i if has else None,
+                    deadline if has else None,
+                    due if fires[at] else None,
+                    fired_at,
+                    said,
                 )
-            )  # fmt: skip
+            )
     return tuple(counts.tolist()), tuple(examples)

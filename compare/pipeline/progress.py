@@ -1,7 +1,9 @@
-"""A progress bar for Spark's jobs, on a terminal; elsewhere nothing. It asks Spark's status tracker now and then.
+"""A progress bar for Spark's jobs, on a terminal; elsewhere nothing. It asks Spark's status tracker
+now and then.
 
 Spark's own bar writes carriage returns into logs and knows no rows.
 """
+
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -29,14 +31,24 @@ class Tasks(NamedTuple):
 
 @contextmanager
 def progress(
-    session: "SparkSession", what: str, rows: int | None = None, rows_done: Callable[[], int] | None = None
+    session: "SparkSession",
+    what: str,
+    rows: int | None = None,
+    rows_done: Callable[[], int] | None = None,
 ) -> Iterator[None]:
-    """Show how far the jobs of the block are: stage, tasks and, where `rows_done` tells, rows of `rows`."""
+    """Show how far the jobs of the block are: stage, tasks and, where `rows_done` tells, rows of
+    `rows`.
+    """
     if not sys.stderr.isatty():
         yield
         return
     finished = threading.Event()
-    bar = tqdm(total=1.0, leave=False, dynamic_ncols=True, bar_format="{desc} {percentage:3.0f}% {bar} {elapsed}")
+    bar = tqdm(
+        total=1.0,
+        leave=False,
+        dynamic_ncols=True,
+        bar_format="{desc} {percentage:3.0f}% {bar} {elapsed}",
+    )
 
     def look() -> None:
         while not finished.wait(INTERVAL):
@@ -63,16 +75,22 @@ def show(bar: Any, what: str, tasks: Tasks | None, rows: int | None, done: int |
         words.append(f"{short(done)} of {short(rows)} rows" if rows else f"{short(done)} rows")
         share = done / rows if rows else share
     bar.n = min(share, 1.0)
-    bar.set_description_str(f"{': '.join([words[0], ', '.join(words[1:])]) if words[1:] else what:<{_WIDTH}}"[:_WIDTH])
+    bar.set_description_str(
+        f"{': '.join([words[0], ', '.join(words[1:])]) if words[1:] else what:<{_WIDTH}}"[:_WIDTH]
+    )
 
 
 def tasks_of(session: "SparkSession") -> Tasks | None:
-    """Where the latest stage under way is; None when none is, or when the session cannot tell (Spark Connect)."""
+    """Where the latest stage under way is; None when none is, or when the session cannot tell
+    (Spark Connect).
+    """
     context = getattr(session, "sparkContext", None) if not is_remote(session) else None
     if context is None:
         return None
     tracker = context.statusTracker()
-    stages = [info for info in map(tracker.getStageInfo, tracker.getActiveStageIds()) if info is not None]
+    stages = [
+        info for info in map(tracker.getStageInfo, tracker.getActiveStageIds()) if info is not None
+    ]
     if not stages:
         return None
     latest = max(stages, key=lambda info: info.stageId)

@@ -1,10 +1,12 @@
-"""Quantiles of lateness that merge exactly: counts in bins whose edges are the same for all shards and machines.
+"""Quantiles of lateness that merge exactly: counts in bins whose edges are the same for all shards
+and machines.
 
-A value below 2**11 in magnitude is its own bin; of a greater one the first 11 binary digits tell the bin. So a
-quantile is exact for lateness below 2048 units, and towards zero by less than 0.1 % for more. Merging two sketches
-adds their counts: the result is that of one sketch over all values, in whatever order shards are merged. There
-are at most 2 * 2**10 * 53 bins, whatever comes in.
+A value below 2**11 in magnitude is its own bin; of a greater one the first 11 binary digits tell
+the bin. So a quantile is exact for lateness below 2048 units, and towards zero by less than 0.1 %
+for more. Merging two sketches adds their counts: the result is that of one sketch over all values,
+in whatever order shards are merged. There are at most 2 * 2**10 * 53 bins, whatever comes in.
 """
+
 from collections.abc import Iterable
 
 import numpy as np
@@ -21,14 +23,17 @@ Int64s = npt.NDArray[np.int64]
 def edges_of(values: Int64s) -> Int64s:
     """The edge of each value's bin: the value of least magnitude in it."""
     magnitude = np.abs(values)
-    # The exponent of a double is the number of digits; beyond 2**53 it may be rounded up, on every machine alike.
+    # The exponent of a double is the number of digits; beyond 2**53 it may be rounded up, on every
+    # machine alike.
     digits = np.frexp(magnitude.astype(np.float64))[1].astype(np.int64)
     shift = np.maximum(digits - DIGITS, 0)
     return np.asarray(np.sign(values) * (magnitude >> shift << shift))
 
 
 class Sketch:
-    """The distribution of some values: its bins' edges and counts, and the least and greatest value."""
+    """The distribution of some values: its bins' edges and counts, and the least and greatest
+    value.
+    """
 
     def __init__(self) -> None:
         self._bins = Histogram()
@@ -67,7 +72,8 @@ class Sketch:
             self._bins.merge(edges, counts)
 
     def quantiles(self, shares: Iterable[float]) -> list[int | None]:
-        """For each share in (0, 1]: the least value that so many are not above; None where there are no values.
+        """For each share in (0, 1]: the least value that so many are not above; None where there
+        are no values.
 
         It is the edge of that value's bin, kept within the least and the greatest value.
         """

@@ -1,9 +1,12 @@
-"""Logs of six formats, read into rows of text: one class per format, and `inspect`, which tells them apart.
+"""Logs of six formats, read into rows of text: one class per format, and `inspect`, which tells
+them apart.
 
-A log's beginning gives its format and its columns, without Spark. The whole of it becomes a DataFrame with one
-row per record: `block` and `index` say where it stands, `fault` what is wrong with it as a whole (else null),
-and each column asked for is a text, or null where the log has none. In text formats a record is a line.
+A log's beginning gives its format and its columns, without Spark. The whole of it becomes a
+DataFrame with one row per record: `block` and `index` say where it stands, `fault` what is wrong
+with it as a whole (else null), and each column asked for is a text, or null where the log has none.
+In text formats a record is a line.
 """
+
 import csv
 import gzip
 import json
@@ -31,7 +34,12 @@ _HEAD_BYTES = 1 << 20
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _PARQUET_MAGIC = b"PAR1"
-_OTHER_PACKINGS = {b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip"}
+_OTHER_PACKINGS = {
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\xfd7zXZ\x00": "xz",
+    b"PK\x03\x04": "zip",
+}
 
 _CSV_FIELDS = 20480
 """Fields that a line may have at least before it is unreadable for their number alone."""
@@ -66,21 +74,29 @@ class Log(ABC):
 
     format: ClassVar[str]
     record: ClassVar[str] = "line"
-    columns_vary: ClassVar[bool] = False  # whether a record may have columns that the beginning does not show
+    columns_vary: ClassVar[bool] = (
+        False  # whether a record may have columns that the beginning does not show
+    )
 
     @classmethod
     @abstractmethod
     def fits(cls, lines: Sequence[str]) -> bool:
-        """Whether lines from the beginning of a log, the first of them not blank, are in this format."""
+        """Whether lines from the beginning of a log, the first of them not blank, are in this
+        format.
+        """
 
     @classmethod
     @abstractmethod
     def from_head(cls, name: str, lines: Sequence[str], first: int) -> "Log":
-        """The log whose lines, from `first` on, these are. Raises LogError when it cannot be in this format."""
+        """The log whose lines, from `first` on, these are. Raises LogError when it cannot be in
+        this format.
+        """
 
     @abstractmethod
     def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
-        """All records: `block` and `index` bigint, `fault` text, and a text column for each role."""
+        """All records: `block` and `index` bigint, `fault` text, and a text column for each
+        role.
+        """
 
     def time_form(self, column: str) -> str | None:
         """The time format that a column's type implies, or None where its texts decide."""
@@ -88,14 +104,20 @@ class Log(ABC):
         return None
 
     def numbering(self, session: SparkSession, uri: str, last_block: int) -> "Numbering":
-        """What tells the numbers (of lines, from 1) of records in blocks up to `last_block`. One pass over the log."""
+        """What tells the numbers (of lines, from 1) of records in blocks up to `last_block`. One
+        pass over the log.
+        """
         starts, before = _lines_before(_numbered(session.read.text(uri)), last_block)
-        return lambda blocks, indices: before[np.searchsorted(starts, blocks, side="right") - 1] + indices + 1
+        return lambda blocks, indices: (
+            before[np.searchsorted(starts, blocks, side="right") - 1] + indices + 1
+        )
 
 
 @dataclass(frozen=True)
 class CsvLog(Log):
-    """Comma-separated values with a header, quoted as in RFC 4180, but without line breaks inside a value."""
+    """Comma-separated values with a header, quoted as in RFC 4180, but without line breaks inside a
+    value.
+    """
 
     header: int  # index of its line
 
@@ -120,18 +142,23 @@ class CsvLog(Log):
         names = [f"c{position}" for position in range(len(self.columns))]
         most = max(_CSV_FIELDS, 2 * len(names))
         options = {
-            "sep": self.delimiter, "quote": '"', "escape": '"', "columnNameOfCorruptRecord": "corrupt",
+            "sep": self.delimiter,
+            "quote": '"',
+            "escape": '"',
+            "columnNameOfCorruptRecord": "corrupt",
             "maxColumns": str(most),
         }
-        # Lines without a quote need no parser, which takes many times as long. Neither do those with more fields
-        # than it stands: it would end the job.
+        # Lines without a quote need no parser, which takes many times as long. Neither do those
+        # with more fields than it stands: it would end the job.
         quoted = F.contains("value", F.lit('"')) & (_occurrences("value", self.delimiter) < most)
         schema = F.lit(", ".join(f"{name} STRING" for name in [*names, "corrupt"]))
-        # Columns of their own: the parser evaluates what it is given without compiling it, and the parts are used often.
+        # Columns of their own: the parser evaluates what it is given without compiling it, and the
+        # parts are used often.
         rows = rows.withColumn("quoted", F.when(quoted, F.col("value")))
         is_plain = F.col("quoted").isNull()
         rows = rows.select(
-            "block", "index",
+            "block",
+            "index",
             F.when(is_plain, F.split("value", self.delimiter)).alias("parts"),
             F.when(~is_plain, F.from_csv("quoted", schema, options)).alias("record"),
         )
@@ -141,10 +168,13 @@ class CsvLog(Log):
         )
         positions = {role: self.columns.index(column) for role, column in roles.items()}
         return rows.select(
-            "block", "index",
+            "block",
+            "index",
             F.when(unfit, f"it does not have the {len(names)} fields of the header").alias("fault"),
             *(
-                F.coalesce(F.get("parts", F.lit(position)), F.col(f"record.{names[position]}")).alias(role)
+                F.coalesce(
+                    F.get("parts", F.lit(position)), F.col(f"record.{names[position]}")
+                ).alias(role)
                 for role, position in positions.items()
             ),
         ).withColumns({role: _text(F.col(role)) for role in roles})
@@ -183,11 +213,15 @@ class JsonLog(Log):
         corrupt = "corrupt"
         while corrupt in roles.values():
             corrupt += "_"
-        schema = T.StructType([T.StructField(name, T.StringType()) for name in {*roles.values(), corrupt}])
-        # Spark's own reader of JSON files, because only this one hands out numbers as they are written.
+        schema = T.StructType(
+            [T.StructField(name, T.StringType()) for name in {*roles.values(), corrupt}]
+        )
+        # Spark's own reader of JSON files, because only this one hands out numbers as they are
+        # written.
         read = session.read.schema(schema).option("columnNameOfCorruptRecord", corrupt)
         return _numbered(read.json(uri)).select(
-            "block", "index",
+            "block",
+            "index",
             F.when(_column(corrupt).isNotNull(), "it is no JSON object").alias("fault"),
             *(_text(_column(name)).alias(role) for role, name in roles.items()),
         )
@@ -195,7 +229,9 @@ class JsonLog(Log):
     def numbering(self, session: SparkSession, uri: str, last_block: int) -> "Numbering":
         """Here `index` counts records, and blank lines are none."""
         number = super().numbering(session, uri, last_block)
-        lines = _numbered(session.read.text(uri)).where(F.trim("value") == "").select("block", "index")
+        lines = (
+            _numbered(session.read.text(uri)).where(F.trim("value") == "").select("block", "index")
+        )
         blank: dict[int, list[int]] = {}
         for row in lines.where(F.col("block") <= last_block).orderBy("block", "index").collect():
             blank.setdefault(row["block"], []).append(row["index"])
@@ -251,7 +287,9 @@ class ParquetLog(Log):
         index = frame.metadataColumn("_metadata")["row_index"]
         texts = {role: self._as_text(frame, role, name) for role, name in roles.items()}
         return frame.select(
-            F.lit(0).cast("bigint").alias("block"), index.alias("index"), F.lit(None).cast("string").alias("fault"),
+            F.lit(0).cast("bigint").alias("block"),
+            index.alias("index"),
+            F.lit(None).cast("string").alias("fault"),
             *(_text(text).alias(role) for role, text in texts.items()),
         )
 
@@ -304,7 +342,8 @@ class ZeekLog(Log):
         """Lines to fields, under the header that is in force where they stand."""
         lines = _lines(session, uri)
         header = F.col("value").startswith("#")
-        # Logs that were put together, one behind the other, have several headers, and each holds for what follows.
+        # Logs that were put together, one behind the other, have several headers, and each holds
+        # for what follows.
         found = lines.where(header).orderBy("block", "index").collect()
         sections = _zeek_sections((row["value"], (row["block"], row["index"])) for row in found)
         parts, expected, unset = F.lit(None), F.lit(None), F.lit(None)
@@ -321,33 +360,50 @@ class ZeekLog(Log):
             unset = F.when(since, F.lit(section.unset)).otherwise(unset)
             for role, name in roles.items():
                 position = section.fields.index(name) if name in section.fields else None
-                positions[role] = F.when(since, F.lit(position).cast("int")).otherwise(positions[role])
+                positions[role] = F.when(since, F.lit(position).cast("int")).otherwise(
+                    positions[role]
+                )
         rows = lines.where(~header).select(
-            "block", "index", parts.alias("parts"), expected.alias("expected"), unset.alias("unset"),
+            "block",
+            "index",
+            parts.alias("parts"),
+            expected.alias("expected"),
+            unset.alias("unset"),
             *(position.alias(role) for role, position in positions.items()),
         )
         texts = {role: F.get("parts", F.col(role)) for role in roles}
         unfit = F.col("parts").isNull() | (F.size("parts") != F.col("expected"))
         return rows.select(
-            "block", "index",
+            "block",
+            "index",
             F.when(unfit, "it does not have the fields of the header above it").alias("fault"),
             *(_text(F.nullif(text, F.col("unset"))).alias(role) for role, text in texts.items()),
         )
 
 
 class AccessLog(Log):
-    """Apache's and nginx's common or combined log format; what stands behind it has the names extra1 to extra9."""
+    """Apache's and nginx's common or combined log format; what stands behind it has the names
+    extra1 to extra9.
+    """
 
     format = "access"
-    # Quoted parts are unrolled and possessive: an alternation under a star recurses in Java, and a long line
-    # would overflow its stack. A user agent may be cut off by the end of the line.
+    # Quoted parts are unrolled and possessive: an alternation under a star recurses in Java, and a
+    # long line would overflow its stack. A user agent may be cut off by the end of the line.
     _QUOTED: ClassVar[str] = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
     _LINE: ClassVar[str] = (
         r'^(\S+) (\S+) (.*?) \[([^\]]+)\] "(.*?)" (\d{3}|-) (\d+|-)'
         rf'(?: "({_QUOTED})"(?: "({_QUOTED})(?:"|$))?)?(.*)$'
     )
     _GROUPS: ClassVar[tuple[str, ...]] = (
-        "client", "ident", "user", "time", "request", "status", "bytes", "referrer", "agent"
+        "client",
+        "ident",
+        "user",
+        "time",
+        "request",
+        "status",
+        "bytes",
+        "referrer",
+        "agent",
     )
     _REQUEST: ClassVar[tuple[str, ...]] = ("method", "path", "protocol")
     _EXTRAS: ClassVar[tuple[str, ...]] = tuple(f"extra{number}" for number in range(1, 10))
@@ -367,14 +423,19 @@ class AccessLog(Log):
         """Lines to the parts of the format's pattern."""
         fault = F.when(~F.col("value").rlike(self._LINE), "it is no line of an access log")
         return _lines(session, uri).select(
-            "block", "index", fault.alias("fault"),
+            "block",
+            "index",
+            fault.alias("fault"),
             *(_text(self._part(name)).alias(role) for role, name in roles.items()),
         )
 
     def _part(self, name: str) -> Column:
         if name in self._REQUEST:
             request = F.split(self._part("request"), " ")
-            return F.when(F.size(request) == len(self._REQUEST), F.get(request, F.lit(self._REQUEST.index(name))))
+            return F.when(
+                F.size(request) == len(self._REQUEST),
+                F.get(request, F.lit(self._REQUEST.index(name))),
+            )
         if name in self._EXTRAS:
             # nginx users write `rt=0.005` as well as `0.005`.
             extras = F.split(F.trim(self._group(len(self._GROUPS) + 1)), " +")
@@ -395,8 +456,8 @@ READERS: Mapping[str, type[Log]] = {
 def inspect(path: Path, format_: str = "auto") -> tuple[Log, bool]:
     """The log in a file, and whether it is packed with gzip. Reads its beginning only.
 
-    Raises LogError for a file that is missing, no plain file, empty, packed in another way, damaged, or in no
-    known format.
+    Raises LogError for a file that is missing, no plain file, empty, packed in another way,
+    damaged, or in no known format.
     """
     start = _first_bytes(path)
     packed = start.startswith(_GZIP_MAGIC)
@@ -409,7 +470,9 @@ def inspect(path: Path, format_: str = "auto") -> tuple[Log, bool]:
 
 
 def from_lines(name: str, lines: Sequence[str], format_: str = "auto") -> Log:
-    """The log that begins with these lines. Raises LogError when they are none or in no known format."""
+    """The log that begins with these lines. Raises LogError when they are none or in no known
+    format.
+    """
     first = next((index for index, line in enumerate(lines) if not _is_blank(line)), None)
     if first is None:
         raise LogError(f"{name} is empty")
@@ -419,7 +482,9 @@ def from_lines(name: str, lines: Sequence[str], format_: str = "auto") -> Log:
     for reader in READERS.values():
         if reader.fits(lines):
             return reader.from_head(name, lines, first)
-    raise LogError(f"{name} is in no format that is known ({', '.join(READERS)}); if it is one of them, say --format")
+    raise LogError(
+        f"{name} is in no format that is known ({', '.join(READERS)}); if it is one of them, say --format"
+    )
 
 
 class _ZeekSection(NamedTuple):
@@ -432,13 +497,17 @@ class _ZeekSection(NamedTuple):
 
 
 def _zeek_sections(lines: Iterable[tuple[str, tuple[int, int]]]) -> list[_ZeekSection]:
-    """The sections that header lines begin, given with their places; other lines are passed over."""
+    """The sections that header lines begin, given with their places; other lines are passed
+    over.
+    """
     separator, unset = "\t", "-"
     sections = []
     for line, place in lines:
         if line.startswith("#separator "):
             # Written as in `\x09`.
-            separator = re.sub(r"\\x([0-9a-fA-F]{2})", lambda code: chr(int(code[1], 16)), line.split(" ", 1)[1])
+            separator = re.sub(
+                r"\\x([0-9a-fA-F]{2})", lambda code: chr(int(code[1], 16)), line.split(" ", 1)[1]
+            )
             continue
         name, *values = line.split(separator)
         if name == "#unset_field" and values:
@@ -490,12 +559,13 @@ def _lines(session: SparkSession, uri: str) -> DataFrame:
 
 
 def _numbered(frame: DataFrame) -> DataFrame:
-    """Add where each record stands in the one file read: `block` and `index`, both bigint, both from 0.
+    """Add where each record stands in the one file read: `block` and `index`, both bigint, both
+    from 0.
 
-    `block` is the first byte of the split that was read by one task, `index` counts the split's records. Both
-    grow along the file, and so does their sum, which is unique, since a record has at least one byte: its
-    line's end. Spark never reads two splits of one file in one task unless all splits are smaller than a
-    task may take, which only the last one is.
+    `block` is the first byte of the split that was read by one task, `index` counts the split's
+    records. Both grow along the file, and so does their sum, which is unique, since a record has at
+    least one byte: its line's end. Spark never reads two splits of one file in one task unless all
+    splits are smaller than a task may take, which only the last one is.
     """
     index = F.monotonically_increasing_id().bitwiseAND((1 << _ROW_BITS) - 1)
     block = frame.metadataColumn("_metadata")["file_block_start"]
@@ -504,12 +574,18 @@ def _numbered(frame: DataFrame) -> DataFrame:
 
 def _occurrences(column: str, character: str) -> Column:
     """How often an ASCII character is in a text."""
-    return F.octet_length(column) - F.octet_length(F.replace(F.col(column), F.lit(character), F.lit("")))
+    return F.octet_length(column) - F.octet_length(
+        F.replace(F.col(column), F.lit(character), F.lit(""))
+    )
 
 
 def _lines_before(lines: DataFrame, last: int) -> tuple[Int64s, Int64s]:
-    """The blocks with lines up to block `last`, ascending, and how many lines stand before each of them."""
-    sizes = dict(lines.where(F.col("block") < last).groupBy("block").count().collect()) if last else {}
+    """The blocks with lines up to block `last`, ascending, and how many lines stand before each of
+    them.
+    """
+    sizes = (
+        dict(lines.where(F.col("block") < last).groupBy("block").count().collect()) if last else {}
+    )
     starts = sorted(sizes.keys() | {last})
     counts = [sizes.get(block, 0) for block in starts]
     return np.array(starts, np.int64), np.cumsum([0, *counts[:-1]])

@@ -1,4 +1,5 @@
-"""Results of a grid replay on disk: a manifest, a summary for each cell, and the expiries of each where they are kept.
+"""Results of a grid replay on disk: a manifest, a summary for each cell, and the expiries of each
+where they are kept.
 
     RESULTS/manifest.json
     RESULTS/cells/timer-000/shard-00000.parquet      one row; a cell is finished if this exists, for it comes last
@@ -6,6 +7,7 @@
 
 A cell is one shard replayed through one timer. Meaning of the columns: docs/pipeline.md.
 """
+
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -37,8 +39,16 @@ CELL = pa.schema(
         *(
             (name, pa.int64())
             for name in (
-                "operations", "scheduled", "cancelled", "rescheduled", "fired", "pending", "most_pending",
-                "wakeups", "idle_wakeups", "nbytes",
+                "operations",
+                "scheduled",
+                "cancelled",
+                "rescheduled",
+                "fired",
+                "pending",
+                "most_pending",
+                "wakeups",
+                "idle_wakeups",
+                "nbytes",
             )
         ),
         ("seconds", pa.float64()),
@@ -48,7 +58,7 @@ CELL = pa.schema(
         ("lateness_edges", pa.list_(pa.int64())),
         ("lateness_counts", pa.list_(pa.int64())),
     ]
-)  # fmt: skip
+)
 """A cell's summary; see docs/pipeline.md."""
 
 
@@ -89,14 +99,18 @@ class Results:
         return [cell for cell in self.cells() if not self.cell_file(*cell).exists()]
 
     def read_cells(self) -> pa.Table:
-        """All summaries, of schema CELL, ordered by timer and shard. Raises ResultsError for one that is damaged."""
+        """All summaries, of schema CELL, ordered by timer and shard. Raises ResultsError for one
+        that is damaged.
+        """
         tables = []
         for timer, shard in sorted(self.cells()):
             path = self.cell_file(timer, shard)
             try:
                 table = pq.read_table(path)
             except (OSError, pa.ArrowException) as error:
-                raise ResultsError(f"{path} is no readable Parquet file: {str(error).splitlines()[0]}") from None
+                raise ResultsError(
+                    f"{path} is no readable Parquet file: {str(error).splitlines()[0]}"
+                ) from None
             if not table.schema.equals(CELL) or table.num_rows != 1:
                 raise ResultsError(f"{path} is no summary of a cell; remove it, and replay again")
             tables.append(table)
@@ -111,8 +125,8 @@ def timer_name(timer: int) -> str:
 def open_results(path: str | os.PathLike[str], *, complete: bool = True) -> Results:
     """Open the results in the directory `path`, and the trace that they are of.
 
-    Raises ResultsError for a path that is missing or no results, a damaged manifest, a trace that has moved or changed,
-    and, with `complete`, for a replay that has not finished.
+    Raises ResultsError for a path that is missing or no results, a damaged manifest, a trace that
+    has moved or changed, and, with `complete`, for a replay that has not finished.
     """
     path = Path(path)
     manifest = read_manifest(path)
@@ -142,7 +156,9 @@ def write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest of the results in `path`. Raises ResultsError for a path that has none, or a damaged one."""
+    """The manifest of the results in `path`. Raises ResultsError for a path that has none, or a
+    damaged one.
+    """
     where = path / MANIFEST
     try:
         manifest = json.loads(where.read_text(encoding="utf-8"))
@@ -156,15 +172,30 @@ def read_manifest(path: Path) -> dict[str, Any]:
     except ValueError:
         raise ResultsError(f"{where} is no JSON") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ResultsError(f'{where} is no manifest of results: it does not say "format": "{FORMAT}"')
+        raise ResultsError(
+            f'{where} is no manifest of results: it does not say "format": "{FORMAT}"'
+        )
     if manifest.get("version") != VERSION:
-        raise ResultsError(f"{where} is of version {manifest.get('version')!r}; this release reads {VERSION}")
-    kinds = {"trace": dict, "timers": list, "made": dict, "expiries": bool, "drained": bool, "complete": bool}
+        raise ResultsError(
+            f"{where} is of version {manifest.get('version')!r}; this release reads {VERSION}"
+        )
+    kinds = {
+        "trace": dict,
+        "timers": list,
+        "made": dict,
+        "expiries": bool,
+        "drained": bool,
+        "complete": bool,
+    }
     for name, kind in kinds.items():
         if not isinstance(manifest.get(name), kind):
             raise ResultsError(f"{where}: {name} is missing or no {kind.__name__}")
     for timer in manifest["timers"]:
-        if not (isinstance(timer, dict) and isinstance(timer.get("name"), str) and isinstance(timer.get("parameters"), dict)):
+        if not (
+            isinstance(timer, dict)
+            and isinstance(timer.get("name"), str)
+            and isinstance(timer.get("parameters"), dict)
+        ):
             raise ResultsError(f"{where}: each of timers is an object with name and parameters")
     if not {"path", "digest"} <= manifest["trace"].keys():
         raise ResultsError(f"{where}: trace is an object with path and digest")

@@ -1,4 +1,5 @@
 """Sorted rows to shard files: what runs in Spark's Python workers, one task per shard or some."""
+
 import json
 import os
 import uuid
@@ -38,10 +39,11 @@ def write_shards(
 ) -> Iterator[pa.RecordBatch]:
     """Write the rows of each shard as a file in `directory`; yields one row of RESULT per shard.
 
-    Rows of "requests" are (shard, start, end or null, position), ordered by shard, start and position; rows of
-    "touches" are (shard, start, key), ordered by shard, start and place in the log. `patience` is the timeout or the
-    idle period. The shard that is numbered `shards` is no tape but the rejected rows, as JSON in the column `rejected`;
-    their file is UNNUMBERED. Memory: the pending timers and a row group.
+    Rows of "requests" are (shard, start, end or null, position), ordered by shard, start and
+    position; rows of "touches" are (shard, start, key), ordered by shard, start and place in the
+    log. `patience` is the timeout or the idle period. The shard that is numbered `shards` is no
+    tape but the rejected rows, as JSON in the column `rejected`; their file is UNNUMBERED. Memory:
+    the pending timers and a row group.
     """
     shard: _Shard | _Rejected | None = None
     try:
@@ -55,7 +57,11 @@ def write_shards(
                 if shard is None or number != shard.number:
                     if shard is not None:
                         yield shard.close()
-                    shard = _Rejected(number, directory) if number == shards else _Shard(number, kind, directory, patience)
+                    shard = (
+                        _Rejected(number, directory)
+                        if number == shards
+                        else _Shard(number, kind, directory, patience)
+                    )
                 shard.add(batch.slice(begin, end - begin))
         if shard is not None:
             yield shard.close()
@@ -84,7 +90,9 @@ class _Shard:
         self._writer.close()
         self._unfinished.rename(self._path)
         entry = replace(self._writer.shard(self._fold.id_space), file=self._path.name)
-        return pa.RecordBatch.from_pylist([{"number": self.number} | asdict(entry)], schema=RESULT_ARROW)
+        return pa.RecordBatch.from_pylist(
+            [{"number": self.number} | asdict(entry)], schema=RESULT_ARROW
+        )
 
 
 class _Rejected:
@@ -99,7 +107,10 @@ class _Rejected:
 
     def add(self, rows: pa.RecordBatch) -> None:
         # As bytes: not every log is UTF-8.
-        rejected = [json.loads(text.decode(errors="replace")) for text in rows.column("rejected").to_pylist()]
+        rejected = [
+            json.loads(text.decode(errors="replace"))
+            for text in rows.column("rejected").to_pylist()
+        ]
         texts = [name for name in rejected[0] if name not in _WHERE_AND_WHY]
         schema = pa.schema(
             [("block", pa.int64()), ("index", pa.int64())]
@@ -114,14 +125,20 @@ class _Rejected:
         assert self._writer is not None  # there is a row, or there were no rows at all
         self._writer.close()
         self._unfinished.rename(self._path)
-        entry = {field.name: 0 for field in fields(Shard)} | {"file": UNNUMBERED, "rows": self._rows}
+        entry = {field.name: 0 for field in fields(Shard)} | {
+            "file": UNNUMBERED,
+            "rows": self._rows,
+        }
         return pa.RecordBatch.from_pylist([{"number": self.number} | entry], schema=RESULT_ARROW)
 
 
 def _request_columns(rows: pa.RecordBatch) -> tuple[Any, ...]:
     end = rows.column("end")
     answered = end.is_valid().to_numpy(zero_copy_only=False)
-    times = (column.to_numpy() for column in (rows.column("start"), end.fill_null(0), rows.column("position")))
+    times = (
+        column.to_numpy()
+        for column in (rows.column("start"), end.fill_null(0), rows.column("position"))
+    )
     start, end, position = times
     return start, end, answered, position
 
@@ -130,5 +147,8 @@ def _touch_columns(rows: pa.RecordBatch) -> tuple[Any, ...]:
     return rows.column("start").to_numpy(), rows.column("key").to_pylist()
 
 
-_FOLDS: Mapping[str, Callable[[int], RequestFold | TouchFold]] = {"requests": RequestFold, "touches": TouchFold}
+_FOLDS: Mapping[str, Callable[[int], RequestFold | TouchFold]] = {
+    "requests": RequestFold,
+    "touches": TouchFold,
+}
 _COLUMNS = {"requests": _request_columns, "touches": _touch_columns}

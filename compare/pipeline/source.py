@@ -13,10 +13,12 @@
 ... )  # doctest: +SKIP
 DataFrame[shard: int, operation: bigint, time: bigint, op: tinyint, id: int, deadline: bigint]
 
-Options: `workload`; `timers` or `operations`; `shards` (default 1); `seed` (default 0); and the workload's parameters.
-Numbers may be written as 1e6. The rows are those of the trace that `escapement generate` writes with the same
-options; `operation` counts a shard's rows from 0. Spark promises no order of rows: sort by shard and operation.
+Options: `workload`; `timers` or `operations`; `shards` (default 1); `seed` (default 0); and the
+workload's parameters. Numbers may be written as 1e6. The rows are those of the trace that
+`escapement generate` writes with the same options; `operation` counts a shard's rows from 0. Spark
+promises no order of rows: sort by shard and operation.
 """
+
 import argparse
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -40,7 +42,8 @@ _BATCH = 1 << 16
 
 
 def register(session: "SparkSession") -> None:
-    """Make `session.read.format("timer-workload")` known to a session, one of Spark Connect as well.
+    """Make `session.read.format("timer-workload")` known to a session, one of Spark Connect as
+    well.
 
     Where a cluster or a Connect server runs the session, this package must be installed there.
     """
@@ -83,9 +86,15 @@ class _Reader(DataSourceReader):  # type: ignore[misc]
         begin = 0
         for piece in self._plan.pieces(partition.value):
             size = len(piece.time)
-            columns = [np.full(size, partition.value, np.int32), np.arange(begin, begin + size, dtype=np.int64), *piece]
+            columns = [
+                np.full(size, partition.value, np.int32),
+                np.arange(begin, begin + size, dtype=np.int64),
+                *piece,
+            ]
             begin += size
-            whole = pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=_NAMES)
+            whole = pa.RecordBatch.from_arrays(
+                [pa.array(column) for column in columns], names=_NAMES
+            )
             for row in range(0, size, _BATCH):
                 yield whole.slice(row, _BATCH)
 
@@ -102,7 +111,9 @@ def plan_of(options: Mapping[str, str]) -> Plan:
     known = workload_named(name).defaults
     for option in given:
         if option not in _OPTIONS and option not in known:
-            raise WorkloadError(f"{NAME} has no option {option!r} for {name}; it has {', '.join([*_OPTIONS, *known])}")
+            raise WorkloadError(
+                f"{NAME} has no option {option!r} for {name}; it has {', '.join([*_OPTIONS, *known])}"
+            )
     numbers = {option: _number(option, text) for option, text in given.items()}
     own: dict[str, Any] = {option: numbers.pop(option) for option in _OPTIONS if option in numbers}
     return Plan.of(name, **own, parameters=numbers)

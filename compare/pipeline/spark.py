@@ -1,4 +1,7 @@
-"""A Spark session without any set-up: finds or brings a Java, keeps the terminal quiet, says in a line what failed."""
+"""A Spark session without any set-up: finds or brings a Java, keeps the terminal quiet, says in a
+line what failed.
+"""
+
 import atexit
 import hashlib
 import logging
@@ -40,40 +43,46 @@ _SESSION_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     # A log's column names are meant to the letter: `Time` and `time` may both be there.
     "spark.sql.caseSensitive": "true",
-    # Parquet files from pandas hold nanoseconds, which Spark has no type for; as plain numbers they keep every digit.
+    # Parquet files from pandas hold nanoseconds, which Spark has no type for; as plain numbers they
+    # keep every digit.
     "spark.sql.legacy.parquet.nanosAsLong": "true",
     # Times and durations in JSON come as numbers: their digits as written, not as a double prints.
     "spark.sql.json.enableExactStringParsing": "true",
-    # Aggregates here have a few rows, where the default of 200 partitions is all overhead; what is big says its own.
+    # Aggregates here have a few rows, where the default of 200 partitions is all overhead; what is
+    # big says its own.
     "spark.sql.shuffle.partitions": "8",
     # Rows per call into Python; less than this, and NumPy's overhead for each call shows.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
 
 _LOCAL_SETTINGS = {
-    # Nobody else is meant to connect, and the machine's own name may lead to an address that does not answer.
+    # Nobody else is meant to connect, and the machine's own name may lead to an address that does
+    # not answer.
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    # The driver is also the only executor, and the default of 1 GB makes sorts of some ten million rows spill.
+    # The driver is also the only executor, and the default of 1 GB makes sorts of some ten million
+    # rows spill.
     "spark.driver.memory": "2g",
     # A quarter of the default, or two cores would share a log of some hundred megabytes as 2 : 1.
     "spark.sql.files.maxPartitionBytes": "32m",
 }
 
 _JVM_OPTIONS = (
-    # Spark makes one method of a whole stage, and by default Java leaves methods of that size uncompiled:
-    # that is two to three times as slow.
+    # Spark makes one method of a whole stage, and by default Java leaves methods of that size
+    # uncompiled: that is two to three times as slow.
     "-XX:-DontCompileHugeMethods",
 )
 _BRIEF_JVM_OPTIONS = (
-    # Half of the processor time of a short job goes into the optimising compiler, which pays off after minutes.
+    # Half of the processor time of a short job goes into the optimising compiler, which pays off
+    # after minutes.
     "-XX:TieredStopAtLevel=1",
     # Nor is there time for several threads to collect garbage.
     "-XX:+UseSerialGC",
 )
 
 _YARN_SETTINGS = {
-    # Milliseconds. By default the client asks a resource manager that is not there for a quarter of an hour.
+    # Milliseconds. By default the client asks a resource manager that is not there for a quarter of
+    # an hour.
     "spark.hadoop.yarn.resourcemanager.connect.max-wait.ms": "5000",
     "spark.hadoop.yarn.resourcemanager.connect.retry-interval.ms": "1000",
 }
@@ -98,8 +107,11 @@ CANNOT_WRITE = "cannot write"
 """How a worker's message of a failure to write begins; it says all that there is to say."""
 
 _CONNECT = {
-    "grpcio": "grpc", "grpcio-status": "grpc_status", "googleapis-common-protos": "google.rpc", "zstandard": "zstandard",
-}  # fmt: skip
+    "grpcio": "grpc",
+    "grpcio-status": "grpc_status",
+    "googleapis-common-protos": "google.rpc",
+    "zstandard": "zstandard",
+}
 """What a client of Spark Connect needs: names of packages and their modules."""
 _CONNECT_PORT = 15002
 
@@ -113,7 +125,9 @@ class PipelineError(TimerError, RuntimeError):
 
 
 def require_spark() -> None:
-    """Raise PipelineError unless what Spark needs is installed. Cheap: to be called before anything imports it."""
+    """Raise PipelineError unless what Spark needs is installed. Cheap: to be called before anything
+    imports it.
+    """
     missing = [name for name in ("pyspark", "pandas") if find_spec(name) is None]
     if missing:
         raise PipelineError(f"this needs {' and '.join(missing)}: {_EXTRA}")
@@ -127,10 +141,10 @@ def spark_session(
 
     `brief` makes a local one ready sooner, and slower where it takes more than some seconds.
 
-    A `session` that is passed in, or one that is running already, or that of a driver under `spark-submit`, is lent
-    instead: it has the settings that the pipeline needs for the time of the block, and is not stopped. Raises
-    PipelineError in one line when PySpark is not installed, no Java can be found, or the master is malformed or does
-    not answer.
+    A `session` that is passed in, or one that is running already, or that of a driver under
+    `spark-submit`, is lent instead: it has the settings that the pipeline needs for the time of the
+    block, and is not stopped. Raises PipelineError in one line when PySpark is not installed, no
+    Java can be found, or the master is malformed or does not answer.
     """
     require_spark()
     from pyspark.sql import SparkSession
@@ -163,10 +177,11 @@ def spark_session(
 
 @contextmanager
 def _plain_interrupts() -> Iterator[Callable[[], None]]:
-    """Let Ctrl-C raise KeyboardInterrupt and nothing else; to be called is what it yields, when Spark has started.
+    """Let Ctrl-C raise KeyboardInterrupt and nothing else; to be called is what it yields, when
+    Spark has started.
 
-    PySpark then has a handler of its own, which calls the JVM amid the call that is interrupted, and the failure of both
-    is logged at length.
+    PySpark then has a handler of its own, which calls the JVM amid the call that is interrupted,
+    and the failure of both is logged at length.
     """
 
     def is_not_of_client(record: logging.LogRecord) -> bool:
@@ -196,7 +211,9 @@ def _plain_interrupts() -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def held_interrupts() -> Iterator[list[int]]:
-    """Collect interrupts instead of raising them: raised in a call into the JVM, one may leave it in any state."""
+    """Collect interrupts instead of raising them: raised in a call into the JVM, one may leave it
+    in any state.
+    """
     seen: list[int] = []
     before = signal.getsignal(signal.SIGINT)
     if before is None or threading.current_thread() is not threading.main_thread():
@@ -210,7 +227,9 @@ def held_interrupts() -> Iterator[list[int]]:
 
 
 def _submitted() -> "SparkSession | None":
-    """The session of a driver that `spark-submit` runs, which was told the master and all settings."""
+    """The session of a driver that `spark-submit` runs, which was told the master and all
+    settings.
+    """
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return None
     from pyspark.sql import SparkSession
@@ -219,7 +238,9 @@ def _submitted() -> "SparkSession | None":
 
 
 def _remote_address(master: str | None) -> str | None:
-    """Where a Spark Connect server is to be used: a master that begins with sc://, or SPARK_REMOTE if there is none."""
+    """Where a Spark Connect server is to be used: a master that begins with sc://, or SPARK_REMOTE
+    if there is none.
+    """
     address = master or os.environ.get("SPARK_REMOTE") or ""
     return address if address.startswith("sc://") else None
 
@@ -228,7 +249,9 @@ def _connect(address: str) -> "SparkSession":
     """A client of a Spark Connect server."""
     missing = [name for name, module in _CONNECT.items() if not _is_there(module)]
     if missing:
-        raise PipelineError(f"Spark Connect needs {', '.join(missing)}: pip install 'pyspark[connect]'")
+        raise PipelineError(
+            f"Spark Connect needs {', '.join(missing)}: pip install 'pyspark[connect]'"
+        )
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -237,7 +260,9 @@ def _connect(address: str) -> "SparkSession":
     try:
         return SparkSession.builder.remote(address).getOrCreate()
     except (PySparkException, ValueError) as error:
-        raise PipelineError(f"cannot use the Spark Connect server {address}: {failure(error)}") from None
+        raise PipelineError(
+            f"cannot use the Spark Connect server {address}: {failure(error)}"
+        ) from None
 
 
 def _is_there(module: str) -> bool:
@@ -249,8 +274,12 @@ def _is_there(module: str) -> bool:
 
 @contextmanager
 def _settings(session: "SparkSession") -> Iterator[None]:
-    """Give a session of somebody else's the settings that results depend on, until the block ends."""
-    settings = {name: value for name, value in _SESSION_SETTINGS.items() if name.startswith("spark.sql.")}
+    """Give a session of somebody else's the settings that results depend on, until the block
+    ends.
+    """
+    settings = {
+        name: value for name, value in _SESSION_SETTINGS.items() if name.startswith("spark.sql.")
+    }
     before = {name: session.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         session.conf.set(name, value)
@@ -311,7 +340,9 @@ _EXCEPTION = re.compile(r"[\w.]+(?:Error|Exception): ")
 
 @contextmanager
 def plain_failures(what: str) -> Iterator[None]:
-    """Say in one line what a failed Spark job says in a hundred: a PipelineError that begins with `what`."""
+    """Say in one line what a failed Spark job says in a hundred: a PipelineError that begins with
+    `what`.
+    """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -361,8 +392,8 @@ def _start(master: str, brief: bool) -> "SparkSession":
         paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
         conf.set("spark.executorEnv.PYTHONPATH", os.pathsep.join(filter(None, paths)))
     launch: Any = java_gateway.launch_gateway  # has no types
-    # The JVM's warnings, and the stack traces that it logs for every failed task, go here: what matters of
-    # them comes back as exceptions.
+    # The JVM's warnings, and the stack traces that it logs for every failed task, go here: what
+    # matters of them comes back as exceptions.
     with tempfile.TemporaryFile() as chatter, _environment(environment):
         try:
             # A JVM that is left before it has said where it listens would never end.
@@ -392,7 +423,9 @@ def _check_master(master: str) -> None:
 
 
 def _check_answers(what: str, addresses: Sequence[str]) -> None:
-    """Refuse a server of which no address accepts a connection; Spark itself would try for a minute."""
+    """Refuse a server of which no address accepts a connection; Spark itself would try for a
+    minute.
+    """
     refusals = []
     for address in addresses:
         host, _, port = address.rpartition(":")
@@ -405,7 +438,9 @@ def _check_answers(what: str, addresses: Sequence[str]) -> None:
 
 
 def _with_tries(master: str) -> str:
-    """A local master that tries a task again, as a cluster does: by default it would end the job."""
+    """A local master that tries a task again, as a cluster does: by default it would end the
+    job.
+    """
     cores = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
     return f"local[{cores[1] or 1},{TRIES}]" if cores else master
 
@@ -429,7 +464,9 @@ def _can_run_spark(java: str) -> bool:
     """Whether it is recent enough, and has the module that Spark's launcher asks for."""
     command = [java, "--add-modules=jdk.incubator.vector", "-version"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=True, errors="replace")
+        answer = subprocess.run(
+            command, capture_output=True, text=True, check=True, errors="replace"
+        )
     except (OSError, subprocess.CalledProcessError):
         return False
     version = re.search(r'version "(\d+)', answer.stderr)
@@ -443,18 +480,21 @@ def _shim(java: str) -> str:
 def _shim_home(script: str) -> Path:
     """A directory to be used as JAVA_HOME whose only file, bin/java, is `script`.
 
-    Kept in the user's cache directory under a digest of its content, for all processes; where that cannot be,
-    in a temporary directory for this one.
+    Kept in the user's cache directory under a digest of its content, for all processes; where that
+    cannot be, in a temporary directory for this one.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser(), "escapement")
     home = cache / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
-    # Relative when there is no home directory, and a cache in the working directory is nobody's wish.
+    # Relative when there is no home directory, and a cache in the working directory is nobody's
+    # wish.
     if home.is_absolute():
         with suppress(OSError):
             if not home.exists():
                 cache.mkdir(parents=True, exist_ok=True)
                 _install_shim(script, home)
-            if (home / "bin" / "java").read_text() == script and os.access(home / "bin" / "java", os.X_OK):
+            if (home / "bin" / "java").read_text() == script and os.access(
+                home / "bin" / "java", os.X_OK
+            ):
                 return home
     temporary = Path(tempfile.mkdtemp(prefix="escapement-java-"))
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
@@ -494,7 +534,11 @@ def _environment(settings: Mapping[str, str]) -> Iterator[None]:
 def _complaint(chatter: IO[bytes]) -> str:
     """What a JVM that did not start has to say: its exception's message, else its last line."""
     chatter.seek(0)
-    lines = [line.strip() for line in chatter.read().decode(errors="replace").splitlines() if line.strip()]
+    lines = [
+        line.strip()
+        for line in chatter.read().decode(errors="replace").splitlines()
+        if line.strip()
+    ]
     for line in lines:
         thrown = re.match(r'Exception in thread "[^"]*" (?:[\w.$]+: )?(.*)', line)
         if thrown:

@@ -1,7 +1,9 @@
-"""Idle connections in an unbounded stream of (time, key) events: Structured Streaming with a timer per shard as state.
+"""Idle connections in an unbounded stream of (time, key) events: Structured Streaming with a timer
+per shard as state.
 
 The rules, and what they cost, are in docs/streaming.md.
 """
+
 import json
 import re
 from collections.abc import Callable
@@ -32,7 +34,7 @@ from compare.pipeline.idle import (
     Settings,
     detect,
     pack,
-)  # fmt: skip
+)
 from compare.pipeline.readers import Log, inspect
 from compare.pipeline.spark import PipelineError, cores, held_interrupts, plain_failures
 from compare.trace import MAX_SHARDS
@@ -42,7 +44,9 @@ from timers import LIMIT, TimerError
 DEFAULT_TIMER = "hierarchical-wheel"
 DEFAULT_SHARDS = 8
 METRICS = "idle_connections"
-"""The name of the counts in a query's progress: `progress.observedMetrics[METRICS]`, with EXPIRED, LATE_EVENTS, UNUSABLE."""
+"""The name of the counts in a query's progress: `progress.observedMetrics[METRICS]`, with EXPIRED,
+LATE_EVENTS, UNUSABLE.
+"""
 EXPIRED, LATE_EVENTS, UNUSABLE = "expired", "late", "unusable"
 
 _LOOK_EVERY = 0.5
@@ -71,28 +75,34 @@ def idle_connections(
     rejected: bool = False,
     heartbeats: DataFrame | None = None,
 ) -> DataFrame:
-    """The connections of a stream that have fallen idle: a streaming DataFrame for any query in append mode.
+    """The connections of a stream that have fallen idle: a streaming DataFrame for any query in
+    append mode.
 
-    Rows: `key`; `first_time` and `last_time` of the connection's events; `expired_at`, the last + the idle period;
-    `events`, their number. They are those of `session_window(time, idle)`, and come when the watermark, the
-    latest time of the stream less `delay` (such as "10s"; none by default), has passed `expired_at`.
+    Rows: `key`; `first_time` and `last_time` of the connection's events; `expired_at`, the last +
+    the idle period; `events`, their number. They are those of `session_window(time, idle)`, and
+    come when the watermark, the latest time of the stream less `delay` (such as "10s"; none by
+    default), has passed `expired_at`.
 
-    An event exactly `idle` after the last one still belongs to the connection. An event older than the watermark of its
-    micro-batch is late, and does not count, nor does one without key or time or with a time before 1970. Their numbers
-    are in the query's progress, under METRICS; with `rejected` they come as rows themselves, with a further
-    column `problem`, null for connections, and `expired_at` null.
+    An event exactly `idle` after the last one still belongs to the connection. An event older than
+    the watermark of its micro-batch is late, and does not count, nor does one without key or time
+    or with a time before 1970. Their numbers are in the query's progress, under METRICS; with
+    `rejected` they come as rows themselves, with a further column `problem`, null for connections,
+    and `expired_at` null.
 
-    `time` is a timestamp column and `key` one of any plain type. `heartbeats` are rows of another stream whose first
-    column, a timestamp, moves the watermark while there are no events: see `heartbeat`. `timer` is a name with
-    parameters as in `hierarchical-wheel/tick=1`. Neither it nor `idle`, but `shards`, is bound to a checkpoint.
+    `time` is a timestamp column and `key` one of any plain type. `heartbeats` are rows of another
+    stream whose first column, a timestamp, moves the watermark while there are no events: see
+    `heartbeat`. `timer` is a name with parameters as in `hierarchical-wheel/tick=1`. Neither it nor
+    `idle`, but `shards`, is bound to a checkpoint.
 
-    Raises a TimerError, in one line, for what does not fit. Cost of a micro-batch: O(events log events + open
-    connections).
+    Raises a TimerError, in one line, for what does not fit. Cost of a micro-batch: O(events log
+    events + open connections).
     """
     settings = Settings(parse_duration(idle, "us"), _checked_shards(shards), _punctual(timer))
     patience = "0 seconds" if delay is None else f"{parse_duration(delay, 'ms')} milliseconds"
     if not events.isStreaming:
-        raise StreamError("the events are no stream; session_window gives the idle connections of a table")
+        raise StreamError(
+            "the events are no stream; session_window gives the idle connections of a table"
+        )
     if heartbeats is not None and not heartbeats.isStreaming:
         raise StreamError("the heartbeats are no stream")
     kind = _column_type(events, key)
@@ -100,9 +110,12 @@ def idle_connections(
     if heartbeats is not None:
         rows = rows.unionByName(_beats(heartbeats))
     packed = rows.withWatermark("clock", patience).drop("clock").mapInArrow(pack, PACKED)
-    # What is older than the last micro-batch's watermark Spark would leave out, and only count: by the column that its
-    # metadata says is the time. One that is null is never older, so that all events come to be told.
-    watched = packed.withColumn("clock", F.lit(None).cast("timestamp")).withMetadata("clock", {_WATERMARK: 0})
+    # What is older than the last micro-batch's watermark Spark would leave out, and only count: by
+    # the column that its metadata says is the time. One that is null is never older, so that all
+    # events come to be told.
+    watched = packed.withColumn("clock", F.lit(None).cast("timestamp")).withMetadata(
+        "clock", {_WATERMARK: 0}
+    )
     found = watched.groupBy("shard").applyInPandasWithState(
         partial(detect, settings=settings), FOUND, STATE, "append", "EventTimeTimeout"
     )
@@ -117,7 +130,9 @@ def idle_connections(
         _from_bytes(F.col("key"), kind).alias("key"),
         _moment("first").alias("first_time"),
         _moment("last").alias("last_time"),
-        F.when(F.col("problem").isNull(), F.timestamp_micros(F.col("last") + settings.idle)).alias("expired_at"),
+        F.when(F.col("problem").isNull(), F.timestamp_micros(F.col("last") + settings.idle)).alias(
+            "expired_at"
+        ),
         "events",
         "problem",
     )
@@ -125,9 +140,11 @@ def idle_connections(
 
 
 def heartbeat(session: SparkSession, rows_per_second: int = 1) -> DataFrame:
-    """A stream of the machine's own time, for `heartbeats`: for events whose times are those of a clock, as they happen.
+    """A stream of the machine's own time, for `heartbeats`: for events whose times are those of a
+    clock, as they happen.
 
-    With it the watermark follows the clock, so that `delay` is the longest that an event may take to arrive.
+    With it the watermark follows the clock, so that `delay` is the longest that an event may take
+    to arrive.
     """
     rows = session.readStream.format("rate").option("rowsPerSecond", rows_per_second).load()
     return rows.select(F.col("timestamp").alias("time"))
@@ -140,23 +157,35 @@ def _checked_shards(shards: int) -> int:
 
 
 def _punctual(name: str) -> Contestant:
-    """The timer of this name. Refused where it fires early: the event that keeps a connection alive may still come."""
+    """The timer of this name. Refused where it fires early: the event that keeps a connection alive
+    may still come.
+    """
     timer = parse_contestant(name)
     if timer.traits.lateness(timer.parameters)[0] < 0:
-        raise StreamError(f"{name} fires early ({timer.precision()}), while a connection may still have an event")
+        raise StreamError(
+            f"{name} fires early ({timer.precision()}), while a connection may still have an event"
+        )
     return timer
 
 
 def _column_type(events: DataFrame, name: str) -> T.DataType:
     if name not in events.columns:
-        raise StreamError(f"the events have no column {name!r}; they have {', '.join(events.columns) or 'none'}")
+        raise StreamError(
+            f"the events have no column {name!r}; they have {', '.join(events.columns) or 'none'}"
+        )
     return events.schema[name].dataType
 
 
-def _usable(events: DataFrame, time: str, key: str, kind: T.DataType, settings: Settings) -> DataFrame:
-    """Events as the shards take them: `shard`, `key`, `at`, `problem`, and `clock`, which moves the watermark."""
+def _usable(
+    events: DataFrame, time: str, key: str, kind: T.DataType, settings: Settings
+) -> DataFrame:
+    """Events as the shards take them: `shard`, `key`, `at`, `problem`, and `clock`, which moves the
+    watermark.
+    """
     if not isinstance(_column_type(events, time), T.TimestampType):
-        raise StreamError(f"column {time!r} is of type {events.schema[time].dataType.simpleString()}, not timestamp")
+        raise StreamError(
+            f"column {time!r} is of type {events.schema[time].dataType.simpleString()}, not timestamp"
+        )
     if isinstance(kind, (T.ArrayType, T.MapType, T.StructType, T.VariantType)):
         raise StreamError(f"column {key!r} of type {kind.simpleString()} cannot be a key")
     when, who = F.col(_quoted(time)), F.col(_quoted(key))
@@ -176,9 +205,13 @@ def _usable(events: DataFrame, time: str, key: str, kind: T.DataType, settings: 
     )
     return rows.select(
         F.pmod(F.xxhash64("key"), F.lit(settings.shards)).cast("int").alias("shard"),
-        "key", "at", "fault",
-        F.when(F.col("fault") == FINE, F.col("time")).otherwise(F.timestamp_micros(F.lit(0))).alias("clock"),
-    )  # fmt: skip
+        "key",
+        "at",
+        "fault",
+        F.when(F.col("fault") == FINE, F.col("time"))
+        .otherwise(F.timestamp_micros(F.lit(0)))
+        .alias("clock"),
+    )
 
 
 def _beats(heartbeats: DataFrame) -> DataFrame:
@@ -200,7 +233,10 @@ def _from_bytes(column: "F.Column", kind: T.DataType) -> "F.Column":
 
 
 def _moment(name: str) -> "F.Column":
-    return F.when(F.col("problem").isNull() | (F.col("problem") != PROBLEMS[NO_TIME]), F.timestamp_micros(name))
+    return F.when(
+        F.col("problem").isNull() | (F.col("problem") != PROBLEMS[NO_TIME]),
+        F.timestamp_micros(name),
+    )
 
 
 def _quoted(name: str) -> str:
@@ -245,18 +281,29 @@ class Seen(NamedTuple):
 
 
 def start(session: SparkSession, watch: Watch) -> Any:
-    """Start a query that writes `kind=idle/` and `kind=rejected/` below `watch.out`: a StreamingQuery.
+    """Start a query that writes `kind=idle/` and `kind=rejected/` below `watch.out`: a
+    StreamingQuery.
 
-    It reads what is there, and with `follow` whatever comes. Started again with the same checkpoint, it goes on where it
-    was. Raises a TimerError, in one line, before anything is written, for what can be told by then.
+    It reads what is there, and with `follow` whatever comes. Started again with the same
+    checkpoint, it goes on where it was. Raises a TimerError, in one line, before anything is
+    written, for what can be told by then.
     """
     check(watch)
     found = idle_connections(
-        directory_events(session, watch), time="time", key="key", idle=watch.idle, delay=watch.delay,
-        shards=watch.shards, timer=watch.timer, rejected=True, heartbeats=heartbeat(session) if watch.heartbeat else None,
-    )  # fmt: skip
+        directory_events(session, watch),
+        time="time",
+        key="key",
+        idle=watch.idle,
+        delay=watch.delay,
+        shards=watch.shards,
+        timer=watch.timer,
+        rejected=True,
+        heartbeats=heartbeat(session) if watch.heartbeat else None,
+    )
     _claim(watch)
-    kinds = found.withColumn("kind", F.when(F.col("problem").isNull(), "idle").otherwise("rejected"))
+    kinds = found.withColumn(
+        "kind", F.when(F.col("problem").isNull(), "idle").otherwise("rejected")
+    )
     # A task for each core; the number is kept in the checkpoint.
     session.conf.set("spark.sql.shuffle.partitions", str(min(watch.shards, cores(session))))
     writer = (
@@ -274,20 +321,30 @@ def start(session: SparkSession, watch: Watch) -> Any:
 def follow(query: Any, tell: Callable[[Seen], None] | None = None) -> tuple[Seen, bool]:
     """Wait until a query ends; returns what it has done, and whether it was interrupted.
 
-    Interrupted, it stops the query: what has not been finished comes again at the next start. Raises PipelineError, in
-    one line, when the query fails.
+    Interrupted, it stops the query: what has not been finished comes again at the next start.
+    Raises PipelineError, in one line, when the query fails.
     """
     counted: dict[int, Seen] = {}
 
     def look() -> Seen:
         for progress in query.recentProgress:
             observed = progress.observedMetrics.get(METRICS, (0, 0, 0))
-            if "values" in observed:  # a field's name: through Connect the row comes with its schema
+            if (
+                "values" in observed
+            ):  # a field's name: through Connect the row comes with its schema
                 observed = observed["values"]
-            events = sum(source.numInputRows for source in progress.sources if not source.description.startswith(_BEATING))
+            events = sum(
+                source.numInputRows
+                for source in progress.sources
+                if not source.description.startswith(_BEATING)
+            )
             seen = Seen(events, *(number or 0 for number in observed))
             counted[progress.batchId] = max(counted.get(progress.batchId, seen), seen)
-        return Seen(*(sum(column) for column in zip(*counted.values(), strict=True))) if counted else Seen(0, 0, 0, 0)
+        return (
+            Seen(*(sum(column) for column in zip(*counted.values(), strict=True)))
+            if counted
+            else Seen(0, 0, 0, 0)
+        )
 
     try:
         with held_interrupts() as interrupts:
@@ -319,7 +376,9 @@ def check(watch: Watch) -> None:
 
 
 def directory_events(session: SparkSession, watch: Watch) -> DataFrame:
-    """The events of a directory's files as a stream of `time`, a timestamp, and `key`; the first file tells their form."""
+    """The events of a directory's files as a stream of `time`, a timestamp, and `key`; the first
+    file tells their form.
+    """
     first, found = _columns(watch)
 
     def read(reader: Any, path: Path) -> DataFrame:
@@ -327,16 +386,21 @@ def directory_events(session: SparkSession, watch: Watch) -> DataFrame:
         if found.format == "parquet":
             return reader.schema(kinds).parquet(uri)
         if found.format == "jsonl":
-            return reader.schema(T.StructType([T.StructField(name, T.StringType()) for name in columns])).json(uri)
+            return reader.schema(
+                T.StructType([T.StructField(name, T.StringType()) for name in columns])
+            ).json(uri)
         texts = T.StructType([T.StructField(name, T.StringType()) for name in found.columns])
         sep = "\t" if found.format == "tsv" else ","
-        # With the header held against the first file's: another order of columns must not go unnoticed.
+        # With the header held against the first file's: another order of columns must not go
+        # unnoticed.
         return reader.schema(texts).csv(uri, sep=sep, header=True, enforceSchema=False, escape='"')
 
     columns = list(dict.fromkeys((watch.time, watch.key)))
     kinds = None
     if found.format == "parquet":
-        kinds = session.read.parquet(f"file:{first.absolute()}").select(*map(_quoted, columns)).schema
+        kinds = (
+            session.read.parquet(f"file:{first.absolute()}").select(*map(_quoted, columns)).schema
+        )
     reader = session.readStream.option("maxFilesPerTrigger", watch.batch_files)
     events = read(reader, Path(watch.source))
     when, who = F.col(_quoted(watch.time)), F.col(_quoted(watch.key))
@@ -345,11 +409,18 @@ def directory_events(session: SparkSession, watch: Watch) -> DataFrame:
     rows = events.select(when.cast("string").alias("time"), who.alias("key"))
     form = watch.time_format
     if form == "auto":
-        sample = read(session.read, first).select(when.cast("string").alias("time")).where("time IS NOT NULL").limit(_SAMPLE)
+        sample = (
+            read(session.read, first)
+            .select(when.cast("string").alias("time"))
+            .where("time IS NOT NULL")
+            .limit(_SAMPLE)
+        )
         forms = (guess_form(row["time"]) for row in sample.collect())
         form = next((form for form in forms if form is not None), "")
         if not form:
-            raise StreamError(f"{first}: no value of column {watch.time!r} is a time in a known format ({', '.join(FORMS)})")
+            raise StreamError(
+                f"{first}: no value of column {watch.time!r} is a time in a known format ({', '.join(FORMS)})"
+            )
     whole = "timestamp_micros(IF(time_negative, -time_whole, time_whole)) AS time"
     return read_time(rows, "time", form, "us").selectExpr(whole, "key")
 
@@ -359,19 +430,29 @@ def _columns(watch: Watch) -> tuple[Path, Log]:
     first = _first_file(watch.source)
     found, _ = inspect(first, watch.format)
     if found.format not in FORMATS:
-        raise StreamError(f"{first} is in format {found.format}; a stream's files are {', '.join(FORMATS)}")
+        raise StreamError(
+            f"{first} is in format {found.format}; a stream's files are {', '.join(FORMATS)}"
+        )
     for name in (watch.time, watch.key):
         if name not in found.columns and not found.columns_vary:
-            raise StreamError(f"{first} has no column {name!r}; it has {', '.join(found.columns) or 'none'}")
+            raise StreamError(
+                f"{first} has no column {name!r}; it has {', '.join(found.columns) or 'none'}"
+            )
     return first, found
 
 
 def _first_file(source: str) -> Path:
     directory = Path(source)
     if not directory.is_dir():
-        raise StreamError(f"{source} is no directory" if directory.exists() else f"{source} does not exist")
+        raise StreamError(
+            f"{source} is no directory" if directory.exists() else f"{source} does not exist"
+        )
     # Spark passes over the others, too.
-    files = sorted(path for path in directory.iterdir() if path.is_file() and not path.name.startswith(("_", ".")))
+    files = sorted(
+        path
+        for path in directory.iterdir()
+        if path.is_file() and not path.name.startswith(("_", "."))
+    )
     if not files:
         raise StreamError(f"{source} has no file yet, from which to learn its columns")
     return files[0]
@@ -385,18 +466,26 @@ def _bound(watch: Watch) -> dict[str, Any]:
 
 
 def _held(watch: Watch) -> bool:
-    """Whether there is a checkpoint, made for this. Raises StreamError if it is for something else."""
+    """Whether there is a checkpoint, made for this. Raises StreamError if it is for something
+    else.
+    """
     settings = Path(watch.checkpoint, _SETTINGS)
     if settings.exists():
         before = json.loads(settings.read_text())
         for name, value in _bound(watch).items():
             if before.get(name) != value:
-                raise StreamError(f"the checkpoint {watch.checkpoint} is for {name} {before.get(name)}, not {value}")
+                raise StreamError(
+                    f"the checkpoint {watch.checkpoint} is for {name} {before.get(name)}, not {value}"
+                )
         return True
-    if settings.parent.exists() and (not settings.parent.is_dir() or any(settings.parent.iterdir())):
+    if settings.parent.exists() and (
+        not settings.parent.is_dir() or any(settings.parent.iterdir())
+    ):
         raise StreamError(f"{watch.checkpoint} is not empty, and no checkpoint of this command")
     # Spark would take the sink's earlier batches for its own, and leave its first ones out.
-    if Path(watch.out).exists() and (not Path(watch.out).is_dir() or any(Path(watch.out).iterdir())):
+    if Path(watch.out).exists() and (
+        not Path(watch.out).is_dir() or any(Path(watch.out).iterdir())
+    ):
         raise StreamError(f"{watch.out} is not empty, and the checkpoint is new")
     return False
 
@@ -420,6 +509,8 @@ def _plain(error: PySparkException) -> str:
     text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # From a Python worker: its exception; from Java: what it was caused by.
-    thrown = [line for line in lines if re.match(r"(?:[\w.]+\.)?\w*(?:Error|Exception|Invalid): ", line)]
+    thrown = [
+        line for line in lines if re.match(r"(?:[\w.]+\.)?\w*(?:Error|Exception|Invalid): ", line)
+    ]
     line = re.sub(r"^[\w.]+: ", "", thrown[-1]) if thrown else lines[0]
     return f"the stream failed: {re.sub(r' SQLSTATE: .*', '', line)}"

@@ -1,8 +1,10 @@
 """One table of a grid replay: a row for each timer with its parameters, all shards together.
 
-Counts add up; the greatest of a maximum is taken; quantiles of lateness come from the merged sketches of all shards
-(`compare.pipeline.quantiles`), so that they are those of all timers that fired, not averages of quantiles.
+Counts add up; the greatest of a maximum is taken; quantiles of lateness come from the merged
+sketches of all shards (`compare.pipeline.quantiles`), so that they are those of all timers that
+fired, not averages of quantiles.
 """
+
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,8 +28,16 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 """Column suffix -> share of the timers that fired."""
 
 _SUMS = (
-    "operations", "scheduled", "cancelled", "rescheduled", "fired", "pending", "wakeups", "idle_wakeups", *COUNTERS,
-)  # fmt: skip
+    "operations",
+    "scheduled",
+    "cancelled",
+    "rescheduled",
+    "fired",
+    "pending",
+    "wakeups",
+    "idle_wakeups",
+    *COUNTERS,
+)
 _SPREAD = {"least": pc.min, "median": lambda column: pc.quantile(column, 0.5)[0], "most": pc.max}
 
 SCHEMA = pa.schema(
@@ -54,10 +64,14 @@ SCHEMA = pa.schema(
 """The columns; see docs/pipeline.md for what each means."""
 
 
-def summarise(results: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> pa.Table:
-    """Sum up complete results: a table of schema SCHEMA, also written to `out` (default: summary.parquet among them).
+def summarise(
+    results: str | os.PathLike[str], out: str | os.PathLike[str] | None = None
+) -> pa.Table:
+    """Sum up complete results: a table of schema SCHEMA, also written to `out` (default:
+    summary.parquet among them).
 
-    O(cells). Raises ResultsError for results that are not complete or damaged, and for a file that cannot be written.
+    O(cells). Raises ResultsError for results that are not complete or damaged, and for a file that
+    cannot be written.
     """
     opened = open_results(results)
     table = table_of(opened)
@@ -68,7 +82,9 @@ def summarise(results: str | os.PathLike[str], out: str | os.PathLike[str] | Non
         unfinished.replace(path)
     except (OSError, pa.ArrowException) as error:
         unfinished.unlink(missing_ok=True)
-        raise ResultsError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from None
+        raise ResultsError(
+            f"cannot write {path}: {getattr(error, 'strerror', None) or error}"
+        ) from None
     return table
 
 
@@ -85,11 +101,16 @@ def table_of(results: Results) -> pa.Table:
     rows = []
     for number, timer in enumerate(results.contestants):
         own = cells.filter(pc.equal(cells["timer"], number))
-        named = {"timer": timer.name, "parameters": json.dumps(dict(timer.parameters), sort_keys=True)}
+        named = {
+            "timer": timer.name,
+            "parameters": json.dumps(dict(timer.parameters), sort_keys=True),
+        }
         rows.append(named | common | _row(own))
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     asked = {name: results.manifest[name] for name in ("expiries", "drained", "counting")}
-    return table.replace_schema_metadata({ABOUT: json.dumps(results.manifest["made"] | {"asked": asked})})
+    return table.replace_schema_metadata(
+        {ABOUT: json.dumps(results.manifest["made"] | {"asked": asked})}
+    )
 
 
 def _row(cells: pa.Table) -> dict[str, Any]:
@@ -98,14 +119,21 @@ def _row(cells: pa.Table) -> dict[str, Any]:
     seconds = cells["seconds"].to_numpy()
     operations = cells["operations"].to_numpy()
     ns_per_operation = pa.array(seconds * 1e9 / np.maximum(operations, 1))
-    for name, column in (("operations", cells["operations"]), ("ns_per_operation", ns_per_operation)):
+    for name, column in (
+        ("operations", cells["operations"]),
+        ("ns_per_operation", ns_per_operation),
+    ):
         row |= {f"shard_{name}_{which}": _number(of(column)) for which, of in _SPREAD.items()}
     row["engine"] = cells["engine"][0].as_py()
     row["seconds"] = float(seconds.sum())
     row["ns_per_operation"] = float(seconds.sum() * 1e9 / max(operations.sum(), 1))
     row["most_pending"] = pc.max(cells["most_pending"]).as_py()
     row["nbytes"] = pc.max(cells["nbytes"]).as_py()
-    sketch = merged(cells.select(["lateness_edges", "lateness_counts", "lateness_min", "lateness_max"]).to_pylist())
+    sketch = merged(
+        cells.select(
+            ["lateness_edges", "lateness_counts", "lateness_min", "lateness_max"]
+        ).to_pylist()
+    )
     quantiles = sketch.quantiles(QUANTILES.values())
     row |= {f"lateness_{suffix}": value for suffix, value in zip(QUANTILES, quantiles, strict=True)}
     return row | {"lateness_min": sketch.least, "lateness_max": sketch.greatest}
@@ -115,7 +143,9 @@ def merged(cells: Iterable[Mapping[str, Any]]) -> Sketch:
     """The sketch of all cells' lateness."""
     sketch = Sketch()
     for cell in cells:
-        edges, counts = (np.array(cell[f"lateness_{part}"], np.int64) for part in ("edges", "counts"))
+        edges, counts = (
+            np.array(cell[f"lateness_{part}"], np.int64) for part in ("edges", "counts")
+        )
         sketch.merge(edges, counts, cell["lateness_min"], cell["lateness_max"])
     return sketch
 
@@ -138,7 +168,9 @@ def text_of(table: pa.Table) -> str:
     lines = [
         f"{first['workload']}: {first['operations']:,} operations in {shards}; times in {first['unit']}",
         "",
-        *_aligned([[title for title, _ in _COLUMNS]] + [[of(row) for _, of in _COLUMNS] for row in rows]),
+        *_aligned(
+            [[title for title, _ in _COLUMNS]] + [[of(row) for _, of in _COLUMNS] for row in rows]
+        ),
         "",
         "ns: per operation, expiries included; most pending: in one shard; late: fired_at",
         "- max(deadline, armed_at) of all timers that fired",
@@ -168,13 +200,27 @@ _COLUMNS: Sequence[Column] = (
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of text in columns; where that is too wide, what comes first in a row has a line of its own."""
+    """Rows of text in columns; where that is too wide, what comes first in a row has a line of its
+    own.
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     if sum(widths) + 2 * len(widths) - 2 > _WIDTH:
         figures = _aligned([["", *row[1:]] for row in rows])
-        return [figures[0], *(line for row, own in zip(rows[1:], figures[1:], strict=True) for line in (row[0], own))]
+        return [
+            figures[0],
+            *(
+                line
+                for row, own in zip(rows[1:], figures[1:], strict=True)
+                for line in (row[0], own)
+            ),
+        ]
     first, *others = widths
     return [
-        "  ".join([row[0].ljust(first), *(cell.rjust(width) for cell, width in zip(row[1:], others, strict=True))])
+        "  ".join(
+            [
+                row[0].ljust(first),
+                *(cell.rjust(width) for cell, width in zip(row[1:], others, strict=True)),
+            ]
+        )
         for row in rows
     ]

@@ -2,16 +2,19 @@
 
 Two ways that have nothing in common but the closed forms' names and the words for what is wrong:
 
-- **merge**, the fast one: tape and expiries of a cell side by side in one task, `compare.pipeline.merge`;
-- **join**: an oracle in Spark SQL, from the trace's files to the armings that must fire, in a full outer join with what
-  was fired.
+- **merge**, the fast one: tape and expiries of a cell side by side in one task,
+  `compare.pipeline.merge`;
+- **join**: an oracle in Spark SQL, from the trace's files to the armings that must fire, in a full
+  outer join with what was fired.
 
-The oracle, for the operations k on one id of one shard in the order of the tape, with p the operation before k and n
-the one after it: `due(k)` is the closed form of k's deadline and time. A start or arm arms a timer. A re-arm does if p
-armed one that is still pending: due(p) > time(k). So with *broken* for a re-arm whose p is a cancel or not pending any
-more, a re-arm arms exactly if no re-arm has been broken since the last start or arm. What k armed fires at due(k) unless
-n is a cancel, re-arm or arm before that moment; a start leaves the former timer of its id alone.
+The oracle, for the operations k on one id of one shard in the order of the tape, with p the
+operation before k and n the one after it: `due(k)` is the closed form of k's deadline and time. A
+start or arm arms a timer. A re-arm does if p armed one that is still pending: due(p) > time(k). So
+with *broken* for a re-arm whose p is a cancel or not pending any more, a re-arm arms exactly if no
+re-arm has been broken since the last start or arm. What k armed fires at due(k) unless n is a
+cancel, re-arm or arm before that moment; a start leaves the former timer of its id alone.
 """
+
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -100,14 +103,17 @@ def verify(
 ) -> Verification:
     """Hold all that a grid replay fired against what the trace says that it had to fire.
 
-    Counts every mismatch by timer and kind (`compare.pipeline.merge.KINDS`), and tells `examples` of each. `method` is
-    "merge" or "join"; both find the same. Raises a TimerError in one line for results that cannot be verified.
+    Counts every mismatch by timer and kind (`compare.pipeline.merge.KINDS`), and tells `examples`
+    of each. `method` is "merge" or "join"; both find the same. Raises a TimerError in one line for
+    results that cannot be verified.
     """
     if method not in METHODS:
         raise VerifyError(f"there is no method {method!r}; there are {', '.join(METHODS)}")
     opened = open_results(results)
     if not opened.manifest["expiries"]:
-        raise VerifyError(f"{results} has no expiries to verify, only summaries: replay again and keep them")
+        raise VerifyError(
+            f"{results} has no expiries to verify, only summaries: replay again and keep them"
+        )
     for timer, shard in opened.cells():
         if not opened.expiries_file(timer, shard).is_file():
             raise VerifyError(f"{opened.expiries_file(timer, shard)} does not exist")
@@ -116,7 +122,11 @@ def verify(
     else:
         warm()
     work = _merge if method == "merge" else _join
-    with spark_session(master, session) as spark, plain_failures(f"{opened.path} cannot be verified"), progress(spark, "verify"):
+    with (
+        spark_session(master, session) as spark,
+        plain_failures(f"{opened.path} cannot be verified"),
+        progress(spark, "verify"),
+    ):
         verdicts = tuple(work(spark, opened, examples))
     totals = opened.trace.totals
     return Verification(
@@ -135,7 +145,8 @@ def form_of(timer: Contestant) -> Form:
 _KINDS_OF_FORM = {exact_due_at: EXACT, round_down_due_at: ROUND_DOWN, round_up_due_at: ROUND_UP}
 
 
-# ---- merge --------------------------------------------------------------------------------------------------------
+# ---- merge
+# --------------------------------------------------------------------------------------------------------
 
 
 def _merge(spark: SparkSession, results: Results, examples: int) -> Iterator[Verdict]:
@@ -154,7 +165,9 @@ def _merge(spark: SparkSession, results: Results, examples: int) -> Iterator[Ver
         )
         for timer, shard in results.cells()
     ]
-    done = in_tasks(spark, len(cells), lambda number: row_of(verify_cell(cells[number])), RESULT).collect()
+    done = in_tasks(
+        spark, len(cells), lambda number: row_of(verify_cell(cells[number])), RESULT
+    ).collect()
     for timer, contestant in enumerate(results.contestants):
         rows = [row for row in done if row["timer"] == timer]
         found = [Mismatch(**example.asDict()) for row in rows for example in row["examples"]]
@@ -171,15 +184,20 @@ def _merge(spark: SparkSession, results: Results, examples: int) -> Iterator[Ver
 def _lowest(found: Sequence[Mismatch], examples: int) -> tuple[Mismatch, ...]:
     """The lowest of each kind."""
     ordered = sorted(found, key=mismatch_order)
-    kept = [[mismatch for mismatch in ordered if mismatch.kind == kind][:examples] for kind in KINDS]
+    kept = [
+        [mismatch for mismatch in ordered if mismatch.kind == kind][:examples] for kind in KINDS
+    ]
     return tuple(sorted((mismatch for of_kind in kept for mismatch in of_kind), key=mismatch_order))
 
 
-# ---- join ---------------------------------------------------------------------------------------------------------
+# ---- join
+# ---------------------------------------------------------------------------------------------------------
 
 
 def _join(spark: SparkSession, results: Results, examples: int) -> Iterator[Verdict]:
-    """Expected and fired, side by side: the operations are sorted by id, and both sides by operation."""
+    """Expected and fired, side by side: the operations are sorted by id, and both sides by
+    operation.
+    """
     for timer in range(len(results.contestants)):
         yield _join_timer(spark, results, timer, examples)
 
@@ -197,7 +215,11 @@ def _join_timer(spark: SparkSession, results: Results, timer: int, examples: int
     try:
         counts = dict.fromkeys(KINDS, 0)
         rows = timers = 0
-        sums = ("count(*) AS number", "count(fired_at) AS fired", "count_if(is_first AND expected IS NOT NULL) AS timers")
+        sums = (
+            "count(*) AS number",
+            "count(fired_at) AS fired",
+            "count_if(is_first AND expected IS NOT NULL) AS timers",
+        )
         for of_kind in wrong.groupBy("kind").agg(*map(F.expr, sums)).collect():
             rows, timers = rows + of_kind["fired"], timers + of_kind["timers"]
             if of_kind["kind"] is not None:
@@ -205,17 +227,30 @@ def _join_timer(spark: SparkSession, results: Results, timer: int, examples: int
         found = _examples(tape, wrong, examples) if any(counts.values()) else []
     finally:
         wrong.unpersist()
-    all_rows = sum(_rows_of(results.expiries_file(timer, shard)) for shard in range(len(trace.shards)))
+    all_rows = sum(
+        _rows_of(results.expiries_file(timer, shard)) for shard in range(len(trace.shards))
+    )
     # What is not wrong is a right row each of a timer that had to fire.
-    return Verdict(contestant.label, all_rows - rows + timers, all_rows, counts, _lowest(found, examples))
+    return Verdict(
+        contestant.label, all_rows - rows + timers, all_rows, counts, _lowest(found, examples)
+    )
 
 
 def operations(spark: SparkSession, results: Results) -> DataFrame:
-    """The trace's files as (shard, operation, time, op, id, deadline); `operation` is the row in the shard's file."""
+    """The trace's files as (shard, operation, time, op, id, deadline); `operation` is the row in
+    the shard's file.
+    """
     trace = results.trace
     files = [str(trace.path.resolve() / shard.file) for shard in trace.shards]
     rows = _read(spark, files, "time BIGINT, op TINYINT, id INT, deadline BIGINT")
-    return rows.selectExpr(_shard_of(trace.path, files), "_metadata.row_index AS operation", "time", "op", "id", "deadline")
+    return rows.selectExpr(
+        _shard_of(trace.path, files),
+        "_metadata.row_index AS operation",
+        "time",
+        "op",
+        "id",
+        "deadline",
+    )
 
 
 def expiries(spark: SparkSession, results: Results, timer: int) -> DataFrame:
@@ -223,11 +258,14 @@ def expiries(spark: SparkSession, results: Results, timer: int) -> DataFrame:
     shards = range(len(results.trace.shards))
     files = [str(results.expiries_file(timer, shard).resolve()) for shard in shards]
     rows = _read(spark, files, ", ".join(f"{name} BIGINT" for name in COLUMNS))
-    return rows.selectExpr(_shard_of(results.path, files), "operation", "deadline AS said", "fired_at")
+    return rows.selectExpr(
+        _shard_of(results.path, files), "operation", "deadline AS said", "fired_at"
+    )
 
 
 def must_fire(tape: DataFrame, form: Form, partitions: int, *, rearms: bool = True) -> DataFrame:
-    """The oracle: (shard, operation, id, deadline, expected) of each arming that fires, `expected` being when.
+    """The oracle: (shard, operation, id, deadline, expected) of each arming that fires, `expected`
+    being when.
 
     Of rows as those of `operations`, in whatever order. `rearms`: whether some may be re-arms.
     """
@@ -235,14 +273,22 @@ def must_fire(tape: DataFrame, form: Form, partitions: int, *, rearms: bool = Tr
     so_far = f"{by_id} ROWS UNBOUNDED PRECEDING"
     rows = with_due(tape, form).repartition(partitions, "shard", "id")
     rows = rows.selectExpr(
-        "*", f"lead(op) OVER ({by_id}) AS next_op", f"lead(time) OVER ({by_id}) AS next_time",
-        *([f"lag(op) OVER ({by_id}) AS last_op", f"lag(due) OVER ({by_id}) AS last_due"] if rearms else []),
-    )  # fmt: skip
+        "*",
+        f"lead(op) OVER ({by_id}) AS next_op",
+        f"lead(time) OVER ({by_id}) AS next_time",
+        *(
+            [f"lag(op) OVER ({by_id}) AS last_op", f"lag(due) OVER ({by_id}) AS last_due"]
+            if rearms
+            else []
+        ),
+    )
     if rearms:
         # Whether every re-arm since the last start or arm has found its timer pending.
         is_broken = f"op = {REARM} AND NOT coalesce(last_op <> {CANCEL} AND last_due > time, FALSE)"
         rows = rows.selectExpr("*", f"count_if({is_broken}) OVER ({so_far}) AS broken")
-        rows = rows.selectExpr("*", f"max(IF(op IN ({START}, {ARM}), broken, NULL)) OVER ({so_far}) AS broken_before")
+        rows = rows.selectExpr(
+            "*", f"max(IF(op IN ({START}, {ARM}), broken, NULL)) OVER ({so_far}) AS broken_before"
+        )
         arms = f"op IN ({START}, {ARM}) OR op = {REARM} AND broken = broken_before"
     else:
         arms = f"op IN ({START}, {ARM})"
@@ -253,7 +299,8 @@ def must_fire(tape: DataFrame, form: Form, partitions: int, *, rearms: bool = Tr
 
 
 def mismatches(expected: DataFrame, fired: DataFrame, partitions: int) -> DataFrame:
-    """Everything that is not one right row of one timer, with its `kind`, and `is_first` among the rows of its timer.
+    """Everything that is not one right row of one timer, with its `kind`, and `is_first` among the
+    rows of its timer.
 
     One of several rows may be right; it is there, too, and its kind is null.
     """
@@ -263,10 +310,15 @@ def mismatches(expected: DataFrame, fired: DataFrame, partitions: int) -> DataFr
         "*", f"count(*) OVER ({by_operation}) AS times"
     )
     expected = expected.repartition(partitions, "shard", "operation")
-    is_right = "expected IS NOT NULL AND fired_at IS NOT NULL AND fired_at = expected AND said = deadline"
-    rows = expected.join(fired, ["shard", "operation"], "full_outer").selectExpr("*", f"({is_right}) AS is_right")
+    is_right = (
+        "expected IS NOT NULL AND fired_at IS NOT NULL AND fired_at = expected AND said = deadline"
+    )
+    rows = expected.join(fired, ["shard", "operation"], "full_outer").selectExpr(
+        "*", f"({is_right}) AS is_right"
+    )
     rows = rows.where("NOT (is_right AND times = 1)").selectExpr(
-        "*", f"row_number() OVER ({by_operation} ORDER BY is_right DESC, fired_at, said) = 1 AS is_first"
+        "*",
+        f"row_number() OVER ({by_operation} ORDER BY is_right DESC, fired_at, said) = 1 AS is_first",
     )
     kind = """CASE WHEN fired_at IS NULL THEN 'missing'
         WHEN expected IS NULL THEN 'spurious'
@@ -279,24 +331,37 @@ def mismatches(expected: DataFrame, fired: DataFrame, partitions: int) -> DataFr
 
 def _examples(tape: DataFrame, wrong: DataFrame, examples: int) -> list[Mismatch]:
     order = "PARTITION BY kind ORDER BY shard, operation, fired_at, said"
-    lowest = wrong.where("kind IS NOT NULL").selectExpr("*", f"row_number() OVER ({order}) AS number")
+    lowest = wrong.where("kind IS NOT NULL").selectExpr(
+        "*", f"row_number() OVER ({order}) AS number"
+    )
     rows = lowest.where(f"number <= {examples}").drop("id", "deadline")
     # What the tape says, also where nothing was expected.
-    rows = tape.select("shard", "operation", "id", "deadline").join(F.broadcast(rows), ["shard", "operation"], "right")
-    return [Mismatch(**{name: row[name] for name in Mismatch.__dataclass_fields__}) for row in rows.collect()]
+    rows = tape.select("shard", "operation", "id", "deadline").join(
+        F.broadcast(rows), ["shard", "operation"], "right"
+    )
+    return [
+        Mismatch(**{name: row[name] for name in Mismatch.__dataclass_fields__})
+        for row in rows.collect()
+    ]
 
 
 def _due_in_time(spark: SparkSession, results: Results, expected: DataFrame) -> DataFrame:
-    """Of a run that was not drained: what is due by the last operation, which is followed by no advance itself."""
+    """Of a run that was not drained: what is due by the last operation, which is followed by no
+    advance itself.
+    """
     shards = results.trace.shards
     ends = [(number, shard.rows - 1, shard.last_time or 0) for number, shard in enumerate(shards)]
     last = spark.createDataFrame(ends, "shard BIGINT, last BIGINT, last_time BIGINT")
-    kept = expected.join(F.broadcast(last), "shard").where("expected <= last_time AND operation <> last")
+    kept = expected.join(F.broadcast(last), "shard").where(
+        "expected <= last_time AND operation <> last"
+    )
     return kept.drop("last", "last_time")
 
 
 def with_due(tape: DataFrame, form: Form) -> DataFrame:
-    """The operations and `due`: the closed form, in integers that never leave int64; of a cancel it means nothing."""
+    """The operations and `due`: the closed form, in integers that never leave int64; of a cancel it
+    means nothing.
+    """
     tick = f"{form.tick}L"
     sql = {
         EXACT: "greatest(deadline, time)",
@@ -327,7 +392,9 @@ def _shard_of(path: Path, files: Sequence[str]) -> str:
     """The shard as an SQL expression of the file's name."""
     for number, file in enumerate(files):
         if Path(file).name != shard_name(number):
-            raise VerifyError(f"shard {number} of {path} is {Path(file).name}; the join takes only {shard_name(number)}")
+            raise VerifyError(
+                f"shard {number} of {path} is {Path(file).name}; the join takes only {shard_name(number)}"
+            )
     return "CAST(substring(_metadata.file_name, 7, 5) AS BIGINT) AS shard"
 
 
@@ -340,7 +407,9 @@ def _check_files(results: Results) -> None:
             with pq.ParquetFile(path) as file:
                 fits = file.schema_arrow.equals(SCHEMA) and file.metadata.num_rows == shard.rows
         except (OSError, pa.ArrowException) as error:
-            raise VerifyError(f"{path} is no readable Parquet file: {str(error).splitlines()[0]}") from None
+            raise VerifyError(
+                f"{path} is no readable Parquet file: {str(error).splitlines()[0]}"
+            ) from None
         if not fits:
             raise VerifyError(f"{path} is not what the trace's manifest says of it")
     for cell in results.cells():

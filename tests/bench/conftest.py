@@ -1,4 +1,5 @@
 """Prints, after pytest-benchmark's own table, the ratios that the project holds itself to."""
+
 from statistics import quantiles
 
 from tests.bench.test_ratios import TARGETS
@@ -20,10 +21,14 @@ def pytest_terminal_summary(terminalreporter, config):
         return
     write = terminalreporter.write_line
     write("")
-    write("Each round ran right after a round of its base. Medians in ns per operation; ratio: median [quartiles].")
+    write(
+        "Each round ran right after a round of its base. Medians in ns per operation; ratio: median [quartiles]."
+    )
     head = f"{'timer':<26} {'operation':<11} {'N':>9} {'ns':>8} {'base ns':>8} {'ratio':>6}  quartiles    asked for, base"
     write(head)
-    for bench in sorted(session.benchmarks, key=lambda bench: (bench.group, bench.extra_info.get("name", ""))):
+    for bench in sorted(
+        session.benchmarks, key=lambda bench: (bench.group, bench.extra_info.get("name", ""))
+    ):
         info = bench.extra_info
         samples = [time / info["per"] * 1e9 for time in bench.stats.data]
         base = [time / info["per"] * 1e9 for time in info["base_seconds"]]

@@ -1,11 +1,14 @@
-"""The pipeline's throughput, as ratios to plain pyarrow and Numba in two processes on the same files.
+"""The pipeline's throughput, as ratios to plain pyarrow and Numba in two processes on the same
+files.
 
-    nox -s pipeline -- [generate] [replay] [ingest] [verify] [--operations 5e7] [--shards 64] [--rounds 3] [--timers A,B]
-    nox -s pipeline -- large --operations 1e9
+    nox -s pipeline -- [generate] [replay] [ingest] [verify] [--operations 5e7] [--shards 64]
+    [--rounds 3] [--timers A,B] nox -s pipeline -- large --operations 1e9
 
-Each round runs every contender once, one after the other, so that a ratio is of runs in the same minutes. A session is
-started before the clock runs; its Java compiles for some ten seconds more. Medians, least and greatest.
+Each round runs every contender once, one after the other, so that a ratio is of runs in the same
+minutes. A session is started before the clock runs; its Java compiles for some ten seconds more.
+Medians, least and greatest.
 """
+
 import argparse
 import os
 import random
@@ -44,7 +47,10 @@ PLAIN = "plain, 2 processes"
 WORKLOADS = ("uniform", "lognormal-low")
 TIMERS = ("cascading-wheel", "hierarchical-wheel")
 CSV_ROWS = 16_000_000
-LARGE, GRID = "lognormal-low", ("cascading-wheel", "hierarchical-wheel", "hashed-wheel/tick=1000", "delay-queue")
+LARGE, GRID = (
+    "lognormal-low",
+    ("cascading-wheel", "hierarchical-wheel", "hashed-wheel/tick=1000", "delay-queue"),
+)
 INGEST_SHARDS = 8
 
 
@@ -58,7 +64,9 @@ def sessions() -> Iterator[Callable[[str], Any]]:
             stop()
             entered = spark_session(master)
             running[master] = (entered, entered.__enter__())
-            running[master][1].range(0, 100, 1, 4).mapInArrow(lambda batches: batches, "id bigint").collect()
+            running[master][1].range(0, 100, 1, 4).mapInArrow(
+                lambda batches: batches, "id bigint"
+            ).collect()
         return running[master][1]
 
     def stop() -> None:
@@ -111,7 +119,9 @@ def _spread(samples: list[float]) -> str:
 def plain_generate(pool: Any, plan: Plan, directory: Path) -> None:
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir()
-    pool.starmap(write_shard, [(plan, number, directory) for number in range(plan.shards)], chunksize=1)
+    pool.starmap(
+        write_shard, [(plan, number, directory) for number in range(plan.shards)], chunksize=1
+    )
 
 
 def plain_replay_shard(path: str, id_space: int, timer: str) -> int:
@@ -139,7 +149,11 @@ def plain_replay_shard(path: str, id_space: int, timer: str) -> int:
 
 
 def plain_replay(pool: Any, trace: Trace, timers: list[str]) -> int:
-    work = [(str(trace.path / shard.file), shard.id_space, timer) for shard in trace.shards for timer in timers]
+    work = [
+        (str(trace.path / shard.file), shard.id_space, timer)
+        for shard in trace.shards
+        for timer in timers
+    ]
     return sum(pool.starmap(plain_replay_shard, work, chunksize=1))
 
 
@@ -151,7 +165,9 @@ def bench_generate(on: Callable[[str], Any], directory: Path, options: argparse.
         generate_one(on, directory, options, name)
 
 
-def generate_one(on: Callable[[str], Any], directory: Path, options: argparse.Namespace, name: str) -> None:
+def generate_one(
+    on: Callable[[str], Any], directory: Path, options: argparse.Namespace, name: str
+) -> None:
     plan = Plan.of(name, operations=options.operations, shards=options.shards)
     amount = {"operations": options.operations, "shards": options.shards}
 
@@ -161,7 +177,9 @@ def generate_one(on: Callable[[str], Any], directory: Path, options: argparse.Na
     print(f"generate {name}, {options.operations:,} operations in {options.shards} shards")
     on("local[2]")
     with get_context("spawn").Pool(PROCESSES) as pool:
-        plain_generate(pool, Plan.of(name, operations=10_000, shards=4), directory / "plain")  # loads the compiled code
+        plain_generate(
+            pool, Plan.of(name, operations=10_000, shards=4), directory / "plain"
+        )  # loads the compiled code
         contenders = {
             PLAIN: lambda: plain_generate(pool, plan, directory / "plain"),
             "task grid, local[2]": grid,
@@ -169,10 +187,14 @@ def generate_one(on: Callable[[str], Any], directory: Path, options: argparse.Na
         rounds(options.rounds, contenders, options.operations, PLAIN, "operations")
 
 
-def made_trace(on: Callable[[str], Any], directory: Path, options: argparse.Namespace, name: str) -> Trace:
+def made_trace(
+    on: Callable[[str], Any], directory: Path, options: argparse.Namespace, name: str
+) -> Trace:
     path = directory / name
     if not path.exists():
-        generate(name, path, operations=options.operations, shards=options.shards, session=on("local[2]"))
+        generate(
+            name, path, operations=options.operations, shards=options.shards, session=on("local[2]")
+        )
     return open_trace(path)
 
 
@@ -181,7 +203,9 @@ def bench_replay(on: Callable[[str], Any], directory: Path, options: argparse.Na
         replay_one(on, directory, options, made_trace(on, directory, options, name))
 
 
-def replay_one(on: Callable[[str], Any], directory: Path, options: argparse.Namespace, trace: Trace) -> None:
+def replay_one(
+    on: Callable[[str], Any], directory: Path, options: argparse.Namespace, trace: Trace
+) -> None:
     timers, out = options.timers, directory / "replayed"
 
     def grid(master: str, expiries: bool) -> None:
@@ -191,7 +215,9 @@ def replay_one(on: Callable[[str], Any], directory: Path, options: argparse.Name
         shutil.rmtree(out, ignore_errors=True)
 
     rows = trace.totals["rows"]
-    print(f"replay {trace.path.name}, {rows:,} operations in {options.shards} shards x {', '.join(timers)}")
+    print(
+        f"replay {trace.path.name}, {rows:,} operations in {options.shards} shards x {', '.join(timers)}"
+    )
     with get_context("spawn").Pool(PROCESSES) as pool:
         plain_replay(pool, trace, timers)  # loads the compiled code
         on("local[2]")
@@ -218,7 +244,9 @@ def bench_verify(on: Callable[[str], Any], directory: Path, options: argparse.Na
         verify_one(on, directory, options, made_trace(on, directory, options, name))
 
 
-def verify_one(on: Callable[[str], Any], directory: Path, options: argparse.Namespace, trace: Trace) -> None:
+def verify_one(
+    on: Callable[[str], Any], directory: Path, options: argparse.Namespace, trace: Trace
+) -> None:
     out = directory / "to-verify"
     shutil.rmtree(out, ignore_errors=True)
     replay_grid(trace.path, TIMERS[:1], out, session=on("local[2]"))
@@ -241,12 +269,19 @@ def bench_ingest(on: Callable[[str], Any], directory: Path, options: argparse.Na
                 f"{1_700_000_000 + row / 1000 + rng.random():.6f},C{row:012d},10.0.{row % 250}.{row % 199},GET,"
                 f"/item/{row % 9973},200,{rng.random() * 0.3:.6f}\n"
             )
-    print(f"ingest CSV, {CSV_ROWS:,} rows of {log.stat().st_size // CSV_ROWS} bytes, {INGEST_SHARDS} shards")
+    print(
+        f"ingest CSV, {CSV_ROWS:,} rows of {log.stat().st_size // CSV_ROWS} bytes, {INGEST_SHARDS} shards"
+    )
 
     def ingest() -> Any:
         settings = Options("ts", unit="us", shards=INGEST_SHARDS, force=True)
         return ingest_requests(
-            log, directory / "ingested", settings, duration="rtt", timeout="200ms", session=on("local[2]")
+            log,
+            directory / "ingested",
+            settings,
+            duration="rtt",
+            timeout="200ms",
+            session=on("local[2]"),
         )
 
     on("local[2]")
@@ -254,7 +289,9 @@ def bench_ingest(on: Callable[[str], Any], directory: Path, options: argparse.Na
 
 
 def resident() -> int:
-    """Bytes that this process and all below it hold in memory, pages that they share counted for each (Linux)."""
+    """Bytes that this process and all below it hold in memory, pages that they share counted for
+    each (Linux).
+    """
     pages, parents = {}, {}
     for directory in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
@@ -289,13 +326,18 @@ def peak_told() -> Iterator[None]:
 
 def bench_large(on: Callable[[str], Any], directory: Path, options: argparse.Namespace) -> None:
     """Generated, replayed and summed up once: a trace much larger than memory should have to be."""
-    print(f"{LARGE}, {options.operations:,} operations in {options.shards} shards x {', '.join(GRID)}")
+    print(
+        f"{LARGE}, {options.operations:,} operations in {options.shards} shards x {', '.join(GRID)}"
+    )
     spark, amount = on("local[2]"), {"operations": options.operations, "shards": options.shards}
     trace, out = directory / "large", directory / "large-replayed"
     cells = options.operations * len(GRID)
     steps = {
         "generate": (options.operations, lambda: generate(LARGE, trace, **amount, session=spark)),
-        "replay, every expiry written": (cells, lambda: replay_grid(trace, GRID, out, session=spark)),
+        "replay, every expiry written": (
+            cells,
+            lambda: replay_grid(trace, GRID, out, session=spark),
+        ),
         "summarise": (cells, lambda: print(text_of(summarise(out)))),
     }
     for name, (operations, step) in steps.items():
@@ -303,25 +345,43 @@ def bench_large(on: Callable[[str], Any], directory: Path, options: argparse.Nam
             seconds = timed(step)
             print(f"  {name:<44}{operations / seconds / 1e6:8.2f} M operations/s, {seconds:.0f} s")
     for name in (trace, out):
-        print(f"  {name.name}: {sum(file.stat().st_size for file in name.rglob('*.parquet')) / 2**30:.2f} GiB")
+        print(
+            f"  {name.name}: {sum(file.stat().st_size for file in name.rglob('*.parquet')) / 2**30:.2f} GiB"
+        )
 
 
-STAGES = {"generate": bench_generate, "replay": bench_replay, "ingest": bench_ingest, "verify": bench_verify}
+STAGES = {
+    "generate": bench_generate,
+    "replay": bench_replay,
+    "ingest": bench_ingest,
+    "verify": bench_verify,
+}
 ALL = STAGES | {"large": bench_large}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="nox -s pipeline --", description=__doc__.splitlines()[0])
-    parser.add_argument("stages", nargs="*", metavar="STAGE", help=f"some of {', '.join(ALL)}; all but large, if none is named")
+    parser.add_argument(
+        "stages",
+        nargs="*",
+        metavar="STAGE",
+        help=f"some of {', '.join(ALL)}; all but large, if none is named",
+    )
     parser.add_argument("--operations", type=count, default=50_000_000)
     parser.add_argument("--shards", type=count, default=64)
     parser.add_argument("--rounds", type=count, default=3)
-    parser.add_argument("--timers", type=lambda text: text.split(","), default=list(TIMERS), help="of replay")
-    parser.add_argument("--directory", type=Path, help="where the files go (default: a temporary directory)")
+    parser.add_argument(
+        "--timers", type=lambda text: text.split(","), default=list(TIMERS), help="of replay"
+    )
+    parser.add_argument(
+        "--directory", type=Path, help="where the files go (default: a temporary directory)"
+    )
     options = parser.parse_args()
     if unknown := set(options.stages) - ALL.keys():
         parser.error(f"no stage is called {sorted(unknown)[0]!r}; there are {', '.join(ALL)}")
-    print("throughput, and ratio of times to the first one's in the same round: median (least .. greatest)")
+    print(
+        "throughput, and ratio of times to the first one's in the same round: median (least .. greatest)"
+    )
     with tempfile.TemporaryDirectory(dir=options.directory) as directory, sessions() as on:
         for stage in options.stages or STAGES:
             ALL[stage](on, Path(directory), options)

@@ -1,11 +1,15 @@
-"""Events a second of idle-connection detection: this project's stream, session_window, and a loop without Spark.
+"""Events a second of idle-connection detection: this project's stream, session_window, and a loop
+without Spark.
 
-    python -m tests.bench.pipeline_stream [--events 8e6] [--connections 1e5] [--batch 1e6] [--rounds 3] [--master local[2]]
+    python -m tests.bench.pipeline_stream [--events 8e6] [--connections 1e5] [--batch 1e6] [--rounds
+    3] [--master local[2]]
 
-All read the same Parquet files, one micro-batch for `batch` events, and discard what they find; their numbers of idle
-connections must agree. The first micro-batch of each, in which programs start and compile, does not count. Rounds take
-turns, so that each ratio is of runs in the same minutes. Prints every sample, and what the state takes.
+All read the same Parquet files, one micro-batch for `batch` events, and discard what they find;
+their numbers of idle connections must agree. The first micro-batch of each, in which programs start
+and compile, does not count. Rounds take turns, so that each ratio is of runs in the same minutes.
+Prints every sample, and what the state takes.
 """
+
 import argparse
 import tempfile
 import time
@@ -21,7 +25,13 @@ from compare.contestants import parse_contestant
 from compare.options import count
 from compare.pipeline.idle import NOBODY, Settings, decode, encode, expire, merge
 from compare.pipeline.spark import spark_session
-from compare.pipeline.stream import DEFAULT_SHARDS, DEFAULT_TIMER, EXPIRED, METRICS, idle_connections
+from compare.pipeline.stream import (
+    DEFAULT_SHARDS,
+    DEFAULT_TIMER,
+    EXPIRED,
+    METRICS,
+    idle_connections,
+)
 
 IDLE, DELAY = 30_000_000, 10_000_000  # microseconds
 JITTER = 5_000_000  # microseconds that an event may stand out of order: less than the delay
@@ -33,7 +43,12 @@ START = 1_700_000_000_000_000
 def write_events(directory: Path, events: int, connections: int, batch: int) -> int:
     """Files of a quarter of a batch each: any connection at any time; returns their number."""
     rng = np.random.default_rng(0)
-    names = pa.array([f"10.{k >> 16 & 255}.{k >> 8 & 255}.{k & 255}:{40_000 + k % 20_000}" for k in range(connections)])
+    names = pa.array(
+        [
+            f"10.{k >> 16 & 255}.{k >> 8 & 255}.{k & 255}:{40_000 + k % 20_000}"
+            for k in range(connections)
+        ]
+    )
     batch //= FILES
     files = max(events // batch, 2 * FILES)
     for number in range(files):
@@ -46,10 +61,14 @@ def write_events(directory: Path, events: int, connections: int, batch: int) -> 
 
 
 def stream(session: Any, source: Path, shards: int | None, timer: str) -> tuple[float, int, int]:
-    """Seconds for an event, idle connections found, bytes of state; `session_window` where there are no shards."""
+    """Seconds for an event, idle connections found, bytes of state; `session_window` where there
+    are no shards.
+    """
     from pyspark.sql import functions as F
 
-    events = session.readStream.schema("time timestamp, key string").option("maxFilesPerTrigger", FILES)
+    events = session.readStream.schema("time timestamp, key string").option(
+        "maxFilesPerTrigger", FILES
+    )
     events = events.parquet(str(source))
     if shards is None:
         windows = events.withWatermark("time", f"{DELAY} microseconds").groupBy(
@@ -58,24 +77,37 @@ def stream(session: Any, source: Path, shards: int | None, timer: str) -> tuple[
         found = windows.count().observe(METRICS, F.count(F.lit(1)).alias(EXPIRED))
     else:
         found = idle_connections(
-            events, time="time", key="key", idle=f"{IDLE}us", delay=f"{DELAY}us", shards=shards, timer=timer
+            events,
+            time="time",
+            key="key",
+            idle=f"{IDLE}us",
+            delay=f"{DELAY}us",
+            shards=shards,
+            timer=timer,
         )
     with tempfile.TemporaryDirectory() as checkpoint:
         query = (
-            found.writeStream.format("noop").outputMode("append").option("checkpointLocation", checkpoint)
-            .trigger(availableNow=True).start()
-        )  # fmt: skip
+            found.writeStream.format("noop")
+            .outputMode("append")
+            .option("checkpointLocation", checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
         query.awaitTermination()
         progress = query.recentProgress
         counted = [p for p in progress[1:] if p.numInputRows]
         seconds = sum(p.durationMs["triggerExecution"] for p in counted) / 1e3
         state = max(p.stateOperators[0].memoryUsedBytes for p in progress)
-    expired = sum((p.observedMetrics[METRICS][EXPIRED] or 0) for p in progress if METRICS in p.observedMetrics)
+    expired = sum(
+        (p.observedMetrics[METRICS][EXPIRED] or 0) for p in progress if METRICS in p.observedMetrics
+    )
     return seconds / sum(p.numInputRows for p in counted), expired, state
 
 
 def loop(source: Path, timer: str) -> tuple[float, int, int]:
-    """The same in this process, with all connections in one shard whose state is written and read in each batch."""
+    """The same in this process, with all connections in one shard whose state is written and read
+    in each batch.
+    """
     settings = Settings(IDLE, 1, parse_contestant(timer))
     state, clock, expired, seconds, events, most = encode(NOBODY, 1), 0, 0, 0.0, 0, 0
     files = sorted(source.glob("*.parquet"))
@@ -105,7 +137,9 @@ def loop(source: Path, timer: str) -> tuple[float, int, int]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--events", type=count, default=8_000_000)
     parser.add_argument("--connections", type=count, default=100_000)
     parser.add_argument("--batch", type=count, default=1_000_000)
@@ -116,11 +150,18 @@ def main() -> None:
     parser.add_argument("--only", choices=("stream", "session_window", "loop"))
     parser.add_argument("--master", default="local[2]")
     arguments = parser.parse_args()
-    samples: dict[str, list[tuple[float, int, int]]] = {"stream": [], "session_window": [], "loop": []}
+    samples: dict[str, list[tuple[float, int, int]]] = {
+        "stream": [],
+        "session_window": [],
+        "loop": [],
+    }
     with tempfile.TemporaryDirectory() as directory, spark_session(arguments.master) as session:
         source = Path(directory)
         write_events(source, arguments.events, arguments.connections, arguments.batch)
-        session.conf.set("spark.sql.shuffle.partitions", str(arguments.partitions or session.sparkContext.defaultParallelism))
+        session.conf.set(
+            "spark.sql.shuffle.partitions",
+            str(arguments.partitions or session.sparkContext.defaultParallelism),
+        )
         runs = {
             "stream": lambda: stream(session, source, arguments.shards, arguments.timer),
             "session_window": lambda: stream(session, source, None, arguments.timer),
@@ -139,7 +180,11 @@ def main() -> None:
             rates = sorted(1e-6 / seconds for seconds, _, _ in rounds)
             state = max(nbytes for _, _, nbytes in rounds) / arguments.connections
             base = [seconds for seconds, _, _ in samples["stream"]]
-            ratio = median(s / b for b, (s, _, _) in zip(base, rounds, strict=True)) if base else float("nan")
+            ratio = (
+                median(s / b for b, (s, _, _) in zip(base, rounds, strict=True))
+                if base
+                else float("nan")
+            )
             print(
                 f"{name:<16}{median(rates):7.3f} M events/s [{rates[0]:.3f} .. {rates[-1]:.3f}]"
                 f"  {1 / ratio:5.2f} of the stream's rate; state {state:,.0f} bytes a connection, most"

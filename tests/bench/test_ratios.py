@@ -1,4 +1,7 @@
-"""Ratios against the yardstick, run in the same minute on the same tapes; printed after pytest-benchmark's own table."""
+"""Ratios against the yardstick, run in the same minute on the same tapes; printed after
+pytest-benchmark's own table.
+"""
+
 import heapq
 import time
 
@@ -22,9 +25,19 @@ END = LONGEST_DELAY + 1_000  # by then a tick of 100 has passed too
 
 YARDSTICK, HEAPQ = "yardstick", "heapq push"
 TARGETS = {  # (timer, operation) -> (yardstick, greatest ratio asked for)
-    **{("cascading-wheel", operation): (YARDSTICK, 1.1) for operation in ("insert", "cancel", "expire", "hold")},
-    **{(name, op): (YARDSTICK, 1.1) for name in ("simple-wheel", "hashed-wheel") for op in ("insert", "cancel")},
-    **{("hierarchical-wheel", operation): (YARDSTICK, 2.0) for operation in ("insert", "cancel", "hold")},
+    **{
+        ("cascading-wheel", operation): (YARDSTICK, 1.1)
+        for operation in ("insert", "cancel", "expire", "hold")
+    },
+    **{
+        (name, op): (YARDSTICK, 1.1)
+        for name in ("simple-wheel", "hashed-wheel")
+        for op in ("insert", "cancel")
+    },
+    **{
+        ("hierarchical-wheel", operation): (YARDSTICK, 2.0)
+        for operation in ("insert", "cancel", "hold")
+    },
     ("hierarchical-wheel", "expire"): (YARDSTICK, 3.0),
     **{("delay-queue", operation): (HEAPQ, 0.7) for operation in ("insert", "cancel")},
     ("delay-queue", "expire"): (HEAPQ, 2.0),
@@ -48,13 +61,18 @@ def tapes():
         size: {
             "insert": tape(np.full(size, START), np.arange(size)),
             "cancel": tape(np.full(size, CANCEL), rng.permutation(size)),
-            "hold": tape(np.tile([CANCEL, START], HOLD_PAIRS), np.repeat(rng.integers(0, size, HOLD_PAIRS), 2)),
+            "hold": tape(
+                np.tile([CANCEL, START], HOLD_PAIRS),
+                np.repeat(rng.integers(0, size, HOLD_PAIRS), 2),
+            ),
             "expire": tape([CANCEL], [0], time=END),
         }
         for size in SIZES
     }
     for by_operation in made.values():
-        by_operation |= {f"{name}, packed": operations_of(t, 0, t.time.size) for name, t in by_operation.items()}
+        by_operation |= {
+            f"{name}, packed": operations_of(t, 0, t.time.size) for name, t in by_operation.items()
+        }
     return made
 
 
@@ -68,7 +86,9 @@ class Yardstick:
         self.tapes = tapes
 
     def run(self, operation):
-        return yardstick.replay(self.nodes, self.clock, *self.tapes[operation], self.handles, self.fired)
+        return yardstick.replay(
+            self.nodes, self.clock, *self.tapes[operation], self.handles, self.fired
+        )
 
 
 class Kernel:
@@ -85,12 +105,22 @@ class Kernel:
     def run(self, operation):
         cursor = np.zeros(CELLS, np.int64)
         state = self.timer.state
-        run(state, self.tapes[f"{operation}, packed"], self.early, cursor, self.handles, self.armed_by, self.fired)
+        run(
+            state,
+            self.tapes[f"{operation}, packed"],
+            self.early,
+            cursor,
+            self.handles,
+            self.armed_by,
+            self.fired,
+        )
         return cursor
 
 
 def paired(benchmark, name, operation, size, per, base, time_base, fresh, rounds=ROUNDS):
-    """Run a benchmark whose every round follows a timed round of its base: the machine's moods hit both alike."""
+    """Run a benchmark whose every round follows a timed round of its base: the machine's moods hit
+    both alike.
+    """
     base_seconds = []
 
     def setup():
@@ -98,9 +128,18 @@ def paired(benchmark, name, operation, size, per, base, time_base, fresh, rounds
         return fresh(), {}
 
     benchmark.group = f"{operation} at N = {size:,}"
-    benchmark.pedantic(lambda call, *arguments: call(*arguments), setup=setup, rounds=rounds, warmup_rounds=1)
+    benchmark.pedantic(
+        lambda call, *arguments: call(*arguments), setup=setup, rounds=rounds, warmup_rounds=1
+    )
     samples = base_seconds[-len(benchmark.stats.stats.data) :]
-    info = {"name": name, "operation": operation, "size": size, "per": per, "base": base, "base_seconds": samples}
+    info = {
+        "name": name,
+        "operation": operation,
+        "size": size,
+        "per": per,
+        "base": base,
+        "base_seconds": samples,
+    }
     benchmark.extra_info.update(info)
 
 
@@ -137,7 +176,9 @@ def heaps():
 @pytest.mark.parametrize("name", KERNELS)
 def test_replay(benchmark, tapes, heaps, name, operation, size):
     if name == "simple-wheel" and operation == "expire":
-        pytest.skip("delays of 117 rotations wait in its overflow list: see `escapement compare` for what that costs")
+        pytest.skip(
+            "delays of 117 rotations wait in its overflow list: see `escapement compare` for what that costs"
+        )
     base, _ = TARGETS.get((name, operation), (YARDSTICK, None))
     per = HOLD_PAIRS if operation == "hold" else size
 
@@ -177,7 +218,9 @@ def test_batch_calls(benchmark, tapes, name, operation):
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_scalar_pair(benchmark, name):
-    """Scalar schedule + cancel beside two compiled calls that take two record arrays and do nothing: within 2.5x."""
+    """Scalar schedule + cancel beside two compiled calls that take two record arrays and do
+    nothing: within 2.5x.
+    """
     a = np.zeros(10, yardstick.NODE)
     yardstick.bare_call(a, a)
     timer = timer_class(name)(capacity=1_000)
@@ -194,4 +237,14 @@ def test_scalar_pair(benchmark, name):
 
     fresh = lambda: (pairs,)  # noqa: E731  # as in the tests above
     time_base = lambda: seconds_of(two_bare_calls)  # noqa: E731
-    paired(benchmark, name, "scalar pair", 500, SCALAR_CALLS, "two bare calls", time_base, fresh, rounds=25)
+    paired(
+        benchmark,
+        name,
+        "scalar pair",
+        500,
+        SCALAR_CALLS,
+        "two bare calls",
+        time_base,
+        fresh,
+        rounds=25,
+    )

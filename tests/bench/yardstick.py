@@ -1,10 +1,12 @@
-"""The yardstick of the benchmark: the least that a cascading wheel of 5 x 256 slots can do in compiled code.
+"""The yardstick of the benchmark: the least that a cascading wheel of 5 x 256 slots can do in
+compiled code.
 
-It has a replay loop, handles with generations, an id -> handle map and expiries in three columns, and nothing else:
-no growth, no re-arm, no overflow, no checks, no counters, nothing due at once. Timers are filed by the highest bit in
-which deadline and clock differ. All that the project's own timers take beyond its times is the price of their
-contract, or room for improvement.
+It has a replay loop, handles with generations, an id -> handle map and expiries in three columns,
+and nothing else: no growth, no re-arm, no overflow, no checks, no counters, nothing due at once.
+Timers are filed by the highest bit in which deadline and clock differ. All that the project's own
+timers take beyond its times is the price of their contract, or room for improvement.
 """
+
 import heapq
 
 import numpy as np
@@ -14,7 +16,9 @@ LEVELS, SLOT_BITS = 5, 8
 SLOTS = 1 << SLOT_BITS
 MASK = SLOTS - 1
 BUCKETS = LEVELS * SLOTS
-NODE = np.dtype([("deadline", "i8"), ("next", "i4"), ("prev", "i4"), ("slot", "i4"), ("generation", "i4")])
+NODE = np.dtype(
+    [("deadline", "i8"), ("next", "i4"), ("prev", "i4"), ("slot", "i4"), ("generation", "i4")]
+)
 NOW, FREE = 0, 1
 START = 0
 

@@ -1,4 +1,7 @@
-"""Measurements of a hundredth of the real length: what is tested is what is measured, not how fast it is."""
+"""Measurements of a hundredth of the real length: what is tested is what is measured, not how fast
+it is.
+"""
+
 from collections.abc import Iterator
 
 import pytest

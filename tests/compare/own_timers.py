@@ -1,4 +1,5 @@
 """Somebody's own timers, as `module:Class` names them: some right, some wrong in one way each."""
+
 import numpy as np
 
 from timers import HeapqDelayQueue

@@ -1,4 +1,7 @@
-"""Random tapes for the tests of `compare`: every operation, recycled ids, equal times, deadlines past and far."""
+"""Random tapes for the tests of `compare`: every operation, recycled ids, equal times, deadlines
+past and far.
+"""
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -22,7 +25,9 @@ def tapes(draw: st.DrawFn, most: int = 40, ids: int = 5) -> Tape:
         now += draw(st.sampled_from([0, 0, 0, 1, 1, 2, 7, 100, 300]))
         i = draw(st.integers(0, ids - 1))
         op = draw(st.sampled_from([START, CANCEL, REARM, ARM] if i in started else [START, ARM]))
-        delay = draw(st.one_of(st.integers(-3, 12), st.sampled_from([99, 100, 101, 256, 5000, 2**33])))
+        delay = draw(
+            st.one_of(st.integers(-3, 12), st.sampled_from([99, 100, 101, 256, 5000, 2**33]))
+        )
         deadline = 0 if op == CANCEL else min(max(now + delay, 0), LIMIT)
         started.add(i)
         rows.append((now, op, i, deadline))

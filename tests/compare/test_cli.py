@@ -23,7 +23,9 @@ KEYS = [*COUNTS, "lateness", "counters", "ns_per_operation", "engine"]
 
 @pytest.fixture(scope="session", autouse=True)
 def installed(tmp_path_factory):
-    """Commands are found through the installed distribution; a checkout that is not installed gets a stand-in."""
+    """Commands are found through the installed distribution; a checkout that is not installed gets
+    a stand-in.
+    """
     try:
         metadata.distribution("escapement")
         yield ""
@@ -34,7 +36,9 @@ def installed(tmp_path_factory):
     site = tmp_path_factory.mktemp("site")
     info = site / "escapement-0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: escapement\nVersion: {project['version']}\n")
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: escapement\nVersion: {project['version']}\n"
+    )
     lines = []
     for group, entries in project["entry-points"].items():
         lines += [f"[{group}]", *(f"{name} = {target}" for name, target in entries.items())]
@@ -53,7 +57,12 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def trace(here):
-    assert main(["generate", "lognormal-high", "--timers", "300", "--seed", "4", "--out", "some.trace"]) == 0
+    assert (
+        main(
+            ["generate", "lognormal-high", "--timers", "300", "--seed", "4", "--out", "some.trace"]
+        )
+        == 0
+    )
     return "some.trace"
 
 
@@ -88,7 +97,9 @@ def environment(installed):
 def spawn(installed, *arguments, **keywords):
     """Runs Python in a process of its own."""
     command = [sys.executable, *map(str, arguments)]
-    return subprocess.run(command, env=environment(installed), capture_output=True, text=True, **keywords)
+    return subprocess.run(
+        command, env=environment(installed), capture_output=True, text=True, **keywords
+    )
 
 
 # ---- the command itself
@@ -99,14 +110,26 @@ def test_help_fits_80_columns_and_names_every_command(said, monkeypatch):
     code, out, err = said("--help")
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
-    commands = [line.split()[0] for line in out.splitlines() if line.startswith("    ") and line[4] != " "]
+    commands = [
+        line.split()[0] for line in out.splitlines() if line.startswith("    ") and line[4] != " "
+    ]
     assert commands == [
-        "timers", "generate", "ingest", "replay", "verify", "summarise", "stream", "compare", "report",
-    ]  # fmt: skip
+        "timers",
+        "generate",
+        "ingest",
+        "replay",
+        "verify",
+        "summarise",
+        "stream",
+        "compare",
+        "report",
+    ]
     assert "example" in out
 
 
-@pytest.mark.parametrize("command", ["timers", "generate", "replay", "verify", "summarise", "stream", "compare"])
+@pytest.mark.parametrize(
+    "command", ["timers", "generate", "replay", "verify", "summarise", "stream", "compare"]
+)
 def test_every_command_has_help_of_80_columns(said, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
     code, out, err = said(command, "--help")
@@ -131,26 +154,39 @@ def test_a_command_that_cannot_be_imported_spoils_no_other(said, monkeypatch):
     empty = metadata.EntryPoint("empty", "compare.commands", compare.cli.GROUP)
     monkeypatch.setattr(compare.cli, "_commands", lambda: [broken, empty])
     assert "cannot be loaded" in said("--help")[1]
-    assert "the command broken cannot be loaded: No module named 'compare.nowhere'" in fails(said, "broken", "x")
+    assert "the command broken cannot be loaded: No module named 'compare.nowhere'" in fails(
+        said, "broken", "x"
+    )
     assert "the command empty cannot be loaded" in fails(said, "empty")
 
 
 def test_commands_of_others_come_last(monkeypatch):
-    points = [metadata.EntryPoint(name, "m", compare.cli.GROUP) for name in ("zoo", "replay", "alpha", "timers")]
+    points = [
+        metadata.EntryPoint(name, "m", compare.cli.GROUP)
+        for name in ("zoo", "replay", "alpha", "timers")
+    ]
     monkeypatch.setattr(metadata, "entry_points", lambda group: points)
-    assert [command.name for command in compare.cli._commands()] == ["timers", "replay", "alpha", "zoo"]
+    assert [command.name for command in compare.cli._commands()] == [
+        "timers",
+        "replay",
+        "alpha",
+        "zoo",
+    ]
 
 
 @pytest.mark.parametrize(
     ("error", "code", "says"),
     [
         (KeyboardInterrupt(), INTERRUPTED, "escapement: interrupted\n"),
-        (FileNotFoundError(2, "No such file or directory", "gone"), BAD_INPUT,
-         "escapement: error: gone: No such file or directory\n"),
+        (
+            FileNotFoundError(2, "No such file or directory", "gone"),
+            BAD_INPUT,
+            "escapement: error: gone: No such file or directory\n",
+        ),
         (OSError("odd"), BAD_INPUT, "escapement: error: odd\n"),
         (MemoryError(), BAD_INPUT, "escapement: error: not enough memory: ask for less\n"),
     ],
-)  # fmt: skip
+)
 def test_what_goes_wrong_is_one_line(said, monkeypatch, error, code, says):
     def fail(arguments):
         raise error
@@ -253,10 +289,14 @@ def test_replay_tells_what_every_timer_did(said, trace, name):
 
 
 def test_replay_as_text(said, trace):
-    code, out, _ = said("replay", trace, "--timer", "hierarchical-wheel", "--tick", "1000", "--wheel-size", "8")
+    code, out, _ = said(
+        "replay", trace, "--timer", "hierarchical-wheel", "--tick", "1000", "--wheel-size", "8"
+    )
     assert code == 0
     assert max(map(len, out.splitlines())) <= 80
-    assert out.startswith("hierarchical-wheel (tick 1000, wheel-size 8): 434 operations from some.trace\n")
+    assert out.startswith(
+        "hierarchical-wheel (tick 1000, wheel-size 8): 434 operations from some.trace\n"
+    )
     assert [line.split()[0] for line in out.splitlines()[1:6]] == COUNTS
     assert "lateness, max" in out
     assert "compiled, expiries included" in out
@@ -265,7 +305,9 @@ def test_replay_as_text(said, trace):
 
 def test_without_draining_timers_stay_pending(said, trace):
     drained = json.loads(said("replay", trace, "--timer", "simple-wheel", "--json")[1])
-    stopped = json.loads(said("replay", trace, "--timer", "simple-wheel", "--json", "--no-drain")[1])
+    stopped = json.loads(
+        said("replay", trace, "--timer", "simple-wheel", "--json", "--no-drain")[1]
+    )
     assert stopped["pending"] > 0
     assert stopped["scheduled"] == stopped["cancelled"] + stopped["fired"] + stopped["pending"]
     assert stopped["cancelled"] == drained["cancelled"]
@@ -274,12 +316,19 @@ def test_without_draining_timers_stay_pending(said, trace):
 def test_nothing_fired_is_no_lateness(said, here):
     said("generate", "cancel-heavy", "--timers", "5", "--set", "lost=0", "--out", "t")
     assert "nothing fired" in said("replay", "t", "--timer", "delay-queue")[1]
-    assert json.loads(said("replay", "t", "--timer", "delay-queue", "--json")[1])["lateness"]["max"] is None
+    assert (
+        json.loads(said("replay", "t", "--timer", "delay-queue", "--json")[1])["lateness"]["max"]
+        is None
+    )
 
 
 def test_a_timer_of_ones_own_is_found_where_one_stands(installed, trace, here):
-    (here / "mine.py").write_text("from timers import HeapqDelayQueue\n\nclass Mine(HeapqDelayQueue):\n    pass\n")
-    done = spawn(installed, "-m", "compare.cli", "replay", trace, "--timer", "mine:Mine", "--json", cwd=here)
+    (here / "mine.py").write_text(
+        "from timers import HeapqDelayQueue\n\nclass Mine(HeapqDelayQueue):\n    pass\n"
+    )
+    done = spawn(
+        installed, "-m", "compare.cli", "replay", trace, "--timer", "mine:Mine", "--json", cwd=here
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["engine"] == "python loop"
 
@@ -288,8 +337,22 @@ def test_a_timer_of_ones_own_is_found_where_one_stands(installed, trace, here):
 
 
 def test_compare_stores_a_run_and_shows_it(said, trace):
-    code, out, err = said("compare", trace, "--workload", "uniform", "--sizes", "20,60", "--operations", "300",
-                          "--repeats", "1", "--out", "kept", "--timers", "delay-queue,hashed-wheel,heapq-delay-queue")
+    code, out, err = said(
+        "compare",
+        trace,
+        "--workload",
+        "uniform",
+        "--sizes",
+        "20,60",
+        "--operations",
+        "300",
+        "--repeats",
+        "1",
+        "--out",
+        "kept",
+        "--timers",
+        "delay-queue,hashed-wheel,heapq-delay-queue",
+    )
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
     path = latest_run("kept")
@@ -299,15 +362,34 @@ def test_compare_stores_a_run_and_shows_it(said, trace):
     assert summary(run) in out
     lines = out.splitlines()
     assert lines[0] == "ns per operation with 60 timers pending"
-    assert [line.split()[0] for line in lines[3:6]] == ["delay-queue", "hashed-wheel", "heapq-delay-queue"]
+    assert [line.split()[0] for line in lines[3:6]] == [
+        "delay-queue",
+        "hashed-wheel",
+        "heapq-delay-queue",
+    ]
     assert lines[8].split() == ["some.trace", "uniform"]
     assert "*  plain Python loop" in out
     assert "+  hashed-wheel fires 0 to 100 units late" in out
 
 
 def test_what_took_too_long_is_marked(said, here):
-    said("compare", "--timers", "unordered-list", "--sizes", "3000", "--repeats", "1", "--budget", "0.001",
-         "--workload", "constant", "--operations", "100", "--out", "kept")
+    said(
+        "compare",
+        "--timers",
+        "unordered-list",
+        "--sizes",
+        "3000",
+        "--repeats",
+        "1",
+        "--budget",
+        "0.001",
+        "--workload",
+        "constant",
+        "--operations",
+        "100",
+        "--out",
+        "kept",
+    )
     shown = summary(read_run(latest_run("kept")))
     assert " ~" in shown
     assert "~  predicted time of one run, not run: beyond the budget of 0.001 s" in shown
@@ -333,8 +415,23 @@ NONSENSE = {
     },
     "generate uniform --out new": {
         "--timers 5 --operations 5": "argument --operations: not allowed with argument --timers",
-        **{f"--timers {bad}": f"argument --timers: '{bad}' {NO_COUNT}"
-           for bad in ("0", "1.5", "nan", "inf", "x", "1e-3", "1.23e1", "1e999", "0x10", "1e", "+", "_1")},
+        **{
+            f"--timers {bad}": f"argument --timers: '{bad}' {NO_COUNT}"
+            for bad in (
+                "0",
+                "1.5",
+                "nan",
+                "inf",
+                "x",
+                "1e-3",
+                "1.23e1",
+                "1e999",
+                "0x10",
+                "1e",
+                "+",
+                "_1",
+            )
+        },
         "--timers=": f"argument --timers: '' {NO_COUNT}",
         "--timers=-3": f"argument --timers: '-3' {NO_COUNT}",
         f"--timers {'9' * 400}": NO_COUNT,
@@ -387,18 +484,21 @@ NONSENSE = {
         "--sizes 1e12": "size must be an integer in [1, 10000000], not 1000000000000",
         "--repeats 0": f"argument --repeats: '0' {NO_COUNT}",
         "--repeats 5000": "repeats must be an integer in [1, 1000], not 5000",
-        **{f"--budget={bad}": f"argument --budget: '{bad}' is no positive number of seconds"
-           for bad in ("0", "-1", "nan", "inf", "x")},
+        **{
+            f"--budget={bad}": f"argument --budget: '{bad}' is no positive number of seconds"
+            for bad in ("0", "-1", "nan", "inf", "x")
+        },
         "--seed -1": "seed must be an integer in",
         "--out a-file": "cannot store runs in a-file: a-file is no directory",
         "--out a-file/runs": "cannot store runs in a-file/runs: a-file is no directory",
     },
-}  # fmt: skip
+}
 """Command line, its last words -> what the error says."""
 
 
 @pytest.mark.parametrize(
-    ("line", "says"), [(f"{start} {end}", says) for start, ends in NONSENSE.items() for end, says in ends.items()]
+    ("line", "says"),
+    [(f"{start} {end}", says) for start, ends in NONSENSE.items() for end, says in ends.items()],
 )
 def test_nonsense_is_one_line_and_leaves_nothing(said, trace, here, line, says):
     (here / "a-file").write_text("mine")
@@ -424,6 +524,8 @@ def test_a_damaged_trace_is_named(said, trace, here):
 
 
 def test_from_a_shell(installed, here):
-    done = spawn(installed, "-m", "compare.cli", "replay", "nowhere", "--timer", "delay-queue", cwd=here)
+    done = spawn(
+        installed, "-m", "compare.cli", "replay", "nowhere", "--timer", "delay-queue", cwd=here
+    )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "escapement: error: nowhere does not exist\n"

@@ -33,7 +33,9 @@ def shards(tmp_path, name="two.trace"):
 def run(tmp_path_factory):
     store = tmp_path_factory.mktemp("store")
     trace, _ = shards(store)
-    options = dataclasses.replace(SMALL, traces=(str(trace),), workloads=("lognormal-high",), runs=str(store / "runs"))
+    options = dataclasses.replace(
+        SMALL, traces=(str(trace),), workloads=("lognormal-high",), runs=str(store / "runs")
+    )
     path = run_comparison(options)
     assert latest_run(store / "runs") == path
     return read_run(path)
@@ -44,7 +46,13 @@ def rows(table, **where):
 
 
 def test_every_timer_every_cell_every_sample(run):
-    tasks = [("insert", "none"), ("cancel", "none"), ("hold", "none"), ("expiry", "clock"), ("expiry", "event")]
+    tasks = [
+        ("insert", "none"),
+        ("cancel", "none"),
+        ("hold", "none"),
+        ("expiry", "clock"),
+        ("expiry", "event"),
+    ]
     for name in names():
         for operation, driver in tasks:
             found = rows(run.cells, timer=name, operation=operation, driver=driver)
@@ -58,7 +66,9 @@ def test_precision_and_engine_are_told(run):
     for row in [*run.cells.to_pylist(), *run.replays.to_pylist()]:
         assert row["exact"] is (row["timer"] != "hashed-wheel")
         assert (row["lateness_low"], row["lateness_high"]) == ((0, 0) if row["exact"] else (0, 100))
-        assert row["engine"] == ("python loop" if row["timer"] == "heapq-delay-queue" else "compiled")
+        assert row["engine"] == (
+            "python loop" if row["timer"] == "heapq-delay-queue" else "compiled"
+        )
 
 
 def test_replays_of_exact_timers_agree_in_all_that_is_counted(run):
@@ -87,18 +97,32 @@ def test_all_shards_of_a_trace_are_replayed(run):
 
 
 def test_counters_are_kept_beside_the_times(run):
-    assert {row["counter"] for row in rows(run.counters, timer="heapq-delay-queue")} == {"advances", "idle_advances"}
-    looks = rows(run.counters, timer="unordered-list", operation="expiry", driver="clock", counter="timers_touched")
+    assert {row["counter"] for row in rows(run.counters, timer="heapq-delay-queue")} == {
+        "advances",
+        "idle_advances",
+    }
+    looks = rows(
+        run.counters,
+        timer="unordered-list",
+        operation="expiry",
+        driver="clock",
+        counter="timers_touched",
+    )
     assert looks[0]["count"] > 40 * 40
     assert looks[0]["operations"] == 40
     for row in run.replays.to_pylist():
         assert (row["counters"] is None) is (row["engine"] == "python loop")
-        assert row["counters"] is None or json.loads(row["counters"]).keys() >= {"comparisons", "clock_visits"}
+        assert row["counters"] is None or json.loads(row["counters"]).keys() >= {
+            "comparisons",
+            "clock_visits",
+        }
 
 
 def test_memory_is_told_for_each_size(run):
     assert run.memory.num_rows == len(names())
-    assert rows(run.memory, timer="delay-queue")[0]["nbytes_per_timer"] < 60  # 32 and the geometry of a small one
+    assert (
+        rows(run.memory, timer="delay-queue")[0]["nbytes_per_timer"] < 60
+    )  # 32 and the geometry of a small one
 
 
 def test_the_manifest_tells_what_was_run_where(run):
@@ -113,12 +137,22 @@ def test_the_manifest_tells_what_was_run_where(run):
     assert manifest["agreement"]["tapes"] == 7 * (3 + 3)
     assert manifest["agreement"]["firings"] > 7 * 2 * 40
     assert manifest["sources"][1]["details"]["seed"] == 0
-    assert manifest["sources"][1]["timers"] == rows(run.replays, source="lognormal-high")[0]["scheduled"]
+    assert (
+        manifest["sources"][1]["timers"]
+        == rows(run.replays, source="lognormal-high")[0]["scheduled"]
+    )
 
 
 def test_a_replay_that_would_take_too_long_is_predicted(tmp_path):
-    options = dataclasses.replace(SMALL, sizes=(), timers=("unordered-list", "delay-queue"), workloads=("constant",),
-                                  operations=60_000, budget=0.2, runs=str(tmp_path / "runs"))  # fmt: skip
+    options = dataclasses.replace(
+        SMALL,
+        sizes=(),
+        timers=("unordered-list", "delay-queue"),
+        workloads=("constant",),
+        operations=60_000,
+        budget=0.2,
+        runs=str(tmp_path / "runs"),
+    )
     run = read_run(run_comparison(options))
     (row,) = rows(run.replays, timer="unordered-list")
     assert row["status"] == TOO_LONG
@@ -131,7 +165,9 @@ def test_a_replay_that_would_take_too_long_is_predicted(tmp_path):
 
 def test_contestants_may_differ_in_parameters_alone(tmp_path):
     timers = ("hashed-wheel", "hashed-wheel/tick=1/wheel-size=64", OWN + "Right")
-    options = dataclasses.replace(SMALL, timers=timers, workloads=(), repeats=1, runs=str(tmp_path / "runs"))
+    options = dataclasses.replace(
+        SMALL, timers=timers, workloads=(), repeats=1, runs=str(tmp_path / "runs")
+    )
     run = read_run(run_comparison(options))
     assert [(traits["timer"], traits["parameters"]) for traits in run.manifest["traits"]] == [
         ("hashed-wheel", {"tick": 100, "wheel_size": 512}),
@@ -139,21 +175,33 @@ def test_contestants_may_differ_in_parameters_alone(tmp_path):
         (OWN + "Right", {}),
     ]
     assert {row["parameters"] for row in rows(run.cells, timer="hashed-wheel")} == {
-        '{"tick": 100, "wheel_size": 512}', '{"tick": 1, "wheel_size": 64}'}  # fmt: skip
+        '{"tick": 100, "wheel_size": 512}',
+        '{"tick": 1, "wheel_size": 64}',
+    }
 
 
 @pytest.mark.parametrize("name", ["Late", "Moody"])
 def test_nothing_is_stored_of_a_timer_that_disagrees(tmp_path, name):
-    options = dataclasses.replace(SMALL, timers=(OWN + name,), workloads=("constant",), operations=5000,
-                                  runs=str(tmp_path / "runs"))  # fmt: skip
+    options = dataclasses.replace(
+        SMALL,
+        timers=(OWN + name,),
+        workloads=("constant",),
+        operations=5000,
+        runs=str(tmp_path / "runs"),
+    )
     with pytest.raises(AgreementError):
         run_comparison(options)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_progress_bar_is_for_terminals(tmp_path, monkeypatch, capsys):
-    options = dataclasses.replace(SMALL, timers=("delay-queue",), workloads=("constant",), repeats=1,
-                                  runs=str(tmp_path / "runs"))  # fmt: skip
+    options = dataclasses.replace(
+        SMALL,
+        timers=("delay-queue",),
+        workloads=("constant",),
+        repeats=1,
+        runs=str(tmp_path / "runs"),
+    )
     run_comparison(options)
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -172,12 +220,28 @@ def test_workloads_are_replayed_unless_traces_are_given():
     ("changes", "error", "says"),
     [
         ({"timers": ("nix",)}, UnknownTimerError, "no timer is called 'nix'"),
-        ({"timers": ("delay-queue", "delay-queue")}, ComparisonError, "timer delay-queue is given 2 times"),
+        (
+            {"timers": ("delay-queue", "delay-queue")},
+            ComparisonError,
+            "timer delay-queue is given 2 times",
+        ),
         ({"timers": ("hashed-wheel/tick=0",)}, ParameterError, "tick must lie in"),
-        ({"timers": ("delay-queue/tick=5",)}, ParameterError, "delay-queue has no tick; it has no parameter"),
-        ({"timers": ("simple-wheel/tick=5",)}, ParameterError, "simple-wheel has no tick; it has wheel-size"),
+        (
+            {"timers": ("delay-queue/tick=5",)},
+            ParameterError,
+            "delay-queue has no tick; it has no parameter",
+        ),
+        (
+            {"timers": ("simple-wheel/tick=5",)},
+            ParameterError,
+            "simple-wheel has no tick; it has wheel-size",
+        ),
         ({"timers": ("hashed-wheel/tick",)}, ParameterError, "'tick' is no parameter and integer"),
-        ({"timers": ("hashed-wheel/tick=x",)}, ParameterError, "'tick=x' is no parameter and integer"),
+        (
+            {"timers": ("hashed-wheel/tick=x",)},
+            ParameterError,
+            "'tick=x' is no parameter and integer",
+        ),
         ({"timers": (OWN + "NoTimer",)}, ContestantError, "it lacks now, parameters"),
         ({"timers": (OWN + "NoStart",)}, ContestantError, "cannot be made with (start=0)"),
         ({"timers": (OWN + "Nix",)}, UnknownTimerError, "has no attribute 'Nix'"),
@@ -185,7 +249,11 @@ def test_workloads_are_replayed_unless_traces_are_given():
         ({"workloads": ("uniform", "uniform")}, ComparisonError, "source uniform is given 2 times"),
         ({"traces": ("nowhere",)}, TraceError, "nowhere does not exist"),
         ({"sizes": (0,)}, ComparisonError, "size must be an integer in [1, 10000000], not 0"),
-        ({"sizes": (10**8,)}, ComparisonError, "size must be an integer in [1, 10000000], not 100000000"),
+        (
+            {"sizes": (10**8,)},
+            ComparisonError,
+            "size must be an integer in [1, 10000000], not 100000000",
+        ),
         ({"sizes": (1.5,)}, ComparisonError, "not 1.5"),
         ({"sizes": (5, 5)}, ComparisonError, "size 5 is given 2 times"),
         ({"sizes": (), "workloads": ()}, ComparisonError, "there is nothing to compare"),
@@ -193,12 +261,18 @@ def test_workloads_are_replayed_unless_traces_are_given():
         ({"repeats": 0}, ComparisonError, "repeats must be an integer in"),
         ({"repeats": True}, ComparisonError, "repeats must be an integer in"),
         ({"seed": -1}, ComparisonError, "seed must be an integer in"),
-        ({"budget": float("nan")}, ComparisonError, "budget must be a positive number of seconds, not nan"),
+        (
+            {"budget": float("nan")},
+            ComparisonError,
+            "budget must be a positive number of seconds, not nan",
+        ),
         ({"budget": "2"}, ComparisonError, "budget must be a positive number of seconds, not '2'"),
         ({"budget": 0}, ComparisonError, "budget must be a positive number of seconds, not 0"),
     ],
 )
-def test_nonsense_is_refused_before_anything_is_measured(tmp_path, monkeypatch, changes, error, says):
+def test_nonsense_is_refused_before_anything_is_measured(
+    tmp_path, monkeypatch, changes, error, says
+):
     monkeypatch.setattr(contest.Bench, "run", lambda *_: pytest.fail("measured"))
     with pytest.raises(error) as raised:
         run_comparison(dataclasses.replace(SMALL, runs=str(tmp_path / "runs"), **changes))
@@ -214,21 +288,28 @@ def test_nonsense_is_refused_before_anything_is_measured(tmp_path, monkeypatch, 
 def test_a_module_that_is_no_python_is_named(tmp_path, monkeypatch):
     (tmp_path / "broken_timer.py").write_text("class Timer:\n    def (\n")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UnknownTimerError, match=r"cannot import 'broken_timer:Timer': .*broken_timer.py, line 2"):
+    with pytest.raises(
+        UnknownTimerError, match=r"cannot import 'broken_timer:Timer': .*broken_timer.py, line 2"
+    ):
         contestant("broken_timer:Timer")
 
 
 def test_settings_and_labels():
     assert parse_setting("wheel-size=64") == ("wheel_size", 64)
     assert parse_contestant("hashed-wheel").label == "hashed-wheel"
-    assert parse_contestant("hashed-wheel/wheel-size=64/tick=100").label == "hashed-wheel/wheel-size=64"
+    assert (
+        parse_contestant("hashed-wheel/wheel-size=64/tick=100").label
+        == "hashed-wheel/wheel-size=64"
+    )
     assert parse_contestant("hashed-wheel/tick=5").precision() == "lateness 0 to 5"
     assert parse_contestant("hierarchical-wheel").precision() == "exact"
 
 
 def test_contestants_that_fire_alike_share_a_closed_form():
-    forms = [parse_contestant(text).closed_form for text in
-             ("delay-queue", "simple-wheel/wheel-size=7", "hierarchical-wheel")]  # fmt: skip
+    forms = [
+        parse_contestant(text).closed_form
+        for text in ("delay-queue", "simple-wheel/wheel-size=7", "hierarchical-wheel")
+    ]
     assert forms == ["exact"] * 3
     coarse = [parse_contestant(f"hierarchical-wheel/tick={tick}").closed_form for tick in (5, 6, 5)]
     assert coarse[0] == coarse[2] != coarse[1]
@@ -240,7 +321,12 @@ def test_contestants_that_fire_alike_share_a_closed_form():
         (True, 0, 1.0, [1000, 4000]),  # 64 us: clearly within the budget, no need to look further
         (True, 1, 5.0, [1000, 4000, 16_000]),  # 4 s
         (False, 1, 5.0, [1000, 4000, 16_000]),
-        (True, 2, 2000.0, [1000, 4000]),  # three days; the next prefix alone takes more than an hour
+        (
+            True,
+            2,
+            2000.0,
+            [1000, 4000],
+        ),  # three days; the next prefix alone takes more than an hour
     ],
 )
 def test_a_replay_is_predicted_from_its_prefixes(monkeypatch, counted, growth, budget, sizes):
@@ -250,7 +336,9 @@ def test_a_replay_is_predicted_from_its_prefixes(monkeypatch, counted, growth, b
         n = prefix.time.size
         seen.extend([n] if counting else [])
         cost = n * n**growth
-        return SimpleNamespace(seconds=1e-9 * cost, counters={"looks": cost - n} if counted else None), 0
+        return SimpleNamespace(
+            seconds=1e-9 * cost, counters={"looks": cost - n} if counted else None
+        ), 0
 
     monkeypatch.setattr(contest, "fresh_replay", pretend)
     predicted = predict_replay(contestant("delay-queue"), tape, 5, budget)
@@ -271,8 +359,15 @@ def test_sources_tell_their_counts(tmp_path):
     assert source.counts["id_space"] == max(int(tape.id.max()) + 1 for tape in tapes)
     assert np.array_equal(source.load(1)[0].time, tapes[1].time)
     made = workload_source("uniform", 50, 3)
-    assert made.counts == {"shards": 1, "operations": 50, "starts": 50, "cancels": 0, "rearms": 0, "arms": 0,
-                           "id_space": made.load(0)[1]}  # fmt: skip
+    assert made.counts == {
+        "shards": 1,
+        "operations": 50,
+        "starts": 50,
+        "cancels": 0,
+        "rearms": 0,
+        "arms": 0,
+        "id_space": made.load(0)[1],
+    }
 
 
 def test_a_histogram_is_exact():
@@ -281,7 +376,9 @@ def test_a_histogram_is_exact():
     for part in np.array_split(values, 7):
         histogram.add(part)
     assert histogram.lateness() == (values.min(), np.median(values), values.max())
-    assert list(histogram.bins()) == [(v, 1, int((values == v).sum())) for v in np.unique(values).tolist()]
+    assert list(histogram.bins()) == [
+        (v, 1, int((values == v).sum())) for v in np.unique(values).tolist()
+    ]
     histogram.add(np.array([49]))
     assert histogram.lateness().median == np.median([*values, 49])
 

@@ -81,14 +81,22 @@ def test_holding_keeps_the_number_pending():
 
 
 @pytest.mark.parametrize(
-    ("power", "counted"), [(0.0, True), (1.0, True), (2.0, True), (0.0, False), (0.5, False), (1.0, False)]
+    ("power", "counted"),
+    [(0.0, True), (1.0, True), (2.0, True), (0.0, False), (0.5, False), (1.0, False)],
 )
 def test_growth_is_fitted(power, counted):
     observed = [
-        Observed(size, 10 * size, int(10 * size * size**power) if counted else None, 1e-9 * 10 * size * size**power)
+        Observed(
+            size,
+            10 * size,
+            int(10 * size * size**power) if counted else None,
+            1e-9 * 10 * size * size**power,
+        )
         for size in (100, 1000)
     ]
-    assert predict(observed, 10_000, 100_000) == pytest.approx(1e-9 * 100_000 * 10_000**power, rel=0.01)
+    assert predict(observed, 10_000, 100_000) == pytest.approx(
+        1e-9 * 100_000 * 10_000**power, rel=0.01
+    )
 
 
 def test_what_is_counted_outweighs_the_times():
@@ -103,8 +111,12 @@ def test_one_size_tells_nothing_of_growth():
 
 
 def test_absurd_growth_is_cut():
-    assert predict([Observed(10, 10, None, 1e-9), Observed(20, 20, None, 1.0)], 40, 40) == pytest.approx(4.0)
-    assert predict([Observed(10, 10, 10, 1e-9), Observed(11, 11, 10**9, 1e-9)], 22, 22) == pytest.approx(8e-9)
+    assert predict(
+        [Observed(10, 10, None, 1e-9), Observed(20, 20, None, 1.0)], 40, 40
+    ) == pytest.approx(4.0)
+    assert predict(
+        [Observed(10, 10, 10, 1e-9), Observed(11, 11, 10**9, 1e-9)], 22, 22
+    ) == pytest.approx(8e-9)
 
 
 # ---- the bench
@@ -122,7 +134,8 @@ def test_every_cell_is_measured_as_often_as_asked(measured):
 
 
 def test_all_is_held_against_the_oracle(measured):
-    # Filling once and holding twice (by clock and by events), for each timer at each size; holding fires all.
+    # Filling once and holding twice (by clock and by events), for each timer at each size; holding
+    # fires all.
     assert measured.tapes == 7 * len(SIZES) * 3
     assert measured.firings == 7 * 2 * sum(SIZES)
 
@@ -137,7 +150,8 @@ def test_counters_are_of_the_task_alone(measured):
         assert counter(measured, "unordered-list", size, INSERT, "timers_touched") == (0, size)
         assert counter(measured, "delay-queue", size, CANCEL_ALL, "clock_visits") == (0, size)
         assert counter(measured, "delay-queue", size, HOLD, "comparisons")[1] == HOLD_PAIRS
-        # The naive list looks at every pending timer in every unit, and asks only when something fires by events.
+        # The naive list looks at every pending timer in every unit, and asks only when something
+        # fires by events.
         looks, _ = counter(measured, "unordered-list", size, BY_CLOCK, "timers_touched")
         advances, _ = counter(measured, "unordered-list", size, BY_CLOCK, "advances")
         assert looks > advances * size * 0.3
@@ -146,7 +160,11 @@ def test_counters_are_of_the_task_alone(measured):
         assert counter(measured, "unordered-list", size, BY_EVENT, "advances")[0] <= size
         # A timer without kernel counts nothing, but its advances are known.
         assert counter(measured, "heapq-delay-queue", size, BY_CLOCK, "advances")[0] == advances
-    heapq = [x.counter for x in measured.counted if measured.contestants[x.contestant].name == "heapq-delay-queue"]
+    heapq = [
+        x.counter
+        for x in measured.counted
+        if measured.contestants[x.contestant].name == "heapq-delay-queue"
+    ]
     assert set(heapq) == {"advances", "idle_advances"}
 
 

@@ -24,8 +24,12 @@ FORMS = [
 EXACT = timer_class("delay-queue").traits
 
 
-def played(tape: Tape, traits: Traits, parameters: Parameters, *, drained: bool) -> tuple[list[int], list[int]]:
-    """(fired_at by operation, [scheduled, cancelled, rescheduled, pending]) as the naive model has them."""
+def played(
+    tape: Tape, traits: Traits, parameters: Parameters, *, drained: bool
+) -> tuple[list[int], list[int]]:
+    """(fired_at by operation, [scheduled, cancelled, rescheduled, pending]) as the naive model has
+    them.
+    """
     model = Model(traits, parameters, int(tape.time[0]) if tape.time.size else 0)
     fired_at, armed_by, holder = [NEVER] * tape.time.size, {}, {}
     scheduled = cancelled = rescheduled = 0
@@ -34,7 +38,9 @@ def played(tape: Tape, traits: Traits, parameters: Parameters, *, drained: bool)
         for row in model.advance(now):
             fired_at[armed_by[row.handle]] = row.fired_at
 
-    for k, (now, op, i, deadline) in enumerate(zip(*(column.tolist() for column in tape), strict=True)):
+    for k, (now, op, i, deadline) in enumerate(
+        zip(*(column.tolist() for column in tape), strict=True)
+    ):
         advance(now)
         if op == CANCEL:
             cancelled += model.cancel(holder.get(i, NEVER))
@@ -60,7 +66,12 @@ def test_oracle_expects_what_the_model_does(name, parameters, drained, tape):
     expected = expect(tape, id_space_of(tape), traits, parameters, drained=drained)
     fired_at, counts = played(tape, traits, parameters, drained=drained)
     assert expected.fired_at.tolist() == fired_at
-    assert [expected.scheduled, expected.cancelled, expected.rescheduled, expected.pending] == counts
+    assert [
+        expected.scheduled,
+        expected.cancelled,
+        expected.rescheduled,
+        expected.pending,
+    ] == counts
     assert expected.scheduled == expected.cancelled + expected.fired + expected.pending
 
 
@@ -101,9 +112,15 @@ ROWS = [(0, 5, 5), (1, 5, 5)]
 def done(rows, **changes):
     counts = {"scheduled": 3, "cancelled": 1, "rescheduled": 0, "pending": 0, "most_pending": 3}
     return Replay(
-        **{**counts, **changes}, fired=np.array(rows, FIRED), counters=None, wakeups=1, idle_wakeups=0, seconds=0.0,
-        operations=4, engine="compiled",
-    )  # fmt: skip
+        **{**counts, **changes},
+        fired=np.array(rows, FIRED),
+        counters=None,
+        wakeups=1,
+        idle_wakeups=0,
+        seconds=0.0,
+        operations=4,
+        engine="compiled",
+    )
 
 
 def test_a_replay_that_does_what_is_expected_agrees():
@@ -113,9 +130,18 @@ def test_a_replay_that_does_what_is_expected_agrees():
 @pytest.mark.parametrize(
     ("replay", "says"),
     [
-        (done([(0, 5, 5), (1, 5, 6)]), "by operation 1 (id 1, at 0, deadline 5): fired at 6, expected: fired at 5"),
-        (done([(1, 5, 5)]), "armed by operation 0 (id 0, at 0, deadline 5): did not fire, expected: fired at 5"),
-        (done([*ROWS, (2, 3, 3)]), "operation 2 (id 2, at 1, deadline 3): fired at 3, expected: did not fire"),
+        (
+            done([(0, 5, 5), (1, 5, 6)]),
+            "by operation 1 (id 1, at 0, deadline 5): fired at 6, expected: fired at 5",
+        ),
+        (
+            done([(1, 5, 5)]),
+            "armed by operation 0 (id 0, at 0, deadline 5): did not fire, expected: fired at 5",
+        ),
+        (
+            done([*ROWS, (2, 3, 3)]),
+            "operation 2 (id 2, at 1, deadline 3): fired at 3, expected: did not fire",
+        ),
         (done([(0, 5, 5), (1, 5, 5), (1, 5, 5)]), "fired a timer twice"),
         (done([(0, 5, 5), (1, 4, 5)]), "another deadline"),
         (done([(1, 5, 5), (0, 5, 5)]), "delivered (1, 5, 5) before (0, 5, 5)"),
@@ -136,8 +162,12 @@ def test_a_difference_is_named(replay, says):
 
 def test_any_order_within_a_unit_is_fine_where_the_traits_say_so():
     traits = dataclasses.replace(EXACT, order="unspecified")
-    check_agreement("timer", traits, TAPE, expect(TAPE, 3, traits, {}), done([(1, 5, 5), (0, 5, 5)]))
+    check_agreement(
+        "timer", traits, TAPE, expect(TAPE, 3, traits, {}), done([(1, 5, 5), (0, 5, 5)])
+    )
     with pytest.raises(AgreementError, match=r"delivered \(1, 9, 9\) before"):
         rows = [(1, 9, 9), (0, 5, 5)]
         tape = tape_of((0, START, 0, 5), (0, START, 1, 9))
-        check_agreement("timer", traits, tape, expect(tape, 2, traits, {}), done(rows, scheduled=2, cancelled=0))
+        check_agreement(
+            "timer", traits, tape, expect(tape, 2, traits, {}), done(rows, scheduled=2, cancelled=0)
+        )

@@ -5,7 +5,15 @@ from hypothesis import given, settings
 import compare.replay
 from compare.contestants import contestant
 from compare.oracle import check_agreement, expect
-from compare.replay import PATIENCE, Replay, ReplayError, first_time, has_kernel, lateness_of, replay
+from compare.replay import (
+    PATIENCE,
+    Replay,
+    ReplayError,
+    first_time,
+    has_kernel,
+    lateness_of,
+    replay,
+)
 from compare.sources import digest_of
 from compare.tape import ARM, CANCEL, REARM, START, id_space_of
 from compare.workloads import WORKLOADS, make
@@ -14,8 +22,11 @@ from timers import HeapqDelayQueue
 from timers.protocol import Expired
 from timers.registry import names
 
-TIMERS = [*((name, {}) for name in names()), ("hashed-wheel", {"tick": 1, "wheel_size": 7}),
-          ("hierarchical-wheel", {"tick": 7, "wheel_size": 3})]  # fmt: skip
+TIMERS = [
+    *((name, {}) for name in names()),
+    ("hashed-wheel", {"tick": 1, "wheel_size": 7}),
+    ("hierarchical-wheel", {"tick": 7, "wheel_size": 3}),
+]
 COMPILED = [(name, parameters) for name, parameters in TIMERS if name != "heapq-delay-queue"]
 MADE = {name: make(name, operations=1500, seed=11) for name in WORKLOADS}
 
@@ -41,13 +52,22 @@ def run(name, parameters, tape, *, drain=True, plain=False, counting=False) -> R
 
 
 def counts(done: Replay) -> tuple[int, ...]:
-    return (done.scheduled, done.cancelled, done.rescheduled, done.pending, done.wakeups, done.idle_wakeups)
+    return (
+        done.scheduled,
+        done.cancelled,
+        done.rescheduled,
+        done.pending,
+        done.wakeups,
+        done.idle_wakeups,
+    )
 
 
 @pytest.mark.parametrize("drain", [True, False], ids=["drained", "not-drained"])
 @pytest.mark.parametrize("workload", MADE)
 @pytest.mark.parametrize(("name", "parameters"), TIMERS, ids=str)
-def test_every_timer_does_what_the_oracle_expects_of_every_workload(name, parameters, workload, drain):
+def test_every_timer_does_what_the_oracle_expects_of_every_workload(
+    name, parameters, workload, drain
+):
     timer = contestant(name, parameters)
     tape, id_space = MADE[workload].tape, MADE[workload].id_space
     done = run(name, parameters, tape, drain=drain)
@@ -170,7 +190,10 @@ class StandsStill(HeapqDelayQueue):
     [
         (FiresTwice(), "FiresTwice fired handle 4294967296 at 5, which was not pending"),
         (NeverWakes(), "NeverWakes has 1 timers pending, but after 0 idle wake-ups"),
-        (StandsStill(), f"StandsStill has 1 timers pending, but after {2 * PATIENCE + 1} idle wake-ups"),
+        (
+            StandsStill(),
+            f"StandsStill has 1 timers pending, but after {2 * PATIENCE + 1} idle wake-ups",
+        ),
     ],
 )
 def test_a_timer_that_breaks_the_protocol_is_named(timer, says):

@@ -7,7 +7,16 @@ import pytest
 
 from compare import runs
 from compare.contestants import contestant
-from compare.runs import SCHEMAS, RunError, check_store, latest_run, read_run, runs_in, traits_of, write_run
+from compare.runs import (
+    SCHEMAS,
+    RunError,
+    check_store,
+    latest_run,
+    read_run,
+    runs_in,
+    traits_of,
+    write_run,
+)
 from timers.registry import names
 
 EMPTY = {name: schema.empty_table() for name, schema in SCHEMAS.items()}
@@ -22,8 +31,21 @@ MANIFEST = {
     "agreement": {"tapes": 0},
     "traits": [],
 }
-MEMORY = SCHEMAS["memory"].empty_table().from_pylist(
-    [{"timer": "t", "parameters": "{}", "capacity": 10, "nbytes": 240, "nbytes_per_timer": 24.0}], SCHEMAS["memory"]
+MEMORY = (
+    SCHEMAS["memory"]
+    .empty_table()
+    .from_pylist(
+        [
+            {
+                "timer": "t",
+                "parameters": "{}",
+                "capacity": 10,
+                "nbytes": 240,
+                "nbytes_per_timer": 24.0,
+            }
+        ],
+        SCHEMAS["memory"],
+    )
 )
 
 
@@ -36,7 +58,13 @@ def test_what_is_written_is_read_again(stored):
     run = read_run(stored)
     assert run.path == stored
     assert MANIFEST.items() <= run.manifest.items()
-    assert run.manifest["tables"] == {"cells": 0, "counters": 0, "replays": 0, "lateness": 0, "memory": 1}
+    assert run.manifest["tables"] == {
+        "cells": 0,
+        "counters": 0,
+        "replays": 0,
+        "lateness": 0,
+        "memory": 1,
+    }
     assert run.memory.equals(MEMORY)
     assert all(getattr(run, name).schema.equals(schema) for name, schema in SCHEMAS.items())
 
@@ -56,12 +84,20 @@ def test_other_things_in_the_store_are_no_runs(stored):
 
 
 def test_only_what_can_be_unknown_may_be_null(tmp_path):
-    nullable = {name: [field.name for field in schema if field.nullable] for name, schema in SCHEMAS.items()}
+    nullable = {
+        name: [field.name for field in schema if field.nullable] for name, schema in SCHEMAS.items()
+    }
     assert nullable["cells"] == ["predicted_seconds", "repeat", "ns_per_operation"]
     assert nullable["counters"] == nullable["lateness"] == nullable["memory"] == []
-    rows = [{"timer": None, "parameters": "{}", "capacity": 1, "nbytes": 1, "nbytes_per_timer": 1.0}]
+    rows = [
+        {"timer": None, "parameters": "{}", "capacity": 1, "nbytes": 1, "nbytes_per_timer": 1.0}
+    ]
     with pytest.raises(ValueError, match="null values"):
-        write_run(tmp_path / "runs", MANIFEST, {**EMPTY, "memory": pa.Table.from_pylist(rows, SCHEMAS["memory"])})
+        write_run(
+            tmp_path / "runs",
+            MANIFEST,
+            {**EMPTY, "memory": pa.Table.from_pylist(rows, SCHEMAS["memory"])},
+        )
     assert not list(tmp_path.iterdir())
 
 

@@ -1,4 +1,5 @@
 """Tapes that break a rule are refused with the number of the first row that does."""
+
 import time as clock
 
 import numpy as np
@@ -79,8 +80,16 @@ def test_broken_rules_are_told_with_the_row(tape, row, why):
 def test_columns_of_another_kind_are_named(column):
     good = tape_of(GOOD)
     array = getattr(good, column)
-    for wrong in (array.astype(np.float64), array.astype(">i8"), array.astype(np.uint8), array.tolist(), array[:, None]):
-        with pytest.raises(TapeError, match=f"^column {column} is .*; it must be a 1-D array of int"):
+    for wrong in (
+        array.astype(np.float64),
+        array.astype(">i8"),
+        array.astype(np.uint8),
+        array.tolist(),
+        array[:, None],
+    ):
+        with pytest.raises(
+            TapeError, match=f"^column {column} is .*; it must be a 1-D array of int"
+        ):
             validate(good._replace(**{column: wrong}), 2)
     if column != "time":
         with pytest.raises(TapeError, match=f"column {column} has 5 rows, column time has 6"):
@@ -99,7 +108,14 @@ def test_one_far_id_takes_no_memory():
         validate(tape, MAX_ID_SPACE)
 
 
-@given(st.lists(st.tuples(st.sampled_from([START, CANCEL, REARM, ARM]), st.integers(0, 3), st.integers(0, 2)), max_size=30))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([START, CANCEL, REARM, ARM]), st.integers(0, 3), st.integers(0, 2)
+        ),
+        max_size=30,
+    )
+)
 def test_never_started_agrees_with_a_plain_loop(rows):
     rows = [(0, op, id_ * 10**spread, 0) for op, id_, spread in rows]
     started, first = set(), None
@@ -127,4 +143,6 @@ def test_a_million_rows_are_quick():
     )
     started = clock.process_time()
     validate(tape, size // 2)
-    assert clock.process_time() - started < 0.5  # takes 15 ms; a loop over rows would take longer than this
+    assert (
+        clock.process_time() - started < 0.5
+    )  # takes 15 ms; a loop over rows would take longer than this

@@ -1,4 +1,7 @@
-"""Traces come back as they were written, appear whole or not at all, and damaged ones are told in a line."""
+"""Traces come back as they were written, appear whole or not at all, and damaged ones are told in a
+line.
+"""
+
 import json
 import os
 import stat
@@ -10,7 +13,15 @@ import pytest
 
 from compare import trace as module
 from compare.tape import START, Tape, TapeError
-from compare.trace import SCHEMA, ShardWriter, TraceError, known_trace, new_trace, open_trace, write_trace
+from compare.trace import (
+    SCHEMA,
+    ShardWriter,
+    TraceError,
+    known_trace,
+    new_trace,
+    open_trace,
+    write_trace,
+)
 from tests.compare.test_tape import GOOD, tape_of, with_row
 from timers import TimerError
 
@@ -47,8 +58,16 @@ def test_a_trace_comes_back_as_it_was_written(path, written):
     assert trace == written
     assert (trace.unit, trace.source, len(trace.shards)) == ("us", SOURCE, 2)
     assert trace.totals == {"rows": 6, "starts": 2, "cancels": 2, "rearms": 1, "arms": 1}
-    assert (trace.shards[0].id_space, trace.shards[0].first_time, trace.shards[0].last_time) == (2, 0, 2**63 - 1)
-    assert (trace.shards[1].id_space, trace.shards[1].rows, trace.shards[1].first_time) == (0, 0, None)
+    assert (trace.shards[0].id_space, trace.shards[0].first_time, trace.shards[0].last_time) == (
+        2,
+        0,
+        2**63 - 1,
+    )
+    assert (trace.shards[1].id_space, trace.shards[1].rows, trace.shards[1].first_time) == (
+        0,
+        0,
+        None,
+    )
     for shard, tape in enumerate((tape_of(GOOD), tape_of([]))):
         for found, wanted in zip(trace.load(shard), tape, strict=True):
             np.testing.assert_array_equal(found, wanted)
@@ -72,9 +91,11 @@ def test_long_shards_are_written_in_row_groups(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "ROW_GROUP", 1000)
     size = 2500
     tape = Tape(
-        np.arange(size, dtype=np.int64), np.full(size, START, np.int8), np.arange(size, dtype=np.int32),
+        np.arange(size, dtype=np.int64),
+        np.full(size, START, np.int8),
+        np.arange(size, dtype=np.int32),
         np.arange(size, dtype=np.int64) + 5,
-    )  # fmt: skip
+    )
     with ShardWriter(tmp_path / "one") as one:
         one.append(tape)
     with ShardWriter(tmp_path / "many") as many:
@@ -136,14 +157,22 @@ def test_a_disk_that_is_full_is_told_in_a_line(path, monkeypatch):
 def test_only_a_trace_is_ever_replaced_and_only_by_force(path, written, tmp_path):
     with pytest.raises(TraceError, match="exists; say force"):
         write_trace(path, [tape_of(GOOD[:1])], unit="ms", source={})
-    assert write_trace(path, [tape_of(GOOD[:1])], unit="ms", source={}, force=True).totals["rows"] == 1
+    assert (
+        write_trace(path, [tape_of(GOOD[:1])], unit="ms", source={}, force=True).totals["rows"] == 1
+    )
     assert names(path) == ["manifest.json", "shard-00000.parquet"]
     (path / "notes.txt").write_text("keep me")
     (tmp_path / "file").write_text("a file")
     (tmp_path / "directory").mkdir()
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere" / "at all")
-    for name, why in {"a trace": "is no trace", "file": "is no trace", "directory": "is no trace", ".": "is no trace",
-                      "dangling": "does not exist", "no/where": "does not exist"}.items():  # fmt: skip
+    for name, why in {
+        "a trace": "is no trace",
+        "file": "is no trace",
+        "directory": "is no trace",
+        ".": "is no trace",
+        "dangling": "does not exist",
+        "no/where": "does not exist",
+    }.items():
         with pytest.raises(TraceError, match=why):
             write_trace(tmp_path / name, [tape_of(GOOD)], unit="ms", source={}, force=True)
     assert names(tmp_path) == ["a trace", "dangling", "directory", "file"]
@@ -195,8 +224,11 @@ def test_what_is_no_trace(tmp_path, path, written):
     refuse(tmp_path / "file", "is no trace: a trace is a directory")
     manifest = path / "manifest.json"
     for text, why in {
-        "": "is no JSON", "{": "is no JSON", "[]": "is no manifest of a trace", '{"format": "x"}': "is no manifest of a trace",
-    }.items():  # fmt: skip
+        "": "is no JSON",
+        "{": "is no JSON",
+        "[]": "is no manifest of a trace",
+        '{"format": "x"}': "is no manifest of a trace",
+    }.items():
         manifest.write_text(text)
         refuse(path, f"manifest.json {why}")
     manifest.write_bytes(b"\xff\xfe")
@@ -250,7 +282,9 @@ def test_shards_at_odds_with_the_manifest(path, written):
     change(path, totals={"rows": 6, "starts": 2, "cancels": 2, "rearms": 1, "arms": 1})
     refuse(path, "last_time is 9223372036854775807; the manifest says 5", load=True)
     change_shard(path, id_space=1)
-    with pytest.raises(TapeError, match=r"shard-00000.parquet: row 1: id 1 is outside \[0, 1\)") as error:
+    with pytest.raises(
+        TapeError, match=r"shard-00000.parquet: row 1: id 1 is outside \[0, 1\)"
+    ) as error:
         open_trace(path).load()
     assert error.value.row == 1
 
@@ -294,4 +328,8 @@ def test_damaged_parquet_files(path, written):
 def test_foreign_parquet_files(path, written, columns):
     table = pa.table({name: pa.array([0], kind) for name, kind in columns.items()})
     pq.write_table(table, path / "shard-00000.parquet")
-    refuse(path, "has the columns .*; a tape has .time int64, op int8, id int32, deadline int64., none nullable", load=True)
+    refuse(
+        path,
+        "has the columns .*; a tape has .time int64, op int8, id int32, deadline int64., none nullable",
+        load=True,
+    )

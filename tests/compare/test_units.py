@@ -1,4 +1,5 @@
 """Durations as people write them."""
+
 import pytest
 
 from compare.units import DurationError, parse_duration
@@ -8,17 +9,44 @@ from timers import TimerError
 @pytest.mark.parametrize(
     ("text", "unit", "units"),
     [
-        ("5s", "ms", 5000), ("200ms", "ms", 200), ("200ms", "us", 200_000), ("30s", "s", 30), ("1.5ms", "us", 1500),
-        (" 2 s ", "ms", 2000), ("1m", "s", 60), ("1min", "s", 60), ("2h", "s", 7200), ("1d", "s", 86400), ("5µs", "us", 5),
-        ("5μs", "us", 5), ("1000ns", "us", 1), ("0.001s", "ms", 1), (".5s", "ms", 500), ("5.s", "s", 5), ("0.1s", "us", 100_000),
-        ("9223372036854775807s", "s", 2**63 - 1), ("9007199254740993us", "us", 2**53 + 1),
+        ("5s", "ms", 5000),
+        ("200ms", "ms", 200),
+        ("200ms", "us", 200_000),
+        ("30s", "s", 30),
+        ("1.5ms", "us", 1500),
+        (" 2 s ", "ms", 2000),
+        ("1m", "s", 60),
+        ("1min", "s", 60),
+        ("2h", "s", 7200),
+        ("1d", "s", 86400),
+        ("5µs", "us", 5),
+        ("5μs", "us", 5),
+        ("1000ns", "us", 1),
+        ("0.001s", "ms", 1),
+        (".5s", "ms", 500),
+        ("5.s", "s", 5),
+        ("0.1s", "us", 100_000),
+        ("9223372036854775807s", "s", 2**63 - 1),
+        ("9007199254740993us", "us", 2**53 + 1),
     ],
-)  # fmt: skip
+)
 def test_durations_are_exact(text, unit, units):
     assert parse_duration(text, unit) == units
 
 
-NO_NUMBER = ["5", "", "s", "-5s", "5 parsecs", "1e3s", "nans", "1_000s", "١s", "5S", "9" * 100 + "s"]
+NO_NUMBER = [
+    "5",
+    "",
+    "s",
+    "-5s",
+    "5 parsecs",
+    "1e3s",
+    "nans",
+    "1_000s",
+    "١s",
+    "5S",
+    "9" * 100 + "s",
+]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ from compare.workloads import (
 SEED = 42
 MEMBERS = BLOCK + 904  # one block and a part of another
 
-# Rows, not files: what is here must be the same on every machine, with every version of every package.
+# Rows, not files: what is here must be the same on every machine, with every version of every
+# package.
 DIGESTS = {
     "uniform": ("5fbfb09c94fd6701", "92dd233f5bd3a7c8"),
     "exponential": ("48b0bbefd8ca8c33", "38a3a3a79efab63c"),
@@ -59,7 +60,8 @@ def test_tapes_keep_every_rule_and_ids_are_recycled_safely(name):
     assert made.id_space == tape.id.max() + 1
     assert made.unit == WORKLOADS[name].unit
     assert count_ops(tape).starts == MEMBERS
-    # The deadline that an id's timer had, or the moment of its cancel, lies before the start of the id's next one.
+    # The deadline that an id's timer had, or the moment of its cancel, lies before the start of the
+    # id's next one.
     ends = np.full(made.id_space, -1)
     for time, op, i, deadline in zip(*(column.tolist() for column in tape), strict=True):
         if op == START:
@@ -84,7 +86,9 @@ def test_timers_and_operations_are_of_one_stream(name):
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_seeds_and_shards_differ_and_repeat(name):
-    tapes = [make(name, timers=50, seed=seed, shard=shard).tape for seed in (0, 1) for shard in (0, 1)]
+    tapes = [
+        make(name, timers=50, seed=seed, shard=shard).tape for seed in (0, 1) for shard in (0, 1)
+    ]
     assert len({digest(tape) for tape in tapes}) == 4
     assert same(tapes[0], make(name, timers=50).tape)
 
@@ -105,22 +109,36 @@ def test_a_block_is_a_function_of_its_number_alone(name):
 
 
 def as_events(name, blocks, parameters=None):
-    """What a workload's members do in the first blocks: (time, member, step, op, deadline), and when each is over."""
+    """What a workload's members do in the first blocks: (time, member, step, op, deadline), and
+    when each is over.
+    """
     workload = WORKLOADS[name]
     rows, ends = [], []
     for block in range(blocks):
-        events = block_events(workload, {**workload.defaults, **(parameters or {})}, SEED, 0, block, BLOCK)
+        events = block_events(
+            workload, {**workload.defaults, **(parameters or {})}, SEED, 0, block, BLOCK
+        )
         first = block * BLOCK
         starts, deadlines = events.starts.tolist(), events.deadlines.tolist()
-        rows += [(t, first + k, 0, START, d) for k, (t, d) in enumerate(zip(starts, deadlines, strict=True))]
-        later = (column.tolist() for column in (events.time, events.owner, events.op, events.deadline))
-        rows += [(t, first + k, step, op, d) for step, (t, k, op, d) in enumerate(zip(*later, strict=True), start=1)]
+        rows += [
+            (t, first + k, 0, START, d)
+            for k, (t, d) in enumerate(zip(starts, deadlines, strict=True))
+        ]
+        later = (
+            column.tolist() for column in (events.time, events.owner, events.op, events.deadline)
+        )
+        rows += [
+            (t, first + k, step, op, d)
+            for step, (t, k, op, d) in enumerate(zip(*later, strict=True), start=1)
+        ]
         ends += events.ends.tolist()
     return sorted(rows), ends
 
 
 def plainly_woven(rows, ends):
-    """Rows with ids, as the rule says it: the id that was freed last, once its member's end has passed."""
+    """Rows with ids, as the rule says it: the id that was freed last, once its member's end has
+    passed.
+    """
     leaving = sorted((end, member) for member, end in enumerate(ends))
     ids, free, left, woven, id_space = {}, [], 0, [], 0
     for time, member, step, op, deadline in rows:
@@ -138,7 +156,9 @@ def plainly_woven(rows, ends):
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.parametrize("batch", [1, 1 << 17])
 def test_pieces_are_what_sorting_all_at_once_gives(name, batch, monkeypatch):
-    monkeypatch.setattr("compare.weave._BATCH", batch)  # with 1, nearly every block is put in order by itself
+    monkeypatch.setattr(
+        "compare.weave._BATCH", batch
+    )  # with 1, nearly every block is put in order by itself
     monkeypatch.setattr("compare.weave.PIECE", 1000)
     rows, ends = as_events(name, 3)
     expected, id_space = plainly_woven(rows, ends)
@@ -187,15 +207,22 @@ def test_a_plan_divides_what_was_asked_for(counted):
     plan = Plan.of("constant", **{counted: 20}, shards=6, seed=3)
     assert [plan.share(shard) for shard in range(6)] == [4, 4, 3, 3, 3, 3]
     assert plan.source == {
-        "workload": "constant", "parameters": {"rate": 1000, "delay": 30000}, "seed": 3, "shards": 6, counted: 20,
-    }  # fmt: skip
+        "workload": "constant",
+        "parameters": {"rate": 1000, "delay": 30000},
+        "seed": 3,
+        "shards": 6,
+        counted: 20,
+    }
     tapes = [joined(list(plan.pieces(shard))) for shard in range(6)]
     assert [tape.time.size for tape in tapes] == [4, 4, 3, 3, 3, 3]
     for shard, tape in enumerate(tapes):
-        assert same(tape, make("constant", **{counted: plan.share(shard)}, seed=3, shard=shard).tape)
+        assert same(
+            tape, make("constant", **{counted: plan.share(shard)}, seed=3, shard=shard).tape
+        )
 
 
-# ---- statistics: five standard errors, so that a seed that fails says that the distribution is wrong
+# ---- statistics: five standard errors, so that a seed that fails says that the distribution is
+# wrong
 
 SIGMAS = 5
 
@@ -222,7 +249,9 @@ def test_the_share_that_times_out(name, share):
     assert timed_out == pytest.approx(share, abs=SIGMAS * math.sqrt(share * (1 - share) / timers))
 
 
-@pytest.mark.parametrize(("name", "median", "quartile"), [("lognormal-low", 20, 60), ("lognormal-high", 200, 400)])
+@pytest.mark.parametrize(
+    ("name", "median", "quartile"), [("lognormal-low", 20, 60), ("lognormal-high", 200, 400)]
+)
 def test_latencies_have_the_median_and_quartile_asked_for(name, median, quartile):
     timers = 20_000
     # A timeout that nothing reaches shows the latencies as they are.
@@ -261,7 +290,9 @@ def test_connections_are_touched_until_they_fall_silent():
     tape, idle, mean = made.tape, 30_000, 10_000
     assert (tape.deadline == tape.time + idle).all()
     counts = count_ops(tape)
-    silent = math.exp(-idle / mean)  # the share of gaps that end a connection: its touches are geometric
+    silent = math.exp(
+        -idle / mean
+    )  # the share of gaps that end a connection: its touches are geometric
     expected, error = (1 - silent) / silent, math.sqrt(1 - silent) / silent / math.sqrt(3000)
     assert counts.arms / counts.starts == pytest.approx(expected, abs=SIGMAS * error)
     last = np.zeros(made.id_space)
@@ -274,7 +305,9 @@ def test_connections_are_touched_until_they_fall_silent():
 
 
 def test_log_is_exact_to_the_last_bits():
-    x = np.concatenate([Stream(1, 0, 0).uniform(0, 2000), 2.0 ** np.arange(-60, 60), [1.0, 1e300, 5e-300]])
+    x = np.concatenate(
+        [Stream(1, 0, 0).uniform(0, 2000), 2.0 ** np.arange(-60, 60), [1.0, 1e300, 5e-300]]
+    )
     exact = np.array([math.log(value) for value in x.tolist()])
     assert np.abs(log(x) - exact).max() <= 4e-16 * np.abs(exact).max()
     assert (np.abs(log(x) - exact) <= 1e-15 * np.abs(exact) + 1e-16).all()
@@ -287,7 +320,9 @@ def test_exp_is_exact_to_the_last_bits():
 
 def test_compiled_mathematics_is_that_of_plain_python():
     """Not one bit differs: the compiler neither reorders nor fuses."""
-    u = np.concatenate([Stream(2, 0, 0).uniform(0, 3000), 2.0 ** -np.arange(1, 53), 1 - 2.0 ** -np.arange(1, 53)])
+    u = np.concatenate(
+        [Stream(2, 0, 0).uniform(0, 3000), 2.0 ** -np.arange(1, 53), 1 - 2.0 ** -np.arange(1, 53)]
+    )
     x = (u - 0.5) * 1300
     found = log(u), exp(x), normal(u)
     with pytest.MonkeyPatch.context() as patch:
@@ -300,12 +335,21 @@ def test_compiled_mathematics_is_that_of_plain_python():
 
 def test_arrivals_are_sorted_variates():
     raw = Stream(3, 0, 0).raw(ARRIVAL, 5000)
-    for words in (raw, raw[:1], raw[:0], np.sort(raw)[::-1], raw >> np.uint64(40), np.repeat(raw[:3], 50)):
+    for words in (
+        raw,
+        raw[:1],
+        raw[:0],
+        np.sort(raw)[::-1],
+        raw >> np.uint64(40),
+        np.repeat(raw[:3], 50),
+    ):
         assert np.array_equal(sorted_uniform(words), np.sort(uniform(words)))
 
 
 def test_normal_is_exact_far_into_both_tails():
-    u = np.concatenate([Stream(1, 0, 0).uniform(0, 2000), 2.0 ** -np.arange(1, 53), 1 - 2.0 ** -np.arange(1, 53)])
+    u = np.concatenate(
+        [Stream(1, 0, 0).uniform(0, 2000), 2.0 ** -np.arange(1, 53), 1 - 2.0 ** -np.arange(1, 53)]
+    )
     exact = np.array([NormalDist().inv_cdf(value) for value in u.tolist()])
     assert np.abs(normal(u) - exact).max() <= 5e-15
 
@@ -343,12 +387,24 @@ def test_uniform_never_reaches_its_ends():
         ({"parameters": {"tick": 5}}, "uniform has no parameter 'tick'; it has rate, longest"),
         ({"parameters": {"rate": 0}}, "rate must lie in [1, 1000000000000000], not 0"),
         ({"parameters": {"longest": 1.5}}, "longest must be an integer, not 1.5"),
-        ({"name": "lognormal-low", "parameters": {"quartile": 20_000}}, "quartile 20000 must exceed the median 20000"),
-        ({"name": "keepalive", "parameters": {"idle": 10**6}}, "idle 1000000 exceeds 8 times the mean 10000"),
-        ({"name": "cancel-heavy", "parameters": {"lost": 1001}}, "lost must lie in [0, 1000], not 1001"),
-        ({"name": "cancel-heavy", "parameters": {"timeout": 1}}, "timeout 1 leaves no time for an answer"),
+        (
+            {"name": "lognormal-low", "parameters": {"quartile": 20_000}},
+            "quartile 20000 must exceed the median 20000",
+        ),
+        (
+            {"name": "keepalive", "parameters": {"idle": 10**6}},
+            "idle 1000000 exceeds 8 times the mean 10000",
+        ),
+        (
+            {"name": "cancel-heavy", "parameters": {"lost": 1001}},
+            "lost must lie in [0, 1000], not 1001",
+        ),
+        (
+            {"name": "cancel-heavy", "parameters": {"timeout": 1}},
+            "timeout 1 leaves no time for an answer",
+        ),
     ],
-)  # fmt: skip
+)
 def test_nonsense_is_refused_with_one_line(keywords, says):
     with pytest.raises(WorkloadError) as raised:
         make(**{"name": "uniform", "timers": 10, **keywords})
@@ -358,14 +414,22 @@ def test_nonsense_is_refused_with_one_line(keywords, says):
 
 def test_more_operations_than_fit_are_refused(monkeypatch):
     monkeypatch.setattr("compare.workloads.MOST", 10_000)
-    with pytest.raises(WorkloadError, match="5000 timers of keepalive have more than 10000 operations; ask for fewer"):
+    with pytest.raises(
+        WorkloadError,
+        match="5000 timers of keepalive have more than 10000 operations; ask for fewer",
+    ):
         make("keepalive", timers=5000)
-    with pytest.raises(WorkloadError, match="600 timers of keepalive have more than 10000 operations; ask for fewer"):
+    with pytest.raises(
+        WorkloadError,
+        match="600 timers of keepalive have more than 10000 operations; ask for fewer",
+    ):
         make("keepalive", timers=600)
 
 
 def test_a_shard_of_more_operations_than_there_are_ids_is_refused_before_it_is_begun():
-    with pytest.raises(WorkloadError, match="1000000000 timers of keepalive have more than 2147483647 operations"):
+    with pytest.raises(
+        WorkloadError, match="1000000000 timers of keepalive have more than 2147483647 operations"
+    ):
         Plan.of("keepalive", timers=10**9)
     assert Plan.of("keepalive", timers=10**9, shards=64).share(63) == 10**9 // 64
 
@@ -389,12 +453,17 @@ def test_plans_that_make_no_sense(keywords, says):
 def test_times_that_a_double_cannot_tell_apart_are_refused():
     slow = {"rate": 1, "timeout": 10**15, "median": 1, "quartile": 2}
     Plan.of("lognormal-low", timers=2**33, parameters=slow, most=2**40)
-    with pytest.raises(WorkloadError, match=r"lognormal-low would last longer than 2\*\*53 us; a greater rate shortens"):
+    with pytest.raises(
+        WorkloadError,
+        match=r"lognormal-low would last longer than 2\*\*53 us; a greater rate shortens",
+    ):
         Plan.of("lognormal-low", timers=2**34, parameters=slow, most=2**40)
 
 
 def test_operations_that_come_to_the_last_moment_of_all_are_refused(monkeypatch):
-    """The stream ends after two blocks; as many operations as come before that can be had, and not one more."""
+    """The stream ends after two blocks; as many operations as come before that can be had, and not
+    one more.
+    """
     monkeypatch.setattr("compare.workloads._LATEST", 8192.0 * 1000)
     settings = {"rate": 1, "longest": 1}
     expected = make("uniform", timers=2 * BLOCK, parameters=settings).tape

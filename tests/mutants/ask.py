@@ -1,4 +1,7 @@
-"""`python ask.py SOCKET KERNEL`: ask the server of judge.py; the exit status is its answer. Imports next to nothing."""
+"""`python ask.py SOCKET KERNEL`: ask the server of judge.py; the exit status is its answer. Imports
+next to nothing.
+"""
+
 import socket
 import sys
 

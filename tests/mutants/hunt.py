@@ -1,8 +1,10 @@
-"""Run the state machine on the mutants of one timer, then on the timer as it is: `python -m tests.mutants.hunt TIMER`.
+"""Run the state machine on the mutants of one timer, then on the timer as it is: `python -m
+tests.mutants.hunt TIMER`.
 
-One process for each timer, without the JIT (NUMBA_DISABLE_JIT=1), so that nothing is compiled. Prints one line of
-JSON for each mutant and one for each control run.
+One process for each timer, without the JIT (NUMBA_DISABLE_JIT=1), so that nothing is compiled.
+Prints one line of JSON for each mutant and one for each control run.
 """
+
 import _thread
 import json
 import sys
@@ -45,20 +47,28 @@ def killed_by(run: Callable[[], object]) -> str | None:
 
 
 def _interrupt(ended: threading.Event) -> None:
-    """After some patience, interrupt the main thread until it has heard it: a handler may swallow one."""
+    """After some patience, interrupt the main thread until it has heard it: a handler may swallow
+    one.
+    """
     if not ended.wait(PATIENCE):
         _thread.interrupt_main()
         while not ended.wait(1.0):
             _thread.interrupt_main()
 
 
-def hunt(timer: str, mutant: Mutant | None, only: set[str] | None = None) -> tuple[str | None, str | None]:
-    """(geometry, what killed it) of the first run that fails on a timer's geometries, or (None, None)."""
+def hunt(
+    timer: str, mutant: Mutant | None, only: set[str] | None = None
+) -> tuple[str | None, str | None]:
+    """(geometry, what killed it) of the first run that fails on a timer's geometries, or (None,
+    None).
+    """
     with fresh_timers(mutant) as machine:
         cases = sys.modules["tests.timers.cases"].CASES
         for case in cases:
             if case.name == timer and (only is None or str(case) in only):
-                cause = killed_by(lambda case=case: machine.run_machine(case, settings.get_profile("verdict")))
+                cause = killed_by(
+                    lambda case=case: machine.run_machine(case, settings.get_profile("verdict"))
+                )
                 if cause:
                     return str(case), cause
     return None, None
@@ -74,7 +84,12 @@ def main(timer: str) -> None:
         if mutant.timer == timer:
             geometry, cause = hunt(timer, mutant)
             needed.add(geometry or "")
-            report = {"bug": mutant.bug, "file": mutant.file, "geometry": geometry, "killed by": cause}
+            report = {
+                "bug": mutant.bug,
+                "file": mutant.file,
+                "geometry": geometry,
+                "killed by": cause,
+            }
             print(json.dumps(report), flush=True)
     geometry, cause = hunt(timer, None, only=needed)
     print(json.dumps({"bug": None, "geometry": geometry, "killed by": cause}), flush=True)

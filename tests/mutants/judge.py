@@ -1,8 +1,11 @@
-"""The tests that a mechanical mutant of a kernel must get past: `python -m tests.mutants.judge KERNEL`.
+"""The tests that a mechanical mutant of a kernel must get past: `python -m tests.mutants.judge
+KERNEL`.
 
-Exit status 0 if nothing was noticed. Quick tests come first. `--serve SOCKET` makes a server that forks for each
-request, so that the libraries are imported once and not for each of a thousand mutants; `ask.py` asks it.
+Exit status 0 if nothing was noticed. Quick tests come first. `--serve SOCKET` makes a server that
+forks for each request, so that the libraries are imported once and not for each of a thousand
+mutants; `ask.py` asks it.
 """
+
 import os
 import signal
 import socket
@@ -19,7 +22,14 @@ import pytest
 
 import tests.conftest  # noqa: F401  # registers the profiles
 
-ALL = ("cascading-wheel", "simple-wheel", "hashed-wheel", "hierarchical-wheel", "unordered-list", "delay-queue")
+ALL = (
+    "cascading-wheel",
+    "simple-wheel",
+    "hashed-wheel",
+    "hierarchical-wheel",
+    "unordered-list",
+    "delay-queue",
+)
 SHARED = {
     "pool": ALL,
     "handles": ALL,
@@ -34,7 +44,9 @@ OTHERS = "place or handle or capacity or growth or grow or buffer"
 
 
 def judge(kernel: str) -> None:
-    """Raise, or leave the process, if any test fails with `timers/kernels/KERNEL.py` as it is now."""
+    """Raise, or leave the process, if any test fails with `timers/kernels/KERNEL.py` as it is
+    now.
+    """
     timers = SHARED.get(kernel, (kernel.replace("_", "-"),))
     from tests.timers.cases import CASES
     from tests.timers.machine import run_machine
@@ -50,7 +62,9 @@ def judge(kernel: str) -> None:
     for case in cases:
         within_patience(lambda case=case: run_machine(case, few))
     within_patience(lambda: run_pytest("test_check"))
-    within_patience(lambda: run_pytest("test_boundary_cases", "-k", f"({' or '.join(timers)}) and ({OTHERS})"))
+    within_patience(
+        lambda: run_pytest("test_boundary_cases", "-k", f"({' or '.join(timers)}) and ({OTHERS})")
+    )
     within_patience(lambda: run_pytest("test_due", "-k", " or ".join(timers)))
     if kernel in SHARED:
         within_patience(lambda: run_pytest("test_handles"))
@@ -60,7 +74,17 @@ def judge(kernel: str) -> None:
 
 def run_pytest(name: str, *options: str) -> None:
     path = f"tests/timers/{name}.py"
-    quiet = ["-x", "-q", "--no-header", "--tb=line", "-p", "no:cacheprovider", "-W", "ignore", "--hypothesis-profile"]
+    quiet = [
+        "-x",
+        "-q",
+        "--no-header",
+        "--tb=line",
+        "-p",
+        "no:cacheprovider",
+        "-W",
+        "ignore",
+        "--hypothesis-profile",
+    ]
     status = pytest.main([path, *options, *quiet, "verdict"])
     if status != pytest.ExitCode.OK:
         raise AssertionError(f"{path}: {status!r}")
@@ -74,7 +98,9 @@ def within_patience(run: Callable[[], object]) -> None:
 
 
 def serve(path: str) -> None:
-    """Fork for each kernel name that comes in on the socket, and answer with the exit status of the judgement."""
+    """Fork for each kernel name that comes in on the socket, and answer with the exit status of the
+    judgement.
+    """
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)
         server.listen()
@@ -100,7 +126,9 @@ def verdict(kernel: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.dont_write_bytecode = True  # mutants follow each other faster than a file's time of change can tell
+    sys.dont_write_bytecode = (
+        True  # mutants follow each other faster than a file's time of change can tell
+    )
     sys.path.insert(0, str(Path.cwd()))
     if sys.argv[1] == "--serve":
         serve(sys.argv[2])

@@ -2,6 +2,7 @@
 
 Nothing on disk changes. What was imported before stays with whoever holds it.
 """
+
 import importlib
 import sys
 from collections.abc import Iterator
@@ -23,7 +24,9 @@ def mutated_source(mutant: Mutant) -> str:
     """The kernel's source with the bug in it; refuses a text that is not there exactly once."""
     source = (KERNELS / mutant.file).read_text()
     if source.count(mutant.old) != 1:
-        raise LookupError(f"{source.count(mutant.old)} times in {mutant.file}, not once: {mutant.old!r}")
+        raise LookupError(
+            f"{source.count(mutant.old)} times in {mutant.file}, not once: {mutant.old!r}"
+        )
     return source.replace(mutant.old, mutant.new)
 
 
@@ -38,17 +41,27 @@ class ChangedSource(SourceFileLoader):
 
 class Finder(MetaPathFinder):
     def __init__(self, file: str, source: str) -> None:
-        self.module, self.path, self.source = f"timers.kernels.{Path(file).stem}", str(KERNELS / file), source
+        self.module, self.path, self.source = (
+            f"timers.kernels.{Path(file).stem}",
+            str(KERNELS / file),
+            source,
+        )
 
-    def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(
+        self, fullname: str, path: Any, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if fullname != self.module:
             return None
-        return spec_from_file_location(fullname, self.path, loader=ChangedSource(fullname, self.path, self.source))
+        return spec_from_file_location(
+            fullname, self.path, loader=ChangedSource(fullname, self.path, self.source)
+        )
 
 
 @contextmanager
 def fresh_timers(mutant: Mutant | None = None) -> Iterator[ModuleType]:
-    """`tests.timers.machine`, and all that it tests, imported anew; with the mutant's bug if there is one."""
+    """`tests.timers.machine`, and all that it tests, imported anew; with the mutant's bug if there
+    is one.
+    """
     _forget()
     finders = [Finder(mutant.file, mutated_source(mutant))] if mutant else []
     sys.meta_path[:0] = finders

@@ -1,12 +1,15 @@
-"""Mechanical mutation of the kernels: every comparison, every number, every + and -, one at a time (Cosmic Ray).
+"""Mechanical mutation of the kernels: every comparison, every number, every + and -, one at a time
+(Cosmic Ray).
 
     nox -s mutation                                all kernels; about half an hour on one core
     nox -s mutation -- hashed_wheel pool           some of them
     nox -s mutation -- --out survivors.md          write the survivors down as well
 
-Each mutant is judged without the JIT by judge.py, in a copy of the project: the working tree is not touched. Ends
-with status 1 when fewer than 90 % are killed. What survives, and why, is in docs/mutation.md.
+Each mutant is judged without the JIT by judge.py, in a copy of the project: the working tree is not
+touched. Ends with status 1 when fewer than 90 % are killed. What survives, and why, is in
+docs/mutation.md.
 """
+
 import argparse
 import os
 import shutil
@@ -24,11 +27,20 @@ from cosmic_ray.work_item import TestOutcome, WorkerOutcome
 
 ROOT = Path(__file__).parents[2]
 KERNELS = ROOT / "timers" / "kernels"
-NOT_MUTATED = {"__init__", "counters", "dispatch", "jit", "prefetch"}  # they compare and add nothing
+NOT_MUTATED = {
+    "__init__",
+    "counters",
+    "dispatch",
+    "jit",
+    "prefetch",
+}  # they compare and add nothing
 REQUIRED = 0.9  # of all mutants
-TIMEOUT = 300.0  # seconds for one mutant; the judge gives up earlier on whatever does not come to an end
+TIMEOUT = (
+    300.0  # seconds for one mutant; the judge gives up earlier on whatever does not come to an end
+)
 
-# Each comparison is moved to its neighbour (< to <=) and turned round (< to >=); numbers become one more and one less.
+# Each comparison is moved to its neighbour (< to <=) and turned round (< to >=); numbers become one
+# more and one less.
 COMPARISONS = "Lt_LtE|Lt_GtE|LtE_Lt|LtE_Gt|Gt_GtE|Gt_LtE|GtE_Gt|GtE_Lt|Eq_NotEq|NotEq_Eq"
 CHOSEN = f"ReplaceComparisonOperator_({COMPARISONS})$|NumberReplacer$|ReplaceBinaryOperator_(Add_Sub|Sub_Add)$"
 
@@ -63,7 +75,11 @@ def copied_project() -> Iterator[Path]:
     """A copy of what the tests need, in a temporary directory, with no compiled files in it."""
     with tempfile.TemporaryDirectory(prefix="mutation-") as directory:
         for package in ("timers", "tests"):
-            shutil.copytree(ROOT / package, Path(directory, package), ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(
+                ROOT / package,
+                Path(directory, package),
+                ignore=shutil.ignore_patterns("__pycache__"),
+            )
         shutil.copy(ROOT / "pyproject.toml", directory)
         yield Path(directory)
 
@@ -91,9 +107,13 @@ def mutate(kernel: str, directory: Path, socket: Path) -> list[Result]:
     """Run all mutants of one kernel."""
     ask = [sys.executable, "-S", "tests/mutants/ask.py", str(socket), kernel]
     if subprocess.run(ask, cwd=directory, check=False).returncode:
-        raise SystemExit(f"{kernel} fails its tests as it is:\n{Path(directory, 'judge.log').read_text()[-3000:]}")
+        raise SystemExit(
+            f"{kernel} fails its tests as it is:\n{Path(directory, 'judge.log').read_text()[-3000:]}"
+        )
     config, session = f"{kernel}.toml", f"{kernel}.sqlite"
-    text = CONFIG.format(kernel=kernel, timeout=TIMEOUT, python=sys.executable, socket=socket, chosen=CHOSEN)
+    text = CONFIG.format(
+        kernel=kernel, timeout=TIMEOUT, python=sys.executable, socket=socket, chosen=CHOSEN
+    )
     Path(directory, config).write_text(text)
     for command in (
         ("cosmic_ray.cli", "init", config, session),
@@ -109,13 +129,18 @@ def results(kernel: str, database: WorkDB) -> Iterator[Result]:
     mutations = {item.job_id: item.mutations[0] for item in database.work_items}
     for job, result in database.results:
         if result.worker_outcome == WorkerOutcome.NORMAL:
-            lines = [line for line in result.diff.splitlines() if not line.startswith(("---", "+++"))]
+            lines = [
+                line for line in result.diff.splitlines() if not line.startswith(("---", "+++"))
+            ]
             before, after = (
-                " ".join(next(line for line in lines if line.startswith(sign))[1:].split()) for sign in "-+"
+                " ".join(next(line for line in lines if line.startswith(sign))[1:].split())
+                for sign in "-+"
             )
             killed = result.test_outcome != TestOutcome.SURVIVED
             mutation = mutations[job]
-            yield Result(kernel, mutation.operator_name, mutation.start_pos[0], killed, (before, after))
+            yield Result(
+                kernel, mutation.operator_name, mutation.start_pos[0], killed, (before, after)
+            )
 
 
 def report(found: list[Result], seconds: float) -> str:
@@ -132,9 +157,15 @@ def report(found: list[Result], seconds: float) -> str:
 
 def main() -> None:
     kernels = sorted({path.stem for path in KERNELS.glob("*.py")} - NOT_MUTATED)
-    parser = argparse.ArgumentParser(prog="nox -s mutation --", description="Mechanical mutation of the kernels.")
-    parser.add_argument("kernels", nargs="*", help=f"some of {', '.join(kernels)}; all, if none is named")
-    parser.add_argument("--out", type=Path, help="a file to write the report to, beside printing it")
+    parser = argparse.ArgumentParser(
+        prog="nox -s mutation --", description="Mechanical mutation of the kernels."
+    )
+    parser.add_argument(
+        "kernels", nargs="*", help=f"some of {', '.join(kernels)}; all, if none is named"
+    )
+    parser.add_argument(
+        "--out", type=Path, help="a file to write the report to, beside printing it"
+    )
     arguments = parser.parse_args()
     if unknown := set(arguments.kernels) - set(kernels):
         parser.error(f"no kernel is called {sorted(unknown)[0]!r}; there are {', '.join(kernels)}")

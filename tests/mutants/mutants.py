@@ -1,7 +1,9 @@
 """Seeded bugs: small changes to the kernels, each of which the state machine must notice.
 
-`old` occurs exactly once in the file; the changed kernel is run as `timer`, in all its test geometries.
+`old` occurs exactly once in the file; the changed kernel is run as `timer`, in all its test
+geometries.
 """
+
 from typing import NamedTuple
 
 
@@ -14,7 +16,8 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = [
-    # -- the rows that all wheels share ----------------------------------------------------------------------
+    # -- the rows that all wheels share
+    # ----------------------------------------------------------------------
     Mutant(
         "a stale handle is accepted",
         "cascading-wheel",
@@ -78,7 +81,8 @@ MUTANTS = [
         'earliest = min(earliest, nodes[i]["deadline"])',
         'earliest = nodes[i]["deadline"]',
     ),
-    # -- occupancy bits --------------------------------------------------------------------------------------
+    # -- occupancy bits
+    # --------------------------------------------------------------------------------------
     Mutant(
         "the search for the next occupied bucket stops a word early",
         "cascading-wheel",
@@ -93,7 +97,8 @@ MUTANTS = [
         "(_WORD_MASK << (start & _BIT_MASK))",
         "(_WORD_MASK << (start & _BIT_MASK) + 1)",
     ),
-    # -- unordered list --------------------------------------------------------------------------------------
+    # -- unordered list
+    # --------------------------------------------------------------------------------------
     Mutant(
         "timers with equal deadlines are merged in the wrong order",
         "unordered-list",
@@ -115,7 +120,8 @@ MUTANTS = [
         "        link(nodes, DUE, i)\n        clock[SORTED] = 0\n\n",
         "        link(nodes, DUE, i)\n\n",
     ),
-    # -- delay queue -----------------------------------------------------------------------------------------
+    # -- delay queue
+    # -----------------------------------------------------------------------------------------
     Mutant(
         "equal deadlines come out last armed, first delivered",
         "delay-queue",
@@ -151,7 +157,8 @@ MUTANTS = [
         "put(nodes, clock, high, late, ",
         "put(nodes, clock, high, early, ",
     ),
-    # -- simple wheel ----------------------------------------------------------------------------------------
+    # -- simple wheel
+    # ----------------------------------------------------------------------------------------
     Mutant(
         "a deadline exactly one rotation away goes into the present slot",
         "simple-wheel",
@@ -187,7 +194,8 @@ MUTANTS = [
         "if moment == NONE or (look != NONE and clock[OVERFLOW_MIN] < moment):",
         "if moment == NONE:",
     ),
-    # -- hashed wheel ----------------------------------------------------------------------------------------
+    # -- hashed wheel
+    # ----------------------------------------------------------------------------------------
     Mutant(
         "rounds are not decremented",
         "hashed-wheel",
@@ -227,17 +235,18 @@ MUTANTS = [
         "what arrived is not hashed while the clock stays within two ticks",
         "hashed-wheel",
         "hashed_wheel.py",
-        "if until > clock[PASSED] or now == LIMIT:",
-        "if until > clock[PASSED] + 1 or now == LIMIT:",
+        "        until > clock[PASSED] or now == LIMIT\n",
+        "        until > clock[PASSED] + 1 or now == LIMIT\n",
     ),
     Mutant(
         "the next expiry is that of the slots alone",
         "hashed-wheel",
         "hashed_wheel.py",
-        "end_of(quotient(earliest_in(nodes, arrivals_bucket(clock)), clock[TICK]), clock[TICK])",
+        "end_of(\n        quotient(earliest_in(nodes, arrivals_bucket(clock)), clock[TICK]), clock[TICK]\n    )",
         "LIMIT",
     ),
-    # -- hierarchical wheel ----------------------------------------------------------------------------------
+    # -- hierarchical wheel
+    # ----------------------------------------------------------------------------------
     Mutant(
         "a bucket is put into the queue with each of its timers",
         "hierarchical-wheel",
@@ -280,7 +289,8 @@ MUTANTS = [
         "    i = detach(nodes, bucket)\n    while i != bucket:",
         '    i = detach(nodes, bucket)\n    while nodes[i]["next"] != bucket:',
     ),
-    # -- cascading wheel -------------------------------------------------------------------------------------
+    # -- cascading wheel
+    # -------------------------------------------------------------------------------------
     Mutant(
         "a deadline 256 units away goes into the present slot",
         "cascading-wheel",

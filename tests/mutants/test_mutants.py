@@ -1,7 +1,9 @@
 """The state machine notices every seeded bug of `mutants.py`, and nothing where there is none.
 
-`pytest -s` prints for each bug the geometry, the rule or invariant that failed first, and what it said.
+`pytest -s` prints for each bug the geometry, the rule or invariant that failed first, and what it
+said.
 """
+
 import json
 import os
 import subprocess
@@ -42,6 +44,8 @@ def test_machine_kills_every_mutant(timer: str) -> None:
     *mutants, control = map(json.loads, run.stdout.splitlines())
     for mutant in mutants:
         print(f"{mutant['file']}: {mutant['bug']}\n    {mutant['geometry']}: {mutant['killed by']}")
-    assert [mutant["bug"] for mutant in mutants] == [mutant.bug for mutant in MUTANTS if mutant.timer == timer]
+    assert [mutant["bug"] for mutant in mutants] == [
+        mutant.bug for mutant in MUTANTS if mutant.timer == timer
+    ]
     assert [mutant["bug"] for mutant in mutants if not mutant["killed by"]] == []
     assert control["killed by"] is None, "the timer without any bug fails too"

@@ -1,4 +1,5 @@
 """One Spark session for all tests of the pipeline."""
+
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

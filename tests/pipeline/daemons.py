@@ -1,4 +1,5 @@
 """Spark's own daemons as processes on loopback: started by a test, and stopped by it."""
+
 import os
 import re
 import signal
@@ -36,43 +37,83 @@ class Daemons:
         self.directory = directory
         self.home = Path(pyspark.__file__).parent
         self.environment = {
-            **os.environ, **_java_environment(), "SPARK_HOME": str(self.home), "SPARK_LOCAL_IP": "127.0.0.1",
-            "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT),
-        }  # fmt: skip
+            **os.environ,
+            **_java_environment(),
+            "SPARK_HOME": str(self.home),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": str(ROOT),
+        }
         self.processes: list[subprocess.Popen[bytes]] = []
 
-    def start(self, name: str, *arguments: str, script: str = "spark-class") -> tuple[subprocess.Popen[bytes], Path]:
+    def start(
+        self, name: str, *arguments: str, script: str = "spark-class"
+    ) -> tuple[subprocess.Popen[bytes], Path]:
         """Start one of Spark's scripts; the process and what it logs to."""
         log = self.directory / f"{name}.log"
         with log.open("wb") as file:
             process = subprocess.Popen(
-                [self.home / "bin" / script, *arguments], env=self.environment, cwd=self.directory, stdout=file,
-                stderr=file, start_new_session=True,
-            )  # fmt: skip
+                [self.home / "bin" / script, *arguments],
+                env=self.environment,
+                cwd=self.directory,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
+            )
         self.processes.append(process)
         return process, log
 
     def cluster(self) -> str:
         """Start a master and two workers; the master's URL."""
         process, log = self.start(
-            "master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"
+            "master",
+            "org.apache.spark.deploy.master.Master",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--webui-port",
+            "0",
         )
-        found = until(lambda: re.search(r"Starting Spark master at (spark://\S+)", log.read_text()), "a master", process)
+        found = until(
+            lambda: re.search(r"Starting Spark master at (spark://\S+)", log.read_text()),
+            "a master",
+            process,
+        )
         for number in range(2):
             self.start(
-                f"worker-{number}", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0",
-                "--cores", "1", "--memory", "1g", "--work-dir", str(self.directory / f"work-{number}"), found[1],
-            )  # fmt: skip
+                f"worker-{number}",
+                "org.apache.spark.deploy.worker.Worker",
+                "--host",
+                "127.0.0.1",
+                "--webui-port",
+                "0",
+                "--cores",
+                "1",
+                "--memory",
+                "1g",
+                "--work-dir",
+                str(self.directory / f"work-{number}"),
+                found[1],
+            )
         until(lambda: log.read_text().count("Registering worker") == 2, "two workers", process)
         return str(found[1])
 
     def connect_server(self) -> str:
         """Start a Spark Connect server on two cores; its address."""
         process, log = self.start(
-            "connect", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]",
-            "--conf", "spark.connect.grpc.binding.port=0", "--conf", "spark.ui.enabled=false", "spark-internal",
+            "connect",
+            "--class",
+            "org.apache.spark.sql.connect.service.SparkConnectServer",
+            "--master",
+            "local[2]",
+            "--conf",
+            "spark.connect.grpc.binding.port=0",
+            "--conf",
+            "spark.ui.enabled=false",
+            "spark-internal",
             script="spark-submit",
-        )  # fmt: skip
+        )
         started = re.compile(r"Spark Connect server started at: \S*?:(\d+)")
         return f"sc://127.0.0.1:{until(lambda: started.search(log.read_text()), 'a Connect server', process)[1]}"
 

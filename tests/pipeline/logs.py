@@ -1,4 +1,5 @@
 """Small logs in all formats, and what a tape of them comes to, computed without any timer."""
+
 import csv
 import gzip
 import io
@@ -47,23 +48,32 @@ def as_tsv(path):
 
 def as_jsonl(path):
     # The digits as they are, which json.dumps of a float would not promise.
-    lines = (f'{{"ts": {ts}, "rtt": {rtt or "null"}, "client": "{client}", "id.orig": 5}}' for ts, rtt, client in REQUESTS)
+    lines = (
+        f'{{"ts": {ts}, "rtt": {rtt or "null"}, "client": "{client}", "id.orig": 5}}'
+        for ts, rtt, client in REQUESTS
+    )
     path.write_text("\n".join(lines) + "\n")
 
 
 def as_parquet(path):
     ts, rtt, client = zip(*REQUESTS, strict=True)
     floats = [None if text is None else float(text) for text in rtt]
-    pq.write_table(pa.table({"ts": [float(text) for text in ts], "rtt": floats, "client": client}), path)
+    pq.write_table(
+        pa.table({"ts": [float(text) for text in ts], "rtt": floats, "client": client}), path
+    )
 
 
-ZEEK_HEADER = "#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n#unset_field\t-\n#path\tdns\n"
+ZEEK_HEADER = (
+    "#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n#unset_field\t-\n#path\tdns\n"
+)
 
 
 def as_zeek(path):
     """Two logs, one behind the other, with their columns in another order."""
     first = "\n".join("\t".join(value or "-" for value in row) for row in REQUESTS[:3])
-    second = "\n".join("\t".join(value or "-" for value in ("x", *row[::-1])) for row in REQUESTS[3:])
+    second = "\n".join(
+        "\t".join(value or "-" for value in ("x", *row[::-1])) for row in REQUESTS[3:]
+    )
     path.write_text(
         f"{ZEEK_HEADER}#fields\tts\trtt\tclient\n#types\ttime\tinterval\taddr\n{first}\n#close\t2018\n"
         f"{ZEEK_HEADER}#fields\tuid\tclient\trtt\tts\n#types\tstring\taddr\tinterval\ttime\n{second}\n#close\t2018\n"
@@ -74,8 +84,12 @@ def as_access(path):
     """Whole seconds only, so that all answers come at once or never."""
     lines = []
     for ts, rtt, client in REQUESTS:
-        moment = datetime.fromtimestamp(int(ts.partition(".")[0]), UTC).strftime("%d/%b/%Y:%H:%M:%S +0000")
-        lines.append(f'{client} - frank [{moment}] "GET /a?b=[1] HTTP/1.1" 200 17 "-" "Mozilla/5.0 (\\"x\\")" rt={rtt or "-"}')
+        moment = datetime.fromtimestamp(int(ts.partition(".")[0]), UTC).strftime(
+            "%d/%b/%Y:%H:%M:%S +0000"
+        )
+        lines.append(
+            f'{client} - frank [{moment}] "GET /a?b=[1] HTTP/1.1" 200 17 "-" "Mozilla/5.0 (\\"x\\")" rt={rtt or "-"}'
+        )
     path.write_text("\n".join(lines) + "\n")
 
 
@@ -92,7 +106,9 @@ def rows_of(tape):
 
 
 def outcome(tape):
-    """(scheduled, rescheduled, fired) on timers that are exact, as a fold over a dictionary of deadlines."""
+    """(scheduled, rescheduled, fired) on timers that are exact, as a fold over a dictionary of
+    deadlines.
+    """
     pending: dict[int, int] = {}
     scheduled = rescheduled = fired = 0
     for time, op, id_, deadline in zip(*(column.tolist() for column in tape), strict=True):

@@ -1,4 +1,7 @@
-"""A real cluster, a master and two workers as processes of their own on loopback, one of which dies; and `spark-submit`."""
+"""A real cluster, a master and two workers as processes of their own on loopback, one of which
+dies; and `spark-submit`.
+"""
+
 import subprocess
 import sys
 from pathlib import Path
@@ -18,16 +21,30 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 TIMERS = ("unordered-list", "hierarchical-wheel", "heapq-delay-queue", "delay-queue")
 
 
-def test_the_result_is_right_although_a_worker_is_killed(spark: Any, daemons: Daemons, tmp_path: Path) -> None:
+def test_the_result_is_right_although_a_worker_is_killed(
+    spark: Any, daemons: Daemons, tmp_path: Path
+) -> None:
     tapes = [make("uniform", operations=8_000, seed=seed).tape for seed in range(8)]
     trace = write_trace(tmp_path / "trace", tapes, unit="ms", source={"kind": "test"})
     url = daemons.cluster()
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "compare.cli", "replay", str(trace.path), "--timers", ",".join(TIMERS)]
+    command = [
+        sys.executable,
+        "-m",
+        "compare.cli",
+        "replay",
+        str(trace.path),
+        "--timers",
+        ",".join(TIMERS),
+    ]
     driver = subprocess.Popen(
-        [*command, "--out", str(out), "--master", url], env=daemons.environment, cwd=ROOT, start_new_session=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        [*command, "--out", str(out), "--master", url],
+        env=daemons.environment,
+        cwd=ROOT,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     daemons.processes.append(driver)
     until(lambda: list(out.glob("cells/*/shard-*")), "the first cell", driver)
     daemons.kill(daemons.processes[1])
@@ -42,16 +59,39 @@ def test_the_result_is_right_although_a_worker_is_killed(spark: Any, daemons: Da
     mine, other = (one.read_cells().drop_columns("seconds") for one in (found, alone))
     assert mine.equals(other)
     for cell in alone.cells():
-        assert pq.read_table(found.expiries_file(*cell)).equals(pq.read_table(alone.expiries_file(*cell)))
+        assert pq.read_table(found.expiries_file(*cell)).equals(
+            pq.read_table(alone.expiries_file(*cell))
+        )
 
 
-def test_a_driver_under_spark_submit_uses_the_session_that_was_asked_for(daemons: Daemons, tmp_path: Path) -> None:
-    trace = write_trace(tmp_path / "trace", [make("keepalive", operations=2_000).tape] * 3, unit="ms", source={"kind": "test"})
+def test_a_driver_under_spark_submit_uses_the_session_that_was_asked_for(
+    daemons: Daemons, tmp_path: Path
+) -> None:
+    trace = write_trace(
+        tmp_path / "trace",
+        [make("keepalive", operations=2_000).tape] * 3,
+        unit="ms",
+        source={"kind": "test"},
+    )
     out = tmp_path / "out"
-    command = [str(ROOT / "compare" / "cli.py"), "replay", str(trace.path), "--timers", "delay-queue,simple-wheel"]
+    command = [
+        str(ROOT / "compare" / "cli.py"),
+        "replay",
+        str(trace.path),
+        "--timers",
+        "delay-queue,simple-wheel",
+    ]
     # Told a master of its own, it would refuse any other session.
     process, log = daemons.start(
-        "driver", "--master", "local[3]", *command, "--master", "local[3]", "--out", str(out), script="spark-submit"
+        "driver",
+        "--master",
+        "local[3]",
+        *command,
+        "--master",
+        "local[3]",
+        "--out",
+        str(out),
+        script="spark-submit",
     )
     assert process.wait(PATIENCE) == 0, log.read_text()
     assert "2 timers x 3 shards, 12,000 operations" in log.read_text()

@@ -1,4 +1,5 @@
 """The same commands through a Spark Connect server, a process of its own on loopback."""
+
 import subprocess
 import sys
 from pathlib import Path
@@ -22,9 +23,14 @@ def test_every_stage_works_through_spark_connect(daemons: Daemons, tmp_path: Pat
 
     def escapement(*arguments: Any) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "compare.cli", *map(str, arguments)], cwd=tmp_path, timeout=PATIENCE, check=False,
-            capture_output=True, text=True, env=daemons.environment | {"SPARK_REMOTE": address, "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
+            [sys.executable, "-m", "compare.cli", *map(str, arguments)],
+            cwd=tmp_path,
+            timeout=PATIENCE,
+            check=False,
+            capture_output=True,
+            text=True,
+            env=daemons.environment | {"SPARK_REMOTE": address, "PYTHONPATH": str(ROOT)},
+        )
         assert (done.returncode, done.stderr) == (0, ""), done.stderr
         return done.stdout
 
@@ -32,21 +38,49 @@ def test_every_stage_works_through_spark_connect(daemons: Daemons, tmp_path: Pat
     plan = Plan.of("keepalive", operations=20_000, shards=3)
     alone = write_trace_of(plan, tmp_path / "alone")
     for shard in open_trace(tmp_path / "trace").shards:
-        assert (tmp_path / "trace" / shard.file).read_bytes() == (alone.path / shard.file).read_bytes()
-    said = escapement("replay", "trace", "--timers", "delay-queue,hashed-wheel/tick=5", "--out", "replayed")
+        assert (tmp_path / "trace" / shard.file).read_bytes() == (
+            alone.path / shard.file
+        ).read_bytes()
+    said = escapement(
+        "replay", "trace", "--timers", "delay-queue,hashed-wheel/tick=5", "--out", "replayed"
+    )
     assert "2 timers x 3 shards, 40,000 operations" in said
     for method in ("merge", "join"):
         last = escapement("verify", "replayed", "--method", method).splitlines()[-1]
         assert last.split()[-1] == "0", last
     assert "20,000 operations in 3 shards" in escapement("summarise", "replayed")
-    said = escapement("ingest", "requests", log, "--time", "ts", "--duration", "rtt", "--timeout", "5s", "--out", "ingested")
+    said = escapement(
+        "ingest",
+        "requests",
+        log,
+        "--time",
+        "ts",
+        "--duration",
+        "rtt",
+        "--timeout",
+        "5s",
+        "--out",
+        "ingested",
+    )
     assert open_trace(tmp_path / "ingested").totals["starts"] == 3, said
     (tmp_path / "incoming").mkdir()
     (tmp_path / "incoming" / "1.csv").write_text("ts,client\n0,ann\n5,ann\n8,bob\n120,cat\n")
     said = escapement(
-        "stream", tmp_path / "incoming", "--time", "ts", "--key", "client", "--idle", "30s", "--checkpoint", "state",
-        "--out", "idle", "--format", "csv",
-    )  # fmt: skip
+        "stream",
+        tmp_path / "incoming",
+        "--time",
+        "ts",
+        "--key",
+        "client",
+        "--idle",
+        "30s",
+        "--checkpoint",
+        "state",
+        "--out",
+        "idle",
+        "--format",
+        "csv",
+    )
     assert "idle        2 connections" in said
     rows = [file.read_text() for file in (tmp_path / "idle" / "kind=idle").glob("*.csv")]
     assert sum(text.count("ann") for text in rows) == 1, rows

@@ -1,4 +1,5 @@
 """Folds against a plain loop over events, and against themselves on other pieces."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -29,7 +30,8 @@ def fold_requests(rows, timeout, pieces):
     cuts = [0, *sorted(cut % (len(rows) + 1) for cut in pieces), len(rows)]
     requests = RequestFold(timeout)
     tapes = [
-        requests.add(start[a:b], end[a:b], answered[a:b], position[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)
+        requests.add(start[a:b], end[a:b], answered[a:b], position[a:b])
+        for a, b in zip(cuts, cuts[1:], strict=False)
     ]
     tapes.append(requests.finish())
     return Tape(*map(np.concatenate, zip(*tapes, strict=True))), requests.id_space
@@ -67,9 +69,10 @@ def test_requests_are_what_a_plain_loop_makes_of_them(log, pieces, gather):
         patch.setattr(fold, "_GATHER", gather)
         tape, id_space = fold_requests(rows, timeout, pieces)
     validate(tape, id_space)
-    assert ([tuple(int(value) for value in row) for row in zip(*tape, strict=True)], id_space) == plain_requests(
-        rows, timeout
-    )
+    assert (
+        [tuple(int(value) for value in row) for row in zip(*tape, strict=True)],
+        id_space,
+    ) == plain_requests(rows, timeout)
 
 
 def test_operations_at_one_time_stand_in_the_order_of_the_log():
@@ -109,7 +112,9 @@ def test_an_answer_that_takes_the_timeout_is_too_late():
 def touch_logs(draw):
     idle = draw(st.integers(1, 8))
     rows = sorted(draw(st.lists(TIMES, min_size=1, max_size=60)))
-    keys = draw(st.lists(st.sampled_from([b"a", b"b", b"c", b"d"]), min_size=len(rows), max_size=len(rows)))
+    keys = draw(
+        st.lists(st.sampled_from([b"a", b"b", b"c", b"d"]), min_size=len(rows), max_size=len(rows))
+    )
     return np.array(rows, np.int64), keys, idle
 
 
@@ -118,13 +123,19 @@ def test_touches_keep_their_key_and_the_others_away(log, cut):
     time, keys, idle = log
     touches = TouchFold(idle)
     cut = min(cut, len(keys))
-    tapes = [touches.add(time[:cut], keys[:cut]), touches.add(time[cut:], keys[cut:]), touches.finish()]
+    tapes = [
+        touches.add(time[:cut], keys[:cut]),
+        touches.add(time[cut:], keys[cut:]),
+        touches.finish(),
+    ]
     tape = Tape(*map(np.concatenate, zip(*tapes, strict=True)))
     validate(tape, touches.id_space)
     assert tape.time.tolist() == time.tolist()
     assert tape.deadline.tolist() == (time + idle).tolist()
     holder, touched = {}, {}
-    for now, op, id_, key in zip(time.tolist(), tape.op.tolist(), tape.id.tolist(), keys, strict=True):
+    for now, op, id_, key in zip(
+        time.tolist(), tape.op.tolist(), tape.id.tolist(), keys, strict=True
+    ):
         if op == ARM:
             # Its own id, or one that nobody ever had.
             assert holder.get(id_, key) == key

@@ -1,4 +1,5 @@
 """A disk that is full: one line, and no half result."""
+
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,13 +27,17 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 64 KiB; only the superuser may mount one."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True, check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True, check=False
+    )
     if mounted.returncode:
         pytest.skip(f"cannot mount a small file system: {mounted.stderr.decode().strip()}")
     try:
         yield disk
     finally:
-        subprocess.run(["umount", "--lazy", disk], check=True)  # a worker may still hold a file that failed
+        subprocess.run(
+            ["umount", "--lazy", disk], check=True
+        )  # a worker may still hold a file that failed
 
 
 def fails(call: Any, kind: type[TimerError]) -> None:
@@ -42,16 +47,25 @@ def fails(call: Any, kind: type[TimerError]) -> None:
 
 
 def test_generate_leaves_nothing(spark: Any, small_disk: Path) -> None:
-    fails(lambda: generate("uniform", small_disk / "trace", operations=200_000, shards=2, session=spark), PipelineError)
+    fails(
+        lambda: generate(
+            "uniform", small_disk / "trace", operations=200_000, shards=2, session=spark
+        ),
+        PipelineError,
+    )
     assert list(small_disk.iterdir()) == []
 
 
 def test_ingest_leaves_nothing(spark: Any, small_disk: Path, tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
-    log.write_text("ts,rtt\n" + "".join(f"{k * 7919 % 100_003}.{k:06},0.1\n" for k in range(100_000)))
+    log.write_text(
+        "ts,rtt\n" + "".join(f"{k * 7919 % 100_003}.{k:06},0.1\n" for k in range(100_000))
+    )
     options = Options("ts", unit="us")
     fails(
-        lambda: ingest_requests(log, small_disk / "trace", options, duration="rtt", timeout="5s", session=spark),
+        lambda: ingest_requests(
+            log, small_disk / "trace", options, duration="rtt", timeout="5s", session=spark
+        ),
         PipelineError,
     )
     assert list(small_disk.iterdir()) == []

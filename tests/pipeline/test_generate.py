@@ -1,4 +1,5 @@
 """A workload on Spark is the same trace, whoever writes it, and never half of one."""
+
 import argparse
 import os
 import resource
@@ -28,10 +29,18 @@ def digests(trace):
 def test_rows_do_not_depend_on_the_partitions(spark, tmp_path):
     def written(partitions):
         trace = generate(
-            "cancel-heavy", tmp_path / f"by-{partitions}", operations=20_003, shards=16, seed=5,
-            parameters={"mean": 70}, session=spark, partitions=partitions,
-        )  # fmt: skip
-        assert [shard.file for shard in trace.shards] == [f"shard-{number:05d}.parquet" for number in range(16)]
+            "cancel-heavy",
+            tmp_path / f"by-{partitions}",
+            operations=20_003,
+            shards=16,
+            seed=5,
+            parameters={"mean": 70},
+            session=spark,
+            partitions=partitions,
+        )
+        assert [shard.file for shard in trace.shards] == [
+            f"shard-{number:05d}.parquet" for number in range(16)
+        ]
         return digests(trace), trace.manifest
 
     one, three, sixteen = map(written, (1, 3, 16))
@@ -39,9 +48,12 @@ def test_rows_do_not_depend_on_the_partitions(spark, tmp_path):
     assert len(set(one[0])) == 16
     assert one[1]["totals"]["rows"] == 20_003
     assert one[1]["source"] == {
-        "workload": "cancel-heavy", "parameters": {"rate": 10_000, "timeout": 30_000, "mean": 70, "lost": 10},
-        "seed": 5, "shards": 16, "operations": 20_003,
-    }  # fmt: skip
+        "workload": "cancel-heavy",
+        "parameters": {"rate": 10_000, "timeout": 30_000, "mean": 70, "lost": 10},
+        "seed": 5,
+        "shards": 16,
+        "operations": 20_003,
+    }
 
 
 def test_no_partition_is_too_few(spark, tmp_path):
@@ -51,7 +63,9 @@ def test_no_partition_is_too_few(spark, tmp_path):
 
 
 def test_a_shard_is_the_unsharded_tape_of_its_size(spark, tmp_path):
-    trace = generate("keepalive", tmp_path / "sharded", timers=1001, shards=2, seed=8, session=spark)
+    trace = generate(
+        "keepalive", tmp_path / "sharded", timers=1001, shards=2, seed=8, session=spark
+    )
     for shard, timers in ((0, 501), (1, 500)):
         made = make("keepalive", timers=timers, seed=8, shard=shard)
         tape = trace.load(shard)
@@ -72,7 +86,9 @@ def test_workers_find_the_machine_code_that_the_driver_compiled(spark, tmp_path)
         for _ in Plan.of("lognormal-low", timers=10).pieces():
             pass
         functions = (weave.weave_rows, weave.sort_before, weave.drop_rows)
-        yield pa.record_batch({"misses": [sum(sum(f.stats.cache_misses.values()) for f in functions)]})
+        yield pa.record_batch(
+            {"misses": [sum(sum(f.stats.cache_misses.values()) for f in functions)]}
+        )
 
     assert spark.range(2).mapInArrow(look, "misses bigint").agg({"misses": "sum"}).first()[0] == 0
 
@@ -88,7 +104,9 @@ def test_a_shard_that_is_written_twice_is_written_once(tmp_path):
 
 def test_progress_is_told_in_rows(tmp_path):
     told = []
-    trace = write_trace_of(Plan.of("keepalive", timers=100_000), tmp_path / "trace", progress=told.append)
+    trace = write_trace_of(
+        Plan.of("keepalive", timers=100_000), tmp_path / "trace", progress=told.append
+    )
     assert len(told) > 1
     assert sum(told) == trace.totals["rows"]
 
@@ -102,12 +120,34 @@ def test_the_command_on_spark(spark, tmp_path, capsys):
         parsed.run(parsed)
         return capsys.readouterr()
 
-    said = run("lognormal-low", "--operations", "1e4", "--shards", 3, "--seed", 2, "--out", tmp_path / "three")
+    said = run(
+        "lognormal-low",
+        "--operations",
+        "1e4",
+        "--shards",
+        3,
+        "--seed",
+        2,
+        "--out",
+        tmp_path / "three",
+    )
     trace = open_trace(tmp_path / "three")
     assert said.err == ""
     assert said.out.startswith(f"{tmp_path / 'three'}: 10,000 operations in 3 shards (")
-    assert digest(trace.load(2)) == digest(make("lognormal-low", operations=3333, seed=2, shard=2).tape)
-    run("lognormal-low", "--operations", 3333, "--seed", 2, "--master", "local[2]", "--out", tmp_path / "one")
+    assert digest(trace.load(2)) == digest(
+        make("lognormal-low", operations=3333, seed=2, shard=2).tape
+    )
+    run(
+        "lognormal-low",
+        "--operations",
+        3333,
+        "--seed",
+        2,
+        "--master",
+        "local[2]",
+        "--out",
+        tmp_path / "one",
+    )
     assert open_trace(tmp_path / "one").source["shard"] == 0
     with pytest.raises(PipelineError, match=r"running on local\[2"):
         run("uniform", "--timers", 5, "--master", "local[3]", "--out", tmp_path / "none")
@@ -132,7 +172,9 @@ def test_the_command_on_spark(spark, tmp_path, capsys):
         ({"out": "file"}, "exists and is no trace"),
     ],
 )
-def test_nonsense_is_refused_with_one_line_before_spark_starts(keywords, says, tmp_path, monkeypatch):
+def test_nonsense_is_refused_with_one_line_before_spark_starts(
+    keywords, says, tmp_path, monkeypatch
+):
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     (tmp_path / "file").touch()
     monkeypatch.chdir(tmp_path)
@@ -148,7 +190,9 @@ def test_a_trace_that_exists_is_kept_unless_forced(spark, tmp_path):
     generate("uniform", out, timers=5, session=spark)
     with pytest.raises(TraceError, match=r"exists; say force to replace"):
         generate("uniform", out, timers=6, session=spark)
-    assert generate("uniform", out, timers=6, shards=2, session=spark, force=True).totals["rows"] == 6
+    assert (
+        generate("uniform", out, timers=6, shards=2, session=spark, force=True).totals["rows"] == 6
+    )
     with pytest.raises(WorkloadError):
         generate("uniform", out, timers=0, session=spark, force=True)
     assert open_trace(out).totals["rows"] == 6
@@ -161,7 +205,10 @@ def python_workers():
         if directory.name.isdigit():
             try:
                 status = (directory / "stat").read_text().rpartition(")")[2].split()
-                parents[int(directory.name)] = (int(status[1]), (directory / "comm").read_text().strip())
+                parents[int(directory.name)] = (
+                    int(status[1]),
+                    (directory / "comm").read_text().strip(),
+                )
             except OSError:
                 continue  # it has ended meanwhile
     below, found = {os.getpid()}, []
@@ -176,7 +223,9 @@ def full_disk(spark):
     """No Python worker can write more than 1 MB to a file."""
     if not hasattr(resource, "prlimit"):
         pytest.skip("limits of other processes can be set on Linux alone")
-    spark.range(2).mapInArrow(lambda batches: batches, "id bigint").collect()  # so that there are workers
+    spark.range(2).mapInArrow(
+        lambda batches: batches, "id bigint"
+    ).collect()  # so that there are workers
     limited = [(pid, resource.prlimit(pid, resource.RLIMIT_FSIZE)) for pid in python_workers()]
     assert limited
     for pid, (_, hard) in limited:
@@ -199,9 +248,13 @@ def test_a_disk_that_is_full_is_told_in_one_line(spark, tmp_path, full_disk):
 def test_a_tape_that_becomes_too_long_leaves_nothing(spark, tmp_path):
     plan = Plan.of("keepalive", timers=1000)
     too_long = Plan(**{**vars(plan), "most": 10_000})
-    with pytest.raises(WorkloadError, match="1000 timers of keepalive have more than 10000 operations"):
+    with pytest.raises(
+        WorkloadError, match="1000 timers of keepalive have more than 10000 operations"
+    ):
         write_trace_of(too_long, tmp_path / "here")
-    with pytest.raises(WorkloadError, match="1000 timers of keepalive have more than 10000 operations"):
+    with pytest.raises(
+        WorkloadError, match="1000 timers of keepalive have more than 10000 operations"
+    ):
         generate_plan(too_long, tmp_path / "there", session=spark)
     assert list(tmp_path.iterdir()) == []
 
@@ -209,7 +262,12 @@ def test_a_tape_that_becomes_too_long_leaves_nothing(spark, tmp_path):
 def test_the_failure_of_a_worker_is_its_last_line():
     text = "[X] failed: Traceback (most recent call last):\n  File\ncompare.workloads.WorkloadError: why\n SQLSTATE: 38000"
     assert failure(ValueError(text)) == "why"
-    assert failure(ValueError("Traceback (most recent call last):\n  File\nOSError: cannot write to x")) == "cannot write to x"
+    assert (
+        failure(
+            ValueError("Traceback (most recent call last):\n  File\nOSError: cannot write to x")
+        )
+        == "cannot write to x"
+    )
     assert failure(ValueError("one\ntwo")) == "one"
 
 

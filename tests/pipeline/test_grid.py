@@ -1,4 +1,7 @@
-"""The grid replay: the same as replaying alone, resumed where it stopped, and never half a result."""
+"""The grid replay: the same as replaying alone, resumed where it stopped, and never half a
+result.
+"""
+
 import os
 import signal
 import subprocess
@@ -31,7 +34,12 @@ from timers.errors import TimerError
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMERS = ("hierarchical-wheel", "hashed-wheel/tick=700", "hierarchical-wheel/tick=64", "heapq-delay-queue")
+TIMERS = (
+    "hierarchical-wheel",
+    "hashed-wheel/tick=700",
+    "hierarchical-wheel/tick=64",
+    "heapq-delay-queue",
+)
 SUMMED = ("operations", "scheduled", "cancelled", "rescheduled", "fired", "pending")
 
 
@@ -45,8 +53,16 @@ def trace(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compare.trace, "ROW_GROUP", 500)
         path = tmp_path_factory.mktemp("grid") / "trace"
-        tapes = [make(name, operations=3_000, seed=4).tape for name in ("lognormal-high", "keepalive")]
-        overdue = tape_of((10, START, 0, 3), (12, ARM, 1, 12), (15, START, 2, 9), (15, CANCEL, 2, 0), (15, START, 2, 8))
+        tapes = [
+            make(name, operations=3_000, seed=4).tape for name in ("lognormal-high", "keepalive")
+        ]
+        overdue = tape_of(
+            (10, START, 0, 3),
+            (12, ARM, 1, 12),
+            (15, START, 2, 9),
+            (15, CANCEL, 2, 0),
+            (15, START, 2, 8),
+        )
         return write(path, *tapes, overdue)
 
 
@@ -58,13 +74,24 @@ def results(spark, trace, tmp_path_factory):
 
 def test_each_cell_is_what_replaying_alone_gives(results, trace):
     cells = results.read_cells().to_pylist()
-    assert [(cell["timer"], cell["shard"]) for cell in cells] == [(t, s) for t in range(4) for s in range(3)]
+    assert [(cell["timer"], cell["shard"]) for cell in cells] == [
+        (t, s) for t in range(4) for s in range(3)
+    ]
     for cell in cells:
         timer = parse_contestant(TIMERS[cell["timer"]])
         tape = trace.load(cell["shard"])
         made = timer.new(first_time(tape), counting=timer.engine == "compiled")
         alone = replay(made, tape, trace.shards[cell["shard"]].id_space)
-        for name in ("operations", "scheduled", "cancelled", "rescheduled", "pending", "most_pending", "wakeups", "engine"):
+        for name in (
+            "operations",
+            "scheduled",
+            "cancelled",
+            "rescheduled",
+            "pending",
+            "most_pending",
+            "wakeups",
+            "engine",
+        ):
             assert cell[name] == getattr(alone, name), name
         kept = pq.read_table(results.expiries_file(cell["timer"], cell["shard"]))
         for name in ("operation", "deadline", "fired_at"):
@@ -74,13 +101,25 @@ def test_each_cell_is_what_replaying_alone_gives(results, trace):
         late = lateness_of(tape, alone.fired)
         assert (cell["lateness_min"], cell["lateness_max"]) == (late.min(), late.max())
         values, counts = np.unique(edges_of(late), return_counts=True)
-        assert (cell["lateness_edges"], cell["lateness_counts"]) == (values.tolist(), counts.tolist())
+        assert (cell["lateness_edges"], cell["lateness_counts"]) == (
+            values.tolist(),
+            counts.tolist(),
+        )
 
 
 def test_no_file_is_left_beside_the_results(results):
     assert results.complete
-    names = {path.relative_to(results.path).as_posix() for path in results.path.rglob("*") if path.is_file()}
-    files = {f"{kind}/timer-{t:03d}/shard-{s:05d}.parquet" for kind in ("cells", "expiries") for t in range(4) for s in range(3)}
+    names = {
+        path.relative_to(results.path).as_posix()
+        for path in results.path.rglob("*")
+        if path.is_file()
+    }
+    files = {
+        f"{kind}/timer-{t:03d}/shard-{s:05d}.parquet"
+        for kind in ("cells", "expiries")
+        for t in range(4)
+        for s in range(3)
+    }
     assert names - {"summary.parquet"} == files | {"manifest.json", ".lock"}
 
 
@@ -91,12 +130,19 @@ def cells_of(trace, names, out, shard=0):
             (out / kind / f"timer-{number:03d}").mkdir(parents=True, exist_ok=True)
     return [
         Cell(
-            str(trace.path), trace.manifest_digest, timer.name, tuple(timer.parameters.items()), number, shard,
+            str(trace.path),
+            trace.manifest_digest,
+            timer.name,
+            tuple(timer.parameters.items()),
+            number,
+            shard,
             str(out / "cells" / f"timer-{number:03d}" / f"shard-{shard:05d}.parquet"),
-            str(out / "expiries" / f"timer-{number:03d}" / f"shard-{shard:05d}.parquet"), True, True,
+            str(out / "expiries" / f"timer-{number:03d}" / f"shard-{shard:05d}.parquet"),
+            True,
+            True,
         )
         for number, timer in enumerate(map(parse_contestant, names))
-    ]  # fmt: skip
+    ]
 
 
 def files_of(path):
@@ -104,7 +150,9 @@ def files_of(path):
 
 
 @pytest.mark.parametrize("at_once", [1, 4, 16])
-def test_cells_side_by_side_are_each_what_it_is_alone(results, trace, tmp_path, monkeypatch, at_once):
+def test_cells_side_by_side_are_each_what_it_is_alone(
+    results, trace, tmp_path, monkeypatch, at_once
+):
     monkeypatch.setattr(compare.pipeline.cell, "BATCHES_AT_ONCE", at_once)
     monkeypatch.setattr(compare.trace, "PIECE", 130)
     assert len(list(trace.pieces(0))) == 24  # of four in each row group
@@ -112,17 +160,23 @@ def test_cells_side_by_side_are_each_what_it_is_alone(results, trace, tmp_path, 
         cells = cells_of(trace, TIMERS, tmp_path, shard)
         assert run_cells(cells) == 4 * trace.shards[shard].rows
         for cell in cells:
-            mine, other = (pq.read_table(path) for path in (cell.summary, results.cell_file(cell.timer, shard)))
+            mine, other = (
+                pq.read_table(path) for path in (cell.summary, results.cell_file(cell.timer, shard))
+            )
             varies = ["seconds", "nbytes"]  # room is reserved for as many as a batch arms
             assert mine.drop_columns(varies).equals(other.drop_columns(varies))
-            assert pq.read_table(cell.expiries).equals(pq.read_table(results.expiries_file(cell.timer, shard)))
+            assert pq.read_table(cell.expiries).equals(
+                pq.read_table(results.expiries_file(cell.timer, shard))
+            )
 
 
 @pytest.mark.parametrize("names", [TIMERS[:1], TIMERS])
 def test_timers_overdue_when_armed_are_told_apart_in_whatever_piece(tmp_path, monkeypatch, names):
     monkeypatch.setattr(compare.trace, "PIECE", 7)
     monkeypatch.setattr(compare.pipeline.cell, "BATCHES_AT_ONCE", 3)
-    rows = [(10 * k, START, k, 10 * k + (500 if k % 9 else -10 * (k % 7) - 1)) for k in range(20, 120)]
+    rows = [
+        (10 * k, START, k, 10 * k + (500 if k % 9 else -10 * (k % 7) - 1)) for k in range(20, 120)
+    ]
     tape = tape_of(*rows)
     cells = cells_of(write(tmp_path / "trace", tape), names, tmp_path / "out")
     run_cells(cells)
@@ -133,8 +187,14 @@ def test_timers_overdue_when_armed_are_told_apart_in_whatever_piece(tmp_path, mo
         found = pq.read_table(cell.summary).to_pylist()[0]
         assert (found["lateness_min"], found["lateness_max"]) == (late.min(), late.max())
         values, counts = np.unique(edges_of(late), return_counts=True)
-        assert (found["lateness_edges"], found["lateness_counts"]) == (values.tolist(), counts.tolist())
-        assert pq.read_table(cell.expiries)["operation"].to_pylist() == alone.fired["operation"].tolist()
+        assert (found["lateness_edges"], found["lateness_counts"]) == (
+            values.tolist(),
+            counts.tolist(),
+        )
+        assert (
+            pq.read_table(cell.expiries)["operation"].to_pylist()
+            == alone.fired["operation"].tolist()
+        )
 
 
 def test_a_finished_cell_is_left_alone_by_those_beside_it(trace, tmp_path):
@@ -157,7 +217,9 @@ def test_one_that_fails_leaves_no_half_of_those_beside_it(trace, tmp_path, monke
     with pytest.raises(ValueError, match="no advance to"):
         run_cells(cells)
     # They end in turn: the last one had ended, the first ones had not.
-    assert files_of(out) == [Path(path).relative_to(out) for path in (cells[3].summary, cells[3].expiries)]
+    assert files_of(out) == [
+        Path(path).relative_to(out) for path in (cells[3].summary, cells[3].expiries)
+    ]
 
 
 def test_cells_share_a_shard_as_long_as_there_are_groups_for_all():
@@ -176,34 +238,52 @@ def test_cells_share_a_shard_as_long_as_there_are_groups_for_all():
     assert sizes(4, [100] * 64, 2) == [4] * 64
     assert sizes(4, [100] * 2, 2) == [1] * 8  # else some workers would have nothing to do
     assert sizes(5, [100] * 4, 2) == [1, 2, 2] * 4
-    assert sizes(4, [IDS_AT_ONCE // 3, IDS_AT_ONCE, 10**9, 0] * 16, 2) == [2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 4] * 16
+    assert (
+        sizes(4, [IDS_AT_ONCE // 3, IDS_AT_ONCE, 10**9, 0] * 16, 2)
+        == [2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 4] * 16
+    )
     assert sizes(1, [100] * 64, 2) == [1] * 64
     assert sizes(4, [100] * 64, 2, alone={1, 3}) == [2, 1, 1] * 64
     assert max(sizes(200, [0] * 64, 2)) <= 32  # a timer takes some memory whatever its ids
 
 
 def test_summaries_alone_keep_no_expiries(spark, trace, results, tmp_path):
-    only = replay_grid(trace.path, TIMERS[:1], tmp_path / "out", expiries=False, counting=True, session=spark)
+    only = replay_grid(
+        trace.path, TIMERS[:1], tmp_path / "out", expiries=False, counting=True, session=spark
+    )
     assert not (only.path / "expiries").exists()
-    mine, other = (table.read_cells().slice(0, 3).drop_columns("seconds") for table in (only, results))
+    mine, other = (
+        table.read_cells().slice(0, 3).drop_columns("seconds") for table in (only, results)
+    )
     assert mine.equals(other)
 
 
 def test_most_pending_is_the_most_when_the_clock_moves_on(spark, tmp_path):
-    tape = tape_of(*((0, START, k, 50) for k in range(5)), (1, CANCEL, 0, 0), (2, REARM, 1, 60), (3, START, 0, 70))
+    tape = tape_of(
+        *((0, START, k, 50) for k in range(5)),
+        (1, CANCEL, 0, 0),
+        (2, REARM, 1, 60),
+        (3, START, 0, 70),
+    )
     trace = write(tmp_path / "trace", tape)
-    cells = replay_grid(trace.path, ["delay-queue", "heapq-delay-queue"], tmp_path / "out", session=spark).read_cells()
+    cells = replay_grid(
+        trace.path, ["delay-queue", "heapq-delay-queue"], tmp_path / "out", session=spark
+    ).read_cells()
     assert cells["most_pending"].to_pylist() == [5, 5]
 
 
 def test_without_draining_what_is_pending_stays(spark, trace, tmp_path):
-    done = replay_grid(trace.path, ["simple-wheel"], tmp_path / "out", drained=False, session=spark).read_cells()
+    done = replay_grid(
+        trace.path, ["simple-wheel"], tmp_path / "out", drained=False, session=spark
+    ).read_cells()
     for cell in done.to_pylist():
         tape = trace.load(cell["shard"])
         alone = replay(
-            parse_contestant("simple-wheel").new(first_time(tape)), tape, trace.shards[cell["shard"]].id_space,
+            parse_contestant("simple-wheel").new(first_time(tape)),
+            tape,
+            trace.shards[cell["shard"]].id_space,
             drain_timer=False,
-        )  # fmt: skip
+        )
         assert (cell["pending"], cell["fired"]) == (alone.pending, alone.fired.size)
 
 
@@ -218,14 +298,33 @@ SLOW = ("unordered-list", "hierarchical-wheel", "heapq-delay-queue")
     ids=["killed", "interrupted"],
 )
 def test_a_replay_that_is_killed_goes_on_where_it_stopped(spark, tmp_path, number, code, said):
-    trace = write(tmp_path / "trace", *(make("uniform", operations=4_000, seed=seed).tape for seed in range(8)))
+    trace = write(
+        tmp_path / "trace",
+        *(make("uniform", operations=4_000, seed=seed).tape for seed in range(8)),
+    )
     whole = replay_grid(trace.path, SLOW, tmp_path / "whole", session=spark)
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "compare.cli", "replay", str(trace.path), "--timers", ",".join(SLOW), "--out", str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "compare.cli",
+        "replay",
+        str(trace.path),
+        "--timers",
+        ",".join(SLOW),
+        "--out",
+        str(out),
+    ]
     process = subprocess.Popen(
-        command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored by what runs in the background
-    )  # fmt: skip
+        command,
+        cwd=ROOT,
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # ignored by what runs in the background
+    )
     try:
         while not (first := sorted(out.glob("cells/*/shard-*"))):
             assert process.poll() is None, "it ended before it could be killed"
@@ -235,14 +334,21 @@ def test_a_replay_that_is_killed_goes_on_where_it_stopped(spark, tmp_path, numbe
         complaints = process.communicate()[1]
     assert (process.returncode, complaints) == (code, said)
     before = {path: path.stat().st_mtime_ns for path in first}
-    with pytest.raises(ResultsError, match=r"is not complete: \d+ of 24 cells are missing; say the same replay again"):
+    with pytest.raises(
+        ResultsError,
+        match=r"is not complete: \d+ of 24 cells are missing; say the same replay again",
+    ):
         open_results(out)
     resumed = replay_grid(trace.path, SLOW, out, session=spark)
-    assert {path: path.stat().st_mtime_ns for path in first} == before, "a finished cell was replayed again"
+    assert {path: path.stat().st_mtime_ns for path in first} == before, (
+        "a finished cell was replayed again"
+    )
     mine, other = (one.read_cells().drop_columns("seconds") for one in (resumed, whole))
     assert mine.equals(other)
     for cell in whole.cells():
-        assert pq.read_table(resumed.expiries_file(*cell)).equals(pq.read_table(whole.expiries_file(*cell)))
+        assert pq.read_table(resumed.expiries_file(*cell)).equals(
+            pq.read_table(whole.expiries_file(*cell))
+        )
     assert not list(out.rglob(".shard-*"))
 
 
@@ -264,9 +370,13 @@ MORTAL = '''
 
 
 def test_a_task_whose_worker_dies_is_tried_again(spark, tmp_path, monkeypatch):
-    Path(tmp_path, "mortal.py").write_text(textwrap.dedent(MORTAL).format(marker=str(tmp_path / "died")))
+    Path(tmp_path, "mortal.py").write_text(
+        textwrap.dedent(MORTAL).format(marker=str(tmp_path / "died"))
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
-    trace = write(tmp_path / "trace", *(make("uniform", operations=100, seed=seed).tape for seed in range(4)))
+    trace = write(
+        tmp_path / "trace", *(make("uniform", operations=100, seed=seed).tape for seed in range(4))
+    )
     done = replay_grid(trace.path, ["mortal:Mortal"], tmp_path / "out", session=spark)
     assert (tmp_path / "died").exists()
     assert done.complete
@@ -293,8 +403,23 @@ def refused(error, match, *arguments, **options):
 def test_another_replay_is_refused_and_replaced_by_force(spark, trace, tmp_path):
     out = tmp_path / "out"
     replay_grid(trace.path, ["delay-queue"], out, session=spark)
-    refused(ResultsError, "another replay .their list of timers differs.", trace.path, ["simple-wheel"], out, session=spark)
-    refused(ResultsError, "their drained differs|choice", trace.path, ["delay-queue"], out, drained=False, session=spark)
+    refused(
+        ResultsError,
+        "another replay .their list of timers differs.",
+        trace.path,
+        ["simple-wheel"],
+        out,
+        session=spark,
+    )
+    refused(
+        ResultsError,
+        "their drained differs|choice",
+        trace.path,
+        ["delay-queue"],
+        out,
+        drained=False,
+        session=spark,
+    )
     assert open_results(out).contestants[0].name == "delay-queue"
     forced = replay_grid(trace.path, ["simple-wheel"], out, force=True, session=spark)
     assert [timer.name for timer in forced.contestants] == ["simple-wheel"]
@@ -302,53 +427,118 @@ def test_another_replay_is_refused_and_replaced_by_force(spark, trace, tmp_path)
 
 def test_nothing_is_left_of_a_replay_that_could_not_begin(spark, trace, tmp_path):
     out = tmp_path / "out"
-    refused(PipelineError, "cannot be used on spark://127.0.0.1:1 too", trace.path, ["delay-queue"], out,
-            session=spark, master="spark://127.0.0.1:1")  # fmt: skip
+    refused(
+        PipelineError,
+        "cannot be used on spark://127.0.0.1:1 too",
+        trace.path,
+        ["delay-queue"],
+        out,
+        session=spark,
+        master="spark://127.0.0.1:1",
+    )
     refused(TimerError, "no timer is called|'no-such'", trace.path, ["no-such"], out, session=spark)
-    refused(ResultsError, "delay-queue is given 2 times", trace.path, ["delay-queue"] * 2, out, session=spark)
+    refused(
+        ResultsError,
+        "delay-queue is given 2 times",
+        trace.path,
+        ["delay-queue"] * 2,
+        out,
+        session=spark,
+    )
     refused(ResultsError, "nothing to replay", trace.path, [], out, session=spark)
     refused(TimerError, "does not exist", tmp_path / "nowhere", ["delay-queue"], out, session=spark)
-    refused(ResultsError, "cannot write .*: No such file", trace.path, ["delay-queue"], tmp_path / "no" / "out", session=spark)
+    refused(
+        ResultsError,
+        "cannot write .*: No such file",
+        trace.path,
+        ["delay-queue"],
+        tmp_path / "no" / "out",
+        session=spark,
+    )
     assert not out.exists()
 
 
 def test_a_damaged_shard_ends_the_replay_in_one_line(spark, trace, tmp_path):
-    broken = write(tmp_path / "broken", *(make("uniform", operations=2_000, seed=seed).tape for seed in range(2)))
+    broken = write(
+        tmp_path / "broken",
+        *(make("uniform", operations=2_000, seed=seed).tape for seed in range(2)),
+    )
     shard = broken.path / "shard-00001.parquet"
     shard.write_bytes(shard.read_bytes()[:-100])
-    refused(PipelineError, "shard-00001.parquet is no readable Parquet file", broken.path, ["delay-queue"],
-            tmp_path / "out", session=spark)  # fmt: skip
+    refused(
+        PipelineError,
+        "shard-00001.parquet is no readable Parquet file",
+        broken.path,
+        ["delay-queue"],
+        tmp_path / "out",
+        session=spark,
+    )
     with pytest.raises(ResultsError):
         open_results(tmp_path / "out")
 
 
 def test_a_gap_among_the_shards_is_told(spark, tmp_path):
-    gappy = write(tmp_path / "gappy", *(make("uniform", operations=200, seed=seed).tape for seed in range(3)))
+    gappy = write(
+        tmp_path / "gappy", *(make("uniform", operations=200, seed=seed).tape for seed in range(3))
+    )
     (gappy.path / "shard-00001.parquet").unlink()
-    refused(PipelineError, "shard-00001.parquet does not exist, though the manifest lists it", gappy.path, ["delay-queue"],
-            tmp_path / "out", session=spark)  # fmt: skip
+    refused(
+        PipelineError,
+        "shard-00001.parquet does not exist, though the manifest lists it",
+        gappy.path,
+        ["delay-queue"],
+        tmp_path / "out",
+        session=spark,
+    )
 
 
 def test_an_unreachable_master_leaves_nothing(trace, tmp_path, spark):
     code = "import sys; from compare.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "replay", str(trace.path), "--timers", "delay-queue"]
     done = subprocess.run(
-        [*command, "--out", str(tmp_path / "out"), "--master", "spark://127.0.0.1:1"], cwd=ROOT, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
+        [*command, "--out", str(tmp_path / "out"), "--master", "spark://127.0.0.1:1"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 2
-    assert done.stderr.startswith("escapement: error: cannot reach the Spark master spark://127.0.0.1:1")
+    assert done.stderr.startswith(
+        "escapement: error: cannot reach the Spark master spark://127.0.0.1:1"
+    )
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 
 def test_something_else_is_never_written_over(spark, trace, tmp_path):
     (tmp_path / "precious").write_text("x")
-    refused(ResultsError, "precious are no results: results are a directory", trace.path, ["delay-queue"],
-            tmp_path / "precious", force=True, session=spark)  # fmt: skip
-    refused(ResultsError, "has no manifest.json", trace.path, ["delay-queue"], tmp_path, force=True, session=spark)
-    refused(ResultsError, "is no manifest of results", trace.path, ["delay-queue"], trace.path, force=True,
-            session=spark)  # fmt: skip
+    refused(
+        ResultsError,
+        "precious are no results: results are a directory",
+        trace.path,
+        ["delay-queue"],
+        tmp_path / "precious",
+        force=True,
+        session=spark,
+    )
+    refused(
+        ResultsError,
+        "has no manifest.json",
+        trace.path,
+        ["delay-queue"],
+        tmp_path,
+        force=True,
+        session=spark,
+    )
+    refused(
+        ResultsError,
+        "is no manifest of results",
+        trace.path,
+        ["delay-queue"],
+        trace.path,
+        force=True,
+        session=spark,
+    )
     assert (tmp_path / "precious").read_text() == "x"
     assert open_trace(trace.path)
 
@@ -358,13 +548,27 @@ def test_two_at_once_are_refused(spark, results, trace):
 
     with (results.path / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        refused(ResultsError, "another replay is writing", trace.path, TIMERS, results.path, counting=True, session=spark)
+        refused(
+            ResultsError,
+            "another replay is writing",
+            trace.path,
+            TIMERS,
+            results.path,
+            counting=True,
+            session=spark,
+        )
 
 
 def test_a_trace_that_changed_is_not_that_of_the_results(spark, tmp_path):
     trace = write(tmp_path / "trace", make("uniform", operations=100).tape)
     replay_grid(trace.path, ["delay-queue"], tmp_path / "out", session=spark)
-    write_trace(trace.path, [make("uniform", operations=90).tape], unit="us", source={"kind": "test"}, force=True)
+    write_trace(
+        trace.path,
+        [make("uniform", operations=90).tape],
+        unit="us",
+        source={"kind": "test"},
+        force=True,
+    )
     with pytest.raises(ResultsError, match="is not the one that .* was made of"):
         open_results(tmp_path / "out")
 
@@ -387,7 +591,9 @@ def test_the_summary_adds_up(results):
             [
                 lateness_of(tape, replay(timer.new(first_time(tape)), tape, shard.id_space).fired)
                 for timer in [parse_contestant(TIMERS[number])]
-                for tape, shard in ((results.trace.load(s), results.trace.shards[s]) for s in range(3))
+                for tape, shard in (
+                    (results.trace.load(s), results.trace.shards[s]) for s in range(3)
+                )
             ]
         )
         late.sort()
@@ -401,7 +607,11 @@ def test_the_summary_adds_up(results):
 
 def test_long_names_stand_on_lines_of_their_own(results):
     row = summarise(results.path).slice(1, 1).to_pylist()[0]
-    row |= {"parameters": '{"tick": 123456789, "wheel_size": 654321}', "fired": 10**12, "lateness_max": 10**8}
+    row |= {
+        "parameters": '{"tick": 123456789, "wheel_size": 654321}',
+        "fired": 10**12,
+        "lateness_max": 10**8,
+    }
     lines = text_of(pa.Table.from_pylist([row], schema=SCHEMA)).splitlines()
     assert max(map(len, lines)) <= 80
     assert "hashed-wheel/tick=123456789/wheel-size=654321" in lines

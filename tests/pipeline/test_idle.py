@@ -1,4 +1,7 @@
-"""Merging events into connections, expiring them, and the state between micro-batches; without Spark."""
+"""Merging events into connections, expiring them, and the state between micro-batches; without
+Spark.
+"""
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -21,7 +24,7 @@ from compare.pipeline.idle import (
     expire,
     merge,
     pack,
-)  # fmt: skip
+)
 from timers import LIMIT
 
 IDLE = 30
@@ -41,7 +44,9 @@ def sessions(events, idle=IDLE):
 
 
 def rows(connections):
-    return sorted(zip(connections.key.to_pylist(), *(c.tolist() for c in connections[1:]), strict=True))
+    return sorted(
+        zip(connections.key.to_pylist(), *(c.tolist() for c in connections[1:]), strict=True)
+    )
 
 
 def added(connections, events, idle=IDLE):
@@ -49,8 +54,12 @@ def added(connections, events, idle=IDLE):
     return merge(connections, keys, np.array([time for _, time in events], np.int64), idle)
 
 
-events = st.lists(st.tuples(st.sampled_from([b"a", b"b", b"\xff", b""]), st.integers(0, 400)), max_size=40)
-far = st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.integers(0, LIMIT - IDLE)), max_size=20)
+events = st.lists(
+    st.tuples(st.sampled_from([b"a", b"b", b"\xff", b""]), st.integers(0, 400)), max_size=40
+)
+far = st.lists(
+    st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.integers(0, LIMIT - IDLE)), max_size=20
+)
 
 
 @given(st.lists(events | far, max_size=5))
@@ -73,7 +82,9 @@ def test_an_event_in_between_joins_what_looked_apart():
     assert rows(added(apart, [(b"a", 25)])) == [(b"a", 0, 50, 3)]
 
 
-@pytest.mark.parametrize("timer", ["hierarchical-wheel", "cascading-wheel", "heapq-delay-queue", "delay-queue"])
+@pytest.mark.parametrize(
+    "timer", ["hierarchical-wheel", "cascading-wheel", "heapq-delay-queue", "delay-queue"]
+)
 def test_only_those_go_whose_last_moment_the_clock_has_passed(timer):
     settings = Settings(2000, 1, parse_contestant(timer))
     connections = added(NOBODY, [(b"a", 1000), (b"b", 1001), (b"c", 3_000_000)], 2000)
@@ -146,7 +157,11 @@ def test_what_does_not_count_is_told():
     state, settings = State(), Settings(2000, 1, parse_contestant("hierarchical-wheel"))
     state.clock = 5
     given = [(b"a", 4999, FINE), (b"a", 5000, FINE), (None, 7000, NO_KEY), (None, 0, HEARTBEAT)]
-    found = [row for frame in detect((0,), packed(given), state, settings=settings) for row in frame.to_numpy().tolist()]
+    found = [
+        row
+        for frame in detect((0,), packed(given), state, settings=settings)
+        for row in frame.to_numpy().tolist()
+    ]
     assert found == [[None, 7000, 7000, 1, PROBLEMS[NO_KEY]], [b"a", 4999, 4999, 1, PROBLEMS[LATE]]]
     assert rows(decode(state.value[0], 1)) == [(b"a", 5000, 5000, 1)]
 
@@ -154,10 +169,17 @@ def test_what_does_not_count_is_told():
 def test_events_are_packed_by_shard():
     shards = np.array([70_000, 1, 65_537, 1, 70_000])
     batch = pa.record_batch(
-        {"shard": pa.array(shards, pa.int32()), "key": pa.array([b"%d" % k for k in range(5)], pa.binary()),
-         "at": pa.array(range(5), pa.int64()), "fault": pa.array([FINE] * 5, pa.int8())}
-    )  # fmt: skip
+        {
+            "shard": pa.array(shards, pa.int32()),
+            "key": pa.array([b"%d" % k for k in range(5)], pa.binary()),
+            "at": pa.array(range(5), pa.int64()),
+            "fault": pa.array([FINE] * 5, pa.int8()),
+        }
+    )
     [done] = pack([batch])
     shard_and_data = zip(*(column.to_pylist() for column in done.columns), strict=True)
-    found = {shard: pa.ipc.open_stream(data).read_all()["at"].to_pylist() for shard, data in shard_and_data}
+    found = {
+        shard: pa.ipc.open_stream(data).read_all()["at"].to_pylist()
+        for shard, data in shard_and_data
+    }
     assert found == {1: [1, 3], 65_537: [2], 70_000: [0, 4]}

@@ -1,4 +1,5 @@
 """Logs in every format become the tapes that they should, and bad ones one line."""
+
 import gzip
 import json
 import random
@@ -21,7 +22,13 @@ from timers import TimerError
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
-FORMATS = {"csv": logs.as_csv, "tsv": logs.as_tsv, "jsonl": logs.as_jsonl, "parquet": logs.as_parquet, "zeek": logs.as_zeek}
+FORMATS = {
+    "csv": logs.as_csv,
+    "tsv": logs.as_tsv,
+    "jsonl": logs.as_jsonl,
+    "parquet": logs.as_parquet,
+    "zeek": logs.as_zeek,
+}
 
 
 @pytest.fixture
@@ -29,9 +36,13 @@ def requests(spark, tmp_path):
     """Ingest a log of requests with the usual columns."""
 
     def ingest(log, out="trace", duration="rtt", timeout="5s", **settings):
-        extra = {name: settings.pop(name) for name in ("duration_unit", "time_is") if name in settings}
+        extra = {
+            name: settings.pop(name) for name in ("duration_unit", "time_is") if name in settings
+        }
         options = Options(**{"time": "ts", "unit": "us"} | settings)
-        return ingest_requests(log, tmp_path / out, options, duration=duration, timeout=timeout, session=spark, **extra)
+        return ingest_requests(
+            log, tmp_path / out, options, duration=duration, timeout=timeout, session=spark, **extra
+        )
 
     return ingest
 
@@ -54,12 +65,19 @@ def tape_rows(starts_and_ends, timeout):
     return [operation for *_, operation in sorted(events)]
 
 
-# ---- the recorded logs ------------------------------------------------------------------------------------------
+# ---- the recorded logs
+# ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("unit", "timeout", "fired"),
-    [("us", "5s", 13_944), ("us", "200ms", 14_072), ("us", "50ms", 14_868), ("ms", "200ms", 14_074), ("ms", "50ms", 14_872)],
+    [
+        ("us", "5s", 13_944),
+        ("us", "200ms", 14_072),
+        ("us", "50ms", 14_868),
+        ("ms", "200ms", 14_074),
+        ("ms", "50ms", 14_872),
+    ],
 )
 def test_dns_queries_that_time_out(requests, recorded_log, unit, timeout, fired):
     done = requests(recorded_log("zeek_dns.log.gz"), timeout=timeout, unit=unit)
@@ -71,14 +89,20 @@ def test_dns_queries_that_time_out(requests, recorded_log, unit, timeout, fired)
 @pytest.mark.parametrize(("idle", "scheduled"), [("30s", 3_276), ("60s", 3_052)])
 def test_clients_that_fall_idle(touches, recorded_log, idle, scheduled):
     done = touches(recorded_log("apache_access.log.gz"), idle=idle, time="time", unit="ms")
-    assert (done.rows, done.unreadable) == (10_000, 0)  # the one with an unterminated user agent, too
+    assert (done.rows, done.unreadable) == (
+        10_000,
+        0,
+    )  # the one with an unterminated user agent, too
     assert logs.outcome(done.trace.load()) == (scheduled, 10_000 - scheduled, scheduled)
     assert done.trace.shards[0].id_space < 100  # of 1753 clients
 
 
 def test_the_tape_does_not_depend_on_how_a_log_is_split(requests, touches, spark, tmp_path):
     rng = random.Random(7)
-    rows = [(rng.randrange(2000) / 1000, rng.randrange(300) / 1000, f"k{rng.randrange(40)}") for _ in range(3000)]
+    rows = [
+        (rng.randrange(2000) / 1000, rng.randrange(300) / 1000, f"k{rng.randrange(40)}")
+        for _ in range(3000)
+    ]
     as_csv = [f"{time},{duration},{key}" for time, duration, key in rows]
     as_json = [json.dumps({"ts": time, "client": key}) for time, _, key in rows]
     for lines in (as_csv, as_json):
@@ -102,7 +126,10 @@ def test_the_tape_does_not_depend_on_how_a_log_is_split(requests, touches, spark
         split = ingest("split")
     finally:
         spark.conf.set(name, before)
-    assert [[int(example[5:9]) for example in done.examples] for done in whole] == [[1238, 2505], [1237, 2504]]
+    assert [[int(example[5:9]) for example in done.examples] for done in whole] == [
+        [1238, 2505],
+        [1237, 2504],
+    ]
     for one, other in zip(whole, split, strict=True):
         assert one.examples == other.examples
         assert one.trace.shards == other.trace.shards
@@ -110,7 +137,8 @@ def test_the_tape_does_not_depend_on_how_a_log_is_split(requests, touches, spark
             np.testing.assert_array_equal(column, again)
 
 
-# ---- formats ----------------------------------------------------------------------------------------------------
+# ---- formats
+# ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("format_", FORMATS)
@@ -121,8 +149,16 @@ def test_every_format_gives_the_same_tape(requests, tmp_path, format_):
     assert (done.rows, done.unreadable) == (6, 0)
     assert logs.rows_of(done.trace.load()) == tape_rows(logs.starts_and_ends(), 5_000_000)
     source = logs.manifest(done.trace)["source"]
-    assert (source["format"], source["time_format"], source["kind"]) == (format_, "epoch-s", "requests")
-    assert (source["log"], source["columns"], source["timeout"]) == ("log", {"time": "ts", "duration": "rtt"}, "5s")
+    assert (source["format"], source["time_format"], source["kind"]) == (
+        format_,
+        "epoch-s",
+        "requests",
+    )
+    assert (source["log"], source["columns"], source["timeout"]) == (
+        "log",
+        {"time": "ts", "duration": "rtt"},
+        "5s",
+    )
 
 
 @pytest.mark.parametrize("format_", ["csv", "zeek"])
@@ -130,7 +166,9 @@ def test_packed_logs_give_the_same_tape_whatever_their_name(requests, tmp_path, 
     log = tmp_path / "log"
     FORMATS[format_](log)
     packed = logs.pack(log).rename(tmp_path / "[odd] {name}*?.1")
-    assert logs.rows_of(requests(packed).trace.load()) == tape_rows(logs.starts_and_ends(), 5_000_000)
+    assert logs.rows_of(requests(packed).trace.load()) == tape_rows(
+        logs.starts_and_ends(), 5_000_000
+    )
 
 
 @pytest.mark.parametrize("name", ["log.gz", "log.parquet"])
@@ -152,9 +190,12 @@ def test_an_access_log_with_the_time_that_a_request_took(requests, touches, tmp_
     logs.as_access(log)
     done = requests(log, time="time", duration="extra1", unit="s")
     assert logs.rows_of(done.trace.load()) == tape_rows(
-        [(int(ts[:10]), None if rtt in (None, "5.000000") else int(ts[:10]) + int(float(rtt)))
-         for ts, rtt, _ in logs.REQUESTS], 5
-    )  # fmt: skip
+        [
+            (int(ts[:10]), None if rtt in (None, "5.000000") else int(ts[:10]) + int(float(rtt)))
+            for ts, rtt, _ in logs.REQUESTS
+        ],
+        5,
+    )
     for key, keys in {"client": 4, "path": 1, "agent": 1}.items():
         done = touches(log, time="time", key=key, out=f"by-{key}", unit="s")
         assert (done.unreadable, done.trace.shards[0].id_space) == (0, keys)
@@ -210,7 +251,8 @@ def test_json_with_texts_nesting_blank_lines_and_late_columns(requests, tmp_path
     log = tmp_path / "log"
     head = '{"ts": "2018-03-24T17:15:20.865716Z", "a": {"ts": 5}}\n' * 20_000  # more than the head
     log.write_text(
-        head + '\n  \nnonsense\n{"a": 1}\n{"ts": "2018-03-24T17:15:20.865716Z", "rtt": 8.7e-04}\n[1]\n{"ts": 7}\n'
+        head
+        + '\n  \nnonsense\n{"a": 1}\n{"ts": "2018-03-24T17:15:20.865716Z", "rtt": 8.7e-04}\n[1]\n{"ts": 7}\n'
     )
     done = requests(log)
     assert (done.rows, done.unreadable) == (20_005, 4)
@@ -251,8 +293,12 @@ def test_parquet_times_of_all_types(requests, tmp_path, time):
 
 
 def test_parquet_columns_of_other_types_are_refused(requests, touches, tmp_path):
-    pq.write_table(pa.table({"ts": [1.5], "date": pa.array([1], pa.date32()), "list": [[1]]}), tmp_path / "log")
-    with pytest.raises(LogError, match=r"column 'date' of type date32\[day\] cannot be read as a time"):
+    pq.write_table(
+        pa.table({"ts": [1.5], "date": pa.array([1], pa.date32()), "list": [[1]]}), tmp_path / "log"
+    )
+    with pytest.raises(
+        LogError, match=r"column 'date' of type date32\[day\] cannot be read as a time"
+    ):
         requests(tmp_path / "log", time="date", duration="ts")
     with pytest.raises(LogError, match="column 'list' of type list"):
         touches(tmp_path / "log", key="list")
@@ -272,7 +318,8 @@ def test_a_format_can_be_forced(touches, tmp_path):
         touches(log, format="zeek", out="zeek")
 
 
-# ---- times ------------------------------------------------------------------------------------------------------
+# ---- times
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_time_is_end_subtracts_exactly(requests, tmp_path):
@@ -298,12 +345,15 @@ def test_time_is_end_subtracts_exactly(requests, tmp_path):
 
 def test_times_and_durations_are_rounded_down_once(requests, tmp_path):
     log = tmp_path / "log.csv"
-    # Each alone is below the next millisecond, and only their sum is not; 0.1 + 0.2 in floats would be more.
+    # Each alone is below the next millisecond, and only their sum is not; 0.1 + 0.2 in floats would
+    # be more.
     log.write_text("ts,rtt\n0.0009,0.0001\n0.1,0.2\n0.00099999999999999999,1e-30\n")
     tape = requests(log, unit="ms", out="a").trace.load()
     assert tape.time[tape.op == CANCEL].tolist() == [0, 1, 300]
     done = requests(log, unit="s", out="b")
-    assert done.trace.load().time.tolist() == [0] * 4  # 0.1 s and 0.2 s: 300 ms in one unit as in the other
+    assert (
+        done.trace.load().time.tolist() == [0] * 4
+    )  # 0.1 s and 0.2 s: 300 ms in one unit as in the other
 
 
 def test_the_first_value_decides_the_time_format(touches, tmp_path):
@@ -312,13 +362,21 @@ def test_the_first_value_decides_the_time_format(touches, tmp_path):
     done = touches(log, unit="ms")
     assert done.trace.load().time.tolist() == [5, 1521911720865]
     assert logs.manifest(done.trace)["source"]["time_format"] == "epoch-ms"
-    assert [example.partition(":")[0] for example in done.examples] == ["line 2", "line 3", "line 6"]
-    assert touches(log, unit="ms", time_format="iso", out="iso").trace.load().time.tolist() == [1521911720000]
+    assert [example.partition(":")[0] for example in done.examples] == [
+        "line 2",
+        "line 3",
+        "line 6",
+    ]
+    assert touches(log, unit="ms", time_format="iso", out="iso").trace.load().time.tolist() == [
+        1521911720000
+    ]
 
 
 def test_times_at_the_end_of_the_range(touches, tmp_path):
     log = tmp_path / "log.csv"
-    log.write_text("ts,client\n9223372036854775806,a\n9223372036854775807,a\n-1,a\n-0.0,a\n9223372036854775808,a\n")
+    log.write_text(
+        "ts,client\n9223372036854775806,a\n9223372036854775807,a\n-1,a\n-0.0,a\n9223372036854775808,a\n"
+    )
     done = touches(log, time_format="epoch-s", unit="s", idle="1s")
     assert done.trace.load().time.tolist() == [0, 2**63 - 2]
     assert done.examples == (
@@ -341,23 +399,32 @@ def test_durations_that_are_none(requests, tmp_path):
     )
 
 
-# ---- unreadable rows ----------------------------------------------------------------------------------------------
+# ---- unreadable rows
+# ----------------------------------------------------------------------------------------------
 
 
 def test_unreadable_rows_are_told_and_strict_refuses_them(requests, tmp_path):
     log = tmp_path / "log.csv"
-    log.write_text("ts,rtt\n" + "1.5,0.1\n" + "\x07bad time that goes on and on and on and on and on,1\n" * 7)
+    log.write_text(
+        "ts,rtt\n" + "1.5,0.1\n" + "\x07bad time that goes on and on and on and on and on,1\n" * 7
+    )
     done = requests(log)
     assert (done.rows, done.unreadable, len(done.examples)) == (8, 7, 5)
-    assert done.examples[0] == "line 3: time '?bad time that goes on and on and on and' is no epoch-s in range"
+    assert (
+        done.examples[0]
+        == "line 3: time '?bad time that goes on and on and on and' is no epoch-s in range"
+    )
     source = logs.manifest(done.trace)["source"]
     assert (source["rows"], source["unreadable"], source["examples"]) == (8, 7, list(done.examples))
-    with pytest.raises(IngestError, match="7 of the 8 rows of .*log.csv cannot be read; line 3: time"):
+    with pytest.raises(
+        IngestError, match="7 of the 8 rows of .*log.csv cannot be read; line 3: time"
+    ):
         requests(log, strict=True, out="strict")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log.csv", "trace"]
 
 
-# ---- rows that are left out -----------------------------------------------------------------------------------------
+# ---- rows that are left out
+# -----------------------------------------------------------------------------------------
 
 
 def rejected(done):
@@ -369,7 +436,13 @@ def test_every_row_that_is_left_out_is_kept_in_a_side_table(requests, touches, t
     log.write_text("ts,rtt,client\n1,0.5,a\nnever,1,b\n2,soon,\n3,x,y,z\n\n4,0.5,-\n")
     done = requests(log)
     assert (done.rows, done.unreadable, done.duplicate, done.late) == (5, 3, 0, 0)
-    assert pq.read_schema(done.trace.rejected).names == ["line", "kind", "problem", "time", "duration"]
+    assert pq.read_schema(done.trace.rejected).names == [
+        "line",
+        "kind",
+        "problem",
+        "time",
+        "duration",
+    ]
     assert rejected(done) == [
         (3, "unreadable", "time 'never' is no epoch-s in range", "never", "1"),
         (4, "unreadable", "duration 'soon' is no number in range", "2", "soon"),
@@ -383,15 +456,22 @@ def test_every_row_that_is_left_out_is_kept_in_a_side_table(requests, touches, t
 
 def test_more_rows_with_the_same_text_are_duplicates(requests, touches, tmp_path):
     log = tmp_path / "log.csv"
-    log.write_text("ts,rtt,id\n5,0.5,a\n1,0.5,b\n4,0.5,a\n7,0.5,\n8,0.5,-\n9,never,b\n3,0.1,b\n3,0.1,a\n")
+    log.write_text(
+        "ts,rtt,id\n5,0.5,a\n1,0.5,b\n4,0.5,a\n7,0.5,\n8,0.5,-\n9,never,b\n3,0.1,b\n3,0.1,a\n"
+    )
     done = requests(log, unique="id", unit="s", timeout="9s")
     assert (done.rows, done.unreadable, done.duplicate, done.late) == (8, 1, 3, 0)
     assert done.trace.load().time[done.trace.load().op == START].tolist() == [1, 5, 7, 8]
     assert [(row[0], row[1]) for row in rejected(done)] == [
-        (4, "duplicate"), (7, "unreadable"), (8, "duplicate"), (9, "duplicate"),
-    ]  # fmt: skip
+        (4, "duplicate"),
+        (7, "unreadable"),
+        (8, "duplicate"),
+        (9, "duplicate"),
+    ]
     assert done.examples[0] == "line 4: id 'a' is that of an earlier row"
-    with pytest.raises(IngestError, match="4 of the 8 rows of .* cannot be used; line 4: id 'a' is that"):
+    with pytest.raises(
+        IngestError, match="4 of the 8 rows of .* cannot be used; line 4: id 'a' is that"
+    ):
         requests(log, unique="id", unit="s", timeout="9s", strict=True, out="strict")
     with pytest.raises(IngestError, match="has no column 'nix'"):
         requests(log, unique="nix", out="nix")
@@ -406,8 +486,9 @@ def test_rows_far_behind_the_rows_before_them_are_late(spark, requests, tmp_path
     done = requests(log, **settings)
     assert (done.rows, done.late) == (10, 2)
     assert [row[:3] for row in rejected(done)] == [
-        (8, "late", "it is 11 s behind the rows before it"), (10, "late", "it is 11 s behind the rows before it"),
-    ]  # fmt: skip
+        (8, "late", "it is 11 s behind the rows before it"),
+        (10, "late", "it is 11 s behind the rows before it"),
+    ]
     name = "spark.sql.files.maxPartitionBytes"
     before = spark.conf.get(name)
     spark.conf.set(name, "16")
@@ -421,7 +502,8 @@ def test_rows_far_behind_the_rows_before_them_are_late(spark, requests, tmp_path
         requests(log, **settings | {"in_order_within": "soon"}, out="bad")
 
 
-# ---- shards -------------------------------------------------------------------------------------------------------
+# ---- shards
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_shards_hold_the_same_operations(touches, requests, tmp_path):
@@ -432,12 +514,16 @@ def test_shards_hold_the_same_operations(touches, requests, tmp_path):
         whole = ingest(log, out=f"{ingest}-1", unit="ms", **span).trace
         split = ingest(log, out=f"{ingest}-9", unit="ms", shards=9, **span).trace
         assert len(split.shards) == 9
-        assert split.totals == whole.totals or ingest is touches  # there, who is first under an id depends on the others
+        assert (
+            split.totals == whole.totals or ingest is touches
+        )  # there, who is first under an id depends on the others
         tapes = [split.load(shard) for shard in range(9)]
-        assert sorted(sum((logs.rows_of(tape) for tape in tapes), [])) == sorted(logs.rows_of(whole.load())) or (
-            ingest is touches
+        assert sorted(sum((logs.rows_of(tape) for tape in tapes), [])) == sorted(
+            logs.rows_of(whole.load())
+        ) or (ingest is touches)
+        assert tuple(map(sum, zip(*map(logs.outcome, tapes), strict=True))) == logs.outcome(
+            whole.load()
         )
-        assert tuple(map(sum, zip(*map(logs.outcome, tapes), strict=True))) == logs.outcome(whole.load())
     # Five keys cannot fill nine shards.
     empty = [shard for shard in split.shards if not shard.rows]
     assert all(shard.first_time is None and shard.id_space == 0 for shard in empty)
@@ -450,7 +536,8 @@ def test_the_command_offers_what_there_is():
     assert set(command._UNITS) == set(TAPE_UNITS)
 
 
-# ---- what goes wrong ----------------------------------------------------------------------------------------------
+# ---- what goes wrong
+# ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -471,12 +558,19 @@ def test_logs_that_are_none(requests, tmp_path):
     (tmp_path / "unfit").write_text("ts,rtt\n1\n2\n")
     (tmp_path / "timeless").write_text("ts,rtt\nnoon,1\n")
     lines = {
-        "missing": "does not exist", ".": "is a directory", "empty": "is empty", "blank": "is empty",
-        "header": "has no row with a time", "prose": "in no format that is known", "zeros": "is no text",
-        "xz": "is packed with xz", "cut.parquet": "is no readable Parquet file", "empty.gz": "is empty",
+        "missing": "does not exist",
+        ".": "is a directory",
+        "empty": "is empty",
+        "blank": "is empty",
+        "header": "has no row with a time",
+        "prose": "in no format that is known",
+        "zeros": "is no text",
+        "xz": "is packed with xz",
+        "cut.parquet": "is no readable Parquet file",
+        "empty.gz": "is empty",
         "unfit": "none of the 2 rows of .* can be read; line 2: it does not have the 2 fields",
         "timeless": "'noon' in column 'ts' is no time in a known format",
-    }  # fmt: skip
+    }
     for name, line in lines.items():
         with pytest.raises(TimerError, match=line) as error:
             requests(tmp_path / name)
@@ -485,7 +579,9 @@ def test_logs_that_are_none(requests, tmp_path):
 
 
 def test_damaged_gzip_is_told_and_leaves_nothing(requests, tmp_path):
-    data = gzip.compress("\n".join(["ts,rtt", *(f"{k}.{k * 7919 % 1000},0.1" for k in range(300_000))]).encode())
+    data = gzip.compress(
+        "\n".join(["ts,rtt", *(f"{k}.{k * 7919 % 1000},0.1" for k in range(300_000))]).encode()
+    )
     flipped = bytearray(data)
     flipped[len(data) // 2] ^= 0x55
     head = gzip.compress(b"ts,rtt\n1,2\n")
@@ -499,18 +595,30 @@ def test_damaged_gzip_is_told_and_leaves_nothing(requests, tmp_path):
 
 
 def test_columns_and_choices_that_do_not_exist(requests, touches, good):
-    with pytest.raises(IngestError, match=r"good.csv has no column 'time'; it has ts, rtt, client$"):
+    with pytest.raises(
+        IngestError, match=r"good.csv has no column 'time'; it has ts, rtt, client$"
+    ):
         requests(good, time="time")
     with pytest.raises(IngestError, match="no column 'x'"):
         touches(good, key="x")
-    for settings in ({"unit": "h"}, {"format": "xml"}, {"time_format": "unix"}, {"shards": 0}, {"time_is": "middle"}):
+    for settings in (
+        {"unit": "h"},
+        {"format": "xml"},
+        {"time_format": "unix"},
+        {"shards": 0},
+        {"time_is": "middle"},
+    ):
         with pytest.raises(IngestError, match=str(*settings.values())):
             requests(good, **settings)
     for timeout in ("5", "0s", "-5s", "1.5us", "five", "1ns"):
         with pytest.raises(TimerError, match=timeout):
             requests(good, timeout=timeout)
-    pq.write_table(pa.table({"ts": pa.array([1], pa.timestamp("us")), "rtt": [1.0]}), good.with_name("log"))
-    with pytest.raises(IngestError, match="holds timestamps, so that its time format cannot be iso"):
+    pq.write_table(
+        pa.table({"ts": pa.array([1], pa.timestamp("us")), "rtt": [1.0]}), good.with_name("log")
+    )
+    with pytest.raises(
+        IngestError, match="holds timestamps, so that its time format cannot be iso"
+    ):
         requests(good.with_name("log"), time_format="iso")
 
 

@@ -1,4 +1,7 @@
-"""The merge inside a shard finds every mismatch, with its kind, and nothing else; the oracle is the third opinion."""
+"""The merge inside a shard finds every mismatch, with its kind, and nothing else; the oracle is the
+third opinion.
+"""
+
 import dataclasses
 import os
 import subprocess
@@ -56,14 +59,20 @@ FORMS = [
 
 def expected_of(tape, name, parameters, *, drained=True):
     """When each operation's timer fires, by compare.oracle; NEVER where none does."""
-    return expect(tape, id_space_of(tape), timer_class(name).traits, parameters, drained=drained).fired_at
+    return expect(
+        tape, id_space_of(tape), timer_class(name).traits, parameters, drained=drained
+    ).fired_at
 
 
 def right_rows(tape, fired_at):
     """The rows of a timer that fires as it must, in the order of delivery."""
     operations = np.flatnonzero(fired_at != NEVER)
     rows = np.empty(operations.size, ROW)
-    rows["operation"], rows["deadline"], rows["fired_at"] = operations, tape.deadline[operations], fired_at[operations]
+    rows["operation"], rows["deadline"], rows["fired_at"] = (
+        operations,
+        tape.deadline[operations],
+        fired_at[operations],
+    )
     return rows[np.argsort(rows["fired_at"], kind="stable")]
 
 
@@ -77,7 +86,9 @@ def plain_mismatches(tape, fired_at, rows, shard=0):
     found = []
     for operation in sorted(expected.keys() | by_operation.keys()):
         on_tape = 0 <= operation < tape.time.size
-        i, deadline = (int(tape.id[operation]), int(tape.deadline[operation])) if on_tape else (None, None)
+        i, deadline = (
+            (int(tape.id[operation]), int(tape.deadline[operation])) if on_tape else (None, None)
+        )
         due, got = expected.get(operation), by_operation.get(operation, [])
 
         def wrong(kind, at=None, said=None, where=(shard, operation, i, deadline, due)):
@@ -111,10 +122,22 @@ def shard_of(tape):
 
 def cut(length, cuts):
     """Slices at these places."""
-    return [slice(*pair) for pair in pairwise(sorted({0, *(at % (length + 1) for at in cuts), length}))]
+    return [
+        slice(*pair) for pair in pairwise(sorted({0, *(at % (length + 1) for at in cuts), length}))
+    ]
 
 
-def merged(tape, rows, form=Form(EXACT), *, drained=True, cuts=(), row_cuts=(), patience=4, examples=ALL):  # noqa: B008
+def merged(
+    tape,
+    rows,
+    form=Form(EXACT),  # noqa: B008
+    *,
+    drained=True,
+    cuts=(),
+    row_cuts=(),
+    patience=4,
+    examples=ALL,
+):
     pieces = [Tape(*(column[part].copy() for column in tape)) for part in cut(tape.time.size, cuts)]
     parts = [rows[part].copy() for part in cut(rows.size, row_cuts)]
     cell = Cell(0, 0, "", "", "", form, drained, examples)
@@ -125,7 +148,9 @@ CORRUPTIONS = ("drop", "twice", "again", "shift", "other deadline", "other opera
 
 
 def corrupted(rows, tape, changes, order):
-    """Rows after some changes (what, which row, by how much), some of them moved to another place."""
+    """Rows after some changes (what, which row, by how much), some of them moved to another
+    place.
+    """
     found = rows.tolist()
     size = tape.time.size
     for what, which, by in changes:
@@ -166,13 +191,34 @@ orders = st.lists(st.tuples(places, places), max_size=4)
 
 @pytest.mark.parametrize("tick", [1, 7, 100, 2**40, 2**62, LIMIT])
 @pytest.mark.parametrize(
-    ("kind", "due_at"), [(EXACT, exact_due_at), (ROUND_DOWN, round_down_due_at), (ROUND_UP, round_up_due_at)]
+    ("kind", "due_at"),
+    [(EXACT, exact_due_at), (ROUND_DOWN, round_down_due_at), (ROUND_UP, round_up_due_at)],
 )
 def test_a_closed_form_of_arrays_is_that_of_the_traits_up_to_the_last_moment(kind, due_at, tick):
-    moments = sorted({0, 1, 6, 7, 8, 99, 100, 2**40, LIMIT // 2, LIMIT - 101, LIMIT - 8, LIMIT - 1, LIMIT, tick - 1, tick})
+    moments = sorted(
+        {
+            0,
+            1,
+            6,
+            7,
+            8,
+            99,
+            100,
+            2**40,
+            LIMIT // 2,
+            LIMIT - 101,
+            LIMIT - 8,
+            LIMIT - 1,
+            LIMIT,
+            tick - 1,
+            tick,
+        }
+    )
     pairs = [(deadline, armed_at) for deadline in moments for armed_at in moments]
     deadlines, times = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
-    assert due_by(Form(kind, tick))(deadlines, times).tolist() == [due_at(*pair, {"tick": tick}) for pair in pairs]
+    assert due_by(Form(kind, tick))(deadlines, times).tolist() == [
+        due_at(*pair, {"tick": tick}) for pair in pairs
+    ]
 
 
 def test_a_closed_form_of_somebodys_own_is_asked_for_each_arming():
@@ -182,12 +228,17 @@ def test_a_closed_form_of_somebodys_own_is_asked_for_each_arming():
     rows = np.array([(0, 10, 5)], ROW)
     found = merged(tape, rows, form)
     assert (found.expected, found.fired) == (1, 1)
-    assert [(m.kind, m.operation, m.expected) for m in found.examples] == [("missing", 3, 20), ("spurious", 0, None)]
+    assert [(m.kind, m.operation, m.expected) for m in found.examples] == [
+        ("missing", 3, 20),
+        ("spurious", 0, None),
+    ]
 
 
 def test_a_closed_form_that_gives_no_moment_is_one_line():
     form = Form(FOREIGN, 1, f"{__name__}:HalfTimer", (("scale", 0),))
-    with pytest.raises(VerifyError, match=r"HalfTimer: due_at gives -1, which is no integer in \[0, 2"):
+    with pytest.raises(
+        VerifyError, match=r"HalfTimer: due_at gives -1, which is no integer in \[0, 2"
+    ):
         merged(tape_of((0, START, 0, 10)), np.empty(0, ROW), form)
 
 
@@ -218,15 +269,21 @@ class HalfTimer(timer_class("delay-queue")):
 @pytest.mark.parametrize(("name", "parameters", "form"), FORMS, ids=lambda value: str(value))
 @settings(max_examples=150)
 @given(
-    tape=tapes(), changes=changes, orders=orders, cuts=st.lists(places, max_size=3), row_cuts=st.lists(places, max_size=3),
+    tape=tapes(),
+    changes=changes,
+    orders=orders,
+    cuts=st.lists(places, max_size=3),
+    row_cuts=st.lists(places, max_size=3),
     patience=st.sampled_from([0, 1, 4, ALL]),
-)  # fmt: skip
+)
 def test_every_mismatch_is_found_and_named(
     name, parameters, form, drained, tape, changes, orders, cuts, row_cuts, patience
 ):
     fired_at = expected_of(tape, name, parameters, drained=drained)
     rows = corrupted(right_rows(tape, fired_at), tape, changes, orders)
-    found = merged(tape, rows, form, drained=drained, cuts=cuts, row_cuts=row_cuts, patience=patience)
+    found = merged(
+        tape, rows, form, drained=drained, cuts=cuts, row_cuts=row_cuts, patience=patience
+    )
     wanted = plain_mismatches(tape, fired_at, rows)
     assert sorted(found.examples, key=mismatch_order) == wanted
     assert found.counts == counts_of(wanted)
@@ -249,12 +306,16 @@ def busy_tape(size, pending=5000, seed=1, shares=(0.4, 0.2, 0.2, 0.2)):
     ids = random.integers(0, pending, size).astype(np.int32)
     op = random.choice([START, CANCEL, REARM, ARM], size, p=shares).astype(np.int8)
     op[np.unique(ids, return_index=True)[1]] = START
-    deadline = np.where(op == CANCEL, 0, np.maximum(time + random.integers(-100, 40_000, size), 0)).astype(np.int64)
+    deadline = np.where(
+        op == CANCEL, 0, np.maximum(time + random.integers(-100, 40_000, size), 0)
+    ).astype(np.int64)
     return Tape(time, op, ids, deadline)
 
 
 def one_of_each(rows, tape, fired_at, seed=1, times=1):
-    """Rows with `times` corruptions of each kind, on operations of their own, and the corruptions as {operation: kind}."""
+    """Rows with `times` corruptions of each kind, on operations of their own, and the corruptions
+    as {operation: kind}.
+    """
     random = np.random.default_rng(seed)
     never = np.flatnonzero(fired_at == NEVER)
     chosen = random.choice(rows.size, 5 * times, replace=False).tolist()
@@ -277,8 +338,15 @@ def one_of_each(rows, tape, fired_at, seed=1, times=1):
     for operation in random.choice(never, times, replace=False).tolist():
         which[operation] = "spurious"
         deadline = int(tape.deadline[operation])
-        added.append((random.integers(rows.size), (operation, deadline, max(deadline, int(tape.time[operation])))))
-    whole = np.insert(rows, [at for at, _ in added], np.array([tuple(row) for _, row in added], ROW))
+        added.append(
+            (
+                random.integers(rows.size),
+                (operation, deadline, max(deadline, int(tape.time[operation]))),
+            )
+        )
+    whole = np.insert(
+        rows, [at for at, _ in added], np.array([tuple(row) for _, row in added], ROW)
+    )
     gone = [at + sum(before <= at for before, _ in added) for at in dropped]
     return np.delete(whole, gone), which
 
@@ -297,7 +365,11 @@ def test_many_mismatches_are_counted_and_the_lowest_told(lost):
     tape = busy_tape(30_000)
     fired_at = expected_of(tape, "delay-queue", {})
     rows = right_rows(tape, fired_at)
-    kept = {"all": rows[:0], "the first half": rows[rows.size // 2 :], "every third": rows[np.arange(rows.size) % 3 > 0]}[lost]
+    kept = {
+        "all": rows[:0],
+        "the first half": rows[rows.size // 2 :],
+        "every third": rows[np.arange(rows.size) % 3 > 0],
+    }[lost]
     found = merged(tape, kept, patience=50, examples=3)
     wanted = plain_mismatches(tape, fired_at, kept)
     assert found.counts == counts_of(wanted)
@@ -305,13 +377,18 @@ def test_many_mismatches_are_counted_and_the_lowest_told(lost):
 
 
 def test_rows_late_to_come_are_not_awaited_for_long():
-    """Two rows that claim to be from the end of time must not make it hold all that come after them."""
+    """Two rows that claim to be from the end of time must not make it hold all that come after
+    them.
+    """
     tape = busy_tape(100_000, pending=100)
     fired_at = expected_of(tape, "delay-queue", {})
     rows = right_rows(tape, fired_at)
     rows["fired_at"][[10, 11]] = LIMIT
     taken = []
-    pieces = [Tape(*(column[part].copy() for column in tape)) for part in cut(tape.time.size, range(0, 100_000, 500))]
+    pieces = [
+        Tape(*(column[part].copy() for column in tape))
+        for part in cut(tape.time.size, range(0, 100_000, 500))
+    ]
 
     def watched():
         for k, piece in enumerate(pieces):
@@ -325,7 +402,9 @@ def test_rows_late_to_come_are_not_awaited_for_long():
             behind.append(len(taken))
             yield rows[first : first + 200].copy()
 
-    found = merge(watched, expiries(), shard_of(tape), Cell(0, 0, "", "", "", Form(EXACT), True, ALL), 300)
+    found = merge(
+        watched, expiries(), shard_of(tape), Cell(0, 0, "", "", "", Form(EXACT), True, ALL), 300
+    )
     assert found.counts == counts_of(plain_mismatches(tape, fired_at, rows))
     # Row pieces were asked for all along the tape, not after its end.
     assert behind[len(behind) // 2] < len(pieces) * 0.7
@@ -345,7 +424,10 @@ def test_a_tape_of_nothing_has_nothing_to_fire():
 @pytest.mark.parametrize(
     ("table", "says"),
     [
-        ({"operation": [1], "fired_at": [1]}, "has the columns (operation int64, fired_at int64); expiries have"),
+        (
+            {"operation": [1], "fired_at": [1]},
+            "has the columns (operation int64, fired_at int64); expiries have",
+        ),
         ({"operation": [1], "deadline": [1.5], "fired_at": [1]}, "deadline double"),
         ({"operation": [1], "deadline": [None], "fired_at": [1]}, "has a row without deadline"),
     ],
@@ -353,7 +435,9 @@ def test_a_tape_of_nothing_has_nothing_to_fire():
 def test_a_file_of_other_columns_is_one_line(tmp_path, table, says):
     kinds = {name: pa.float64() if 1.5 in values else pa.int64() for name, values in table.items()}
     path = tmp_path / "some.parquet"
-    pq.write_table(pa.table({name: pa.array(values, kinds[name]) for name, values in table.items()}), path)
+    pq.write_table(
+        pa.table({name: pa.array(values, kinds[name]) for name, values in table.items()}), path
+    )
     with pytest.raises(VerifyError) as raised:
         list(read_expiries(path))
     assert str(raised.value).startswith(str(path))
@@ -391,14 +475,25 @@ def test_without_the_compiler_it_does_the_same():
         "found = merged(tape, rows, patience=5);"
         "assert {m.operation: m.kind for m in found.examples} == which, found"
     )
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run([sys.executable, "-c", probe], env=environment, capture_output=True, text=True)
+    environment = {
+        **os.environ,
+        "NUMBA_DISABLE_JIT": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", probe], env=environment, capture_output=True, text=True
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_it_knows_no_timer_and_no_replay():
     source = open(merge.__code__.co_filename).read()  # noqa: PTH123, SIM115
-    imported = [line.split()[1] for line in source.splitlines() if line.startswith(("from ", "import "))]
+    imported = [
+        line.split()[1] for line in source.splitlines() if line.startswith(("from ", "import "))
+    ]
     assert {name for name in imported if name.startswith(("timers", "compare"))} == {
-        "compare.tape", "compare.trace", "timers.errors", "timers.kernels.jit",
-    }  # fmt: skip
+        "compare.tape",
+        "compare.trace",
+        "timers.errors",
+        "timers.kernels.jit",
+    }

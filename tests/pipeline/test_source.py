@@ -1,4 +1,5 @@
 """The data source gives the rows that the generator writes."""
+
 import pyarrow as pa
 import pytest
 
@@ -21,7 +22,15 @@ def source(spark):
 
 
 def test_rows_are_those_of_the_files(spark, source, tmp_path):
-    trace = generate("keepalive", tmp_path / "trace", timers=1000, shards=3, seed=1, parameters={"mean": 20_000}, session=spark)
+    trace = generate(
+        "keepalive",
+        tmp_path / "trace",
+        timers=1000,
+        shards=3,
+        seed=1,
+        parameters={"mean": 20_000},
+        session=spark,
+    )
     rows = source(workload="keepalive", timers="1e3", shards=3, seed=1, mean="2e4")
     assert rows.columns == ["shard", "operation", "time", "op", "id", "deadline"]
     assert rows.rdd.getNumPartitions() == 3
@@ -40,7 +49,9 @@ def test_rows_are_those_of_the_files(spark, source, tmp_path):
 def test_a_session_can_ask_sql_of_it(spark, source):
     source(workload="lognormal-low", operations=1000).createOrReplaceTempView("operations")
     try:
-        starts, cancels = spark.sql("SELECT count_if(op = 0), count_if(op = 1) FROM operations").first()
+        starts, cancels = spark.sql(
+            "SELECT count_if(op = 0), count_if(op = 1) FROM operations"
+        ).first()
     finally:
         spark.catalog.dropTempView("operations")
     assert starts + cancels == 1000
@@ -52,14 +63,22 @@ BAD = [
     ({"workload": "nix"}, "no workload is called 'nix'; there are uniform,"),
     ({"workload": "uniform"}, "give one of the two"),
     ({"workload": "uniform", "timers": "5", "operations": "5"}, "give one of the two"),
-    ({"workload": "uniform", "timers": "many"}, "timers must be a whole number, such as 5000 or 1e6, not 'many'"),
+    (
+        {"workload": "uniform", "timers": "many"},
+        "timers must be a whole number, such as 5000 or 1e6, not 'many'",
+    ),
     ({"workload": "uniform", "timers": "1e-3"}, "timers must be a whole number"),
     ({"workload": "uniform", "timers": "-1"}, "timers must lie in [1, 2147483647], not -1"),
-    ({"workload": "uniform", "timers": "5", "shards": "0"}, "shards must lie in [1, 100000], not 0"),
-    ({"workload": "uniform", "timers": "5", "tick": "1"},
-     "timer-workload has no option 'tick' for uniform; it has timers, operations, shards, seed, rate, longest"),
+    (
+        {"workload": "uniform", "timers": "5", "shards": "0"},
+        "shards must lie in [1, 100000], not 0",
+    ),
+    (
+        {"workload": "uniform", "timers": "5", "tick": "1"},
+        "timer-workload has no option 'tick' for uniform; it has timers, operations, shards, seed, rate, longest",
+    ),
     ({"workload": "uniform", "timers": "5", "rate": "0"}, "rate must lie in"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("options", "says"), BAD)
@@ -72,7 +91,13 @@ def test_options_that_make_no_sense(options, says):
 
 def test_options_are_read_as_spark_hands_them_over():
     plan = plan_of({"WORKLOAD": "cancel-heavy", "Operations": "2.5e3", "lost": "0", "seed": "7"})
-    assert (plan.counted, plan.amount, plan.shards, plan.seed, plan.parameters["lost"]) == ("operations", 2500, 1, 7, 0)
+    assert (plan.counted, plan.amount, plan.shards, plan.seed, plan.parameters["lost"]) == (
+        "operations",
+        2500,
+        1,
+        7,
+        0,
+    )
 
 
 def test_the_session_says_what_is_wrong_before_a_job_is_run(source):
@@ -80,4 +105,6 @@ def test_the_session_says_what_is_wrong_before_a_job_is_run(source):
 
     with pytest.raises(AnalysisException) as raised:
         source(workload="uniform", timers=5, tick=1)
-    assert failure(raised.value).startswith("timer-workload has no option 'tick' for uniform; it has timers")
+    assert failure(raised.value).startswith(
+        "timer-workload has no option 'tick' for uniform; it has timers"
+    )

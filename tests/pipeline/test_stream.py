@@ -1,4 +1,7 @@
-"""Idle connections of a stream: those of session_window, whatever is stopped, silent or out of order."""
+"""Idle connections of a stream: those of session_window, whatever is stopped, silent or out of
+order.
+"""
+
 import json
 import os
 import random
@@ -24,7 +27,7 @@ from compare.pipeline.stream import (
     follow,
     idle_connections,
     start,
-)  # fmt: skip
+)
 from timers import TimerError
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -53,39 +56,68 @@ def write(directory, files):
 
 
 def random_files(seed):
-    """Events out of order by less than the delay, silent at times; then one that lets all others expire."""
+    """Events out of order by less than the delay, silent at times; then one that lets all others
+    expire.
+    """
     rng = random.Random(seed)
     files = []
     for number in range(FILES):
         base = 1000 + number * 40
-        events = [(base + rng.randrange(40 + DELAY - 1) + rng.choice([0, 0.5]), rng.choice("abcdefgh")) for _ in range(25)]
+        events = [
+            (base + rng.randrange(40 + DELAY - 1) + rng.choice([0, 0.5]), rng.choice("abcdefgh"))
+            for _ in range(25)
+        ]
         files.append([*events, (base + 40 + DELAY - 1, "clock")])
     return [*files, [(END, "end")]]
 
 
 def reference(spark, directory):
     """What session_window says of the files, but for the last event, which stays."""
-    events = spark.read.schema("t double, k string").json(str(directory)).selectExpr("timestamp_seconds(t) AS t", "k")
-    windows = events.where(F.col("k") != "end").groupBy("k", F.session_window("t", f"{IDLE} seconds"))
+    events = (
+        spark.read.schema("t double, k string")
+        .json(str(directory))
+        .selectExpr("timestamp_seconds(t) AS t", "k")
+    )
+    windows = events.where(F.col("k") != "end").groupBy(
+        "k", F.session_window("t", f"{IDLE} seconds")
+    )
     found = windows.agg(F.max("t").alias("last"), F.count(F.lit(1)).alias("n"))
-    return [tuple(row) for row in found.select("k", "session_window.start", "last", "session_window.end", "n").collect()]
+    return [
+        tuple(row)
+        for row in found.select(
+            "k", "session_window.start", "last", "session_window.end", "n"
+        ).collect()
+    ]
 
 
 def watch(tmp_path, out="out", **settings):
     given = {
-        "source": str(tmp_path / "in"), "time": "t", "key": "k", "idle": f"{IDLE}s", "delay": f"{DELAY}s", "shards": 3,
-        "checkpoint": str(tmp_path / f"{out}.state"), "out": str(tmp_path / out), "batch_files": 1,
-    }  # fmt: skip
+        "source": str(tmp_path / "in"),
+        "time": "t",
+        "key": "k",
+        "idle": f"{IDLE}s",
+        "delay": f"{DELAY}s",
+        "shards": 3,
+        "checkpoint": str(tmp_path / f"{out}.state"),
+        "out": str(tmp_path / out),
+        "batch_files": 1,
+    }
     return Watch(**given | settings)
 
 
 def written(spark, tmp_path, out="out", kind="idle"):
     rows = spark.read.parquet(str(tmp_path / out)).where(F.col("kind") == kind)
-    columns = ["key", "first_time", "last_time", "expired_at", "events"] if kind == "idle" else ["key", "first_time", "problem"]
+    columns = (
+        ["key", "first_time", "last_time", "expired_at", "events"]
+        if kind == "idle"
+        else ["key", "first_time", "problem"]
+    )
     return sorted((tuple(row) for row in rows.select(*columns).collect()), key=repr)
 
 
-@pytest.mark.parametrize(("seed", "timer"), [(1, "hierarchical-wheel"), (2, "hashed-wheel/tick=100")])
+@pytest.mark.parametrize(
+    ("seed", "timer"), [(1, "hierarchical-wheel"), (2, "hashed-wheel/tick=100")]
+)
 def test_the_same_as_session_window_uninterrupted_and_restarted(spark, tmp_path, seed, timer):
     files = random_files(seed)
     write(tmp_path / "in", files)
@@ -116,13 +148,36 @@ def test_nothing_is_lost_or_told_twice_when_the_machine_dies(spark, tmp_path):
     write(tmp_path / "in", random_files(3))
     settings = watch(tmp_path)
     command = [
-        sys.executable, "-m", "compare.cli", "stream", settings.source, "--time", settings.time, "--key", settings.key,
-        "--idle", settings.idle, "--delay", settings.delay, "--checkpoint", settings.checkpoint, "--out", settings.out,
-        "--shards", str(settings.shards), "--batch-files", "1", "--time-format", settings.time_format, "--master", "local[2]",
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "compare.cli",
+        "stream",
+        settings.source,
+        "--time",
+        settings.time,
+        "--key",
+        settings.key,
+        "--idle",
+        settings.idle,
+        "--delay",
+        settings.delay,
+        "--checkpoint",
+        settings.checkpoint,
+        "--out",
+        settings.out,
+        "--shards",
+        str(settings.shards),
+        "--batch-files",
+        "1",
+        "--time-format",
+        settings.time_format,
+        "--master",
+        "local[2]",
+    ]
     process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE)
     try:
-        # Another process's files: there is no manual clock for them. Two micro-batches are done, a third is not.
+        # Another process's files: there is no manual clock for them. Two micro-batches are done, a
+        # third is not.
         while not (Path(settings.checkpoint) / "commits" / "1").exists():
             assert process.poll() is None, process.stderr.read()
             time.sleep(0.01)
@@ -137,7 +192,14 @@ def test_nothing_is_lost_or_told_twice_when_the_machine_dies(spark, tmp_path):
 
 
 def test_late_and_unusable_events_are_counted_and_listed(spark, tmp_path):
-    write(tmp_path / "in", [[(1000, "a"), (None, "x"), (5, None)], [(1001, "b"), (979.9, "late"), (980, "not")], [(END, "end")]])
+    write(
+        tmp_path / "in",
+        [
+            [(1000, "a"), (None, "x"), (5, None)],
+            [(1001, "b"), (979.9, "late"), (980, "not")],
+            [(END, "end")],
+        ],
+    )
     seen, _ = follow(start(spark, watch(tmp_path)))
     assert seen == Seen(7, 3, 1, 2)
     assert [row[0] for row in written(spark, tmp_path)] == ["a", "b", "not"]
@@ -158,9 +220,19 @@ def test_silence_stops_time_and_heartbeats_move_it(spark, tmp_path):
     def run(heartbeats, name):
         events = spark.readStream.schema("t double, k string").json(str(tmp_path / "in"))
         found = idle_connections(
-            events.selectExpr("timestamp_seconds(t) AS t", "k"), time="t", key="k", idle="10s", shards=5, heartbeats=heartbeats
+            events.selectExpr("timestamp_seconds(t) AS t", "k"),
+            time="t",
+            key="k",
+            idle="10s",
+            shards=5,
+            heartbeats=heartbeats,
         )
-        query = found.writeStream.format("memory").queryName(name).option("checkpointLocation", tmp_path / name).start()
+        query = (
+            found.writeStream.format("memory")
+            .queryName(name)
+            .option("checkpointLocation", tmp_path / name)
+            .start()
+        )
         try:
             if heartbeats is None:
                 query.processAllAvailable()
@@ -174,35 +246,59 @@ def test_silence_stops_time_and_heartbeats_move_it(spark, tmp_path):
         return sorted(row["key"] for row in spark.table(name).collect())
 
     assert run(None, "silent") == []
-    beats = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).option("numPartitions", 1)
+    beats = (
+        spark.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", 1)
+        .option("numPartitions", 1)
+    )
     beats = beats.option("startTimestamp", 1_000_000).option("advanceMillisPerBatch", 20_000).load()
     assert run(beats.select("timestamp"), "beating") == ["a", "b"]
 
 
 def test_keys_keep_their_type_and_the_progress_counts(spark, tmp_path):
     write(tmp_path / "in", [[(1000, 7), (1001, -8)], [(END, 9), (2, 7)]])
-    events = spark.readStream.schema("t bigint, k int").option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
+    events = (
+        spark.readStream.schema("t bigint, k int")
+        .option("maxFilesPerTrigger", 1)
+        .json(str(tmp_path / "in"))
+    )
     events = events.selectExpr("timestamp_seconds(t) AS `a.time`", "k AS `the key`")
     found = idle_connections(events, time="a.time", key="the key", idle="10s")
     assert [field.simpleString() for field in found.schema] == [
-        "key:int", "first_time:timestamp", "last_time:timestamp", "expired_at:timestamp", "events:bigint",
-    ]  # fmt: skip
+        "key:int",
+        "first_time:timestamp",
+        "last_time:timestamp",
+        "expired_at:timestamp",
+        "events:bigint",
+    ]
     query = found.writeStream.format("memory").queryName("typed").trigger(availableNow=True).start()
     query.awaitTermination()
     assert sorted(row["key"] for row in spark.table("typed").collect()) == [-8, 7]
-    counts = [progress.observedMetrics[METRICS] for progress in query.recentProgress if progress.observedMetrics]
+    counts = [
+        progress.observedMetrics[METRICS]
+        for progress in query.recentProgress
+        if progress.observedMetrics
+    ]
     assert sum(seen[EXPIRED] or 0 for seen in counts) == 2
     assert sum(seen[LATE_EVENTS] or 0 for seen in counts) == 1
 
 
 def test_csv_and_parquet_files(spark, tmp_path):
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.csv").write_text("x,t,k\n1,2024-05-01T10:00:00.25Z,u\n1,noon,v\n1,2024-05-01T11:00:00Z,w\n")
+    (tmp_path / "in" / "a.csv").write_text(
+        "x,t,k\n1,2024-05-01T10:00:00.25Z,u\n1,noon,v\n1,2024-05-01T11:00:00Z,w\n"
+    )
     seen, _ = follow(start(spark, watch(tmp_path)))
     assert seen == Seen(3, 1, 0, 1)
     assert written(spark, tmp_path)[0][1] == datetime(2024, 5, 1, 10, 0, 0, 250_000)
-    events = spark.read.json(spark.sparkContext.parallelize(['{"t": 1700000000.5, "k": "u"}', '{"t": 1700000100, "k": "w"}']))
-    events.selectExpr("CAST(t AS DECIMAL(20, 3)) AS t", "k").coalesce(1).write.parquet(str(tmp_path / "pq"))
+    events = spark.read.json(
+        spark.sparkContext.parallelize(
+            ['{"t": 1700000000.5, "k": "u"}', '{"t": 1700000100, "k": "w"}']
+        )
+    )
+    events.selectExpr("CAST(t AS DECIMAL(20, 3)) AS t", "k").coalesce(1).write.parquet(
+        str(tmp_path / "pq")
+    )
     (tmp_path / "pq" / "_SUCCESS").unlink(missing_ok=True)
     seen, _ = follow(start(spark, watch(tmp_path, "from_pq", source=str(tmp_path / "pq"))))
     assert seen == Seen(2, 1, 0, 0)
@@ -215,11 +311,18 @@ def test_other_formats_out(spark, tmp_path, form):
     (tmp_path / "in" / "a.tsv").write_text("t\tk\n1700000000.5\tu\nnoon\tv\n1700000100\tw\n")
     seen, _ = follow(start(spark, watch(tmp_path, out_format=form)))
     assert seen == Seen(3, 1, 0, 1)
-    idle = spark.read.format(form).option("header", "true").load(str(tmp_path / "out" / "kind=idle"))
+    idle = (
+        spark.read.format(form).option("header", "true").load(str(tmp_path / "out" / "kind=idle"))
+    )
     [row] = [row.asDict() for row in idle.collect()]
     assert (row["key"], str(row["events"])) == ("u", "1")
     assert row["first_time"].startswith("2023-11-14T22:13:20.5")
-    [left_out] = spark.read.format(form).option("header", "true").load(str(tmp_path / "out" / "kind=rejected")).collect()
+    [left_out] = (
+        spark.read.format(form)
+        .option("header", "true")
+        .load(str(tmp_path / "out" / "kind=rejected"))
+        .collect()
+    )
     assert left_out["key"] == "v"
 
 
@@ -261,5 +364,8 @@ def test_a_checkpoint_is_bound_to_its_settings(spark, tmp_path):
     write(tmp_path / "in", [[(1000, "a")], [(END, "a"), (END, "b")]])
     settings = tmp_path / "out.state" / "escapement.json"
     settings.write_text(settings.read_text().replace('"shards": 3', '"shards": 1'))
-    with pytest.raises(PipelineError, match=r"^the stream failed: the checkpoint's state is in 3 shards, and cannot go on in 1$"):
+    with pytest.raises(
+        PipelineError,
+        match=r"^the stream failed: the checkpoint's state is in 3 shards, and cannot go on in 1$",
+    ):
         follow(start(spark, watch(tmp_path, shards=1)))

@@ -1,4 +1,7 @@
-"""Parts are dealt to tasks once each, few at the end, and done by workers that do not collect what they import."""
+"""Parts are dealt to tasks once each, few at the end, and done by workers that do not collect what
+they import.
+"""
+
 import gc
 
 import pyarrow as pa
@@ -22,7 +25,8 @@ def test_each_part_is_dealt_once_and_the_shares_grow_smaller(parts, workers):
     sizes = [len(share) for share in dealt]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1:] in ([], [1])
-    # Whatever has been dealt, a share is no more than half of what a worker still has to do on average, or one part.
+    # Whatever has been dealt, a share is no more than half of what a worker still has to do on
+    # average, or one part.
     left = parts
     for size in sizes:
         assert size == 1 or 2 * workers * size <= left
@@ -31,7 +35,21 @@ def test_each_part_is_dealt_once_and_the_shares_grow_smaller(parts, workers):
 
 
 def test_there_are_few_tasks_even_for_many_parts():
-    assert [len(share) for share in shares(128, 2)] == [8] * 12 + [8, 6, 4, 3, 2, 2, 1, 1, 1, 1, 1, 1, 1]
+    assert [len(share) for share in shares(128, 2)] == [8] * 12 + [
+        8,
+        6,
+        4,
+        3,
+        2,
+        2,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+    ]
     assert len(shares(100_000, 100)) < 20 * 100
 
 

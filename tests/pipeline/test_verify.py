@@ -1,4 +1,5 @@
 """Both methods find every mismatch of a grid replay, with its kind, and nothing else."""
+
 import argparse
 import hashlib
 import json
@@ -31,7 +32,15 @@ from compare.replay import replay
 from compare.tape import ARM, CANCEL, REARM, START, id_space_of
 from compare.trace import MANIFEST, shard_name, write_trace
 from tests.compare.tapes import tape_of
-from tests.pipeline.test_merge import CORRUPTIONS, busy_tape, corrupted, counts_of, one_of_each, plain_mismatches, right_rows
+from tests.pipeline.test_merge import (
+    CORRUPTIONS,
+    busy_tape,
+    corrupted,
+    counts_of,
+    one_of_each,
+    plain_mismatches,
+    right_rows,
+)
 from timers import TimerError
 from timers.protocol import LIMIT
 from timers.traits import exact_due_at, round_down_due_at, round_up_due_at
@@ -39,21 +48,36 @@ from timers.traits import exact_due_at, round_down_due_at, round_up_due_at
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 ALL = 10**6
-FORMS = ["delay-queue", "hierarchical-wheel/tick=7", "hashed-wheel/tick=100", f"{__package__}.test_merge:HalfTimer/scale=3"]
+FORMS = [
+    "delay-queue",
+    "hierarchical-wheel/tick=7",
+    "hashed-wheel/tick=100",
+    f"{__package__}.test_merge:HalfTimer/scale=3",
+]
 """A timer for each closed form, and one with a closed form of its own."""
 
 
 def write_results(path, tapes, timers, rows_of, *, drained=True, expiries=True):
-    """Results as a grid replay writes them; `rows_of(contestant, shard, tape)` are the expiries of a cell."""
-    trace = write_trace(path.with_name(f"{path.name}.trace"), tapes, unit="us", source={"kind": "test"})
+    """Results as a grid replay writes them; `rows_of(contestant, shard, tape)` are the expiries of
+    a cell.
+    """
+    trace = write_trace(
+        path.with_name(f"{path.name}.trace"), tapes, unit="us", source={"kind": "test"}
+    )
     contestants = [parse_contestant(text) for text in timers]
     path.mkdir()
     manifest = {
         "format": "escapement-results",
         "version": 1,
         "unit": "us",
-        "trace": {"path": str(trace.path), "digest": hashlib.sha256((trace.path / MANIFEST).read_bytes()).hexdigest()},
-        "timers": [{"name": c.name, "label": c.label, "parameters": dict(c.parameters)} for c in contestants],
+        "trace": {
+            "path": str(trace.path),
+            "digest": hashlib.sha256((trace.path / MANIFEST).read_bytes()).hexdigest(),
+        },
+        "timers": [
+            {"name": c.name, "label": c.label, "parameters": dict(c.parameters)}
+            for c in contestants
+        ],
         "shards": len(trace.shards),
         "expiries": expiries,
         "drained": drained,
@@ -72,23 +96,34 @@ def write_results(path, tapes, timers, rows_of, *, drained=True, expiries=True):
 def write_expiries(file, rows):
     columns = [pa.array(np.ascontiguousarray(rows[name])) for name in COLUMNS]
     pq.write_table(
-        pa.table(columns, schema=EXPIRIES), file, compression="zstd", use_dictionary=False, row_group_size=1 << 20,
-        column_encoding=dict.fromkeys(COLUMNS, "DELTA_BINARY_PACKED"), write_page_checksum=True,
-    )  # fmt: skip
+        pa.table(columns, schema=EXPIRIES),
+        file,
+        compression="zstd",
+        use_dictionary=False,
+        row_group_size=1 << 20,
+        column_encoding=dict.fromkeys(COLUMNS, "DELTA_BINARY_PACKED"),
+        write_page_checksum=True,
+    )
 
 
 def moments(contestant, tape, *, drained=True):
-    return expect(tape, id_space_of(tape), contestant.traits, contestant.parameters, drained=drained).fired_at
+    return expect(
+        tape, id_space_of(tape), contestant.traits, contestant.parameters, drained=drained
+    ).fired_at
 
 
 def random_tape(random):
-    """Some operations of every kind on a few ids: equal times, deadlines past and far, up to the last moment."""
+    """Some operations of every kind on a few ids: equal times, deadlines past and far, up to the
+    last moment.
+    """
     now = int(random.choice([0, 255, 2**40, LIMIT - 2000]))
     rows, started = [], set()
     for _ in range(random.integers(0, 130)):
         now = min(now + int(random.choice([0, 0, 0, 1, 1, 2, 7, 100])), LIMIT)
         i = int(random.integers(0, 6))
-        op = int(random.choice([START, CANCEL, REARM, REARM, ARM] if i in started else [START, ARM]))
+        op = int(
+            random.choice([START, CANCEL, REARM, REARM, ARM] if i in started else [START, ARM])
+        )
         delay = int(random.choice([-3, 0, 1, 3, 8, 12, 99, 101, 256, 5000, 2**33]))
         started.add(i)
         rows.append((now, op, i, 0 if op == CANCEL else min(max(now + delay, 0), LIMIT)))
@@ -107,7 +142,11 @@ def random_rows(random, right, tape):
     return corrupted(right, tape, changes, order)
 
 
-@pytest.mark.parametrize(("drained", "timers"), [(True, FORMS[1::2]), (False, FORMS[::2])], ids=["drained", "not-drained"])
+@pytest.mark.parametrize(
+    ("drained", "timers"),
+    [(True, FORMS[1::2]), (False, FORMS[::2])],
+    ids=["drained", "not-drained"],
+)
 def test_both_methods_find_what_is_wrong_with_random_tapes(spark, tmp_path, drained, timers):
     random = np.random.default_rng(5 + drained)
     tapes = [random_tape(random) for _ in range(12)]
@@ -127,7 +166,10 @@ def test_both_methods_find_what_is_wrong_with_random_tapes(spark, tmp_path, drai
         found = verify(path, method=method, session=spark, examples=ALL)
         for verdict in found.timers:
             expected, fired, mismatches = wanted[verdict.timer]
-            assert list(verdict.examples) == sorted(mismatches, key=mismatch_order), (method, verdict.timer)
+            assert list(verdict.examples) == sorted(mismatches, key=mismatch_order), (
+                method,
+                verdict.timer,
+            )
             assert tuple(verdict.counts.values()) == counts_of(mismatches)
             assert (verdict.expected, verdict.fired) == (expected, fired)
         assert [verdict.timer for verdict in found.timers] == list(wanted)
@@ -135,7 +177,8 @@ def test_both_methods_find_what_is_wrong_with_random_tapes(spark, tmp_path, drai
 
 
 @pytest.mark.parametrize(
-    ("kind", "due_at"), [(EXACT, exact_due_at), (ROUND_DOWN, round_down_due_at), (ROUND_UP, round_up_due_at)]
+    ("kind", "due_at"),
+    [(EXACT, exact_due_at), (ROUND_DOWN, round_down_due_at), (ROUND_UP, round_up_due_at)],
 )
 def test_a_closed_form_in_sql_is_that_of_the_traits_up_to_the_last_moment(spark, kind, due_at):
     moments = [0, 1, 6, 7, 8, 99, 2**40, LIMIT // 2, LIMIT - 8, LIMIT - 1, LIMIT]
@@ -159,7 +202,9 @@ def test_one_wrong_row_of_each_kind_among_many_is_found_and_nothing_else(spark, 
         rows, which[shard] = one_of_each(right, tape, fired_at, seed=shard)
         return rows
 
-    path = write_results(tmp_path / "results", tapes, ["delay-queue", "hashed-wheel/tick=10"], rows_of)
+    path = write_results(
+        tmp_path / "results", tapes, ["delay-queue", "hashed-wheel/tick=10"], rows_of
+    )
     found = verify(path, method=method, session=spark)
     clean, dirty = found.timers
     assert clean.mismatches == 0
@@ -191,7 +236,12 @@ def test_what_timers_fire_is_right(spark, tmp_path, method):
 @pytest.fixture
 def small(tmp_path):
     tape = tape_of((0, START, 0, 5), (1, START, 1, 7))
-    return write_results(tmp_path / "results", [tape], ["delay-queue"], lambda c, s, tape: right_rows(tape, moments(c, tape)))
+    return write_results(
+        tmp_path / "results",
+        [tape],
+        ["delay-queue"],
+        lambda c, s, tape: right_rows(tape, moments(c, tape)),
+    )
 
 
 def fails(spark, path, kind=VerifyError, **settings):
@@ -204,7 +254,9 @@ def fails(spark, path, kind=VerifyError, **settings):
 
 def test_results_without_expiries_are_one_line(spark, tmp_path):
     tape = tape_of((0, START, 0, 5))
-    path = write_results(tmp_path / "results", [tape], ["delay-queue"], lambda *_: np.empty(0, ROW), expiries=False)
+    path = write_results(
+        tmp_path / "results", [tape], ["delay-queue"], lambda *_: np.empty(0, ROW), expiries=False
+    )
     assert "has no expiries to verify, only summaries" in fails(spark, path)
     assert "gone does not exist" in fails(spark, tmp_path / "gone", ResultsError)
 
@@ -248,7 +300,9 @@ def test_a_damaged_byte_is_an_error_and_not_another_number(spark, small, method)
 
 @pytest.fixture
 def run(spark, capsys):
-    """Runs the command, which finds the tests' session running; returns its exit code and what it printed."""
+    """Runs the command, which finds the tests' session running; returns its exit code and what it
+    printed.
+    """
 
     def run(*arguments):
         parser = argparse.ArgumentParser()
@@ -279,8 +333,15 @@ def test_the_command_tells_what_is_wrong(run, small):
     timer = json.loads(out)["timers"][0]
     assert timer["counts"] == {**dict.fromkeys(KINDS, 0), "late": 1, "double": 1}
     assert timer["examples"][0] == {
-        "kind": "late", "shard": 0, "operation": 0, "id": 0, "deadline": 5, "expected": 5, "fired_at": 6, "said": 5,
-    }  # fmt: skip
+        "kind": "late",
+        "shard": 0,
+        "operation": 0,
+        "id": 0,
+        "deadline": 5,
+        "expected": 5,
+        "fired_at": 6,
+        "said": 5,
+    }
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -291,8 +352,9 @@ def test_the_lowest_of_each_kind_are_told(run, small, method):
     assert code == command.MISMATCHES
     assert "delay-queue: 2 spurious, 2 late" in out
     assert [line.split()[:5] for line in out.splitlines()[-2:]] == [
-        ["spurious", "shard", "0,", "operation", "-2"], ["late", "shard", "0,", "operation", "0"]
-    ]  # fmt: skip
+        ["spurious", "shard", "0,", "operation", "-2"],
+        ["late", "shard", "0,", "operation", "0"],
+    ]
 
 
 def test_the_help_fits_80_columns(monkeypatch, capsys):
@@ -333,11 +395,16 @@ def test_both_methods_agree_on_ten_million_timers(spark, tmp_path):
         rows, which[shard] = one_of_each(right, tape, fired_at, seed=shard, times=times)
         return rows
 
-    tapes = [busy_tape(1_600_000, pending=20_000, seed=seed, shares=(0.7, 0.1, 0.1, 0.1)) for seed in range(8)]
+    tapes = [
+        busy_tape(1_600_000, pending=20_000, seed=seed, shares=(0.7, 0.1, 0.1, 0.1))
+        for seed in range(8)
+    ]
     timers = sum(int(np.count_nonzero((tape.op == START) | (tape.op == ARM))) for tape in tapes)
     path = write_results(tmp_path / "results", tapes, ["hashed-wheel/tick=10"], rows_of)
     assert timers >= 10**7
-    wanted = {(shard, operation): kind for shard in which for operation, kind in which[shard].items()}
+    wanted = {
+        (shard, operation): kind for shard in which for operation, kind in which[shard].items()
+    }
     verdicts = []
     for method in METHODS:
         verdicts += verify(path, method=method, session=spark, examples=ALL).timers

@@ -1,7 +1,10 @@
-"""Plain object-based references of the original algorithms, written to be read; they know nothing of the kernels.
+"""Plain object-based references of the original algorithms, written to be read; they know nothing
+of the kernels.
 
-Each does what its original does, with this project's declared deviations, and counts what the kernels count.
+Each does what its original does, with this project's declared deviations, and counts what the
+kernels count.
 """
+
 from tests.references.cascading_wheel import CascadingWheel
 from tests.references.common import Reference
 from tests.references.delay_queue import DelayQueue

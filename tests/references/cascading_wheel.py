@@ -1,10 +1,12 @@
-"""Linux's timers before 4.8 (kernel/timer.c) on five wheels of 256 slots each, with an overflow list.
+"""Linux's timers before 4.8 (kernel/timer.c) on five wheels of 256 slots each, with an overflow
+list.
 
-The functions are internal_add_timer, cascade and __run_timers. Linux has 256 slots below and four wheels of 64, and
-cuts far deadlines off; here a list holds them, and it is filed again when a lower bound of its deadlines comes
-within reach of the wheels. Linux would put a timer that is due into the slot that runs next; here it waits in
-a list of its own.
+The functions are internal_add_timer, cascade and __run_timers. Linux has 256 slots below and four
+wheels of 64, and cuts far deadlines off; here a list holds them, and it is filed again when a lower
+bound of its deadlines comes within reach of the wheels. Linux would put a timer that is due into
+the slot that runs next; here it waits in a list of its own.
 """
+
 from collections.abc import Mapping
 
 from tests.references.common import WALK, Armed, Reference, remove
@@ -23,7 +25,9 @@ class CascadingWheel(Reference):
     def arm(self, timer: Armed) -> None:
         """internal_add_timer: by the distance to the deadline."""
         delay = timer.deadline - self.now
-        timer.level = next((level for level in range(LEVELS) if delay < SLOTS ** (level + 1)), LEVELS)
+        timer.level = next(
+            (level for level in range(LEVELS) if delay < SLOTS ** (level + 1)), LEVELS
+        )
         if delay <= 0:
             timer.within = self.due
         elif timer.level < LEVELS:
@@ -78,7 +82,12 @@ class CascadingWheel(Reference):
     def next_unit(self, until: int) -> int:
         if until - self.now <= WALK:
             return self.now + 1
-        filed = [(timer, SLOTS**level) for level, slots in enumerate(self.wheels) for slot in slots for timer in slot]
+        filed = [
+            (timer, SLOTS**level)
+            for level, slots in enumerate(self.wheels)
+            for slot in slots
+            for timer in slot
+        ]
         opens = [timer.deadline // width * width for timer, width in filed]
         opens += [self.bound // REACH * REACH] if self.overflow else []
         return min([*opens, until])

@@ -1,12 +1,13 @@
 """What all references have in common: timers as objects, places as lists, counters by name."""
+
 from collections.abc import Mapping
 from typing import Any
 
 from timers.kernels.counters import COUNTERS
 
 WALK = 2_000
-"""Units or ticks that a wheel's clock walks one by one, as the originals do; further than that it jumps from one
-moment at which something can happen to the next."""
+"""Units or ticks that a wheel's clock walks one by one, as the originals do; further than that it
+jumps from one moment at which something can happen to the next."""
 
 
 class Armed:
@@ -26,7 +27,8 @@ Fired = tuple[Armed, int]
 class Reference:
     """A timer in plain objects. `arm`, `disarm`, `run` and `place` are the scheme's own.
 
-    `due` holds the timers that are delivered by the next advance; what was overdue when it was armed goes there.
+    `due` holds the timers that are delivered by the next advance; what was overdue when it was
+    armed goes there.
     """
 
     def __init__(self, parameters: Mapping[str, int], start: int) -> None:

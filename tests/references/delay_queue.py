@@ -1,8 +1,10 @@
 """A binary heap of (deadline, number of the arming) in which each entry knows its index.
 
-An entry is removed as in Wegener's bottom-up heapsort: its hole sinks to a leaf, always towards the smaller
-child, and the heap's last entry is put there and rises. A re-arm moves the entry itself the same way.
+An entry is removed as in Wegener's bottom-up heapsort: its hole sinks to a leaf, always towards the
+smaller child, and the heap's last entry is put there and rises. A re-arm moves the entry itself the
+same way.
 """
+
 from collections.abc import Mapping
 from itertools import count
 

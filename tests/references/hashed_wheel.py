@@ -1,9 +1,12 @@
-"""Netty's HashedWheelTimer: one wheel, and for each timeout the rounds that remain until its own tick.
+"""Netty's HashedWheelTimer: one wheel, and for each timeout the rounds that remain until its own
+tick.
 
-As in Worker.transferTimeoutsToBuckets and HashedWheelBucket.expireTimeouts, with three declared differences:
-ticks are counted from time 0 and not from the timer's start, any number of timeouts is transferred at once, and after a
-whole rotation of one advance in which nothing was due, the rotations in which nothing will be are passed at once.
+As in Worker.transferTimeoutsToBuckets and HashedWheelBucket.expireTimeouts, with three declared
+differences: ticks are counted from time 0 and not from the timer's start, any number of timeouts is
+transferred at once, and after a whole rotation of one advance in which nothing was due, the
+rotations in which nothing will be are passed at once.
 """
+
 from collections.abc import Mapping
 
 from tests.references.common import Armed, Reference, remove
@@ -34,7 +37,9 @@ class HashedWheel(Reference):
         self.timeouts.clear()
 
     def rounds(self, timer: Armed, tick: int) -> int | None:
-        """Rounds from a tick on; None for more than an int holds, which are worked out again at each look."""
+        """Rounds from a tick on; None for more than an int holds, which are worked out again at
+        each look.
+        """
         rounds = (timer.deadline // self.tick_duration - tick) // self.wheel_size
         return rounds if rounds <= MOST_ROUNDS else None
 
@@ -43,7 +48,9 @@ class HashedWheel(Reference):
 
     def run(self, until: int) -> None:
         self.deliver(self.due)
-        last = until // self.tick_duration + (1 if until == LIMIT else 0)  # no moment comes after the last one
+        last = until // self.tick_duration + (
+            1 if until == LIMIT else 0
+        )  # no moment comes after the last one
         if self.tick < last:
             self.transfer_timeouts_to_buckets()
         quiet_since = self.tick

@@ -1,7 +1,10 @@
-"""What asyncio does with `heapq`: a cancelled timer's entry stays until it surfaces, or until most are stale.
+"""What asyncio does with `heapq`: a cancelled timer's entry stays until it surfaces, or until most
+are stale.
 
-Entries are lists (deadline, number of the arming, timer or None once stale); the number makes them unequal.
+Entries are lists (deadline, number of the arming, timer or None once stale); the number makes them
+unequal.
 """
+
 import heapq
 from itertools import count
 

@@ -1,18 +1,21 @@
 """Kafka's timer: wheels of growing ticks that share one DelayQueue of buckets.
 
-Its parts bear the names of the original: TimingWheel, TimerTaskList (a bucket), SystemTimer's advanceClock, and
-java.util.PriorityQueue inside the DelayQueue.
+Its parts bear the names of the original: TimingWheel, TimerTaskList (a bucket), SystemTimer's
+advanceClock, and java.util.PriorityQueue inside the DelayQueue.
 
-Kafka's wheels learn the time from expiring buckets alone: `lagging_clock=True`. Without it, as in the
-kernel, advance ends with every wheel's clock aligned to the time.
+Kafka's wheels learn the time from expiring buckets alone: `lagging_clock=True`. Without it, as in
+the kernel, advance ends with every wheel's clock aligned to the time.
 """
+
 from collections.abc import Mapping
 
 from tests.references.common import Armed, Reference, remove
 
 
 class TimerTaskList:
-    """A bucket: its timers in the order of adding, and when it expires, -1 while it is not queued."""
+    """A bucket: its timers in the order of adding, and when it expires, -1 while it is not
+    queued.
+    """
 
     def __init__(self, level: int, slot: int) -> None:
         self.level, self.slot = level, slot
@@ -72,7 +75,9 @@ class PriorityQueue:
 class TimingWheel:
     """One level, and above it, as soon as a deadline needs it, its overflow wheel."""
 
-    def __init__(self, timer: "HierarchicalWheel", level: int, tick: int, wheel_size: int, start: int) -> None:
+    def __init__(
+        self, timer: "HierarchicalWheel", level: int, tick: int, wheel_size: int, start: int
+    ) -> None:
         self.timer, self.level, self.tick, self.wheel_size = timer, level, tick, wheel_size
         self.interval = tick * wheel_size
         self.current_time = start - start % tick
@@ -104,7 +109,9 @@ class TimingWheel:
 
 
 class HierarchicalWheel(Reference):
-    def __init__(self, parameters: Mapping[str, int], start: int, lagging_clock: bool = False) -> None:
+    def __init__(
+        self, parameters: Mapping[str, int], start: int, lagging_clock: bool = False
+    ) -> None:
         super().__init__(parameters, start)
         self.lagging_clock = lagging_clock
         self.queue = PriorityQueue(self)

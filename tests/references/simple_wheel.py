@@ -1,8 +1,11 @@
-"""Varghese & Lauck's scheme 4: a ring of one slot for each unit, and a list of what lies beyond one rotation.
+"""Varghese & Lauck's scheme 4: a ring of one slot for each unit, and a list of what lies beyond one
+rotation.
 
-The list is looked through when the ring comes round to slot 0, in the rotations in which something in it can
-come within reach: what is known of that is a lower bound of its deadlines, which a cancel does not raise.
+The list is looked through when the ring comes round to slot 0, in the rotations in which something
+in it can come within reach: what is known of that is a lower bound of its deadlines, which a cancel
+does not raise.
 """
+
 from collections.abc import Mapping
 
 from tests.references.common import WALK, Armed, Reference, remove
@@ -66,4 +69,8 @@ class SimpleWheel(Reference):
     def place(self, timer: Armed) -> dict[str, int | str]:
         if timer.within is self.overflow:
             return {"bucket": "overflow"}
-        return {"bucket": "due"} if timer.within is self.due else {"slot": timer.deadline % self.wheel_size}
+        return (
+            {"bucket": "due"}
+            if timer.within is self.due
+            else {"slot": timer.deadline % self.wheel_size}
+        )

@@ -1,4 +1,7 @@
-"""Varghese & Lauck's scheme 1: all timers in one list, each of them looked at whenever the clock moves."""
+"""Varghese & Lauck's scheme 1: all timers in one list, each of them looked at whenever the clock
+moves.
+"""
+
 from collections.abc import Mapping
 
 from tests.references.common import Armed, Reference, remove
@@ -28,7 +31,9 @@ class UnorderedList(Reference):
         self.due = []
 
     def sorted(self, timers: list[Armed]) -> list[Armed]:
-        """A merge sort by deadline, from runs of one timer upwards; equal deadlines stay in the order of arming."""
+        """A merge sort by deadline, from runs of one timer upwards; equal deadlines stay in the
+        order of arming.
+        """
         runs = [[timer] for timer in timers]
         while len(runs) > 1:
             runs = [self.merged(*runs[k : k + 2]) for k in range(0, len(runs), 2)]

@@ -39,8 +39,6 @@ def report(*arguments: str) -> None:
     parsed.run(parsed)
 
 
-
-
 def test_a_stored_run_is_shown(tmp_path, capsys):
     run = write_synthetic(tmp_path / "runs", defaults()[2:4], sizes=(1000,), workloads=())
     report("--run", str(run), "--out", "page")
@@ -50,15 +48,25 @@ def test_a_stored_run_is_shown(tmp_path, capsys):
 
 
 def test_the_newest_run_of_a_store_is_shown(tmp_path):
-    runs = [write_synthetic(tmp_path / "runs", defaults()[2:4], sizes=(1000,), workloads=()) for _ in range(2)]
+    runs = [
+        write_synthetic(tmp_path / "runs", defaults()[2:4], sizes=(1000,), workloads=())
+        for _ in range(2)
+    ]
     report("--run", "runs")
-    assert json.loads((tmp_path / "report" / "report.json").read_text())["run"] == str(sorted(runs)[-1])
+    assert json.loads((tmp_path / "report" / "report.json").read_text())["run"] == str(
+        sorted(runs)[-1]
+    )
 
 
 def test_without_a_run_one_is_made(tmp_path, compared, capsys):
     report("--sizes", "1e3", "--repeats", "2", "--runs", "elsewhere")
     (options,) = compared
-    assert (options.sizes, options.repeats, options.runs, options.traces) == ((1000,), 2, "elsewhere", ())
+    assert (options.sizes, options.repeats, options.runs, options.traces) == (
+        (1000,),
+        2,
+        "elsewhere",
+        (),
+    )
     assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "report" / "index.html")
 
 
@@ -69,9 +77,15 @@ def test_without_a_run_one_is_made(tmp_path, compared, capsys):
         (["--run", "empty"], r"empty is no stored run: it has no manifest\.json"),
         (["--run", "file"], r"file is no stored run: a run is a directory"),
         (["--run", "cut"], r"cut/cells\.parquet is no readable Parquet file"),
-        (["--run", "run", "--out", "thesis"], r"thesis is no report of escapement, so it is not replaced"),
+        (
+            ["--run", "run", "--out", "thesis"],
+            r"thesis is no report of escapement, so it is not replaced",
+        ),
         (["--run", "run", "--out", "file"], r"file is no directory"),
-        (["--run", "run", "--out", "file/below"], r"cannot write file/below: .*file is no directory"),
+        (
+            ["--run", "run", "--out", "file/below"],
+            r"cannot write file/below: .*file is no directory",
+        ),
         (["--run", "run", "some.trace"], r"the trace some\.trace has no part in it"),
         (["--run", "run", "--timeout", "5s"], r"--timeout goes with --requests only"),
         (["--idle", "5s"], r"--idle goes with --touches only"),
@@ -102,7 +116,8 @@ def test_nonsense_is_one_line(tmp_path, capsys, compared, arguments, said):
     assert compared == []
 
 
-# ---- logs ---------------------------------------------------------------------------------------------------------
+# ---- logs
+# ---------------------------------------------------------------------------------------------------------
 
 ZEEK = """\
 #separator \\x09
@@ -115,7 +130,9 @@ ZEEK = """\
 1521911720.865716\tC1\t10.47.1.100\t0.000870
 1521911721.5\tC2\t10.47.1.101\t-
 """
-ACCESS = '83.149.9.216 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 203023 "-" "Mozilla/5.0"\n'
+ACCESS = (
+    '83.149.9.216 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 203023 "-" "Mozilla/5.0"\n'
+)
 
 
 @pytest.fixture
@@ -127,16 +144,36 @@ def spark():
 @pytest.mark.parametrize(
     ("text", "arguments", "columns", "patience", "guessed"),
     [
-        (ZEEK, ["--requests", "log"], {"time": "ts", "duration": "rtt"}, "5s",
-         ("--time ts", "--duration rtt", "--timeout 5s")),
-        (ZEEK, ["--touches", "log", "--idle", "1m"], {"time": "ts", "key": "id.orig_h"}, "1m",
-         ("--time ts", "--key id.orig_h")),
-        (ACCESS, ["--touches", "log"], {"time": "time", "key": "client"}, "30s",
-         ("--time time", "--key client", "--idle 30s")),
-        ("start,took\n1,2\n", ["--requests", "log", "--duration", "took"], {"time": "start", "duration": "took"}, "5s",
-         ("--time start", "--timeout 5s")),
+        (
+            ZEEK,
+            ["--requests", "log"],
+            {"time": "ts", "duration": "rtt"},
+            "5s",
+            ("--time ts", "--duration rtt", "--timeout 5s"),
+        ),
+        (
+            ZEEK,
+            ["--touches", "log", "--idle", "1m"],
+            {"time": "ts", "key": "id.orig_h"},
+            "1m",
+            ("--time ts", "--key id.orig_h"),
+        ),
+        (
+            ACCESS,
+            ["--touches", "log"],
+            {"time": "time", "key": "client"},
+            "30s",
+            ("--time time", "--key client", "--idle 30s"),
+        ),
+        (
+            "start,took\n1,2\n",
+            ["--requests", "log", "--duration", "took"],
+            {"time": "start", "duration": "took"},
+            "5s",
+            ("--time start", "--timeout 5s"),
+        ),
     ],
-)  # fmt: skip
+)
 def test_columns_of_common_logs_are_guessed_and_told(text, arguments, columns, patience, guessed):
     Path("log").write_text(text)
     log = command._log_of(parse(*arguments))
@@ -150,12 +187,17 @@ def test_what_cannot_be_guessed_is_asked_for(capsys):
 
     Path("log").write_text("when,how_long\n1,2\n")
     assert main(["report", "--requests", "log"]) == 2
-    assert "say which column of log is the time: --time COL, one of when, how_long" in capsys.readouterr().err
+    assert (
+        "say which column of log is the time: --time COL, one of when, how_long"
+        in capsys.readouterr().err
+    )
     assert [path.name for path in Path().iterdir()] == ["log"]
 
 
 def test_nothing_is_guessed_where_all_is_given():
-    log = command._log_of(parse("--requests", "log", "--time", "a", "--duration", "b", "--timeout", "1s"))
+    log = command._log_of(
+        parse("--requests", "log", "--time", "a", "--duration", "b", "--timeout", "1s")
+    )
     assert log == command.Log("log", "requests", {"time": "a", "duration": "b"}, "1s", ())
 
 

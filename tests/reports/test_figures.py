@@ -24,7 +24,9 @@ def drawn(summary: Summary) -> dict[str, Picture]:
 
 
 def words(figure) -> list[str]:
-    return [text.get_text() for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
+    return [
+        text.get_text() for text in figure.findobj(Text) if text.get_text() and text.get_visible()
+    ]
 
 
 def test_every_chart_is_there(drawn):
@@ -40,7 +42,9 @@ def test_every_axis_says_what_it_shows(drawn):
         assert all(label.startswith(UNITS) for label in labels), labels
         if picture.name.startswith(("time-", "work-")):
             assert any(axes.get_ylabel() for axes in picture.figure.axes)
-            assert all(axes.get_xscale() == axes.get_yscale() == "log" for axes in picture.figure.axes)
+            assert all(
+                axes.get_xscale() == axes.get_yscale() == "log" for axes in picture.figure.axes
+            )
 
 
 def test_every_series_is_named_with_its_precision_and_engine(drawn):
@@ -48,17 +52,27 @@ def test_every_series_is_named_with_its_precision_and_engine(drawn):
     named = {timer: remarks.get(timer, "") for timer, _ in defaults()}
     for picture in drawn.values():
         text = " ".join(words(picture.figure)).replace("\u202f", " ")
-        drawn_not = picture.caption.partition("Zero, so not drawn: ")[2] + picture.caption.partition("Not counted: ")[2]
+        drawn_not = (
+            picture.caption.partition("Zero, so not drawn: ")[2]
+            + picture.caption.partition("Not counted: ")[2]
+        )
         for timer, remark in named.items():
             if timer in text:
                 assert remark in text, picture.name
             else:  # what is zero cannot be drawn on a logarithmic axis
-                assert timer in drawn_not and picture.name.startswith("work-"), (picture.name, timer)
+                assert timer in drawn_not and picture.name.startswith("work-"), (
+                    picture.name,
+                    timer,
+                )
 
 
 def test_one_colour_and_marker_per_timer_in_all_charts(drawn):
     looks = [look_of(timer) for timer, _ in defaults()]
-    assert len({look.colour for look in looks}) == len({look.marker for look in looks}) == len(defaults())
+    assert (
+        len({look.colour for look in looks})
+        == len({look.marker for look in looks})
+        == len(defaults())
+    )
     for picture in drawn.values():
         for axes in picture.figure.axes:
             for line in axes.get_lines():
@@ -72,7 +86,11 @@ def test_one_colour_and_marker_per_timer_in_all_charts(drawn):
 
 
 def test_python_loops_are_dashed_and_all_else_is_not(drawn):
-    lines = [line for line in drawn["time-insert"].figure.axes[0].get_lines() if len(line.get_xdata()) > 2]
+    lines = [
+        line
+        for line in drawn["time-insert"].figure.axes[0].get_lines()
+        if len(line.get_xdata()) > 2
+    ]
     dashed = {to_hex(line.get_color()) for line in lines if line.is_dashed()}
     assert dashed == {look_of("heapq-delay-queue").colour}
 
@@ -94,7 +112,9 @@ def test_what_was_too_long_is_hollow_and_says_so(drawn):
 def test_labels_do_not_overlap_and_stay_inside(tmp_path, sizes):
     chosen = [*defaults(), ("hashed-wheel", {"tick": 100_000, "wheel_size": 64})]
     workloads = ["/some/where/a-very-long-name-of-a-log.requests", "keepalive", "uniform"]
-    summary = summarise(read_run(write_synthetic(tmp_path, chosen, sizes=sizes, workloads=workloads)))
+    summary = summarise(
+        read_run(write_synthetic(tmp_path, chosen, sizes=sizes, workloads=workloads))
+    )
     for picture in pictures(summary):
         canvas = FigureCanvasAgg(picture.figure)
         canvas.draw()
@@ -105,10 +125,18 @@ def test_labels_do_not_overlap_and_stay_inside(tmp_path, sizes):
             if text.get_text().strip() and text.get_visible() and in_view(text)
         }
         for text, box in texts.items():
-            inside = whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0 and box.y1 <= whole.y1
+            inside = (
+                whole.x0 <= box.x0
+                and box.x1 <= whole.x1
+                and whole.y0 <= box.y0
+                and box.y1 <= whole.y1
+            )
             assert inside, (picture.name, text.get_text())
         for (text, box), (other, its) in combinations(texts.items(), 2):
-            wide, high = min(box.x1, its.x1) - max(box.x0, its.x0), min(box.y1, its.y1) - max(box.y0, its.y0)
+            wide, high = (
+                min(box.x1, its.x1) - max(box.x0, its.x0),
+                min(box.y1, its.y1) - max(box.y0, its.y0),
+            )
             # A line of text has room above and below its letters, which may be shared.
             assert wide <= 0 or high <= 4, (picture.name, text.get_text(), other.get_text())
 
@@ -152,7 +180,10 @@ def test_inline_pictures_share_no_ids_and_take_the_pages_colours(drawn):
 def test_no_global_state_of_matplotlib_is_touched(drawn):
     import matplotlib as mpl
 
-    assert "matplotlib.pyplot" not in sys.modules or mpl.rcParams["svg.fonttype"] == mpl.rcParamsDefault["svg.fonttype"]
+    assert (
+        "matplotlib.pyplot" not in sys.modules
+        or mpl.rcParams["svg.fonttype"] == mpl.rcParamsDefault["svg.fonttype"]
+    )
     assert mpl.rcParams["svg.hashsalt"] == mpl.rcParamsDefault["svg.hashsalt"]
 
 

@@ -1,4 +1,5 @@
 """Replayed grids as a report."""
+
 import json
 import re
 
@@ -15,12 +16,22 @@ from reports.figures import pictures, trade_off
 from reports.grid import read_grids
 from timers.kernels.counters import COUNTERS
 
-TIMERS = ("delay-queue", "cascading-wheel", "hashed-wheel/tick=10", "hashed-wheel", "heapq-delay-queue")
+TIMERS = (
+    "delay-queue",
+    "cascading-wheel",
+    "hashed-wheel/tick=10",
+    "hashed-wheel",
+    "heapq-delay-queue",
+)
 MADE = {
-    "created": "2026-01-31T12:00:00+00:00", "command": ["escapement", "replay"], "commit": None, "dirty": None,
-    "versions": {"escapement": "0.1"}, "machine": {"cpu": "Some CPU", "cores": 2},
+    "created": "2026-01-31T12:00:00+00:00",
+    "command": ["escapement", "replay"],
+    "commit": None,
+    "dirty": None,
+    "versions": {"escapement": "0.1"},
+    "machine": {"cpu": "Some CPU", "cores": 2},
     "asked": {"expiries": True, "drained": True, "counting": True},
-}  # fmt: skip
+}
 
 
 def row(text: str, number: int, workload: str) -> dict:
@@ -29,36 +40,65 @@ def row(text: str, number: int, workload: str) -> dict:
     ns = 20.0 * (number + 1)
     counted = timer.engine == "compiled"
     return dict.fromkeys(SCHEMA.names, 0) | {
-        "timer": timer.name, "parameters": parameters_json(timer.parameters), "engine": timer.engine,
-        "workload": workload, "source": json.dumps({"kind": "workload", "workload": workload}), "unit": "ms", "shards": 4,
-        "operations": 4000, "scheduled": 2000, "fired": 500, "shard_ns_per_operation_least": ns - 1,
-        "shard_ns_per_operation_median": ns, "shard_ns_per_operation_most": ns + 2, "ns_per_operation": ns,
-        "most_pending": 77, "nbytes": 4096, "lateness_min": low, "lateness_p50": (low + high) // 2,
-        "lateness_p99": high, "lateness_p999": high, "lateness_max": high,
+        "timer": timer.name,
+        "parameters": parameters_json(timer.parameters),
+        "engine": timer.engine,
+        "workload": workload,
+        "source": json.dumps({"kind": "workload", "workload": workload}),
+        "unit": "ms",
+        "shards": 4,
+        "operations": 4000,
+        "scheduled": 2000,
+        "fired": 500,
+        "shard_ns_per_operation_least": ns - 1,
+        "shard_ns_per_operation_median": ns,
+        "shard_ns_per_operation_most": ns + 2,
+        "ns_per_operation": ns,
+        "most_pending": 77,
+        "nbytes": 4096,
+        "lateness_min": low,
+        "lateness_p50": (low + high) // 2,
+        "lateness_p99": high,
+        "lateness_p999": high,
+        "lateness_max": high,
         **(dict.fromkeys(COUNTERS, 400 * (number + 1)) if counted else dict.fromkeys(COUNTERS)),
-    }  # fmt: skip
+    }
 
 
 def write(path, workload="uniform", timers=TIMERS, schema=SCHEMA):
     rows = [row(text, number, workload) for number, text in enumerate(timers)]
-    table = pa.Table.from_pylist(rows, schema=SCHEMA).replace_schema_metadata({ABOUT: json.dumps(MADE)})
+    table = pa.Table.from_pylist(rows, schema=SCHEMA).replace_schema_metadata(
+        {ABOUT: json.dumps(MADE)}
+    )
     pq.write_table(table, path)
     return path
 
 
 def test_a_grid_is_told_as_a_run_is(tmp_path):
-    summary = read_grids([write(tmp_path / "a.parquet"), write(tmp_path / "b.parquet", "keepalive")])
+    summary = read_grids(
+        [write(tmp_path / "a.parquet"), write(tmp_path / "b.parquet", "keepalive")]
+    )
     assert [source.name for source in summary.sources] == ["uniform", "keepalive"]
     assert [who.label for who in summary.contestants] == [
-        "delay-queue", "cascading-wheel", "hashed-wheel (tick\u202f10: 0–10 late)",
-        "hashed-wheel (tick\u202f100: 0–100 late)", "heapq-delay-queue (Python loop)",
-    ]  # fmt: skip
+        "delay-queue",
+        "cascading-wheel",
+        "hashed-wheel (tick\u202f10: 0–10 late)",
+        "hashed-wheel (tick\u202f100: 0–100 late)",
+        "heapq-delay-queue (Python loop)",
+    ]
     table = tables.grid(summary, summary.sources[0])
     assert table.caption == "uniform: 4\u202f000 operations, 2\u202f000 timers, 4 shards"
     first = dict(zip(table.headings[1:], table.rows[0].entries, strict=True))
-    assert (first["time per operation"].text, first["time per operation"].detail) == ("20.0 ns", "(19.0–22.0) 1.00×")
+    assert (first["time per operation"].text, first["time per operation"].detail) == (
+        "20.0 ns",
+        "(19.0–22.0) 1.00×",
+    )
     assert first["time per operation"].best
-    assert (first["fired"].text, first["most pending, one shard"].text, first["99 %"].text) == ("500", "77", "0")
+    assert (first["fired"].text, first["most pending, one shard"].text, first["99 %"].text) == (
+        "500",
+        "77",
+        "0",
+    )
     assert first["comparisons of deadlines per operation"].text == "0.1"
     assert table.rows[4].entries[-1].text == "–"  # it has no kernel that could count
     assert [picture.name for picture in pictures(summary)] == ["replays", "trade-off"]
@@ -71,7 +111,11 @@ def test_the_trade_off_stands_where_the_figures_say(tmp_path):
     assert "hashed-wheel (tick\u202f100: 0–100 late) 80.0 ns at 100" in picture.alt
     [axes] = picture.figure.axes
     low, high = axes.get_xlim()
-    marked = [tuple(line.get_xydata()[0]) for line in axes.lines if line.get_marker() not in ("None", "", None)]
+    marked = [
+        tuple(line.get_xydata()[0])
+        for line in axes.lines
+        if line.get_marker() not in ("None", "", None)
+    ]
     assert sorted(y for _, y in marked) == [20, 40, 60, 80, 100]
     exact = [x for x, _ in marked if abs(x) < 1]
     assert len(set(exact)) == 3  # beside each other
@@ -81,7 +125,9 @@ def test_the_trade_off_stands_where_the_figures_say(tmp_path):
 
 def test_grids_of_one_workload_are_told_apart(tmp_path):
     paths = [write(tmp_path / f"{name}.parquet") for name in "ab"]
-    assert [source.name for source in read_grids(paths).sources] == [f"uniform, {path}" for path in paths]
+    assert [source.name for source in read_grids(paths).sources] == [
+        f"uniform, {path}" for path in paths
+    ]
 
 
 def test_a_directory_of_results_has_its_table(tmp_path):
@@ -103,12 +149,18 @@ def test_the_page(tmp_path, capsys):
     from compare.cli import main
 
     write(tmp_path / "a.parquet")
-    assert main(["report", "--grid", str(tmp_path / "a.parquet"), "--out", str(tmp_path / "page")]) == 0
+    assert (
+        main(["report", "--grid", str(tmp_path / "a.parquet"), "--out", str(tmp_path / "page")])
+        == 0
+    )
     assert capsys.readouterr().out == f"{tmp_path}/page/index.html\n"
     text = (tmp_path / "page" / "index.html").read_text()
     assert "Time against precision" in text and "Median of 4 shards" in text
     assert "before anything is timed" not in text  # that is true of comparisons alone
-    assert main(["report", "--grid", str(tmp_path / "a.parquet"), "--out", str(tmp_path / "page")]) == 0  # replaced
+    assert (
+        main(["report", "--grid", str(tmp_path / "a.parquet"), "--out", str(tmp_path / "page")])
+        == 0
+    )  # replaced
 
 
 @pytest.mark.parametrize(
@@ -116,7 +168,10 @@ def test_the_page(tmp_path, capsys):
     [
         (["nowhere"], r"nowhere does not exist"),
         (["text"], r"text is no readable Parquet file: "),
-        (["foreign"], r"foreign is no table of a replayed grid; `escapement summarise RESULTS` makes one"),
+        (
+            ["foreign"],
+            r"foreign is no table of a replayed grid; `escapement summarise RESULTS` makes one",
+        ),
         (["no-rows"], r"no-rows has no rows"),
         (["stranger"], r"no timer is called 'nobody'"),
         (["empty"], r"empty are no results: it has no manifest\.json"),

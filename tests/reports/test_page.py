@@ -73,7 +73,9 @@ def test_links_lead_somewhere(page, read):
 
 def test_the_page_begins_with_the_answer(read):
     text = " ".join(" ".join(read.texts).split())
-    assert text.index("is the best all-rounder") < text.index("Time against the number of pending timers")
+    assert text.index("is the best all-rounder") < text.index(
+        "Time against the number of pending timers"
+    )
 
 
 def test_the_page_holds_it_all(read):
@@ -81,9 +83,16 @@ def test_the_page_holds_it_all(read):
     for timer, _ in defaults():
         assert timer in text
     for part in (
-        "too long", "predicted 10 min", "How it was measured", "escapement compare --sizes 1000", "Example CPU",
-        "0123456789abcdef", "What these figures cannot say", "Varghese & Lauck 1987, scheme 4", "calendar queues",
-    ):  # fmt: skip
+        "too long",
+        "predicted 10 min",
+        "How it was measured",
+        "escapement compare --sizes 1000",
+        "Example CPU",
+        "0123456789abcdef",
+        "What these figures cannot say",
+        "Varghese & Lauck 1987, scheme 4",
+        "calendar queues",
+    ):
         assert part in text, part
 
 
@@ -91,7 +100,9 @@ def test_charts_and_tables_are_accessible(read):
     charts = [attributes for tag, attributes in read.tags if attributes.get("role") == "img"]
     assert len(charts) == 13
     assert all(len(attributes["aria-label"] or "") > 40 for attributes in charts)
-    assert all(attributes.get("scope") in ("row", "col") for tag, attributes in read.tags if tag == "th")
+    assert all(
+        attributes.get("scope") in ("row", "col") for tag, attributes in read.tags if tag == "th"
+    )
     tables = [attributes for tag, attributes in read.tags if tag == "table"]
     assert tables
     assert all(attributes["aria-labelledby"] for attributes in tables)
@@ -111,7 +122,9 @@ def test_files_lie_beside_the_page(page):
 
 
 def test_names_are_escaped(tmp_path):
-    path = write_synthetic(tmp_path / "runs", defaults()[:2], sizes=(1000,), workloads=["<b>&'\"$x_1$"])
+    path = write_synthetic(
+        tmp_path / "runs", defaults()[:2], sizes=(1000,), workloads=["<b>&'\"$x_1$"]
+    )
     manifest = json.loads((path / "manifest.json").read_text())
     manifest["command"] = ["escapement", "<script>alert(1)</script>"]
     (path / "manifest.json").write_text(json.dumps(manifest))

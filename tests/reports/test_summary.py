@@ -18,7 +18,8 @@ def test_medians_and_spreads_are_those_of_the_samples(run: Run, summary: Summary
         samples = sorted(
             row["ns_per_operation"]
             for row in rows
-            if (row["operation"], row["driver"], row["timer"], row["parameters"], row["size"]) == (*task, *key, size)
+            if (row["operation"], row["driver"], row["timer"], row["parameters"], row["size"])
+            == (*task, *key, size)
             and row["status"] == "measured"
         )
         if cell.spread is None:
@@ -34,7 +35,9 @@ def test_every_cell_of_the_run_is_there(summary: Summary):
 
 
 def test_counts_are_per_operation(run: Run, summary: Summary):
-    row = next(row for row in run.counters.to_pylist() if row["counter"] == "refiled" and row["count"])
+    row = next(
+        row for row in run.counters.to_pylist() if row["counter"] == "refiled" and row["count"]
+    )
     task, key = Task(row["operation"], row["driver"]), (row["timer"], row["parameters"])
     found = summary.counts[task, "refiled", key, row["size"]]
     assert found == row["count"] / row["operations"]
@@ -62,7 +65,9 @@ def test_the_yardstick_is_the_base(summary: Summary):
 
 def test_without_the_yardstick_the_first_compiled_timer_is_the_base(tmp_path):
     chosen = [entry for entry in defaults() if entry[0] != "delay-queue"]
-    found = summarise(read_run(write_synthetic(tmp_path, [*chosen[1:], chosen[0]], sizes=(1000,)))).base
+    found = summarise(
+        read_run(write_synthetic(tmp_path, [*chosen[1:], chosen[0]], sizes=(1000,)))
+    ).base
     assert found is not None
     assert found.timer == "simple-wheel"  # not heapq-delay-queue, which stands before it
 
@@ -70,7 +75,13 @@ def test_without_the_yardstick_the_first_compiled_timer_is_the_base(tmp_path):
 def test_leaders_are_exact_compiled_and_level_with_the_fastest(summary: Summary):
     heapq, delay, simple, hashed, cascading = (
         contestant(summary, name)
-        for name in ("heapq-delay-queue", "delay-queue", "simple-wheel", "hashed-wheel", "cascading-wheel")
+        for name in (
+            "heapq-delay-queue",
+            "delay-queue",
+            "simple-wheel",
+            "hashed-wheel",
+            "cascading-wheel",
+        )
     )
 
     def cell(*samples):

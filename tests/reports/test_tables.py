@@ -14,7 +14,8 @@ def samples(run: Run, timer, operation, driver, size):
     return [
         row["ns_per_operation"]
         for row in run.cells.to_pylist()
-        if (row["timer"], row["operation"], row["driver"], row["size"]) == (timer, operation, driver, size)
+        if (row["timer"], row["operation"], row["driver"], row["size"])
+        == (timer, operation, driver, size)
     ]
 
 
@@ -25,16 +26,24 @@ def entry(table, timer, column):
 
 def test_times_show_median_spread_and_ratio(run: Run, summary: Summary):
     table = tables.times(summary, TASKS[1])
-    own, base = (samples(run, timer, "cancel", "none", 10_000) for timer in ("hierarchical-wheel", "delay-queue"))
+    own, base = (
+        samples(run, timer, "cancel", "none", 10_000)
+        for timer in ("hierarchical-wheel", "delay-queue")
+    )
     found = entry(table, "hierarchical-wheel", style.size(10_000))
     assert found.text == f"{median(own):.3g} ns"
-    assert found.detail == f"({style.short_range(min(own), max(own))}) {median(own) / median(base):.2f}×"
+    assert (
+        found.detail
+        == f"({style.short_range(min(own), max(own))}) {median(own) / median(base):.2f}×"
+    )
     assert entry(table, "delay-queue", style.size(10_000)).detail.endswith(" 1.00×")
 
 
 def test_every_contestant_has_a_row_in_every_table_of_times(summary: Summary):
     for task in TASKS:
-        assert [row.timer for row in tables.times(summary, task).rows] == [timer for timer, _ in defaults()]
+        assert [row.timer for row in tables.times(summary, task).rows] == [
+            timer for timer, _ in defaults()
+        ]
 
 
 def test_what_was_too_long_says_so_with_its_prediction(summary: Summary):
@@ -91,14 +100,25 @@ def test_the_answer_follows_from_the_figures(summary: Summary):
     found = answer(summary)
     assert found.headline.startswith("cascading-wheel is the best all-rounder")
     topics = dict(found.findings)
-    assert topics["With 1\u202f000\u202f000 timers pending"][0].startswith("Insert: unordered-list, ")
-    assert "less precise: hashed-wheel (tick" in topics["With 1\u202f000\u202f000 timers pending"][3]
-    assert any(text.startswith("unordered-list: expiry, clock-driven takes 9") for text in topics["Grows with N"])
+    assert topics["With 1\u202f000\u202f000 timers pending"][0].startswith(
+        "Insert: unordered-list, "
+    )
+    assert (
+        "less precise: hashed-wheel (tick" in topics["With 1\u202f000\u202f000 timers pending"][3]
+    )
+    assert any(
+        text.startswith("unordered-list: expiry, clock-driven takes 9")
+        for text in topics["Grows with N"]
+    )
     assert any("1–100 ms late on uniform" in text for text in topics["Precision"])
 
 
 def test_another_run_has_another_answer(tmp_path):
-    chosen = [(name, parameters) for name, parameters in defaults() if name in ("delay-queue", "hierarchical-wheel")]
+    chosen = [
+        (name, parameters)
+        for name, parameters in defaults()
+        if name in ("delay-queue", "hierarchical-wheel")
+    ]
     found = answer(summarise(read_run(write_synthetic(tmp_path, chosen, sizes=(1000,)))))
     assert found.headline.startswith("hierarchical-wheel is the best all-rounder")
     assert "cascading" not in str(found)
@@ -108,7 +128,9 @@ def test_another_run_has_another_answer(tmp_path):
 def test_a_single_timer_and_no_workloads_have_an_answer(tmp_path):
     chosen = [("hashed-wheel", {"tick": 100, "wheel_size": 512})]
     summary = summarise(read_run(write_synthetic(tmp_path, chosen, sizes=(1000,), workloads=())))
-    assert answer(summary).headline.startswith("hashed-wheel (tick\u202f100: 0–100 late) is the only timer")
+    assert answer(summary).headline.startswith(
+        "hashed-wheel (tick\u202f100: 0–100 late) is the only timer"
+    )
 
 
 def test_an_empty_run_has_an_answer(tmp_path):
@@ -132,6 +154,8 @@ def test_the_method_says_where_and_how(summary: Summary):
 
 @pytest.mark.parametrize("repeats", [1, 2, 5])
 def test_few_samples_do(tmp_path, repeats):
-    summary = summarise(read_run(write_synthetic(tmp_path, sizes=(1000,), workloads=WORKLOADS[:1], repeats=repeats)))
+    summary = summarise(
+        read_run(write_synthetic(tmp_path, sizes=(1000,), workloads=WORKLOADS[:1], repeats=repeats))
+    )
     found = entry(tables.times(summary, TASKS[0]), "simple-wheel", style.size(1_000))
     assert found.detail.startswith("(") == (repeats > 1)

@@ -1,4 +1,5 @@
 """Which timers the tests run on: every one of the registry, with several geometries each."""
+
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +13,8 @@ from timers.protocol import LIMIT, Expired, Timer
 from timers.registry import names, timer_class
 from timers.traits import Parameters, Traits
 
-# Beside the defaults: the smallest geometries, sizes that are no powers of two, and ticks that do not divide
-# anything. A timer that is not listed here is tested with its defaults.
+# Beside the defaults: the smallest geometries, sizes that are no powers of two, and ticks that do
+# not divide anything. A timer that is not listed here is tested with its defaults.
 GEOMETRIES: dict[str, list[dict[str, int]]] = {
     "simple-wheel": [{"wheel_size": 1}, {"wheel_size": 2}, {"wheel_size": 8}],
     "hashed-wheel": [
@@ -28,7 +29,8 @@ GEOMETRIES: dict[str, list[dict[str, int]]] = {
     ],
 }
 
-# Ticks around the edges of 32-bit arithmetic and near the end of the range, where a rotation no longer fits into it.
+# Ticks around the edges of 32-bit arithmetic and near the end of the range, where a rotation no
+# longer fits into it.
 EXTREMES = {
     "hashed-wheel": [{"tick": 2**31 - 1, "wheel_size": 3}, {"tick": LIMIT, "wheel_size": 1}],
     "hierarchical-wheel": [
@@ -72,7 +74,9 @@ class Case:
 
     @property
     def rotation(self) -> int:
-        """Units after which the lowest wheel is back where it was; 256 where there is no wheel size."""
+        """Units after which the lowest wheel is back where it was; 256 where there is no wheel
+        size.
+        """
         return self.parameters.get("tick", 1) * self.parameters.get("wheel_size", 256)
 
     def due_at(self, deadline: int, armed_at: int) -> int:
@@ -91,7 +95,9 @@ def _cases() -> list[Case]:
 CASES = _cases()
 """Every timer with every geometry."""
 
-EXTREME_CASES = [Case(name, parameters) for name in names() for parameters in EXTREMES.get(name, [])]
+EXTREME_CASES = [
+    Case(name, parameters) for name in names() for parameters in EXTREMES.get(name, [])
+]
 """Geometries that nobody would choose and everybody may."""
 
 DEFAULTS = [case for case in CASES if case.parameters == case.traits.defaults]
@@ -107,7 +113,9 @@ def rows_of(expired: Expired) -> list[Row]:
 
 
 def assert_fired(expired: Expired, expected: list[Row], traits: Traits) -> None:
-    """`expired` is what the model expects: ordered by fired_at, and within a unit as the traits declare."""
+    """`expired` is what the model expects: ordered by fired_at, and within a unit as the traits
+    declare.
+    """
     rows = rows_of(expired)
     moments = [row.fired_at for row in rows]
     assert moments == sorted(moments), f"rows are not ordered by fired_at: {rows}"
@@ -120,7 +128,8 @@ def assert_fired(expired: Expired, expected: list[Row], traits: Traits) -> None:
 def advance_into(timer: Any, now: int, rows: int) -> tuple[np.ndarray, bool]:
     """A kernel's own advance with a buffer of so many rows: what it filled, and whether it is done.
 
-    Through the entry that the timer calls, which is cached on disk; `dispatch.advance` itself would be compiled anew.
+    Through the entry that the timer calls, which is cached on disk; `dispatch.advance` itself would
+    be compiled anew.
     """
     out = np.zeros(rows, EXPIRY)
     filled, done = timer._call.advance(*timer.state, now, out)
@@ -128,7 +137,8 @@ def advance_into(timer: Any, now: int, rows: int) -> tuple[np.ndarray, bool]:
 
 
 def age(timer: Any, uses: int) -> None:
-    """Leave the places of an unused kernel timer so many more uses than one before they are retired.
+    """Leave the places of an unused kernel timer so many more uses than one before they are
+    retired.
 
     And a heap some armings before it numbers its entries anew.
     """

@@ -1,9 +1,10 @@
 """A random user of a timer, checked step by step against the model (Hypothesis, stateful).
 
-`machine_for(factory)` is the machine of any timer: `factory(start=..., capacity=...)` makes one, and the
-timer's own `traits` and `parameters` say what it must do. `run_machine(factory)` runs it and raises on the
-first thing that is wrong: what a test of seeded bugs needs.
+`machine_for(factory)` is the machine of any timer: `factory(start=..., capacity=...)` makes one,
+and the timer's own `traits` and `parameters` say what it must do. `run_machine(factory)` runs it
+and raises on the first thing that is wrong: what a test of seeded bugs needs.
 """
+
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -27,11 +28,52 @@ from timers.protocol import LIMIT, Expired, Timer
 
 Factory = Callable[..., Timer]
 
-# Distances at which some scheme changes its mind: slots, rotations, levels, the reach of the wheels, the range.
-EDGES = (1, 2, 7, 8, 9, 10, 20, 21, 64, 100, 200, 256, 400, 512, 4000, 8000, 51200, 65536, 2**24, 2**32, 2**40, LIMIT)
-MOST_DELAY = 600  # of the small deltas: some rotations of the smaller wheels, and past the larger ones
+# Distances at which some scheme changes its mind: slots, rotations, levels, the reach of the
+# wheels, the range.
+EDGES = (
+    1,
+    2,
+    7,
+    8,
+    9,
+    10,
+    20,
+    21,
+    64,
+    100,
+    200,
+    256,
+    400,
+    512,
+    4000,
+    8000,
+    51200,
+    65536,
+    2**24,
+    2**32,
+    2**40,
+    LIMIT,
+)
+MOST_DELAY = (
+    600  # of the small deltas: some rotations of the smaller wheels, and past the larger ones
+)
 
-STARTS = (0, 1, 5, 255, 256, 2**16 - 1, 2**31, 2**32 - 3, 2**40 - 1, 2**40, 2**62, LIMIT - 300, LIMIT - 5, LIMIT)
+STARTS = (
+    0,
+    1,
+    5,
+    255,
+    256,
+    2**16 - 1,
+    2**31,
+    2**32 - 3,
+    2**40 - 1,
+    2**40,
+    2**62,
+    LIMIT - 300,
+    LIMIT - 5,
+    LIMIT,
+)
 JUMPS = (2**16, 2**31, 2**32 + 1, 2**40 - 1, 2**40, LIMIT)
 MOST_CAPACITY = 4  # at first: small, so that it grows; when aged, so many places are soon retired
 MOST_TO_DRAIN = 5  # pending timers: each may need a wake-up on every level
@@ -44,8 +86,8 @@ deltas = st.one_of(
     st.integers(0, 2**41),
     st.integers(0, LIMIT),
 )
-# How a moment is found: so far after the clock (before it, when negative), so many percent of the lowest wheel's
-# rotation after it, or so far after the next multiple of some width.
+# How a moment is found: so far after the clock (before it, when negative), so many percent of the
+# lowest wheel's rotation after it, or so far after the next multiple of some width.
 When = tuple[str | int, int]
 whens: st.SearchStrategy[When] = st.one_of(
     st.tuples(st.just("after"), deltas),
@@ -57,19 +99,29 @@ picks = st.integers(0, 2**16)  # which of the known handles, modulo how many the
 batches = st.lists(whens, max_size=12)
 foreign = st.one_of(
     st.integers(-3, 3),
-    st.sampled_from([2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**32 + 7, 2**32 + 2**31, 2**33 - 1, 2**62, LIMIT]),
+    st.sampled_from(
+        [2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**32 + 7, 2**32 + 2**31, 2**33 - 1, 2**62, LIMIT]
+    ),
     st.sampled_from([-(2**31), -(2**32), -LIMIT - 1]),
 )
 beyond_int64 = st.sampled_from([2**63, 2**64 + 1, -(2**63) - 1, 2**80])
-other_uses = st.sampled_from([-(2**30), -2, -1, 1, 2, 2**30, LAST_GENERATION])  # generations away from a real handle
+other_uses = st.sampled_from(
+    [-(2**30), -2, -1, 1, 2, 2**30, LAST_GENERATION]
+)  # generations away from a real handle
 
 
 class TimerMachine(RuleBasedStateMachine):
-    """Every operation on a timer and on the model beside it; after each, all that can be asked must agree."""
+    """Every operation on a timer and on the model beside it; after each, all that can be asked must
+    agree.
+    """
 
     factory: ClassVar[Factory]
 
-    @initialize(start=st.sampled_from(STARTS), capacity=st.integers(1, MOST_CAPACITY), aged=st.integers(0, 3))
+    @initialize(
+        start=st.sampled_from(STARTS),
+        capacity=st.integers(1, MOST_CAPACITY),
+        aged=st.integers(0, 3),
+    )
     def make(self, start: int, capacity: int, aged: int) -> None:
         self.timer: Any = type(self).factory(start=start, capacity=capacity)
         if aged == 0 and hasattr(self.timer, "state"):
@@ -78,7 +130,8 @@ class TimerMachine(RuleBasedStateMachine):
         self.known: list[int] = []  # every handle ever returned, in order
         self.peak = 0  # most timers ever pending at once
 
-    # -- arming ----------------------------------------------------------------------------------------------
+    # -- arming
+    # ----------------------------------------------------------------------------------------------
 
     @rule(when=whens)
     def schedule(self, when: When) -> None:
@@ -87,7 +140,11 @@ class TimerMachine(RuleBasedStateMachine):
         self.remember([handle])
         self.model.schedule(deadline, handle)
 
-    @rule(delay=st.one_of(deltas, st.integers(-3, 3), st.sampled_from([-LIMIT, LIMIT + 1, 2**70, -(2**70)])))
+    @rule(
+        delay=st.one_of(
+            deltas, st.integers(-3, 3), st.sampled_from([-LIMIT, LIMIT + 1, 2**70, -(2**70)])
+        )
+    )
     def schedule_after(self, delay: int) -> None:
         handle = self.timer.schedule_after(delay)
         self.remember([handle])
@@ -121,13 +178,16 @@ class TimerMachine(RuleBasedStateMachine):
 
     @rule(chosen=st.lists(st.tuples(picks, whens), max_size=12))
     def reschedule_many(self, chosen: list[tuple[int, When]]) -> None:
-        handles = [self.any_handle(pick) for pick, _ in chosen]  # dead ones and duplicates among them
+        handles = [
+            self.any_handle(pick) for pick, _ in chosen
+        ]  # dead ones and duplicates among them
         deadlines = [self.moment(when) for _, when in chosen]
         rescheduled = self.timer.reschedule_many(handles, deadlines)
         assert rescheduled.dtype == np.bool_
         assert rescheduled.tolist() == self.model.reschedule_many(handles, deadlines)
 
-    # -- cancelling, and handles that are not pending --------------------------------------------------------
+    # -- cancelling, and handles that are not pending
+    # --------------------------------------------------------
 
     @rule(pick=picks)
     def cancel_pending(self, pick: int) -> None:
@@ -159,14 +219,17 @@ class TimerMachine(RuleBasedStateMachine):
 
     @rule(handle=st.one_of(foreign, beyond_int64))
     def use_foreign_handle(self, handle: int) -> None:
-        assert self.timer.reschedule(handle, self.timer.now) is self.model.reschedule(handle, self.model.now)
+        assert self.timer.reschedule(handle, self.timer.now) is self.model.reschedule(
+            handle, self.model.now
+        )
         assert self.timer.cancel(handle) is self.model.cancel(handle)
 
     @rule(pick=picks, uses=other_uses)
     def use_other_generation(self, pick: int, uses: int) -> None:
         self.use_foreign_handle(self.any_handle(pick) + (uses << PLACE_BITS))
 
-    # -- the clock -------------------------------------------------------------------------------------------
+    # -- the clock
+    # -------------------------------------------------------------------------------------------
 
     @rule(delta=st.sampled_from([0, 0, 1, 1, 2, 3, 9, 19, 255, 256]))
     def advance_a_little(self, delta: int) -> None:
@@ -215,7 +278,11 @@ class TimerMachine(RuleBasedStateMachine):
             assert done or filled.size == rows
             parts.append(filled)
         fired = np.concatenate(parts)
-        assert_fired(Expired(*(fired[column] for column in fired.dtype.names or ())), expected, self.timer.traits)
+        assert_fired(
+            Expired(*(fired[column] for column in fired.dtype.names or ())),
+            expected,
+            self.timer.traits,
+        )
 
     @rule(back=st.integers(1, 300))
     def advance_backwards_is_refused(self, back: int) -> None:
@@ -244,9 +311,15 @@ class TimerMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.model) <= MOST_TO_DRAIN)
     @rule()
     def drain_by_wakeups(self) -> None:
-        """From wake-up to wake-up every timer is reached, in as many steps as the widest scheme needs."""
-        spans = [(timer.due_at - self.model.now) // self.rotation for timer in self.model.pending.values()]
-        # Each arming may cost a wake-up on each level, and each timer that waits in rounds one for each of them.
+        """From wake-up to wake-up every timer is reached, in as many steps as the widest scheme
+        needs.
+        """
+        spans = [
+            (timer.due_at - self.model.now) // self.rotation
+            for timer in self.model.pending.values()
+        ]
+        # Each arming may cost a wake-up on each level, and each timer that waits in rounds one for
+        # each of them.
         enough = MOST_LEVELS * (len(self.known) + 1) + sum(spans) + len(spans)
         steps = 0
         while steps < MOST_WAKEUPS and self.wake_up():
@@ -255,7 +328,8 @@ class TimerMachine(RuleBasedStateMachine):
         if steps < MOST_WAKEUPS:
             assert not self.model.pending, "no wake-up is wanted, but timers are pending"
 
-    # -- what must hold after every step ---------------------------------------------------------------------
+    # -- what must hold after every step
+    # ---------------------------------------------------------------------
 
     @invariant()
     def agree(self) -> None:
@@ -281,7 +355,8 @@ class TimerMachine(RuleBasedStateMachine):
             assert wakeup is not None
             assert wakeup <= earliest
 
-    # -- helpers ---------------------------------------------------------------------------------------------
+    # -- helpers
+    # ---------------------------------------------------------------------------------------------
 
     def moment(self, when: When) -> int:
         """A moment in range."""
@@ -304,19 +379,27 @@ class TimerMachine(RuleBasedStateMachine):
         return handles[pick % len(handles)]
 
     def any_handle(self, pick: int) -> int:
-        """A handle that is or was of this timer; before there is one, the first that there will be."""
+        """A handle that is or was of this timer; before there is one, the first that there will
+        be.
+        """
         return self.known[pick % len(self.known)] if self.known else LOWEST_HANDLE
 
     def remember(self, handles: list[int]) -> None:
-        """New handles: positive, never used before, each with a place of its own, and the places are dense."""
+        """New handles: positive, never used before, each with a place of its own, and the places
+        are dense.
+        """
         self.peak = max(self.peak, len(self.model) + len(handles))
         taken = {place_of(other) for other in self.model.pending}
         for handle in handles:
             assert type(handle) is int
             assert 0 < handle <= LIMIT
             assert handle not in self.known, f"handle {handle} has been used before"
-            assert place_of(handle) not in taken, f"two pending timers are in place {place_of(handle)}"
-            assert 0 <= place_of(handle) < 2 * (self.peak + MOST_CAPACITY), "places are neither dense nor used again"
+            assert place_of(handle) not in taken, (
+                f"two pending timers are in place {place_of(handle)}"
+            )
+            assert 0 <= place_of(handle) < 2 * (self.peak + MOST_CAPACITY), (
+                "places are neither dense nor used again"
+            )
             taken.add(place_of(handle))
             self.known.append(handle)
 
@@ -329,7 +412,9 @@ class TimerMachine(RuleBasedStateMachine):
         assert expiry is None or wakeup <= expiry
         fired = self.advance(wakeup)
         later = self.timer.next_wakeup()
-        assert fired or later is None or later > wakeup, f"woke at {wakeup} for nothing, and wants {later} next"
+        assert fired or later is None or later > wakeup, (
+            f"woke at {wakeup} for nothing, and wants {later} next"
+        )
         return True
 
     def advance(self, now: int) -> int:
@@ -347,5 +432,9 @@ def machine_for(factory: Factory) -> type[TimerMachine]:
 
 
 def run_machine(factory: Factory, chosen: settings | None = None) -> None:
-    """Run the machine of a factory; raises the first failure. Default settings: the profile `verdict`."""
-    run_state_machine_as_test(machine_for(factory), settings=chosen or settings.get_profile("verdict"))
+    """Run the machine of a factory; raises the first failure. Default settings: the profile
+    `verdict`.
+    """
+    run_state_machine_as_test(
+        machine_for(factory), settings=chosen or settings.get_profile("verdict")
+    )

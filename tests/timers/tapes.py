@@ -1,7 +1,8 @@
 """One fixed random tape of operations, played on every timer: what it returned, as JSON.
 
-    python -m tests.timers.tapes        prints {timer: digest of all that it returned and counted}
+python -m tests.timers.tapes        prints {timer: digest of all that it returned and counted}
 """
+
 import hashlib
 import json
 import sys
@@ -12,11 +13,16 @@ import numpy as np
 from tests.timers.cases import CASES, Case, rows_of
 
 OPERATIONS = 600
-ASKED_EVERY = 10  # operations: what a timer says of its next expiry and wake-up can cost a look at all timers
-AT_ONCE = 600  # timers due in one unit: more than an advance of the timer classes hands over at a time
+ASKED_EVERY = (
+    10  # operations: what a timer says of its next expiry and wake-up can cost a look at all timers
+)
+AT_ONCE = (
+    600  # timers due in one unit: more than an advance of the timer classes hands over at a time
+)
 SEED = 20_241
 STARTS = (2**31 - 100, 2**62 + 255)
-# Widths of delays and steps of the clock, in bits: within a slot, a rotation, each level, and beyond all of them.
+# Widths of delays and steps of the clock, in bits: within a slot, a rotation, each level, and
+# beyond all of them.
 DELAY_BITS = (3, 6, 9, 12, 17, 25, 33, 41, 50)
 STEP_BITS = (0, 0, 1, 3, 6, 9, 12, 17, 33)
 
@@ -48,7 +54,9 @@ def play(case: Case, start: int) -> dict[str, Any]:
         elif operation < 0.80:
             said.append(timer.cancel_many([any_handle(), any_handle()]).tolist())
         elif operation < 0.85:
-            pairs = timer.reschedule_many([any_handle(), any_handle()], [timer.now + delay(), timer.now])
+            pairs = timer.reschedule_many(
+                [any_handle(), any_handle()], [timer.now + delay(), timer.now]
+            )
             said.append(pairs.tolist())
         else:
             step = int(random.integers(0, 2 ** int(random.choice(STEP_BITS)), endpoint=True))
@@ -65,7 +73,13 @@ def play(case: Case, start: int) -> dict[str, Any]:
         said.append((timer.next_expiry(), timer.next_wakeup()))
     fired += rows_of(timer.advance(2**63 - 1))
     counters = timer.counters if case.has_kernel else None
-    return {"fired": fired, "said": said, "handles": handles, "counters": counters, "nbytes": timer.nbytes}
+    return {
+        "fired": fired,
+        "said": said,
+        "handles": handles,
+        "counters": counters,
+        "nbytes": timer.nbytes,
+    }
 
 
 def digests() -> dict[str, str]:

@@ -1,4 +1,7 @@
-"""Nonsense is answered with one clear line that names the value, and changes nothing; memory is what is declared."""
+"""Nonsense is answered with one clear line that names the value, and changes nothing; memory is
+what is declared.
+"""
+
 from collections.abc import Callable
 from typing import Any
 
@@ -44,8 +47,27 @@ NO_INTEGERS = [
     np.array(1.5),
     np.datetime64(1, "s"),
 ]
-OUT_OF_RANGE = [-1, LIMIT + 1, 2**64, -(2**63), -(2**63) - 1, 2**200, np.int64(-5), np.uint64(2**63)]
-NUMPY_INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.intp]
+OUT_OF_RANGE = [
+    -1,
+    LIMIT + 1,
+    2**64,
+    -(2**63),
+    -(2**63) - 1,
+    2**200,
+    np.int64(-5),
+    np.uint64(2**63),
+]
+NUMPY_INTEGERS = [
+    np.int8,
+    np.uint8,
+    np.int16,
+    np.uint16,
+    np.int32,
+    np.uint32,
+    np.int64,
+    np.uint64,
+    np.intp,
+]
 NO_ARRAYS = [5, None, 1.5, True, np.int64(3), np.array(3), object()]
 WRONG_DTYPES = [
     np.array([1.0, 2.0]),
@@ -57,7 +79,8 @@ WRONG_DTYPES = [
 ]
 WRONG_SHAPES = [np.zeros((2, 2), np.int64), np.zeros((1, 3), np.int64), np.zeros((0, 2), np.int64)]
 
-# Every public call that takes a moment or a handle, as a function of the nonsense and of a pending handle.
+# Every public call that takes a moment or a handle, as a function of the nonsense and of a pending
+# handle.
 TAKES_A_MOMENT: dict[str, Callable[[Any, Any, int], Any]] = {
     "schedule": lambda timer, value, handle: timer.schedule(value),
     "reschedule": lambda timer, value, handle: timer.reschedule(handle, value),
@@ -71,12 +94,18 @@ TAKES_AN_INTEGER: dict[str, Callable[[Any, Any, int], Any]] = {
 }
 TAKES_MOMENTS: dict[str, Callable[[Any, Any, int], Any]] = {
     "schedule_many": lambda timer, values, handle: timer.schedule_many(values),
-    "reschedule_many": lambda timer, values, handle: timer.reschedule_many([handle] * len(values), values),
+    "reschedule_many": lambda timer, values, handle: timer.reschedule_many(
+        [handle] * len(values), values
+    ),
 }
 TAKES_AN_ARRAY: dict[str, Callable[[Any, Any, int], Any]] = {
     "schedule_many": lambda timer, values, handle: timer.schedule_many(values),
-    "reschedule_many": lambda timer, values, handle: timer.reschedule_many([handle, handle], values),
-    "reschedule_many of handles": lambda timer, values, handle: timer.reschedule_many(values, [60, 70]),
+    "reschedule_many": lambda timer, values, handle: timer.reschedule_many(
+        [handle, handle], values
+    ),
+    "reschedule_many of handles": lambda timer, values, handle: timer.reschedule_many(
+        values, [60, 70]
+    ),
     "cancel_many": lambda timer, values, handle: timer.cancel_many(values),
 }
 
@@ -103,12 +132,15 @@ def at_work(case: Case) -> tuple[Pair, int]:
     return pair, pair.schedule(1_000)
 
 
-# -- one integer ---------------------------------------------------------------------------------------------
+# -- one integer
+# ---------------------------------------------------------------------------------------------
 
 
 @every_timer
 @pytest.mark.parametrize("call", TAKES_AN_INTEGER.values(), ids=TAKES_AN_INTEGER)
-def test_what_is_no_integer_is_refused_by_type(case: Case, call: Callable[[Any, Any, int], Any]) -> None:
+def test_what_is_no_integer_is_refused_by_type(
+    case: Case, call: Callable[[Any, Any, int], Any]
+) -> None:
     pair, handle = at_work(case)
     for value in NO_INTEGERS:
         message = refused(pair, TimeTypeError, lambda value=value: call(pair.timer, value, handle))
@@ -119,7 +151,9 @@ def test_what_is_no_integer_is_refused_by_type(case: Case, call: Callable[[Any, 
 
 @every_timer
 @pytest.mark.parametrize("call", TAKES_A_MOMENT.values(), ids=TAKES_A_MOMENT)
-def test_moment_out_of_range_is_refused_with_its_value(case: Case, call: Callable[[Any, Any, int], Any]) -> None:
+def test_moment_out_of_range_is_refused_with_its_value(
+    case: Case, call: Callable[[Any, Any, int], Any]
+) -> None:
     pair, handle = at_work(case)
     for value in OUT_OF_RANGE:
         message = refused(pair, TimeRangeError, lambda value=value: call(pair.timer, value, handle))
@@ -176,12 +210,18 @@ def test_answers_are_plain_python_values(case: Case) -> None:
     handle = timer.schedule(10)
     assert [type(value) for value in (handle, timer.now, timer.nbytes, len(timer))] == [int] * 4
     assert [type(timer.next_expiry()), type(timer.next_wakeup())] == [int, int]
-    assert [type(timer.reschedule(handle, 11)), type(timer.cancel(handle)), type(timer.cancel(0))] == [bool] * 3
+    assert [
+        type(timer.reschedule(handle, 11)),
+        type(timer.cancel(handle)),
+        type(timer.cancel(0)),
+    ] == [bool] * 3
     assert timer.next_expiry() is None
 
 
 @every_timer
-@pytest.mark.parametrize("handle", [0, -1, 1, 2**32 - 1, -(2**63), 2**63, 2**64, 2**200, -(2**200), LIMIT])
+@pytest.mark.parametrize(
+    "handle", [0, -1, 1, 2**32 - 1, -(2**63), 2**63, 2**64, 2**200, -(2**200), LIMIT]
+)
 def test_handle_that_never_existed_is_no_error(case: Case, handle: int) -> None:
     pair, _ = at_work(case)
     assert pair.cancel(handle) is False
@@ -189,7 +229,8 @@ def test_handle_that_never_existed_is_no_error(case: Case, handle: int) -> None:
     assert len(pair.finish()) == 2
 
 
-# -- arrays --------------------------------------------------------------------------------------------------
+# -- arrays
+# --------------------------------------------------------------------------------------------------
 
 
 @every_timer
@@ -210,7 +251,9 @@ def test_element_that_is_no_integer_is_named_by_its_position(
 ) -> None:
     pair, handle = at_work(case)
     for value in NO_INTEGERS:
-        message = refused(pair, TimeTypeError, lambda value=value: call(pair.timer, [7, value], handle))
+        message = refused(
+            pair, TimeTypeError, lambda value=value: call(pair.timer, [7, value], handle)
+        )
         assert "[1]" in message
         assert type(value).__name__ in message
     assert len(pair.finish()) == 2
@@ -223,11 +266,19 @@ def test_element_out_of_range_is_named_by_its_position_and_value(
 ) -> None:
     pair, handle = at_work(case)
     for value in OUT_OF_RANGE:
-        message = refused(pair, TimeRangeError, lambda value=value: call(pair.timer, [7, 8, value, value], handle))
+        message = refused(
+            pair, TimeRangeError, lambda value=value: call(pair.timer, [7, 8, value, value], handle)
+        )
         assert "[2]" in message
         assert str(value) in message
-    for values in (np.array([1, -7], np.int64), np.array([1, 2**63 + 7], np.uint64), np.array([1, -7], np.int8)):
-        message = refused(pair, TimeRangeError, lambda values=values: call(pair.timer, values, handle))
+    for values in (
+        np.array([1, -7], np.int64),
+        np.array([1, 2**63 + 7], np.uint64),
+        np.array([1, -7], np.int8),
+    ):
+        message = refused(
+            pair, TimeRangeError, lambda values=values: call(pair.timer, values, handle)
+        )
         assert "[1]" in message
         assert str(values[1]) in message
     assert len(pair.finish()) == 2
@@ -236,18 +287,27 @@ def test_element_out_of_range_is_named_by_its_position_and_value(
 @every_timer
 def test_as_many_handles_as_deadlines_are_wanted(case: Case) -> None:
     pair, handle = at_work(case)
-    for handles, deadlines in (([handle], [60, 61]), ([handle, handle], [60]), ([], [60]), ([handle], [])):
+    for handles, deadlines in (
+        ([handle], [60, 61]),
+        ([handle, handle], [60]),
+        ([], [60]),
+        ([handle], []),
+    ):
         message = refused(
             pair,
             TimeRangeError,
-            lambda handles=handles, deadlines=deadlines: pair.timer.reschedule_many(handles, deadlines),
+            lambda handles=handles, deadlines=deadlines: pair.timer.reschedule_many(
+                handles, deadlines
+            ),
         )
         assert str(len(handles)) in message
         assert str(len(deadlines)) in message
 
 
 @every_timer
-@pytest.mark.parametrize("empty", [[], (), np.array([]), np.empty(0, np.int64), np.empty(0, np.uint8), range(0)])
+@pytest.mark.parametrize(
+    "empty", [[], (), np.array([]), np.empty(0, np.int64), np.empty(0, np.uint8), range(0)]
+)
 def test_empty_batches_do_nothing(case: Case, empty: Any) -> None:
     pair, _ = at_work(case)
     assert pair.timer.schedule_many(empty).dtype == np.int64
@@ -263,7 +323,13 @@ def test_empty_batches_do_nothing(case: Case, empty: Any) -> None:
 def test_batches_take_every_integer_dtype_and_layout(case: Case, integer: Any) -> None:
     pair = Pair(case)
     deadlines = np.array([100, 1, 120, 1, 60, 1], integer)[::2]
-    for values in (deadlines, deadlines.tolist(), tuple(deadlines.tolist()), range(5, 8), list(deadlines)):
+    for values in (
+        deadlines,
+        deadlines.tolist(),
+        tuple(deadlines.tolist()),
+        range(5, 8),
+        list(deadlines),
+    ):
         handles = pair.timer.schedule_many(values)
         assert (handles.dtype, handles.shape) == (np.int64, (3,))
         pair.model.schedule_many([int(value) for value in values], handles.tolist())
@@ -314,7 +380,8 @@ def test_expired_rows_are_the_callers_own(case: Case) -> None:
     assert [(column.dtype, column.shape) for column in empty] == [(np.int64, (0,))] * 3
 
 
-# -- constructors and names ----------------------------------------------------------------------------------
+# -- constructors and names
+# ----------------------------------------------------------------------------------
 
 
 @every_timer
@@ -356,7 +423,8 @@ def test_constructor_takes_what_the_traits_call_parameters_first(case: Case) -> 
 
 
 @pytest.mark.parametrize(
-    "name", ["hierarchical", "Hashed-Wheel", "", "wheel\nof time", "no.such:Class", "timers:names", ":"]
+    "name",
+    ["hierarchical", "Hashed-Wheel", "", "wheel\nof time", "no.such:Class", "timers:names", ":"],
 )
 def test_unknown_timer_is_refused_by_name(name: str) -> None:
     with pytest.raises(UnknownTimerError) as caught:
@@ -370,7 +438,8 @@ def test_timer_of_ones_own_is_found_by_module_and_class() -> None:
     assert found is timers.SimpleWheel
 
 
-# -- memory --------------------------------------------------------------------------------------------------
+# -- memory
+# --------------------------------------------------------------------------------------------------
 
 MOST_BYTES = 32  # per pending timer at full capacity, beyond the geometry
 CAPACITY = 1 << 12

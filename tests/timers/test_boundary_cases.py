@@ -1,8 +1,10 @@
-"""The boundary cases that timers elsewhere are held to, or got wrong; a project in brackets is where one was found.
+"""The boundary cases that timers elsewhere are held to, or got wrong; a project in brackets is
+where one was found.
 
-Every case runs on every timer that it fits, with every geometry, and from several first values of the clock.
-Moments are those of the scheme's closed form: the deadline itself for the exact ones.
+Every case runs on every timer that it fits, with every geometry, and from several first values of
+the clock. Moments are those of the scheme's closed form: the deadline itself for the exact ones.
 """
+
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,12 +31,15 @@ def at_each_unit(pair: Pair, until: int) -> Iterator[int]:
     pair.agree()
 
 
-# -- deadlines that have passed ------------------------------------------------------------------------------
+# -- deadlines that have passed
+# ------------------------------------------------------------------------------
 
 
 @every_start
 @every_timer
-def test_negative_delays_are_delivered_by_an_advance_to_the_same_now(case: Case, start: int) -> None:
+def test_negative_delays_are_delivered_by_an_advance_to_the_same_now(
+    case: Case, start: int
+) -> None:
     """(Kafka)"""
     pair = Pair(case, start)
     handles = {pair.schedule_after(delay) for delay in range(-5, 1)}
@@ -59,7 +64,8 @@ def test_overdue_timer_rearmed_to_later_fires_once_and_then(case: Case, start: i
     assert pair.finish() == []
 
 
-# -- each timer once, each on its unit -----------------------------------------------------------------------
+# -- each timer once, each on its unit
+# -----------------------------------------------------------------------
 
 
 @every_start
@@ -95,11 +101,14 @@ def test_one_long_jump_gives_the_rows_of_many_short_ones(case: Case) -> None:
     walking.schedule_many(deadlines)
     walked = [walking.advance(now) for now in range(1, units + 1)]
     jumped = rows_of(jumping.advance(units))
-    assert sorted(jumped) == sorted(row for expired in walked if len(expired.handles) for row in rows_of(expired))
+    assert sorted(jumped) == sorted(
+        row for expired in walked if len(expired.handles) for row in rows_of(expired)
+    )
     assert [row.fired_at for row in jumped] == sorted(row.fired_at for row in jumped)
 
 
-# -- around the wrap of a wheel ------------------------------------------------------------------------------
+# -- around the wrap of a wheel
+# ------------------------------------------------------------------------------
 
 
 @every_start
@@ -116,7 +125,9 @@ def test_silent_one_unit_before_the_wrap_and_fired_on_it(case: Case, start: int)
 @every_start
 @every_timer
 @pytest.mark.parametrize("slot", [0, 5])
-def test_deadline_in_the_slot_of_the_clock_waits_for_its_rotation(case: Case, start: int, slot: int) -> None:
+def test_deadline_in_the_slot_of_the_clock_waits_for_its_rotation(
+    case: Case, start: int, slot: int
+) -> None:
     """(ratas)"""
     pair = Pair(case, start)
     pair.advance(start + slot)
@@ -162,13 +173,16 @@ def test_clock_that_moves_in_uneven_steps_fires_what_it_passed(case: Case, start
     pair = Pair(case, start)
     pair.schedule(start + 15)
     pair.schedule(start + 80)
-    fired = [[row.deadline - start for row in pair.advance(start + offset)] for offset in (45, 70, 90)]
+    fired = [
+        [row.deadline - start for row in pair.advance(start + offset)] for offset in (45, 70, 90)
+    ]
     if case.exact:
         assert fired == [[15], [], [80]]
     pair.finish()
 
 
-# -- re-arming -----------------------------------------------------------------------------------------------
+# -- re-arming
+# -----------------------------------------------------------------------------------------------
 
 
 @every_start
@@ -204,7 +218,8 @@ def test_rearmed_timer_fires_only_at_its_new_deadline(
     assert pair.finish() == []
 
 
-# -- cancelling ----------------------------------------------------------------------------------------------
+# -- cancelling
+# ----------------------------------------------------------------------------------------------
 
 
 @every_start
@@ -251,7 +266,9 @@ def test_due_timer_is_still_pending_until_it_is_delivered(case: Case, start: int
 def test_neighbours_of_a_cancelled_timer_in_an_upper_bucket_still_fire(
     case: Case, start: int, apart: int
 ) -> None:
-    """Head, middle and tail of one bucket of an upper level, before it cascades. (tokio panicked on a relative)"""
+    """Head, middle and tail of one bucket of an upper level, before it cascades. (tokio panicked on
+    a relative)
+    """
     for cancelled in ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)):
         pair = Pair(case, start, capacity=4)
         handles = [pair.schedule_after(70_000 + k * apart) for k in range(3)]
@@ -262,7 +279,8 @@ def test_neighbours_of_a_cancelled_timer_in_an_upper_bucket_still_fire(
         assert fired == {handle for k, handle in enumerate(handles) if k not in cancelled}
 
 
-# -- far deadlines and far jumps -----------------------------------------------------------------------------
+# -- far deadlines and far jumps
+# -----------------------------------------------------------------------------
 
 
 @every_start
@@ -300,7 +318,9 @@ def test_last_moments_of_the_range(case: Case) -> None:
 @every_timer
 @pytest.mark.parametrize("jump", [2**31, 2**40])
 @pytest.mark.parametrize("pending", [0, 1, 300])
-def test_far_jump_passes_over_what_is_pending(case: Case, start: int, jump: int, pending: int) -> None:
+def test_far_jump_passes_over_what_is_pending(
+    case: Case, start: int, jump: int, pending: int
+) -> None:
     pair = Pair(case, start, capacity=512)
     random = np.random.default_rng(pending)
     for delay in (jump, *random.integers(0, 3 * jump, pending).tolist())[:pending]:
@@ -321,7 +341,8 @@ def test_empty_timer_jumps_in_constant_work(case: Case, jump: int) -> None:
     assert sum(work.values()) <= 4, work  # one visit, for a bucket that was emptied
 
 
-# -- bounds --------------------------------------------------------------------------------------------------
+# -- bounds
+# --------------------------------------------------------------------------------------------------
 
 
 @every_timer
@@ -349,7 +370,8 @@ def test_timer_added_behind_the_next_one_does_not_hide_it(case: Case) -> None:
         assert bound == 300
 
 
-# -- many in one place ---------------------------------------------------------------------------------------
+# -- many in one place
+# ---------------------------------------------------------------------------------------
 
 
 @every_start
@@ -397,7 +419,8 @@ def test_fifo_schemes_fire_overdue_timers_by_deadline_then_arming(case: Case) ->
         assert fired == [0, 100, 900, 900, 1000]
 
 
-# -- capacity and batches ------------------------------------------------------------------------------------
+# -- capacity and batches
+# ------------------------------------------------------------------------------------
 
 
 @every_timer
@@ -416,7 +439,9 @@ def test_capacity_exceeded_within_a_batch_grows_and_handles_stay_valid(case: Cas
 
 @every_timer
 @pytest.mark.parametrize("bad", [-1, LIMIT + 1, None, 1.5, True])
-def test_batch_with_one_bad_value_names_its_position_and_schedules_nothing(case: Case, bad: Any) -> None:
+def test_batch_with_one_bad_value_names_its_position_and_schedules_nothing(
+    case: Case, bad: Any
+) -> None:
     timer = case(capacity=2)
     before = timer.nbytes
     with pytest.raises(TimerError, match=r"deadlines\[3\]"):
@@ -425,7 +450,8 @@ def test_batch_with_one_bad_value_names_its_position_and_schedules_nothing(case:
     assert (len(timer), timer.nbytes, timer.next_expiry()) == (0, before, None)
 
 
-# -- handles -------------------------------------------------------------------------------------------------
+# -- handles
+# -------------------------------------------------------------------------------------------------
 
 
 @every_scheme
@@ -460,7 +486,8 @@ def test_place_that_fires_in_its_last_generation_is_retired(case: Case) -> None:
     timer.check()
 
 
-# -- delivery ------------------------------------------------------------------------------------------------
+# -- delivery
+# ------------------------------------------------------------------------------------------------
 
 
 @every_kernel
@@ -479,7 +506,8 @@ def test_buffer_of_one_row_takes_three_timers_of_one_unit_in_three_calls(case: C
     assert (timer.now, len(timer)) == (1000, 0)
 
 
-# -- the hierarchical wheel (Kafka) --------------------------------------------------------------------------
+# -- the hierarchical wheel (Kafka)
+# --------------------------------------------------------------------------
 
 
 def clock_visits(timer: Any) -> list[int]:
@@ -578,7 +606,8 @@ def test_hierarchical_wheel_wakes_three_times_for_two_timers_far_apart() -> None
 
 
 @pytest.mark.parametrize(
-    ("wheel_size", "deadline", "levels"), [(2, 2**62, 63), (2, LIMIT, 63), (20, LIMIT, 15), (2, 2**62 - 1, 62)]
+    ("wheel_size", "deadline", "levels"),
+    [(2, 2**62, 63), (2, LIMIT, 63), (20, LIMIT, 15), (2, 2**62 - 1, 62)],
 )
 def test_hierarchical_wheel_has_levels_enough_for_the_whole_range(
     wheel_size: int, deadline: int, levels: int
@@ -592,12 +621,15 @@ def test_hierarchical_wheel_has_levels_enough_for_the_whole_range(
     assert timer.advance(deadline).fired_at.tolist() == [deadline]
 
 
-# -- the hashed wheel (Netty) --------------------------------------------------------------------------------
+# -- the hashed wheel (Netty)
+# --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("wheel_size", [8, 512])
 @pytest.mark.parametrize("k", [1, 7, 8, 9, 511, 512, 513])
-def test_hashed_wheel_is_at_most_one_tick_late_and_never_a_rotation(wheel_size: int, k: int) -> None:
+def test_hashed_wheel_is_at_most_one_tick_late_and_never_a_rotation(
+    wheel_size: int, k: int
+) -> None:
     tick = 100
     for deadline, fired_at in (
         (k * tick - 1, k * tick),
@@ -615,6 +647,8 @@ def test_hashed_wheel_counts_rounds_around_a_rotation(k: int) -> None:
     """(Akka was a rotation off)"""
     timer = HashedWheel(tick=1, wheel_size=8)
     handles = timer.schedule_many([8 * k - 1, 8 * k, 8 * k + 1]).tolist()
-    assert timer.advance(1).handles.size == 0  # hashes what arrived during tick 0, and visits the slot of tick 0
+    assert (
+        timer.advance(1).handles.size == 0
+    )  # hashes what arrived during tick 0, and visits the slot of tick 0
     assert [timer.locate(handle)["rounds"] for handle in handles] == [k - 1, k - 1, k]
     assert timer.advance(1000).fired_at.tolist() == [8 * k, 8 * k + 1, 8 * k + 2]

@@ -1,4 +1,5 @@
 """Machine code kept on disk is never older than its sources, and never another scheme's."""
+
 import os
 import shutil
 import subprocess
@@ -11,10 +12,14 @@ PACKAGE = Path(timers.__file__).parent
 
 
 def run(script, folder):
-    """What a script prints in a fresh process with `folder` first on the path and a cache of its own."""
+    """What a script prints in a fresh process with `folder` first on the path and a cache of its
+    own.
+    """
     environment = os.environ | {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=True
+    )
     return done.stdout.splitlines()
 
 
@@ -24,14 +29,19 @@ def test_a_changed_kernel_is_compiled_again(tmp_path):
     assert run(script, tmp_path) == [f"{tmp_path / 'timers' / '__init__.py'} True"]
     kernel = tmp_path / "timers" / "kernels" / "cascading_wheel.py"
     source = kernel.read_text()
-    changed = source.replace("    release(nodes, clock, i)\n    return True", "    release(nodes, clock, i)\n    return False")
+    changed = source.replace(
+        "    release(nodes, clock, i)\n    return True",
+        "    release(nodes, clock, i)\n    return False",
+    )
     assert changed != source
     kernel.write_text(changed)  # the cached entry is in another file, dispatch.py
     assert run(script, tmp_path)[0].endswith("False")
 
 
 def test_schemes_of_one_layout_do_not_share_machine_code(tmp_path):
-    """The arrays' types are the same for several schemes; only the names of their States tell them apart."""
+    """The arrays' types are the same for several schemes; only the names of their States tell them
+    apart.
+    """
     script = """
 import timers
 for name in ("simple-wheel", "hierarchical-wheel", "hashed-wheel"):

@@ -1,19 +1,38 @@
-"""`check()` raises InvariantError, with the rule and a dump, for each thing that can be wrong; never for less."""
+"""`check()` raises InvariantError, with the rule and a dump, for each thing that can be wrong;
+never for less.
+"""
+
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from timers import CascadingWheel, DelayQueue, HashedWheel, HierarchicalWheel, SimpleWheel, UnorderedList
+from timers import (
+    CascadingWheel,
+    DelayQueue,
+    HashedWheel,
+    HierarchicalWheel,
+    SimpleWheel,
+    UnorderedList,
+)
 from timers.errors import InvariantError
-from timers.kernels import cascading_wheel, delay_queue, hashed_wheel, hierarchical_wheel, simple_wheel, unordered_list
+from timers.kernels import (
+    cascading_wheel,
+    delay_queue,
+    hashed_wheel,
+    hierarchical_wheel,
+    simple_wheel,
+    unordered_list,
+)
 from timers.kernels.handles import place_of
 from timers.kernels.pool import BASE, BITS, FREE, NO_ROW, NOW, PENDING, RETIRED
 from timers.protocol import LIMIT
 
 NOWHERE = 2**20  # no row of any timer here
 Corruption = Callable[[Any, Any, list[int]], object]
-"""What is done to a State's nodes and clock; the third argument is the rows of the pending timers."""
+"""What is done to a State's nodes and clock; the third argument is the rows of the pending
+timers.
+"""
 
 
 def assert_check(timer: Any, handles: list[int], corruption: Corruption, rule: str | None) -> None:
@@ -37,7 +56,8 @@ def put(array: Any, *keys: Any) -> None:
     array[last] = value
 
 
-# -- what all wheels share -----------------------------------------------------------------------------------
+# -- what all wheels share
+# -----------------------------------------------------------------------------------
 
 
 def ring() -> tuple[Any, list[int]]:
@@ -49,27 +69,84 @@ def ring() -> tuple[Any, list[int]]:
 
 
 SHARED: dict[str, tuple[Corruption, str]] = {
-    "a bit too many": (lambda n, c, rows: put(c, c[BITS], c[c[BITS]] | 1 << 3), "occupancy bits of buckets .3. are"),
-    "a bit too few": (lambda n, c, rows: put(c, c[BITS], 0), "occupancy bits of buckets .22, 25. are"),
-    "a bit in the last word": (lambda n, c, rows: put(c, c[BITS] + 1, 1 << 7), "occupancy bits of buckets .39. are"),
+    "a bit too many": (
+        lambda n, c, rows: put(c, c[BITS], c[c[BITS]] | 1 << 3),
+        "occupancy bits of buckets .3. are",
+    ),
+    "a bit too few": (
+        lambda n, c, rows: put(c, c[BITS], 0),
+        "occupancy bits of buckets .22, 25. are",
+    ),
+    "a bit in the last word": (
+        lambda n, c, rows: put(c, c[BITS] + 1, 1 << 7),
+        "occupancy bits of buckets .39. are",
+    ),
     "a bucket's first row": (lambda n, c, rows: put(n, 25, "next", 25), "occupancy bits"),
-    "an empty bucket's last row": (lambda n, c, rows: put(n, 3, "prev", rows[0]), "empty buckets .3. have a last row"),
-    "a row beyond the end": (lambda n, c, rows: put(n, rows[1], "next", NOWHERE), "is no place or is in two"),
-    "a row just beyond the end": (lambda n, c, rows: put(n, rows[1], "next", n.size), "is no place or is in two"),
-    "a sentinel as a row": (lambda n, c, rows: put(n, rows[1], "next", c[BASE] - 1), "is no place or is in two"),
-    "a row twice": (lambda n, c, rows: put(n, rows[2], "next", rows[1]), "is no place or is in two"),
+    "an empty bucket's last row": (
+        lambda n, c, rows: put(n, 3, "prev", rows[0]),
+        "empty buckets .3. have a last row",
+    ),
+    "a row beyond the end": (
+        lambda n, c, rows: put(n, rows[1], "next", NOWHERE),
+        "is no place or is in two",
+    ),
+    "a row just beyond the end": (
+        lambda n, c, rows: put(n, rows[1], "next", n.size),
+        "is no place or is in two",
+    ),
+    "a sentinel as a row": (
+        lambda n, c, rows: put(n, rows[1], "next", c[BASE] - 1),
+        "is no place or is in two",
+    ),
+    "a row twice": (
+        lambda n, c, rows: put(n, rows[2], "next", rows[1]),
+        "is no place or is in two",
+    ),
     "a link back": (lambda n, c, rows: put(n, rows[2], "prev", rows[3]), "is not linked back"),
-    "a negative deadline": (lambda n, c, rows: put(n, rows[5], "deadline", -1), "has a negative deadline"),
-    "a bucket's last row": (lambda n, c, rows: put(n, 22, "prev", rows[1]), "does not end at its last row"),
-    "one pending too many": (lambda n, c, rows: put(c, PENDING, c[PENDING] + 1), "6 rows are in buckets, 7 counted"),
-    "one pending too few": (lambda n, c, rows: put(c, PENDING, c[PENDING] - 1), "6 rows are in buckets, 5 counted"),
-    "a pending row as free": (lambda n, c, rows: put(c, FREE, rows[0]), "is no place, or is in two chains"),
-    "a free row beyond the end": (lambda n, c, rows: put(c, FREE, n.size), "is no place, or is in two chains"),
-    "a free sentinel": (lambda n, c, rows: put(c, FREE, c[BASE] - 1), "is no place, or is in two chains"),
-    "a ring of free rows": (lambda n, c, rows: put(n, n.size - 1, "next", c[FREE]), "is no place, or is in two chains"),
-    "a free row marked otherwise": (lambda n, c, rows: put(n, c[FREE], "prev", 0), "is not marked free"),
-    "free rows lost": (lambda n, c, rows: put(n, c[FREE], "next", NO_ROW), "2 rows are in no chain, 0 counted"),
-    "one retired too many": (lambda n, c, rows: put(c, RETIRED, 1), "0 rows are in no chain, 1 counted as retired"),
+    "a negative deadline": (
+        lambda n, c, rows: put(n, rows[5], "deadline", -1),
+        "has a negative deadline",
+    ),
+    "a bucket's last row": (
+        lambda n, c, rows: put(n, 22, "prev", rows[1]),
+        "does not end at its last row",
+    ),
+    "one pending too many": (
+        lambda n, c, rows: put(c, PENDING, c[PENDING] + 1),
+        "6 rows are in buckets, 7 counted",
+    ),
+    "one pending too few": (
+        lambda n, c, rows: put(c, PENDING, c[PENDING] - 1),
+        "6 rows are in buckets, 5 counted",
+    ),
+    "a pending row as free": (
+        lambda n, c, rows: put(c, FREE, rows[0]),
+        "is no place, or is in two chains",
+    ),
+    "a free row beyond the end": (
+        lambda n, c, rows: put(c, FREE, n.size),
+        "is no place, or is in two chains",
+    ),
+    "a free sentinel": (
+        lambda n, c, rows: put(c, FREE, c[BASE] - 1),
+        "is no place, or is in two chains",
+    ),
+    "a ring of free rows": (
+        lambda n, c, rows: put(n, n.size - 1, "next", c[FREE]),
+        "is no place, or is in two chains",
+    ),
+    "a free row marked otherwise": (
+        lambda n, c, rows: put(n, c[FREE], "prev", 0),
+        "is not marked free",
+    ),
+    "free rows lost": (
+        lambda n, c, rows: put(n, c[FREE], "next", NO_ROW),
+        "2 rows are in no chain, 0 counted",
+    ),
+    "one retired too many": (
+        lambda n, c, rows: put(c, RETIRED, 1),
+        "0 rows are in no chain, 1 counted as retired",
+    ),
 }
 
 
@@ -89,7 +166,8 @@ def test_dump_shows_what_is_in_use_and_nothing_else() -> None:
     assert [line.split(":")[0] for line in lines] == [f"  row {row}" for row in sorted(in_use)]
 
 
-# -- what a deadline may be, where it is ---------------------------------------------------------------------
+# -- what a deadline may be, where it is
+# ---------------------------------------------------------------------
 
 
 def deadline_of(k: int, deadline: int) -> Corruption:
@@ -114,8 +192,12 @@ def test_simple_wheel_knows_which_deadlines_fit(k: int, deadline: int, fits: boo
     assert_check(*ring(), deadline_of(k, deadline), None if fits else "in the wrong bucket")
 
 
-@pytest.mark.parametrize(("bound", "deadline", "fits"), [(30, 79, False), (30, 80, True), (30, 40, False)])
-def test_simple_wheel_lets_no_deadline_of_the_present_rotation_overflow(bound: int, deadline: int, fits: bool) -> None:
+@pytest.mark.parametrize(
+    ("bound", "deadline", "fits"), [(30, 79, False), (30, 80, True), (30, 40, False)]
+)
+def test_simple_wheel_lets_no_deadline_of_the_present_rotation_overflow(
+    bound: int, deadline: int, fits: bool
+) -> None:
     timer = SimpleWheel(wheel_size=40, start=50)
     handle = timer.schedule(95)
 
@@ -130,18 +212,23 @@ def test_simple_wheel_lets_no_deadline_of_the_present_rotation_overflow(bound: i
 def test_simple_wheel_keeps_no_passed_deadline(now: int, fits: bool) -> None:
     timer = SimpleWheel(wheel_size=40, start=20)
     handles = [timer.schedule(25)]
-    assert_check(timer, handles, lambda n, c, rows: put(c, NOW, now), None if fits else "in the wrong bucket")
+    assert_check(
+        timer, handles, lambda n, c, rows: put(c, NOW, now), None if fits else "in the wrong bucket"
+    )
 
 
 @pytest.mark.parametrize(("now", "fits"), [(0, False), (1, True)])
 def test_simple_wheel_holds_less_than_a_rotation(now: int, fits: bool) -> None:
     timer = SimpleWheel(wheel_size=40, start=1)
     handles = [timer.schedule(40)]
-    assert_check(timer, handles, lambda n, c, rows: put(c, NOW, now), None if fits else "in the wrong bucket")
+    assert_check(
+        timer, handles, lambda n, c, rows: put(c, NOW, now), None if fits else "in the wrong bucket"
+    )
 
 
 @pytest.mark.parametrize(
-    ("k", "deadline", "fits"), [(0, 11, True), (0, 10, False), (0, 0, False), (1, 10, True), (1, 11, False)]
+    ("k", "deadline", "fits"),
+    [(0, 11, True), (0, 10, False), (0, 0, False), (1, 10, True), (1, 11, False)],
 )
 def test_unordered_list_knows_which_deadlines_fit(k: int, deadline: int, fits: bool) -> None:
     timer = UnorderedList(start=10)
@@ -153,7 +240,9 @@ def test_unordered_list_goes_by_what_has_been_scanned() -> None:
     timer = UnorderedList(start=10)
     handles = [timer.schedule(50)]
     for scanned, rule in ((49, None), (50, "in the wrong bucket")):
-        assert_check(timer, handles, lambda n, c, rows, at=scanned: put(c, unordered_list.SCANNED, at), rule)
+        assert_check(
+            timer, handles, lambda n, c, rows, at=scanned: put(c, unordered_list.SCANNED, at), rule
+        )
 
 
 def hashed() -> tuple[Any, list[int]]:
@@ -186,7 +275,9 @@ def hashed() -> tuple[Any, list[int]]:
         (4, LIMIT, 7, True),
     ],
 )
-def test_hashed_wheel_knows_which_deadlines_and_rounds_fit(k: int, deadline: int, rounds: int, fits: bool) -> None:
+def test_hashed_wheel_knows_which_deadlines_and_rounds_fit(
+    k: int, deadline: int, rounds: int, fits: bool
+) -> None:
     def corruption(nodes: Any, clock: Any, rows: list[int]) -> None:
         nodes[rows[k]]["deadline"] = deadline
         nodes[rows[k]]["rounds"] = rounds
@@ -198,7 +289,9 @@ def test_hashed_wheel_keeps_no_timer_of_a_passed_tick() -> None:
     timer = HashedWheel(tick=10, wheel_size=8, start=110)
 
     def corruption(nodes: Any, clock: Any, rows: list[int]) -> None:
-        nodes[rows[0]]["deadline"] = 45  # eight ticks before the one in progress: its slot, a rotation ago
+        nodes[rows[0]]["deadline"] = (
+            45  # eight ticks before the one in progress: its slot, a rotation ago
+        )
         nodes[rows[0]]["rounds"] = -1
 
     handle = timer.schedule(125)
@@ -242,18 +335,28 @@ CASCADING = [
 
 
 @pytest.mark.parametrize(
-    ("armed", "deadline", "fits"), [(armed, *other) for armed, others in CASCADING for other in others.items()]
+    ("armed", "deadline", "fits"),
+    [(armed, *other) for armed, others in CASCADING for other in others.items()],
 )
 def test_cascading_wheel_knows_which_deadlines_fit(armed: int, deadline: int, fits: bool) -> None:
     timer = CascadingWheel(start=1000)
-    assert_check(timer, [timer.schedule(armed)], deadline_of(0, deadline), None if fits else "in the wrong bucket")
+    assert_check(
+        timer,
+        [timer.schedule(armed)],
+        deadline_of(0, deadline),
+        None if fits else "in the wrong bucket",
+    )
 
 
-@pytest.mark.parametrize(("now", "fits"), [(1299, True), (1044, True), (1300, False), (1043, False)])
+@pytest.mark.parametrize(
+    ("now", "fits"), [(1299, True), (1044, True), (1300, False), (1043, False)]
+)
 def test_cascading_wheel_holds_up_to_a_whole_turn(now: int, fits: bool) -> None:
     timer = CascadingWheel(start=1200)
     handles = [timer.schedule(1300)]
-    assert_check(timer, handles, lambda n, c, rows: put(c, NOW, now), None if fits else "in the wrong bucket")
+    assert_check(
+        timer, handles, lambda n, c, rows: put(c, NOW, now), None if fits else "in the wrong bucket"
+    )
 
 
 def test_cascading_wheel_keeps_the_bound_of_its_overflow_list() -> None:
@@ -264,7 +367,8 @@ def test_cascading_wheel_keeps_the_bound_of_its_overflow_list() -> None:
         assert_check(timer, handles, lambda n, c, rows, by=by: put(c, bound, c[bound] + by), rule)
 
 
-# -- the hierarchical wheel ----------------------------------------------------------------------------------
+# -- the hierarchical wheel
+# ----------------------------------------------------------------------------------
 
 
 def gear_of(timer: Any, level: int, cell: int) -> int:
@@ -323,7 +427,9 @@ def test_hierarchical_wheel_uses_only_levels_that_exist() -> None:
     ],
 )
 @pytest.mark.parametrize("by", [-1, 1])
-def test_hierarchical_wheel_knows_its_levels_clocks(level: int, cell: int, rule: str, by: int) -> None:
+def test_hierarchical_wheel_knows_its_levels_clocks(
+    level: int, cell: int, rule: str, by: int
+) -> None:
     timer = HierarchicalWheel(tick=1, wheel_size=4, start=2**61 + 12345)
     at = gear_of(timer, level, cell)
     assert_check(timer, [], lambda n, c, rows: put(c, at, c[at] + by), rule)
@@ -356,7 +462,8 @@ def test_hierarchical_wheel_queues_each_bucket_once() -> None:
     assert_check(timer, handles, lambda n, c, rows: put(n, 15, "deadline", 14), rule)
 
 
-# -- the delay queue -----------------------------------------------------------------------------------------
+# -- the delay queue
+# -----------------------------------------------------------------------------------------
 
 
 def heap() -> tuple[Any, list[int]]:
@@ -378,10 +485,22 @@ HEAP: dict[str, tuple[Corruption, str | None]] = {
     "a last armed before its parent": (key_of(4, delay_queue.DEADLINE, -20), None),
     "a first armed behind its parent": (key_of(3, delay_queue.DEADLINE, -21), "out of order"),
     "an index": (lambda n, c, rows: put(n, 2, "index", 3), "does not know its entry's index"),
-    "two entries of one place": (key_of(2, delay_queue.ORDER, 1), "does not know its entry's index"),
-    "a free place with an index": (lambda n, c, rows: put(n, 8, "index", 0), "not exactly the pending places"),
-    "a pending place as free": (lambda n, c, rows: put(c, FREE, 2), "a free place is pending or in the chain twice"),
-    "a ring of free places": (lambda n, c, rows: put(n, 9, "index", -2 - 6), "is pending or in the chain twice"),
+    "two entries of one place": (
+        key_of(2, delay_queue.ORDER, 1),
+        "does not know its entry's index",
+    ),
+    "a free place with an index": (
+        lambda n, c, rows: put(n, 8, "index", 0),
+        "not exactly the pending places",
+    ),
+    "a pending place as free": (
+        lambda n, c, rows: put(c, FREE, 2),
+        "a free place is pending or in the chain twice",
+    ),
+    "a ring of free places": (
+        lambda n, c, rows: put(n, 9, "index", -2 - 6),
+        "is pending or in the chain twice",
+    ),
     "places lost": (lambda n, c, rows: put(n, 6, "index", -2 - -1), "places are lost"),
     "one retired too many": (lambda n, c, rows: put(c, RETIRED, 1), "places are lost"),
 }

@@ -1,4 +1,7 @@
-"""A delay queue's entries: numbers that run out change nothing, and what is read together lies together."""
+"""A delay queue's entries: numbers that run out change nothing, and what is read together lies
+together.
+"""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +10,10 @@ from hypothesis import strategies as st
 from timers import DelayQueue
 from timers.kernels.delay_queue import ENTRY, HEAP, LAST_SEQUENCE, ORDER, SEQUENCE
 
-STEPS = st.lists(st.tuples(st.sampled_from(["schedule", "schedule", "cancel", "reschedule"]), st.integers(0, 5)), max_size=60)
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["schedule", "schedule", "cancel", "reschedule"]), st.integers(0, 5)),
+    max_size=60,
+)
 
 
 @given(steps=STEPS, left=st.integers(0, 30), pick=st.randoms(use_true_random=False))
@@ -48,7 +54,9 @@ def test_numbers_are_new_and_unique_and_tell_who_is_first(pending):
     timer.state.clock[SEQUENCE] = LAST_SEQUENCE
     armed.append(timer.schedule(7))
     places = [handle & 0xFFFFFFFF for handle in armed]
-    assert places == sorted(places, reverse=True), "of equal numbers the higher place would come first"
+    assert places == sorted(places, reverse=True), (
+        "of equal numbers the higher place would come first"
+    )
     orders = timer.state.clock[HEAP + ORDER :: ENTRY][: pending + 1]
     assert sorted(orders >> 32) == list(range(1, pending + 2))
     assert timer.advance(7).handles.tolist() == armed

@@ -1,4 +1,7 @@
-"""`due(state)`: whether an advance to the same moment would deliver something. Replay asks it after each arming."""
+"""`due(state)`: whether an advance to the same moment would deliver something. Replay asks it after
+each arming.
+"""
+
 import pytest
 
 from timers import names, timer_class

@@ -1,4 +1,7 @@
-"""The costs that the traits declare: counted on growing workloads and fitted against the variable they name."""
+"""The costs that the traits declare: counted on growing workloads and fitted against the variable
+they name.
+"""
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +13,9 @@ from timers.registry import names, timer_class
 from timers.schemes.heapq_delay_queue import HeapqDelayQueue
 from timers.traits import ALL_COUNTERS, Cost
 
-SAMPLE = 2_000  # operations that are counted where the cost of each is sought beside N pending timers
+SAMPLE = (
+    2_000  # operations that are counted where the cost of each is sought beside N pending timers
+)
 UNIFORM = 20_000  # ticks over which uniform delays spread
 ROTATIONS = 16  # of the wheel, over which long delays spread
 LEVEL = 20  # slots of the wheels whose levels are counted
@@ -21,7 +26,9 @@ SWEEPS: dict[str, list[int]] = {
     "delay": [2**k for k in range(8, 40, 4)],
     "levels": list(range(6, 15)),
 }
-ROTATING_DELAYS = [2**k for k in range(18, 23)]  # some rotations of the hashed wheel, which all have to be gone through
+ROTATING_DELAYS = [
+    2**k for k in range(18, 23)
+]  # some rotations of the hashed wheel, which all have to be gone through
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,9 @@ class Setting:
 
 
 class Counted(int):
-    """A deadline that counts how often heap entries are compared: first of all by their deadlines' equality."""
+    """A deadline that counts how often heap entries are compared: first of all by their deadlines'
+    equality.
+    """
 
     comparisons = 0
 
@@ -217,7 +226,9 @@ def tick_beside_pending(setting: Setting) -> Measured:
 @workload("tick", "delays of many rotations")
 def tick_of_long_delays(setting: Setting) -> Measured:
     """One whole rotation, tick by tick."""
-    most = SWEEPS["wheel_size"][-1] if setting.wheel_size else setting.timer().parameters["wheel_size"]
+    most = (
+        SWEEPS["wheel_size"][-1] if setting.wheel_size else setting.timer().parameters["wheel_size"]
+    )
     timer, _ = filled(setting, ROTATIONS * tick_of(setting.timer()) * most)
     ticks = timer.parameters["wheel_size"]
 
@@ -235,7 +246,8 @@ def tick_of_a_full_slot(setting: Setting) -> Measured:
     return worst_tick(timer)
 
 
-# -- the fits ------------------------------------------------------------------------------------------------
+# -- the fits
+# ------------------------------------------------------------------------------------------------
 
 FLAT = 0.3  # of the mean: the most that a constant cost may rise over a sweep, in a random sample
 RISING = 0.4  # of the mean: the least that a logarithmic cost must rise
@@ -246,7 +258,9 @@ STEEP = 0.15  # how far a slope on log-log scales may be from 1 or -1
 def fits(growth: str, variable: np.ndarray[Any, Any], cost: np.ndarray[Any, Any]) -> bool:
     """Whether a series of costs per operation grows so in its variable."""
     logs = np.log2(variable)
-    rise = np.polyfit(logs, cost, 1)[0] * (logs[-1] - logs[0])  # over the sweep, along the best a + b log(variable)
+    rise = np.polyfit(logs, cost, 1)[0] * (
+        logs[-1] - logs[0]
+    )  # over the sweep, along the best a + b log(variable)
     if growth == "1":  # an upper bound: it may fall, or be nothing at all
         return bool(rise <= FLAT * cost.mean())
     if (cost <= 0).any():
@@ -280,12 +294,19 @@ def series(timer: Any, cost: Cost) -> tuple[np.ndarray[Any, Any], np.ndarray[Any
 @pytest.mark.parametrize(("timer", "cost"), COSTS)
 def test_cost_grows_as_declared(timer: Any, cost: Cost) -> None:
     variable, measured = series(timer, cost)
-    assert fits(cost.growth, variable, measured), dict(zip(variable.tolist(), measured.round(3).tolist(), strict=True))
+    assert fits(cost.growth, variable, measured), dict(
+        zip(variable.tolist(), measured.round(3).tolist(), strict=True)
+    )
 
 
 @pytest.mark.parametrize("growth", ["1", "log", "linear", "inverse"])
 def test_fit_tells_growths_apart(growth: str) -> None:
     variable = np.array(SWEEPS["N"], float)
-    shapes = {"1": 0 * variable + 3, "log": 1 + np.log2(variable), "linear": variable + 9, "inverse": 1 / variable}
+    shapes = {
+        "1": 0 * variable + 3,
+        "log": 1 + np.log2(variable),
+        "linear": variable + 9,
+        "inverse": 1 / variable,
+    }
     others = {other for other, cost in shapes.items() if fits(growth, variable, cost)}
     assert others == ({growth, "inverse"} if growth == "1" else {growth})

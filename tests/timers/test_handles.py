@@ -1,4 +1,5 @@
 """The small functions that all kernels share, against Python's own integers."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +16,8 @@ bits = st.integers(0, MOST_BITS - 1)
 bases = st.integers(0, 3)  # other cells before the first word
 
 
-# -- handles -------------------------------------------------------------------------------------------------
+# -- handles
+# -------------------------------------------------------------------------------------------------
 
 
 @given(generation=st.integers(1, handles.LAST_GENERATION), place=st.integers(0, MOST_PLACE))
@@ -33,7 +35,10 @@ def test_first_and_last_handles() -> None:
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_handle_of_a_narrow_generation_does_not_wrap(dtype: type) -> None:
-    assert handles.encode(dtype(handles.LAST_GENERATION), dtype(5)) == handles.LAST_GENERATION * 2**32 + 5
+    assert (
+        handles.encode(dtype(handles.LAST_GENERATION), dtype(5))
+        == handles.LAST_GENERATION * 2**32 + 5
+    )
 
 
 def test_handles_of_different_uses_or_places_differ() -> None:
@@ -41,7 +46,8 @@ def test_handles_of_different_uses_or_places_differ() -> None:
     assert len({handles.encode(*use) for use in uses}) == len(uses)
 
 
-# -- occupancy bits ------------------------------------------------------------------------------------------
+# -- occupancy bits
+# ------------------------------------------------------------------------------------------
 
 
 def words_of(marked: frozenset[int], base: int = 0) -> np.ndarray:
@@ -51,7 +57,9 @@ def words_of(marked: frozenset[int], base: int = 0) -> np.ndarray:
     return np.array([2**32 - 1] * base + words, np.int64)
 
 
-@pytest.mark.parametrize(("positions", "words"), [(0, 0), (1, 1), (31, 1), (32, 1), (33, 2), (64, 2), (1282, 41)])
+@pytest.mark.parametrize(
+    ("positions", "words"), [(0, 0), (1, 1), (31, 1), (32, 1), (33, 2), (64, 2), (1282, 41)]
+)
 def test_words_for_so_many_bits(positions: int, words: int) -> None:
     assert bitmap.words_for(positions) == words
 
@@ -79,7 +87,9 @@ def test_mark_and_unmark_change_one_bit(marked: frozenset[int], bit: int, base: 
 
 
 @given(marked=bit_sets, base=bases, start=st.integers(0, MOST_BITS), stop=st.integers(0, MOST_BITS))
-def test_next_marked_is_the_first_in_the_range(marked: frozenset[int], base: int, start: int, stop: int) -> None:
+def test_next_marked_is_the_first_in_the_range(
+    marked: frozenset[int], base: int, start: int, stop: int
+) -> None:
     expected = min((bit for bit in marked if start <= bit < stop), default=-1)
     assert bitmap.next_marked(words_of(marked, base), base, start, stop) == expected
 
@@ -95,10 +105,26 @@ def test_next_marked_finds_a_single_bit_around_the_edges_of_words(bit: int) -> N
             assert bitmap.next_marked(words, 0, start, stop) == expected, (start, stop)
 
 
-# -- arithmetic ----------------------------------------------------------------------------------------------
+# -- arithmetic
+# ----------------------------------------------------------------------------------------------
 
 divisors = st.one_of(st.integers(1, 1000), st.integers(1, pool.SHORT), st.integers(1, LIMIT))
-EDGES = (1, 2, 3, 7, 10, 200, pool.SHORT - 1, pool.SHORT, pool.SHORT + 1, 2**32 - 1, 2**52, 2**53 - 1, LIMIT - 1, LIMIT)
+EDGES = (
+    1,
+    2,
+    3,
+    7,
+    10,
+    200,
+    pool.SHORT - 1,
+    pool.SHORT,
+    pool.SHORT + 1,
+    2**32 - 1,
+    2**52,
+    2**53 - 1,
+    LIMIT - 1,
+    LIMIT,
+)
 
 
 def quotients(dividend: int, divisor: int) -> set[int]:
@@ -112,7 +138,11 @@ def test_quotient_is_that_of_integers(dividend: int, divisor: int) -> None:
     assert quotients(dividend, divisor) == {dividend // divisor}
 
 
-@given(quotient=st.one_of(st.integers(0, 1000), st.integers(0, LIMIT)), divisor=divisors, off=st.integers(-1, 1))
+@given(
+    quotient=st.one_of(st.integers(0, 1000), st.integers(0, LIMIT)),
+    divisor=divisors,
+    off=st.integers(-1, 1),
+)
 def test_quotient_is_right_just_around_a_multiple(quotient: int, divisor: int, off: int) -> None:
     for most in (pool.SHORT - 1, LIMIT):
         dividend = min(max(quotient % (most // divisor + 1) * divisor + off, 0), most)
@@ -134,7 +164,8 @@ def test_reciprocals_are_precise_enough_for_the_greatest_dividends() -> None:
                 assert quotients(dividend, divisor) == {dividend // divisor}
 
 
-# -- growth --------------------------------------------------------------------------------------------------
+# -- growth
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 """`import timers` is cheap: what is heavy is imported by those who use it."""
+
 import statistics
 import subprocess
 import sys
@@ -8,7 +9,9 @@ MOST_SECONDS = 1.0
 
 
 def in_a_fresh_process(statement: str) -> str:
-    run = subprocess.run([sys.executable, "-c", statement], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", statement], capture_output=True, text=True, check=True
+    )
     return run.stdout.strip()
 
 
@@ -19,7 +22,9 @@ def seconds_to_import(module: str) -> float:
 
 def test_import_takes_less_than_a_second() -> None:
     # On a machine so busy that NumPy alone takes its time, beyond what NumPy takes.
-    assert seconds_to_import("timers") < MOST_SECONDS + max(0, seconds_to_import("numpy") - MOST_SECONDS / 2)
+    assert seconds_to_import("timers") < MOST_SECONDS + max(
+        0, seconds_to_import("numpy") - MOST_SECONDS / 2
+    )
 
 
 def test_import_brings_nothing_heavy() -> None:

@@ -1,4 +1,5 @@
 """How the clock is moved does not change what fires when."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,10 +23,16 @@ def filled(case: Case, start: int, delays: list[int]) -> Timer:
 
 
 def in_order(case: Case, rows: list[Row]) -> list[Row]:
-    """Rows for comparison: as they came where the order is declared, else with each unit's rows sorted."""
+    """Rows for comparison: as they came where the order is declared, else with each unit's rows
+    sorted.
+    """
     moments = [row.fired_at for row in rows]
     assert moments == sorted(moments)
-    return rows if case.traits.order == "fifo" else sorted(rows, key=lambda row: (row.fired_at, row.handle))
+    return (
+        rows
+        if case.traits.order == "fifo"
+        else sorted(rows, key=lambda row: (row.fired_at, row.handle))
+    )
 
 
 def walk(timer: Timer, moments: list[int]) -> list[Row]:

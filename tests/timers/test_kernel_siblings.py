@@ -1,4 +1,7 @@
-"""The kernels are siblings: the same functions with the same signatures in the same order, so that they read alike."""
+"""The kernels are siblings: the same functions with the same signatures in the same order, so that
+they read alike.
+"""
+
 import ast
 import inspect
 from importlib import import_module
@@ -55,7 +58,11 @@ def test_kernel_has_the_function_with_the_common_parameters(stem: str, function:
 @every_kernel
 def test_kernel_defines_its_functions_in_the_common_order(stem: str) -> None:
     tree = ast.parse(inspect.getsource(kernel(stem)))
-    defined = [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in FUNCTIONS]
+    defined = [
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name in FUNCTIONS
+    ]
     assert tuple(defined) == IN_ORDER
     assert set(IN_ORDER) == set(FUNCTIONS)
 
@@ -71,7 +78,9 @@ def test_kernel_opens_with_idea_example_costs_drawback_and_source(stem: str) -> 
 @every_kernel
 def test_state_is_few_arrays_with_the_common_names(stem: str) -> None:
     assert kernel(stem).State._fields == ("nodes", "clock", "counters")
-    assert kernel(stem).State.__module__ == f"timers.kernels.{stem}"  # by which dispatch finds the kernel
+    assert (
+        kernel(stem).State.__module__ == f"timers.kernels.{stem}"
+    )  # by which dispatch finds the kernel
 
 
 @every_kernel
@@ -84,7 +93,9 @@ def test_kernel_has_a_class_file_of_the_same_stem(stem: str) -> None:
 
 def test_registry_lists_every_class_file_and_nothing_else() -> None:
     targets = [target.partition(":")[0] for target in TIMERS.values()]
-    assert sorted(targets) == [f"timers.schemes.{stem}" for stem in stems(timers.schemes) if stem not in NOT_SCHEMES]
+    assert sorted(targets) == [
+        f"timers.schemes.{stem}" for stem in stems(timers.schemes) if stem not in NOT_SCHEMES
+    ]
     for name, target in TIMERS.items():
         assert target.partition(":")[0].rpartition(".")[2] == name.replace("-", "_")
         assert target.partition(":")[2] == "".join(part.title() for part in name.split("-"))
@@ -98,7 +109,9 @@ def test_timer_has_every_member_of_the_protocol_with_its_parameters(name: str) -
     for member, declared in vars(Timer).items():
         if inspect.isfunction(declared) and not member.startswith("_"):
             found = getattr(timer_class(name), member)
-            assert list(inspect.signature(found).parameters) == list(inspect.signature(declared).parameters)
+            assert list(inspect.signature(found).parameters) == list(
+                inspect.signature(declared).parameters
+            )
             assert inspect.getdoc(found)
 
 
@@ -121,7 +134,9 @@ def test_traits_are_complete(name: str) -> None:
 @every_name
 def test_traits_state_the_defaults_of_the_constructor(name: str) -> None:
     parameters = inspect.signature(timer_class(name)).parameters
-    positional = {key: p.default for key, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD}
+    positional = {
+        key: p.default for key, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD
+    }
     assert positional == dict(timer_class(name).traits.defaults)
     assert timer_class(name)().parameters == positional
     assert parameters["start"].default == 0

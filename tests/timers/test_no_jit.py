@@ -1,4 +1,7 @@
-"""Interpreted, the kernels do exactly what they do compiled, nothing overflows, and hardly a line is left unused."""
+"""Interpreted, the kernels do exactly what they do compiled, nothing overflows, and hardly a line
+is left unused.
+"""
+
 import json
 import os
 import subprocess
@@ -15,13 +18,21 @@ LEAST_COVERED = 95  # percent of the kernels' lines
 
 @pytest.fixture(scope="module")
 def interpreted(tmp_path_factory):
-    """(what the tapes give without the JIT, the coverage report of that run); NumPy's warnings are errors in it."""
+    """(what the tapes give without the JIT, the coverage report of that run); NumPy's warnings are
+    errors in it.
+    """
     folder = tmp_path_factory.mktemp("interpreted")
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "COVERAGE_FILE": str(folder / "coverage")}
+    environment = {
+        **os.environ,
+        "NUMBA_DISABLE_JIT": "1",
+        "COVERAGE_FILE": str(folder / "coverage"),
+    }
 
     def coverage(*arguments):
         command = [sys.executable, "-W", "error", "-m", "coverage", *arguments]
-        run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        run = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
         assert run.returncode == 0, run.stderr
         return run.stdout
 

@@ -1,8 +1,11 @@
-"""Each scheme is that scheme: kernels and plain references of the originals agree on places and on costs.
+"""Each scheme is that scheme: kernels and plain references of the originals agree on places and on
+costs.
 
-On random tapes, after every operation, the place of each pending timer (level, slot, rounds, index, bucket) and
-every cost counter of the kernel equal those of the reference of its name; and of no other name.
+On random tapes, after every operation, the place of each pending timer (level, slot, rounds, index,
+bucket) and every cost counter of the kernel equal those of the reference of its name; and of no
+other name.
 """
+
 from random import Random
 from typing import Any
 
@@ -85,7 +88,9 @@ class Tape:
 class Twins:
     """A timer and a reference that get the same operations."""
 
-    def __init__(self, timer: Any, reference: Reference, tape: Tape, aspects: tuple[str, ...] = ASPECTS) -> None:
+    def __init__(
+        self, timer: Any, reference: Reference, tape: Tape, aspects: tuple[str, ...] = ASPECTS
+    ) -> None:
         self.timer, self.reference, self.tape, self.aspects = timer, reference, tape, aspects
         self.pending: dict[int, Armed] = {}
 
@@ -111,7 +116,10 @@ class Twins:
     def advance(self) -> None:
         now = self.tape.later([timer.deadline for timer in self.pending.values()])
         expired = self.timer.advance(now)
-        fired = [(self.pending.pop(handle), at) for handle, at in zip(*map(list, expired[::2]), strict=True)]
+        fired = [
+            (self.pending.pop(handle), at)
+            for handle, at in zip(*map(list, expired[::2]), strict=True)
+        ]
         assert rows(fired) == rows(self.reference.advance(now))
 
     def pick(self) -> int:
@@ -121,7 +129,9 @@ class Twins:
         if "places" in self.aspects:
             assert dispatch.due(self.timer.state) == self.reference.has_due()
             places = {handle: self.timer.locate(handle) for handle in self.pending}
-            assert places == {handle: self.reference.place(timer) for handle, timer in self.pending.items()}
+            assert places == {
+                handle: self.reference.place(timer) for handle, timer in self.pending.items()
+            }
         if "counters" in self.aspects:
             assert self.timer.counters == self.reference.counters
 
@@ -130,7 +140,9 @@ def rows(fired: list[tuple[Armed, int]]) -> list[tuple[int, int]]:
     return sorted((int(at), id(timer)) for timer, at in fired)
 
 
-def twins(case: Case, start: int, seed: int, name: str | None = None, aspects: tuple[str, ...] = ASPECTS) -> Twins:
+def twins(
+    case: Case, start: int, seed: int, name: str | None = None, aspects: tuple[str, ...] = ASPECTS
+) -> Twins:
     """A case's timer beside the reference of the same name, or of another."""
     reference = REFERENCES[name or case.name](case.parameters, start)
     tape = Tape(case.parameters, start, seed)
@@ -139,7 +151,9 @@ def twins(case: Case, start: int, seed: int, name: str | None = None, aspects: t
 
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("case", REFERRED, ids=str)
-def test_kernel_files_each_timer_where_the_original_does_and_counts_the_same_costs(case: Case, start: int) -> None:
+def test_kernel_files_each_timer_where_the_original_does_and_counts_the_same_costs(
+    case: Case, start: int
+) -> None:
     for seed in range(2):
         twins(case, start, seed).run()
 
@@ -159,7 +173,9 @@ def beside(kernel: str, reference: str, aspect: str) -> Twins:
 @pytest.mark.parametrize("reference", REFERENCES)
 @pytest.mark.parametrize("kernel", REFERENCES)
 def test_no_two_names_stand_for_one_structure(kernel: str, reference: str, aspect: str) -> None:
-    """By the places alone, and by the costs alone, a kernel is told from every scheme but its own."""
+    """By the places alone, and by the costs alone, a kernel is told from every scheme but its
+    own.
+    """
     pair = beside(kernel, reference, aspect)
     if kernel == reference:
         pair.run()
@@ -172,7 +188,8 @@ def test_every_timer_of_the_project_has_a_reference() -> None:
     assert set(names()) >= {*REFERENCES, "heapq-delay-queue"}
 
 
-# -- what advance is called with changes no cost -------------------------------------------------------------
+# -- what advance is called with changes no cost
+# -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", REFERRED, ids=str)
@@ -192,12 +209,17 @@ def rows_of(timer: Any, now: int) -> list[tuple[int, ...]]:
     return sorted(zip(*(column.tolist() for column in timer.advance(now)), strict=True))
 
 
-# -- Kafka's lagging clock -----------------------------------------------------------------------------------
+# -- Kafka's lagging clock
+# -----------------------------------------------------------------------------------
 
 
 def test_lagging_clock_files_short_delays_on_high_levels_after_idle_time() -> None:
-    """(1, 20) after 10**9 idle units: a delay of 5 enters level 7, and is filed again three times."""
-    caught_up, lagging = (HierarchicalWheel(ONE_GEOMETRY, 0, lagging_clock=lags) for lags in (False, True))
+    """(1, 20) after 10**9 idle units: a delay of 5 enters level 7, and is filed again three
+    times.
+    """
+    caught_up, lagging = (
+        HierarchicalWheel(ONE_GEOMETRY, 0, lagging_clock=lags) for lags in (False, True)
+    )
     places, refiled = [], []
     for wheel in (caught_up, lagging):
         wheel.advance(10**9)
@@ -209,20 +231,27 @@ def test_lagging_clock_files_short_delays_on_high_levels_after_idle_time() -> No
     assert refiled == [0, 3]
 
 
-@pytest.mark.parametrize("case", [case for case in REFERRED if case.name == "hierarchical-wheel"], ids=str)
+@pytest.mark.parametrize(
+    "case", [case for case in REFERRED if case.name == "hierarchical-wheel"], ids=str
+)
 def test_lagging_clock_changes_no_row(case: Case) -> None:
     for start in STARTS:
         lagging = HierarchicalWheel(case.parameters, start, lagging_clock=True)
         Twins(case(start=start), lagging, Tape(case.parameters, start, seed=3), aspects=()).run()
 
 
-# -- the timer without a kernel ------------------------------------------------------------------------------
+# -- the timer without a kernel
+# ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("start", STARTS)
 def test_heapq_delay_queue_removes_lazily_and_compacts(start: int) -> None:
     """Its heap is that of `heapq` itself, stale entries included."""
-    timer, reference, tape = timer_class("heapq-delay-queue")(start=start), LazyHeap(start), Tape({}, start, seed=4)
+    timer, reference, tape = (
+        timer_class("heapq-delay-queue")(start=start),
+        LazyHeap(start),
+        Tape({}, start, seed=4),
+    )
 
     def step(operation: str) -> int:
         """Do it to both and compare; how much shorter the heap has become."""
@@ -241,7 +270,9 @@ def test_heapq_delay_queue_removes_lazily_and_compacts(start: int) -> None:
         else:
             now = tape.later([deadline for deadline, *_ in reference.heap])
             assert reference.advance(now) == timer.advance(now).handles.tolist()
-        assert [entry[:2] for entry in timer._heap] == [tuple(entry[:2]) for entry in reference.heap]
+        assert [entry[:2] for entry in timer._heap] == [
+            tuple(entry[:2]) for entry in reference.heap
+        ]
         return before - len(timer._heap)
 
     for _ in range(2 * STEPS):

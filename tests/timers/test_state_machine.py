@@ -1,4 +1,5 @@
 """Every timer, with every geometry, does what the model does under any sequence of operations."""
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -22,8 +23,12 @@ def test_timer_agrees_with_the_model_under_any_operations(case: Case) -> None:
     run_machine(case, settings())
 
 
-@pytest.mark.skipif(config.DISABLE_JIT, reason="interpreted, a crowd on a wheel of one slot takes minutes")
-@pytest.mark.parametrize("start", [STARTS[-1], *(pytest.param(start, marks=pytest.mark.slow) for start in STARTS[:-1])])
+@pytest.mark.skipif(
+    config.DISABLE_JIT, reason="interpreted, a crowd on a wheel of one slot takes minutes"
+)
+@pytest.mark.parametrize(
+    "start", [STARTS[-1], *(pytest.param(start, marks=pytest.mark.slow) for start in STARTS[:-1])]
+)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_timer_agrees_with_the_model_over_a_long_life(case: Case, start: int) -> None:
     random = np.random.default_rng(start)

@@ -1,4 +1,5 @@
 """When a timer fires is a closed form, and what the traits declare follows from it."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,7 +41,9 @@ def test_closed_form(due_at: DueAt, tick: int, deadline: int, armed_at: int, fir
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 @given(deadline=moments, armed_at=moments)
-def test_lateness_lies_within_what_the_traits_declare(case: Case, deadline: int, armed_at: int) -> None:
+def test_lateness_lies_within_what_the_traits_declare(
+    case: Case, deadline: int, armed_at: int
+) -> None:
     fired_at = case.due_at(deadline, armed_at)
     assert armed_at <= fired_at <= LIMIT
     least, greatest = case.traits.lateness(case.parameters)

@@ -1,8 +1,9 @@
 """Occupancy bits: which buckets are not empty, so that empty time is jumped over.
 
-The bits live in a run of an int64 array, 32 to a word: a word is then never negative and shifts mean the
-same compiled and interpreted.
+The bits live in a run of an int64 array, 32 to a word: a word is then never negative and shifts
+mean the same compiled and interpreted.
 """
+
 from llvmlite import ir
 from numba.extending import intrinsic, overload
 
@@ -12,6 +13,7 @@ WORD_BITS = 32
 _WORD_SHIFT = 5
 _BIT_MASK = WORD_BITS - 1
 _WORD_MASK = (1 << WORD_BITS) - 1
+
 
 def words_for(bits: int) -> int:
     """How many words hold `bits` bits."""

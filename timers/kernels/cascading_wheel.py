@@ -1,9 +1,9 @@
 """Cascading wheel: five wheels of 256 slots, geared like an odometer.
 
-The lowest wheel has a slot for each of the next 256 units, the one above a slot for each 256 units, and so
-on. A timer is filed by its distance: the further off, the higher the wheel and the coarser the slot.
-When the lowest wheel wraps, the next slot of the wheel above is emptied and its timers are filed again,
-now closer, hence lower (a cascade). A timer goes down at most four times.
+The lowest wheel has a slot for each of the next 256 units, the one above a slot for each 256 units,
+and so on. A timer is filed by its distance: the further off, the higher the wheel and the coarser
+the slot. When the lowest wheel wraps, the next slot of the wheel above is emptied and its timers
+are filed again, now closer, hence lower (a cascade). A timer goes down at most four times.
 
     level  slot width  holds delays of         all 256 slots span
     0               1  1 .. 255                               256
@@ -13,17 +13,19 @@ now closer, hence lower (a cascade). A timer goes down at most four times.
     4           2**32  2**32 .. 2**40 - 1     2**40 ~ 1.1 * 10**12
     overflow           2**40 and more: a plain list, looked at when a timer in it can come into reach
 
-Example: at 1000 a timer for 1300 is 300 away: level 1, slot (1300 >> 8) & 255 = 5. At 1280 level 0 wraps;
-slot 5 cascades; the timer is 20 away: level 0, slot 1300 & 255 = 20. At 1300 it fires.
+Example: at 1000 a timer for 1300 is 300 away: level 1, slot (1300 >> 8) & 255 = 5. At 1280 level 0
+wraps; slot 5 cascades; the timer is 20 away: level 0, slot 1300 & 255 = 20. At 1300 it fires.
 
-Costs: schedule and cancel O(1); advance O(1) per timer and wheel that it descends, in bursts of whole slots.
-Drawback: one tick can re-file a whole upper slot. Empty time is jumped over by occupancy bits.
+Costs: schedule and cancel O(1); advance O(1) per timer and wheel that it descends, in bursts of
+whole slots. Drawback: one tick can re-file a whole upper slot. Empty time is jumped over by
+occupancy bits.
 
-Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 7, as in Linux's
-kernel/timer.c before 4.8 (internal_add_timer, cascade), which has 256 + 4 x 64 slots, clamps what lies beyond
-2**32 and visits each unit: here all wheels have 256, the overflow list keeps far deadlines exact, and
-empty units are skipped.
+Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 7, as in
+Linux's kernel/timer.c before 4.8 (internal_add_timer, cascade), which has 256 + 4 x 64 slots,
+clamps what lies beyond 2**32 and visits each unit: here all wheels have 256, the overflow list
+keeps far deadlines exact, and empty units are skipped.
 """
+
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,7 +76,9 @@ OVERFLOW = DUE + 1  # bucket of timers beyond the wheels' reach
 BUCKETS = OVERFLOW + 1
 NAMED = {DUE: "due", OVERFLOW: "overflow"}
 
-OVERFLOW_MIN = HEADER  # no deadline in the overflow bucket is below this; of no meaning while it is empty
+OVERFLOW_MIN = (
+    HEADER  # no deadline in the overflow bucket is below this; of no meaning while it is empty
+)
 WORDS = HEADER + 1
 
 
@@ -181,7 +185,9 @@ def refile(nodes, clock, counters, bucket):
 
 @inlined
 def next_open(clock, level):
-    """The moment when a level's next occupied slot opens, and the slot's bucket; (NONE, NONE) if all are empty."""
+    """The moment when a level's next occupied slot opens, and the slot's bucket; (NONE, NONE) if
+    all are empty.
+    """
     shift = level * SLOT_BITS
     first = level << SLOT_BITS
     turns = clock[NOW] >> shift
@@ -252,7 +258,11 @@ def advance(state, now, out):
 @jit
 def cascade(nodes, clock, counters, now):
     """Empty the upper slots that open at `now`, from the top down."""
-    if now & ((1 << SPAN_BITS) - 1) == 0 and not is_empty(nodes, OVERFLOW) and clock[OVERFLOW_MIN] - now < 1 << SPAN_BITS:
+    if (
+        now & ((1 << SPAN_BITS) - 1) == 0
+        and not is_empty(nodes, OVERFLOW)
+        and clock[OVERFLOW_MIN] - now < 1 << SPAN_BITS
+    ):
         refile(nodes, clock, counters, OVERFLOW)
     for level in range(LEVELS - 1, 0, -1):
         if now & ((1 << (level * SLOT_BITS)) - 1) == 0:
@@ -276,7 +286,8 @@ def next_expiry(state):
     earliest = LIMIT
     for level in range(LEVELS):
         opens, bucket = next_open(clock, level)
-        # Within a level, slots open in the order of their deadlines: only the next one can hold the earliest.
+        # Within a level, slots open in the order of their deadlines: only the next one can hold the
+        # earliest.
         if opens != NONE and opens <= earliest:
             earliest = min(earliest, earliest_in(nodes, bucket))
     if not is_empty(nodes, OVERFLOW) and clock[OVERFLOW_MIN] < earliest:

@@ -3,9 +3,11 @@
 A State's `counters` field is None (counting compiles to nothing) or an int64 array indexed by the
 constants below. Every kernel counts what its scheme has; the rest stay zero.
 
-What is counted is the original's work, whatever a kernel saves by its occupancy bits: buckets, units and rotations
-in which nothing is found do not count. How many rows `advance` has room for changes no counter.
+What is counted is the original's work, whatever a kernel saves by its occupancy bits: buckets,
+units and rotations in which nothing is found do not count. How many rows `advance` has room for
+changes no counter.
 """
+
 from typing import Any
 
 import numpy as np
@@ -45,7 +47,8 @@ def count(counters, which, by):
         counters[which] += by
 
 
-# Inlined by LLVM, not by Numba (inline="always"): that loses a call whose argument is a conditional expression.
+# Inlined by LLVM, not by Numba (inline="always"): that loses a call whose argument is a conditional
+# expression.
 @overload(count, jit_options={"forceinline": True, "_nrt": False})
 def _count(counters, which, by):
     if isinstance(counters, types.NoneType):

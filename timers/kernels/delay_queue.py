@@ -1,20 +1,23 @@
 """Delay queue: a binary heap ordered by deadline, with a position index for random removal.
 
-The heap's entry k has its parent at (k - 1) // 2 and its children at 2k + 1 and 2k + 2. Entries carry their deadline and a
-sequence number, so that comparing touches nothing else and equal deadlines come out in the order of
-arming; each place knows the index of its entry, so that a cancel finds it at once. An entry is 16 bytes, a place 8: a
-pending timer costs 24. Numbers have 31 bits; before they run out, the entries are numbered anew.
+The heap's entry k has its parent at (k - 1) // 2 and its children at 2k + 1 and 2k + 2. Entries
+carry their deadline and a sequence number, so that comparing touches nothing else and equal
+deadlines come out in the order of arming; each place knows the index of its entry, so that a cancel
+finds it at once. An entry is 16 bytes, a place 8: a pending timer costs 24. Numbers have 31 bits;
+before they run out, the entries are numbered anew.
 
-Example: deadlines 30, 10, 20 are armed in this order. The heap is [10, 30, 20]: 30 sank from the root when 10 came.
-Cancelling 30 moves the last entry, 20, into its index 1; the heap is [10, 20].
+Example: deadlines 30, 10, 20 are armed in this order. The heap is [10, 30, 20]: 30 sank from the
+root when 10 came. Cancelling 30 moves the last entry, 20, into its index 1; the heap is [10, 20].
 
-Costs: schedule O(log n), O(1) on average; cancel and re-arm O(log n), of one entry anywhere; expiry O(log n).
-Drawback: each expiry walks from the root to a leaf, one cache miss or two a level.
+Costs: schedule O(log n), O(1) on average; cancel and re-arm O(log n), of one entry anywhere; expiry
+O(log n). Drawback: each expiry walks from the root to a leaf, one cache miss or two a level.
 
-Source: Williams, "Algorithm 232: Heapsort" (CACM 1964), for the heap; the position index is Sedgewick & Wayne's
-indexed priority queue (Algorithms, 4th ed., 2.4), as in Java's ScheduledThreadPoolExecutor.DelayedWorkQueue. The
-sift on removal goes down to a leaf first and then up, after Wegener (1993).
+Source: Williams, "Algorithm 232: Heapsort" (CACM 1964), for the heap; the position index is
+Sedgewick & Wayne's indexed priority queue (Algorithms, 4th ed., 2.4), as in Java's
+ScheduledThreadPoolExecutor.DelayedWorkQueue. The sift on removal goes down to a leaf first and then
+up, after Wegener (1993).
 """
+
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +40,10 @@ from timers.kernels.prefetch import prefetch
 
 PLACE = np.dtype(
     [
-        ("index", "i4"),  # of the place's entry in the heap; of a free place -2 - the next free one (NONE ends the chain)
+        (
+            "index",
+            "i4",
+        ),  # of the place's entry in the heap; of a free place -2 - the next free one (NONE ends the chain)
         ("generation", "i4"),  # of its present or next use
     ]
 )
@@ -90,7 +96,9 @@ def with_capacity(state: State, capacity: int) -> State:
 
 
 def aligned(cells: int) -> np.ndarray[Any, Any]:
-    """Zeros that begin a line of the cache, so that all four grandchildren of an entry lie in one line."""
+    """Zeros that begin a line of the cache, so that all four grandchildren of an entry lie in one
+    line.
+    """
     zeros = np.zeros(cells + LINE // 8, np.int64)
     first = -zeros.ctypes.data % LINE // 8
     return zeros[first : first + cells]
@@ -173,15 +181,20 @@ def sift_up(nodes, clock, counters, k, deadline, order):
 
 @inlined
 def sink_hole(nodes, clock, counters, k, size):
-    """Move the smaller child up into the hole at k, again and again; returns the leaf where the hole ends."""
+    """Move the smaller child up into the hole at k, again and again; returns the leaf where the
+    hole ends.
+    """
     while child_of(k) + 1 < size:
         child = child_of(k)
-        # The level after next, so that two misses are under way at a time. A fetch past the end has no effect.
+        # The level after next, so that two misses are under way at a time. A fetch past the end has
+        # no effect.
         grandchild = child_of(child)
         prefetch(clock, entry_of(grandchild, DEADLINE))
         count(counters, COMPARISONS, 1)
         # Written without a branch: which child is smaller is a coin toss that no predictor learns.
-        second = precedes(clock, child + 1, clock[entry_of(child, DEADLINE)], clock[entry_of(child, ORDER)])
+        second = precedes(
+            clock, child + 1, clock[entry_of(child, DEADLINE)], clock[entry_of(child, ORDER)]
+        )
         child += 1 if second else 0
         move(nodes, clock, child, k)
         k = child
@@ -193,7 +206,9 @@ def sink_hole(nodes, clock, counters, k, size):
 
 @jit
 def remove(nodes, clock, counters, k):
-    """Take entry k out of the heap: the last entry goes to the hole's leaf and rises to its index."""
+    """Take entry k out of the heap: the last entry goes to the hole's leaf and rises to its
+    index.
+    """
     clock[PENDING] -= 1
     size = clock[PENDING]
     if k == size:
@@ -205,7 +220,8 @@ def remove(nodes, clock, counters, k):
 
 @jit
 def renumber(nodes, clock):
-    """Sort the heap, and number its entries anew, so that numbers never run out. O(n log n), in place, not counted.
+    """Sort the heap, and number its entries anew, so that numbers never run out. O(n log n), in
+    place, not counted.
 
     A sorted array is a heap, and numbers in that order keep the order of equal deadlines.
     """
@@ -275,7 +291,8 @@ def reschedule(state, handle, deadline):
         return False
     if clock[SEQUENCE] == LAST_SEQUENCE:
         renumber(nodes, clock)
-    # A re-arm is the newest of its deadline, so later or equal means down; only an earlier deadline means up.
+    # A re-arm is the newest of its deadline, so later or equal means down; only an earlier deadline
+    # means up.
     k = nodes[place]["index"]
     if deadline >= clock[entry_of(k, DEADLINE)]:
         k = sink_hole(nodes, clock, counters, k, clock[PENDING])
@@ -341,11 +358,17 @@ def check(state: State) -> None:
     in_heap = nodes["index"] >= 0
     broken = {
         "the heap is out of order": any(keys[parent_of(k)] > keys[k] for k in range(1, size)),
-        "a place does not know its entry's index": bool((nodes["index"][owners] != np.arange(size)).any()),
-        "not exactly the pending places have an index": np.flatnonzero(in_heap).tolist() != sorted(owners.tolist()),
-        "a free place is pending or in the chain twice": bool(in_heap[free].any()) or len(set(free)) != len(free),
+        "a place does not know its entry's index": bool(
+            (nodes["index"][owners] != np.arange(size)).any()
+        ),
+        "not exactly the pending places have an index": np.flatnonzero(in_heap).tolist()
+        != sorted(owners.tolist()),
+        "a free place is pending or in the chain twice": bool(in_heap[free].any())
+        or len(set(free)) != len(free),
         "places are lost": nodes.size != size + len(free) + int(clock[RETIRED]),
     }
     for rule, is_broken in broken.items():
         if is_broken:
-            raise InvariantError(f"{rule}\n  clock: {clock[: HEAP + ENTRY * size].tolist()}\n  places: {nodes}")
+            raise InvariantError(
+                f"{rule}\n  clock: {clock[: HEAP + ENTRY * size].tolist()}\n  places: {nodes}"
+            )

@@ -1,13 +1,16 @@
-"""One name for each kernel function, whatever the scheme: `schedule(state, ...)` runs the State's own kernel.
+"""One name for each kernel function, whatever the scheme: `schedule(state, ...)` runs the State's
+own kernel.
 
-Compiled, the kernel is chosen by the type of the State while compiling (`overload`), so code like `replay` is
-written once, costs nothing extra, and its machine code can be kept on disk. Interpreted, the stubs
-look the kernel up by the State's class. A kernel is the module in which its State is defined: there is
-nothing to register.
+Compiled, the kernel is chosen by the type of the State while compiling (`overload`), so code like
+`replay` is written once, costs nothing extra, and its machine code can be kept on disk.
+Interpreted, the stubs look the kernel up by the State's class. A kernel is the module in which its
+State is defined: there is nothing to register.
 
-Each State class needs a name of its own. Machine code is linked by symbols made of function and type names, and two
-cached functions of one symbol would be taken for each other: one scheme would silently run another's code.
+Each State class needs a name of its own. Machine code is linked by symbols made of function and
+type names, and two cached functions of one symbol would be taken for each other: one scheme would
+silently run another's code.
 """
+
 import sys
 from types import ModuleType
 from typing import Any
@@ -120,7 +123,9 @@ def _next_wakeup(state):
 
 @entry
 def schedule_many(state, deadlines, handles):
-    """Fill `handles` (int64) with a new timer for each of `deadlines` (int64); places are reserved."""
+    """Fill `handles` (int64) with a new timer for each of `deadlines` (int64); places are
+    reserved.
+    """
     for k in range(deadlines.size):
         handles[k] = schedule(state, deadlines[k])
 
@@ -140,10 +145,12 @@ def reschedule_many(state, handles, deadlines, rescheduled):
 
 
 class Calls:
-    """The compiled functions that Python calls for one scheme: `call.schedule(*state, deadline)` and so on.
+    """The compiled functions that Python calls for one scheme: `call.schedule(*state, deadline)`
+    and so on.
 
-    A State travels as its arrays and is put together inside: passing the NamedTuple itself costs twice as much.
-    The closures hold only the State class, by which they are found in the disk cache again.
+    A State travels as its arrays and is put together inside: passing the NamedTuple itself costs
+    twice as much. The closures hold only the State class, by which they are found in the disk cache
+    again.
     """
 
     def __init__(self, State: Any) -> None:
@@ -166,7 +173,8 @@ class Calls:
             return next_wakeup(State(nodes, clock, counters))
 
         def compiled(function):
-            # The arguments' types are the same for all schemes, so the name must tell them apart (see above).
+            # The arguments' types are the same for all schemes, so the name must tell them apart
+            # (see above).
             function.__qualname__ = f"{State.__name__}.{function.__name__}"
             return entry(function)
 

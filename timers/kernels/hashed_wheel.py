@@ -1,23 +1,27 @@
-"""Hashed wheel: one wheel of unsorted buckets, and for each timer the number of rotations still to wait.
+"""Hashed wheel: one wheel of unsorted buckets, and for each timer the number of rotations still to
+wait.
 
-Time is cut into ticks. A deadline belongs to tick `deadline // tick` and to slot `that % wheel_size`; it fires when
-its tick has passed, so 1 .. tick late. A timer more than a rotation away shares its slot with nearer ones: each
-time the slot comes round, its rounds are decremented, and at zero it fires. New timers wait in a queue, and are
-hashed into their slots when the tick in progress has passed: one that is cancelled before costs no hashing.
+Time is cut into ticks. A deadline belongs to tick `deadline // tick` and to slot `that %
+wheel_size`; it fires when its tick has passed, so 1 .. tick late. A timer more than a rotation away
+shares its slot with nearer ones: each time the slot comes round, its rounds are decremented, and at
+zero it fires. New timers wait in a queue, and are hashed into their slots when the tick in progress
+has passed: one that is cancelled before costs no hashing.
 
-Example, tick 1, wheel_size 8, now 0: deadlines 7 and 15 both hash to slot 7, with 0 and 1 rounds; 8 and 16 to slot
-0, with 1 and 2. They fire at 8, 16, 9 and 17.
+Example, tick 1, wheel_size 8, now 0: deadlines 7 and 15 both hash to slot 7, with 0 and 1 rounds; 8
+and 16 to slot 0, with 1 and 2. They fire at 8, 16, 9 and 17.
 
-Costs: schedule and cancel O(1); a tick O(n / wheel_size) on average, since all the timers of a slot are looked
-at, due or not, and O(1) for each timer that arrived during it. Drawback: long delays are touched once a rotation; and
-the tick is the precision.
+Costs: schedule and cancel O(1); a tick O(n / wheel_size) on average, since all the timers of a slot
+are looked at, due or not, and O(1) for each timer that arrived during it. Drawback: long delays are
+touched once a rotation; and the tick is the precision.
 
-Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 6, as in Netty's
-io.netty.util.HashedWheelTimer (Worker.run, Worker.transferTimeoutsToBuckets, HashedWheelBucket.expireTimeouts). Ticks
-are aligned to absolute time here (Netty: to the timer's start), any wheel size is taken (Netty rounds up to a power of
-two), all that arrived is hashed at the end of a tick (Netty: 100 000 timers at most), empty slots are skipped, and
-so are whole rotations of a long jump in which nothing is due.
+Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 6, as in
+Netty's io.netty.util.HashedWheelTimer (Worker.run, Worker.transferTimeoutsToBuckets,
+HashedWheelBucket.expireTimeouts). Ticks are aligned to absolute time here (Netty: to the timer's
+start), any wheel size is taken (Netty rounds up to a power of two), all that arrived is hashed at
+the end of a tick (Netty: 100 000 timers at most), empty slots are skipped, and so are whole
+rotations of a long jump in which nothing is due.
 """
+
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,7 +93,9 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
     clock[WHEEL_SIZE], clock[TICK] = wheel_size, tick
     clock[MULTIPLIER], clock[DOWN] = reciprocal(tick)
     is_power = wheel_size & (wheel_size - 1) == 0
-    clock[MASK], clock[SHIFT] = (wheel_size - 1, wheel_size.bit_length() - 1) if is_power else (NONE, NONE)
+    clock[MASK], clock[SHIFT] = (
+        (wheel_size - 1, wheel_size.bit_length() - 1) if is_power else (NONE, NONE)
+    )
     turn_to(clock, start // tick, start - start % tick)
     return State(allocate_nodes(buckets, capacity), clock, counters)
 
@@ -162,7 +168,9 @@ def transfer(nodes, clock, counters):
     while i != bucket:
         after = nodes[i]["next"]
         count(counters, TIMERS_TOUCHED, 1)
-        ticks_ahead = quotient_by(nodes[i]["deadline"] - clock[ORIGIN], clock[TICK], clock[MULTIPLIER], clock[DOWN])
+        ticks_ahead = quotient_by(
+            nodes[i]["deadline"] - clock[ORIGIN], clock[TICK], clock[MULTIPLIER], clock[DOWN]
+        )
         nodes[i]["rounds"] = rounds_of(rotations(ticks_ahead, clock))
         link_marked(nodes, clock, WORDS, slot_of(clock[PASSED] + ticks_ahead, clock), i)
         i = after
@@ -224,7 +232,9 @@ def visit(nodes, clock, counters, tick_number):
         after = nodes[i]["next"]
         rounds = nodes[i]["rounds"]
         if rounds == FAR:
-            rounds = rounds_of(rotations(quotient(nodes[i]["deadline"], clock[TICK]) - tick_number, clock))
+            rounds = rounds_of(
+                rotations(quotient(nodes[i]["deadline"], clock[TICK]) - tick_number, clock)
+            )
         count(counters, TIMERS_TOUCHED, 1 if rounds != 0 else 0)
         if rounds == 0:
             unlink(nodes, i)
@@ -238,7 +248,9 @@ def visit(nodes, clock, counters, tick_number):
 
 @jit
 def skip_rotations(nodes, clock, counters, most):
-    """Pass up to `most` rotations at once in which nothing is due: O(capacity) instead of O(n) for each of them."""
+    """Pass up to `most` rotations at once in which nothing is due: O(capacity) instead of O(n) for
+    each of them.
+    """
     fewest = most
     for i in range(clock[BASE], nodes.size):
         if nodes[i]["prev"] != FREE_ROW:
@@ -258,7 +270,9 @@ def advance(state, now, out):
     n = 0
     quiet_since = clock[PASSED]  # the tick after the last one that had something due
     until = quotient(now, clock[TICK])
-    if until > clock[PASSED] or now == LIMIT:  # at LIMIT the tick in progress has passed: no moment comes after
+    if (
+        until > clock[PASSED] or now == LIMIT
+    ):  # at LIMIT the tick in progress has passed: no moment comes after
         transfer(nodes, clock, counters)
     while True:
         before = n
@@ -266,8 +280,13 @@ def advance(state, now, out):
         count(counters, TIMERS_TOUCHED, n - before)
         if not is_empty(nodes, bucket):
             return n, False
-        if clock[PASSED] - quiet_since >= clock[WHEEL_SIZE] and until - clock[PASSED] >= clock[WHEEL_SIZE]:
-            skip_rotations(nodes, clock, counters, quotient(until - clock[PASSED], clock[WHEEL_SIZE]))
+        if (
+            clock[PASSED] - quiet_since >= clock[WHEEL_SIZE]
+            and until - clock[PASSED] >= clock[WHEEL_SIZE]
+        ):
+            skip_rotations(
+                nodes, clock, counters, quotient(until - clock[PASSED], clock[WHEEL_SIZE])
+            )
             quiet_since = clock[PASSED]
         tick_number = next_occupied(clock)
         if tick_number == NONE or (tick_number >= until and now != LIMIT):
@@ -294,9 +313,11 @@ def next_expiry(state):
         return NONE
     if due(state):
         return clock[NOW]
-    # Slots are looked at in the order of their ticks, so the first timer without rounds is the earliest of them; if
-    # there is none, all have been seen after one rotation.
-    earliest = end_of(quotient(earliest_in(nodes, arrivals_bucket(clock)), clock[TICK]), clock[TICK])
+    # Slots are looked at in the order of their ticks, so the first timer without rounds is the
+    # earliest of them; if there is none, all have been seen after one rotation.
+    earliest = end_of(
+        quotient(earliest_in(nodes, arrivals_bucket(clock)), clock[TICK]), clock[TICK]
+    )
     tick_number = next_occupied(clock)
     if tick_number == NONE:
         return earliest
@@ -304,7 +325,9 @@ def next_expiry(state):
         slot = slot_of(tick_number, clock)
         i = nodes[slot]["next"]
         while i != slot:
-            earliest = min(earliest, end_of(quotient(nodes[i]["deadline"], clock[TICK]), clock[TICK]))
+            earliest = min(
+                earliest, end_of(quotient(nodes[i]["deadline"], clock[TICK]), clock[TICK])
+            )
             i = nodes[i]["next"]
         if earliest <= end_of(tick_number, clock[TICK]):
             break

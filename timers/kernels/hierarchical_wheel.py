@@ -1,10 +1,12 @@
-"""Hierarchical wheel: wheels of growing ticks, created on demand, and a delay queue of buckets as their clock.
+"""Hierarchical wheel: wheels of growing ticks, created on demand, and a delay queue of buckets as
+their clock.
 
-Each level has `wheel_size` slots; its tick is the interval that the whole level below spans. A timer goes into the
-first level whose interval covers it. The first timer in a bucket sets the bucket's expiration, the start of its
-slot, and puts the bucket into a delay queue, a binary heap. That queue drives the clock: when a bucket
-expires, its timers are filed again, now relative to the new time: into a finer level, or they are due. Empty
-ticks cost nothing; a bucket whose timers were all cancelled stays queued and is polled in vain.
+Each level has `wheel_size` slots; its tick is the interval that the whole level below spans. A
+timer goes into the first level whose interval covers it. The first timer in a bucket sets the
+bucket's expiration, the start of its slot, and puts the bucket into a delay queue, a binary heap.
+That queue drives the clock: when a bucket expires, its timers are filed again, now relative to the
+new time: into a finer level, or they are due. Empty ticks cost nothing; a bucket whose timers were
+all cancelled stays queued and is polled in vain.
 
     level  tick 1, 20 slots: tick   interval
     1                           1         20
@@ -13,16 +15,20 @@ ticks cost nothing; a bucket whose timers were all cancelled stays queued and is
     4                       8 000    160 000
     ...                                           level 15 reaches 2**63 - 1
 
-Example, (1, 20), now 0: a delay of 450 is beyond level 2 (400): level 3, slot 1, expiration 400. At 400 it is 50 away:
-level 2, slot 450 // 20 % 20 = 2, expiration 440. At 440: level 1, slot 10. At 450 it fires.
+Example, (1, 20), now 0: a delay of 450 is beyond level 2 (400): level 3, slot 1, expiration 400. At
+400 it is 50 away: level 2, slot 450 // 20 % 20 = 2, expiration 440. At 440: level 1, slot 10. At
+450 it fires.
 
-Costs: schedule O(levels), O(log buckets) if its bucket was not queued; cancel O(1); up to levels - 1 re-filings
-later. Drawback: the tick rounds down, so a timer fires up to tick - 1 early; emptied buckets wake for nothing.
+Costs: schedule O(levels), O(log buckets) if its bucket was not queued; cancel O(1); up to levels -
+1 re-filings later. Drawback: the tick rounds down, so a timer fires up to tick - 1 early; emptied
+buckets wake for nothing.
 
-Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 7, as in Apache Kafka's
-utils/timer (Timer.scala, TimingWheel.scala, TimerTaskList.scala). Kafka's wheels learn the time from expiring
-buckets alone and lag behind when idle; here advance ends with every level's clock aligned to now.
+Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 7, as in
+Apache Kafka's utils/timer (Timer.scala, TimingWheel.scala, TimerTaskList.scala). Kafka's wheels
+learn the time from expiring buckets alone and lag behind when idle; here advance ends with every
+level's clock aligned to now.
 """
+
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,7 +106,12 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
     queue = GEARS + GEAR * len(gears)
     clock = np.zeros(queue + buckets - FIRST, np.int64)
     clock[NOW], clock[FREE], clock[BASE], clock[BITS] = start, buckets, buckets, clock.size
-    clock[WHEEL_SIZE], clock[REACH], clock[LEVELS], clock[QUEUE] = parameters["wheel_size"], len(gears), 1, queue
+    clock[WHEEL_SIZE], clock[REACH], clock[LEVELS], clock[QUEUE] = (
+        parameters["wheel_size"],
+        len(gears),
+        1,
+        queue,
+    )
     for level, (tick, interval) in enumerate(gears):
         current, slot = start - start % tick, start // tick % parameters["wheel_size"]
         cells = (tick, interval, current, slot, last_of(current, interval), *reciprocal(tick))
@@ -111,7 +122,9 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
 
 
 def gears_of(tick: int, wheel_size: int) -> list[tuple[int, int]]:
-    """(tick, interval) of each level up to the one that reaches LIMIT, whose interval is cut to LIMIT."""
+    """(tick, interval) of each level up to the one that reaches LIMIT, whose interval is cut to
+    LIMIT.
+    """
     gears: list[tuple[int, int]] = []
     while not gears or gears[-1][1] < LIMIT:
         interval = min(tick * wheel_size, LIMIT)
@@ -132,7 +145,9 @@ def gear(clock, level, cell):
 
 @inlined
 def last_of(current, interval):
-    """The last deadline that an interval covers; the interval of the highest level is LIMIT and covers all."""
+    """The last deadline that an interval covers; the interval of the highest level is LIMIT and
+    covers all.
+    """
     if interval == LIMIT or current > LIMIT - interval:
         return LIMIT
     return current + interval - 1
@@ -182,7 +197,9 @@ def poll(nodes, clock, counters):
     k = 0
     while 2 * k + 1 < size:
         child = 2 * k + 1
-        if child + 1 < size and precedes(nodes, counters, clock[queue + child + 1], clock[queue + child]):
+        if child + 1 < size and precedes(
+            nodes, counters, clock[queue + child + 1], clock[queue + child]
+        ):
             child += 1
         if not precedes(nodes, counters, clock[queue + child], last):
             break
@@ -194,15 +211,21 @@ def poll(nodes, clock, counters):
 
 @inlined
 def file(nodes, clock, counters, i):
-    """Put a row into the bucket of its deadline, and the bucket into the queue if its expiration changed."""
+    """Put a row into the bucket of its deadline, and the bucket into the queue if its expiration
+    changed.
+    """
     deadline = nodes[i]["deadline"]
     level = level_of(clock, deadline)
     if level == 0 and deadline - gear(clock, 0, CURRENT) < gear(clock, 0, TICK):
         link(nodes, DUE, i)
         return
     tick, current = gear(clock, level, TICK), gear(clock, level, CURRENT)
-    ahead = quotient_by(deadline - current, tick, gear(clock, level, MULTIPLIER), gear(clock, level, DOWN))
-    slot = gear(clock, level, SLOT) + ahead  # less than a rotation ahead, so at most one turn too far
+    ahead = quotient_by(
+        deadline - current, tick, gear(clock, level, MULTIPLIER), gear(clock, level, DOWN)
+    )
+    slot = (
+        gear(clock, level, SLOT) + ahead
+    )  # less than a rotation ahead, so at most one turn too far
     if slot >= clock[WHEEL_SIZE]:
         slot -= clock[WHEEL_SIZE]
     bucket = FIRST + level * clock[WHEEL_SIZE] + slot
@@ -357,12 +380,17 @@ def check(state: State) -> None:
         level, slot = divmod(bucket - FIRST, wheel_size)
         tick = int(gear(clock, level, TICK))
         opens = deadline - deadline % tick
-        return level < clock[LEVELS] and deadline // tick % wheel_size == slot and expirations[bucket] == opens > now
+        return (
+            level < clock[LEVELS]
+            and deadline // tick % wheel_size == slot
+            and expirations[bucket] == opens > now
+        )
 
     check_pool(nodes, clock, 0, belongs)
     broken = {
         "a level's clock is not aligned to now": any(
-            gear(clock, level, CURRENT) != now - now % int(gear(clock, level, TICK)) for level in range(clock[REACH])
+            gear(clock, level, CURRENT) != now - now % int(gear(clock, level, TICK))
+            for level in range(clock[REACH])
         ),
         "a level's slot is not that of its clock": any(
             gear(clock, level, SLOT) != now // int(gear(clock, level, TICK)) % wheel_size
@@ -377,4 +405,6 @@ def check(state: State) -> None:
     }
     for rule, is_broken in broken.items():
         if is_broken:
-            raise InvariantError(f"{rule}: expirations {expirations.tolist()}\n{dump(nodes, clock)}")
+            raise InvariantError(
+                f"{rule}: expirations {expirations.tolist()}\n{dump(nodes, clock)}"
+            )

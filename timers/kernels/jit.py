@@ -4,9 +4,10 @@
 entries are cached on disk: a cached entry holds the machine code of all that it calls.
 
 Numba's disk cache looks at the file of the cached function alone, so after a change in a kernel a
-cached caller in another file would silently return the old answer. Here every cached entry is stamped
-with a digest of all the kernel sources as well.
+cached caller in another file would silently return the old answer. Here every cached entry is
+stamped with a digest of all the kernel sources as well.
 """
+
 import hashlib
 from collections.abc import Callable
 from functools import cache, wraps
@@ -17,9 +18,9 @@ import numpy as np
 from numba import njit
 from numba.core import caching, config
 
-# Kernels allocate nothing, so they need no reference counting (`_nrt`): with it, LLVM leaves calls to
-# it inside the hot loops, ten times the cost of the work itself. The "numpy" error model drops the
-# test for division by zero: a tick or wheel size of zero is refused by the constructors.
+# Kernels allocate nothing, so they need no reference counting (`_nrt`): with it, LLVM leaves calls
+# to it inside the hot loops, ten times the cost of the work itself. The "numpy" error model drops
+# the test for division by zero: a tick or wheel size of zero is refused by the constructors.
 _OPTIONS: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
 
 
@@ -29,9 +30,11 @@ def jit(function: Callable[..., Any]) -> Any:
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Compile a function into each of its callers: for the few lines that every operation runs through.
+    """Compile a function into each of its callers: for the few lines that every operation runs
+    through.
 
-    Left to itself LLVM sometimes calls them, and a call passes each array as seven words on the stack.
+    Left to itself LLVM sometimes calls them, and a call passes each array as seven words on the
+    stack.
     """
     return njit(forceinline=True, **_OPTIONS)(function)
 

@@ -1,13 +1,14 @@
 """Places and buckets: the rows that all wheel kernels share.
 
-One record array holds both. Rows [0, base) are the buckets' sentinels, row base + p is place p. A bucket
-is a circular doubly linked list through its sentinel, so linking and unlinking know no empty case. A row
-is 24 bytes, and that is all that a pending timer costs.
+One record array holds both. Rows [0, base) are the buckets' sentinels, row base + p is place p. A
+bucket is a circular doubly linked list through its sentinel, so linking and unlinking know no empty
+case. A row is 24 bytes, and that is all that a pending timer costs.
 
-Free places are chained through `next` (last released, first re-used) and marked by `prev` = FREE_ROW; their
-generation is that of their next use. A place whose generations are used up is retired: it looks free, but no
-chain leads to it, so it is never handed out again.
+Free places are chained through `next` (last released, first re-used) and marked by `prev` =
+FREE_ROW; their generation is that of their next use. A place whose generations are used up is
+retired: it looks free, but no chain leads to it, so it is never handed out again.
 """
+
 from collections.abc import Callable
 from typing import Any
 
@@ -34,7 +35,10 @@ NO_ROW = 0  # end of the chain of free rows: row 0 is always a sentinel
 NODE = np.dtype(
     [
         ("deadline", "i8"),  # of a timer; a sentinel's is free for the kernel's use
-        ("next", "u4"),  # row of the next in the bucket; of a free row: the next free row, or NO_ROW
+        (
+            "next",
+            "u4",
+        ),  # row of the next in the bucket; of a free row: the next free row, or NO_ROW
         ("prev", "u4"),  # row of the one before in the bucket; of a free row: FREE_ROW
         ("generation", "i4"),  # of the handle; sentinels: zero
         ("rounds", "i4"),  # hashed wheel: rotations still to wait; others: unused
@@ -47,7 +51,8 @@ MOST_PLACES = 2**31 - 2**23  # rows, buckets included, are counted in 31 bits
 # What advance hands out, one row for each timer that fired.
 EXPIRY = np.dtype([("handle", "i8"), ("deadline", "i8"), ("fired_at", "i8")])
 
-# The first cells of every State's `clock`, int64. What is particular to a kernel follows from HEADER on.
+# The first cells of every State's `clock`, int64. What is particular to a kernel follows from
+# HEADER on.
 NOW = 0  # the clock
 FREE = 1  # first free row, or NONE
 PENDING = 2  # number of pending timers
@@ -87,8 +92,12 @@ def grown(capacity: int, used: int, extra: int) -> int:
     return capacity
 
 
-def reserve_nodes(nodes: np.ndarray[Any, Any], clock: np.ndarray[Any, Any], extra: int) -> np.ndarray[Any, Any]:
-    """`nodes`, or a larger copy with at least `extra` free places. `clock` changes only on success."""
+def reserve_nodes(
+    nodes: np.ndarray[Any, Any], clock: np.ndarray[Any, Any], extra: int
+) -> np.ndarray[Any, Any]:
+    """`nodes`, or a larger copy with at least `extra` free places. `clock` changes only on
+    success.
+    """
     base = int(clock[BASE])
     capacity, used = nodes.size - base, int(clock[PENDING] + clock[RETIRED])
     if capacity - used >= extra:
@@ -135,7 +144,8 @@ def handle_of(nodes, base, i):
 @inlined
 def row_of(nodes, base, handle):
     """The row of a pending timer's handle, or NONE for any other int64."""
-    # Known to be no negative index. A foreign handle's may wrap, to a sentinel: of generation zero, hence no timer's.
+    # Known to be no negative index. A foreign handle's may wrap, to a sentinel: of generation zero,
+    # hence no timer's.
     i = np.int64(np.uint32(base + place_of(handle) & PLACE_MASK))
     if handle < LOWEST_HANDLE or i >= nodes.size:
         return NONE
@@ -191,7 +201,9 @@ def is_empty(nodes, bucket):
 
 @inlined
 def detach(nodes, bucket):
-    """Empty a bucket and return the first row of its chain, which still ends at the sentinel. O(1)."""
+    """Empty a bucket and return the first row of its chain, which still ends at the sentinel.
+    O(1).
+    """
     first = nodes[bucket]["next"]
     nodes[bucket]["next"] = bucket
     nodes[bucket]["prev"] = bucket
@@ -235,14 +247,17 @@ def earliest_in(nodes, bucket):
 
 @inlined
 def quotient(dividend, divisor):
-    """`dividend // divisor` of non-negative numbers, without the sign corrections of Python's `//`."""
+    """`dividend // divisor` of non-negative numbers, without the sign corrections of Python's
+    `//`.
+    """
     return np.int64(np.uint64(dividend) // np.uint64(divisor))
 
 
 def reciprocal(divisor: int) -> tuple[int, int]:
     """(multiplier, shift) with x // divisor == (x * multiplier) >> shift for every x in [0, 2**31).
 
-    Source: Granlund & Montgomery, "Division by Invariant Integers using Multiplication" (PLDI 1994), theorem 4.2.
+    Source: Granlund & Montgomery, "Division by Invariant Integers using Multiplication" (PLDI
+    1994), theorem 4.2.
     """
     if divisor >= SHORT:
         return 0, 0
@@ -252,7 +267,9 @@ def reciprocal(divisor: int) -> tuple[int, int]:
 
 @inlined
 def quotient_by(dividend, divisor, multiplier, shift):
-    """`dividend // divisor` by the divisor's reciprocal where the dividend is short: a third of a division's time."""
+    """`dividend // divisor` by the divisor's reciprocal where the dividend is short: a third of a
+    division's time.
+    """
     if dividend < SHORT:
         return (dividend * multiplier) >> shift
     return quotient(dividend, divisor)
@@ -266,7 +283,9 @@ def bucket_at(nodes: np.ndarray[Any, Any], clock: np.ndarray[Any, Any], i: int) 
 
 
 def dump(nodes: np.ndarray[Any, Any], clock: np.ndarray[Any, Any]) -> str:
-    """The clock's cells, and every row that is a bucket in use or a place that is not free, for error messages."""
+    """The clock's cells, and every row that is a bucket in use or a place that is not free, for
+    error messages.
+    """
     index = np.arange(nodes.size)
     in_use = np.where(index < clock[BASE], nodes["next"] != index, nodes["prev"] != FREE_ROW)
     rows = "\n".join(f"  row {i}: {nodes[i]}" for i in np.flatnonzero(in_use).tolist())
@@ -281,8 +300,8 @@ def check_pool(
 ) -> None:
     """Check what all wheel kernels share, and `belongs(bucket, row)` for each pending row.
 
-    The first `marked_buckets` buckets have occupancy bits. Raises InvariantError for a broken link, a wrong
-    bit, a row in two places or in none.
+    The first `marked_buckets` buckets have occupancy bits. Raises InvariantError for a broken link,
+    a wrong bit, a row in two places or in none.
     """
     base = int(clock[BASE])
     seen = np.zeros(nodes.size, np.bool_)
@@ -301,19 +320,38 @@ def check_pool(
     for bucket in np.flatnonzero(occupied).tolist():
         before, i = bucket, int(nodes[bucket]["next"])
         while i != bucket:
-            demand(base <= i < nodes.size and not seen[i], f"row {i} of bucket {bucket} is no place or is in two")
-            demand(nodes[i]["prev"] == before, f"row {i} of bucket {bucket} is not linked back to {before}")
+            demand(
+                base <= i < nodes.size and not seen[i],
+                f"row {i} of bucket {bucket} is no place or is in two",
+            )
+            demand(
+                nodes[i]["prev"] == before,
+                f"row {i} of bucket {bucket} is not linked back to {before}",
+            )
             demand(nodes[i]["deadline"] >= 0, f"row {i} of bucket {bucket} has a negative deadline")
-            demand(belongs(bucket, i), f"row {i} of deadline {nodes[i]['deadline']} is in the wrong bucket {bucket}")
+            demand(
+                belongs(bucket, i),
+                f"row {i} of deadline {nodes[i]['deadline']} is in the wrong bucket {bucket}",
+            )
             seen[i] = True
             before, i = i, int(nodes[i]["next"])
-        demand(nodes[bucket]["prev"] == before, f"bucket {bucket} does not end at its last row {before}")
-    demand(seen.sum() == clock[PENDING], f"{seen.sum()} rows are in buckets, {clock[PENDING]} counted as pending")
+        demand(
+            nodes[bucket]["prev"] == before,
+            f"bucket {bucket} does not end at its last row {before}",
+        )
+    demand(
+        seen.sum() == clock[PENDING],
+        f"{seen.sum()} rows are in buckets, {clock[PENDING]} counted as pending",
+    )
     i = int(clock[FREE])
     while i != NO_ROW:
-        demand(base <= i < nodes.size and not seen[i], f"free row {i} is no place, or is in two chains")
+        demand(
+            base <= i < nodes.size and not seen[i], f"free row {i} is no place, or is in two chains"
+        )
         demand(nodes[i]["prev"] == FREE_ROW, f"free row {i} is not marked free")
         seen[i] = True
         i = int(nodes[i]["next"])
     lost = nodes.size - base - seen.sum()
-    demand(lost == clock[RETIRED], f"{lost} rows are in no chain, {clock[RETIRED]} counted as retired")
+    demand(
+        lost == clock[RETIRED], f"{lost} rows are in no chain, {clock[RETIRED]} counted as retired"
+    )

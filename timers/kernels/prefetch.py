@@ -1,4 +1,5 @@
 """A hint to the processor: fetch a line of memory into the cache before it is needed."""
+
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
@@ -15,7 +16,9 @@ def _prefetch(typing_context, array, index):
         address = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
         flag = ir.IntType(32)
         signature_of_prefetch = ir.FunctionType(ir.VoidType(), [address.type, flag, flag, flag])
-        function = cgutils.get_or_insert_function(builder.module, signature_of_prefetch, "llvm.prefetch.p0")
+        function = cgutils.get_or_insert_function(
+            builder.module, signature_of_prefetch, "llvm.prefetch.p0"
+        )
         for_read, keep_in_all_levels, data_cache = flag(0), flag(3), flag(1)
         builder.call(function, [address, for_read, keep_in_all_levels, data_cache])
         return context.get_dummy_value()

@@ -1,18 +1,21 @@
 """Simple wheel: a ring with one slot for each of the next `wheel_size` units.
 
-A deadline less than one rotation away goes into slot `deadline % wheel_size`; at most one deadline can be in a slot at
-a time. Later ones wait in an overflow list, which is looked through when the ring comes round to slot 0.
+A deadline less than one rotation away goes into slot `deadline % wheel_size`; at most one deadline
+can be in a slot at a time. Later ones wait in an overflow list, which is looked through when the
+ring comes round to slot 0.
 
-Example, wheel_size 8, now 5: deadline 11 is 6 away: slot 3. Deadline 13 is a full rotation away: overflow; at 8
-the list is looked through, 13 is 5 away and goes into slot 5. At 11 slot 3 fires, at 13 slot 5.
+Example, wheel_size 8, now 5: deadline 11 is 6 away: slot 3. Deadline 13 is a full rotation away:
+overflow; at 8 the list is looked through, 13 is 5 away and goes into slot 5. At 11 slot 3 fires, at
+13 slot 5.
 
-Costs: schedule and cancel O(1); a unit O(1); a rotation O(timers in the overflow list). Drawback: memory or
-overflow: a wheel as large as the longest delay, or a list that is scanned over and over.
+Costs: schedule and cancel O(1); a unit O(1); a rotation O(timers in the overflow list). Drawback:
+memory or overflow: a wheel as large as the longest delay, or a list that is scanned over and over.
 
-Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 4 and its remark on
-timers beyond MaxInterval. Here rotations in which no timer of the list can come within reach are skipped, and
-so are empty units.
+Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 4 and its
+remark on timers beyond MaxInterval. Here rotations in which no timer of the list can come within
+reach are skipped, and so are empty units.
 """
+
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +51,9 @@ from timers.kernels.pool import (
 )
 
 WHEEL_SIZE = HEADER  # number of slots: the buckets [0, wheel_size); then come DUE and OVERFLOW
-OVERFLOW_MIN = HEADER + 1  # no deadline in the overflow bucket is below this; of no meaning while it is empty
+OVERFLOW_MIN = (
+    HEADER + 1
+)  # no deadline in the overflow bucket is below this; of no meaning while it is empty
 WORDS = HEADER + 2
 
 
@@ -143,7 +148,9 @@ def reschedule(state, handle, deadline):
 
 @jit
 def look_through_overflow(nodes, clock, counters):
-    """Move what has come within a rotation from the overflow list into the ring; O(timers in the list)."""
+    """Move what has come within a rotation from the overflow list into the ring; O(timers in the
+    list).
+    """
     overflow = overflow_bucket(clock)
     count(counters, SLOTS_VISITED, 1)
     earliest = LIMIT
@@ -270,7 +277,9 @@ def check(state: State) -> None:
         if bucket == due_bucket(clock):
             return deadline <= now
         if bucket == overflow_bucket(clock):
-            return bool(deadline >= clock[OVERFLOW_MIN]) and deadline // wheel_size > now // wheel_size
+            return (
+                bool(deadline >= clock[OVERFLOW_MIN]) and deadline // wheel_size > now // wheel_size
+            )
         return bucket == deadline % wheel_size and now < deadline < now + wheel_size
 
     check_pool(nodes, clock, wheel_size, belongs)

@@ -1,14 +1,17 @@
 """Unordered list: all pending timers in one list, every one of them looked at on every advance.
 
-Example: timers for 30, 10 and 20 stand in the order of arming. An advance to 20 looks at all three, takes out
-those for 10 and 20, and sorts the two; the one for 30 stays.
+Example: timers for 30, 10 and 20 stand in the order of arming. An advance to 20 looks at all three,
+takes out those for 10 and 20, and sorts the two; the one for 30 stays.
 
-Costs: schedule and cancel O(1); each advance to a later moment O(n), whether anything is due or not, plus a merge
-sort of what is. Drawback: the clock's every step pays for all pending timers, which is why wheels exist.
+Costs: schedule and cancel O(1); each advance to a later moment O(n), whether anything is due or
+not, plus a merge sort of what is. Drawback: the clock's every step pays for all pending timers,
+which is why wheels exist.
 
-Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 1, which decrements a
-counter in each timer at each tick; here the deadline is compared instead, which permits jumps.
+Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 1, which
+decrements a counter in each timer at each tick; here the deadline is compared instead, which
+permits jumps.
 """
+
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +45,9 @@ LIST = 0  # bucket of the timers that are not due, in the order of arming
 DUE = 1  # bucket of the timers to be delivered
 BUCKETS = 2
 
-SCANNED = HEADER  # the list holds only deadlines beyond this moment, which is never before the clock
+SCANNED = (
+    HEADER  # the list holds only deadlines beyond this moment, which is never before the clock
+)
 SORTED = HEADER + 1  # 1 while the due bucket is in the order of delivery
 WORDS = HEADER + 2
 
@@ -69,7 +74,9 @@ def reserve(state: State, extra: int) -> State:
 
 @inlined
 def file(nodes, clock, i):
-    """Put a row into the list, or into the due bucket if the list has been scanned beyond its deadline."""
+    """Put a row into the list, or into the due bucket if the list has been scanned beyond its
+    deadline.
+    """
     if nodes[i]["deadline"] > clock[SCANNED]:
         link(nodes, LIST, i)
     else:
@@ -127,7 +134,9 @@ def scan(nodes, clock, counters, now):
 
 @jit
 def merge(nodes, counters, left, right):
-    """Merge two chains ordered by deadline, ended by DUE, the left first among equals; returns the head."""
+    """Merge two chains ordered by deadline, ended by DUE, the left first among equals; returns the
+    head.
+    """
     head = tail = DUE
     while left != DUE and right != DUE:
         count(counters, COMPARISONS, 1)
@@ -151,7 +160,9 @@ def merge(nodes, counters, left, right):
 
 @jit
 def sort_due(nodes, clock, counters):
-    """Order the due bucket by deadline, and by arming among equals: a bottom-up merge sort of the chain."""
+    """Order the due bucket by deadline, and by arming among equals: a bottom-up merge sort of the
+    chain.
+    """
     width = 1
     merged = 2
     while merged > 1:
@@ -171,7 +182,9 @@ def sort_due(nodes, clock, counters):
 
 @jit
 def cut(nodes, chain, width):
-    """Cut two runs of up to `width` rows off a chain that ends at DUE; returns both and what is left."""
+    """Cut two runs of up to `width` rows off a chain that ends at DUE; returns both and what is
+    left.
+    """
     left = chain
     chain = cut_one(nodes, chain, width)
     right = chain

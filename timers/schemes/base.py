@@ -1,4 +1,5 @@
 """What all timers with a kernel have in common: validation, growth, batches, results."""
+
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, cast
@@ -11,7 +12,17 @@ from timers.kernels import dispatch
 from timers.kernels.counters import COUNTERS, allocate_counters
 from timers.kernels.handles import place_of
 from timers.kernels.pool import BASE, EXPIRY, MOST_PLACES, NONE, NOW, PENDING, RETIRED
-from timers.protocol import LIMIT, Bools, Expired, Int64s, as_integer, as_integers, as_time, as_times, shown
+from timers.protocol import (
+    LIMIT,
+    Bools,
+    Expired,
+    Int64s,
+    as_integer,
+    as_integers,
+    as_time,
+    as_times,
+    shown,
+)
 from timers.traits import Traits
 
 DEFAULT_CAPACITY = 1024
@@ -41,7 +52,9 @@ class KernelTimer:
     traits: Traits  # of the class
     _kernel: Any  # the module, of the class
 
-    def __init__(self, parameters: Mapping[str, int], *, start: int, capacity: int, counting: bool) -> None:
+    def __init__(
+        self, parameters: Mapping[str, int], *, start: int, capacity: int, counting: bool
+    ) -> None:
         start = as_time(start, "start")
         capacity = as_parameter(capacity, "capacity", 1, LARGEST_CAPACITY)
         counters = allocate_counters() if counting else None
@@ -49,7 +62,9 @@ class KernelTimer:
         try:
             self.state = self._kernel.allocate(start, capacity, self._parameters, counters)
         except MemoryError:
-            raise CapacityError(f"no memory for capacity {capacity} with {self._parameters}") from None
+            raise CapacityError(
+                f"no memory for capacity {capacity} with {self._parameters}"
+            ) from None
         self._call = _calls_of(type(self.state))  # type: ignore[arg-type]  # a class is hashable
         self._room = 0  # so many places are free for certain: timers only leave between looks
         self._out = np.zeros(_FIRST_ROWS, EXPIRY)
@@ -71,7 +86,9 @@ class KernelTimer:
 
     @property
     def counters(self) -> dict[str, int] | None:
-        """Cost counters since construction by name (`timers.kernels.counters`); None unless `counting`."""
+        """Cost counters since construction by name (`timers.kernels.counters`); None unless
+        `counting`.
+        """
         if self.state.counters is None:
             return None
         return dict(zip(COUNTERS, self.state.counters.tolist(), strict=True))
@@ -95,13 +112,15 @@ class KernelTimer:
         try:
             self.state = self._kernel.reserve(self.state, extra)
         except MemoryError:
-            raise CapacityError(f"no memory for {extra} more timers beside {len(self)} pending") from None
+            raise CapacityError(
+                f"no memory for {extra} more timers beside {len(self)} pending"
+            ) from None
 
     def schedule(self, deadline: int) -> int:
         """Add a timer for an absolute deadline and return its handle.
 
-        [A deadline that has passed is due at once: the next advance delivers it.] Cost: see `traits.costs`.
-        Raises TimeTypeError, TimeRangeError, CapacityError.
+        [A deadline that has passed is due at once: the next advance delivers it.] Cost: see
+        `traits.costs`. Raises TimeTypeError, TimeRangeError, CapacityError.
         """
         if type(deadline) is not int or not 0 <= deadline <= LIMIT:
             deadline = as_time(deadline, "deadline")
@@ -114,14 +133,16 @@ class KernelTimer:
     def schedule_after(self, delay: int) -> int:
         """Add a timer for now + delay and return its handle.
 
-        [A negative delay is due at once; now + delay is clamped to the range.] Raises TimeTypeError, CapacityError.
+        [A negative delay is due at once; now + delay is clamped to the range.] Raises
+        TimeTypeError, CapacityError.
         """
         return self.schedule(min(max(self.now + as_integer(delay, "delay"), 0), LIMIT))
 
     def cancel(self, handle: int) -> bool:
         """Remove a pending timer.
 
-        [False if it fired, was cancelled or never existed; True if due but not yet delivered.] Raises TimeTypeError.
+        [False if it fired, was cancelled or never existed; True if due but not yet delivered.]
+        Raises TimeTypeError.
         """
         if type(handle) is not int:
             handle = as_integer(handle, "handle")
@@ -160,10 +181,13 @@ class KernelTimer:
             out = np.zeros(min(_MORE_ROWS, max(len(self), 1)), EXPIRY)
             rows, done = self._call.advance(*self.state, now, out)
             parts.append(out[:rows])
-        return Expired(*(np.concatenate([part[column] for part in parts]) for column in EXPIRY.names or ()))
+        return Expired(
+            *(np.concatenate([part[column] for part in parts]) for column in EXPIRY.names or ())
+        )
 
     def next_expiry(self) -> int | None:
-        """A bound of the next `fired_at`: now <= bound <= it, equal where `traits.exact_next_expiry`.
+        """A bound of the next `fired_at`: now <= bound <= it, equal where
+        `traits.exact_next_expiry`.
 
         [None if and only if nothing is pending; `now` when something is due already.]
         """
@@ -171,14 +195,17 @@ class KernelTimer:
         return None if moment == NONE else moment
 
     def next_wakeup(self) -> int | None:
-        """When the structure wants the next `advance`, cascades and emptied buckets included; None if never."""
+        """When the structure wants the next `advance`, cascades and emptied buckets included; None
+        if never.
+        """
         moment = self._call.next_wakeup(*self.state)
         return None if moment == NONE else moment
 
     def schedule_many(self, deadlines: npt.ArrayLike) -> Int64s:
         """Add a timer for each deadline; int64 handles of the same length.
 
-        Raises TimeTypeError or TimeRangeError naming the first bad position; then nothing was scheduled.
+        Raises TimeTypeError or TimeRangeError naming the first bad position; then nothing was
+        scheduled.
         """
         deadlines = as_times(deadlines, "deadlines")
         self.reserve(deadlines.size)
@@ -187,17 +214,23 @@ class KernelTimer:
         return handles
 
     def cancel_many(self, handles: npt.ArrayLike) -> Bools:
-        """`cancel` for each handle in order; a bool array. Raises TimeTypeError naming the first bad position."""
+        """`cancel` for each handle in order; a bool array. Raises TimeTypeError naming the first
+        bad position.
+        """
         handles = as_integers(handles, "handles")
         cancelled = np.empty(handles.size, np.bool_)
         dispatch.cancel_many(self.state, handles, cancelled)
         return cancelled
 
     def reschedule_many(self, handles: npt.ArrayLike, deadlines: npt.ArrayLike) -> Bools:
-        """`reschedule` for each pair in order; a bool array. Raises like `schedule_many`; nothing has changed then."""
+        """`reschedule` for each pair in order; a bool array. Raises like `schedule_many`; nothing
+        has changed then.
+        """
         handles, deadlines = as_integers(handles, "handles"), as_times(deadlines, "deadlines")
         if handles.size != deadlines.size:
-            raise TimeRangeError(f"{handles.size} handles do not go with {deadlines.size} deadlines")
+            raise TimeRangeError(
+                f"{handles.size} handles do not go with {deadlines.size} deadlines"
+            )
         rescheduled = np.empty(handles.size, np.bool_)
         dispatch.reschedule_many(self.state, handles, deadlines, rescheduled)
         return rescheduled
@@ -208,12 +241,19 @@ class KernelTimer:
         self._room = int(nodes.size - clock[BASE] - clock[PENDING] - clock[RETIRED])
 
     def locate(self, handle: int) -> dict[str, int | str]:
-        """Where the structure holds a pending timer: level, slot, rounds or heap index by name. For learning, tests."""
+        """Where the structure holds a pending timer: level, slot, rounds or heap index by name. For
+        learning, tests.
+        """
         handle = as_integer(handle, "handle")
-        return cast("dict[str, int | str]", self._kernel.locate(self.state, handle) if 0 < handle <= LIMIT else {})
+        return cast(
+            "dict[str, int | str]",
+            self._kernel.locate(self.state, handle) if 0 < handle <= LIMIT else {},
+        )
 
     def check(self) -> None:
-        """Raise InvariantError, with a dump of the state, if a structural invariant does not hold. O(capacity)."""
+        """Raise InvariantError, with a dump of the state, if a structural invariant does not hold.
+        O(capacity).
+        """
         self._kernel.check(self.state)
 
 

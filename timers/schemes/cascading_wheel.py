@@ -1,4 +1,5 @@
 """`CascadingWheel`: the class over `timers.kernels.cascading_wheel`."""
+
 from timers.kernels import cascading_wheel
 from timers.schemes.base import DEFAULT_CAPACITY, KernelTimer
 from timers.traits import ALL_COUNTERS, Cost, Traits, exact_due_at
@@ -44,5 +45,7 @@ class CascadingWheel(KernelTimer):
         ),
     )
 
-    def __init__(self, *, start: int = 0, capacity: int = DEFAULT_CAPACITY, counting: bool = False) -> None:
+    def __init__(
+        self, *, start: int = 0, capacity: int = DEFAULT_CAPACITY, counting: bool = False
+    ) -> None:
         super().__init__({}, start=start, capacity=capacity, counting=counting)

@@ -1,4 +1,5 @@
 """`DelayQueue`: the class over `timers.kernels.delay_queue`."""
+
 from timers.kernels import delay_queue
 from timers.schemes.base import DEFAULT_CAPACITY, KernelTimer
 from timers.traits import Cost, Traits, exact_due_at
@@ -26,7 +27,13 @@ class DelayQueue(KernelTimer):
             Cost("schedule", "N", "1", "random deadlines, on average", "comparisons"),
             Cost("schedule", "N", "log", "falling deadlines, the worst case", "comparisons"),
             Cost("cancel", "N", "1", "random timers, on average", "comparisons"),
-            Cost("reschedule", "N", "log", "idle timeouts: the earliest timer becomes the latest", "comparisons"),
+            Cost(
+                "reschedule",
+                "N",
+                "log",
+                "idle timeouts: the earliest timer becomes the latest",
+                "comparisons",
+            ),
             Cost("expiry", "N", "log", "any", "comparisons"),
         ),
         horizon="none: any deadline",
@@ -37,5 +44,7 @@ class DelayQueue(KernelTimer):
         deviations=("java.util.concurrent.DelayQueue has no index: its remove(object) is O(n)",),
     )
 
-    def __init__(self, *, start: int = 0, capacity: int = DEFAULT_CAPACITY, counting: bool = False) -> None:
+    def __init__(
+        self, *, start: int = 0, capacity: int = DEFAULT_CAPACITY, counting: bool = False
+    ) -> None:
         super().__init__({}, start=start, capacity=capacity, counting=counting)

@@ -1,4 +1,5 @@
 """`HashedWheel`: the class over `timers.kernels.hashed_wheel`."""
+
 from timers.kernels import hashed_wheel
 from timers.protocol import LIMIT
 from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_WHEEL, KernelTimer, as_parameter

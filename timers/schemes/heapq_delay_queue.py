@@ -1,9 +1,10 @@
 """`HeapqDelayQueue`: the readable baseline, plain Python on the standard library's heapq.
 
-What Python programs use today (asyncio, sched, kombu): a binary heap of (deadline, sequence, handle), lazy
-removal (a cancelled timer's entry stays in the heap until it surfaces), and compaction once stale
-entries outnumber the live ones.
+What Python programs use today (asyncio, sched, kombu): a binary heap of (deadline, sequence,
+handle), lazy removal (a cancelled timer's entry stays in the heap until it surfaces), and
+compaction once stale entries outnumber the live ones.
 """
+
 import heapq
 import sys
 from collections.abc import Mapping
@@ -14,7 +15,16 @@ import numpy.typing as npt
 
 from timers.errors import ClockError, InvariantError, TimeRangeError
 from timers.kernels.handles import FIRST_GENERATION, LAST_GENERATION, PLACE_BITS, PLACE_MASK
-from timers.protocol import LIMIT, Bools, Expired, Int64s, as_integer, as_integers, as_time, as_times
+from timers.protocol import (
+    LIMIT,
+    Bools,
+    Expired,
+    Int64s,
+    as_integer,
+    as_integers,
+    as_time,
+    as_times,
+)
 from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_CAPACITY, as_parameter
 from timers.traits import Cost, Traits, exact_due_at
 
@@ -44,7 +54,13 @@ class HeapqDelayQueue:
             Cost("schedule", "N", "1", "random deadlines, on average", "comparisons"),
             Cost("schedule", "N", "log", "falling deadlines, the worst case", "comparisons"),
             Cost("cancel", "N", "1", "any, amortised over compactions", "comparisons"),
-            Cost("reschedule", "N", "1", "idle timeouts: the earliest timer becomes the latest", "comparisons"),
+            Cost(
+                "reschedule",
+                "N",
+                "1",
+                "idle timeouts: the earliest timer becomes the latest",
+                "comparisons",
+            ),
             Cost("expiry", "N", "log", "any", "comparisons"),
         ),
         horizon="none: any deadline",
@@ -57,7 +73,9 @@ class HeapqDelayQueue:
     def __init__(self, *, start: int = 0, capacity: int = DEFAULT_CAPACITY) -> None:
         as_parameter(capacity, "capacity", 1, LARGEST_CAPACITY)
         self._now = as_time(start, "start")
-        self._heap: list[tuple[int, int, int]] = []  # (deadline, sequence, handle), stale entries included
+        self._heap: list[
+            tuple[int, int, int]
+        ] = []  # (deadline, sequence, handle), stale entries included
         self._armed: dict[int, int] = {}  # handle of a pending timer -> sequence of its live entry
         self._sequence = 0
         self._generations: list[int] = []  # by place: of its present or next use
@@ -105,7 +123,8 @@ class HeapqDelayQueue:
     def schedule_after(self, delay: int) -> int:
         """Add a timer for now + delay and return its handle. O(log n).
 
-        [A negative delay is due at once; now + delay is clamped to the range.] Raises TimeTypeError.
+        [A negative delay is due at once; now + delay is clamped to the range.] Raises
+        TimeTypeError.
         """
         return self.schedule(min(max(self._now + as_integer(delay, "delay"), 0), LIMIT))
 
@@ -164,24 +183,42 @@ class HeapqDelayQueue:
         return self.next_expiry()
 
     def schedule_many(self, deadlines: npt.ArrayLike) -> Int64s:
-        """`schedule` for each element; int64 handles. Raises naming the first bad position, with nothing changed."""
-        return np.array([self.schedule(d) for d in as_times(deadlines, "deadlines").tolist()], np.int64)
+        """`schedule` for each element; int64 handles. Raises naming the first bad position, with
+        nothing changed.
+        """
+        return np.array(
+            [self.schedule(d) for d in as_times(deadlines, "deadlines").tolist()], np.int64
+        )
 
     def cancel_many(self, handles: npt.ArrayLike) -> Bools:
-        """`cancel` for each element in order; a bool array. Raises naming the first bad position."""
-        return np.array([self.cancel(h) for h in as_integers(handles, "handles").tolist()], np.bool_)
+        """`cancel` for each element in order; a bool array. Raises naming the first bad
+        position.
+        """
+        return np.array(
+            [self.cancel(h) for h in as_integers(handles, "handles").tolist()], np.bool_
+        )
 
     def reschedule_many(self, handles: npt.ArrayLike, deadlines: npt.ArrayLike) -> Bools:
-        """`reschedule` for each pair in order; a bool array. Raises naming the first bad position."""
+        """`reschedule` for each pair in order; a bool array. Raises naming the first bad
+        position.
+        """
         handles, deadlines = as_integers(handles, "handles"), as_times(deadlines, "deadlines")
         if handles.size != deadlines.size:
-            raise TimeRangeError(f"{handles.size} handles do not go with {deadlines.size} deadlines")
+            raise TimeRangeError(
+                f"{handles.size} handles do not go with {deadlines.size} deadlines"
+            )
         pairs = zip(handles.tolist(), deadlines.tolist(), strict=True)
         return np.array([self.reschedule(h, d) for h, d in pairs], np.bool_)
 
     def check(self) -> None:
-        """Raise InvariantError if a live entry is missing, the heap is out of order, or a place is in two uses."""
-        live = {handle: sequence for _, sequence, handle in self._heap if self._armed.get(handle) == sequence}
+        """Raise InvariantError if a live entry is missing, the heap is out of order, or a place is
+        in two uses.
+        """
+        live = {
+            handle: sequence
+            for _, sequence, handle in self._heap
+            if self._armed.get(handle) == sequence
+        }
         places = [handle & PLACE_MASK for handle in self._armed] + self._free
         broken = {
             "a pending timer has no entry": live != self._armed,
@@ -190,12 +227,15 @@ class HeapqDelayQueue:
             ),
             "a place is in two uses": len(places) != len(set(places)),
             "a handle is of another generation": any(
-                self._generations[handle & PLACE_MASK] != handle >> PLACE_BITS for handle in self._armed
+                self._generations[handle & PLACE_MASK] != handle >> PLACE_BITS
+                for handle in self._armed
             ),
         }
         for rule, is_broken in broken.items():
             if is_broken:
-                raise InvariantError(f"{rule}: heap {self._heap}, armed {self._armed}, free {self._free}")
+                raise InvariantError(
+                    f"{rule}: heap {self._heap}, armed {self._armed}, free {self._free}"
+                )
 
     def _arm(self, handle: int, deadline: int) -> None:
         self._sequence += 1

@@ -1,4 +1,5 @@
 """`HierarchicalWheel`: the class over `timers.kernels.hierarchical_wheel`."""
+
 from timers.kernels import hierarchical_wheel
 from timers.protocol import LIMIT
 from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_WHEEL, KernelTimer, as_parameter

@@ -1,11 +1,13 @@
 """`SimpleWheel`: the class over `timers.kernels.simple_wheel`."""
+
 from timers.kernels import simple_wheel
 from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_WHEEL, KernelTimer, as_parameter
 from timers.traits import ALL_COUNTERS, Cost, Traits, exact_due_at
 
 
 class SimpleWheel(KernelTimer):
-    """A ring of `wheel_size` slots of one unit (1 .. 2**20), with an overflow list for later deadlines.
+    """A ring of `wheel_size` slots of one unit (1 .. 2**20), with an overflow list for later
+    deadlines.
 
     >>> timer = SimpleWheel(wheel_size=8, start=5)
     >>> [timer.locate(timer.schedule(deadline)) for deadline in (11, 13)]
@@ -43,7 +45,12 @@ class SimpleWheel(KernelTimer):
     )
 
     def __init__(
-        self, wheel_size: int = 512, *, start: int = 0, capacity: int = DEFAULT_CAPACITY, counting: bool = False
+        self,
+        wheel_size: int = 512,
+        *,
+        start: int = 0,
+        capacity: int = DEFAULT_CAPACITY,
+        counting: bool = False,
     ) -> None:
         parameters = {"wheel_size": as_parameter(wheel_size, "wheel_size", 1, LARGEST_WHEEL)}
         super().__init__(parameters, start=start, capacity=capacity, counting=counting)

@@ -1,11 +1,13 @@
 """`UnorderedList`: the class over `timers.kernels.unordered_list`."""
+
 from timers.kernels import unordered_list
 from timers.schemes.base import DEFAULT_CAPACITY, KernelTimer
 from timers.traits import ALL_COUNTERS, Cost, Traits, exact_due_at
 
 
 class UnorderedList(KernelTimer):
-    """All pending timers in one list, looked at on every advance; the naive scan that wheels replace.
+    """All pending timers in one list, looked at on every advance; the naive scan that wheels
+    replace.
 
     >>> timer = UnorderedList()
     >>> handles = timer.schedule_many([30, 10, 20])
@@ -37,5 +39,7 @@ class UnorderedList(KernelTimer):
         deviations=("deadlines are compared (the paper decrements a counter in each timer)",),
     )
 
-    def __init__(self, *, start: int = 0, capacity: int = DEFAULT_CAPACITY, counting: bool = False) -> None:
+    def __init__(
+        self, *, start: int = 0, capacity: int = DEFAULT_CAPACITY, counting: bool = False
+    ) -> None:
         super().__init__({}, start=start, capacity=capacity, counting=counting)
