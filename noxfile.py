@@ -18,7 +18,7 @@ def report(session: nox.Session) -> None:
     """Run the comparison and print the path of the page: -- [--requests FILE ...]."""
     reads_a_log = any(argument.partition("=")[0] in LOG_OPTIONS for argument in session.posargs)
     session.install("-q", "-e", ".[pipeline]" if reads_a_log else ".")
-    session.run("escapement", "report", *session.posargs)
+    session.run("wheelwork", "report", *session.posargs)
 
 
 @nox.session

@@ -1,6 +1,6 @@
-"""The `escapement` command: finds its subcommands and turns errors into one line and exit code 2.
+"""The `wheelwork` command: finds its subcommands and turns errors into one line and exit code 2.
 
-A subcommand is a module of the entry-point group "escapement.commands" with a function
+A subcommand is a module of the entry-point group "wheelwork.commands" with a function
 `register(subparsers)`, which adds a parser and sets its default `run`, a function of the parsed
 arguments that returns an exit code or None. What is heavy to import is imported inside `run`.
 """
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Any, NoReturn
 
-DISTRIBUTION = "escapement"
-GROUP = "escapement.commands"
+DISTRIBUTION = "wheelwork"
+GROUP = "wheelwork.commands"
 BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
@@ -36,12 +36,12 @@ timeouts behind one interface, compared on workloads or on your own traffic."""
 
 _EXAMPLE = """\
 example: what would each scheme cost for the timeouts in a log?
-  escapement ingest requests access.csv --time start --duration seconds \\
+  wheelwork ingest requests access.csv --time start --duration seconds \\
       --timeout 5s --out requests.trace
-  escapement replay requests.trace --timer hierarchical-wheel
-  escapement compare requests.trace
+  wheelwork replay requests.trace --timer hierarchical-wheel
+  wheelwork compare requests.trace
 
-`escapement COMMAND --help` explains a command."""
+`wheelwork COMMAND --help` explains a command."""
 
 
 class Parser(argparse.ArgumentParser):

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-DISTRIBUTION = "escapement"
+DISTRIBUTION = "wheelwork"
 _PACKAGES = ("numba", "numpy", "pyarrow", DISTRIBUTION)
 _ROOT = Path(__file__).resolve().parents[1]
 _GIT_ANSWERS_WITHIN = 10.0  # seconds; a network drive can be slow, a run must not hang on it

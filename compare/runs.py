@@ -1,4 +1,4 @@
-"""Stored runs: what `escapement compare` measured, kept for good; reports read nothing else.
+"""Stored runs: what `wheelwork compare` measured, kept for good; reports read nothing else.
 
 A store is a directory of runs; each run is a directory of its own, written once and never changed:
 
@@ -15,11 +15,11 @@ A contestant is a timer with its parameters: the columns `timer` (the name on th
 and in the manifest's `traits`. The schemas below say what each column means.
 
     manifest.json
-    format, version    "escapement-run", 1
+    format, version    "wheelwork-run", 1
     created            UTC, ISO 8601
     command            the command line, a list
     commit, dirty      of the checkout that was run; both null outside one
-    versions           of python, numba, numpy, pyarrow and escapement
+    versions           of python, numba, numpy, pyarrow and wheelwork
     machine            cpu (model or null), cores, memory_bytes (or null), platform
     parameters         everything that was asked for or chosen: timers, sizes, repeats, budget, seed, delays, ...
     sources            one object for each source of replays: name, unit, timers (that exact contestants schedule),
@@ -48,7 +48,7 @@ import pyarrow.parquet as pq
 from timers.errors import TimerError
 from timers.traits import Parameters, Traits
 
-FORMAT = "escapement-run"
+FORMAT = "wheelwork-run"
 VERSION = 1
 MANIFEST = "manifest.json"
 
@@ -328,7 +328,7 @@ def runs_in(root: str | os.PathLike[str]) -> list[Path]:
     """The runs below a store, oldest first; raises RunError when it is no directory."""
     root = Path(root)
     if not root.is_dir():
-        raise RunError(f"{root} is no directory of runs; `escapement compare` makes one")
+        raise RunError(f"{root} is no directory of runs; `wheelwork compare` makes one")
     return sorted(
         entry
         for entry in root.iterdir()
@@ -340,7 +340,7 @@ def latest_run(root: str | os.PathLike[str]) -> Path:
     """The newest run below a store; raises RunError when there is none."""
     runs = runs_in(root)
     if not runs:
-        raise RunError(f"{root} holds no run yet; `escapement compare` makes one")
+        raise RunError(f"{root} holds no run yet; `wheelwork compare` makes one")
     return runs[-1]
 
 

@@ -40,7 +40,7 @@ from compare.tape import (
 )
 from timers import TimerError
 
-FORMAT = "escapement-trace"
+FORMAT = "wheelwork-trace"
 VERSION = 1
 MANIFEST = "manifest.json"
 REJECTED = "rejected.parquet"

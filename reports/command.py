@@ -1,4 +1,4 @@
-"""`escapement report`: a comparison as a page with charts; the last line printed is the page's
+"""`wheelwork report`: a comparison as a page with charts; the last line printed is the page's
 path.
 """
 
@@ -23,11 +23,11 @@ read first, and takes part beside the usual workloads."""
 
 _EXAMPLE = """\
 example:
-  escapement report
-  escapement report --run runs/20260131T120000.000000Z-1f2e3d4c
-  escapement report --grid replayed
-  escapement report --requests dns.log --time ts --duration rtt --timeout 5s
-  escapement report --touches access.log.gz --idle 30s"""
+  wheelwork report
+  wheelwork report --run runs/20260131T120000.000000Z-1f2e3d4c
+  wheelwork report --grid replayed
+  wheelwork report --requests dns.log --time ts --duration rtt --timeout 5s
+  wheelwork report --touches access.log.gz --idle 30s"""
 
 _DEFAULT_OUT = "report"
 _DEFAULT_TIMEOUT = "5s"  # of most DNS and HTTP clients' order

@@ -1,4 +1,4 @@
-"""Replayed grids as a run: what `escapement summarise` wrote becomes the same Summary that a stored
+"""Replayed grids as a run: what `wheelwork summarise` wrote becomes the same Summary that a stored
 run does.
 
 Here the samples of a time are a trace's shards, each replayed once, not repeats of the same tape.
@@ -81,7 +81,7 @@ def _read(path: Path) -> pa.Table:
         ) from None
     if not table.schema.equals(SCHEMA) or ABOUT not in (table.schema.metadata or {}):
         raise GridError(
-            f"{path} is no table of a replayed grid; `escapement summarise RESULTS` makes one"
+            f"{path} is no table of a replayed grid; `wheelwork summarise RESULTS` makes one"
         )
     if not table.num_rows:
         raise GridError(f"{path} has no rows")
@@ -135,6 +135,6 @@ def _manifest(about: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         **about[0],
         "parameters": {f"grid {number}": other["asked"] for number, other in enumerate(about, 1)},
         "agreement": {
-            "checked": "not here: `escapement verify RESULTS` holds every expiry of a grid to an oracle"
+            "checked": "not here: `wheelwork verify RESULTS` holds every expiry of a grid to an oracle"
         },
     }

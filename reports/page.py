@@ -29,7 +29,7 @@ from timers.errors import TimerError
 PAGE = "index.html"
 MARK = "report.json"
 """The file by which a directory is known as a report, and may be replaced by a newer one."""
-FORMAT = "escapement-report"
+FORMAT = "wheelwork-report"
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -72,7 +72,7 @@ def check_target(out: str | os.PathLike[str]) -> None:
     if path.is_dir():
         if not _is_report(path) and any(path.iterdir()):
             raise ReportError(
-                f"{out} is no report of escapement, so it is not replaced; choose another --out"
+                f"{out} is no report of wheelwork, so it is not replaced; choose another --out"
             )
     elif path.exists() or path.is_symlink():
         raise ReportError(f"{out} is no directory; choose another --out")
@@ -169,7 +169,7 @@ def render(summary: Summary, run_name: str, charts: Sequence[Chart]) -> str:
         sections=_sections(summary, {chart.name: chart for chart in charts}),
         method=method(summary),
         limits=limits(summary),
-        version=manifest["versions"].get("escapement") or "",
+        version=manifest["versions"].get("wheelwork") or "",
         run_name=run_name,
     )
 

@@ -44,7 +44,7 @@ _SETTINGS: dict[Any, Any] = {
     "figure.facecolor": PAPER,
     "axes.facecolor": "none",
     "svg.fonttype": "none",
-    "svg.hashsalt": "escapement",  # equal charts give equal files
+    "svg.hashsalt": "wheelwork",  # equal charts give equal files
     "path.simplify": False,
 }
 

@@ -1,1 +1,1 @@
-"""The subcommands of `escapement`, one module each; see `compare.cli`."""
+"""The subcommands of `wheelwork`, one module each; see `compare.cli`."""

@@ -1,4 +1,4 @@
-"""`escapement compare`: measure the timers, replay workloads or traces through them, store the run,
+"""`wheelwork compare`: measure the timers, replay workloads or traces through them, store the run,
 show a summary.
 """
 
@@ -21,9 +21,9 @@ do what the oracle expects. The run is stored for good; a summary is printed."""
 
 _EXAMPLE = """\
 example:
-  escapement compare
-  escapement compare requests.trace --workload keepalive --sizes 1e4,1e5
-  escapement compare --timers delay-queue,hashed-wheel,hashed-wheel/tick=1"""
+  wheelwork compare
+  wheelwork compare requests.trace --workload keepalive --sizes 1e4,1e5
+  wheelwork compare --timers delay-queue,hashed-wheel,hashed-wheel/tick=1"""
 
 
 def register(subparsers: Any) -> None:

@@ -1,4 +1,4 @@
-"""`escapement generate`: a workload as a trace on disk."""
+"""`wheelwork generate`: a workload as a trace on disk."""
 
 import argparse
 import sys
@@ -20,10 +20,10 @@ workload's whole rate: 64 shards are the traffic of 64 machines."""
 
 _EXAMPLE = """\
 example:
-  escapement generate keepalive --timers 1e5 --out keepalive.trace
-  escapement generate lognormal-low --operations 1e6 --set timeout=500000 \\
+  wheelwork generate keepalive --timers 1e5 --out keepalive.trace
+  wheelwork generate lognormal-low --operations 1e6 --set timeout=500000 \\
       --out slow.trace
-  escapement generate uniform --operations 1e9 --shards 64 --out big.trace"""
+  wheelwork generate uniform --operations 1e9 --shards 64 --out big.trace"""
 
 
 def register(subparsers: Any) -> None:

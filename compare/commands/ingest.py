@@ -1,4 +1,4 @@
-"""`escapement ingest`: a log becomes a trace."""
+"""`wheelwork ingest`: a log becomes a trace."""
 
 import argparse
 from typing import TYPE_CHECKING, Any
@@ -42,11 +42,11 @@ _EXAMPLE = """\
 example:
 """
 _REQUESTS_EXAMPLE = """\
-  escapement ingest requests dns.log.gz --time ts --duration rtt \\
+  wheelwork ingest requests dns.log.gz --time ts --duration rtt \\
       --timeout 5s --unit us --out dns.trace
 """
 _TOUCHES_EXAMPLE = """\
-  escapement ingest touches access.log.gz --time time --key client \\
+  wheelwork ingest touches access.log.gz --time time --key client \\
       --idle 30s --out clients.trace
 """
 

@@ -1,4 +1,4 @@
-"""`escapement replay`: one trace through one timer."""
+"""`wheelwork replay`: one trace through one timer."""
 
 import argparse
 import json
@@ -20,10 +20,10 @@ was interrupted goes on where it stopped when the same command is said again."""
 
 _EXAMPLE = """\
 example:
-  escapement generate lognormal-low --timers 1e5 --out low.trace
-  escapement replay low.trace --timer hashed-wheel --tick 1000
-  escapement replay low.trace --timer my_module:MyTimer --json
-  escapement replay low.trace --out replayed \\
+  wheelwork generate lognormal-low --timers 1e5 --out low.trace
+  wheelwork replay low.trace --timer hashed-wheel --tick 1000
+  wheelwork replay low.trace --timer my_module:MyTimer --json
+  wheelwork replay low.trace --out replayed \\
       --timers hierarchical-wheel,hashed-wheel/tick=500,delay-queue"""
 
 

@@ -1,4 +1,4 @@
-"""`escapement stream`: which connections fall idle, in a directory of files that grows."""
+"""`wheelwork stream`: which connections fall idle, in a directory of files that grows."""
 
 import argparse
 import sys
@@ -33,7 +33,7 @@ files:
   (exit code 0).
 
 example:
-  escapement stream incoming/ --time ts --key client --idle 30s --delay 10s \\
+  wheelwork stream incoming/ --time ts --key client --idle 30s --delay 10s \\
       --checkpoint state/ --out idle/ --follow"""
 
 

@@ -1,16 +1,16 @@
-"""`escapement summarise`: one table of a grid replay."""
+"""`wheelwork summarise`: one table of a grid replay."""
 
 import argparse
 from typing import Any
 
 _DESCRIPTION = """\
-Sum up the results of `escapement replay --timers ... --out RESULTS`: a row for
+Sum up the results of `wheelwork replay --timers ... --out RESULTS`: a row for
 each timer, all shards together, printed and written as a Parquet file."""
 
 _EXAMPLE = """\
 example:
-  escapement summarise replayed
-  escapement summarise replayed --out table.parquet"""
+  wheelwork summarise replayed
+  wheelwork summarise replayed --out table.parquet"""
 
 
 def register(subparsers: Any) -> None:

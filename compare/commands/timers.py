@@ -1,4 +1,4 @@
-"""`escapement timers`: the registry with its traits."""
+"""`wheelwork timers`: the registry with its traits."""
 
 import argparse
 import textwrap
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
         for c in found:
             print(summary(c.name, c.traits))
         print("\nN: pending timers; tick: the clock moves by one unit.")
-        print("`escapement timers NAME` tells all that is declared about one.")
+        print("`wheelwork timers NAME` tells all that is declared about one.")
 
 
 def summary(name: str, traits: "Traits") -> str:

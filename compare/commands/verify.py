@@ -1,4 +1,4 @@
-"""`escapement verify`: hold what a grid replay fired against the trace."""
+"""`wheelwork verify`: hold what a grid replay fired against the trace."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ MISMATCHES = 1
 """The exit code when a timer did not fire what it had to; 2 is for bad input."""
 
 _DESCRIPTION = """\
-Prove that each timer of `escapement replay --timers ... --out RESULTS` fired
+Prove that each timer of `wheelwork replay --timers ... --out RESULTS` fired
 what it had to: every expiry is held against the trace by an oracle that shares
 nothing with the timers. What is wrong is counted by kind:
 
@@ -30,9 +30,9 @@ The exit code is 0 when nothing is wrong, and 1 when something is."""
 
 _EXAMPLE = """\
 example:
-  escapement replay low.trace --timers delay-queue,hashed-wheel --out replayed
-  escapement verify replayed
-  escapement verify replayed --method join --json"""
+  wheelwork replay low.trace --timers delay-queue,hashed-wheel --out replayed
+  wheelwork verify replayed
+  wheelwork verify replayed --method join --json"""
 
 
 def register(subparsers: Any) -> None:

@@ -37,7 +37,7 @@ _STATE_VERSION = 1
 _PER_CLOCK = 1000  # microseconds in a unit of the clock
 _HALF_BITS = 16
 _HALF = (1 << _HALF_BITS) - 1
-_VERSION, _SHARDS = b"escapement-connections", b"shards"
+_VERSION, _SHARDS = b"wheelwork-connections", b"shards"
 
 _STATE = pa.schema(
     [

@@ -594,7 +594,7 @@ def _reachable(name: str, packed: bool, session: SparkSession) -> Iterator[str]:
     else:
         # By a name of our own: Spark takes brackets and stars for patterns, hides names that begin
         # with a dot or an underscore, and goes by the ending to tell what is packed.
-        with tempfile.TemporaryDirectory(prefix="escapement-") as directory:
+        with tempfile.TemporaryDirectory(prefix="wheelwork-") as directory:
             link = Path(directory, "log.gz" if packed else "log")
             link.symlink_to(Path(name).absolute())
             yield f"file:{link}"

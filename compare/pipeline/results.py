@@ -23,7 +23,7 @@ from compare.trace import MANIFEST, Trace, open_trace, shard_name
 from timers.errors import TimerError
 from timers.kernels.counters import COUNTERS
 
-FORMAT = "escapement-results"
+FORMAT = "wheelwork-results"
 VERSION = 1
 
 EXPIRIES = pa.schema(

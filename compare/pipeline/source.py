@@ -15,7 +15,7 @@ DataFrame[shard: int, operation: bigint, time: bigint, op: tinyint, id: int, dea
 
 Options: `workload`; `timers` or `operations`; `shards` (default 1); `seed` (default 0); and the
 workload's parameters. Numbers may be written as 1e6. The rows are those of the trace that
-`escapement generate` writes with the same options; `operation` counts a shard's rows from 0. Spark
+`wheelwork generate` writes with the same options; `operation` counts a shard's rows from 0. Spark
 promises no order of rows: sort by shard and operation.
 """
 

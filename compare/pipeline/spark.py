@@ -117,7 +117,7 @@ _CONNECT_PORT = 15002
 
 _UNKNOWN_CORES = 16
 
-_EXTRA = "pip install 'escapement[pipeline]'"
+_EXTRA = "pip install 'wheelwork[pipeline]'"
 
 
 class PipelineError(TimerError, RuntimeError):
@@ -234,7 +234,7 @@ def _submitted() -> "SparkSession | None":
         return None
     from pyspark.sql import SparkSession
 
-    return SparkSession.builder.appName("escapement").getOrCreate()
+    return SparkSession.builder.appName("wheelwork").getOrCreate()
 
 
 def _remote_address(master: str | None) -> str | None:
@@ -378,7 +378,7 @@ def _start(master: str, brief: bool) -> "SparkSession":
     gateway = SparkContext._gateway
     if gateway is None:
         environment |= _java_environment()
-    conf = SparkConf().setMaster(_with_tries(master)).setAppName("escapement")
+    conf = SparkConf().setMaster(_with_tries(master)).setAppName("wheelwork")
     special = _LOCAL_SETTINGS if local else _YARN_SETTINGS if master == "yarn" else {}
     for name, value in (_SESSION_SETTINGS | special).items():
         conf.set(name, value)
@@ -483,7 +483,7 @@ def _shim_home(script: str) -> Path:
     Kept in the user's cache directory under a digest of its content, for all processes; where that
     cannot be, in a temporary directory for this one.
     """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser(), "escapement")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser(), "wheelwork")
     home = cache / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
     # Relative when there is no home directory, and a cache in the working directory is nobody's
     # wish.
@@ -496,7 +496,7 @@ def _shim_home(script: str) -> Path:
                 home / "bin" / "java", os.X_OK
             ):
                 return home
-    temporary = Path(tempfile.mkdtemp(prefix="escapement-java-"))
+    temporary = Path(tempfile.mkdtemp(prefix="wheelwork-java-"))
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     _install_shim(script, temporary / "java")
     return temporary / "java"

@@ -246,7 +246,7 @@ def _quoted(name: str) -> str:
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 """What the files of a directory may be."""
 
-_SETTINGS = "escapement.json"
+_SETTINGS = "wheelwork.json"
 """In a checkpoint: what it is of."""
 
 

@@ -21,7 +21,7 @@ from compare.pipeline.results import Results, ResultsError, open_results
 from timers.kernels.counters import COUNTERS
 
 SUMMARY = "summary.parquet"
-ABOUT = b"escapement"
+ABOUT = b"wheelwork"
 """Key of the table's metadata under which JSON says where the grid was replayed, when, and how."""
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}

@@ -27,17 +27,17 @@ def installed(tmp_path_factory):
     a stand-in.
     """
     try:
-        metadata.distribution("escapement")
+        metadata.distribution("wheelwork")
         yield ""
         return
     except metadata.PackageNotFoundError:
         pass
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     site = tmp_path_factory.mktemp("site")
-    info = site / "escapement-0.dist-info"
+    info = site / "wheelwork-0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: escapement\nVersion: {project['version']}\n"
+        f"Metadata-Version: 2.1\nName: wheelwork\nVersion: {project['version']}\n"
     )
     lines = []
     for group, entries in project["entry-points"].items():
@@ -83,7 +83,7 @@ def fails(said, *arguments):
     code, out, err = said(*arguments)
     assert code == BAD_INPUT
     assert out == ""
-    assert err.startswith("escapement: error: ")
+    assert err.startswith("wheelwork: error: ")
     assert err.endswith("\n")
     assert err.count("\n") == 1
     return err
@@ -135,11 +135,11 @@ def test_every_command_has_help_of_80_columns(said, monkeypatch, command):
     code, out, err = said(command, "--help")
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
-    assert out.startswith(f"usage: escapement {command} ")
+    assert out.startswith(f"usage: wheelwork {command} ")
 
 
 def test_the_version_is_the_distributions(said):
-    assert said("--version") == (0, f"escapement {metadata.version('escapement')}\n", "")
+    assert said("--version") == (0, f"wheelwork {metadata.version('wheelwork')}\n", "")
 
 
 def test_a_wrong_command_is_told_the_choices(said):
@@ -177,14 +177,14 @@ def test_commands_of_others_come_last(monkeypatch):
 @pytest.mark.parametrize(
     ("error", "code", "says"),
     [
-        (KeyboardInterrupt(), INTERRUPTED, "escapement: interrupted\n"),
+        (KeyboardInterrupt(), INTERRUPTED, "wheelwork: interrupted\n"),
         (
             FileNotFoundError(2, "No such file or directory", "gone"),
             BAD_INPUT,
-            "escapement: error: gone: No such file or directory\n",
+            "wheelwork: error: gone: No such file or directory\n",
         ),
-        (OSError("odd"), BAD_INPUT, "escapement: error: odd\n"),
-        (MemoryError(), BAD_INPUT, "escapement: error: not enough memory: ask for less\n"),
+        (OSError("odd"), BAD_INPUT, "wheelwork: error: odd\n"),
+        (MemoryError(), BAD_INPUT, "wheelwork: error: not enough memory: ask for less\n"),
     ],
 )
 def test_what_goes_wrong_is_one_line(said, monkeypatch, error, code, says):
@@ -358,7 +358,7 @@ def test_compare_stores_a_run_and_shows_it(said, trace):
     path = latest_run("kept")
     assert out.endswith(f"\nstored in {path}\n")
     run = read_run(path)
-    assert run.manifest["command"][:3] == ["escapement", "compare", trace]
+    assert run.manifest["command"][:3] == ["wheelwork", "compare", trace]
     assert summary(run) in out
     lines = out.splitlines()
     assert lines[0] == "ns per operation with 60 timers pending"
@@ -528,4 +528,4 @@ def test_from_a_shell(installed, here):
         installed, "-m", "compare.cli", "replay", "nowhere", "--timer", "delay-queue", cwd=here
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "escapement: error: nowhere does not exist\n"
+    assert done.stderr == "wheelwork: error: nowhere does not exist\n"

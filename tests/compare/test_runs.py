@@ -21,7 +21,7 @@ from timers.registry import names
 
 EMPTY = {name: schema.empty_table() for name, schema in SCHEMAS.items()}
 MANIFEST = {
-    "command": ["escapement", "compare"],
+    "command": ["wheelwork", "compare"],
     "commit": None,
     "dirty": None,
     "versions": {"python": "3.11"},
@@ -126,7 +126,7 @@ def damage(path, how):
     elif how == "no utf-8":
         manifest.write_bytes(b"\xff")
     elif how == "foreign":
-        manifest.write_text('{"format": "escapement-trace", "version": 1}')
+        manifest.write_text('{"format": "wheelwork-trace", "version": 1}')
     elif how == "a list":
         manifest.write_text("[]")
     elif how == "newer":

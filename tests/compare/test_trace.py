@@ -80,7 +80,7 @@ def test_a_trace_comes_back_as_it_was_written(path, written):
 
 def test_the_files_are_what_the_docs_say(path, written):
     manifest = json.loads((path / "manifest.json").read_text())
-    assert (manifest["format"], manifest["version"]) == ("escapement-trace", 1)
+    assert (manifest["format"], manifest["version"]) == ("wheelwork-trace", 1)
     file = pq.ParquetFile(path / "shard-00000.parquet")
     assert file.schema_arrow.equals(SCHEMA)
     assert not any(field.nullable for field in file.schema_arrow)

@@ -21,7 +21,7 @@ def test_every_stage_works_through_spark_connect(daemons: Daemons, tmp_path: Pat
     log = tmp_path / "log.csv"
     log.write_text("ts,rtt\n1.5,0.2\n1.0,9.0\n2.0,\nx,1\n")
 
-    def escapement(*arguments: Any) -> str:
+    def wheelwork(*arguments: Any) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "compare.cli", *map(str, arguments)],
             cwd=tmp_path,
@@ -34,22 +34,22 @@ def test_every_stage_works_through_spark_connect(daemons: Daemons, tmp_path: Pat
         assert (done.returncode, done.stderr) == (0, ""), done.stderr
         return done.stdout
 
-    escapement("generate", "keepalive", "--operations", 20_000, "--shards", 3, "--out", "trace")
+    wheelwork("generate", "keepalive", "--operations", 20_000, "--shards", 3, "--out", "trace")
     plan = Plan.of("keepalive", operations=20_000, shards=3)
     alone = write_trace_of(plan, tmp_path / "alone")
     for shard in open_trace(tmp_path / "trace").shards:
         assert (tmp_path / "trace" / shard.file).read_bytes() == (
             alone.path / shard.file
         ).read_bytes()
-    said = escapement(
+    said = wheelwork(
         "replay", "trace", "--timers", "delay-queue,hashed-wheel/tick=5", "--out", "replayed"
     )
     assert "2 timers x 3 shards, 40,000 operations" in said
     for method in ("merge", "join"):
-        last = escapement("verify", "replayed", "--method", method).splitlines()[-1]
+        last = wheelwork("verify", "replayed", "--method", method).splitlines()[-1]
         assert last.split()[-1] == "0", last
-    assert "20,000 operations in 3 shards" in escapement("summarise", "replayed")
-    said = escapement(
+    assert "20,000 operations in 3 shards" in wheelwork("summarise", "replayed")
+    said = wheelwork(
         "ingest",
         "requests",
         log,
@@ -65,7 +65,7 @@ def test_every_stage_works_through_spark_connect(daemons: Daemons, tmp_path: Pat
     assert open_trace(tmp_path / "ingested").totals["starts"] == 3, said
     (tmp_path / "incoming").mkdir()
     (tmp_path / "incoming" / "1.csv").write_text("ts,client\n0,ann\n5,ann\n8,bob\n120,cat\n")
-    said = escapement(
+    said = wheelwork(
         "stream",
         tmp_path / "incoming",
         "--time",

@@ -294,7 +294,7 @@ SLOW = ("unordered-list", "hierarchical-wheel", "heapq-delay-queue")
 
 @pytest.mark.parametrize(
     ("number", "code", "said"),
-    [(signal.SIGKILL, -9, ""), (signal.SIGINT, 130, "escapement: interrupted\n")],
+    [(signal.SIGKILL, -9, ""), (signal.SIGINT, 130, "wheelwork: interrupted\n")],
     ids=["killed", "interrupted"],
 )
 def test_a_replay_that_is_killed_goes_on_where_it_stopped(spark, tmp_path, number, code, said):
@@ -504,7 +504,7 @@ def test_an_unreachable_master_leaves_nothing(trace, tmp_path, spark):
     )
     assert done.returncode == 2
     assert done.stderr.startswith(
-        "escapement: error: cannot reach the Spark master spark://127.0.0.1:1"
+        "wheelwork: error: cannot reach the Spark master spark://127.0.0.1:1"
     )
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()

@@ -135,12 +135,12 @@ def test_what_is_missing_is_named_with_its_remedy(home, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(
-        PipelineError, match=r"Java 17 or later.*pip install 'escapement\[pipeline\]'"
+        PipelineError, match=r"Java 17 or later.*pip install 'wheelwork\[pipeline\]'"
     ):
         module._java_environment()
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     with pytest.raises(
-        PipelineError, match=r"needs pyspark and pandas.*pip install 'escapement\[pipeline\]'"
+        PipelineError, match=r"needs pyspark and pandas.*pip install 'wheelwork\[pipeline\]'"
     ):
         require_spark()
 

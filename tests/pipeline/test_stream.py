@@ -362,7 +362,7 @@ def test_a_checkpoint_is_bound_to_its_settings(spark, tmp_path):
         check(watch(tmp_path, shards=4))
     # And where somebody calls the function with his own checkpoint, the state itself tells.
     write(tmp_path / "in", [[(1000, "a")], [(END, "a"), (END, "b")]])
-    settings = tmp_path / "out.state" / "escapement.json"
+    settings = tmp_path / "out.state" / "wheelwork.json"
     settings.write_text(settings.read_text().replace('"shards": 3', '"shards": 1'))
     with pytest.raises(
         PipelineError,

@@ -67,7 +67,7 @@ def write_results(path, tapes, timers, rows_of, *, drained=True, expiries=True):
     contestants = [parse_contestant(text) for text in timers]
     path.mkdir()
     manifest = {
-        "format": "escapement-results",
+        "format": "wheelwork-results",
         "version": 1,
         "unit": "us",
         "trace": {
@@ -359,7 +359,7 @@ def test_the_lowest_of_each_kind_are_told(run, small, method):
 
 def test_the_help_fits_80_columns(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
-    parser = argparse.ArgumentParser(prog="escapement")
+    parser = argparse.ArgumentParser(prog="wheelwork")
     command.register(parser.add_subparsers())
     with pytest.raises(SystemExit):
         parser.parse_args(["verify", "--help"])

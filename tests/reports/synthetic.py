@@ -140,7 +140,7 @@ def write_synthetic(
             | {"nbytes": int(_BYTES.get(timer, 32.01) * sizes[-1])}
         )
     manifest = {
-        "command": ["escapement", "compare", "--sizes", ",".join(map(str, sizes))],
+        "command": ["wheelwork", "compare", "--sizes", ",".join(map(str, sizes))],
         "commit": "0123456789abcdef0123456789abcdef01234567",
         "dirty": False,
         "versions": {
@@ -148,7 +148,7 @@ def write_synthetic(
             "numba": "0.61.0",
             "numpy": "2.1.0",
             "pyarrow": "18.0.0",
-            "escapement": "0.1.0",
+            "wheelwork": "0.1.0",
         },
         "machine": {
             "cpu": "Example CPU @ 2.60GHz",

@@ -79,7 +79,7 @@ def test_without_a_run_one_is_made(tmp_path, compared, capsys):
         (["--run", "cut"], r"cut/cells\.parquet is no readable Parquet file"),
         (
             ["--run", "run", "--out", "thesis"],
-            r"thesis is no report of escapement, so it is not replaced",
+            r"thesis is no report of wheelwork, so it is not replaced",
         ),
         (["--run", "run", "--out", "file"], r"file is no directory"),
         (
@@ -111,7 +111,7 @@ def test_nonsense_is_one_line(tmp_path, capsys, compared, arguments, said):
     assert main(["report", *arguments]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert re.fullmatch(rf"escapement: error: [^\n]*{said}[^\n]*\n", err), err
+    assert re.fullmatch(rf"wheelwork: error: [^\n]*{said}[^\n]*\n", err), err
     assert sorted(tmp_path.rglob("*")) == before
     assert compared == []
 

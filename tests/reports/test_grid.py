@@ -25,10 +25,10 @@ TIMERS = (
 )
 MADE = {
     "created": "2026-01-31T12:00:00+00:00",
-    "command": ["escapement", "replay"],
+    "command": ["wheelwork", "replay"],
     "commit": None,
     "dirty": None,
-    "versions": {"escapement": "0.1"},
+    "versions": {"wheelwork": "0.1"},
     "machine": {"cpu": "Some CPU", "cores": 2},
     "asked": {"expiries": True, "drained": True, "counting": True},
 }
@@ -170,7 +170,7 @@ def test_the_page(tmp_path, capsys):
         (["text"], r"text is no readable Parquet file: "),
         (
             ["foreign"],
-            r"foreign is no table of a replayed grid; `escapement summarise RESULTS` makes one",
+            r"foreign is no table of a replayed grid; `wheelwork summarise RESULTS` makes one",
         ),
         (["no-rows"], r"no-rows has no rows"),
         (["stranger"], r"no timer is called 'nobody'"),
@@ -195,5 +195,5 @@ def test_nonsense_is_one_line(tmp_path, monkeypatch, capsys, arguments, said):
     assert main(["report", "--grid", *arguments]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert re.fullmatch(rf"escapement: error: [^\n]*{said}[^\n]*\n", err), err
+    assert re.fullmatch(rf"wheelwork: error: [^\n]*{said}[^\n]*\n", err), err
     assert sorted(tmp_path.rglob("*")) == before

@@ -86,7 +86,7 @@ def test_the_page_holds_it_all(read):
         "too long",
         "predicted 10 min",
         "How it was measured",
-        "escapement compare --sizes 1000",
+        "wheelwork compare --sizes 1000",
         "Example CPU",
         "0123456789abcdef",
         "What these figures cannot say",
@@ -126,7 +126,7 @@ def test_names_are_escaped(tmp_path):
         tmp_path / "runs", defaults()[:2], sizes=(1000,), workloads=["<b>&'\"$x_1$"]
     )
     manifest = json.loads((path / "manifest.json").read_text())
-    manifest["command"] = ["escapement", "<script>alert(1)</script>"]
+    manifest["command"] = ["wheelwork", "<script>alert(1)</script>"]
     (path / "manifest.json").write_text(json.dumps(manifest))
     text = write_report(read_run(path), tmp_path / "report").read_text()
     assert "<script" not in text
@@ -161,7 +161,7 @@ def test_nothing_else_is_replaced(run: Run, tmp_path):
     out = tmp_path / "thesis"
     out.mkdir()
     (out / "chapter.txt").write_text("precious")
-    with pytest.raises(ReportError, match="thesis is no report of escapement"):
+    with pytest.raises(ReportError, match="thesis is no report of wheelwork"):
         write_report(run, out)
     assert [path.name for path in out.iterdir()] == ["chapter.txt"]
     (tmp_path / "file").touch()

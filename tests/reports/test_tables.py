@@ -140,7 +140,7 @@ def test_an_empty_run_has_an_answer(tmp_path):
 
 def test_the_method_says_where_and_how(summary: Summary):
     told = dict(method(summary))
-    assert told["Command"] == ["escapement compare --sizes 1000,10000,100000,1000000"]
+    assert told["Command"] == ["wheelwork compare --sizes 1000,10000,100000,1000000"]
     assert told["Code"] == ["commit 0123456789abcdef0123456789abcdef01234567"]
     assert "Example CPU @ 2.60GHz" in told["Machine"]
     assert any("2 cores" in text for text in told["Machine"])
