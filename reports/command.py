@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compare.commands.ingest import add_reading_options, add_request_options, add_touch_options
-from compare.comparison import DEFAULT_WORKLOADS, add_options, options_from, run_comparison
+from compare.bench.comparison import DEFAULT_WORKLOADS, add_options, options_from, run_comparison
+from compare.cli.commands.ingest import add_reading_options, add_request_options, add_touch_options
 from timers.errors import TimerError
 
 TRACES = "traces"
@@ -122,7 +122,7 @@ def run(arguments: argparse.Namespace) -> None:
             if arguments.workload is None:
                 arguments.workload = DEFAULT_WORKLOADS  # beside the log
         path = run_comparison(options_from(arguments, traces))
-    from compare.runs import read_run
+    from compare.bench.store import read_run
 
     page = write_report(read_run(path), arguments.out)
     print(f"run: {path}", flush=True)
@@ -159,7 +159,7 @@ def _check_together(arguments: argparse.Namespace) -> None:
 
 def _stored(path: str) -> Path:
     """The run at the path, or the newest one of a directory of runs."""
-    from compare.runs import MANIFEST, latest_run, runs_in
+    from compare.bench.store import MANIFEST, latest_run, runs_in
 
     if not (Path(path) / MANIFEST).exists() and Path(path).is_dir() and runs_in(path):
         return latest_run(path)
@@ -218,10 +218,10 @@ def _log_of(arguments: argparse.Namespace) -> Log | None:
 
 def _columns_in(path: str, format_: str) -> tuple[str, ...]:
     """The columns of a log on this machine, by its beginning."""
-    from compare.pipeline.spark import require_spark
+    from compare.spark.session import require_spark
 
     require_spark()
-    from compare.pipeline.readers import inspect
+    from compare.logs.readers import inspect
 
     if "://" in path:
         raise ReportOptionError(f"the columns of {path} cannot be guessed; name them")
@@ -231,12 +231,12 @@ def _columns_in(path: str, format_: str) -> tuple[str, ...]:
 
 def _ingest(log: Log, arguments: argparse.Namespace) -> Path:
     """Make a trace of the log, beside the runs."""
-    from compare.pipeline.spark import require_spark
+    from compare.spark.session import require_spark
 
     require_spark()
-    from compare.commands.ingest import summary
+    from compare.bench.store import check_store
+    from compare.cli.commands.ingest import summary
     from compare.pipeline.ingest import Options, ingest_requests, ingest_touches
-    from compare.runs import check_store
 
     if log.guessed:
         print(f"{log.path}: assuming {' '.join(log.guessed)}", flush=True)

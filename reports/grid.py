@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compare.contestants import contestant
+from compare.bench.contestant import contestant
+from compare.bench.store import traits_of
 from compare.pipeline.summarise import ABOUT, SCHEMA, SUMMARY, summarise
-from compare.runs import traits_of
 from reports.summary import Cell, Replayed, Spread, Summary, contestants_of
 from timers.errors import TimerError
 from timers.kernels.counters import COUNTERS

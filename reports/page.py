@@ -14,15 +14,20 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from compare.runs import Run
-from reports import tables
-from reports.answer import answer
-from reports.figures import how_to_read_replays, how_to_read_times, how_to_read_work, pictures
-from reports.method import limits, method
-from reports.pictures import Picture, inline, save
+from compare.bench.store import Run
+from reports.charts.figures import (
+    how_to_read_replays,
+    how_to_read_times,
+    how_to_read_work,
+    pictures,
+)
+from reports.charts.pictures import Picture, inline, save
+from reports.findings import answer
+from reports.sections import tables
+from reports.sections.method import limits, method
+from reports.sections.tables import Table
 from reports.style import INK, look_of
 from reports.summary import Summary, summarise
-from reports.tables import Table
 from reports.words import list_of
 from timers.errors import TimerError
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from statistics import median
 from typing import Any, NamedTuple
 
-from compare.runs import MEASURED, Run, RunError, parameters_json
+from compare.bench.store import MEASURED, Run, RunError, parameters_json
 from reports import style
 from reports.style import NO_BREAK
 from reports.words import lateness_words
@@ -132,7 +132,7 @@ class Contestant:
     engine: str
     exact: bool
     lateness: tuple[int, int]  # the least and greatest that its scheme allows, in units
-    traits: Mapping[str, Any] = field(repr=False)  # compare.runs.traits_of
+    traits: Mapping[str, Any] = field(repr=False)  # compare.bench.store.traits_of
     differing: frozenset[str] = (
         frozenset()
     )  # parameters in which it differs from contestants of the same timer
@@ -216,7 +216,7 @@ class Replayed(NamedTuple):
     """What was found for one contestant and source."""
 
     cell: Cell
-    row: Mapping[str, Any]  # the counts, alike in all samples; see compare.runs.REPLAYS
+    row: Mapping[str, Any]  # the counts, alike in all samples; see compare.bench.store.REPLAYS
 
     @property
     def counters(self) -> Mapping[str, int]:
@@ -446,7 +446,7 @@ def summarise(run: Run) -> Summary:
 
 
 def contestants_of(traits: Iterable[Mapping[str, Any]]) -> tuple[Contestant, ...]:
-    """Contestants from what is kept of them (`compare.runs.traits_of`), in that order."""
+    """Contestants from what is kept of them (`compare.bench.store.traits_of`), in that order."""
     found: list[Contestant] = []
     entries = list(traits)
     for entry in entries:

@@ -13,14 +13,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compare.contestants import COMPILED, Contestant, contestant
-from compare.loops import FIRED, OPERATION
-from compare.pipeline.quantiles import Sketch
+from compare.bench.contestant import COMPILED, Contestant, contestant
 from compare.pipeline.results import CELL, EXPIRIES
-from compare.pipeline.spark import CANNOT_WRITE
-from compare.replay import Replaying, Totals, operations_of, replay
-from compare.tape import CANCEL, Tape
-from compare.trace import Shard, known_trace
+from compare.replay.engine import Replaying, Totals, operations_of, replay
+from compare.replay.loops import FIRED, OPERATION
+from compare.replay.quantiles import Sketch
+from compare.spark.session import CANNOT_WRITE
+from compare.tapes.tape import CANCEL, Tape
+from compare.tapes.trace import Shard, known_trace
 from timers.kernels.counters import COUNTERS
 from timers.kernels.jit import entry
 from timers.protocol import Timer

@@ -15,13 +15,13 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from compare.generation import warm, write_shard_of
-from compare.pipeline.progress import progress
 from compare.pipeline.shards import RESULT
-from compare.pipeline.spark import PipelineError, failure, plain_failures, spark_session
-from compare.pipeline.tasks import in_tasks
-from compare.trace import Shard, Trace, new_trace, open_trace
-from compare.workloads import Plan, WorkloadError
+from compare.spark.progress import progress
+from compare.spark.session import PipelineError, failure, plain_failures, spark_session
+from compare.spark.tasks import in_tasks
+from compare.tapes.trace import Shard, Trace, new_trace, open_trace
+from compare.workloads.catalogue import Plan, WorkloadError
+from compare.workloads.writing import warm, write_shard_of
 
 
 def generate(

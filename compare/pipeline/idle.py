@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pandas as pd  # type: ignore[import-untyped]  # its stubs are a package of their own
 import pyarrow as pa
 
-from compare.contestants import Contestant
+from compare.bench.contestant import Contestant
 from timers import LIMIT, TimerError
 
 Int64s = npt.NDArray[np.int64]

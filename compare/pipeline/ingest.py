@@ -21,12 +21,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from compare.pipeline.exact import FORMS, FRACTION_DIGITS, ONE, guess_form, read_duration, read_time
-from compare.pipeline.progress import progress
-from compare.pipeline.readers import READERS, Log, LogError, ParquetLog, Roles, from_lines, inspect
+from compare.logs.parsing import FORMS, FRACTION_DIGITS, ONE, guess_form, read_duration, read_time
+from compare.logs.readers import READERS, Log, LogError, ParquetLog, Roles, from_lines, inspect
 from compare.pipeline.shards import RESULT, UNNUMBERED, write_shards
-from compare.pipeline.spark import failure, is_local, plain_failures, spark_session
-from compare.trace import (
+from compare.spark.progress import progress
+from compare.spark.session import failure, is_local, plain_failures, spark_session
+from compare.tapes.trace import (
     MAX_SHARDS,
     REJECTED,
     Shard,
@@ -36,7 +36,7 @@ from compare.trace import (
     open_trace,
     shard_name,
 )
-from compare.units import EXPONENTS, TAPE_UNITS, parse_duration
+from compare.tapes.units import EXPONENTS, TAPE_UNITS, parse_duration
 from timers import LIMIT, TimerError
 
 _EXAMPLES = 5

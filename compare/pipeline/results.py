@@ -18,8 +18,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compare.contestants import Contestant, contestant
-from compare.trace import MANIFEST, Trace, open_trace, shard_name
+from compare.bench.contestant import Contestant, contestant
+from compare.tapes.trace import MANIFEST, Trace, open_trace, shard_name
 from timers.errors import TimerError
 from timers.kernels.counters import COUNTERS
 

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compare.pipeline.fold import RequestFold, TouchFold
-from compare.pipeline.spark import CANNOT_WRITE
-from compare.trace import Shard, ShardWriter, shard_name
+from compare.logs.fold import RequestFold, TouchFold
+from compare.spark.session import CANNOT_WRITE
+from compare.tapes.trace import Shard, ShardWriter, shard_name
 
 RESULT_ARROW = pa.schema(
     [("number", pa.int32())]

@@ -18,8 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from compare.contestants import Contestant, parse_contestant
-from compare.pipeline.exact import FORMS, guess_form, read_time
+from compare.bench.contestant import Contestant, parse_contestant
+from compare.logs.parsing import FORMS, guess_form, read_time
+from compare.logs.readers import Log, inspect
 from compare.pipeline.idle import (
     FINE,
     FOUND,
@@ -35,10 +36,9 @@ from compare.pipeline.idle import (
     detect,
     pack,
 )
-from compare.pipeline.readers import Log, inspect
-from compare.pipeline.spark import PipelineError, cores, held_interrupts, plain_failures
-from compare.trace import MAX_SHARDS
-from compare.units import parse_duration
+from compare.spark.session import PipelineError, cores, held_interrupts, plain_failures
+from compare.tapes.trace import MAX_SHARDS
+from compare.tapes.units import parse_duration
 from timers import LIMIT, TimerError
 
 DEFAULT_TIMER = "hierarchical-wheel"

@@ -1,7 +1,7 @@
 """One table of a grid replay: a row for each timer with its parameters, all shards together.
 
 Counts add up; the greatest of a maximum is taken; quantiles of lateness come from the merged
-sketches of all shards (`compare.pipeline.quantiles`), so that they are those of all timers that
+sketches of all shards (`compare.replay.quantiles`), so that they are those of all timers that
 fired, not averages of quantiles.
 """
 
@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from compare.pipeline.quantiles import Sketch
 from compare.pipeline.results import Results, ResultsError, open_results
+from compare.replay.quantiles import Sketch
 from timers.kernels.counters import COUNTERS
 
 SUMMARY = "summary.parquet"
@@ -179,7 +179,7 @@ def text_of(table: pa.Table) -> str:
 
 
 def _label(row: Mapping[str, Any]) -> str:
-    from compare.contestants import contestant
+    from compare.bench.contestant import contestant
 
     return contestant(row["timer"], json.loads(row["parameters"])).label
 

@@ -3,7 +3,7 @@
 Two ways that have nothing in common but the closed forms' names and the words for what is wrong:
 
 - **merge**, the fast one: tape and expiries of a cell side by side in one task,
-  `compare.pipeline.merge`;
+  `compare.oracle.merge`;
 - **join**: an oracle in Spark SQL, from the trace's files to the armings that must fire, in a full
   outer join with what was fired.
 
@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from compare.contestants import Contestant
-from compare.pipeline.merge import (
+from compare.bench.contestant import Contestant
+from compare.oracle.merge import (
     COLUMNS,
     EXACT,
     FOREIGN,
@@ -46,12 +46,12 @@ from compare.pipeline.merge import (
     verify_cell,
     warm,
 )
-from compare.pipeline.progress import progress
 from compare.pipeline.results import Results, open_results
-from compare.pipeline.spark import cores, plain_failures, spark_session
-from compare.pipeline.tasks import in_tasks
-from compare.tape import ARM, CANCEL, REARM, START
-from compare.trace import SCHEMA, shard_name
+from compare.spark.progress import progress
+from compare.spark.session import cores, plain_failures, spark_session
+from compare.spark.tasks import in_tasks
+from compare.tapes.tape import ARM, CANCEL, REARM, START
+from compare.tapes.trace import SCHEMA, shard_name
 from timers.protocol import LIMIT
 from timers.traits import exact_due_at, round_down_due_at, round_up_due_at
 
@@ -103,7 +103,7 @@ def verify(
 ) -> Verification:
     """Hold all that a grid replay fired against what the trace says that it had to fire.
 
-    Counts every mismatch by timer and kind (`compare.pipeline.merge.KINDS`), and tells `examples`
+    Counts every mismatch by timer and kind (`compare.oracle.merge.KINDS`), and tells `examples`
     of each. `method` is "merge" or "join"; both find the same. Raises a TimerError in one line for
     results that cannot be verified.
     """

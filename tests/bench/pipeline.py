@@ -26,20 +26,20 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from compare.contestants import parse_contestant
-from compare.generation import write_shard
-from compare.loops import CELLS, FIRED, FIRST, NEXT, ROWS, drain, run
-from compare.options import count
+from compare.arguments import count
+from compare.bench.contestant import parse_contestant
 from compare.pipeline.generate import generate
-from compare.pipeline.grid import replay_grid
 from compare.pipeline.ingest import Options, ingest_requests
-from compare.pipeline.spark import spark_session
+from compare.pipeline.replay import replay_grid
 from compare.pipeline.summarise import summarise, text_of
 from compare.pipeline.verify import verify
-from compare.replay import operations_of
-from compare.tape import CANCEL, Tape
-from compare.trace import Trace, open_trace
-from compare.workloads import Plan
+from compare.replay.engine import operations_of
+from compare.replay.loops import CELLS, FIRED, FIRST, NEXT, ROWS, drain, run
+from compare.spark.session import spark_session
+from compare.tapes.tape import CANCEL, Tape
+from compare.tapes.trace import Trace, open_trace
+from compare.workloads.catalogue import Plan
+from compare.workloads.writing import write_shard
 from timers.kernels.pool import EXPIRY
 
 PROCESSES = 2

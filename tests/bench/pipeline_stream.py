@@ -21,10 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compare.contestants import parse_contestant
-from compare.options import count
+from compare.arguments import count
+from compare.bench.contestant import parse_contestant
 from compare.pipeline.idle import NOBODY, Settings, decode, encode, expire, merge
-from compare.pipeline.spark import spark_session
 from compare.pipeline.stream import (
     DEFAULT_SHARDS,
     DEFAULT_TIMER,
@@ -32,6 +31,7 @@ from compare.pipeline.stream import (
     METRICS,
     idle_connections,
 )
+from compare.spark.session import spark_session
 
 IDLE, DELAY = 30_000_000, 10_000_000  # microseconds
 JITTER = 5_000_000  # microseconds that an event may stand out of order: less than the delay

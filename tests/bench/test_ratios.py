@@ -8,9 +8,9 @@ import time
 import numpy as np
 import pytest
 
-from compare.loops import CELLS, run
-from compare.replay import operations_of
-from compare.tape import CANCEL, START, Tape
+from compare.replay.engine import operations_of
+from compare.replay.loops import CELLS, run
+from compare.tapes.tape import CANCEL, START, Tape
 from tests.bench import yardstick
 from timers import timer_class
 from timers.kernels.pool import EXPIRY

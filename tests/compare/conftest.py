@@ -1,12 +1,16 @@
-"""Measurements of a hundredth of the real length: what is tested is what is measured, not how fast
-it is.
+"""What the tests of `compare` share: short measurements, one Spark session, recorded logs.
+
+Measurements take a hundredth of their real length: what is tested is what is measured, not how fast it is.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from compare import measure
+from compare.bench import measure
+from tests.compare.daemons import Daemons
 
 SMALL = {"LONGEST_DELAY": 6000, "HOLD_PAIRS": 2000, "LEAST_TIMED": 2000, "LEAST_FIRED": 500}
 
@@ -19,3 +23,38 @@ def short_measurements() -> Iterator[dict[str, int]]:
         for name, value in SMALL.items():
             patch.setattr(measure, name, value)
         yield real
+
+
+_LOGS = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    from compare.spark.session import spark_session
+
+    with spark_session("local[2]", brief=True) as session:
+        yield session
+
+
+@pytest.fixture
+def daemons(tmp_path: Path) -> Iterator[Daemons]:
+    """What a test starts of Spark's own processes; stopped with it."""
+    (tmp_path / "daemons").mkdir()
+    running = Daemons(tmp_path / "daemons")
+    try:
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture
+def recorded_log() -> Any:
+    """The path of a log that was recorded elsewhere; skips the test where there is none."""
+
+    def find(name: str) -> Path:
+        path = _LOGS / name
+        if not path.exists():
+            pytest.skip(f"the recorded log {name} is not on this machine")
+        return path
+
+    return find

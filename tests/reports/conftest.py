@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from compare.runs import Run, read_run
+from compare.bench.store import Run, read_run
 from reports.summary import Summary, summarise
 from tests.reports.synthetic import write_synthetic
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from compare.runs import SCHEMAS, parameters_json, traits_of, write_run
+from compare.bench.store import SCHEMAS, parameters_json, traits_of, write_run
 from timers.registry import names, timer_class
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)

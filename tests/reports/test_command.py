@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from compare.comparison import DEFAULT_WORKLOADS
+from compare.bench.comparison import DEFAULT_WORKLOADS
 from reports import command
 from tests.reports.synthetic import defaults, write_synthetic
 
@@ -96,7 +96,7 @@ def test_without_a_run_one_is_made(tmp_path, compared, capsys):
     ],
 )
 def test_nonsense_is_one_line(tmp_path, capsys, compared, arguments, said):
-    from compare.cli import main
+    from compare.cli.main import main
 
     store = write_synthetic(tmp_path / "runs", defaults()[:1], sizes=(1000,), workloads=())
     store.rename(tmp_path / "run")
@@ -183,7 +183,7 @@ def test_columns_of_common_logs_are_guessed_and_told(text, arguments, columns, p
 
 @pytest.mark.usefixtures("spark")
 def test_what_cannot_be_guessed_is_asked_for(capsys):
-    from compare.cli import main
+    from compare.cli.main import main
 
     Path("log").write_text("when,how_long\n1,2\n")
     assert main(["report", "--requests", "log"]) == 2

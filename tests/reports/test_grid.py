@@ -7,13 +7,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from compare.contestants import parse_contestant
-from compare.pipeline.quantiles import Sketch
+from compare.bench.contestant import parse_contestant
+from compare.bench.store import parameters_json
 from compare.pipeline.summarise import ABOUT, SCHEMA, SUMMARY
-from compare.runs import parameters_json
-from reports import tables
-from reports.figures import pictures, trade_off
+from compare.replay.quantiles import Sketch
+from reports.charts.figures import pictures, trade_off
 from reports.grid import read_grids
+from reports.sections import tables
 from timers.kernels.counters import COUNTERS
 
 TIMERS = (
@@ -146,7 +146,7 @@ def test_nothing_fired_is_said(tmp_path):
 
 
 def test_the_page(tmp_path, capsys):
-    from compare.cli import main
+    from compare.cli.main import main
 
     write(tmp_path / "a.parquet")
     assert (
@@ -180,7 +180,7 @@ def test_the_page(tmp_path, capsys):
     ],
 )
 def test_nonsense_is_one_line(tmp_path, monkeypatch, capsys, arguments, said):
-    from compare.cli import main
+    from compare.cli.main import main
 
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "good")

@@ -5,8 +5,8 @@ from itertools import islice, pairwise
 
 import pytest
 
-from compare.runs import Run, read_run
-from reports.figures import pictures
+from compare.bench.store import Run, read_run
+from reports.charts.figures import pictures
 from reports.page import ReportError, check_target, write_report
 from tests.reports.synthetic import defaults, write_synthetic
 

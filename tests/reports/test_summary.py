@@ -3,7 +3,7 @@ from statistics import median
 
 import pytest
 
-from compare.runs import Run, RunError, read_run
+from compare.bench.store import Run, RunError, read_run
 from reports.summary import TASKS, Cell, Spread, Summary, Task, summarise
 from tests.reports.synthetic import SIZES, defaults, write_synthetic
 

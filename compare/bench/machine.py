@@ -1,0 +1,102 @@
+"""Where a run took place: versions, machine, commit. What cannot be learned is None, never an
+error.
+"""
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+DISTRIBUTION = "wheelwork"
+_PACKAGES = ("numba", "numpy", "pyarrow", DISTRIBUTION)
+_ROOT = Path(__file__).resolve().parents[2]
+_GIT_ANSWERS_WITHIN = 10.0  # seconds; a network drive can be slow, a run must not hang on it
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of Python and of the packages that figures depend on, by name."""
+    return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
+
+
+def machine() -> dict[str, Any]:
+    """The processor's model, usable cores, memory in bytes, and platform."""
+    return {
+        "cpu": _cpu(),
+        "cores": _cores(),
+        "memory_bytes": _memory(),
+        "platform": platform.platform(),
+    }
+
+
+def commit() -> tuple[str | None, bool | None]:
+    """The commit of the checkout that runs, and whether it has changes; (None, None) outside
+    one.
+    """
+    top = _git("rev-parse", "--show-toplevel")
+    # An installed copy may well lie in somebody else's repository.
+    if top is None or Path(top).resolve() != _ROOT:
+        return None, None
+    head, changes = _git("rev-parse", "HEAD"), _git("status", "--porcelain")
+    return head, None if changes is None else bool(changes)
+
+
+def surroundings() -> dict[str, Any]:
+    """All of it: what is kept beside figures."""
+    head, dirty = commit()
+    return {"commit": head, "dirty": dirty, "versions": versions(), "machine": machine()}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(_ROOT), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=_GIT_ANSWERS_WITHIN,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip() if answer.returncode == 0 else None
+
+
+def _cpu() -> str | None:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass  # no Linux
+    if sys.platform == "darwin":
+        try:
+            command = ["sysctl", "-n", "machdep.cpu.brand_string"]
+            return (
+                subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+                or None
+            )
+        except (OSError, subprocess.SubprocessError):
+            return None
+    return platform.processor() or None
+
+
+def _cores() -> int | None:
+    try:
+        return len(os.sched_getaffinity(0))  # those that this process may use
+    except AttributeError:
+        return os.cpu_count()
+
+
+def _memory() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None

@@ -1,0 +1,439 @@
+"""Holds a comparison: measures the contestants, replays the sources through them, stores it all as
+one run.
+"""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from tqdm import tqdm
+
+from compare.bench import measure
+from compare.bench.comparison import Comparison, workloads_of
+from compare.bench.contestant import COMPILED, Contestant, parse_contestant
+from compare.bench.machine import surroundings
+from compare.bench.measure import (
+    PATIENCE_IN_BUDGETS,
+    PYTHON_REPEATS,
+    TASKS,
+    Bench,
+    Observed,
+    predict,
+)
+from compare.bench.sources import (
+    Outcome,
+    Source,
+    checked_replay,
+    fresh_replay,
+    timed_replay,
+    trace_source,
+    workload_source,
+)
+from compare.bench.store import (
+    MEASURED,
+    SCHEMAS,
+    TOO_LONG,
+    check_store,
+    parameters_json,
+    traits_of,
+    write_run,
+)
+from compare.oracle.compiled import Expected, expect
+from compare.tapes.tape import Tape
+from compare.workloads.catalogue import LARGEST_SEED, MOST, workload_named
+from timers.errors import TimerError
+from timers.registry import names
+
+LARGEST_SIZE = 10**7  # 600 MB of tapes and timers
+MOST_REPEATS = 1000
+
+Step = Callable[[str], None]
+"""Called before each step with what it is."""
+
+
+class ComparisonError(TimerError, ValueError):
+    """A comparison that makes no sense: a number out of range, something given twice."""
+
+
+def hold(options: Comparison) -> Path:
+    """Run a comparison and return the stored run's path; see
+    `compare.bench.comparison.run_comparison`.
+    """
+    _check(options)
+    check_store(options.runs)
+    contestants = [parse_contestant(text) for text in options.timers or names()]
+    _refuse_twice("timer", [contestant.label for contestant in contestants])
+    workloads = workloads_of(options)
+    for name in workloads:
+        workload_named(name)
+    _refuse_twice("source", [*options.traces, *workloads])
+    sources = [trace_source(path) for path in options.traces]
+    sources += [workload_source(name, options.operations, options.seed) for name in workloads]
+
+    bench = Bench(contestants, sorted(options.sizes), options.repeats, options.budget, options.seed)
+    replays = [_Replays(contestants, source, options.repeats, options.budget) for source in sources]
+    with _Progress(bench.steps + sum(replay.steps for replay in replays)) as step:
+        bench.run(step)
+        for replay in replays:
+            replay.run(step)
+    return write_run(
+        options.runs,
+        _manifest(options, contestants, bench, replays),
+        _tables(contestants, bench, replays),
+    )
+
+
+def _check(options: Comparison) -> None:
+    bounds = [
+        *(("size", size, 1, LARGEST_SIZE) for size in options.sizes),
+        ("operations", options.operations, 1, MOST),
+        ("repeats", options.repeats, 1, MOST_REPEATS),
+        ("seed", options.seed, 0, LARGEST_SEED),
+    ]
+    for name, value, lowest, highest in bounds:
+        if type(value) is not int or not lowest <= value <= highest:
+            raise ComparisonError(
+                f"{name} must be an integer in [{lowest}, {highest}], not {value!r:.40}"
+            )
+    if not (isinstance(options.budget, (int, float)) and 0.0 < options.budget < float("inf")):
+        raise ComparisonError(
+            f"budget must be a positive number of seconds, not {options.budget!r:.40}"
+        )
+    _refuse_twice("size", options.sizes)
+    if not (options.sizes or options.traces or workloads_of(options)):
+        raise ComparisonError("there is nothing to compare: no size, no trace, no workload")
+
+
+def _refuse_twice(what: str, given: Sequence[Hashable]) -> None:
+    for item, times in Counter(given).items():
+        if times > 1:
+            raise ComparisonError(f"{what} {item} is given {times} times")
+
+
+class _Progress:
+    """A progress bar on a terminal; elsewhere nothing."""
+
+    def __init__(self, steps: int) -> None:
+        self._bar = tqdm(
+            total=steps,
+            disable=not sys.stderr.isatty(),
+            leave=False,
+            dynamic_ncols=True,
+            bar_format="{desc} {percentage:3.0f}% {bar} {elapsed}",
+        )
+        self._begun = False
+
+    def __enter__(self) -> Step:
+        return self._step
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def _step(self, what: str) -> None:
+        self._bar.set_description_str(f"{what:<{_STEP_WIDTH}}", refresh=False)
+        if self._begun:
+            self._bar.update()
+        self._begun = True
+
+
+_STEP_WIDTH = 48  # "checking hierarchical-wheel on lognormal-high" and a little
+
+# ---- replays
+# ------------------------------------------------------------------------------------------------------
+
+_FIRST_PREFIX = 1000  # operations from which the time of all is predicted; then of four times as many, and so on
+_NEXT_PREFIX = 4
+_CLEARLY = 8  # what is predicted to take an eighth of the budget is run without another look
+
+
+def predict_replay(contestant: Contestant, tape: Tape, id_space: int, budget: float) -> float:
+    """Seconds that replaying a tape will take, from ever longer prefixes of it; roughly where it is
+    far below `budget`.
+
+    The growth of the work of an operation is fitted on cost counters, or on times where there are
+    none.
+    """
+    total = tape.time.size
+    observed: list[Observed] = []
+    size = _FIRST_PREFIX
+    predicted = 0.0
+    while size <= total // _NEXT_PREFIX and (
+        not observed or predict(observed, size, size) <= budget
+    ):
+        prefix = Tape(tape.time[:size], tape.op[:size], tape.id[:size], tape.deadline[:size])
+        counted, _ = fresh_replay(contestant, prefix, id_space, counting=True)
+        took = fresh_replay(contestant, prefix, id_space)[0].seconds
+        if counted.counters is None:
+            took = min(took, counted.seconds)  # which did nothing else
+        work = None if counted.counters is None else size + sum(counted.counters.values())
+        observed.append(Observed(size, size, work, took))
+        predicted = predict(observed, total, total)
+        if len(observed) > 1 and predicted * _CLEARLY <= budget:
+            break
+        size *= _NEXT_PREFIX
+    return predicted
+
+
+class _Replays:
+    """One source, replayed through all contestants."""
+
+    def __init__(
+        self, contestants: Sequence[Contestant], source: Source, repeats: int, budget: float
+    ) -> None:
+        self.contestants, self.source, self.repeats, self.budget = (
+            contestants,
+            source,
+            repeats,
+            budget,
+        )
+        self.too_long: dict[int, float] = {}  # contestant -> predicted seconds
+        self.seconds: dict[
+            int, list[float]
+        ] = {}  # contestant -> of each repeat, all shards together
+        self.outcomes = {c: Outcome() for c in range(len(contestants))}
+
+    @property
+    def steps(self) -> int:
+        """How often `run` calls its argument."""
+        return len(self.contestants) * (1 + (1 + self.repeats) * self.source.shards)
+
+    def run(self, step: Step) -> None:
+        """Predict, check against the oracle, and time. Raises AgreementError."""
+        for shard in range(self.source.shards):
+            tape, id_space = self.source.load(shard)
+            if shard == 0:
+                self._predict(tape, id_space, step)
+            digests = self._check(tape, id_space, step)
+            self._time(tape, id_space, digests, step)
+
+    def _predict(self, tape: Tape, id_space: int, step: Step) -> None:
+        """Decide what is run, and how often: the same for all shards."""
+        for c, contestant in self._each(step, "trying"):
+            predicted = predict_replay(contestant, tape, id_space, self.budget)
+            predicted *= self.source.counts["operations"] / max(tape.time.size, 1)
+            if predicted > self.budget:
+                self.too_long[c] = predicted
+            else:
+                most = (
+                    self.repeats
+                    if contestant.engine == COMPILED
+                    else min(self.repeats, PYTHON_REPEATS)
+                )
+                affordable = (
+                    int(PATIENCE_IN_BUDGETS * self.budget / predicted) if predicted else most
+                )
+                self.seconds[c] = [0.0] * max(1, min(most, affordable))
+
+    def _check(self, tape: Tape, id_space: int, step: Step) -> dict[int, bytes]:
+        expected: dict[Hashable, Expected] = {}
+        digests: dict[int, bytes] = {}
+        for c, contestant in self._each(step, "checking"):
+            if c in self.seconds:
+                form = contestant.closed_form
+                if form not in expected:
+                    expected[form] = expect(
+                        tape, id_space, contestant.traits, contestant.parameters
+                    )
+                done, nbytes, digests[c] = checked_replay(
+                    contestant, tape, id_space, expected[form]
+                )
+                self.outcomes[c].add(tape, done, nbytes)
+        return digests
+
+    def _time(self, tape: Tape, id_space: int, digests: Mapping[int, bytes], step: Step) -> None:
+        for repeat in range(self.repeats):
+            for c, contestant in self._each(step, "timing"):
+                if repeat < len(self.seconds.get(c, ())):
+                    self.seconds[c][repeat] += timed_replay(
+                        contestant, tape, id_space, digests[c]
+                    ).seconds
+
+    def _each(self, step: Step, doing: str) -> Iterator[tuple[int, Contestant]]:
+        for c, contestant in enumerate(self.contestants):
+            step(f"{doing} {contestant.name} on {Path(self.source.name).name}")
+            yield c, contestant
+
+
+# ---- what is stored
+# -----------------------------------------------------------------------------------------------
+
+
+def _manifest(
+    options: Comparison,
+    contestants: Sequence[Contestant],
+    bench: Bench,
+    replays: Sequence[_Replays],
+) -> dict[str, Any]:
+    outcomes = [outcome for replay in replays for outcome in replay.outcomes.values()]
+    return {
+        "command": list(options.command),
+        **surroundings(),
+        "parameters": {
+            **{name: value for name, value in asdict(options).items() if name != "command"},
+            "timers": [contestant.label for contestant in contestants],
+            "workloads": workloads_of(options),
+            "longest_delay": measure.LONGEST_DELAY,
+            "hold_pairs": measure.HOLD_PAIRS,
+            "least_timed": measure.LEAST_TIMED,
+            "least_fired": measure.LEAST_FIRED,
+            "patience_in_budgets": PATIENCE_IN_BUDGETS,
+            "python_repeats": PYTHON_REPEATS,
+        },
+        "sources": [_described(replay) for replay in replays],
+        "agreement": {
+            "checked": "before anything was timed, every firing of every tape was held against the closed form of "
+            "fired_at that the timer's traits declare, with the order and the counts; what was timed fired the same. "
+            "(Of a timer without kernel, the first sample is the run that was checked.)",
+            "contestants": len(contestants),
+            "tapes": bench.tapes + sum(outcome.shards for outcome in outcomes),
+            "firings": bench.firings + sum(outcome.fired for outcome in outcomes),
+        },
+        "traits": [traits_of(c.name, c.traits, c.parameters, c.engine) for c in contestants],
+    }
+
+
+def _described(replay: _Replays) -> dict[str, Any]:
+    source = replay.source
+    # Timers that fire early or late make of a touch a new timer, or none, where exact ones do not.
+    scheduled = [
+        replay.outcomes[c].scheduled
+        for c in replay.seconds
+        if replay.contestants[c].closed_form == "exact"
+    ]
+    return {
+        "name": source.name,
+        "unit": source.unit,
+        "timers": scheduled[0] if scheduled else source.counts["starts"],
+        **source.counts,
+        "details": dict(source.details),
+    }
+
+
+def _tables(
+    contestants: Sequence[Contestant], bench: Bench, replays: Sequence[_Replays]
+) -> dict[str, pa.Table]:
+    who = [{"timer": c.name, "parameters": parameters_json(c.parameters)} for c in contestants]
+    labels = [
+        {
+            **key,
+            "engine": c.engine,
+            "exact": c.traits.exact(c.parameters),
+            **dict(
+                zip(("lateness_low", "lateness_high"), c.traits.lateness(c.parameters), strict=True)
+            ),
+        }
+        for key, c in zip(who, contestants, strict=True)
+    ]
+    rows = {
+        "cells": list(_cells(labels, bench)),
+        "counters": [
+            {
+                **who[c],
+                "size": size,
+                **task._asdict(),
+                "counter": counter,
+                "count": number,
+                "operations": operations,
+            }
+            for c, size, task, counter, number, operations in bench.counted
+        ],
+        "replays": [row for replay in replays for row in _replay_rows(labels, replay)],
+        "lateness": [
+            {
+                **who[c],
+                "source": replay.source.name,
+                "lateness": value,
+                "width": width,
+                "timers": timers,
+            }
+            for replay in replays
+            for c in replay.seconds
+            for value, width, timers in replay.outcomes[c].histogram.bins()
+        ],
+        "memory": [
+            {**who[c], "capacity": size, "nbytes": nbytes, "nbytes_per_timer": nbytes / size}
+            for c, size, nbytes in bench.memory
+        ],
+    }
+    return {name: _table(rows[name], schema) for name, schema in SCHEMAS.items()}
+
+
+def _table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist(
+        [{name: row.get(name) for name in schema.names} for row in rows], schema=schema
+    )
+
+
+def _cells(labels: Sequence[Mapping[str, Any]], bench: Bench) -> Iterator[dict[str, Any]]:
+    """Samples and cells that were too long, by size, task, contestant and repeat."""
+    keyed: list[tuple[tuple[int, int, int, int], dict[str, Any]]] = []
+    for sample in bench.samples:
+        outcome = {
+            **sample.task._asdict(),
+            "status": MEASURED,
+            "operations": sample.operations,
+            "repeat": sample.repeat,
+            "ns_per_operation": sample.ns_per_operation,
+        }
+        keyed.append(
+            ((sample.size, TASKS.index(sample.task), sample.contestant, sample.repeat), outcome)
+        )
+    for cell in bench.too_long:
+        outcome = {
+            **cell.task._asdict(),
+            "status": TOO_LONG,
+            "operations": cell.operations,
+            "predicted_seconds": cell.seconds,
+        }
+        keyed.append(((cell.size, TASKS.index(cell.task), cell.contestant, 0), outcome))
+    for (size, _, c, _), outcome in sorted(keyed, key=lambda item: item[0]):
+        yield {**labels[c], "size": size, **outcome}
+
+
+_COUNTED = (
+    "scheduled",
+    "cancelled",
+    "rescheduled",
+    "fired",
+    "pending",
+    "wakeups",
+    "idle_wakeups",
+    "nbytes",
+)
+
+
+def _replay_rows(labels: Sequence[Mapping[str, Any]], replay: _Replays) -> Iterator[dict[str, Any]]:
+    source = replay.source
+    operations = source.counts["operations"]
+    common = {
+        "source": source.name,
+        "source_json": json.dumps(dict(source.details)),
+        "unit": source.unit,
+        "operations": operations,
+    }
+    for c, label in enumerate(labels):
+        if c in replay.too_long:
+            yield {**label, **common, "status": TOO_LONG, "predicted_seconds": replay.too_long[c]}
+            continue
+        done = replay.outcomes[c]
+        counted = {name: getattr(done, name) for name in _COUNTED}
+        late = {
+            f"lateness_{word}": value for word, value in done.histogram.lateness()._asdict().items()
+        }
+        counters = None if done.counters is None else json.dumps(done.counters)
+        for repeat, took in enumerate(replay.seconds[c]):
+            yield {
+                **label,
+                **common,
+                **counted,
+                **late,
+                "counters": counters,
+                "status": MEASURED,
+                "repeat": repeat,
+                "ns_per_operation": took * 1e9 / max(operations, 1),
+            }

@@ -1,1 +1,0 @@
-"""The subcommands of `wheelwork`, one module each; see `compare.cli`."""

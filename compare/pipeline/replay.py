@@ -1,0 +1,283 @@
+"""The grid replay: every shard of a trace through every timer, as tasks of Spark.
+
+Operations never travel through Spark: a task is told which cells to replay, reads their shards from
+the trace's files, once for several timers, and writes each cell's results into files of its own. A
+cell that is finished stays so: a task that is tried again, and a replay that is said again after it
+was interrupted, go on with the others.
+"""
+
+import fcntl
+import os
+import shutil
+import sys
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from compare.bench.contestant import COMPILED, Contestant, parse_contestant
+from compare.bench.machine import surroundings
+from compare.pipeline.cell import Cell, run_cells, warm
+from compare.pipeline.results import (
+    FORMAT,
+    VERSION,
+    Results,
+    ResultsError,
+    open_results,
+    read_manifest,
+    timer_name,
+    write_manifest,
+)
+from compare.replay.engine import OPERATIONS_AT_ONCE
+from compare.spark.progress import progress
+from compare.spark.session import PipelineError, plain_failures, send_module, spark_session
+from compare.spark.tasks import even_shares, in_tasks, workers_of
+from compare.tapes.trace import Trace, open_trace
+from timers.kernels.jit import kernel_digest
+
+MOST_ROWS = 2**31 - 1
+"""Operations of a shard are counted in 32 bits while it is replayed."""
+
+IDS_AT_ONCE = 1 << 21
+"""Ids of the timers that are replayed together, each timer's counted, with the operations and rows
+that it takes at once: some 60 bytes each at worst, 120 MB."""
+
+_LOCK = ".lock"
+
+
+def replay_grid(
+    trace: str | os.PathLike[str],
+    timers: Sequence[str],
+    out: str | os.PathLike[str],
+    *,
+    expiries: bool = True,
+    drained: bool = True,
+    counting: bool = False,
+    force: bool = False,
+    master: str | None = None,
+    session: SparkSession | None = None,
+) -> Results:
+    """Replay each shard of `trace` through each of `timers` (as in "hashed-wheel/tick=5") into the
+    directory `out`.
+
+    `expiries` keeps what fires, 24 bytes a timer before packing; without it there are only
+    summaries, and nothing to verify. `counting` counts the timers' work as well, which takes time.
+    `drained` as in `compare.replay.engine`.
+
+    Where `out` has the same replay unfinished, it goes on with what is missing; another one is
+    refused unless `force` is given. On a cluster both paths must be the same on every machine.
+    Raises TimerError in one line for what is wrong.
+    """
+    opened = open_trace(trace)
+    contestants = [parse_contestant(text) for text in timers]
+    manifest = _manifest(opened, contestants, expiries, drained, counting)
+    path = Path(out)
+    with _locked(path, manifest, force):
+        results = open_results(path, complete=False)
+        cells = results.unfinished()
+        if cells:
+            for timer in contestants:
+                warm(timer, counting)
+            with (
+                spark_session(master, session) as spark,
+                plain_failures(f"the replay into {path} failed"),
+            ):
+                _run(spark, results, cells)
+        left = results.unfinished()
+        if left:
+            raise PipelineError(
+                f"{len(left)} cells were not written to {path}: can all machines write there?"
+            )
+        _remove_strays(path)
+        write_manifest(path, manifest | {"complete": True})
+    return open_results(path)
+
+
+def _manifest(
+    trace: Trace, contestants: Sequence[Contestant], expiries: bool, drained: bool, counting: bool
+) -> dict[str, Any]:
+    if not contestants:
+        raise ResultsError("there is nothing to replay: name at least one timer")
+    labels = [timer.label for timer in contestants]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ResultsError(f"timer {label} is given {labels.count(label)} times")
+    for number, shard in enumerate(trace.shards):
+        if shard.rows > MOST_ROWS:
+            raise ResultsError(
+                f"shard {number} of {trace.path} has {shard.rows} rows; a replay takes {MOST_ROWS} at most"
+            )
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "unit": trace.unit,
+        "source": trace.source,
+        "trace": {"path": str(trace.path.resolve()), "digest": trace.manifest_digest},
+        "timers": [
+            {"name": timer.name, "label": timer.label, "parameters": dict(timer.parameters)}
+            for timer in contestants
+        ],
+        "shards": len(trace.shards),
+        "expiries": expiries,
+        "drained": drained,
+        "counting": counting,
+        "code": kernel_digest(),
+        "made": {
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "command": sys.argv,
+            **surroundings(),
+        },
+        "complete": False,
+    }
+
+
+@contextmanager
+def _locked(path: Path, manifest: dict[str, Any], force: bool) -> Iterator[None]:
+    """Make the results' directory, or take up the ones that are there; one replay at a time.
+
+    The lock ends with the process, however that ends. When the block fails before a cell is
+    finished, nothing is left.
+    """
+    made = _prepare(path, manifest, force)
+    try:
+        with (path / _LOCK).open("w") as lock:
+            _take(lock, path)
+            if made:
+                for kind in ("cells", *(["expiries"] if manifest["expiries"] else [])):
+                    for timer in range(len(manifest["timers"])):
+                        (path / kind / timer_name(timer)).mkdir(parents=True)
+                write_manifest(path, manifest)
+            yield
+    except BaseException as error:
+        if made and not any(path.glob("cells/*/shard-*.parquet")):
+            shutil.rmtree(path, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise ResultsError(f"cannot write {path}: {error.strerror or error}") from None
+        raise
+
+
+def _prepare(path: Path, manifest: dict[str, Any], force: bool) -> bool:
+    """Make the directory unless it holds the same replay already; whether it was made."""
+    if path.exists():
+        differs = _difference(read_manifest(path), manifest)
+        if differs is None:
+            return False
+        if not force:
+            raise ResultsError(
+                f"{path} has results of another replay ({differs}); choose another path, or say force to replace"
+                " them (--force on the command line)"
+            )
+        with (path / _LOCK).open("w") as lock:
+            _take(lock, path)
+            shutil.rmtree(path)
+    try:
+        path.mkdir()
+    except OSError as error:
+        raise ResultsError(f"cannot write {path}: {error.strerror}") from None
+    return True
+
+
+def _difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
+    """The first thing in which two replays differ, in words; None for the same replay."""
+    for name, value in wanted.items():
+        if name not in ("complete", "made") and found.get(name) != value:
+            return f"their {_WORDS.get(name, name)} differs"
+    return None
+
+
+_WORDS = {
+    "timers": "list of timers",
+    "code": "version of the timers",
+    "expiries": "choice of keeping expiries",
+}
+
+
+def _take(lock: IO[str], path: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ResultsError(f"another replay is writing to {path} at this moment") from None
+
+
+def _run(spark: SparkSession, results: Results, cells: Sequence[tuple[int, int]]) -> None:
+    """Replay cells as tasks."""
+    entries = results.trace.shards
+    todo = [_cell(results, timer, shard) for timer, shard in cells]
+    rows = sum(entries[cell.shard].rows for cell in todo)
+    loops = {
+        timer
+        for timer, contestant in enumerate(results.contestants)
+        if contestant.engine != COMPILED
+    }
+    groups = groups_of(todo, [entry.id_space for entry in entries], workers_of(spark), alone=loops)
+
+    _ship_own_timers(spark, results.contestants)
+
+    def replay(number: int) -> pa.RecordBatch:
+        return pa.record_batch({"rows": [run_cells(groups[number])]})
+
+    def rows_done() -> int:
+        return sum(entries[cell.shard].rows for cell in todo if Path(cell.summary).exists())
+
+    with progress(spark, "replay", rows, rows_done):
+        in_tasks(spark, len(groups), replay, "rows bigint").agg({"rows": "sum"}).collect()
+
+
+def groups_of(
+    cells: Sequence[Cell], id_spaces: Sequence[int], workers: int, *, alone: Container[int] = ()
+) -> list[list[Cell]]:
+    """Cells, those of a shard side by side, in groups of one shard each that are replayed together
+    and read it once.
+
+    The groups are small enough that there are four for each worker, and that their timers together
+    do not hold much: a group of several has no more than IDS_AT_ONCE ids. The cells of the timers
+    `alone` are groups by themselves: those without kernel would keep the results of all others
+    waiting.
+    """
+    for_all_workers = len(cells) // (4 * workers)
+    groups = []
+    for shard, found in groupby(cells, lambda cell: cell.shard):
+        of_shard = list(found)
+        together = [cell for cell in of_shard if cell.timer not in alone]
+        most = max(min(for_all_workers, IDS_AT_ONCE // (id_spaces[shard] + OPERATIONS_AT_ONCE)), 1)
+        for share in even_shares(len(together), -(-len(together) // most)):
+            groups.append([together[number] for number in share])
+        groups += [[cell] for cell in of_shard if cell.timer in alone]
+    return groups
+
+
+def _ship_own_timers(spark: SparkSession, contestants: Sequence[Contestant]) -> None:
+    """Send modules of somebody's own timers to the workers, if they are files by themselves."""
+    for module in {timer.timer_class.__module__ for timer in contestants if ":" in timer.name}:
+        file = getattr(sys.modules[module], "__file__", None)
+        if file and "." not in module:
+            send_module(spark, file)
+
+
+def _cell(results: Results, timer: int, shard: int) -> Cell:
+    keeps = results.manifest["expiries"]
+    contestant = results.contestants[timer]
+    return Cell(
+        trace=str(results.trace.path.resolve()),
+        digest=results.manifest["trace"]["digest"],
+        name=contestant.name,
+        parameters=tuple(contestant.parameters.items()),
+        timer=timer,
+        shard=shard,
+        summary=str(results.cell_file(timer, shard).resolve()),
+        expiries=str(results.expiries_file(timer, shard).resolve()) if keeps else None,
+        drained=results.manifest["drained"],
+        counting=results.manifest["counting"],
+    )
+
+
+def _remove_strays(path: Path) -> None:
+    """Remove what tasks left that were killed while they wrote."""
+    for stray in path.glob("*/*/.shard-*"):
+        with suppress(OSError):
+            stray.unlink()

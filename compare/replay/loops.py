@@ -1,0 +1,161 @@
+"""The compiled loops: run the operations of a tape, and drive a timer's clock until it is drained.
+
+Written once for all kernels: `schedule(state, ...)` and its kin are chosen by the State's type
+while compiling.
+"""
+
+import numpy as np
+
+from compare.tapes.tape import ARM, CANCEL, START
+from timers.kernels.dispatch import (
+    advance,
+    cancel,
+    due,
+    next_expiry,
+    next_wakeup,
+    reschedule,
+    schedule,
+)
+from timers.kernels.handles import place_of
+from timers.kernels.jit import entry, jit
+from timers.kernels.pool import NOW, PENDING
+from timers.kernels.prefetch import prefetch
+
+OPERATION = np.dtype([("time", "i8"), ("deadline", "i8"), ("id", "i4"), ("op", "i1")], align=True)
+"""A tape's row, its four columns side by side: one array in the loop leaves registers for the
+timer.
+"""
+
+FIRED = np.dtype([("operation", "i8"), ("deadline", "i8"), ("fired_at", "i8")])
+"""A fired row: the index of the operation that last armed the timer, its deadline, and when it
+fired.
+
+The loops fill rows of dtype EXPIRY, of the same shape, and put the operation in place of the
+handle.
+"""
+
+LOOK_AHEAD = 8  # operations ahead of which the id -> handle map is fetched into the cache
+PATIENCE = 4096  # wake-ups in a row with nothing due, after which draining jumps to the next expiry instead
+
+# Cells of a replay's cursor, int64.
+NEXT = 0  # next row of the operations at hand
+ROWS = 1  # rows in `fired`
+SCHEDULED, CANCELLED, RESCHEDULED = 2, 3, 4  # operations that took effect
+WAKEUPS, IDLE_WAKEUPS = 5, 6  # while draining: advances, and those in which nothing fired
+FIRST = 7  # index on the tape of the operations at hand
+MOST_PENDING = 8  # the most that were pending when the clock moved on
+CELLS = 9
+
+
+@entry
+def run(state, operations, early, cursor, handles, armed_by, fired):
+    """Run operations [cursor[NEXT], end), or as many as `fired` has room for.
+
+    `operations` is of dtype OPERATION, shape (operations,); cursor[FIRST] is the tape's index of
+    its first row. `early` is the most units that the scheme fires before a deadline. `handles`
+    (int64, by id) holds each id's latest handle, `armed_by` (int32, by place) the operation that
+    last armed a place's timer. Room for the timers that these operations start is reserved.
+    """
+    k, n = np.uint32(cursor[NEXT]), cursor[ROWS]  # unsigned: no test for a negative index
+    last = np.uint32(operations.size)
+    first = cursor[FIRST]
+    scheduled, cancelled, rescheduled = cursor[SCHEDULED], cursor[CANCELLED], cursor[RESCHEDULED]
+    most_pending = cursor[MOST_PENDING]
+    now = state.clock[NOW]
+    may_be_due = True  # something that can be due at once has been armed since the last advance
+    while k < last:
+        at = operations[k]["time"]
+        if at > now or (may_be_due and due(state)):
+            most_pending = max(most_pending, state.clock[PENDING])
+            n, done = advance_and_keep(state, at, armed_by, fired, n)
+            if not done:
+                break
+            now = at
+        may_be_due = False
+        while k < last and operations[k]["time"] == now:
+            operation = first + k
+            op = operations[k]["op"]
+            i = np.uint32(operations[k]["id"])
+            deadline = operations[k]["deadline"]
+            k = np.uint32(k + 1)
+            if op == START:
+                handle = schedule(state, deadline)
+                handles[i] = handle
+                scheduled += 1
+            else:
+                # The map is the replay's own, not the timer's: its misses must not be charged to
+                # the timer.
+                if k + LOOK_AHEAD < last:
+                    prefetch(handles, np.uint32(operations[np.uint32(k + LOOK_AHEAD)]["id"]))
+                handle = handles[i]
+                if op == CANCEL:
+                    cancelled += 1 if cancel(state, handle) else 0
+                    continue
+                if reschedule(state, handle, deadline):
+                    rescheduled += 1
+                elif op == ARM:
+                    handle = schedule(state, deadline)
+                    handles[i] = handle
+                    scheduled += 1
+                else:
+                    continue
+            armed_by[place_of(handle)] = operation
+            if deadline - now <= early:
+                may_be_due = True
+                break
+    cursor[NEXT], cursor[ROWS], cursor[MOST_PENDING] = k, n, most_pending
+    cursor[SCHEDULED], cursor[CANCELLED], cursor[RESCHEDULED] = scheduled, cancelled, rescheduled
+
+
+@entry
+def drain(state, cursor, armed_by, fired):
+    """Advance from wake-up to wake-up until nothing is pending, or `fired` has no room left.
+
+    A timer years away can take a hashed wheel 2**54 wake-ups; after PATIENCE idle ones in a row the
+    next is skipped to the next expiry, which gives the same rows.
+    """
+    n = cursor[ROWS]
+    idle = 0
+    done = True
+    while done and state.clock[PENDING] > 0:
+        at = next_wakeup(state) if idle < PATIENCE else next_expiry(state)
+        before = n
+        n, done = advance_and_keep(state, at, armed_by, fired, n)
+        cursor[WAKEUPS] += 1
+        idle = 0 if n > before else idle + 1
+        if idle > 0:
+            cursor[IDLE_WAKEUPS] += 1
+    cursor[ROWS] = n
+
+
+@entry
+def tick(state, until, cursor, armed_by, fired):
+    """Advance by one unit at a time up to `until`, or while `fired` has room: the clock-driven
+    way.
+    """
+    n = cursor[ROWS]
+    now = state.clock[NOW]
+    done = True
+    while done and now < until:
+        before = n
+        n, done = advance_and_keep(state, now + 1, armed_by, fired, n)
+        cursor[WAKEUPS] += 1
+        if n == before:
+            cursor[IDLE_WAKEUPS] += 1
+        if done:
+            now += 1
+    cursor[ROWS] = n
+
+
+@jit
+def advance_and_keep(state, at, armed_by, fired, n):
+    """Advance into fired[n:], and put the operation that armed each timer in place of its handle.
+
+    Returns the number of rows in `fired`, and whether the advance is done: if not, there was no
+    room.
+    """
+    count, done = advance(state, at, fired[n:])
+    for r in range(n, n + count):
+        row = np.uint32(r)
+        fired[row]["handle"] = armed_by[place_of(fired[row]["handle"])]
+    return n + count, done

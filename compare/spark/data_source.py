@@ -1,0 +1,131 @@
+"""Workloads as a data source of Spark: rows to look at, join and count, without a trace on disk.
+
+>>> from compare.spark.data_source import register
+>>> register(spark)  # doctest: +SKIP
+>>> (
+...     spark.read.format("timer-workload")
+...     .option("workload", "uniform")
+...     .option("timers", "1e6")
+...     .option("shards", 8)
+...     .option("seed", 1)
+...     .option("longest", 5000)
+...     .load()
+... )  # doctest: +SKIP
+DataFrame[shard: int, operation: bigint, time: bigint, op: tinyint, id: int, deadline: bigint]
+
+Options: `workload`; `timers` or `operations`; `shards` (default 1); `seed` (default 0); and the
+workload's parameters. Numbers may be written as 1e6. The rows are those of the trace that
+`wheelwork generate` writes with the same options; `operation` counts a shard's rows from 0. Spark
+promises no order of rows: sort by shard and operation.
+"""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from compare.arguments import count, integer
+from compare.workloads.catalogue import Plan, WorkloadError, workload_named
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAME = "timer-workload"
+
+_COLUMNS = "shard int, operation bigint, time bigint, op tinyint, id int, deadline bigint"
+_BATCH = 1 << 16
+"""Rows that are handed to Spark together, 2 MB."""
+
+
+def register(session: "SparkSession") -> None:
+    """Make `session.read.format("timer-workload")` known to a session, one of Spark Connect as
+    well.
+
+    Where a cluster or a Connect server runs the session, this package must be installed there.
+    """
+    session.dataSource.register(TimerWorkload)
+
+
+class TimerWorkload(DataSource):  # type: ignore[misc]  # PySpark has no types here
+    """The data source; see the module."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(options)
+        self._plan = plan_of(options)
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` is given."""
+        return NAME
+
+    def schema(self) -> str:
+        """As in a tape, with the shard and the row's number in it."""
+        return _COLUMNS
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """The reader of all shards."""
+        return _Reader(self._plan)
+
+
+class _Shard(InputPartition):  # type: ignore[misc]
+    """One shard."""
+
+
+class _Reader(DataSourceReader):  # type: ignore[misc]
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def partitions(self) -> list[InputPartition]:
+        return [_Shard(number) for number in range(self._plan.shards)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        begin = 0
+        for piece in self._plan.pieces(partition.value):
+            size = len(piece.time)
+            columns = [
+                np.full(size, partition.value, np.int32),
+                np.arange(begin, begin + size, dtype=np.int64),
+                *piece,
+            ]
+            begin += size
+            whole = pa.RecordBatch.from_arrays(
+                [pa.array(column) for column in columns], names=_NAMES
+            )
+            for row in range(0, size, _BATCH):
+                yield whole.slice(row, _BATCH)
+
+
+_NAMES = [column.split()[0] for column in _COLUMNS.split(", ")]
+
+
+def plan_of(options: Mapping[str, str]) -> Plan:
+    """The workload that the options ask for. Raises WorkloadError in one line."""
+    given = {name.lower(): str(value) for name, value in options.items()}
+    if "workload" not in given:
+        raise WorkloadError('say which workload: .option("workload", "uniform")')
+    name = given.pop("workload")
+    known = workload_named(name).defaults
+    for option in given:
+        if option not in _OPTIONS and option not in known:
+            raise WorkloadError(
+                f"{NAME} has no option {option!r} for {name}; it has {', '.join([*_OPTIONS, *known])}"
+            )
+    numbers = {option: _number(option, text) for option, text in given.items()}
+    own: dict[str, Any] = {option: numbers.pop(option) for option in _OPTIONS if option in numbers}
+    return Plan.of(name, **own, parameters=numbers)
+
+
+_OPTIONS = ("timers", "operations", "shards", "seed")
+
+
+def _number(option: str, text: str) -> int:
+    for read in (integer, count):
+        try:
+            return read(text)
+        except argparse.ArgumentTypeError:
+            continue
+    raise WorkloadError(f"{option} must be a whole number, such as 5000 or 1e6, not {text[:40]!r}")

@@ -1,0 +1,507 @@
+"""Named traffic to compare timers on: seeded, and the same rows on every machine.
+
+A workload is an endless stream of *members*, each a timer's life: a request with its timeout, a
+connection with its touches. Members come in blocks of BLOCK, and a block is a pure function of
+(seed, shard, block), whoever makes it, in whatever order: the raw 64-bit stream of Philox, a
+counter-based generator, with (seed, shard) as its key and the block in its counter. What is made of
+that stream uses integers and the few functions of doubles in `compare.workloads.variates`.
+
+Arrivals are Poisson, conditioned on BLOCK arrivals in each block's span of time.
+
+>>> made = make("constant", timers=3, seed=1)
+>>> (made.tape.deadline - made.tape.time).tolist(), made.id_space, made.unit
+([30000, 30000, 30000], 3, 'ms')
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from compare.tapes.tape import ARM, CANCEL, Tape, joined
+from compare.tapes.trace import MAX_SHARDS
+from compare.workloads.generator import NEVER, Events, Int64s, Weaver
+from compare.workloads.variates import Floats, Words, exp, log, normal, sorted_uniform, uniform
+from timers.errors import TimerError
+
+BLOCK = 1 << 12
+"""Members of a block: enough for NumPy to be quick, few enough that a block of busy connections
+fits in memory.
+"""
+
+MOST = 10**8
+"""The most members or operations of a tape in memory: 2.1 GB of it."""
+
+MOST_ROWS = 2**31 - 1
+"""The most operations of a shard on disk: there are no more ids."""
+
+LARGEST_SEED = 2**64 - 1
+
+_NONE: Int64s = np.empty(0, np.int64)
+
+PER_SECOND = {"us": 10**6, "ms": 10**3}
+"""Units in a second."""
+
+
+class WorkloadError(TimerError, ValueError):
+    """An unknown workload, or one asked for with a number that makes no sense."""
+
+
+class Made(NamedTuple):
+    """A tape and what a trace's manifest says of it."""
+
+    tape: Tape
+    id_space: int
+    unit: str
+    source: dict[
+        str, Any
+    ]  # workload, parameters, seed, shard, and what was asked for: timers or operations
+
+
+class Stream:
+    """Variates of one block: a pure function of (seed, shard, block, purpose), rows of one purpose
+    in order.
+    """
+
+    def __init__(self, seed: int, shard: int, block: int) -> None:
+        self._key, self._block = np.array([seed, shard], np.uint64), block
+
+    def raw(self, purpose: int, size: int) -> Words:
+        """The generator's own 64-bit words."""
+        # The lowest word of the counter counts within the stream; the others say which stream it
+        # is.
+        counter = np.array([0, self._block, purpose, 0], np.uint64)
+        return np.random.Philox(key=self._key, counter=counter).random_raw(size)
+
+    def uniform(self, purpose: int, size: int) -> Floats:
+        """Doubles in the open interval (0, 1), multiples of 2**-53."""
+        return uniform(self.raw(purpose, size))
+
+
+ARRIVAL, DELAY, CHOICE, LENGTH, GAP = range(5)
+"""Purposes of streams."""
+
+Parameters = Mapping[str, int]
+Draw = Callable[[Stream, Int64s, Parameters], Events]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A kind of traffic. `draw(stream, starts, parameters)` makes what a block's members do."""
+
+    name: str
+    summary: str
+    unit: str
+    defaults: Parameters
+    meaning: Mapping[str, str]  # of each parameter
+    draw: Draw
+
+
+# ---- the workloads
+# ------------------------------------------------------------------------------------------------
+
+
+def _timers(starts: Int64s, deadlines: Int64s) -> Events:
+    """One timer for each member, never cancelled."""
+    return Events(
+        starts, deadlines, deadlines, np.empty(0, np.int32), _NONE, np.empty(0, np.int8), _NONE
+    )
+
+
+def _requests(starts: Int64s, timeout: int, latency: Floats) -> Events:
+    """A timeout for each member, cancelled by its answer after `latency` (at least a unit), if that
+    comes in time.
+    """
+    # Clipped while still a float: a latency beyond int64 is one that never comes.
+    answers = starts + np.minimum(np.maximum(np.floor(latency), 1.0), float(timeout)).astype(
+        np.int64
+    )
+    deadlines = starts + timeout
+    answered = np.flatnonzero(answers < deadlines)
+    cancels = answered.size
+    return Events(
+        starts,
+        deadlines,
+        np.minimum(answers, deadlines),
+        answered.astype(np.int32),
+        answers[answered],
+        np.full(cancels, CANCEL, np.int8),
+        np.zeros(cancels, np.int64),
+    )
+
+
+def _uniform(stream: Stream, starts: Int64s, parameters: Parameters) -> Events:
+    u = stream.uniform(DELAY, starts.size)
+    return _timers(starts, starts + 1 + np.floor(u * float(parameters["longest"])).astype(np.int64))
+
+
+def _exponential(stream: Stream, starts: Int64s, parameters: Parameters) -> Events:
+    delays = -log(stream.uniform(DELAY, starts.size)) * float(parameters["mean"])
+    return _timers(starts, starts + 1 + np.floor(delays).astype(np.int64))
+
+
+def _constant(stream: Stream, starts: Int64s, parameters: Parameters) -> Events:
+    return _timers(starts, starts + parameters["delay"])
+
+
+_QUARTILE = 0.674489750196081743  # the standard normal variate below which three quarters lie
+
+
+def _lognormal(stream: Stream, starts: Int64s, parameters: Parameters) -> Events:
+    median, quartile = (np.array([float(parameters[name])]) for name in ("median", "quartile"))
+    sigma = log(quartile / median) / _QUARTILE
+    latency = exp(log(median) + sigma * normal(stream.uniform(DELAY, starts.size)))
+    return _requests(starts, parameters["timeout"], latency)
+
+
+def _cancel_heavy(stream: Stream, starts: Int64s, parameters: Parameters) -> Events:
+    timeout = parameters["timeout"]
+    # An answer that is to come does so in time.
+    latency = np.minimum(
+        -log(stream.uniform(DELAY, starts.size)) * float(parameters["mean"]), float(timeout - 1)
+    )
+    is_lost = stream.uniform(CHOICE, starts.size) * 1000.0 < float(parameters["lost"])
+    return _requests(starts, timeout, np.where(is_lost, float(timeout), latency))
+
+
+def _keepalive(stream: Stream, starts: Int64s, parameters: Parameters) -> Events:
+    idle, mean = parameters["idle"], parameters["mean"]
+    # Touches follow each other after exponential gaps; the first gap that exceeds `idle` ends the
+    # connection. So the number of gaps before it is geometric, and each of them an exponential
+    # variate given that it is below `idle`.
+    survives = exp(np.array([-idle / mean]))
+    touches = np.floor(log(stream.uniform(LENGTH, starts.size)) / log(1.0 - survives)).astype(
+        np.int64
+    )
+    within = 1.0 - stream.uniform(GAP, int(touches.sum())) * (1.0 - survives)
+    gaps = np.floor(-log(within) * float(mean)).astype(np.int64)
+    elapsed = np.cumsum(gaps)
+    last = np.cumsum(touches)  # each member's last touch, plus one
+    before = np.concatenate([[0], elapsed])[last - touches]  # what `elapsed` is at its start
+    owner = np.repeat(np.arange(starts.size, dtype=np.int32), touches)
+    time = (starts - before)[owner] + elapsed
+    ends = starts - before + np.concatenate([[0], elapsed])[last] + idle
+    return Events(
+        starts, starts + idle, ends, owner, time, np.full(owner.size, ARM, np.int8), time + idle
+    )
+
+
+_RATE = "arrivals in a second, on average"
+_TIMEOUT = "units after which a request without an answer times out"
+_PROPORTION = {
+    "median": "units within which half of the answers come",
+    "quartile": "... three quarters",
+}
+
+WORKLOADS: Mapping[str, Workload] = {
+    workload.name: workload
+    for workload in (
+        Workload(
+            "uniform",
+            "timers that all fire, after delays uniform in 1 .. longest",
+            "ms",
+            {"rate": 1000, "longest": 60_000},
+            {"rate": _RATE, "longest": "units of the longest delay"},
+            _uniform,
+        ),
+        Workload(
+            "exponential",
+            "timers that all fire, after exponential delays",
+            "ms",
+            {"rate": 1000, "mean": 30_000},
+            {"rate": _RATE, "mean": "units of the average delay"},
+            _exponential,
+        ),
+        Workload(
+            "constant",
+            "timers that all fire, after one delay for all",
+            "ms",
+            {"rate": 1000, "delay": 30_000},
+            {"rate": _RATE, "delay": "units of every delay"},
+            _constant,
+        ),
+        Workload(
+            "lognormal-low",
+            "requests of log-normal latency, median 20 ms, of which 7.87 % time out at 200 ms",
+            "us",
+            {"rate": 100_000, "timeout": 200_000, "median": 20_000, "quartile": 60_000},
+            {"rate": _RATE, "timeout": _TIMEOUT, **_PROPORTION},
+            _lognormal,
+        ),
+        Workload(
+            "lognormal-high",
+            "requests of log-normal latency, median 200 ms, of which half time out at 200 ms",
+            "us",
+            {"rate": 100_000, "timeout": 200_000, "median": 200_000, "quartile": 400_000},
+            {"rate": _RATE, "timeout": _TIMEOUT, **_PROPORTION},
+            _lognormal,
+        ),
+        Workload(
+            "keepalive",
+            "connections whose idle timeout every touch re-arms; touches are Poisson",
+            "ms",
+            {"rate": 100, "idle": 30_000, "mean": 10_000},
+            {
+                "rate": "connections opened in a second, on average",
+                "idle": "units without a touch that end a connection",
+                "mean": "units between two touches, on average",
+            },
+            _keepalive,
+        ),
+        Workload(
+            "cancel-heavy",
+            "requests of which 99 % are answered, soon, and their timeouts cancelled",
+            "ms",
+            {"rate": 10_000, "timeout": 30_000, "mean": 50, "lost": 10},
+            {
+                "rate": _RATE,
+                "timeout": _TIMEOUT,
+                "mean": "units of the average latency",
+                "lost": "requests of a thousand that are never answered",
+            },
+            _cancel_heavy,
+        ),
+    )
+}
+"""Name -> workload, in the order of listings."""
+
+
+def workload_named(name: str) -> Workload:
+    """The workload of this name; raises WorkloadError naming what exists."""
+    if name not in WORKLOADS:
+        raise WorkloadError(f"no workload is called {name!r}; there are {', '.join(WORKLOADS)}")
+    return WORKLOADS[name]
+
+
+def make(
+    name: str,
+    *,
+    timers: int | None = None,
+    operations: int | None = None,
+    seed: int = 0,
+    shard: int = 0,
+    parameters: Parameters | None = None,
+) -> Made:
+    """The first `timers` members of a workload with all their operations, or its first `operations`
+    operations.
+
+    Exactly one of the two is given. Ids are recycled, so that `id_space` is the largest number of
+    members under way at once; a recycled id begins with a start. The tape keeps every rule of
+    `compare.tapes.tape.validate`. About 0.2 s for 1e6 members, 42 bytes an operation. Raises
+    WorkloadError for an unknown name or a number out of range.
+    """
+    plan = Plan.of(
+        name, timers=timers, operations=operations, seed=seed, parameters=parameters, most=MOST
+    )
+    _check("shard", shard, 0, LARGEST_SEED)
+    pieces = plan.pieces(shard)
+    tape = joined(list(pieces))
+    return Made(tape, pieces.id_space, plan.workload.unit, plan.source | {"shard": shard})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A workload of checked size and parameters: what any machine needs to make any of its
+    shards.
+    """
+
+    workload: Workload
+    parameters: Parameters
+    seed: int
+    counted: str  # "timers" or "operations"
+    amount: int  # of these, in all shards together
+    shards: int
+    most: int  # operations in a shard
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        *,
+        timers: int | None = None,
+        operations: int | None = None,
+        shards: int = 1,
+        seed: int = 0,
+        parameters: Parameters | None = None,
+        most: int = MOST_ROWS,
+    ) -> "Plan":
+        """Exactly one of `timers` and `operations` is given. Raises WorkloadError for what does not
+        exist or fit.
+        """
+        workload = workload_named(name)
+        settings = _settings(workload, parameters or {})
+        _check("seed", seed, 0, LARGEST_SEED)
+        _check("shards", shards, 1, MAX_SHARDS)
+        if (timers is None) == (operations is None):
+            raise WorkloadError(
+                "a workload is made for a number of timers or of operations: give one of the two"
+            )
+        counted, amount = ("timers", timers) if operations is None else ("operations", operations)
+        _check(
+            counted if shards == 1 else f"{counted} of {shards} shards",
+            amount,
+            shards,
+            shards * most,
+        )
+        plan = cls(workload, settings, seed, counted, amount or 0, shards, most)
+        # The first has as much to do as any.
+        Pieces(plan, 0, plan.share(0))
+        return plan
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """What a manifest says of it."""
+        which = {"shard": 0} if self.shards == 1 else {"shards": self.shards}
+        made = {
+            "workload": self.workload.name,
+            "parameters": dict(self.parameters),
+            "seed": self.seed,
+        }
+        return {**made, **which, self.counted: self.amount}
+
+    def share(self, shard: int) -> int:
+        """The timers or operations of a shard: as many as another's, or one more in the first
+        ones.
+        """
+        return self.amount // self.shards + (shard < self.amount % self.shards)
+
+    def pieces(self, shard: int = 0) -> "Pieces":
+        """One shard's tape in pieces: of 2**20 operations each, the last of which may have fewer.
+
+        A shard is one timer's traffic, and has all of the workload's rate. A shard of so many
+        timers or operations has the same rows however many there are beside it. O(operations) time;
+        memory for the members under way and some pieces. Raises WorkloadError where the operations
+        turn out to be too many, or their times too late.
+        """
+        return Pieces(self, shard, self.share(shard))
+
+
+class Pieces(Weaver):
+    """The pieces of one shard's tape. Once they are all given out, `id_space` and `rows` are the
+    shard's.
+    """
+
+    def __init__(self, plan: Plan, shard: int, amount: int) -> None:
+        self._plan, self._shard, self._amount = plan, shard, amount
+        self._span = _span(plan.workload, plan.parameters)
+        blocks, possible = -(-amount // BLOCK), int(_LATEST / self._span)
+        self._are_timers = plan.counted == "timers"
+        if self._are_timers:
+            if blocks > possible:
+                raise _too_long(plan.workload)
+            if amount > BLOCK:
+                self._check_rows(amount * self._least_each())
+        super().__init__(
+            self._events, self._horizon, min(blocks, possible), None if self._are_timers else amount
+        )
+
+    def __next__(self) -> Tape:
+        try:
+            piece = super().__next__()
+        except StopIteration:
+            if not self._are_timers and self.rows < self._amount:
+                raise _too_long(self._plan.workload) from None
+            raise
+        self._check_rows(self.rows)
+        return piece
+
+    def _events(self, block: int) -> Events:
+        size = min(BLOCK, self._amount - block * BLOCK) if self._are_timers else BLOCK
+        plan = self._plan
+        return block_events(plan.workload, plan.parameters, plan.seed, self._shard, block, size)
+
+    def _horizon(self, block: int) -> int:
+        return (
+            NEVER if self._are_timers and block * BLOCK >= self._amount else int(block * self._span)
+        )
+
+    def _least_each(self) -> float:
+        """Operations of a timer on average, or a little less; told by the first block."""
+        events = self._events(0)
+        return _CERTAIN * (1 + len(events.time) / len(events.starts))
+
+    def _check_rows(self, rows: float) -> None:
+        if rows > self._plan.most:
+            raise WorkloadError(
+                f"{self._amount} timers of {self._plan.workload.name} have more than {self._plan.most} operations; "
+                "ask for fewer, or for more shards"
+            )
+
+
+def block_events(
+    workload: Workload, parameters: Parameters, seed: int, shard: int, block: int, size: int
+) -> Events:
+    """What a block's first `size` members do: a pure function of its arguments."""
+    stream = Stream(seed, shard, block)
+    arrivals = sorted_uniform(stream.raw(ARRIVAL, BLOCK))[:size]
+    span = _span(workload, parameters)
+    if (block + 1) * span > _LATEST:
+        raise _too_long(workload)
+    starts = np.floor((float(block) + arrivals) * span).astype(np.int64)
+    return workload.draw(stream, starts, parameters)
+
+
+def digest(tape: Tape) -> str:
+    """SHA-256 of a tape's rows, the same on every machine; not of any file's bytes."""
+    result = hashlib.sha256()
+    for column in tape:
+        result.update(column.astype(column.dtype.newbyteorder("<")).tobytes())
+    return result.hexdigest()
+
+
+def _span(workload: Workload, parameters: Parameters) -> float:
+    """Units in which a block's members arrive."""
+    return float(BLOCK * PER_SECOND[workload.unit]) / float(parameters["rate"])
+
+
+def _too_long(workload: Workload) -> WorkloadError:
+    return WorkloadError(
+        f"{workload.name} would last longer than 2**53 {workload.unit}; a greater rate shortens it"
+    )
+
+
+_LATEST = float(2**53)  # beyond it a double no longer tells one unit from the next
+_CERTAIN = 0.9  # of an average over a block that an average over all is not below
+
+
+def _settings(workload: Workload, given: Parameters) -> dict[str, int]:
+    for name in given:
+        if name not in workload.defaults:
+            raise WorkloadError(
+                f"{workload.name} has no parameter {name!r}; it has {', '.join(workload.defaults)}"
+            )
+    settings = {**workload.defaults, **given}
+    for name, value in settings.items():
+        if name == "lost":
+            _check(name, value, 0, 1000)
+        else:
+            _check(name, value, 1, _LARGEST_SETTING)
+    if settings.get("median", 0) >= settings.get("quartile", 1):
+        raise WorkloadError(
+            f"quartile {settings['quartile']} must exceed the median {settings['median']}"
+        )
+    if settings.get("idle", 0) > _MOST_GAPS * settings.get("mean", 1):
+        raise WorkloadError(
+            f"idle {settings['idle']} exceeds {_MOST_GAPS} times the mean {settings['mean']}: "
+            "hardly any connection would ever end"
+        )
+    if workload.name == "cancel-heavy" and settings["timeout"] < _SHORTEST_TIMEOUT:
+        timeout = settings["timeout"]
+        raise WorkloadError(
+            f"timeout {timeout} leaves no time for an answer; the least is {_SHORTEST_TIMEOUT}"
+        )
+    return settings
+
+
+_LARGEST_SETTING = 10**15  # beyond it sums of a double's precision would no longer be whole units
+_MOST_GAPS = 8  # 3000 touches a connection
+_SHORTEST_TIMEOUT = 2
+
+
+def _check(name: str, value: Any, lowest: int, highest: int) -> None:
+    if type(value) is not int:
+        raise WorkloadError(f"{name} must be an integer, not {value!r:.40}")
+    if not lowest <= value <= highest:
+        raise WorkloadError(f"{name} must lie in [{lowest}, {highest}], not {value}")

@@ -1,0 +1,399 @@
+import dataclasses
+import json
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from compare.bench import run as contest
+from compare.bench.comparison import DEFAULT_WORKLOADS, Comparison, run_comparison, workloads_of
+from compare.bench.contestant import ContestantError, contestant, parse_contestant, parse_setting
+from compare.bench.run import ComparisonError, predict_replay
+from compare.bench.sources import trace_source, workload_source
+from compare.bench.store import MEASURED, TOO_LONG, latest_run, read_run
+from compare.oracle.compiled import AgreementError
+from compare.replay.histogram import MOST_BINS, Histogram
+from compare.tapes.trace import TraceError, write_trace
+from compare.workloads.catalogue import WorkloadError, make
+from timers import TimerError
+from timers.errors import ParameterError, UnknownTimerError
+from timers.registry import names
+
+OWN = "tests.compare.own_timers:"
+SMALL = Comparison(sizes=(40,), operations=600, repeats=2, budget=60.0)
+
+
+def shards(tmp_path, name="two.trace"):
+    tapes = [make("keepalive", operations=400, seed=1, shard=shard).tape for shard in (0, 1)]
+    return write_trace(tmp_path / name, tapes, unit="ms", source={"kind": "test"}).path, tapes
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    store = tmp_path_factory.mktemp("store")
+    trace, _ = shards(store)
+    options = dataclasses.replace(
+        SMALL, traces=(str(trace),), workloads=("lognormal-high",), runs=str(store / "runs")
+    )
+    path = run_comparison(options)
+    assert latest_run(store / "runs") == path
+    return read_run(path)
+
+
+def rows(table, **where):
+    return [row for row in table.to_pylist() if where.items() <= row.items()]
+
+
+def test_every_timer_every_cell_every_sample(run):
+    tasks = [
+        ("insert", "none"),
+        ("cancel", "none"),
+        ("hold", "none"),
+        ("expiry", "clock"),
+        ("expiry", "event"),
+    ]
+    for name in names():
+        for operation, driver in tasks:
+            found = rows(run.cells, timer=name, operation=operation, driver=driver)
+            assert [row["repeat"] for row in found] == [0, 1]
+            assert {row["status"] for row in found} == {MEASURED}
+            assert all(row["size"] == 40 and row["predicted_seconds"] is None for row in found)
+    assert run.cells.num_rows == len(names()) * len(tasks) * 2
+
+
+def test_precision_and_engine_are_told(run):
+    for row in [*run.cells.to_pylist(), *run.replays.to_pylist()]:
+        assert row["exact"] is (row["timer"] != "hashed-wheel")
+        assert (row["lateness_low"], row["lateness_high"]) == ((0, 0) if row["exact"] else (0, 100))
+        assert row["engine"] == (
+            "python loop" if row["timer"] == "heapq-delay-queue" else "compiled"
+        )
+
+
+def test_replays_of_exact_timers_agree_in_all_that_is_counted(run):
+    for source in ("lognormal-high", run.manifest["sources"][0]["name"]):
+        found = rows(run.replays, source=source)
+        assert len(found) == len(names()) * 2
+        exact = [row for row in found if row["exact"]]
+        columns = ("rescheduled", "scheduled", "cancelled", "fired", "pending", "lateness_max")
+        counted = {tuple(row[name] for name in columns) for row in exact}
+        assert len(counted) == 1
+        _, scheduled, cancelled, fired, pending, late = counted.pop()
+        assert scheduled == cancelled + fired + pending
+        assert (pending, late) == (0, 0)
+        assert all(row["idle_wakeups"] <= row["wakeups"] and row["nbytes"] > 0 for row in found)
+
+
+def test_all_shards_of_a_trace_are_replayed(run):
+    source = run.manifest["sources"][0]
+    assert (source["shards"], source["operations"], source["unit"]) == (2, 800, "ms")
+    assert source["details"] == {"kind": "test"}
+    assert {row["operations"] for row in rows(run.replays, source=source["name"])} == {800}
+    late = rows(run.lateness, source=source["name"], timer="hashed-wheel")
+    fired = rows(run.replays, source=source["name"], timer="hashed-wheel")[0]["fired"]
+    assert sum(row["timers"] for row in late) == fired
+    assert all(0 < row["lateness"] <= 100 and row["width"] == 1 for row in late)
+
+
+def test_counters_are_kept_beside_the_times(run):
+    assert {row["counter"] for row in rows(run.counters, timer="heapq-delay-queue")} == {
+        "advances",
+        "idle_advances",
+    }
+    looks = rows(
+        run.counters,
+        timer="unordered-list",
+        operation="expiry",
+        driver="clock",
+        counter="timers_touched",
+    )
+    assert looks[0]["count"] > 40 * 40
+    assert looks[0]["operations"] == 40
+    for row in run.replays.to_pylist():
+        assert (row["counters"] is None) is (row["engine"] == "python loop")
+        assert row["counters"] is None or json.loads(row["counters"]).keys() >= {
+            "comparisons",
+            "clock_visits",
+        }
+
+
+def test_memory_is_told_for_each_size(run):
+    assert run.memory.num_rows == len(names())
+    assert (
+        rows(run.memory, timer="delay-queue")[0]["nbytes_per_timer"] < 60
+    )  # 32 and the geometry of a small one
+
+
+def test_the_manifest_tells_what_was_run_where(run):
+    manifest = run.manifest
+    assert manifest["parameters"]["sizes"] == [40]
+    assert manifest["parameters"]["workloads"] == ["lognormal-high"]
+    assert manifest["parameters"]["timers"] == names()
+    assert manifest["versions"]["numba"]
+    assert manifest["machine"]["cores"] >= 1
+    assert [traits["timer"] for traits in manifest["traits"]] == names()
+    # Of seven timers, filling once and holding twice at one size, and three tapes of two sources.
+    assert manifest["agreement"]["tapes"] == 7 * (3 + 3)
+    assert manifest["agreement"]["firings"] > 7 * 2 * 40
+    assert manifest["sources"][1]["details"]["seed"] == 0
+    assert (
+        manifest["sources"][1]["timers"]
+        == rows(run.replays, source="lognormal-high")[0]["scheduled"]
+    )
+
+
+def test_a_replay_that_would_take_too_long_is_predicted(tmp_path):
+    options = dataclasses.replace(
+        SMALL,
+        sizes=(),
+        timers=("unordered-list", "delay-queue"),
+        workloads=("constant",),
+        operations=60_000,
+        budget=0.2,
+        runs=str(tmp_path / "runs"),
+    )
+    run = read_run(run_comparison(options))
+    (row,) = rows(run.replays, timer="unordered-list")
+    assert row["status"] == TOO_LONG
+    assert row["predicted_seconds"] > 0.2
+    assert row["ns_per_operation"] is row["scheduled"] is row["counters"] is None
+    assert rows(run.replays, timer="delay-queue")[0]["status"] == MEASURED
+    assert not rows(run.lateness, timer="unordered-list")
+    assert run.cells.num_rows == run.memory.num_rows == 0
+
+
+def test_contestants_may_differ_in_parameters_alone(tmp_path):
+    timers = ("hashed-wheel", "hashed-wheel/tick=1/wheel-size=64", OWN + "Right")
+    options = dataclasses.replace(
+        SMALL, timers=timers, workloads=(), repeats=1, runs=str(tmp_path / "runs")
+    )
+    run = read_run(run_comparison(options))
+    assert [(traits["timer"], traits["parameters"]) for traits in run.manifest["traits"]] == [
+        ("hashed-wheel", {"tick": 100, "wheel_size": 512}),
+        ("hashed-wheel", {"tick": 1, "wheel_size": 64}),
+        (OWN + "Right", {}),
+    ]
+    assert {row["parameters"] for row in rows(run.cells, timer="hashed-wheel")} == {
+        '{"tick": 100, "wheel_size": 512}',
+        '{"tick": 1, "wheel_size": 64}',
+    }
+
+
+@pytest.mark.parametrize("name", ["Late", "Moody"])
+def test_nothing_is_stored_of_a_timer_that_disagrees(tmp_path, name):
+    options = dataclasses.replace(
+        SMALL,
+        timers=(OWN + name,),
+        workloads=("constant",),
+        operations=5000,
+        runs=str(tmp_path / "runs"),
+    )
+    with pytest.raises(AgreementError):
+        run_comparison(options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_progress_bar_is_for_terminals(tmp_path, monkeypatch, capsys):
+    options = dataclasses.replace(
+        SMALL,
+        timers=("delay-queue",),
+        workloads=("constant",),
+        repeats=1,
+        runs=str(tmp_path / "runs"),
+    )
+    run_comparison(options)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    run_comparison(options)
+    assert "%" in capsys.readouterr().err
+
+
+def test_workloads_are_replayed_unless_traces_are_given():
+    assert workloads_of(Comparison()) == DEFAULT_WORKLOADS
+    assert workloads_of(Comparison(traces=("t",))) == ()
+    assert workloads_of(Comparison(traces=("t",), workloads=("uniform",))) == ("uniform",)
+    assert workloads_of(Comparison(workloads=())) == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "says"),
+    [
+        ({"timers": ("nix",)}, UnknownTimerError, "no timer is called 'nix'"),
+        (
+            {"timers": ("delay-queue", "delay-queue")},
+            ComparisonError,
+            "timer delay-queue is given 2 times",
+        ),
+        ({"timers": ("hashed-wheel/tick=0",)}, ParameterError, "tick must lie in"),
+        (
+            {"timers": ("delay-queue/tick=5",)},
+            ParameterError,
+            "delay-queue has no tick; it has no parameter",
+        ),
+        (
+            {"timers": ("simple-wheel/tick=5",)},
+            ParameterError,
+            "simple-wheel has no tick; it has wheel-size",
+        ),
+        ({"timers": ("hashed-wheel/tick",)}, ParameterError, "'tick' is no parameter and integer"),
+        (
+            {"timers": ("hashed-wheel/tick=x",)},
+            ParameterError,
+            "'tick=x' is no parameter and integer",
+        ),
+        ({"timers": (OWN + "NoTimer",)}, ContestantError, "it lacks now, parameters"),
+        ({"timers": (OWN + "NoStart",)}, ContestantError, "cannot be made with (start=0)"),
+        ({"timers": (OWN + "Nix",)}, UnknownTimerError, "has no attribute 'Nix'"),
+        ({"workloads": ("nix",)}, WorkloadError, "no workload is called 'nix'"),
+        ({"workloads": ("uniform", "uniform")}, ComparisonError, "source uniform is given 2 times"),
+        ({"traces": ("nowhere",)}, TraceError, "nowhere does not exist"),
+        ({"sizes": (0,)}, ComparisonError, "size must be an integer in [1, 10000000], not 0"),
+        (
+            {"sizes": (10**8,)},
+            ComparisonError,
+            "size must be an integer in [1, 10000000], not 100000000",
+        ),
+        ({"sizes": (1.5,)}, ComparisonError, "not 1.5"),
+        ({"sizes": (5, 5)}, ComparisonError, "size 5 is given 2 times"),
+        ({"sizes": (), "workloads": ()}, ComparisonError, "there is nothing to compare"),
+        ({"operations": 0}, ComparisonError, "operations must be an integer in"),
+        ({"repeats": 0}, ComparisonError, "repeats must be an integer in"),
+        ({"repeats": True}, ComparisonError, "repeats must be an integer in"),
+        ({"seed": -1}, ComparisonError, "seed must be an integer in"),
+        (
+            {"budget": float("nan")},
+            ComparisonError,
+            "budget must be a positive number of seconds, not nan",
+        ),
+        ({"budget": "2"}, ComparisonError, "budget must be a positive number of seconds, not '2'"),
+        ({"budget": 0}, ComparisonError, "budget must be a positive number of seconds, not 0"),
+    ],
+)
+def test_nonsense_is_refused_before_anything_is_measured(
+    tmp_path, monkeypatch, changes, error, says
+):
+    monkeypatch.setattr(contest.Bench, "run", lambda *_: pytest.fail("measured"))
+    with pytest.raises(error) as raised:
+        run_comparison(dataclasses.replace(SMALL, runs=str(tmp_path / "runs"), **changes))
+    assert isinstance(raised.value, TimerError)
+    assert says in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert not list(tmp_path.iterdir())
+
+
+# ---- parts
+
+
+def test_a_module_that_is_no_python_is_named(tmp_path, monkeypatch):
+    (tmp_path / "broken_timer.py").write_text("class Timer:\n    def (\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        UnknownTimerError, match=r"cannot import 'broken_timer:Timer': .*broken_timer.py, line 2"
+    ):
+        contestant("broken_timer:Timer")
+
+
+def test_settings_and_labels():
+    assert parse_setting("wheel-size=64") == ("wheel_size", 64)
+    assert parse_contestant("hashed-wheel").label == "hashed-wheel"
+    assert (
+        parse_contestant("hashed-wheel/wheel-size=64/tick=100").label
+        == "hashed-wheel/wheel-size=64"
+    )
+    assert parse_contestant("hashed-wheel/tick=5").precision() == "lateness 0 to 5"
+    assert parse_contestant("hierarchical-wheel").precision() == "exact"
+
+
+def test_contestants_that_fire_alike_share_a_closed_form():
+    forms = [
+        parse_contestant(text).closed_form
+        for text in ("delay-queue", "simple-wheel/wheel-size=7", "hierarchical-wheel")
+    ]
+    assert forms == ["exact"] * 3
+    coarse = [parse_contestant(f"hierarchical-wheel/tick={tick}").closed_form for tick in (5, 6, 5)]
+    assert coarse[0] == coarse[2] != coarse[1]
+
+
+@pytest.mark.parametrize(
+    ("counted", "growth", "budget", "sizes"),
+    [
+        (True, 0, 1.0, [1000, 4000]),  # 64 us: clearly within the budget, no need to look further
+        (True, 1, 5.0, [1000, 4000, 16_000]),  # 4 s
+        (False, 1, 5.0, [1000, 4000, 16_000]),
+        (
+            True,
+            2,
+            2000.0,
+            [1000, 4000],
+        ),  # three days; the next prefix alone takes more than an hour
+    ],
+)
+def test_a_replay_is_predicted_from_its_prefixes(monkeypatch, counted, growth, budget, sizes):
+    tape, seen = make("constant", operations=64_000).tape, []
+
+    def pretend(timer, prefix, id_space, *, counting=False):
+        n = prefix.time.size
+        seen.extend([n] if counting else [])
+        cost = n * n**growth
+        return SimpleNamespace(
+            seconds=1e-9 * cost, counters={"looks": cost - n} if counted else None
+        ), 0
+
+    monkeypatch.setattr(contest, "fresh_replay", pretend)
+    predicted = predict_replay(contestant("delay-queue"), tape, 5, budget)
+    assert predicted == pytest.approx(1e-9 * 64_000 * 64_000**growth, rel=0.01)
+    assert seen == sizes
+
+
+def test_a_short_tape_is_not_worth_predicting():
+    made = make("constant", operations=500)
+    assert predict_replay(contestant("unordered-list"), made.tape, made.id_space, 1.0) == 0.0
+
+
+def test_sources_tell_their_counts(tmp_path):
+    path, tapes = shards(tmp_path)
+    source = trace_source(path)
+    assert source.counts["shards"] == source.shards == 2
+    assert source.counts["operations"] == 800
+    assert source.counts["id_space"] == max(int(tape.id.max()) + 1 for tape in tapes)
+    assert np.array_equal(source.load(1)[0].time, tapes[1].time)
+    made = workload_source("uniform", 50, 3)
+    assert made.counts == {
+        "shards": 1,
+        "operations": 50,
+        "starts": 50,
+        "cancels": 0,
+        "rearms": 0,
+        "arms": 0,
+        "id_space": made.load(0)[1],
+    }
+
+
+def test_a_histogram_is_exact():
+    values = np.random.default_rng(0).integers(-50, 50, 1001)
+    histogram = Histogram()
+    for part in np.array_split(values, 7):
+        histogram.add(part)
+    assert histogram.lateness() == (values.min(), np.median(values), values.max())
+    assert list(histogram.bins()) == [
+        (v, 1, int((values == v).sum())) for v in np.unique(values).tolist()
+    ]
+    histogram.add(np.array([49]))
+    assert histogram.lateness().median == np.median([*values, 49])
+
+
+def test_many_values_are_put_into_bins():
+    values = np.arange(0, 10 * MOST_BINS, 3)
+    histogram = Histogram()
+    histogram.add(values)
+    bins = list(histogram.bins())
+    assert len(bins) <= MOST_BINS
+    assert sum(timers for *_, timers in bins) == values.size
+    for low, width, timers in bins:
+        assert timers == ((values >= low) & (values < low + width)).sum()
+
+
+def test_an_empty_histogram_has_no_lateness():
+    assert Histogram().lateness() == (None, None, None)
+    assert list(Histogram().bins()) == []

@@ -1,0 +1,217 @@
+import json
+import shutil
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from compare.bench import store as runs
+from compare.bench.contestant import contestant
+from compare.bench.store import (
+    SCHEMAS,
+    RunError,
+    check_store,
+    latest_run,
+    read_run,
+    runs_in,
+    traits_of,
+    write_run,
+)
+from timers.registry import names
+
+EMPTY = {name: schema.empty_table() for name, schema in SCHEMAS.items()}
+MANIFEST = {
+    "command": ["wheelwork", "compare"],
+    "commit": None,
+    "dirty": None,
+    "versions": {"python": "3.11"},
+    "machine": {"cpu": None},
+    "parameters": {"seed": 0},
+    "sources": [],
+    "agreement": {"tapes": 0},
+    "traits": [],
+}
+MEMORY = (
+    SCHEMAS["memory"]
+    .empty_table()
+    .from_pylist(
+        [
+            {
+                "timer": "t",
+                "parameters": "{}",
+                "capacity": 10,
+                "nbytes": 240,
+                "nbytes_per_timer": 24.0,
+            }
+        ],
+        SCHEMAS["memory"],
+    )
+)
+
+
+@pytest.fixture
+def stored(tmp_path):
+    return write_run(tmp_path / "runs", MANIFEST, {**EMPTY, "memory": MEMORY})
+
+
+def test_what_is_written_is_read_again(stored):
+    run = read_run(stored)
+    assert run.path == stored
+    assert MANIFEST.items() <= run.manifest.items()
+    assert run.manifest["tables"] == {
+        "cells": 0,
+        "counters": 0,
+        "replays": 0,
+        "lateness": 0,
+        "memory": 1,
+    }
+    assert run.memory.equals(MEMORY)
+    assert all(getattr(run, name).schema.equals(schema) for name, schema in SCHEMAS.items())
+
+
+def test_runs_are_added_and_never_replaced(tmp_path):
+    made = [write_run(tmp_path, MANIFEST, EMPTY) for _ in range(3)]
+    assert runs_in(tmp_path) == made
+    assert latest_run(tmp_path) == made[-1]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [path.name for path in made]
+
+
+def test_other_things_in_the_store_are_no_runs(stored):
+    (stored.parent / "notes.txt").write_text("mine")
+    (stored.parent / "zzz").mkdir()
+    (stored.parent / ".partial-1").mkdir()
+    assert runs_in(stored.parent) == [stored]
+
+
+def test_only_what_can_be_unknown_may_be_null(tmp_path):
+    nullable = {
+        name: [field.name for field in schema if field.nullable] for name, schema in SCHEMAS.items()
+    }
+    assert nullable["cells"] == ["predicted_seconds", "repeat", "ns_per_operation"]
+    assert nullable["counters"] == nullable["lateness"] == nullable["memory"] == []
+    rows = [
+        {"timer": None, "parameters": "{}", "capacity": 1, "nbytes": 1, "nbytes_per_timer": 1.0}
+    ]
+    with pytest.raises(ValueError, match="null values"):
+        write_run(
+            tmp_path / "runs",
+            MANIFEST,
+            {**EMPTY, "memory": pa.Table.from_pylist(rows, SCHEMAS["memory"])},
+        )
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", names())
+def test_traits_are_kept_as_plain_values(name):
+    timer = contestant(name)
+    kept = json.loads(json.dumps(traits_of(name, timer.traits, timer.parameters, timer.engine)))
+    assert kept["timer"] == name
+    assert kept["parameters"] == dict(timer.traits.defaults)
+    assert len(kept["costs"]) == len(timer.traits.costs)
+    assert (kept["lateness_low"], kept["lateness_high"]) == timer.traits.lateness(timer.parameters)
+    assert kept["due_at"]
+    assert kept["exact"] is (name != "hashed-wheel")
+
+
+# ---- what cannot be read
+
+
+def damage(path, how):
+    manifest = path / "manifest.json"
+    content = json.loads(manifest.read_text())
+    if how == "no manifest":
+        manifest.unlink()
+    elif how == "no json":
+        manifest.write_text("{")
+    elif how == "no utf-8":
+        manifest.write_bytes(b"\xff")
+    elif how == "foreign":
+        manifest.write_text('{"format": "wheelwork-trace", "version": 1}')
+    elif how == "a list":
+        manifest.write_text("[]")
+    elif how == "newer":
+        manifest.write_text(json.dumps({**content, "version": 2}))
+    elif how == "entry missing":
+        del content["machine"]
+        manifest.write_text(json.dumps(content))
+    elif how == "wrong type":
+        manifest.write_text(json.dumps({**content, "commit": 5}))
+    elif how == "no table":
+        (path / "cells.parquet").unlink()
+    elif how == "truncated":
+        whole = (path / "memory.parquet").read_bytes()
+        (path / "memory.parquet").write_bytes(whole[: len(whole) // 2])
+    elif how == "other columns":
+        pq.write_table(pa.table({"x": [1]}), path / "memory.parquet")
+    elif how == "other rows":
+        pq.write_table(pa.concat_tables([MEMORY, MEMORY]), path / "memory.parquet")
+    elif how == "gone":
+        shutil.rmtree(path)
+    elif how == "a file":
+        shutil.rmtree(path)
+        path.write_text("")
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ("gone", "does not exist"),
+        ("a file", "is no stored run: a run is a directory"),
+        ("no manifest", "is no stored run: it has no manifest.json"),
+        ("no json", "cannot read"),
+        ("no utf-8", "cannot read"),
+        ("foreign", "is no manifest of a run"),
+        ("a list", "is no manifest of a run"),
+        ("newer", "is of version 2; this release reads 1"),
+        ("entry missing", "the entry machine is missing or of the wrong type"),
+        ("wrong type", "the entry commit is missing or of the wrong type"),
+        ("no table", "cells.parquet does not exist"),
+        ("truncated", "memory.parquet is no readable Parquet file"),
+        ("other columns", "has the columns x, not those of this release"),
+        ("other rows", "has 2 rows; the manifest says 1"),
+    ],
+)
+def test_a_run_that_is_no_run_is_refused_in_one_line(stored, how, says):
+    damage(stored, how)
+    with pytest.raises(RunError) as raised:
+        read_run(stored)
+    assert says in str(raised.value)
+    assert str(stored) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_store_without_runs_is_named(tmp_path):
+    with pytest.raises(RunError, match="holds no run yet"):
+        latest_run(tmp_path)
+    with pytest.raises(RunError, match="is no directory of runs"):
+        latest_run(tmp_path / "nowhere")
+
+
+# ---- what cannot be written
+
+
+def test_a_store_that_cannot_be_is_refused_before_anything_is_measured(tmp_path):
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(RunError, match="is no directory"):
+            check_store(path)
+        with pytest.raises(RunError, match="cannot store a run in"):
+            write_run(path, MANIFEST, EMPTY)
+    check_store(tmp_path / "new" / "store")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file"]
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_run_that_fails_halfway_leaves_nothing(tmp_path, monkeypatch, is_new):
+    store = tmp_path / "runs"
+    if not is_new:
+        store.mkdir()
+
+    def fail(*arguments, **keywords):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(runs.pq, "write_table", fail)
+    with pytest.raises(RunError, match=r"cannot store a run in .*: No space left on device"):
+        write_run(store, MANIFEST, EMPTY)
+    assert store.exists() is not is_new
+    assert is_new or not list(store.iterdir())

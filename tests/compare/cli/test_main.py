@@ -1,0 +1,539 @@
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import compare.cli.main
+from compare.bench.store import latest_run, read_run
+from compare.cli.commands.compare import summary
+from compare.cli.main import BAD_INPUT, INTERRUPTED, main
+from compare.tapes.trace import open_trace
+from timers.registry import names
+
+ROOT = Path(__file__).resolve().parents[3]
+OWN = "tests.compare.own_timers:"
+COUNTS = ["scheduled", "cancelled", "rescheduled", "fired", "pending"]
+KEYS = [*COUNTS, "lateness", "counters", "ns_per_operation", "engine"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def installed(tmp_path_factory):
+    """Commands are found through the installed distribution; a checkout that is not installed gets
+    a stand-in.
+    """
+    try:
+        metadata.distribution("wheelwork")
+        yield ""
+        return
+    except metadata.PackageNotFoundError:
+        pass
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    site = tmp_path_factory.mktemp("site")
+    info = site / "wheelwork-0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: wheelwork\nVersion: {project['version']}\n"
+    )
+    lines = []
+    for group, entries in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {target}" for name, target in entries.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+    sys.path.append(str(site))
+    yield str(site)
+    sys.path.remove(str(site))
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty directory to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def trace(here):
+    assert (
+        main(
+            ["generate", "lognormal-high", "--timers", "300", "--seed", "4", "--out", "some.trace"]
+        )
+        == 0
+    )
+    return "some.trace"
+
+
+@pytest.fixture
+def said(capsys):
+    """Runs a command line; returns its exit code and what it printed."""
+
+    def run(*arguments):
+        capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def fails(said, *arguments):
+    """Runs a command line that must fail; returns its one line."""
+    code, out, err = said(*arguments)
+    assert code == BAD_INPUT
+    assert out == ""
+    assert err.startswith("wheelwork: error: ")
+    assert err.endswith("\n")
+    assert err.count("\n") == 1
+    return err
+
+
+def environment(installed):
+    path = os.pathsep.join(filter(None, [str(ROOT), installed, os.environ.get("PYTHONPATH", "")]))
+    return {**os.environ, "PYTHONPATH": path, "COLUMNS": "80"}
+
+
+def spawn(installed, *arguments, **keywords):
+    """Runs Python in a process of its own."""
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.run(
+        command, env=environment(installed), capture_output=True, text=True, **keywords
+    )
+
+
+# ---- the command itself
+
+
+def test_help_fits_80_columns_and_names_every_command(said, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, err = said("--help")
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+    commands = [
+        line.split()[0] for line in out.splitlines() if line.startswith("    ") and line[4] != " "
+    ]
+    assert commands == [
+        "timers",
+        "generate",
+        "ingest",
+        "replay",
+        "verify",
+        "summarise",
+        "stream",
+        "compare",
+        "report",
+    ]
+    assert "example" in out
+
+
+@pytest.mark.parametrize(
+    "command", ["timers", "generate", "replay", "verify", "summarise", "stream", "compare"]
+)
+def test_every_command_has_help_of_80_columns(said, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, err = said(command, "--help")
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.startswith(f"usage: wheelwork {command} ")
+
+
+def test_the_version_is_the_distributions(said):
+    assert said("--version") == (0, f"wheelwork {metadata.version('wheelwork')}\n", "")
+
+
+def test_a_wrong_command_is_told_the_choices(said):
+    line = fails(said, "replya")
+    assert "'replya'" in line
+    assert "'replay', 'verify'" in line
+    assert "COMMAND" in fails(said)
+
+
+def test_a_command_that_cannot_be_imported_spoils_no_other(said, monkeypatch):
+    broken = metadata.EntryPoint("broken", "compare.nowhere", compare.cli.main.GROUP)
+    empty = metadata.EntryPoint("empty", "compare.cli.commands", compare.cli.main.GROUP)
+    monkeypatch.setattr(compare.cli.main, "_commands", lambda: [broken, empty])
+    assert "cannot be loaded" in said("--help")[1]
+    assert "the command broken cannot be loaded: No module named 'compare.nowhere'" in fails(
+        said, "broken", "x"
+    )
+    assert "the command empty cannot be loaded" in fails(said, "empty")
+
+
+def test_commands_of_others_come_last(monkeypatch):
+    points = [
+        metadata.EntryPoint(name, "m", compare.cli.main.GROUP)
+        for name in ("zoo", "replay", "alpha", "timers")
+    ]
+    monkeypatch.setattr(metadata, "entry_points", lambda group: points)
+    assert [command.name for command in compare.cli.main._commands()] == [
+        "timers",
+        "replay",
+        "alpha",
+        "zoo",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "says"),
+    [
+        (KeyboardInterrupt(), INTERRUPTED, "wheelwork: interrupted\n"),
+        (
+            FileNotFoundError(2, "No such file or directory", "gone"),
+            BAD_INPUT,
+            "wheelwork: error: gone: No such file or directory\n",
+        ),
+        (OSError("odd"), BAD_INPUT, "wheelwork: error: odd\n"),
+        (MemoryError(), BAD_INPUT, "wheelwork: error: not enough memory: ask for less\n"),
+    ],
+)
+def test_what_goes_wrong_is_one_line(said, monkeypatch, error, code, says):
+    def fail(arguments):
+        raise error
+
+    monkeypatch.setattr("compare.cli.commands.timers.run", fail)
+    assert said("timers") == (code, "", says)
+
+
+def test_help_imports_nothing_heavy(installed):
+    probe = (
+        "import sys; from compare.cli.main import main; main(['--help']);"
+        "sys.exit(' '.join({'numba', 'pyarrow', 'pyspark', 'tqdm', 'matplotlib'} & set(sys.modules)) or 0)"
+    )
+    done = spawn(installed, "-c", probe)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["timers", "--json"]], ids=" ".join)
+def test_a_reader_that_has_seen_enough_is_no_error(installed, arguments):
+    command = [sys.executable, "-m", "compare.cli.main", *arguments]
+    process = subprocess.Popen(
+        command, env=environment(installed), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 0
+
+
+# ---- timers
+
+
+def test_timers_are_listed_with_their_traits(said):
+    code, out, err = said("timers")
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+    assert [line.split()[0] for line in out.splitlines()[1:] if line[:1].isalpha()][:7] == names()
+    assert "exact at tick 1" in out
+    assert "0 to 100 late" in out
+
+
+@pytest.mark.parametrize("name", names())
+def test_one_timer_tells_all(said, name):
+    code, out, _ = said("timers", name)
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+    for word in ("scheme", "fires", "cost", "horizon", "jumps", "suits", "drawback", "source"):
+        assert f"    {word} " in out
+
+
+def test_traits_as_json(said):
+    objects = json.loads(said("timers", "--json")[1])
+    assert [entry["timer"] for entry in objects] == names()
+    assert objects[4]["lateness_high"] == 100
+
+
+# ---- generate
+
+
+def test_workloads_are_listed(said):
+    code, out, _ = said("generate")
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+    assert "keepalive, in ms" in out
+
+
+def test_a_generated_trace_is_the_workload_of_its_seed(said, here):
+    options = ["--operations", "1e3", "--seed", "9", "--set", "mean=70", "--out", "t"]
+    assert said("generate", "cancel-heavy", *options)[0] == 0
+    trace = open_trace("t")
+    assert trace.totals["rows"] == 1000
+    assert trace.unit == "ms"
+    assert trace.source["seed"] == 9
+    assert trace.source["parameters"]["mean"] == 70
+    assert "--force" in fails(said, "generate", "uniform", "--timers", "5", "--out", "t")
+    assert said("generate", "uniform", "--timers", "5", "--out", "t", "--force")[0] == 0
+    assert open_trace("t").totals["rows"] == 5
+
+
+# ---- replay
+
+
+@pytest.mark.parametrize("name", [*names(), OWN + "Right"])
+def test_replay_tells_what_every_timer_did(said, trace, name):
+    code, out, err = said("replay", trace, "--timer", name, "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert list(found) == KEYS
+    assert list(found["lateness"]) == ["min", "median", "max"]
+    assert found["scheduled"] == 300 == found["cancelled"] + found["fired"]
+    assert (found["pending"], found["rescheduled"]) == (0, 0)
+    if name == "hashed-wheel":
+        assert 0 < found["lateness"]["median"] <= found["lateness"]["max"] <= 100
+    else:
+        assert found["lateness"] == {"min": 0, "median": 0.0, "max": 0}
+    is_plain = name in ("heapq-delay-queue", OWN + "Right")
+    assert found["engine"] == ("python loop" if is_plain else "compiled")
+    assert (found["counters"] is None) is is_plain
+    assert found["ns_per_operation"] > 0
+
+
+def test_replay_as_text(said, trace):
+    code, out, _ = said(
+        "replay", trace, "--timer", "hierarchical-wheel", "--tick", "1000", "--wheel-size", "8"
+    )
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.startswith(
+        "hierarchical-wheel (tick 1000, wheel-size 8): 434 operations from some.trace\n"
+    )
+    assert [line.split()[0] for line in out.splitlines()[1:6]] == COUNTS
+    assert "lateness, max" in out
+    assert "compiled, expiries included" in out
+    assert "python loop" in said("replay", trace, "--timer", "heapq-delay-queue")[1]
+
+
+def test_without_draining_timers_stay_pending(said, trace):
+    drained = json.loads(said("replay", trace, "--timer", "simple-wheel", "--json")[1])
+    stopped = json.loads(
+        said("replay", trace, "--timer", "simple-wheel", "--json", "--no-drain")[1]
+    )
+    assert stopped["pending"] > 0
+    assert stopped["scheduled"] == stopped["cancelled"] + stopped["fired"] + stopped["pending"]
+    assert stopped["cancelled"] == drained["cancelled"]
+
+
+def test_nothing_fired_is_no_lateness(said, here):
+    said("generate", "cancel-heavy", "--timers", "5", "--set", "lost=0", "--out", "t")
+    assert "nothing fired" in said("replay", "t", "--timer", "delay-queue")[1]
+    assert (
+        json.loads(said("replay", "t", "--timer", "delay-queue", "--json")[1])["lateness"]["max"]
+        is None
+    )
+
+
+def test_a_timer_of_ones_own_is_found_where_one_stands(installed, trace, here):
+    (here / "mine.py").write_text(
+        "from timers import HeapqDelayQueue\n\nclass Mine(HeapqDelayQueue):\n    pass\n"
+    )
+    done = spawn(
+        installed,
+        "-m",
+        "compare.cli.main",
+        "replay",
+        trace,
+        "--timer",
+        "mine:Mine",
+        "--json",
+        cwd=here,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["engine"] == "python loop"
+
+
+# ---- compare
+
+
+def test_compare_stores_a_run_and_shows_it(said, trace):
+    code, out, err = said(
+        "compare",
+        trace,
+        "--workload",
+        "uniform",
+        "--sizes",
+        "20,60",
+        "--operations",
+        "300",
+        "--repeats",
+        "1",
+        "--out",
+        "kept",
+        "--timers",
+        "delay-queue,hashed-wheel,heapq-delay-queue",
+    )
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+    path = latest_run("kept")
+    assert out.endswith(f"\nstored in {path}\n")
+    run = read_run(path)
+    assert run.manifest["command"][:3] == ["wheelwork", "compare", trace]
+    assert summary(run) in out
+    lines = out.splitlines()
+    assert lines[0] == "ns per operation with 60 timers pending"
+    assert [line.split()[0] for line in lines[3:6]] == [
+        "delay-queue",
+        "hashed-wheel",
+        "heapq-delay-queue",
+    ]
+    assert lines[8].split() == ["some.trace", "uniform"]
+    assert "*  plain Python loop" in out
+    assert "+  hashed-wheel fires 0 to 100 units late" in out
+
+
+def test_what_took_too_long_is_marked(said, here):
+    said(
+        "compare",
+        "--timers",
+        "unordered-list",
+        "--sizes",
+        "3000",
+        "--repeats",
+        "1",
+        "--budget",
+        "0.001",
+        "--workload",
+        "constant",
+        "--operations",
+        "100",
+        "--out",
+        "kept",
+    )
+    shown = summary(read_run(latest_run("kept")))
+    assert " ~" in shown
+    assert "~  predicted time of one run, not run: beyond the budget of 0.001 s" in shown
+
+
+# ---- bad input
+
+NO_COUNT = "is no whole number from 1, such as 5000 or 1e6"
+NONSENSE = {
+    "timers": {
+        "nix": "no timer is called 'nix'; there are unordered-list,",
+        "os:nix": "cannot import 'os:nix': module 'os' has no attribute 'nix'",
+        "os:path": "'os:path' is no class",
+        ":": "cannot import ':'",
+        "--jsno": "unrecognized arguments: --jsno",
+    },
+    "generate": {
+        "nix": "no workload is called 'nix'; there are uniform,",
+    },
+    "generate uniform": {
+        "--timers 5": "say where the trace goes: --out TRACE",
+        "--out new": "say how much: --timers N or --operations N",
+    },
+    "generate uniform --out new": {
+        "--timers 5 --operations 5": "argument --operations: not allowed with argument --timers",
+        **{
+            f"--timers {bad}": f"argument --timers: '{bad}' {NO_COUNT}"
+            for bad in (
+                "0",
+                "1.5",
+                "nan",
+                "inf",
+                "x",
+                "1e-3",
+                "1.23e1",
+                "1e999",
+                "0x10",
+                "1e",
+                "+",
+                "_1",
+            )
+        },
+        "--timers=": f"argument --timers: '' {NO_COUNT}",
+        "--timers=-3": f"argument --timers: '-3' {NO_COUNT}",
+        f"--timers {'9' * 400}": NO_COUNT,
+        "--timers 1e10": "timers must lie in [1, 2147483647], not 10000000000",
+        "--operations 1e10": "operations must lie in [1, 2147483647], not 10000000000",
+        "--timers 5 --seed -1": "seed must lie in [0, 18446744073709551615], not -1",
+        "--timers 5 --seed 1.0": "argument --seed: '1.0' is no integer",
+        "--timers 5 --set rate": "'rate' is no parameter and integer, such as tick=5",
+        "--timers 5 --set rate=0": "rate must lie in [1, 1000000000000000], not 0",
+        "--timers 5 --set nix=1": "uniform has no parameter 'nix'; it has rate, longest",
+    },
+    "generate uniform --timers 5 --out": {
+        "no/such/place": "cannot write no/such/place",
+        "a-file": "a-file exists and is no trace",
+        "a-file/below": "cannot write a-file/below",
+    },
+    "replay": {
+        "": "the following arguments are required: TRACE",
+        "some.trace": "one of the arguments --timer --timers is required",
+        "some.trace --timer delay-queue --timers simple-wheel": "argument --timers: not allowed with argument --timer",
+        "some.trace --timers delay-queue": "say where the results go: --out RESULTS",
+        "some.trace --timers hashed-wheel --tick 5 --out x": "write the parameters as in hashed-wheel/tick=5",
+        "some.trace --timers delay-queue --json --out x": "--json does not go with --timers",
+        "some.trace --timer delay-queue --out x": "--out does not go with --timer",
+        "some.trace --timers delay-queue,, --out x": "has an empty name",
+        "nowhere --timer delay-queue": "nowhere does not exist",
+        "a-file --timer delay-queue": "a-file is no trace",
+        ". --timer delay-queue": "is no trace: it has no manifest.json",
+    },
+    "replay some.trace --timer": {
+        "nix": "no timer is called 'nix'",
+        "delay-queue --tick 5": "delay-queue has no tick; it has no parameter",
+        "simple-wheel --tick 5": "simple-wheel has no tick; it has wheel-size",
+        "hashed-wheel --tick 0": "tick must lie in [1, 9223372036854775807], not 0",
+        f"hashed-wheel --tick {'9' * 30}": "tick must lie in [1, 9223372036854775807], not 999",
+        "hashed-wheel --tick 1e3": "argument --tick: '1e3' is no integer",
+        "hierarchical-wheel --wheel-size 1": "wheel_size must lie in [2, 1048576], not 1",
+        OWN + "Late": "Late disagrees with the oracle on the timer armed by operation",
+        OWN + "Twice": "Twice fired handle",
+        OWN + "Asleep": "Asleep has",
+        OWN + "NoTimer": "it lacks now, parameters",
+        OWN + "NoStart": "cannot be made with (start=0)",
+    },
+    "compare": {
+        "nowhere": "nowhere does not exist",
+        "--workload nix": "no workload is called 'nix'",
+        "--timers delay-queue,nix": "no timer is called 'nix'",
+        "--timers delay-queue,": "has an empty name",
+        "--sizes 1e3,x": f"'x' {NO_COUNT}",
+        "--sizes 1e12": "size must be an integer in [1, 10000000], not 1000000000000",
+        "--repeats 0": f"argument --repeats: '0' {NO_COUNT}",
+        "--repeats 5000": "repeats must be an integer in [1, 1000], not 5000",
+        **{
+            f"--budget={bad}": f"argument --budget: '{bad}' is no positive number of seconds"
+            for bad in ("0", "-1", "nan", "inf", "x")
+        },
+        "--seed -1": "seed must be an integer in",
+        "--out a-file": "cannot store runs in a-file: a-file is no directory",
+        "--out a-file/runs": "cannot store runs in a-file/runs: a-file is no directory",
+    },
+}
+"""Command line, its last words -> what the error says."""
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [(f"{start} {end}", says) for start, ends in NONSENSE.items() for end, says in ends.items()],
+)
+def test_nonsense_is_one_line_and_leaves_nothing(said, trace, here, line, says):
+    (here / "a-file").write_text("mine")
+    before = sorted(here.rglob("*"))
+    assert says in fails(said, *line.split())
+    assert sorted(here.rglob("*")) == before
+    assert (here / "a-file").read_text() == "mine"
+
+
+def test_a_directory_that_cannot_be_written_is_named(said, trace, here):
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    locked = here / "locked"
+    locked.mkdir(mode=0o500)
+    assert "locked" in fails(said, "generate", "uniform", "--timers", "5", "--out", "locked/t")
+    assert "locked" in fails(said, "compare", "--out", "locked/runs")
+
+
+def test_a_damaged_trace_is_named(said, trace, here):
+    shard = here / trace / "shard-00000.parquet"
+    shard.write_bytes(shard.read_bytes()[:100])
+    assert "no readable Parquet file" in fails(said, "replay", trace, "--timer", "delay-queue")
+
+
+def test_from_a_shell(installed, here):
+    done = spawn(
+        installed, "-m", "compare.cli.main", "replay", "nowhere", "--timer", "delay-queue", cwd=here
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "wheelwork: error: nowhere does not exist\n"

@@ -1,0 +1,173 @@
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from compare.oracle.compiled import NEVER, AgreementError, check_agreement, expect
+from compare.replay.engine import FIRED, Replay
+from compare.tapes.tape import ARM, CANCEL, REARM, START, Tape, id_space_of
+from tests.compare.small_tapes import tape_of, tapes
+from tests.model import Model
+from timers.registry import timer_class
+from timers.traits import Parameters, Traits
+
+FORMS = [
+    ("delay-queue", {}),
+    ("hashed-wheel", {"tick": 1, "wheel_size": 8}),
+    ("hashed-wheel", {"tick": 100, "wheel_size": 8}),
+    ("hierarchical-wheel", {"tick": 1, "wheel_size": 20}),
+    ("hierarchical-wheel", {"tick": 7, "wheel_size": 20}),
+]
+"""One timer and parameters for each closed form."""
+
+EXACT = timer_class("delay-queue").traits
+
+
+def played(
+    tape: Tape, traits: Traits, parameters: Parameters, *, drained: bool
+) -> tuple[list[int], list[int]]:
+    """(fired_at by operation, [scheduled, cancelled, rescheduled, pending]) as the naive model has
+    them.
+    """
+    model = Model(traits, parameters, int(tape.time[0]) if tape.time.size else 0)
+    fired_at, armed_by, holder = [NEVER] * tape.time.size, {}, {}
+    scheduled = cancelled = rescheduled = 0
+
+    def advance(now):
+        for row in model.advance(now):
+            fired_at[armed_by[row.handle]] = row.fired_at
+
+    for k, (now, op, i, deadline) in enumerate(
+        zip(*(column.tolist() for column in tape), strict=True)
+    ):
+        advance(now)
+        if op == CANCEL:
+            cancelled += model.cancel(holder.get(i, NEVER))
+        elif op != START and model.reschedule(holder.get(i, NEVER), deadline):
+            rescheduled += 1
+            armed_by[holder[i]] = k
+        elif op in (START, ARM):
+            # The operation's number serves as the handle.
+            model.schedule(deadline, k)
+            holder[i], armed_by[k] = k, k
+            scheduled += 1
+    while drained and len(model):
+        advance(model.next_expiry())
+    return fired_at, [scheduled, cancelled, rescheduled, len(model)]
+
+
+@pytest.mark.parametrize("drained", [True, False], ids=["drained", "not-drained"])
+@pytest.mark.parametrize(("name", "parameters"), FORMS, ids=str)
+@settings(max_examples=80)
+@given(tape=tapes())
+def test_oracle_expects_what_the_model_does(name, parameters, drained, tape):
+    traits = timer_class(name).traits
+    expected = expect(tape, id_space_of(tape), traits, parameters, drained=drained)
+    fired_at, counts = played(tape, traits, parameters, drained=drained)
+    assert expected.fired_at.tolist() == fired_at
+    assert [
+        expected.scheduled,
+        expected.cancelled,
+        expected.rescheduled,
+        expected.pending,
+    ] == counts
+    assert expected.scheduled == expected.cancelled + expected.fired + expected.pending
+
+
+def test_an_operation_at_the_moment_of_expiry_comes_too_late():
+    tape = tape_of(
+        (0, START, 0, 10),
+        (0, START, 1, 10),
+        (0, START, 2, 10),
+        (10, CANCEL, 0, 0),
+        (10, REARM, 1, 20),
+        (10, ARM, 2, 20),
+    )
+    expected = expect(tape, 3, EXACT, {})
+    assert expected.fired_at.tolist() == [10, 10, 10, NEVER, NEVER, 20]
+    assert (expected.scheduled, expected.cancelled, expected.rescheduled) == (4, 0, 0)
+
+
+def test_a_start_leaves_the_former_timer_of_its_id_alone():
+    tape = tape_of((0, START, 0, 10), (1, START, 0, 20), (2, CANCEL, 0, 0))
+    expected = expect(tape, 1, EXACT, {})
+    assert expected.fired_at.tolist() == [10, NEVER, NEVER]
+    assert (expected.scheduled, expected.cancelled) == (2, 1)
+
+
+def test_what_the_last_operation_arms_overdue_stays_pending_when_not_drained():
+    tape = tape_of((5, START, 0, 3), (5, START, 1, 4))
+    expected = expect(tape, 2, EXACT, {}, drained=False)
+    assert expected.fired_at.tolist() == [5, NEVER]
+    assert expected.pending == 1
+
+
+# ---- agreement
+
+TAPE = tape_of((0, START, 0, 5), (0, START, 1, 5), (1, START, 2, 3), (2, CANCEL, 2, 0))
+ROWS = [(0, 5, 5), (1, 5, 5)]
+
+
+def done(rows, **changes):
+    counts = {"scheduled": 3, "cancelled": 1, "rescheduled": 0, "pending": 0, "most_pending": 3}
+    return Replay(
+        **{**counts, **changes},
+        fired=np.array(rows, FIRED),
+        counters=None,
+        wakeups=1,
+        idle_wakeups=0,
+        seconds=0.0,
+        operations=4,
+        engine="compiled",
+    )
+
+
+def test_a_replay_that_does_what_is_expected_agrees():
+    check_agreement("timer", EXACT, TAPE, expect(TAPE, 3, EXACT, {}), done(ROWS))
+
+
+@pytest.mark.parametrize(
+    ("replay", "says"),
+    [
+        (
+            done([(0, 5, 5), (1, 5, 6)]),
+            "by operation 1 (id 1, at 0, deadline 5): fired at 6, expected: fired at 5",
+        ),
+        (
+            done([(1, 5, 5)]),
+            "armed by operation 0 (id 0, at 0, deadline 5): did not fire, expected: fired at 5",
+        ),
+        (
+            done([*ROWS, (2, 3, 3)]),
+            "operation 2 (id 2, at 1, deadline 3): fired at 3, expected: did not fire",
+        ),
+        (done([(0, 5, 5), (1, 5, 5), (1, 5, 5)]), "fired a timer twice"),
+        (done([(0, 5, 5), (1, 4, 5)]), "another deadline"),
+        (done([(1, 5, 5), (0, 5, 5)]), "delivered (1, 5, 5) before (0, 5, 5)"),
+        (done(ROWS, scheduled=4), "4 scheduled, expected 3"),
+        (done(ROWS, cancelled=0), "0 cancelled, expected 1"),
+        (done(ROWS, rescheduled=1), "1 rescheduled, expected 0"),
+        (done(ROWS, pending=1), "1 pending, expected 0"),
+    ],
+)
+def test_a_difference_is_named(replay, says):
+    with pytest.raises(AgreementError) as raised:
+        check_agreement("some-timer", EXACT, TAPE, expect(TAPE, 3, EXACT, {}), replay)
+    message = str(raised.value)
+    assert message.startswith("some-timer ")
+    assert says in message
+    assert "\n" not in message
+
+
+def test_any_order_within_a_unit_is_fine_where_the_traits_say_so():
+    traits = dataclasses.replace(EXACT, order="unspecified")
+    check_agreement(
+        "timer", traits, TAPE, expect(TAPE, 3, traits, {}), done([(1, 5, 5), (0, 5, 5)])
+    )
+    with pytest.raises(AgreementError, match=r"delivered \(1, 9, 9\) before"):
+        rows = [(1, 9, 9), (0, 5, 5)]
+        tape = tape_of((0, START, 0, 5), (0, START, 1, 9))
+        check_agreement(
+            "timer", traits, tape, expect(tape, 2, traits, {}), done(rows, scheduled=2, cancelled=0)
+        )

@@ -1,0 +1,664 @@
+"""Logs in every format become the tapes that they should, and bad ones one line."""
+
+import gzip
+import json
+import random
+import stat
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from compare.cli.commands import ingest as command
+from compare.logs.parsing import FORMS
+from compare.logs.readers import READERS, LogError
+from compare.pipeline.ingest import IngestError, Options, ingest_requests, ingest_touches
+from compare.tapes.tape import CANCEL, START
+from compare.tapes.trace import TraceError, open_trace
+from compare.tapes.units import EXPONENTS, TAPE_UNITS
+from tests.compare import made_logs as logs
+from timers import TimerError
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+FORMATS = {
+    "csv": logs.as_csv,
+    "tsv": logs.as_tsv,
+    "jsonl": logs.as_jsonl,
+    "parquet": logs.as_parquet,
+    "zeek": logs.as_zeek,
+}
+
+
+@pytest.fixture
+def requests(spark, tmp_path):
+    """Ingest a log of requests with the usual columns."""
+
+    def ingest(log, out="trace", duration="rtt", timeout="5s", **settings):
+        extra = {
+            name: settings.pop(name) for name in ("duration_unit", "time_is") if name in settings
+        }
+        options = Options(**{"time": "ts", "unit": "us"} | settings)
+        return ingest_requests(
+            log, tmp_path / out, options, duration=duration, timeout=timeout, session=spark, **extra
+        )
+
+    return ingest
+
+
+@pytest.fixture
+def touches(spark, tmp_path):
+    def ingest(log, out="trace", key="client", idle="5s", **settings):
+        options = Options(**{"time": "ts", "unit": "us"} | settings)
+        return ingest_touches(log, tmp_path / out, options, key=key, idle=idle, session=spark)
+
+    return ingest
+
+
+def tape_rows(starts_and_ends, timeout):
+    events = []
+    for row, (start, end) in enumerate(starts_and_ends):
+        events.append((start, row, 0, (start, START, start + timeout)))
+        if end is not None:
+            events.append((end, row, 1, (end, CANCEL, 0)))
+    return [operation for *_, operation in sorted(events)]
+
+
+# ---- the recorded logs
+# ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("unit", "timeout", "fired"),
+    [
+        ("us", "5s", 13_944),
+        ("us", "200ms", 14_072),
+        ("us", "50ms", 14_868),
+        ("ms", "200ms", 14_074),
+        ("ms", "50ms", 14_872),
+    ],
+)
+def test_dns_queries_that_time_out(requests, recorded_log, unit, timeout, fired):
+    done = requests(recorded_log("zeek_dns.log.gz"), timeout=timeout, unit=unit)
+    assert (done.rows, done.unreadable) == (53_615, 0)
+    assert logs.outcome(done.trace.load()) == (53_615, 0, fired)
+    assert done.trace.totals["cancels"] == 53_615 - fired
+
+
+@pytest.mark.parametrize(("idle", "scheduled"), [("30s", 3_276), ("60s", 3_052)])
+def test_clients_that_fall_idle(touches, recorded_log, idle, scheduled):
+    done = touches(recorded_log("apache_access.log.gz"), idle=idle, time="time", unit="ms")
+    assert (done.rows, done.unreadable) == (
+        10_000,
+        0,
+    )  # the one with an unterminated user agent, too
+    assert logs.outcome(done.trace.load()) == (scheduled, 10_000 - scheduled, scheduled)
+    assert done.trace.shards[0].id_space < 100  # of 1753 clients
+
+
+def test_the_tape_does_not_depend_on_how_a_log_is_split(requests, touches, spark, tmp_path):
+    rng = random.Random(7)
+    rows = [
+        (rng.randrange(2000) / 1000, rng.randrange(300) / 1000, f"k{rng.randrange(40)}")
+        for _ in range(3000)
+    ]
+    as_csv = [f"{time},{duration},{key}" for time, duration, key in rows]
+    as_json = [json.dumps({"ts": time, "client": key}) for time, _, key in rows]
+    for lines in (as_csv, as_json):
+        lines[1234] = lines[2500] = "oops"
+        lines[1000:1000] = ["", " "]
+        lines[2000:2000] = [""]
+    (tmp_path / "csv").write_text("\n".join(["ts,rtt,client", *as_csv]) + "\n")
+    (tmp_path / "json").write_text("\n".join(as_json) + "\n")
+
+    def ingest(out):
+        return (
+            requests(tmp_path / "csv", out=f"{out}-csv", timeout="100ms", unit="ms"),
+            touches(tmp_path / "json", out=f"{out}-json", idle="20ms", unit="ms"),
+        )
+
+    whole = ingest("whole")
+    name = "spark.sql.files.maxPartitionBytes"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "20000")
+    try:
+        split = ingest("split")
+    finally:
+        spark.conf.set(name, before)
+    assert [[int(example[5:9]) for example in done.examples] for done in whole] == [
+        [1238, 2505],
+        [1237, 2504],
+    ]
+    for one, other in zip(whole, split, strict=True):
+        assert one.examples == other.examples
+        assert one.trace.shards == other.trace.shards
+        for column, again in zip(one.trace.load(), other.trace.load(), strict=True):
+            np.testing.assert_array_equal(column, again)
+
+
+# ---- formats
+# ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_every_format_gives_the_same_tape(requests, tmp_path, format_):
+    log = tmp_path / "log"  # its name tells nothing
+    FORMATS[format_](log)
+    done = requests(log)
+    assert (done.rows, done.unreadable) == (6, 0)
+    assert logs.rows_of(done.trace.load()) == tape_rows(logs.starts_and_ends(), 5_000_000)
+    source = logs.manifest(done.trace)["source"]
+    assert (source["format"], source["time_format"], source["kind"]) == (
+        format_,
+        "epoch-s",
+        "requests",
+    )
+    assert (source["log"], source["columns"], source["timeout"]) == (
+        "log",
+        {"time": "ts", "duration": "rtt"},
+        "5s",
+    )
+
+
+@pytest.mark.parametrize("format_", ["csv", "zeek"])
+def test_packed_logs_give_the_same_tape_whatever_their_name(requests, tmp_path, format_):
+    log = tmp_path / "log"
+    FORMATS[format_](log)
+    packed = logs.pack(log).rename(tmp_path / "[odd] {name}*?.1")
+    assert logs.rows_of(requests(packed).trace.load()) == tape_rows(
+        logs.starts_and_ends(), 5_000_000
+    )
+
+
+@pytest.mark.parametrize("name", ["log.gz", "log.parquet"])
+def test_a_log_that_only_spark_can_reach(requests, tmp_path, name):
+    logs.as_zeek(tmp_path / "log")
+    logs.pack(tmp_path / "log")
+    logs.as_parquet(tmp_path / "log.parquet")
+    done = requests(f"file://{tmp_path}/{name}")
+    assert logs.rows_of(done.trace.load()) == tape_rows(logs.starts_and_ends(), 5_000_000)
+    assert logs.manifest(done.trace)["source"]["log"] == name
+    with pytest.raises(TimerError, match="is 3 files; a log is one"):
+        requests(f"file://{tmp_path}", out="all")
+    with pytest.raises(TimerError, match="Path does not exist: file:.*nowhere"):
+        requests(f"file://{tmp_path}/nowhere", out="none")
+
+
+def test_an_access_log_with_the_time_that_a_request_took(requests, touches, tmp_path):
+    log = tmp_path / "_access.log"
+    logs.as_access(log)
+    done = requests(log, time="time", duration="extra1", unit="s")
+    assert logs.rows_of(done.trace.load()) == tape_rows(
+        [
+            (int(ts[:10]), None if rtt in (None, "5.000000") else int(ts[:10]) + int(float(rtt)))
+            for ts, rtt, _ in logs.REQUESTS
+        ],
+        5,
+    )
+    for key, keys in {"client": 4, "path": 1, "agent": 1}.items():
+        done = touches(log, time="time", key=key, out=f"by-{key}", unit="s")
+        assert (done.unreadable, done.trace.shards[0].id_space) == (0, keys)
+    assert touches(log, time="time", key="extra1", out="by-extra1").unreadable == 1
+
+
+def test_access_lines_that_are_cut_off_or_no_such_lines(touches, tmp_path):
+    start = '10.0.0.{} - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 5'
+    log = tmp_path / "log"
+    lines = [
+        start.format(1),  # common format
+        start.format(2) + ' "-" "Mozilla (cut off',
+        start.format(3) + ' "-" "' + "a" * 100_000 + '"',
+        start.format(4).replace("GET /", 'GET /"quoted"'),
+        "10.0.0.5 - - [17/May/2015:10:05:03 +0000",
+        "",
+        start.format(6).replace("May", "Mai"),
+    ]
+    log.write_text("\n".join(lines))
+    done = touches(log, time="time")
+    assert (done.rows, done.unreadable) == (6, 2)
+    assert done.examples == (
+        "line 5: it is no line of an access log",
+        "line 7: time '17/Mai/2015:10:05:03 +0000' is no access in range",
+    )
+
+
+def test_csv_with_quotes_and_odd_names(touches, tmp_path):
+    log = tmp_path / "log"
+    log.write_bytes(
+        b'\xef\xbb\xbf"the `time`, really", k.1 ,x,x\r\n'
+        b'1.5,"a, b",,\r\n'
+        b'2.5,"say ""hi""",,\r\n'
+        b"3.5,\xff\xfe,,\r\n"
+        b"4.5,,,\r\n"
+        b"5.5,a,b\r\n"
+        b'6.5,"a\r\n'
+        b'b",,\r\n'
+    )
+    done = touches(log, time="the `time`, really", key="k.1", idle="100s")
+    assert done.trace.totals["rows"] == 3
+    assert done.examples == (
+        "line 5: it has no key",
+        "line 6: it does not have the 4 fields of the header",
+        "line 7: it does not have the 4 fields of the header",
+        "line 8: it does not have the 4 fields of the header",
+    )
+    with pytest.raises(IngestError, match="2 columns named 'x'"):
+        touches(log, time="the `time`, really", key="x", out="other")
+
+
+def test_json_with_texts_nesting_blank_lines_and_late_columns(requests, tmp_path):
+    log = tmp_path / "log"
+    head = '{"ts": "2018-03-24T17:15:20.865716Z", "a": {"ts": 5}}\n' * 20_000  # more than the head
+    log.write_text(
+        head
+        + '\n  \nnonsense\n{"a": 1}\n{"ts": "2018-03-24T17:15:20.865716Z", "rtt": 8.7e-04}\n[1]\n{"ts": 7}\n'
+    )
+    done = requests(log)
+    assert (done.rows, done.unreadable) == (20_005, 4)
+    assert done.examples == (
+        "line 20003: it is no JSON object",
+        "line 20004: it has no time",
+        "line 20006: it is no JSON object",
+        "line 20007: time '7' is no iso in range",
+    )
+    assert done.trace.totals["cancels"] == 1
+    assert done.trace.load().time[-1] == 1521911720865716 + 870
+    with pytest.raises(IngestError, match="no column 'latency'; it has ts, a$"):
+        requests(log, duration="latency", out="other")
+
+
+PARQUET_TIMES = {
+    "nanoseconds": pa.array([1521911720865716123, None], pa.timestamp("ns")),
+    "microseconds": pa.array([1521911720865716, None], pa.timestamp("us")),
+    "zoned": pa.array([1521911720865716, None], pa.timestamp("us", "America/New_York")),
+    "numbers": pa.array([1521911720865716, None], pa.int64()),
+    "doubles": pa.array([1521911720.865716, float("nan")]),
+    "texts": pa.array(["2018-03-24T17:15:20.865716", None]),
+}
+PARQUET_DURATIONS = {
+    "seconds": pa.array([0.000870, None]),
+    "spans": pa.array([870_000, None], pa.duration("ns")),
+}
+
+
+@pytest.mark.parametrize("time", PARQUET_TIMES)
+def test_parquet_times_of_all_types(requests, tmp_path, time):
+    table = pa.table(PARQUET_TIMES | PARQUET_DURATIONS)
+    pq.write_table(table, tmp_path / "log")
+    duration = "spans" if time == "texts" else "seconds"
+    done = requests(tmp_path / "log", time=time, duration=duration)
+    assert done.trace.load().time.tolist() == [1521911720865716, 1521911720865716 + 870]
+    assert done.examples == ("row 2: it has no time",)
+
+
+def test_parquet_columns_of_other_types_are_refused(requests, touches, tmp_path):
+    pq.write_table(
+        pa.table({"ts": [1.5], "date": pa.array([1], pa.date32()), "list": [[1]]}), tmp_path / "log"
+    )
+    with pytest.raises(
+        LogError, match=r"column 'date' of type date32\[day\] cannot be read as a time"
+    ):
+        requests(tmp_path / "log", time="date", duration="ts")
+    with pytest.raises(LogError, match="column 'list' of type list"):
+        touches(tmp_path / "log", key="list")
+    assert touches(tmp_path / "log", key="date").rows == 1
+
+
+def test_a_format_can_be_forced(touches, tmp_path):
+    log = tmp_path / "log"
+    log.write_text("ts;client,x\tclient\n5\tb\n")
+    assert touches(log, format="tsv", time="ts;client,x", out="tsv").examples == ()
+    assert touches(log, time="ts;client,x", out="auto").rows == 1  # a tab speaks for TSV
+    with pytest.raises(IngestError, match="has no column 'ts'"):
+        touches(log, format="csv", out="csv")
+    with pytest.raises(LogError, match="is no Parquet file"):
+        touches(log, format="parquet", out="parquet")
+    with pytest.raises(LogError, match="no #fields line"):
+        touches(log, format="zeek", out="zeek")
+
+
+# ---- times
+# ------------------------------------------------------------------------------------------------------
+
+
+def test_time_is_end_subtracts_exactly(requests, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text(
+        "ts,rtt\n"
+        "10.000,1.5\n"
+        "10.000,0.0001\n"  # began just before 10 s
+        "10.0005,0.0005\n"
+        "10.0005,0.00050000000000000000000001\n"  # began just before, in the 24th digit
+        "10,-\n"
+        "1,2\n"
+    )
+    done = requests(log, time_is="end", unit="ms")
+    tape = done.trace.load()
+    assert tape.time[tape.op == START].tolist() == [8_500, 9_999, 9_999, 10_000]
+    assert tape.time[tape.op == CANCEL].tolist() == [10_000] * 4
+    assert done.examples == (
+        "line 6: it has no duration to tell its start",
+        "line 7: it started before 1970",
+    )
+
+
+def test_times_and_durations_are_rounded_down_once(requests, tmp_path):
+    log = tmp_path / "log.csv"
+    # Each alone is below the next millisecond, and only their sum is not; 0.1 + 0.2 in floats would
+    # be more.
+    log.write_text("ts,rtt\n0.0009,0.0001\n0.1,0.2\n0.00099999999999999999,1e-30\n")
+    tape = requests(log, unit="ms", out="a").trace.load()
+    assert tape.time[tape.op == CANCEL].tolist() == [0, 1, 300]
+    done = requests(log, unit="s", out="b")
+    assert (
+        done.trace.load().time.tolist() == [0] * 4
+    )  # 0.1 s and 0.2 s: 300 ms in one unit as in the other
+
+
+def test_the_first_value_decides_the_time_format(touches, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("ts,client\nnever,a\n-,a\n1521911720865,a\n5,a\n2018-03-24T17:15:20Z,a\n")
+    done = touches(log, unit="ms")
+    assert done.trace.load().time.tolist() == [5, 1521911720865]
+    assert logs.manifest(done.trace)["source"]["time_format"] == "epoch-ms"
+    assert [example.partition(":")[0] for example in done.examples] == [
+        "line 2",
+        "line 3",
+        "line 6",
+    ]
+    assert touches(log, unit="ms", time_format="iso", out="iso").trace.load().time.tolist() == [
+        1521911720000
+    ]
+
+
+def test_times_at_the_end_of_the_range(touches, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text(
+        "ts,client\n9223372036854775806,a\n9223372036854775807,a\n-1,a\n-0.0,a\n9223372036854775808,a\n"
+    )
+    done = touches(log, time_format="epoch-s", unit="s", idle="1s")
+    assert done.trace.load().time.tolist() == [0, 2**63 - 2]
+    assert done.examples == (
+        "line 3: its deadline would be beyond 2**63 - 1 s",
+        "line 4: time '-1' is before 1970",
+        "line 6: time '9223372036854775808' is no epoch-s in range",
+    )
+
+
+def test_durations_that_are_none(requests, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("ts,rtt\n1,-\n2,\n3, - \n4,never\n5,-1\n6,1e300\n7,NaN\n8,4ms\n9,4000000\n")
+    done = requests(log, unit="us", duration_unit="us", timeout="4s")
+    assert done.trace.totals == {"rows": 6, "starts": 5, "cancels": 1, "rearms": 0, "arms": 0}
+    assert done.examples == (
+        "line 5: duration 'never' is no number in range",
+        "line 6: duration '-1' is negative",
+        "line 7: duration '1e300' is no number in range",
+        "line 8: duration 'NaN' is no number in range",
+    )
+
+
+# ---- unreadable rows
+# ----------------------------------------------------------------------------------------------
+
+
+def test_unreadable_rows_are_told_and_strict_refuses_them(requests, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text(
+        "ts,rtt\n" + "1.5,0.1\n" + "\x07bad time that goes on and on and on and on and on,1\n" * 7
+    )
+    done = requests(log)
+    assert (done.rows, done.unreadable, len(done.examples)) == (8, 7, 5)
+    assert (
+        done.examples[0]
+        == "line 3: time '?bad time that goes on and on and on and' is no epoch-s in range"
+    )
+    source = logs.manifest(done.trace)["source"]
+    assert (source["rows"], source["unreadable"], source["examples"]) == (8, 7, list(done.examples))
+    with pytest.raises(
+        IngestError, match="7 of the 8 rows of .*log.csv cannot be read; line 3: time"
+    ):
+        requests(log, strict=True, out="strict")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log.csv", "trace"]
+
+
+# ---- rows that are left out
+# -----------------------------------------------------------------------------------------
+
+
+def rejected(done):
+    return [tuple(row.values()) for row in pq.read_table(done.trace.rejected).to_pylist()]
+
+
+def test_every_row_that_is_left_out_is_kept_in_a_side_table(requests, touches, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("ts,rtt,client\n1,0.5,a\nnever,1,b\n2,soon,\n3,x,y,z\n\n4,0.5,-\n")
+    done = requests(log)
+    assert (done.rows, done.unreadable, done.duplicate, done.late) == (5, 3, 0, 0)
+    assert pq.read_schema(done.trace.rejected).names == [
+        "line",
+        "kind",
+        "problem",
+        "time",
+        "duration",
+    ]
+    assert rejected(done) == [
+        (3, "unreadable", "time 'never' is no epoch-s in range", "never", "1"),
+        (4, "unreadable", "duration 'soon' is no number in range", "2", "soon"),
+        (5, "unreadable", "it does not have the 3 fields of the header", "3", "x"),
+    ]
+    again = touches(log, out="touches")
+    assert [row[0] for row in rejected(again)] == [3, 4, 5, 7]
+    log.write_text("ts,rtt,client\n1,0.5,a\n")
+    assert requests(log, force=True).trace.rejected is None
+
+
+def test_more_rows_with_the_same_text_are_duplicates(requests, touches, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text(
+        "ts,rtt,id\n5,0.5,a\n1,0.5,b\n4,0.5,a\n7,0.5,\n8,0.5,-\n9,never,b\n3,0.1,b\n3,0.1,a\n"
+    )
+    done = requests(log, unique="id", unit="s", timeout="9s")
+    assert (done.rows, done.unreadable, done.duplicate, done.late) == (8, 1, 3, 0)
+    assert done.trace.load().time[done.trace.load().op == START].tolist() == [1, 5, 7, 8]
+    assert [(row[0], row[1]) for row in rejected(done)] == [
+        (4, "duplicate"),
+        (7, "unreadable"),
+        (8, "duplicate"),
+        (9, "duplicate"),
+    ]
+    assert done.examples[0] == "line 4: id 'a' is that of an earlier row"
+    with pytest.raises(
+        IngestError, match="4 of the 8 rows of .* cannot be used; line 4: id 'a' is that"
+    ):
+        requests(log, unique="id", unit="s", timeout="9s", strict=True, out="strict")
+    with pytest.raises(IngestError, match="has no column 'nix'"):
+        requests(log, unique="nix", out="nix")
+    assert touches(log, key="id", unique="ts", out="touches").duplicate == 1
+
+
+def test_rows_far_behind_the_rows_before_them_are_late(spark, requests, tmp_path):
+    times = [10, 12, 9, 20, 12, 10, 9, 30, 19, 20]
+    log = tmp_path / "log.csv"
+    log.write_text("ts,rtt\n" + "".join(f"{time},0.5\n" for time in times))
+    settings = {"unit": "s", "timeout": "9s", "in_order_within": "10s"}
+    done = requests(log, **settings)
+    assert (done.rows, done.late) == (10, 2)
+    assert [row[:3] for row in rejected(done)] == [
+        (8, "late", "it is 11 s behind the rows before it"),
+        (10, "late", "it is 11 s behind the rows before it"),
+    ]
+    name = "spark.sql.files.maxPartitionBytes"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "16")
+    try:
+        split = requests(log, **settings, out="split")
+    finally:
+        spark.conf.set(name, before)
+    assert rejected(split) == rejected(done)
+    assert requests(log, **settings | {"in_order_within": "11s"}, out="wider").late == 0
+    with pytest.raises(TimerError, match="in_order_within|duration|soon"):
+        requests(log, **settings | {"in_order_within": "soon"}, out="bad")
+
+
+# ---- shards
+# -------------------------------------------------------------------------------------------------------
+
+
+def test_shards_hold_the_same_operations(touches, requests, tmp_path):
+    log = tmp_path / "log.csv"
+    rows = [f"{k / 10},{k % 7 / 10},k{k % 5}" for k in range(400)]
+    log.write_text("\n".join(["ts,rtt,client", *rows]))
+    for ingest, span in ((touches, {"idle": "300ms"}), (requests, {"timeout": "300ms"})):
+        whole = ingest(log, out=f"{ingest}-1", unit="ms", **span).trace
+        split = ingest(log, out=f"{ingest}-9", unit="ms", shards=9, **span).trace
+        assert len(split.shards) == 9
+        assert (
+            split.totals == whole.totals or ingest is touches
+        )  # there, who is first under an id depends on the others
+        tapes = [split.load(shard) for shard in range(9)]
+        assert sorted(sum((logs.rows_of(tape) for tape in tapes), [])) == sorted(
+            logs.rows_of(whole.load())
+        ) or (ingest is touches)
+        assert tuple(map(sum, zip(*map(logs.outcome, tapes), strict=True))) == logs.outcome(
+            whole.load()
+        )
+    # Five keys cannot fill nine shards.
+    empty = [shard for shard in split.shards if not shard.rows]
+    assert all(shard.first_time is None and shard.id_space == 0 for shard in empty)
+
+
+def test_the_command_offers_what_there_is():
+    assert set(command._FORMATS) == {"auto", *READERS}
+    assert set(command._TIME_FORMATS) == {"auto", *FORMS}
+    assert set(command._DURATION_UNITS) == set(EXPONENTS)
+    assert set(command._UNITS) == set(TAPE_UNITS)
+
+
+# ---- what goes wrong
+# ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def good(tmp_path):
+    logs.as_csv(tmp_path / "good.csv")
+    return tmp_path / "good.csv"
+
+
+def test_logs_that_are_none(requests, tmp_path):
+    (tmp_path / "empty").touch()
+    (tmp_path / "blank").write_text("\n\n  \n")
+    (tmp_path / "header").write_text("ts,rtt\n")
+    (tmp_path / "prose").write_text("no columns\nat all\n")
+    (tmp_path / "zeros").write_bytes(bytes(100))
+    (tmp_path / "xz").write_bytes(b"\xfd7zXZ\x00junk")
+    (tmp_path / "cut.parquet").write_bytes(b"PAR1 and then nothing")
+    (tmp_path / "empty.gz").write_bytes(gzip.compress(b""))
+    (tmp_path / "unfit").write_text("ts,rtt\n1\n2\n")
+    (tmp_path / "timeless").write_text("ts,rtt\nnoon,1\n")
+    lines = {
+        "missing": "does not exist",
+        ".": "is a directory",
+        "empty": "is empty",
+        "blank": "is empty",
+        "header": "has no row with a time",
+        "prose": "in no format that is known",
+        "zeros": "is no text",
+        "xz": "is packed with xz",
+        "cut.parquet": "is no readable Parquet file",
+        "empty.gz": "is empty",
+        "unfit": "none of the 2 rows of .* can be read; line 2: it does not have the 2 fields",
+        "timeless": "'noon' in column 'ts' is no time in a known format",
+    }
+    for name, line in lines.items():
+        with pytest.raises(TimerError, match=line) as error:
+            requests(tmp_path / name)
+        assert "\n" not in str(error.value)
+        assert not list(tmp_path.glob("*trace*"))
+
+
+def test_damaged_gzip_is_told_and_leaves_nothing(requests, tmp_path):
+    data = gzip.compress(
+        "\n".join(["ts,rtt", *(f"{k}.{k * 7919 % 1000},0.1" for k in range(300_000))]).encode()
+    )
+    flipped = bytearray(data)
+    flipped[len(data) // 2] ^= 0x55
+    head = gzip.compress(b"ts,rtt\n1,2\n")
+    for number, damaged in enumerate([data[: len(data) // 2], bytes(flipped), head[:-12]]):
+        log = tmp_path / f"{number}.gz"
+        log.write_bytes(damaged)
+        with pytest.raises(LogError, match=r"^\S+ is damaged: its gzip data .+") as error:
+            requests(log)
+        assert "\n" not in str(error.value)
+        assert not list(tmp_path.glob("*trace*"))
+
+
+def test_columns_and_choices_that_do_not_exist(requests, touches, good):
+    with pytest.raises(
+        IngestError, match=r"good.csv has no column 'time'; it has ts, rtt, client$"
+    ):
+        requests(good, time="time")
+    with pytest.raises(IngestError, match="no column 'x'"):
+        touches(good, key="x")
+    for settings in (
+        {"unit": "h"},
+        {"format": "xml"},
+        {"time_format": "unix"},
+        {"shards": 0},
+        {"time_is": "middle"},
+    ):
+        with pytest.raises(IngestError, match=str(*settings.values())):
+            requests(good, **settings)
+    for timeout in ("5", "0s", "-5s", "1.5us", "five", "1ns"):
+        with pytest.raises(TimerError, match=timeout):
+            requests(good, timeout=timeout)
+    pq.write_table(
+        pa.table({"ts": pa.array([1], pa.timestamp("us")), "rtt": [1.0]}), good.with_name("log")
+    )
+    with pytest.raises(
+        IngestError, match="holds timestamps, so that its time format cannot be iso"
+    ):
+        requests(good.with_name("log"), time_format="iso")
+
+
+def test_what_stands_at_the_output_is_safe(requests, good, tmp_path):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "mine.txt").write_text("keep")
+    for force in (False, True):
+        with pytest.raises(TraceError, match="exists and is no trace"):
+            requests(good, out="notes", force=force)
+    with pytest.raises(TraceError, match="does not exist"):
+        requests(good, out="no/where")
+    requests(good)
+    with pytest.raises(TraceError, match=r"exists; .*--force"):
+        requests(good)
+    first = open_trace(tmp_path / "trace").totals
+    with pytest.raises(IngestError):
+        requests(good, force=True, time="time")
+    assert open_trace(tmp_path / "trace").totals == first
+    assert requests(good, force=True, timeout="1s").trace.totals != first
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["good.csv", "notes", "trace"]
+
+
+def test_an_output_that_cannot_be_written_while_spark_works(requests, good, tmp_path, monkeypatch):
+    # The directory vanishes under the workers' hands: as good as a disk that is full.
+    import compare.pipeline.ingest as module
+
+    real = module.write_tapes
+
+    def sabotage(*args, **kwargs):
+        args[-1].chmod(stat.S_IRUSR)
+        args[-1].rename(tmp_path / "elsewhere")
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(module, "write_tapes", sabotage)
+    with pytest.raises(TimerError, match=r"^cannot write to \S+: No such file or directory$"):
+        requests(good)
+    assert not list(tmp_path.glob("*trace*"))
+
+
+def test_the_manifest_counts(requests, good):
+    found = logs.manifest(requests(good).trace)
+    assert found["totals"] == {"rows": 10, "starts": 6, "cancels": 4, "rearms": 0, "arms": 0}
+    assert (found["unit"], found["shards"][0]["id_space"]) == ("us", 3)

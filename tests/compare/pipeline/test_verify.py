@@ -1,0 +1,414 @@
+"""Both methods find every mismatch of a grid replay, with its kind, and nothing else."""
+
+import argparse
+import hashlib
+import json
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from compare.bench.contestant import parse_contestant
+from compare.cli.commands import verify as command
+from compare.oracle.compiled import NEVER, expect
+from compare.oracle.merge import (
+    COLUMNS,
+    EXACT,
+    KINDS,
+    ROUND_DOWN,
+    ROUND_UP,
+    ROW,
+    Form,
+    Mismatch,
+    VerifyError,
+    mismatch_order,
+)
+from compare.pipeline.results import EXPIRIES, ResultsError
+from compare.pipeline.verify import METHODS, Verdict, Verification, verify, with_due
+from compare.replay.engine import replay
+from compare.spark.session import PipelineError
+from compare.tapes.tape import ARM, CANCEL, REARM, START, id_space_of
+from compare.tapes.trace import MANIFEST, shard_name, write_trace
+from tests.compare.oracle.test_merge import (
+    CORRUPTIONS,
+    busy_tape,
+    corrupted,
+    counts_of,
+    one_of_each,
+    plain_mismatches,
+    right_rows,
+)
+from tests.compare.small_tapes import tape_of
+from timers import TimerError
+from timers.protocol import LIMIT
+from timers.traits import exact_due_at, round_down_due_at, round_up_due_at
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+ALL = 10**6
+FORMS = [
+    "delay-queue",
+    "hierarchical-wheel/tick=7",
+    "hashed-wheel/tick=100",
+    f"{__package__}.test_merge:HalfTimer/scale=3",
+]
+"""A timer for each closed form, and one with a closed form of its own."""
+
+
+def write_results(path, tapes, timers, rows_of, *, drained=True, expiries=True):
+    """Results as a grid replay writes them; `rows_of(contestant, shard, tape)` are the expiries of
+    a cell.
+    """
+    trace = write_trace(
+        path.with_name(f"{path.name}.trace"), tapes, unit="us", source={"kind": "test"}
+    )
+    contestants = [parse_contestant(text) for text in timers]
+    path.mkdir()
+    manifest = {
+        "format": "wheelwork-results",
+        "version": 1,
+        "unit": "us",
+        "trace": {
+            "path": str(trace.path),
+            "digest": hashlib.sha256((trace.path / MANIFEST).read_bytes()).hexdigest(),
+        },
+        "timers": [
+            {"name": c.name, "label": c.label, "parameters": dict(c.parameters)}
+            for c in contestants
+        ],
+        "shards": len(trace.shards),
+        "expiries": expiries,
+        "drained": drained,
+        "made": {},
+        "complete": True,
+    }
+    (path / MANIFEST).write_text(json.dumps(manifest))
+    for number, contestant in enumerate(contestants):
+        for shard, tape in enumerate(tapes):
+            file = path / "expiries" / f"timer-{number:03d}" / shard_name(shard)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_expiries(file, rows_of(contestant, shard, tape))
+    return path
+
+
+def write_expiries(file, rows):
+    columns = [pa.array(np.ascontiguousarray(rows[name])) for name in COLUMNS]
+    pq.write_table(
+        pa.table(columns, schema=EXPIRIES),
+        file,
+        compression="zstd",
+        use_dictionary=False,
+        row_group_size=1 << 20,
+        column_encoding=dict.fromkeys(COLUMNS, "DELTA_BINARY_PACKED"),
+        write_page_checksum=True,
+    )
+
+
+def moments(contestant, tape, *, drained=True):
+    return expect(
+        tape, id_space_of(tape), contestant.traits, contestant.parameters, drained=drained
+    ).fired_at
+
+
+def random_tape(random):
+    """Some operations of every kind on a few ids: equal times, deadlines past and far, up to the
+    last moment.
+    """
+    now = int(random.choice([0, 255, 2**40, LIMIT - 2000]))
+    rows, started = [], set()
+    for _ in range(random.integers(0, 130)):
+        now = min(now + int(random.choice([0, 0, 0, 1, 1, 2, 7, 100])), LIMIT)
+        i = int(random.integers(0, 6))
+        op = int(
+            random.choice([START, CANCEL, REARM, REARM, ARM] if i in started else [START, ARM])
+        )
+        delay = int(random.choice([-3, 0, 1, 3, 8, 12, 99, 101, 256, 5000, 2**33]))
+        started.add(i)
+        rows.append((now, op, i, 0 if op == CANCEL else min(max(now + delay, 0), LIMIT)))
+    return tape_of(*rows)
+
+
+def random_rows(random, right, tape):
+    """A third of them right; the others with some mistakes, and some out of order."""
+    if random.random() < 1 / 3:
+        return right
+    changes = [
+        (str(random.choice(CORRUPTIONS)), int(random.integers(200)), int(random.integers(-9, 10)))
+        for _ in range(random.integers(1, 6))
+    ]
+    order = [tuple(random.integers(0, 200, 2).tolist()) for _ in range(random.integers(0, 3))]
+    return corrupted(right, tape, changes, order)
+
+
+@pytest.mark.parametrize(
+    ("drained", "timers"),
+    [(True, FORMS[1::2]), (False, FORMS[::2])],
+    ids=["drained", "not-drained"],
+)
+def test_both_methods_find_what_is_wrong_with_random_tapes(spark, tmp_path, drained, timers):
+    random = np.random.default_rng(5 + drained)
+    tapes = [random_tape(random) for _ in range(12)]
+    wanted = {}
+
+    def rows_of(contestant, shard, tape):
+        fired_at = moments(contestant, tape, drained=drained)
+        rows = random_rows(random, right_rows(tape, fired_at), tape)
+        at_hand = wanted.setdefault(contestant.label, [0, 0, []])
+        at_hand[0] += np.count_nonzero(fired_at != NEVER)
+        at_hand[1] += rows.size
+        at_hand[2] += plain_mismatches(tape, fired_at, rows, shard)
+        return rows
+
+    path = write_results(tmp_path / "some [results]", tapes, timers, rows_of, drained=drained)
+    for method in METHODS:
+        found = verify(path, method=method, session=spark, examples=ALL)
+        for verdict in found.timers:
+            expected, fired, mismatches = wanted[verdict.timer]
+            assert list(verdict.examples) == sorted(mismatches, key=mismatch_order), (
+                method,
+                verdict.timer,
+            )
+            assert tuple(verdict.counts.values()) == counts_of(mismatches)
+            assert (verdict.expected, verdict.fired) == (expected, fired)
+        assert [verdict.timer for verdict in found.timers] == list(wanted)
+        assert not found.right
+
+
+@pytest.mark.parametrize(
+    ("kind", "due_at"),
+    [(EXACT, exact_due_at), (ROUND_DOWN, round_down_due_at), (ROUND_UP, round_up_due_at)],
+)
+def test_a_closed_form_in_sql_is_that_of_the_traits_up_to_the_last_moment(spark, kind, due_at):
+    moments = [0, 1, 6, 7, 8, 99, 2**40, LIMIT // 2, LIMIT - 8, LIMIT - 1, LIMIT]
+    pairs = [(deadline, time) for deadline in moments for time in moments]
+    rows = spark.createDataFrame(pairs, "deadline BIGINT, time BIGINT").coalesce(1)
+    for tick in (1, 7, 2**62, LIMIT):
+        found = with_due(rows, Form(kind, tick)).collect()
+        assert [row["due"] for row in found] == [due_at(*pair, {"tick": tick}) for pair in pairs]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_wrong_row_of_each_kind_among_many_is_found_and_nothing_else(spark, tmp_path, method):
+    tapes = [busy_tape(20_000, seed=seed) for seed in range(2)]
+    which = {}
+
+    def rows_of(contestant, shard, tape):
+        fired_at = moments(contestant, tape)
+        right = right_rows(tape, fired_at)
+        if contestant.name == "delay-queue":
+            return right
+        rows, which[shard] = one_of_each(right, tape, fired_at, seed=shard)
+        return rows
+
+    path = write_results(
+        tmp_path / "results", tapes, ["delay-queue", "hashed-wheel/tick=10"], rows_of
+    )
+    found = verify(path, method=method, session=spark)
+    clean, dirty = found.timers
+    assert clean.mismatches == 0
+    assert clean.examples == ()
+    assert clean.expected == clean.fired > 10_000
+    assert dict(dirty.counts) == dict.fromkeys(KINDS, 2)
+    assert {(m.shard, m.operation): m.kind for m in dirty.examples} == {
+        (shard, operation): kind for shard in which for operation, kind in which[shard].items()
+    }
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_timers_fire_is_right(spark, tmp_path, method):
+    tapes = [busy_tape(5_000, pending=300, seed=3), tape_of()]
+
+    def rows_of(contestant, shard, tape):
+        start = int(tape.time[0]) if tape.time.size else 0
+        return replay(contestant.new(start), tape, id_space_of(tape)).fired
+
+    path = write_results(tmp_path / "results", tapes, FORMS[:3], rows_of)
+    found = verify(path, method=method, session=spark)
+    assert found.right
+    assert (found.operations, found.shards, found.method) == (5_000, 2, method)
+
+
+# ---- what cannot be verified
+
+
+@pytest.fixture
+def small(tmp_path):
+    tape = tape_of((0, START, 0, 5), (1, START, 1, 7))
+    return write_results(
+        tmp_path / "results",
+        [tape],
+        ["delay-queue"],
+        lambda c, s, tape: right_rows(tape, moments(c, tape)),
+    )
+
+
+def fails(spark, path, kind=VerifyError, **settings):
+    with pytest.raises(kind) as raised:
+        verify(path, session=spark, **settings)
+    assert isinstance(raised.value, TimerError)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_results_without_expiries_are_one_line(spark, tmp_path):
+    tape = tape_of((0, START, 0, 5))
+    path = write_results(
+        tmp_path / "results", [tape], ["delay-queue"], lambda *_: np.empty(0, ROW), expiries=False
+    )
+    assert "has no expiries to verify, only summaries" in fails(spark, path)
+    assert "gone does not exist" in fails(spark, tmp_path / "gone", ResultsError)
+
+
+def test_an_unknown_method_is_one_line(spark, small):
+    assert "'guess'; there are merge, join" in fails(spark, small, method="guess")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_missing_file_is_one_line(spark, small, method):
+    (small / "expiries" / "timer-000" / shard_name(0)).unlink()
+    assert "timer-000/shard-00000.parquet does not exist" in fails(spark, small, method=method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("which", ["expiries", "trace"])
+def test_a_damaged_file_is_one_line(spark, small, method, which):
+    file = small / "expiries" / "timer-000" / shard_name(0)
+    if which == "trace":
+        file = small.with_name("results.trace") / shard_name(0)
+    data = file.read_bytes()
+    file.write_bytes(data[: len(data) // 2])
+    says = fails(spark, small, TimerError, method=method)
+    assert f"{file} is no readable Parquet file" in says
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_damaged_byte_is_an_error_and_not_another_number(spark, small, method):
+    file = small / "expiries" / "timer-000" / shard_name(0)
+    data = bytearray(file.read_bytes())
+    with pq.ParquetFile(file) as opened:
+        chunk = opened.metadata.row_group(0).column(2)
+    last = chunk.data_page_offset + chunk.total_compressed_size - 1
+    data[last] ^= 1
+    file.write_bytes(data)
+    assert "cannot be verified" in fails(spark, small, PipelineError, method=method)
+
+
+# ---- the command
+
+
+@pytest.fixture
+def run(spark, capsys):
+    """Runs the command, which finds the tests' session running; returns its exit code and what it
+    printed.
+    """
+
+    def run(*arguments):
+        parser = argparse.ArgumentParser()
+        command.register(parser.add_subparsers())
+        found = parser.parse_args(["verify", *map(str, arguments)])
+        return found.run(found), capsys.readouterr().out
+
+    return run
+
+
+def test_the_command_says_that_all_is_right(run, small):
+    code, out = run(small)
+    assert code == 0
+    assert "1 timer x 1 shard, 2 operations" in out
+    assert "delay-queue" in out.splitlines()[-1]
+    assert out.splitlines()[-1].split()[1:] == ["2", "2", "0"]
+
+
+def test_the_command_tells_what_is_wrong(run, small):
+    file = small / "expiries" / "timer-000" / shard_name(0)
+    write_expiries(file, np.array([(0, 5, 6), (1, 7, 7), (1, 7, 7)], ROW))
+    code, out = run(small)
+    assert code == command.MISMATCHES
+    assert "delay-queue: 1 late, 1 double" in out
+    assert "late      shard 0, operation 0 (id 0, deadline 5): fired at 6, due at 5" in out
+    code, out = run(small, "--json")
+    assert code == command.MISMATCHES
+    timer = json.loads(out)["timers"][0]
+    assert timer["counts"] == {**dict.fromkeys(KINDS, 0), "late": 1, "double": 1}
+    assert timer["examples"][0] == {
+        "kind": "late",
+        "shard": 0,
+        "operation": 0,
+        "id": 0,
+        "deadline": 5,
+        "expected": 5,
+        "fired_at": 6,
+        "said": 5,
+    }
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_lowest_of_each_kind_are_told(run, small, method):
+    file = small / "expiries" / "timer-000" / shard_name(0)
+    write_expiries(file, np.array([(1, 7, 9), (9, 0, 5), (-2, 0, 5), (0, 5, 8)], ROW))
+    code, out = run(small, "--method", method, "--examples", "1")
+    assert code == command.MISMATCHES
+    assert "delay-queue: 2 spurious, 2 late" in out
+    assert [line.split()[:5] for line in out.splitlines()[-2:]] == [
+        ["spurious", "shard", "0,", "operation", "-2"],
+        ["late", "shard", "0,", "operation", "0"],
+    ]
+
+
+def test_the_help_fits_80_columns(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    parser = argparse.ArgumentParser(prog="wheelwork")
+    command.register(parser.add_subparsers())
+    with pytest.raises(SystemExit):
+        parser.parse_args(["verify", "--help"])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+def test_the_table_fits_80_columns(tmp_path):
+    far = Mismatch("late", 99_999, 10**12, 2**31 - 1, LIMIT - 1, LIMIT - 1, LIMIT, LIMIT - 1)
+    examples = tuple(Mismatch(kind, *list(vars(far).values())[1:]) for kind in KINDS)
+    stray = Mismatch("spurious", 0, -1, None, None, None, LIMIT, LIMIT)
+    name = "hierarchical-wheel/tick=1000/wheel-size=1024"
+    verdict = Verdict(name, 10**12, 10**12, dict.fromkeys(KINDS, 10**12), (*examples, stray))
+    text = command.text_of(Verification(tmp_path, "merge", "us", 10**12, 10**5, (verdict,)))
+    assert max(len(line) for line in text.splitlines()[1:]) <= 80
+    assert "(not on the tape): fired at" in text
+
+
+# ---- at length
+
+
+@pytest.mark.slow
+def test_both_methods_agree_on_ten_million_timers(spark, tmp_path):
+    """Of each kind one in a million expiries is wrong; both find each of them, and nothing else."""
+    which, fired, wrong = {}, 0, 0
+
+    def rows_of(contestant, shard, tape):
+        nonlocal fired, wrong
+        fired_at = moments(contestant, tape)
+        right = right_rows(tape, fired_at)
+        fired += right.size
+        times = fired // 1_000_000 - wrong
+        wrong += times
+        rows, which[shard] = one_of_each(right, tape, fired_at, seed=shard, times=times)
+        return rows
+
+    tapes = [
+        busy_tape(1_600_000, pending=20_000, seed=seed, shares=(0.7, 0.1, 0.1, 0.1))
+        for seed in range(8)
+    ]
+    timers = sum(int(np.count_nonzero((tape.op == START) | (tape.op == ARM))) for tape in tapes)
+    path = write_results(tmp_path / "results", tapes, ["hashed-wheel/tick=10"], rows_of)
+    assert timers >= 10**7
+    wanted = {
+        (shard, operation): kind for shard in which for operation, kind in which[shard].items()
+    }
+    verdicts = []
+    for method in METHODS:
+        verdicts += verify(path, method=method, session=spark, examples=ALL).timers
+        assert {(m.shard, m.operation): m.kind for m in verdicts[-1].examples} == wanted
+        assert verdicts[-1].mismatches == len(wanted)
+    assert verdicts[0] == verdicts[1]
+    shutil.rmtree(path)

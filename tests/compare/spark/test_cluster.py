@@ -1,0 +1,98 @@
+"""A real cluster, a master and two workers as processes of their own on loopback, one of which
+dies; and `spark-submit`.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from compare.pipeline.replay import replay_grid
+from compare.pipeline.results import open_results
+from compare.tapes.trace import write_trace
+from compare.workloads.catalogue import make
+from tests.compare.daemons import PATIENCE, ROOT, Daemons, until
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+TIMERS = ("unordered-list", "hierarchical-wheel", "heapq-delay-queue", "delay-queue")
+
+
+def test_the_result_is_right_although_a_worker_is_killed(
+    spark: Any, daemons: Daemons, tmp_path: Path
+) -> None:
+    tapes = [make("uniform", operations=8_000, seed=seed).tape for seed in range(8)]
+    trace = write_trace(tmp_path / "trace", tapes, unit="ms", source={"kind": "test"})
+    url = daemons.cluster()
+    out = tmp_path / "out"
+    command = [
+        sys.executable,
+        "-m",
+        "compare.cli.main",
+        "replay",
+        str(trace.path),
+        "--timers",
+        ",".join(TIMERS),
+    ]
+    driver = subprocess.Popen(
+        [*command, "--out", str(out), "--master", url],
+        env=daemons.environment,
+        cwd=ROOT,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    daemons.processes.append(driver)
+    until(lambda: list(out.glob("cells/*/shard-*")), "the first cell", driver)
+    daemons.kill(daemons.processes[1])
+    finished_before = len(list(out.glob("cells/*/shard-*")))
+    said, complaints = driver.communicate(timeout=PATIENCE)
+    assert driver.returncode == 0, complaints.decode()
+    assert b"4 timers x 8 shards, 256,000 operations" in said
+    assert complaints == b""
+    assert finished_before < 32, "the worker was killed too late to show anything"
+    alone = replay_grid(trace.path, TIMERS, tmp_path / "alone", session=spark)
+    found = open_results(out)
+    mine, other = (one.read_cells().drop_columns("seconds") for one in (found, alone))
+    assert mine.equals(other)
+    for cell in alone.cells():
+        assert pq.read_table(found.expiries_file(*cell)).equals(
+            pq.read_table(alone.expiries_file(*cell))
+        )
+
+
+def test_a_driver_under_spark_submit_uses_the_session_that_was_asked_for(
+    daemons: Daemons, tmp_path: Path
+) -> None:
+    trace = write_trace(
+        tmp_path / "trace",
+        [make("keepalive", operations=2_000).tape] * 3,
+        unit="ms",
+        source={"kind": "test"},
+    )
+    out = tmp_path / "out"
+    command = [
+        str(ROOT / "compare" / "cli.py"),
+        "replay",
+        str(trace.path),
+        "--timers",
+        "delay-queue,simple-wheel",
+    ]
+    # Told a master of its own, it would refuse any other session.
+    process, log = daemons.start(
+        "driver",
+        "--master",
+        "local[3]",
+        *command,
+        "--master",
+        "local[3]",
+        "--out",
+        str(out),
+        script="spark-submit",
+    )
+    assert process.wait(PATIENCE) == 0, log.read_text()
+    assert "2 timers x 3 shards, 12,000 operations" in log.read_text()
+    assert open_results(out).read_cells().num_rows == 6

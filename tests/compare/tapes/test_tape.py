@@ -1,0 +1,148 @@
+"""Tapes that break a rule are refused with the number of the first row that does."""
+
+import time as clock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compare.tapes.tape import (
+    ARM,
+    CANCEL,
+    DTYPES,
+    MAX_ID_SPACE,
+    REARM,
+    START,
+    Counts,
+    Tape,
+    TapeError,
+    count_ops,
+    id_space_of,
+    validate,
+)
+from timers import LIMIT, TimerError
+
+GOOD = [
+    (0, START, 0, 5),
+    (0, ARM, 1, LIMIT),
+    (3, REARM, 0, 0),
+    (3, CANCEL, 1, 0),
+    (3, CANCEL, 1, 0),  # its timer is gone, which is no fault of the tape
+    (LIMIT, START, 1, LIMIT),
+]
+
+
+def tape_of(rows):
+    columns = zip(*rows, strict=True) if rows else ((),) * len(DTYPES)
+    return Tape(*(np.array(column, dtype) for column, dtype in zip(columns, DTYPES, strict=True)))
+
+
+def with_row(number, **values):
+    rows = [dict(zip(Tape._fields, row, strict=True)) for row in GOOD]
+    rows[number] |= values
+    return tape_of([tuple(row.values()) for row in rows])
+
+
+def test_good_tapes():
+    validate(tape_of(GOOD), 2)
+    validate(tape_of(GOOD), MAX_ID_SPACE)
+    validate(tape_of([]), 0)
+    assert count_ops(tape_of(GOOD)) == Counts(starts=2, cancels=2, rearms=1, arms=1)
+    assert count_ops(tape_of([])) == Counts(0, 0, 0, 0)
+    assert (id_space_of(tape_of(GOOD)), id_space_of(tape_of([]))) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("tape", "row", "why"),
+    [
+        (with_row(2, time=-1), 2, "time -1 is negative"),
+        (with_row(4, time=2), 4, "time 2 is before 3, the time of the row before"),
+        (with_row(5, op=4), 5, "op 4 is unknown; ops are 0 to 3"),
+        (with_row(5, op=-1), 5, "op -1 is unknown"),
+        (with_row(1, id=2), 1, r"id 2 is outside \[0, 2\)"),
+        (with_row(1, id=-1), 1, r"id -1 is outside \[0, 2\)"),
+        (with_row(0, deadline=-5), 0, "deadline -5 is negative"),
+        (with_row(3, deadline=7), 3, "deadline 7 of a cancel; it must be 0"),
+        (with_row(1, id=0), 3, "cancel of id 1, which was never started before"),
+        (with_row(0, op=REARM), 0, "re-arm of id 0, which was never started before"),
+    ],
+)
+def test_broken_rules_are_told_with_the_row(tape, row, why):
+    with pytest.raises(TapeError, match=f"^row {row}: {why}") as error:
+        validate(tape, 2)
+    assert error.value.row == row
+    assert isinstance(error.value, TimerError)
+    assert isinstance(error.value, ValueError)
+
+
+@pytest.mark.parametrize("column", Tape._fields)
+def test_columns_of_another_kind_are_named(column):
+    good = tape_of(GOOD)
+    array = getattr(good, column)
+    for wrong in (
+        array.astype(np.float64),
+        array.astype(">i8"),
+        array.astype(np.uint8),
+        array.tolist(),
+        array[:, None],
+    ):
+        with pytest.raises(
+            TapeError, match=f"^column {column} is .*; it must be a 1-D array of int"
+        ):
+            validate(good._replace(**{column: wrong}), 2)
+    if column != "time":
+        with pytest.raises(TapeError, match=f"column {column} has 5 rows, column time has 6"):
+            validate(good._replace(**{column: array[:5]}), 2)
+
+
+@pytest.mark.parametrize("id_space", [-1, MAX_ID_SPACE + 1, 2.0, True, None])
+def test_id_spaces_that_are_none(id_space):
+    with pytest.raises(TapeError, match="id_space is"):
+        validate(tape_of(GOOD), id_space)
+
+
+def test_one_far_id_takes_no_memory():
+    tape = tape_of([(0, START, 2**31 - 1, 5), (1, CANCEL, 2**31 - 1, 0), (1, CANCEL, 7, 0)])
+    with pytest.raises(TapeError, match="row 2: cancel of id 7"):
+        validate(tape, MAX_ID_SPACE)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([START, CANCEL, REARM, ARM]), st.integers(0, 3), st.integers(0, 2)
+        ),
+        max_size=30,
+    )
+)
+def test_never_started_agrees_with_a_plain_loop(rows):
+    rows = [(0, op, id_ * 10**spread, 0) for op, id_, spread in rows]
+    started, first = set(), None
+    for number, (_, op, id_, _) in enumerate(rows):
+        if op in (START, ARM):
+            started.add(id_)
+        elif id_ not in started:
+            first = number
+            break
+    if first is None:
+        validate(tape_of(rows), 1000)
+    else:
+        with pytest.raises(TapeError, match=f"^row {first}: "):
+            validate(tape_of(rows), 1000)
+
+
+def test_a_million_rows_are_quick():
+    size = 1_000_000
+    half = np.arange(size // 2, dtype=np.int32)
+    tape = Tape(
+        np.arange(size, dtype=np.int64),
+        np.repeat(np.array([START, CANCEL], np.int8), size // 2),
+        np.concatenate((half, half[::-1])),
+        np.zeros(size, np.int64),
+    )
+    started = clock.process_time()
+    validate(tape, size // 2)
+    assert (
+        clock.process_time() - started < 0.5
+    )  # takes 15 ms; a loop over rows would take longer than this

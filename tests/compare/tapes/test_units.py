@@ -1,0 +1,71 @@
+"""Durations as people write them."""
+
+import pytest
+
+from compare.tapes.units import DurationError, parse_duration
+from timers import TimerError
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "units"),
+    [
+        ("5s", "ms", 5000),
+        ("200ms", "ms", 200),
+        ("200ms", "us", 200_000),
+        ("30s", "s", 30),
+        ("1.5ms", "us", 1500),
+        (" 2 s ", "ms", 2000),
+        ("1m", "s", 60),
+        ("1min", "s", 60),
+        ("2h", "s", 7200),
+        ("1d", "s", 86400),
+        ("5µs", "us", 5),
+        ("5μs", "us", 5),
+        ("1000ns", "us", 1),
+        ("0.001s", "ms", 1),
+        (".5s", "ms", 500),
+        ("5.s", "s", 5),
+        ("0.1s", "us", 100_000),
+        ("9223372036854775807s", "s", 2**63 - 1),
+        ("9007199254740993us", "us", 2**53 + 1),
+    ],
+)
+def test_durations_are_exact(text, unit, units):
+    assert parse_duration(text, unit) == units
+
+
+NO_NUMBER = [
+    "5",
+    "",
+    "s",
+    "-5s",
+    "5 parsecs",
+    "1e3s",
+    "nans",
+    "1_000s",
+    "١s",
+    "5S",
+    "9" * 100 + "s",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "why"),
+    [
+        *((text, "ms", "no number with a unit") for text in NO_NUMBER),
+        ("0s", "ms", "no positive multiple of 1 ms"),
+        ("1.5ms", "ms", "no positive multiple of 1 ms"),
+        ("999us", "ms", "no positive multiple of 1 ms"),
+        ("200ms", "s", "no positive multiple of 1 s"),
+        ("9223372036854775808s", "s", "longer than 2"),
+        ("9223372036854776s", "ms", "longer than 2"),
+        ("5s", "h", "unit 'h' is none of us, ms, s"),
+    ],
+)
+def test_what_is_no_duration_is_told_in_a_line(text, unit, why):
+    with pytest.raises(DurationError, match=why) as error:
+        parse_duration(text, unit)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 150
+    assert isinstance(error.value, TimerError)
+    assert isinstance(error.value, ValueError)

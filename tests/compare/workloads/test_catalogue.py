@@ -1,0 +1,479 @@
+import math
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from compare.tapes.tape import ARM, CANCEL, START, Tape, count_ops, joined, validate
+from compare.workloads.catalogue import (
+    ARRIVAL,
+    BLOCK,
+    WORKLOADS,
+    Plan,
+    Stream,
+    WorkloadError,
+    block_events,
+    digest,
+    make,
+    variates,
+)
+from compare.workloads.generator import _Pool
+from compare.workloads.variates import exp, log, normal, sorted_uniform, uniform
+
+SEED = 42
+MEMBERS = BLOCK + 904  # one block and a part of another
+
+# Rows, not files: what is here must be the same on every machine, with every version of every
+# package.
+DIGESTS = {
+    "uniform": ("5fbfb09c94fd6701", "92dd233f5bd3a7c8"),
+    "exponential": ("48b0bbefd8ca8c33", "38a3a3a79efab63c"),
+    "constant": ("8a5e866b93a5c16a", "5fb4eacf961674e9"),
+    "lognormal-low": ("ab2849917a1afc3d", "68b5cdb775acdfff"),
+    "lognormal-high": ("075c1c6b86d81179", "1c2726a8064908b3"),
+    "keepalive": ("a8dddb2a48f67105", "2a5465dca9f463ad"),
+    "cancel-heavy": ("5e4a39f402718635", "dabecc35111ad304"),
+}
+STREAM = [2533144363980168765, 4154714089138655030, 4708083050069965526, 15439169602403406943]
+
+
+def test_the_stream_is_philox():
+    assert Stream(1, 2, 3).raw(ARRIVAL, 4).tolist() == STREAM
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_rows_are_the_same_everywhere(name):
+    timers = digest(make(name, timers=MEMBERS, seed=SEED).tape)[:16]
+    operations = digest(make(name, operations=3000, seed=SEED).tape)[:16]
+    assert (timers, operations) == DIGESTS[name]
+
+
+def same(one: Tape, other: Tape) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_tapes_keep_every_rule_and_ids_are_recycled_safely(name):
+    made = make(name, timers=MEMBERS, seed=SEED)
+    tape = made.tape
+    validate(tape, made.id_space)
+    assert made.id_space == tape.id.max() + 1
+    assert made.unit == WORKLOADS[name].unit
+    assert count_ops(tape).starts == MEMBERS
+    # The deadline that an id's timer had, or the moment of its cancel, lies before the start of the
+    # id's next one.
+    ends = np.full(made.id_space, -1)
+    for time, op, i, deadline in zip(*(column.tolist() for column in tape), strict=True):
+        if op == START:
+            assert ends[i] < time
+        ends[i] = time if op == CANCEL else deadline
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_fewer_operations_are_a_prefix_of_more(name):
+    few, many = (make(name, operations=n, seed=SEED).tape for n in (1000, 6000))
+    assert few.time.size == 1000
+    assert many.time.size == 6000
+    assert same(few, Tape(*(column[:1000] for column in many)))
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_timers_and_operations_are_of_one_stream(name):
+    tape = make(name, operations=800, seed=SEED).tape
+    whole = make(name, timers=BLOCK, seed=SEED).tape
+    assert same(tape, Tape(*(column[:800] for column in whole)))
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_seeds_and_shards_differ_and_repeat(name):
+    tapes = [
+        make(name, timers=50, seed=seed, shard=shard).tape for seed in (0, 1) for shard in (0, 1)
+    ]
+    assert len({digest(tape) for tape in tapes}) == 4
+    assert same(tapes[0], make(name, timers=50).tape)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_block_is_a_function_of_its_number_alone(name):
+    workload = WORKLOADS[name]
+    alone = block_events(workload, workload.defaults, SEED, 0, 3, 100)
+    for block in (0, 5):
+        block_events(workload, workload.defaults, SEED, 0, block, 10)
+    again = block_events(workload, workload.defaults, SEED, 0, 3, 100)
+    assert all(np.array_equal(a, b) for a, b in zip(alone, again, strict=True))
+    span = BLOCK * {"us": 10**6, "ms": 10**3}[workload.unit] / workload.defaults["rate"]
+    assert 3 * span - 1 <= alone.starts.min() <= alone.starts.max() < 4 * span
+
+
+# ---- pieces
+
+
+def as_events(name, blocks, parameters=None):
+    """What a workload's members do in the first blocks: (time, member, step, op, deadline), and
+    when each is over.
+    """
+    workload = WORKLOADS[name]
+    rows, ends = [], []
+    for block in range(blocks):
+        events = block_events(
+            workload, {**workload.defaults, **(parameters or {})}, SEED, 0, block, BLOCK
+        )
+        first = block * BLOCK
+        starts, deadlines = events.starts.tolist(), events.deadlines.tolist()
+        rows += [
+            (t, first + k, 0, START, d)
+            for k, (t, d) in enumerate(zip(starts, deadlines, strict=True))
+        ]
+        later = (
+            column.tolist() for column in (events.time, events.owner, events.op, events.deadline)
+        )
+        rows += [
+            (t, first + k, step, op, d)
+            for step, (t, k, op, d) in enumerate(zip(*later, strict=True), start=1)
+        ]
+        ends += events.ends.tolist()
+    return sorted(rows), ends
+
+
+def plainly_woven(rows, ends):
+    """Rows with ids, as the rule says it: the id that was freed last, once its member's end has
+    passed.
+    """
+    leaving = sorted((end, member) for member, end in enumerate(ends))
+    ids, free, left, woven, id_space = {}, [], 0, [], 0
+    for time, member, step, op, deadline in rows:
+        while left < len(leaving) and leaving[left][0] < time:
+            free.append(ids[leaving[left][1]])
+            left += 1
+        if step == 0 and free:
+            ids[member] = free.pop()
+        elif step == 0:
+            ids[member], id_space = id_space, id_space + 1
+        woven.append((time, op, ids[member], deadline))
+    return woven, id_space
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("batch", [1, 1 << 17])
+def test_pieces_are_what_sorting_all_at_once_gives(name, batch, monkeypatch):
+    monkeypatch.setattr(
+        "compare.workloads.generator._BATCH", batch
+    )  # with 1, nearly every block is put in order by itself
+    monkeypatch.setattr("compare.workloads.generator.PIECE", 1000)
+    rows, ends = as_events(name, 3)
+    expected, id_space = plainly_woven(rows, ends)
+    pieces = Plan.of(name, timers=3 * BLOCK, seed=SEED).pieces()
+    found = list(pieces)
+    assert {piece.time.size for piece in found[:-1]} == {1000}
+    assert 0 < found[-1].time.size <= 1000
+    assert list(zip(*(column.tolist() for column in joined(found)), strict=True)) == expected
+    assert (pieces.rows, pieces.id_space) == (len(expected), id_space)
+
+
+@pytest.mark.parametrize("batch", [1, 1 << 17])
+def test_members_that_arrive_in_the_same_moment_take_turns_across_blocks(batch, monkeypatch):
+    """At this rate a block's span is 1.4 units: most blocks begin in the middle of a unit."""
+    monkeypatch.setattr("compare.workloads.generator._BATCH", batch)
+    settings = {"rate": 3 * 10**9, "timeout": 3, "median": 1, "quartile": 2}
+    expected, id_space = plainly_woven(*as_events("lognormal-low", 6, settings))
+    made = make("lognormal-low", timers=6 * BLOCK, seed=SEED, parameters=settings)
+    assert list(zip(*(column.tolist() for column in made.tape), strict=True)) == expected
+    assert made.id_space == id_space
+
+
+@pytest.mark.parametrize("name", ["lognormal-low", "keepalive"])
+def test_what_is_held_does_not_grow_with_the_tape(name):
+    def most_held(operations):
+        pieces = Plan.of(name, operations=operations).pieces()
+        most = 0
+        add = _Pool.add
+
+        def watched(pool, *arguments):
+            nonlocal most
+            add(pool, *arguments)
+            most = max(most, pool.size)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_Pool, "add", watched)
+            for _ in pieces:
+                pass
+        return most
+
+    assert most_held(6_000_000) < 1.2 * most_held(2_000_000)
+
+
+@pytest.mark.parametrize("counted", ["timers", "operations"])
+def test_a_plan_divides_what_was_asked_for(counted):
+    plan = Plan.of("constant", **{counted: 20}, shards=6, seed=3)
+    assert [plan.share(shard) for shard in range(6)] == [4, 4, 3, 3, 3, 3]
+    assert plan.source == {
+        "workload": "constant",
+        "parameters": {"rate": 1000, "delay": 30000},
+        "seed": 3,
+        "shards": 6,
+        counted: 20,
+    }
+    tapes = [joined(list(plan.pieces(shard))) for shard in range(6)]
+    assert [tape.time.size for tape in tapes] == [4, 4, 3, 3, 3, 3]
+    for shard, tape in enumerate(tapes):
+        assert same(
+            tape, make("constant", **{counted: plan.share(shard)}, seed=3, shard=shard).tape
+        )
+
+
+# ---- statistics: five standard errors, so that a seed that fails says that the distribution is
+# wrong
+
+SIGMAS = 5
+
+
+def test_arrivals_are_poisson():
+    made = make("constant", timers=BLOCK * 4, seed=SEED, parameters={"rate": 1000})
+    starts = made.tape.time
+    assert starts[-1] == pytest.approx(BLOCK * 4, rel=0.01)
+    gaps = np.diff(starts)
+    # Rounded down to whole units, which leaves the mean of differences as it is.
+    assert gaps.mean() == pytest.approx(1.0, rel=0.01)
+    in_tens = np.bincount(starts // 10)[:-1]
+    dispersion = in_tens.var() / in_tens.mean()
+    assert dispersion == pytest.approx(1.0, abs=SIGMAS * math.sqrt(2 / in_tens.size))
+
+
+@pytest.mark.parametrize(
+    ("name", "share"), [("lognormal-low", 0.0787), ("lognormal-high", 0.5), ("cancel-heavy", 0.01)]
+)
+def test_the_share_that_times_out(name, share):
+    timers = 50_000
+    counts = count_ops(make(name, timers=timers, seed=SEED).tape)
+    timed_out = (counts.starts - counts.cancels) / counts.starts
+    assert timed_out == pytest.approx(share, abs=SIGMAS * math.sqrt(share * (1 - share) / timers))
+
+
+@pytest.mark.parametrize(
+    ("name", "median", "quartile"), [("lognormal-low", 20, 60), ("lognormal-high", 200, 400)]
+)
+def test_latencies_have_the_median_and_quartile_asked_for(name, median, quartile):
+    timers = 20_000
+    # A timeout that nothing reaches shows the latencies as they are.
+    tape = make(name, timers=timers, seed=SEED, parameters={"timeout": 10**14}).tape
+    started = np.zeros(tape.id.max() + 1)
+    latencies = []
+    for time, op, i in zip(tape.time.tolist(), tape.op.tolist(), tape.id.tolist(), strict=True):
+        if op == START:
+            started[i] = time
+        else:
+            latencies.append(time - started[i])
+    assert len(latencies) == timers
+    for share, expected in ((0.5, median), (0.75, quartile)):
+        below = np.mean(np.array(latencies) < expected * 1000)
+        assert below == pytest.approx(share, abs=SIGMAS * math.sqrt(share * (1 - share) / timers))
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "mean", "deviation"),
+    [
+        ("uniform", 1, 30_000.5, 60_000 / math.sqrt(12)),
+        ("exponential", 1, 30_000.5, 30_000),
+        ("constant", 30_000, 30_000, 0),
+    ],
+)
+def test_delays_are_distributed_as_the_name_says(name, low, mean, deviation):
+    tape = make(name, timers=20_000, seed=SEED).tape
+    delays = tape.deadline - tape.time
+    assert delays.min() >= low
+    assert delays.mean() == pytest.approx(mean, abs=SIGMAS * deviation / math.sqrt(20_000))
+    assert delays.std() == pytest.approx(deviation, rel=0.05)
+
+
+def test_connections_are_touched_until_they_fall_silent():
+    made = make("keepalive", timers=3000, seed=SEED)
+    tape, idle, mean = made.tape, 30_000, 10_000
+    assert (tape.deadline == tape.time + idle).all()
+    counts = count_ops(tape)
+    silent = math.exp(
+        -idle / mean
+    )  # the share of gaps that end a connection: its touches are geometric
+    expected, error = (1 - silent) / silent, math.sqrt(1 - silent) / silent / math.sqrt(3000)
+    assert counts.arms / counts.starts == pytest.approx(expected, abs=SIGMAS * error)
+    last = np.zeros(made.id_space)
+    for time, op, i in zip(tape.time.tolist(), tape.op.tolist(), tape.id.tolist(), strict=True):
+        assert op != ARM or time - last[i] < idle
+        last[i] = time
+
+
+# ---- the mathematics that differs between machines elsewhere
+
+
+def test_log_is_exact_to_the_last_bits():
+    x = np.concatenate(
+        [Stream(1, 0, 0).uniform(0, 2000), 2.0 ** np.arange(-60, 60), [1.0, 1e300, 5e-300]]
+    )
+    exact = np.array([math.log(value) for value in x.tolist()])
+    assert np.abs(log(x) - exact).max() <= 4e-16 * np.abs(exact).max()
+    assert (np.abs(log(x) - exact) <= 1e-15 * np.abs(exact) + 1e-16).all()
+
+
+def test_exp_is_exact_to_the_last_bits():
+    x = (Stream(1, 0, 0).uniform(0, 2000) - 0.5) * 1300
+    assert np.abs(exp(x) / np.array([math.exp(value) for value in x.tolist()]) - 1.0).max() <= 1e-15
+
+
+def test_compiled_mathematics_is_that_of_plain_python():
+    """Not one bit differs: the compiler neither reorders nor fuses."""
+    u = np.concatenate(
+        [Stream(2, 0, 0).uniform(0, 3000), 2.0 ** -np.arange(1, 53), 1 - 2.0 ** -np.arange(1, 53)]
+    )
+    x = (u - 0.5) * 1300
+    found = log(u), exp(x), normal(u)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_log", "_exp", "_ratio", "_horner", "_normal_near", "_normal_far"):
+            function = getattr(variates, name)
+            patch.setattr(variates, name, getattr(function, "py_func", function))
+        for compiled, plain in zip(found, (log(u), exp(x), normal(u)), strict=True):
+            assert np.array_equal(compiled, plain)
+
+
+def test_arrivals_are_sorted_variates():
+    raw = Stream(3, 0, 0).raw(ARRIVAL, 5000)
+    for words in (
+        raw,
+        raw[:1],
+        raw[:0],
+        np.sort(raw)[::-1],
+        raw >> np.uint64(40),
+        np.repeat(raw[:3], 50),
+    ):
+        assert np.array_equal(sorted_uniform(words), np.sort(uniform(words)))
+
+
+def test_normal_is_exact_far_into_both_tails():
+    u = np.concatenate(
+        [Stream(1, 0, 0).uniform(0, 2000), 2.0 ** -np.arange(1, 53), 1 - 2.0 ** -np.arange(1, 53)]
+    )
+    exact = np.array([NormalDist().inv_cdf(value) for value in u.tolist()])
+    assert np.abs(normal(u) - exact).max() <= 5e-15
+
+
+def test_uniform_never_reaches_its_ends():
+    class Ends(Stream):
+        def raw(self, purpose, size):
+            return np.array([0, 2**64 - 1], np.uint64)
+
+    low, high = Ends(0, 0, 0).uniform(0, 2).tolist()
+    assert 0.0 < low < 2.0**-52
+    assert 1.0 - 2.0**-52 < high < 1.0
+
+
+# ---- bad input
+
+
+@pytest.mark.parametrize(
+    ("keywords", "says"),
+    [
+        ({"name": "unifrom"}, "no workload is called 'unifrom'; there are uniform,"),
+        ({"timers": 0}, "timers must lie in [1, 100000000], not 0"),
+        ({"timers": -5}, "timers must lie in [1, 100000000], not -5"),
+        ({"timers": 10**9}, "timers must lie in [1, 100000000], not 1000000000"),
+        ({"timers": 2.5}, "timers must be an integer, not 2.5"),
+        ({"timers": True}, "timers must be an integer, not True"),
+        ({"timers": float("nan")}, "timers must be an integer, not nan"),
+        ({"timers": None}, "give one of the two"),
+        ({"timers": 5, "operations": 5}, "give one of the two"),
+        ({"timers": None, "operations": 0}, "operations must lie in"),
+        ({"seed": -1}, "seed must lie in [0, 18446744073709551615], not -1"),
+        ({"seed": 2**64}, "seed must lie in"),
+        ({"seed": "7"}, "seed must be an integer, not '7'"),
+        ({"shard": -1}, "shard must lie in"),
+        ({"parameters": {"tick": 5}}, "uniform has no parameter 'tick'; it has rate, longest"),
+        ({"parameters": {"rate": 0}}, "rate must lie in [1, 1000000000000000], not 0"),
+        ({"parameters": {"longest": 1.5}}, "longest must be an integer, not 1.5"),
+        (
+            {"name": "lognormal-low", "parameters": {"quartile": 20_000}},
+            "quartile 20000 must exceed the median 20000",
+        ),
+        (
+            {"name": "keepalive", "parameters": {"idle": 10**6}},
+            "idle 1000000 exceeds 8 times the mean 10000",
+        ),
+        (
+            {"name": "cancel-heavy", "parameters": {"lost": 1001}},
+            "lost must lie in [0, 1000], not 1001",
+        ),
+        (
+            {"name": "cancel-heavy", "parameters": {"timeout": 1}},
+            "timeout 1 leaves no time for an answer",
+        ),
+    ],
+)
+def test_nonsense_is_refused_with_one_line(keywords, says):
+    with pytest.raises(WorkloadError) as raised:
+        make(**{"name": "uniform", "timers": 10, **keywords})
+    assert says in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_more_operations_than_fit_are_refused(monkeypatch):
+    monkeypatch.setattr("compare.workloads.catalogue.MOST", 10_000)
+    with pytest.raises(
+        WorkloadError,
+        match="5000 timers of keepalive have more than 10000 operations; ask for fewer",
+    ):
+        make("keepalive", timers=5000)
+    with pytest.raises(
+        WorkloadError,
+        match="600 timers of keepalive have more than 10000 operations; ask for fewer",
+    ):
+        make("keepalive", timers=600)
+
+
+def test_a_shard_of_more_operations_than_there_are_ids_is_refused_before_it_is_begun():
+    with pytest.raises(
+        WorkloadError, match="1000000000 timers of keepalive have more than 2147483647 operations"
+    ):
+        Plan.of("keepalive", timers=10**9)
+    assert Plan.of("keepalive", timers=10**9, shards=64).share(63) == 10**9 // 64
+
+
+@pytest.mark.parametrize(
+    ("keywords", "says"),
+    [
+        ({"shards": 0}, "shards must lie in [1, 100000], not 0"),
+        ({"shards": 100_001}, "shards must lie in [1, 100000], not 100001"),
+        ({"shards": 2.0}, "shards must be an integer, not 2.0"),
+        ({"shards": 11}, "timers of 11 shards must lie in [11, 23622320117], not 10"),
+        ({"timers": 2**31}, "timers must lie in [1, 2147483647], not 2147483648"),
+    ],
+)
+def test_plans_that_make_no_sense(keywords, says):
+    with pytest.raises(WorkloadError) as raised:
+        Plan.of(**{"name": "uniform", "timers": 10, **keywords})
+    assert str(raised.value) == says
+
+
+def test_times_that_a_double_cannot_tell_apart_are_refused():
+    slow = {"rate": 1, "timeout": 10**15, "median": 1, "quartile": 2}
+    Plan.of("lognormal-low", timers=2**33, parameters=slow, most=2**40)
+    with pytest.raises(
+        WorkloadError,
+        match=r"lognormal-low would last longer than 2\*\*53 us; a greater rate shortens",
+    ):
+        Plan.of("lognormal-low", timers=2**34, parameters=slow, most=2**40)
+
+
+def test_operations_that_come_to_the_last_moment_of_all_are_refused(monkeypatch):
+    """The stream ends after two blocks; as many operations as come before that can be had, and not
+    one more.
+    """
+    monkeypatch.setattr("compare.workloads.catalogue._LATEST", 8192.0 * 1000)
+    settings = {"rate": 1, "longest": 1}
+    expected = make("uniform", timers=2 * BLOCK, parameters=settings).tape
+    pieces = Plan.of("uniform", operations=2 * BLOCK, parameters=settings).pieces()
+    assert same(joined(list(pieces)), expected)
+    with pytest.raises(WorkloadError, match="would last longer than"):
+        make("uniform", operations=2 * BLOCK + 1, parameters=settings)
+
+
+def test_a_block_beyond_the_precision_of_its_times_is_refused():
+    workload = WORKLOADS["uniform"]
+    with pytest.raises(WorkloadError, match=r"uniform would last longer than 2\*\*53 ms"):
+        block_events(workload, workload.defaults, 0, 0, 2**42, 1)

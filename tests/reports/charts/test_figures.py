@@ -1,0 +1,192 @@
+import re
+import sys
+from itertools import combinations
+from xml.etree import ElementTree
+
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+from matplotlib.text import Text
+
+from compare.bench.store import read_run
+from reports.charts.figures import pictures
+from reports.charts.pictures import Picture, inline
+from reports.style import look_of
+from reports.summary import TASKS, Summary, summarise
+from tests.reports.synthetic import defaults, write_synthetic
+
+UNITS = ("time per", "timers pending, N", "per ", "lateness [", "bytes per timer")
+
+
+@pytest.fixture(scope="module")
+def drawn(summary: Summary) -> dict[str, Picture]:
+    return {picture.name: picture for picture in pictures(summary)}
+
+
+def words(figure) -> list[str]:
+    return [
+        text.get_text() for text in figure.findobj(Text) if text.get_text() and text.get_visible()
+    ]
+
+
+def test_every_chart_is_there(drawn):
+    expected = [f"{kind}-{task.name}" for task in TASKS for kind in ("time", "work")]
+    assert list(drawn) == [*expected, "replays", "lateness", "memory"]
+
+
+def test_every_axis_says_what_it_shows(drawn):
+    for picture in drawn.values():
+        named_x = [axes.get_xlabel() for axes in picture.figure.axes if axes.get_xlabel()]
+        assert named_x, picture.name
+        labels = named_x + [axes.get_ylabel() for axes in picture.figure.axes if axes.get_ylabel()]
+        assert all(label.startswith(UNITS) for label in labels), labels
+        if picture.name.startswith(("time-", "work-")):
+            assert any(axes.get_ylabel() for axes in picture.figure.axes)
+            assert all(
+                axes.get_xscale() == axes.get_yscale() == "log" for axes in picture.figure.axes
+            )
+
+
+def test_every_series_is_named_with_its_precision_and_engine(drawn):
+    remarks = {"hashed-wheel": "tick 100: 0–100 late", "heapq-delay-queue": "Python loop"}
+    named = {timer: remarks.get(timer, "") for timer, _ in defaults()}
+    for picture in drawn.values():
+        text = " ".join(words(picture.figure)).replace("\u202f", " ")
+        drawn_not = (
+            picture.caption.partition("Zero, so not drawn: ")[2]
+            + picture.caption.partition("Not counted: ")[2]
+        )
+        for timer, remark in named.items():
+            if timer in text:
+                assert remark in text, picture.name
+            else:  # what is zero cannot be drawn on a logarithmic axis
+                assert timer in drawn_not and picture.name.startswith("work-"), (
+                    picture.name,
+                    timer,
+                )
+
+
+def test_one_colour_and_marker_per_timer_in_all_charts(drawn):
+    looks = [look_of(timer) for timer, _ in defaults()]
+    assert (
+        len({look.colour for look in looks})
+        == len({look.marker for look in looks})
+        == len(defaults())
+    )
+    for picture in drawn.values():
+        for axes in picture.figure.axes:
+            for line in axes.get_lines():
+                if line.get_marker() not in ("None", "", None):
+                    assert (to_hex(line.get_color()).upper(), line.get_marker()) in {
+                        (look.colour.upper(), look.marker) for look in looks
+                    }
+    times = drawn["time-insert"].figure.axes[0]
+    ends = {text.get_text(): text for text in times.findobj(Text)}
+    assert {timer for timer, _ in defaults()} <= ends.keys()
+
+
+def test_python_loops_are_dashed_and_all_else_is_not(drawn):
+    lines = [
+        line
+        for line in drawn["time-insert"].figure.axes[0].get_lines()
+        if len(line.get_xdata()) > 2
+    ]
+    dashed = {to_hex(line.get_color()) for line in lines if line.is_dashed()}
+    assert dashed == {look_of("heapq-delay-queue").colour}
+
+
+def test_what_was_too_long_is_hollow_and_says_so(drawn):
+    def hollow(name):
+        lines = drawn[name].figure.axes[0].get_lines()
+        return {line.get_marker() for line in lines if line.get_markerfacecolor() == "#ffffff"}
+
+    picture = drawn["time-expiry-clock"]
+    assert any("too long: predicted 10 min" in text for text in words(picture.figure))
+    assert "unordered-list too long: predicted 10 min" in picture.alt
+    too_long = ("unordered-list", "heapq-delay-queue")
+    assert hollow("time-expiry-clock") == {look_of(timer).marker for timer in too_long}
+    assert hollow("time-insert") == set()
+
+
+@pytest.mark.parametrize("sizes", [(1_000_000,), (256, 1024, 65_536)])
+def test_labels_do_not_overlap_and_stay_inside(tmp_path, sizes):
+    chosen = [*defaults(), ("hashed-wheel", {"tick": 100_000, "wheel_size": 64})]
+    workloads = ["/some/where/a-very-long-name-of-a-log.requests", "keepalive", "uniform"]
+    summary = summarise(
+        read_run(write_synthetic(tmp_path, chosen, sizes=sizes, workloads=workloads))
+    )
+    for picture in pictures(summary):
+        canvas = FigureCanvasAgg(picture.figure)
+        canvas.draw()
+        whole = picture.figure.bbox
+        texts = {
+            text: text.get_window_extent(canvas.get_renderer())
+            for text in picture.figure.findobj(Text)
+            if text.get_text().strip() and text.get_visible() and in_view(text)
+        }
+        for text, box in texts.items():
+            inside = (
+                whole.x0 <= box.x0
+                and box.x1 <= whole.x1
+                and whole.y0 <= box.y0
+                and box.y1 <= whole.y1
+            )
+            assert inside, (picture.name, text.get_text())
+        for (text, box), (other, its) in combinations(texts.items(), 2):
+            wide, high = (
+                min(box.x1, its.x1) - max(box.x0, its.x0),
+                min(box.y1, its.y1) - max(box.y0, its.y0),
+            )
+            # A line of text has room above and below its letters, which may be shared.
+            assert wide <= 0 or high <= 4, (picture.name, text.get_text(), other.get_text())
+
+
+def in_view(text: Text) -> bool:
+    """Whether it is drawn: the labels of ticks outside an axis's limits exist, but are not."""
+    for axes in text.figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            for tick in (*axis.majorTicks, *axis.minorTicks):
+                if text in (tick.label1, tick.label2):
+                    low, high = sorted(axis.get_view_interval())
+                    return low <= tick.get_loc() <= high
+    return True
+
+
+def test_files_are_readable_and_always_the_same(drawn, summary):
+    from reports.charts.figures import memory
+
+    picture = drawn["memory"]
+    assert picture.png().startswith(b"\x89PNG")
+    text = picture.svg()
+    assert text == memory(summary).svg()
+    assert "cascading-wheel" in "".join(ElementTree.fromstring(text).itertext())
+
+
+def test_inline_pictures_share_no_ids_and_take_the_pages_colours(drawn):
+    ids = []
+    for name in ("time-insert", "time-cancel"):
+        element = inline(drawn[name].svg(), name)
+        tree = ElementTree.fromstring(element)
+        own = [node.attrib["id"] for node in tree.iter() if "id" in node.attrib]
+        ids += own
+        for reference in re.findall(r'(?:href="#|url\(#)([^")]+)', element):
+            assert reference in own
+        assert "currentColor" in element
+        assert "#1f2328" not in element
+        assert "http" not in element
+    assert len(ids) == len(set(ids))
+
+
+def test_no_global_state_of_matplotlib_is_touched(drawn):
+    import matplotlib as mpl
+
+    assert (
+        "matplotlib.pyplot" not in sys.modules
+        or mpl.rcParams["svg.fonttype"] == mpl.rcParamsDefault["svg.fonttype"]
+    )
+    assert mpl.rcParams["svg.hashsalt"] == mpl.rcParamsDefault["svg.hashsalt"]
+
+
+def test_timers_outside_the_registry_have_a_look_of_their_own():
+    assert look_of("mine:Wheel") == look_of("mine:Wheel")
+    assert look_of("mine:Wheel").colour not in {look_of(timer).colour for timer, _ in defaults()}
