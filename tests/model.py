@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from timers.errors import ClockError
-from timers.protocol import LIMIT
+from timers.limits import LIMIT
 from timers.traits import Parameters, Traits
 
 
@@ -30,13 +30,12 @@ class Pending(NamedTuple):
 
 
 class Model:
-    """Pending timers of one scheme; `due_at` is the closed form that the scheme's traits
+    """Pending timers of one scheme; they fire by the rounding that the traits
     declare.
     """
 
     def __init__(self, traits: Traits, parameters: Parameters, start: int = 0) -> None:
-        self.traits = traits
-        self.parameters = parameters
+        self.rounding = traits.rounding(parameters)
         self.now = start
         self.pending: dict[int, Pending] = {}
         self._armings = 0
@@ -96,5 +95,5 @@ class Model:
 
     def _arm(self, handle: int, deadline: int) -> None:
         self._armings += 1
-        due_at = self.traits.due_at(deadline, self.now, self.parameters)
+        due_at = self.rounding.due_at(deadline, self.now)
         self.pending[handle] = Pending(deadline, due_at, self._armings)

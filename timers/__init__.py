@@ -15,7 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from timers.errors import TimerError
-from timers.protocol import LIMIT, Expired, Timer
+from timers.limits import LIMIT
+from timers.protocol import Expired, Timer
 from timers.registry import TIMERS, names, timer_class
 
 if TYPE_CHECKING:

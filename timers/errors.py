@@ -23,6 +23,10 @@ class ParameterError(TimerError, ValueError):
     """A constructor's or command's parameter outside its range."""
 
 
+class RoundingError(TimerError, ValueError):
+    """A closed form of somebody's own that gives something else than a legal moment."""
+
+
 class CapacityError(TimerError, MemoryError):
     """More pending timers than fit; none was scheduled."""
 

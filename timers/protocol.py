@@ -9,7 +9,7 @@ to the timer's `now`. A deadline that has passed is legal, and so is a negative 
 range; it never wraps.
 
 **Firing.** The moment at which a timer fires is a closed form of its deadline, of the clock when it
-was last armed, and of the scheme's parameters: `traits.due_at`. `advance` returns all timers with
+was last armed, and of the scheme's parameters: `due_at` of the traits' rounding. `advance` returns all timers with
 due_at <= now, ordered by `fired_at`; one big jump and many small ones return the same rows. A timer
 that is due but not yet delivered is still pending: it can be cancelled or re-armed.
 
@@ -30,10 +30,8 @@ import numpy as np
 import numpy.typing as npt
 
 from timers.errors import TimeRangeError, TimeTypeError
+from timers.limits import LIMIT
 from timers.traits import Traits
-
-LIMIT = 2**63 - 1
-"""The last moment; deadlines and clocks lie in [0, LIMIT]."""
 
 _MOST_BITS_SHOWN = 256  # of an integer in an error message
 

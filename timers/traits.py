@@ -8,37 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-_LIMIT = 2**63 - 1  # the last moment of the contract; protocol.LIMIT, which imports this module
+from timers.rounding import AnyRounding
 
 Parameters = Mapping[str, int]
-DueAt = Callable[[int, int, Parameters], int]
-
-
-def exact_due_at(deadline: int, armed_at: int, parameters: Parameters) -> int:
-    """Exact schemes: the deadline, or the moment of arming if it has passed."""
-    return max(deadline, armed_at)
-
-
-def round_down_due_at(deadline: int, armed_at: int, parameters: Parameters) -> int:
-    """Kafka's hierarchical wheel: the start of the deadline's tick, so up to tick - 1 early.
-
-    Source: TimingWheel.add, which files by `expiration / tickMs` and fires the bucket at its start.
-    """
-    tick = parameters["tick"]
-    return max(deadline // tick * tick, armed_at)
-
-
-def round_up_due_at(deadline: int, armed_at: int, parameters: Parameters) -> int:
-    """Netty's hashed wheel: the end of the deadline's tick, so 1 .. tick late (none beyond the last
-    moment).
-
-    Source: HashedWheelTimer.Worker, which expires a tick's bucket when the tick has passed.
-    """
-    if deadline <= armed_at:
-        return armed_at
-    tick = parameters["tick"]
-    return min((deadline // tick + 1) * tick, _LIMIT)
-
 
 ALL_COUNTERS = "all counters"
 """In place of a counter's name: the sum of all."""
@@ -74,7 +46,7 @@ class Traits:
     name: str  # in kebab case, as on the command line
     scheme: str  # what the literature calls it
     summary: str  # one sentence
-    due_at: DueAt  # the closed form of `fired_at`
+    rounding: Callable[[Parameters], AnyRounding]  # when a timer fires, with these parameters
     order: Literal["fifo", "unspecified"]  # of timers with equal deadlines that fire in one unit
     defaults: Parameters  # the constructor's parameters and their default values
     exact_next_expiry: bool  # next_expiry() is the next fired_at, not only a bound
@@ -85,19 +57,3 @@ class Traits:
     drawback: str
     source: str  # paper and section, or the original's file
     deviations: tuple[str, ...] = ()  # from the original
-
-    def exact(self, parameters: Parameters) -> bool:
-        """Whether each timer fires exactly at its deadline with these parameters."""
-        if self.due_at is round_down_due_at:
-            return parameters["tick"] == 1
-        return self.due_at is exact_due_at
-
-    def lateness(self, parameters: Parameters) -> tuple[int, int]:
-        """The least and the greatest possible `fired_at - max(deadline, armed_at)`; (0, 0) when
-        exact.
-        """
-        if self.due_at is round_down_due_at:
-            return 1 - parameters["tick"], 0
-        if self.due_at is round_up_due_at:
-            return 0, parameters["tick"]
-        return 0, 0

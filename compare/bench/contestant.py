@@ -5,13 +5,14 @@ A contestant is written `NAME`, or `NAME/tick=1/wheel-size=64`; NAME is a regist
 """
 
 import sys
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from compare.replay.engine import has_kernel
 from timers.errors import ParameterError, TimerError, UnknownTimerError
 from timers.registry import timer_class
+from timers.rounding import UNKNOWN_BOUNDS, AnyRounding
 from timers.schemes.base import DEFAULT_CAPACITY
 from timers.traits import Traits
 
@@ -60,13 +61,9 @@ class Contestant:
         )
 
     @property
-    def closed_form(self) -> Hashable:
-        """Equal for contestants that fire at the same moments: all exact ones, or one formula and
-        its parameters.
-        """
-        if self.traits.exact(self.parameters):
-            return "exact"
-        return self.traits.due_at, tuple(sorted(self.parameters.items()))
+    def rounding(self) -> AnyRounding:
+        """When it fires; equal for contestants that fire at the same moments."""
+        return self.traits.rounding(self.parameters)
 
     def new(
         self, start: int = 0, capacity: int = DEFAULT_CAPACITY, *, counting: bool = False
@@ -82,10 +79,10 @@ class Contestant:
 
     def precision(self) -> str:
         """When it fires, in words: "exact", or the bounds of its lateness in units."""
-        if self.traits.exact(self.parameters):
-            return "exact"
-        lowest, highest = self.traits.lateness(self.parameters)
-        return f"lateness {lowest} to {highest}"
+        bounds = self.rounding.bounds()
+        if bounds == UNKNOWN_BOUNDS:
+            return "lateness undeclared"
+        return "exact" if bounds == (0, 0) else f"lateness {bounds[0]} to {bounds[1]}"
 
 
 def contestant(name: str, parameters: Mapping[str, int] | None = None) -> Contestant:

@@ -196,7 +196,7 @@ class CompiledLoop:
         self, contestant: Contestant, size: int, scratch: Scratch, *, counting: bool = False
     ) -> None:
         self.timer = contestant.new(0, size, counting=counting)
-        self.early = -contestant.traits.lateness(contestant.parameters)[0]
+        self.early = -contestant.rounding.bounds()[0]
         self.scratch = scratch
         if scratch.armed_by.size < self.timer.state.nodes.size:
             scratch.armed_by = np.full(self.timer.state.nodes.size, NONE, np.int32)
@@ -258,7 +258,7 @@ class PythonLoop:
     ) -> None:
         self.timer = contestant.new(0)
         self.name, self.engine = contestant.name, contestant.engine
-        self.exact = contestant.traits.exact(contestant.parameters)
+        self.exact = contestant.rounding.exact
         self.handles = [NONE] * size
         self.armed_by: dict[int, int] = {}
         self.fired: list[tuple[int, int, int]] = []
@@ -483,10 +483,10 @@ class _Size:
         """What filling and holding must do; computed once for each closed form, and for all exact
         timers.
         """
-        key = contestant.closed_form
+        key = contestant.rounding
         if key not in self._expected:
             filling, holding = (
-                expect(tape, self.plan.size, contestant.traits, contestant.parameters)
+                expect(tape, self.plan.size, contestant.rounding)
                 for tape in (self.plan.filling, self.plan.holding)
             )
             self._expected[key] = filling, holding
@@ -503,7 +503,7 @@ class _Size:
         if task == BY_CLOCK:
             return self.last(contestant)
         if task == BY_EVENT:
-            key = contestant.closed_form
+            key = contestant.rounding
             if key not in self._moments:
                 fired_at = self.expected(contestant)[1].fired_at
                 self._moments[key] = np.unique(fired_at[fired_at != NEVER]).size

@@ -234,11 +234,9 @@ class _Replays:
         digests: dict[int, bytes] = {}
         for c, contestant in self._each(step, "checking"):
             if c in self.seconds:
-                form = contestant.closed_form
+                form = contestant.rounding
                 if form not in expected:
-                    expected[form] = expect(
-                        tape, id_space, contestant.traits, contestant.parameters
-                    )
+                    expected[form] = expect(tape, id_space, contestant.rounding)
                 done, nbytes, digests[c] = checked_replay(
                     contestant, tape, id_space, expected[form]
                 )
@@ -301,9 +299,7 @@ def _described(replay: _Replays) -> dict[str, Any]:
     source = replay.source
     # Timers that fire early or late make of a touch a new timer, or none, where exact ones do not.
     scheduled = [
-        replay.outcomes[c].scheduled
-        for c in replay.seconds
-        if replay.contestants[c].closed_form == "exact"
+        replay.outcomes[c].scheduled for c in replay.seconds if replay.contestants[c].rounding.exact
     ]
     return {
         "name": source.name,
@@ -322,10 +318,8 @@ def _tables(
         {
             **key,
             "engine": c.engine,
-            "exact": c.traits.exact(c.parameters),
-            **dict(
-                zip(("lateness_low", "lateness_high"), c.traits.lateness(c.parameters), strict=True)
-            ),
+            "exact": c.rounding.exact,
+            **dict(zip(("lateness_low", "lateness_high"), c.rounding.bounds(), strict=True)),
         }
         for key, c in zip(who, contestants, strict=True)
     ]

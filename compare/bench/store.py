@@ -238,7 +238,8 @@ def parameters_json(parameters: Parameters) -> str:
 
 def traits_of(name: str, traits: Traits, parameters: Parameters, engine: str) -> dict[str, Any]:
     """What the manifest keeps of a contestant's traits: plain values, formulas as text."""
-    lowest, highest = traits.lateness(parameters)
+    rounding = traits.rounding(parameters)
+    lowest, highest = rounding.bounds()
     return {
         "timer": name,
         "parameters": dict(parameters),
@@ -246,10 +247,10 @@ def traits_of(name: str, traits: Traits, parameters: Parameters, engine: str) ->
         "name": traits.name,
         "scheme": traits.scheme,
         "summary": traits.summary,
-        "due_at": (traits.due_at.__doc__ or traits.due_at.__name__).partition("\n")[0],
+        "due_at": str(rounding),
         "order": traits.order,
         "defaults": dict(traits.defaults),
-        "exact": traits.exact(parameters),
+        "exact": rounding.exact,
         "lateness_low": lowest,
         "lateness_high": highest,
         "exact_next_expiry": traits.exact_next_expiry,

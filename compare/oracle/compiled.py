@@ -14,7 +14,8 @@ from compare.replay.engine import Replay
 from compare.tapes.tape import ARM, CANCEL, START, Tape
 from timers.errors import TimerError
 from timers.kernels.jit import entry
-from timers.traits import Parameters, Traits
+from timers.rounding import AnyRounding
+from timers.traits import Traits
 
 NEVER = (
     -1
@@ -43,17 +44,11 @@ class Expected:
         return int(np.count_nonzero(self.fired_at != NEVER))
 
 
-def expect(
-    tape: Tape, id_space: int, traits: Traits, parameters: Parameters, *, drained: bool = True
-) -> Expected:
-    """What a timer with these traits must do with a tape. O(operations), about a microsecond
-    each.
-    """
-    due_at = traits.due_at
+def expect(tape: Tape, id_space: int, rounding: AnyRounding, *, drained: bool = True) -> Expected:
+    """What a timer that rounds like this must do with a tape. O(operations)."""
     armings = np.flatnonzero(tape.op != CANCEL)
     due = np.full(tape.time.size, NEVER, np.int64)
-    columns = zip(tape.deadline[armings].tolist(), tape.time[armings].tolist(), strict=True)
-    due[armings] = [due_at(deadline, armed_at, parameters) for deadline, armed_at in columns]
+    due[armings] = rounding.due_at(tape.deadline[armings], tape.time[armings])
     ends = np.zeros(tape.time.size, np.bool_)
     scheduled, cancelled, rescheduled = fold(
         tape, due, np.full(max(id_space, 1), NEVER, np.int64), ends

@@ -26,6 +26,8 @@ from compare.tapes.tape import ARM, CANCEL, REARM, START, Tape
 from compare.tapes.trace import Shard, known_trace
 from timers.errors import TimerError
 from timers.kernels.jit import entry, jit
+from timers.limits import LIMIT
+from timers.rounding import Rounding
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[Any]
@@ -44,7 +46,6 @@ PATIENCE = 1 << 16
 """Armings that are to fire and whose rows have not come, beyond which rows are taken whatever their
 time. So a row that claims to be from the far future does not hold back all that follow it."""
 
-_LIMIT = 2**63 - 1
 NONE = -1
 
 
@@ -55,7 +56,7 @@ class VerifyError(TimerError, ValueError):
 # ---- closed forms
 # -------------------------------------------------------------------------------------------------
 
-EXACT, ROUND_DOWN, ROUND_UP, FOREIGN = "exact", "round down", "round up", "foreign"
+EXACT, ROUND_DOWN, ROUND_UP, FOREIGN = "exact", "down", "up", "foreign"
 
 
 class Form(NamedTuple):
@@ -73,42 +74,11 @@ def due_by(form: Form) -> Callable[[Int64s, Int64s], Int64s]:
     """The closed form as a function of arrays: deadlines and the times of the armings, to the
     moments when they fire.
     """
-    tick = np.int64(form.tick)
-    match form.kind:
-        case "exact":
-            return np.maximum
-        case "round down":
-            return lambda deadline, armed_at: np.maximum(deadline - deadline % tick, armed_at)
-        case "round up":
-            # The end of the deadline's tick, at most _LIMIT, without a sum beyond it.
-            return lambda deadline, armed_at: np.where(
-                deadline <= armed_at,
-                armed_at,
-                np.minimum(deadline - deadline % tick, _LIMIT - tick) + tick,
-            )
-    return _foreign(form)
-
-
-def _foreign(form: Form) -> Callable[[Int64s, Int64s], Int64s]:
     from compare.bench.contestant import contestant
 
-    parameters = dict(form.parameters)
-    due_at = contestant(form.name, parameters).traits.due_at
-
-    def due(deadline: Int64s, armed_at: Int64s) -> Int64s:
-        pairs = zip(deadline.tolist(), armed_at.tolist(), strict=True)
-        moments = [due_at(*pair, parameters) for pair in pairs]
-        wrong = next(
-            (moment for moment in moments if type(moment) is not int or not 0 <= moment <= _LIMIT),
-            None,
-        )
-        if wrong is not None:
-            raise VerifyError(
-                f"{form.name}: due_at gives {wrong!r:.40}, which is no integer in [0, 2**63 - 1]"
-            )
-        return np.array(moments, np.int64)
-
-    return due
+    if form.kind == FOREIGN:
+        return contestant(form.name, dict(form.parameters)).rounding.due_at
+    return Rounding(form.kind, form.tick).due_at  # type: ignore[arg-type]
 
 
 # ---- one cell
@@ -347,13 +317,13 @@ _WORD_BITS = 32
 
 
 @jit
-def home_of(operation, bits):  # type: ignore[no-untyped-def]  # typed by its arguments
+def home_of(operation, bits):  # typed by its arguments
     """Where in a table of 2**bits entries an operation belongs."""
     return (((operation & _KEY) * _MULTIPLIER) & _WORD) >> (_WORD_BITS - bits)
 
 
 @jit
-def find(table, bits, operation):  # type: ignore[no-untyped-def]
+def find(table, bits, operation):
     """The place of an operation, or the empty place where it would be put."""
     at = home_of(operation, bits)
     while table[at]["operation"] != operation and table[at]["operation"] != NONE:
@@ -362,7 +332,7 @@ def find(table, bits, operation):  # type: ignore[no-untyped-def]
 
 
 @jit
-def remove(table, bits, hole):  # type: ignore[no-untyped-def]
+def remove(table, bits, hole):
     """Empty a place, and move up those that follow it and belong at or before it."""
     mask = table.size - 1
     at = hole
@@ -378,7 +348,7 @@ def remove(table, bits, hole):  # type: ignore[no-untyped-def]
 
 
 @jit
-def put_aside(odd, cursor, operation, deadline, fired_at):  # type: ignore[no-untyped-def]
+def put_aside(odd, cursor, operation, deadline, fired_at):
     """Keep an odd row."""
     at = cursor[ODD]
     odd[at]["operation"] = operation
@@ -388,7 +358,7 @@ def put_aside(odd, cursor, operation, deadline, fired_at):  # type: ignore[no-un
 
 
 @jit
-def take_row(table, bits, cursor, odd, seen, rows, operation, deadline, fired_at):  # type: ignore[no-untyped-def]
+def take_row(table, bits, cursor, odd, seen, rows, operation, deadline, fired_at):
     """Note a fired row, when `seen` of the tape's `rows` operations have been done."""
     if operation < 0 or operation >= rows:
         put_aside(odd, cursor, operation, deadline, fired_at)
@@ -417,7 +387,7 @@ def take_row(table, bits, cursor, odd, seen, rows, operation, deadline, fired_at
 
 
 @jit
-def settle(table, bits, cursor, odd, operation, fires):  # type: ignore[no-untyped-def]
+def settle(table, bits, cursor, odd, operation, fires):
     """An arming's fate is known: it fires at its moment, or it never does."""
     at = find(table, bits, operation)
     has_fired = table[at]["state"] & FIRED
@@ -434,7 +404,7 @@ def settle(table, bits, cursor, odd, operation, fires):  # type: ignore[no-untyp
 
 
 @jit
-def meet_future(table, bits, cursor, odd, operation, deadline, due, arms):  # type: ignore[no-untyped-def]
+def meet_future(table, bits, cursor, odd, operation, deadline, due, arms):
     """An operation is done whose row may have come before it; returns whether it has, and was
     right.
     """
@@ -453,7 +423,7 @@ def meet_future(table, bits, cursor, odd, operation, deadline, due, arms):  # ty
 @entry
 def walk(
     tape, due, rows, more_rows, held, moment, table, bits, odd, cursor, total, until, last, patience
-):  # type: ignore[no-untyped-def]
+):
     """Do operations, and take the rows that fired before each, until something is wanting; returns
     what.
 
@@ -529,7 +499,7 @@ def walk(
 
 
 @entry
-def take(rows, table, bits, odd, cursor, total):  # type: ignore[no-untyped-def]
+def take(rows, table, bits, odd, cursor, total):
     """Take rows when the tape has ended, until something is wanting; returns what."""
     r = cursor[NEXT_ROW]
     reason = ROWS_END
@@ -555,7 +525,7 @@ def take(rows, table, bits, odd, cursor, total):  # type: ignore[no-untyped-def]
 
 
 @entry
-def move(table, bits, larger, larger_bits):  # type: ignore[no-untyped-def]
+def move(table, bits, larger, larger_bits):
     """Put the entries of a table into an empty one."""
     for k in range(table.size):
         if table[k]["operation"] != NONE:
@@ -588,7 +558,7 @@ class _Merging:
             rows = np.empty(0, ROW)
         self.fired += rows.size
         span, cursor = self._span, self._cursor
-        until, last = (_LIMIT, NONE) if span.drained else (span.last_time, span.rows - 1)
+        until, last = (LIMIT, NONE) if span.drained else (span.last_time, span.rows - 1)
         cursor[NEXT_ROW] = 0
         while True:
             if self._piece is None:
@@ -661,7 +631,7 @@ def _table(size: int) -> Rows:
 
 
 @entry
-def judge(tape, due, wanted, held, moment, found, cursor):  # type: ignore[no-untyped-def]
+def judge(tape, due, wanted, held, moment, found, cursor):
     """Follow what becomes of the `wanted` operations (int64, ascending) through a piece of the
     tape.
 

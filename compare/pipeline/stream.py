@@ -161,7 +161,7 @@ def _punctual(name: str) -> Contestant:
     may still come.
     """
     timer = parse_contestant(name)
-    if timer.traits.lateness(timer.parameters)[0] < 0:
+    if timer.rounding.bounds()[0] < 0:
         raise StreamError(
             f"{name} fires early ({timer.precision()}), while a connection may still have an event"
         )

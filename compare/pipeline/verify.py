@@ -52,8 +52,8 @@ from compare.spark.session import cores, plain_failures, spark_session
 from compare.spark.tasks import in_tasks
 from compare.tapes.tape import ARM, CANCEL, REARM, START
 from compare.tapes.trace import SCHEMA, shard_name
-from timers.protocol import LIMIT
-from timers.traits import exact_due_at, round_down_due_at, round_up_due_at
+from timers.limits import LIMIT
+from timers.rounding import Rounding
 
 METHODS = ("merge", "join")
 _ROWS_PER_PARTITION = 1 << 22
@@ -136,13 +136,10 @@ def verify(
 
 def form_of(timer: Contestant) -> Form:
     """The closed form by which a timer fires."""
-    for due_at, kind in _KINDS_OF_FORM.items():
-        if timer.traits.due_at is due_at:
-            return Form(kind, timer.parameters.get("tick", 1))
+    rounding = timer.rounding
+    if isinstance(rounding, Rounding):
+        return Form(rounding.direction, rounding.tick)
     return Form(FOREIGN, 1, timer.name, tuple(timer.parameters.items()))
-
-
-_KINDS_OF_FORM = {exact_due_at: EXACT, round_down_due_at: ROUND_DOWN, round_up_due_at: ROUND_UP}
 
 
 # ---- merge

@@ -154,7 +154,7 @@ class Replaying:
         fired_at_once: int = FIRED_AT_ONCE,
     ) -> None:
         self._timer, self._take = timer, take
-        self._early = -timer.traits.lateness(timer.parameters)[0]
+        self._early = -timer.traits.rounding(timer.parameters).bounds()[0]
         self._cursor = np.zeros(CELLS, np.int64)
         self._handles = np.full(
             max(id_space, 1), 0, np.int64

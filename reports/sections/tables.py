@@ -349,13 +349,8 @@ def behaviour(summary: Summary) -> Table:
 
 
 def _fires(who: Contestant) -> str:
-    # The closed form's own words begin with whose it is, which stands in the row already.
-    whose, colon, form = str(who.traits["due_at"]).partition(": ")
-    return (
-        (form if colon else whose)
-        if who.exact
-        else f"{form if colon else whose} Here: {who.precision}."
-    )
+    form = str(who.traits["due_at"])
+    return form if who.exact else f"{form}. Here: {who.precision}."
 
 
 def advice(summary: Summary) -> Table:

@@ -134,7 +134,7 @@ def plain_replay_shard(path: str, id_space: int, timer: str) -> int:
     cursor, handles = np.zeros(CELLS, np.int64), np.zeros(id_space, np.int64)
     fired = np.ones(1 << 20, EXPIRY)
     armed_by, rows = np.zeros(made.state.nodes.size, np.int32), 0
-    early = -made.traits.lateness(made.parameters)[0]
+    early = -made.traits.rounding(made.parameters).bounds()[0]
     for first in range(0, tape.time.size, 1 << 16):
         operations = operations_of(tape, first, min(first + (1 << 16), tape.time.size))
         cursor[FIRST], cursor[NEXT] = first, 0

@@ -96,7 +96,7 @@ class Kernel:
 
     def __init__(self, name, size, tapes):
         self.timer = timer_class(name)(capacity=size + 1)
-        self.early = -self.timer.traits.lateness(self.timer.parameters)[0]
+        self.early = -self.timer.traits.rounding(self.timer.parameters).bounds()[0]
         self.handles = np.full(size, -1, np.int64)
         self.armed_by = np.full(self.timer.state.nodes.size, -1, np.int32)
         self.fired = np.ones(size + 1, EXPIRY)  # touched before it is timed

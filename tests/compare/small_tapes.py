@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from compare.tapes.tape import ARM, CANCEL, REARM, START, Tape
-from timers.protocol import LIMIT
+from timers.limits import LIMIT
 
 
 def tape_of(*rows: tuple[int, int, int, int]) -> Tape:

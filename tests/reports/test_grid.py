@@ -36,7 +36,7 @@ MADE = {
 
 def row(text: str, number: int, workload: str) -> dict:
     timer = parse_contestant(text)
-    low, high = timer.traits.lateness(timer.parameters)
+    low, high = timer.traits.rounding(timer.parameters).bounds()
     ns = 20.0 * (number + 1)
     counted = timer.engine == "compiled"
     return dict.fromkeys(SCHEMA.names, 0) | {

@@ -9,8 +9,10 @@ from tests.model import Model, Row
 from timers.kernels import delay_queue
 from timers.kernels.handles import LAST_GENERATION
 from timers.kernels.pool import BASE, EXPIRY
-from timers.protocol import LIMIT, Expired, Timer
+from timers.limits import LIMIT
+from timers.protocol import Expired, Timer
 from timers.registry import names, timer_class
+from timers.rounding import AnyRounding
 from timers.traits import Parameters, Traits
 
 # Beside the defaults: the smallest geometries, sizes that are no powers of two, and ticks that do
@@ -65,8 +67,12 @@ class Case:
         return traits
 
     @property
+    def rounding(self) -> AnyRounding:
+        return self.traits.rounding(self.parameters)
+
+    @property
     def exact(self) -> bool:
-        return self.traits.exact(self.parameters)
+        return self.rounding.exact
 
     @property
     def has_kernel(self) -> bool:
@@ -81,7 +87,7 @@ class Case:
 
     def due_at(self, deadline: int, armed_at: int) -> int:
         """When a timer must fire, by the scheme's closed form."""
-        return self.traits.due_at(deadline, armed_at, self.parameters)
+        return self.rounding.due_at(deadline, armed_at)
 
 
 def _cases() -> list[Case]:

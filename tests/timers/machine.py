@@ -24,7 +24,8 @@ from tests.model import Model
 from tests.timers.cases import advance_into, age, assert_fired
 from timers.errors import ClockError
 from timers.kernels.handles import LAST_GENERATION, LOWEST_HANDLE, PLACE_BITS, place_of
-from timers.protocol import LIMIT, Expired, Timer
+from timers.limits import LIMIT
+from timers.protocol import Expired, Timer
 
 Factory = Callable[..., Timer]
 

@@ -20,7 +20,7 @@ from timers.errors import (
     UnknownTimerError,
 )
 from timers.kernels.pool import MOST_PLACES
-from timers.protocol import LIMIT
+from timers.limits import LIMIT
 
 every_timer = pytest.mark.parametrize("case", DEFAULTS, ids=str)
 every_geometry = pytest.mark.parametrize("case", CASES, ids=str)

@@ -15,7 +15,7 @@ from tests.timers.cases import CASES, DEFAULTS, KERNELS, STARTS, Case, Pair, adv
 from timers import HashedWheel, HierarchicalWheel, TimerError, place_of
 from timers.kernels.handles import LAST_GENERATION, PLACE_BITS
 from timers.kernels.pool import BASE
-from timers.protocol import LIMIT
+from timers.limits import LIMIT
 
 every_timer = pytest.mark.parametrize("case", CASES, ids=str)
 every_scheme = pytest.mark.parametrize("case", DEFAULTS, ids=str)
@@ -137,7 +137,7 @@ def test_deadline_in_the_slot_of_the_clock_waits_for_its_rotation(
     for offset in (255, 256, 511, 512, 767, 768):
         pair.advance(start + offset)
     rows = pair.advance(start + 1022)
-    assert case.traits.lateness(case.parameters)[0] < 0 or rows == []
+    assert case.rounding.bounds()[0] < 0 or rows == []
     pair.finish()
 
 

@@ -26,7 +26,7 @@ from timers.kernels import (
 )
 from timers.kernels.handles import place_of
 from timers.kernels.pool import BASE, BITS, FREE, NO_ROW, NOW, PENDING, RETIRED
-from timers.protocol import LIMIT
+from timers.limits import LIMIT
 
 NOWHERE = 2**20  # no row of any timer here
 Corruption = Callable[[Any, Any, list[int]], object]

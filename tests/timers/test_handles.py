@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from timers.kernels import bitmap, handles, pool
-from timers.protocol import LIMIT
+from timers.limits import LIMIT
 
 MOST_PLACE = 2**31 - 1
 MOST_BITS = 200  # seven words, the last one not full

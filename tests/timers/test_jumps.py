@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from tests.model import Row
 from tests.timers.cases import CASES, Case, rows_of
 from tests.timers.machine import STARTS, deltas
-from timers.protocol import LIMIT, Timer
+from timers.limits import LIMIT
+from timers.protocol import Timer
 
 WALK = 700  # units walked one by one
 

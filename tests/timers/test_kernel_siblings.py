@@ -128,7 +128,7 @@ def test_traits_are_complete(name: str) -> None:
         assert str(cost).startswith(cost.operation)
     assert {"schedule", "cancel"} <= {cost.operation for cost in traits.costs}
     assert {"expiry", "tick"} & {cost.operation for cost in traits.costs}
-    assert callable(traits.due_at)
+    assert traits.rounding(traits.defaults).bounds()
 
 
 @every_name

@@ -19,7 +19,7 @@ from tests.references.hierarchical_wheel import HierarchicalWheel
 from tests.timers.cases import CASES, Case
 from timers.kernels import dispatch
 from timers.kernels.pool import EXPIRY
-from timers.protocol import LIMIT
+from timers.limits import LIMIT
 from timers.registry import names, timer_class
 from timers.traits import Parameters
 

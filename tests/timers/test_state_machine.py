@@ -7,7 +7,7 @@ from numba.core import config
 
 from tests.timers.cases import CASES, EXTREME_CASES, STARTS, Case, Pair
 from tests.timers.machine import machine_for, run_machine
-from timers.protocol import LIMIT
+from timers.limits import LIMIT
 
 __all__ = ["machine_for", "run_machine"]
 

@@ -1,42 +1,52 @@
 """When a timer fires is a closed form, and what the traits declare follows from it."""
 
+from typing import Any, Literal
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.timers.cases import CASES, Case
-from timers.protocol import LIMIT
-from timers.traits import DueAt, exact_due_at, round_down_due_at, round_up_due_at
+from timers.errors import ParameterError, RoundingError
+from timers.limits import LIMIT
+from timers.rounding import OwnRounding, Rounding
 
 moments = st.one_of(st.integers(0, 10_000), st.integers(0, LIMIT), st.integers(LIMIT - 1000, LIMIT))
 
 
 @pytest.mark.parametrize(
-    ("due_at", "tick", "deadline", "armed_at", "fired_at"),
+    ("direction", "tick", "deadline", "armed_at", "fired_at"),
     [
-        (exact_due_at, 1, 10, 3, 10),
-        (exact_due_at, 1, 10, 10, 10),
-        (exact_due_at, 1, 10, 11, 11),
-        (exact_due_at, 1, LIMIT, 0, LIMIT),
-        (round_down_due_at, 200, 399, 0, 200),
-        (round_down_due_at, 200, 400, 0, 400),
-        (round_down_due_at, 200, 1999, 0, 1800),
-        (round_down_due_at, 200, 399, 250, 250),
-        (round_down_due_at, 1, 399, 0, 399),
-        (round_down_due_at, 200, LIMIT, 0, LIMIT // 200 * 200),
-        (round_up_due_at, 100, 699, 0, 700),
-        (round_up_due_at, 100, 700, 0, 800),
-        (round_up_due_at, 100, 701, 0, 800),
-        (round_up_due_at, 1, 7, 0, 8),
-        (round_up_due_at, 100, 250, 250, 250),
-        (round_up_due_at, 100, 249, 250, 250),
-        (round_up_due_at, 100, 251, 250, 300),
-        (round_up_due_at, 100, LIMIT, 0, LIMIT),
-        (round_up_due_at, 1, LIMIT - 1, 0, LIMIT),
+        ("exact", 1, 10, 3, 10),
+        ("exact", 1, 10, 10, 10),
+        ("exact", 1, 10, 11, 11),
+        ("exact", 1, LIMIT, 0, LIMIT),
+        ("down", 200, 399, 0, 200),
+        ("down", 200, 400, 0, 400),
+        ("down", 200, 1999, 0, 1800),
+        ("down", 200, 399, 250, 250),
+        ("down", 1, 399, 0, 399),
+        ("down", 200, LIMIT, 0, LIMIT // 200 * 200),
+        ("up", 100, 699, 0, 700),
+        ("up", 100, 700, 0, 800),
+        ("up", 100, 701, 0, 800),
+        ("up", 1, 7, 0, 8),
+        ("up", 100, 250, 250, 250),
+        ("up", 100, 249, 250, 250),
+        ("up", 100, 251, 250, 300),
+        ("up", 100, LIMIT, 0, LIMIT),
+        ("up", 1, LIMIT - 1, 0, LIMIT),
     ],
 )
-def test_closed_form(due_at: DueAt, tick: int, deadline: int, armed_at: int, fired_at: int) -> None:
-    assert due_at(deadline, armed_at, {"tick": tick}) == fired_at
+def test_closed_form(
+    direction: Literal["exact", "down", "up"],
+    tick: int,
+    deadline: int,
+    armed_at: int,
+    fired_at: int,
+) -> None:
+    assert Rounding(direction, tick).due_at(deadline, armed_at) == fired_at
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -46,7 +56,7 @@ def test_lateness_lies_within_what_the_traits_declare(
 ) -> None:
     fired_at = case.due_at(deadline, armed_at)
     assert armed_at <= fired_at <= LIMIT
-    least, greatest = case.traits.lateness(case.parameters)
+    least, greatest = case.rounding.bounds()
     assert least <= fired_at - max(deadline, armed_at) <= greatest
     if case.exact:
         assert (least, greatest) == (0, 0)
@@ -57,5 +67,49 @@ def test_declared_lateness_is_reached(case: Case) -> None:
     """The bounds are tight: some deadline is that early, some that late."""
     tick = case.parameters.get("tick", 1)
     lateness = [case.due_at(deadline, 0) - deadline for deadline in range(1, 3 * tick + 1)]
-    least, greatest = case.traits.lateness(case.parameters)
+    least, greatest = case.rounding.bounds()
     assert (min([0, *lateness]), max([0, *lateness])) == (least, greatest)
+
+
+@given(
+    rounding=st.builds(
+        Rounding,
+        st.sampled_from(["exact", "down", "up"]),
+        st.one_of(st.integers(1, 300), st.sampled_from([2**31, LIMIT - 1, LIMIT])),
+    ),
+    pairs=st.lists(st.tuples(moments, moments)),
+)
+def test_arrays_give_what_ints_give(rounding: Rounding, pairs: list[tuple[int, int]]) -> None:
+    deadlines, armed_at = (np.array([pair[k] for pair in pairs], np.int64) for k in (0, 1))
+    found = rounding.due_at(deadlines, armed_at)
+    assert found.dtype == np.int64
+    assert found.tolist() == [rounding.due_at(*pair) for pair in pairs]
+
+
+def test_values_that_fire_alike_are_equal() -> None:
+    assert Rounding("down", 1) == Rounding("exact") == Rounding("exact", 7)
+    assert Rounding("up", 1) != Rounding("exact")
+    assert Rounding("down", 5) == Rounding("down", 5) != Rounding("down", 6)
+
+
+@pytest.mark.parametrize(
+    ("direction", "tick", "says"),
+    [("sideways", 1, "direction 'sideways'"), ("up", 0, "tick 0"), ("down", 2**63, "tick 9223372")],
+)
+def test_a_rounding_that_makes_no_sense_is_refused(direction: Any, tick: int, says: str) -> None:
+    with pytest.raises(ParameterError, match=says):
+        Rounding(direction, tick)
+
+
+def test_an_own_closed_form_without_bounds_counts_as_possibly_early() -> None:
+    own = OwnRounding(max)
+    assert own.bounds()[0] == -LIMIT
+    assert not own.exact
+    assert OwnRounding(max, 0, 0).exact
+
+
+@pytest.mark.parametrize("moment", [2, -1, 2**63, 3.5, None, True])
+def test_an_own_closed_form_that_gives_no_moment_is_one_line(moment: Any) -> None:
+    own = OwnRounding(lambda deadline, armed_at: moment)
+    with pytest.raises(RoundingError, match=r"due_at\(9, 3\) is .*integer in \[3, 2\*\*63 - 1\]"):
+        own.due_at(np.array([9]), np.array([3]))

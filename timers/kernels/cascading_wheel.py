@@ -44,7 +44,6 @@ from timers.kernels.pool import (
     BITS,
     FREE,
     HEADER,
-    LIMIT,
     NONE,
     NOW,
     PENDING,
@@ -64,6 +63,7 @@ from timers.kernels.pool import (
     row_of,
     unlink_marked,
 )
+from timers.limits import LIMIT
 
 LEVELS = 5
 SLOT_BITS = 8

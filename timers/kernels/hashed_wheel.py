@@ -36,7 +36,6 @@ from timers.kernels.pool import (
     FREE,
     FREE_ROW,
     HEADER,
-    LIMIT,
     NONE,
     NOW,
     PENDING,
@@ -61,6 +60,7 @@ from timers.kernels.pool import (
     unlink,
     unlink_marked,
 )
+from timers.limits import LIMIT
 
 WHEEL_SIZE = HEADER  # number of slots: the buckets [0, wheel_size); then come DUE and ARRIVALS
 TICK = HEADER + 1  # units in a tick

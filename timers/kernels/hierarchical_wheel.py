@@ -51,7 +51,6 @@ from timers.kernels.pool import (
     BITS,
     FREE,
     HEADER,
-    LIMIT,
     NONE,
     NOW,
     PENDING,
@@ -73,6 +72,7 @@ from timers.kernels.pool import (
     row_of,
     unlink,
 )
+from timers.limits import LIMIT
 
 WHEEL_SIZE = HEADER  # number of slots of each level
 REACH = HEADER + 1  # number of levels that it takes to reach LIMIT: room for so many is there

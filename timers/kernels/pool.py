@@ -26,8 +26,8 @@ from timers.kernels.handles import (
     place_of,
 )
 from timers.kernels.jit import inlined
+from timers.limits import LIMIT
 
-LIMIT = 2**63 - 1  # the last moment; nothing may be computed beyond it
 NONE = -1  # no moment, no row
 FREE_ROW = 2**32 - 1  # marks a free row
 NO_ROW = 0  # end of the chain of free rows: row 0 is always a sentinel

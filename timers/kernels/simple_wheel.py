@@ -28,7 +28,6 @@ from timers.kernels.pool import (
     BITS,
     FREE,
     HEADER,
-    LIMIT,
     NONE,
     NOW,
     PENDING,
@@ -49,6 +48,7 @@ from timers.kernels.pool import (
     unlink,
     unlink_marked,
 )
+from timers.limits import LIMIT
 
 WHEEL_SIZE = HEADER  # number of slots: the buckets [0, wheel_size); then come DUE and OVERFLOW
 OVERFLOW_MIN = (

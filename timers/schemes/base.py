@@ -12,8 +12,8 @@ from timers.kernels import dispatch
 from timers.kernels.counters import COUNTERS, allocate_counters
 from timers.kernels.handles import place_of
 from timers.kernels.pool import BASE, EXPIRY, MOST_PLACES, NONE, NOW, PENDING, RETIRED
+from timers.limits import LIMIT
 from timers.protocol import (
-    LIMIT,
     Bools,
     Expired,
     Int64s,

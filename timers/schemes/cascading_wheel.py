@@ -1,8 +1,9 @@
 """`CascadingWheel`: the class over `timers.kernels.cascading_wheel`."""
 
 from timers.kernels import cascading_wheel
+from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, KernelTimer
-from timers.traits import ALL_COUNTERS, Cost, Traits, exact_due_at
+from timers.traits import ALL_COUNTERS, Cost, Traits
 
 
 class CascadingWheel(KernelTimer):
@@ -21,7 +22,7 @@ class CascadingWheel(KernelTimer):
         name="cascading-wheel",
         scheme="scheme 7, cascading (Linux before 4.8)",
         summary="five wheels of 256 slots; an upper slot is re-filed into lower ones when its time comes",
-        due_at=exact_due_at,
+        rounding=lambda parameters: Rounding("exact"),
         order="unspecified",
         defaults={},
         exact_next_expiry=True,

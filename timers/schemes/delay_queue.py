@@ -1,8 +1,9 @@
 """`DelayQueue`: the class over `timers.kernels.delay_queue`."""
 
 from timers.kernels import delay_queue
+from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, KernelTimer
-from timers.traits import Cost, Traits, exact_due_at
+from timers.traits import Cost, Traits
 
 
 class DelayQueue(KernelTimer):
@@ -19,7 +20,7 @@ class DelayQueue(KernelTimer):
         name="delay-queue",
         scheme="binary heap with a position index",
         summary="an array heap ordered by deadline; each timer knows its index, so any can be removed",
-        due_at=exact_due_at,
+        rounding=lambda parameters: Rounding("exact"),
         order="fifo",
         defaults={},
         exact_next_expiry=True,

@@ -1,9 +1,10 @@
 """`HashedWheel`: the class over `timers.kernels.hashed_wheel`."""
 
 from timers.kernels import hashed_wheel
-from timers.protocol import LIMIT
+from timers.limits import LIMIT
+from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_WHEEL, KernelTimer, as_parameter
-from timers.traits import ALL_COUNTERS, Cost, Traits, round_up_due_at
+from timers.traits import ALL_COUNTERS, Cost, Traits
 
 
 class HashedWheel(KernelTimer):
@@ -27,7 +28,7 @@ class HashedWheel(KernelTimer):
         name="hashed-wheel",
         scheme="scheme 6, the hashed wheel with rounds (Netty)",
         summary="one wheel of unsorted buckets; each timer counts the rotations it still has to wait",
-        due_at=round_up_due_at,
+        rounding=lambda parameters: Rounding("up", parameters["tick"]),
         order="unspecified",
         defaults={"tick": 100, "wheel_size": 512},
         exact_next_expiry=True,

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from timers.errors import ClockError, InvariantError, TimeRangeError
 from timers.kernels.handles import FIRST_GENERATION, LAST_GENERATION, PLACE_BITS, PLACE_MASK
+from timers.limits import LIMIT
 from timers.protocol import (
-    LIMIT,
     Bools,
     Expired,
     Int64s,
@@ -25,8 +25,9 @@ from timers.protocol import (
     as_time,
     as_times,
 )
+from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_CAPACITY, as_parameter
-from timers.traits import Cost, Traits, exact_due_at
+from timers.traits import Cost, Traits
 
 _COMPACT_ABOVE = 64  # heaps smaller than this are not worth compacting
 
@@ -46,7 +47,7 @@ class HeapqDelayQueue:
         name="heapq-delay-queue",
         scheme="binary heap in plain Python (heapq)",
         summary="the standard heapq with lazy removal and compaction: what Python programs use today",
-        due_at=exact_due_at,
+        rounding=lambda parameters: Rounding("exact"),
         order="fifo",
         defaults={},
         exact_next_expiry=True,

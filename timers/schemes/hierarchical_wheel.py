@@ -1,9 +1,10 @@
 """`HierarchicalWheel`: the class over `timers.kernels.hierarchical_wheel`."""
 
 from timers.kernels import hierarchical_wheel
-from timers.protocol import LIMIT
+from timers.limits import LIMIT
+from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_WHEEL, KernelTimer, as_parameter
-from timers.traits import ALL_COUNTERS, Cost, Traits, round_down_due_at
+from timers.traits import ALL_COUNTERS, Cost, Traits
 
 
 class HierarchicalWheel(KernelTimer):
@@ -23,7 +24,7 @@ class HierarchicalWheel(KernelTimer):
         name="hierarchical-wheel",
         scheme="scheme 7, hierarchical wheels driven by a delay queue of buckets (Kafka)",
         summary="overflow wheels created on demand; a delay queue of the non-empty buckets drives the clock",
-        due_at=round_down_due_at,
+        rounding=lambda parameters: Rounding("down", parameters["tick"]),
         order="unspecified",
         defaults={"tick": 1, "wheel_size": 20},
         exact_next_expiry=False,

@@ -1,8 +1,9 @@
 """`SimpleWheel`: the class over `timers.kernels.simple_wheel`."""
 
 from timers.kernels import simple_wheel
+from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_WHEEL, KernelTimer, as_parameter
-from timers.traits import ALL_COUNTERS, Cost, Traits, exact_due_at
+from timers.traits import ALL_COUNTERS, Cost, Traits
 
 
 class SimpleWheel(KernelTimer):
@@ -21,7 +22,7 @@ class SimpleWheel(KernelTimer):
         name="simple-wheel",
         scheme="scheme 4, the simple timing wheel",
         summary="a ring of one slot per unit; deadlines past one rotation wait in an overflow list",
-        due_at=exact_due_at,
+        rounding=lambda parameters: Rounding("exact"),
         order="unspecified",
         defaults={"wheel_size": 512},
         exact_next_expiry=True,

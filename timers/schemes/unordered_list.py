@@ -1,8 +1,9 @@
 """`UnorderedList`: the class over `timers.kernels.unordered_list`."""
 
 from timers.kernels import unordered_list
+from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, KernelTimer
-from timers.traits import ALL_COUNTERS, Cost, Traits, exact_due_at
+from timers.traits import ALL_COUNTERS, Cost, Traits
 
 
 class UnorderedList(KernelTimer):
@@ -20,7 +21,7 @@ class UnorderedList(KernelTimer):
         name="unordered-list",
         scheme="scheme 1, the unordered list",
         summary="one list of all pending timers; every advance looks at every one of them",
-        due_at=exact_due_at,
+        rounding=lambda parameters: Rounding("exact"),
         order="fifo",
         defaults={},
         exact_next_expiry=True,

@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> None:
     outcome, seconds = Outcome(), 0.0
     for shard in range(source.shards):
         tape, id_space = source.load(shard)
-        expected = expect(tape, id_space, timer.traits, timer.parameters, drained=drain)
+        expected = expect(tape, id_space, timer.rounding, drained=drain)
         done, nbytes, digest = checked_replay(timer, tape, id_space, expected, drain=drain)
         outcome.add(tape, done, nbytes)
         seconds += timed_replay(timer, tape, id_space, digest, drain=drain).seconds

@@ -86,7 +86,7 @@ def details(name: str, traits: "Traits") -> str:
         ("scheme", traits.scheme),
         ("summary", traits.summary),
         ("parameters", _defaults(traits)),
-        ("fires", f"{_fires(traits)}. {(traits.due_at.__doc__ or '').partition(chr(10))[0]}"),
+        ("fires", f"{_fires(traits)}: {traits.rounding(traits.defaults)}"),
         ("same unit", "first armed, first delivered" if traits.order == "fifo" else "any order"),
         ("next_expiry", "exact" if traits.exact_next_expiry else "a lower bound"),
         *(("cost", f"{cost}; {cost.workload}; counted by {cost.counter}") for cost in traits.costs),
@@ -126,8 +126,9 @@ def _defaults(traits: "Traits") -> str:
 
 
 def _fires(traits: "Traits") -> str:
-    lowest, highest = traits.lateness(traits.defaults)
-    if not traits.exact(traits.defaults):
+    rounding = traits.rounding(traits.defaults)
+    lowest, highest = rounding.bounds()
+    if not rounding.exact:
         return f"{-lowest} early to {highest} late" if lowest else f"0 to {highest} late"
     coarser = {name: value + (name == "tick") for name, value in traits.defaults.items()}
-    return "exact" if traits.exact(coarser) else f"exact at tick {traits.defaults['tick']}"
+    return "exact" if traits.rounding(coarser).exact else f"exact at tick {traits.defaults['tick']}"

@@ -19,6 +19,7 @@ from compare.workloads.catalogue import WorkloadError, make
 from timers import TimerError
 from timers.errors import ParameterError, UnknownTimerError
 from timers.registry import names
+from timers.rounding import Rounding
 
 OWN = "tests.compare.own_timers:"
 SMALL = Comparison(sizes=(40,), operations=600, repeats=2, budget=60.0)
@@ -305,13 +306,13 @@ def test_settings_and_labels():
     assert parse_contestant("hierarchical-wheel").precision() == "exact"
 
 
-def test_contestants_that_fire_alike_share_a_closed_form():
+def test_contestants_that_fire_alike_share_a_rounding():
     forms = [
-        parse_contestant(text).closed_form
+        parse_contestant(text).rounding
         for text in ("delay-queue", "simple-wheel/wheel-size=7", "hierarchical-wheel")
     ]
-    assert forms == ["exact"] * 3
-    coarse = [parse_contestant(f"hierarchical-wheel/tick={tick}").closed_form for tick in (5, 6, 5)]
+    assert forms == [Rounding("exact")] * 3
+    coarse = [parse_contestant(f"hierarchical-wheel/tick={tick}").rounding for tick in (5, 6, 5)]
     assert coarse[0] == coarse[2] != coarse[1]
 
 

@@ -108,7 +108,9 @@ def test_traits_are_kept_as_plain_values(name):
     assert kept["timer"] == name
     assert kept["parameters"] == dict(timer.traits.defaults)
     assert len(kept["costs"]) == len(timer.traits.costs)
-    assert (kept["lateness_low"], kept["lateness_high"]) == timer.traits.lateness(timer.parameters)
+    assert (kept["lateness_low"], kept["lateness_high"]) == timer.traits.rounding(
+        timer.parameters
+    ).bounds()
     assert kept["due_at"]
     assert kept["exact"] is (name != "hashed-wheel")
 

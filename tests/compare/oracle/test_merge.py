@@ -38,9 +38,10 @@ from compare.replay.engine import replay
 from compare.tapes.tape import ARM, CANCEL, REARM, START, Tape, count_ops, id_space_of
 from compare.tapes.trace import Shard
 from tests.compare.small_tapes import tape_of, tapes
-from timers.protocol import LIMIT
+from timers.errors import RoundingError
+from timers.limits import LIMIT
 from timers.registry import timer_class
-from timers.traits import exact_due_at, round_down_due_at, round_up_due_at
+from timers.rounding import OwnRounding, Rounding
 
 ALL = 10**6
 """Examples: all there are."""
@@ -60,7 +61,10 @@ FORMS = [
 def expected_of(tape, name, parameters, *, drained=True):
     """When each operation's timer fires, by compare.oracle.compiled; NEVER where none does."""
     return expect(
-        tape, id_space_of(tape), timer_class(name).traits, parameters, drained=drained
+        tape,
+        id_space_of(tape),
+        timer_class(name).traits.rounding(parameters),
+        drained=drained,
     ).fired_at
 
 
@@ -191,10 +195,10 @@ orders = st.lists(st.tuples(places, places), max_size=4)
 
 @pytest.mark.parametrize("tick", [1, 7, 100, 2**40, 2**62, LIMIT])
 @pytest.mark.parametrize(
-    ("kind", "due_at"),
-    [(EXACT, exact_due_at), (ROUND_DOWN, round_down_due_at), (ROUND_UP, round_up_due_at)],
+    "kind",
+    [EXACT, ROUND_DOWN, ROUND_UP],
 )
-def test_a_closed_form_of_arrays_is_that_of_the_traits_up_to_the_last_moment(kind, due_at, tick):
+def test_a_closed_form_of_arrays_is_that_of_the_traits_up_to_the_last_moment(kind, tick):
     moments = sorted(
         {
             0,
@@ -217,7 +221,7 @@ def test_a_closed_form_of_arrays_is_that_of_the_traits_up_to_the_last_moment(kin
     pairs = [(deadline, armed_at) for deadline in moments for armed_at in moments]
     deadlines, times = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
     assert due_by(Form(kind, tick))(deadlines, times).tolist() == [
-        due_at(*pair, {"tick": tick}) for pair in pairs
+        Rounding(kind, tick).due_at(*pair) for pair in pairs
     ]
 
 
@@ -237,7 +241,7 @@ def test_a_closed_form_of_somebodys_own_is_asked_for_each_arming():
 def test_a_closed_form_that_gives_no_moment_is_one_line():
     form = Form(FOREIGN, 1, f"{__name__}:HalfTimer", (("scale", 0),))
     with pytest.raises(
-        VerifyError, match=r"HalfTimer: due_at gives -1, which is no integer in \[0, 2"
+        RoundingError, match=r"due_at\(10, 0\) is -1; it must be an integer in \[0, 2"
     ):
         merged(tape_of((0, START, 0, 10)), np.empty(0, ROW), form)
 
@@ -255,8 +259,10 @@ class HalfTimer(timer_class("delay-queue")):
 
     traits = dataclasses.replace(
         timer_class("delay-queue").traits,
-        due_at=lambda deadline, armed_at, parameters: (
-            max(deadline // parameters["scale"], armed_at) if parameters["scale"] else -1
+        rounding=lambda parameters: OwnRounding(
+            lambda deadline, armed_at: (
+                max(deadline // parameters["scale"], armed_at) if parameters["scale"] else -1
+            )
         ),
         defaults={"scale": 2},
     )

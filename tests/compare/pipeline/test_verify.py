@@ -42,8 +42,8 @@ from tests.compare.oracle.test_merge import (
 )
 from tests.compare.small_tapes import tape_of
 from timers import TimerError
-from timers.protocol import LIMIT
-from timers.traits import exact_due_at, round_down_due_at, round_up_due_at
+from timers.limits import LIMIT
+from timers.rounding import Rounding
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -107,9 +107,7 @@ def write_expiries(file, rows):
 
 
 def moments(contestant, tape, *, drained=True):
-    return expect(
-        tape, id_space_of(tape), contestant.traits, contestant.parameters, drained=drained
-    ).fired_at
+    return expect(tape, id_space_of(tape), contestant.rounding, drained=drained).fired_at
 
 
 def random_tape(random):
@@ -177,16 +175,18 @@ def test_both_methods_find_what_is_wrong_with_random_tapes(spark, tmp_path, drai
 
 
 @pytest.mark.parametrize(
-    ("kind", "due_at"),
-    [(EXACT, exact_due_at), (ROUND_DOWN, round_down_due_at), (ROUND_UP, round_up_due_at)],
+    "kind",
+    [EXACT, ROUND_DOWN, ROUND_UP],
 )
-def test_a_closed_form_in_sql_is_that_of_the_traits_up_to_the_last_moment(spark, kind, due_at):
+def test_a_closed_form_in_sql_is_that_of_the_traits_up_to_the_last_moment(spark, kind):
     moments = [0, 1, 6, 7, 8, 99, 2**40, LIMIT // 2, LIMIT - 8, LIMIT - 1, LIMIT]
     pairs = [(deadline, time) for deadline in moments for time in moments]
     rows = spark.createDataFrame(pairs, "deadline BIGINT, time BIGINT").coalesce(1)
     for tick in (1, 7, 2**62, LIMIT):
         found = with_due(rows, Form(kind, tick)).collect()
-        assert [row["due"] for row in found] == [due_at(*pair, {"tick": tick}) for pair in pairs]
+        assert [row["due"] for row in found] == [
+            Rounding(kind, tick).due_at(*pair) for pair in pairs
+        ]
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -76,7 +76,7 @@ def test_every_timer_does_what_the_oracle_expects_of_every_workload(
     assert done.scheduled == done.cancelled + done.fired.size + done.pending
     assert done.pending == 0 or not drain
     late = lateness_of(tape, done.fired)
-    lowest, highest = timer.traits.lateness(timer.parameters)
+    lowest, highest = timer.traits.rounding(timer.parameters).bounds()
     assert not late.size or lowest <= late.min() <= late.max() <= highest
 
 
