@@ -502,4 +502,6 @@ def test_it_knows_no_timer_and_no_replay():
         "compare.tapes.trace",
         "timers.errors",
         "timers.kernels.jit",
+        "timers.limits",
+        "timers.rounding",
     }

@@ -15,7 +15,7 @@ from compare.spark.session import PipelineError, failure
 from compare.tapes.tape import validate
 from compare.tapes.trace import TraceError, open_trace
 from compare.workloads.catalogue import Plan, WorkloadError, digest, make
-from compare.workloads.catalogue import generator as weave
+from compare.workloads import generator as weave
 from compare.workloads.writing import write_shard, write_trace_of
 from timers import TimerError
 

@@ -71,7 +71,7 @@ def test_every_timer_does_what_the_oracle_expects_of_every_workload(
     timer = contestant(name, parameters)
     tape, id_space = MADE[workload].tape, MADE[workload].id_space
     done = run(name, parameters, tape, drain=drain)
-    expected = expect(tape, id_space, timer.traits, timer.parameters, drained=drain)
+    expected = expect(tape, id_space, timer.rounding, drained=drain)
     check_agreement(name, timer.traits, tape, expected, done)
     assert done.scheduled == done.cancelled + done.fired.size + done.pending
     assert done.pending == 0 or not drain
@@ -86,7 +86,7 @@ def test_every_timer_does_what_the_oracle_expects_of_every_workload(
 @given(tape=tapes())
 def test_every_timer_does_what_the_oracle_expects_of_any_tape(name, parameters, drain, tape):
     timer = contestant(name, parameters)
-    expected = expect(tape, id_space_of(tape), timer.traits, timer.parameters, drained=drain)
+    expected = expect(tape, id_space_of(tape), timer.rounding, drained=drain)
     check_agreement(name, timer.traits, tape, expected, run(name, parameters, tape, drain=drain))
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from compare.tapes.tape import ARM, CANCEL, START, Tape, count_ops, joined, validate
+from compare.workloads import variates
 from compare.workloads.catalogue import (
     ARRIVAL,
     BLOCK,
@@ -15,7 +16,6 @@ from compare.workloads.catalogue import (
     block_events,
     digest,
     make,
-    variates,
 )
 from compare.workloads.generator import _Pool
 from compare.workloads.variates import exp, log, normal, sorted_uniform, uniform
