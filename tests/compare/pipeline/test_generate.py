@@ -14,8 +14,8 @@ from compare.pipeline.generate import generate, generate_plan
 from compare.spark.session import PipelineError, failure
 from compare.tapes.tape import validate
 from compare.tapes.trace import TraceError, open_trace
-from compare.workloads.catalogue import Plan, WorkloadError, digest, make
 from compare.workloads import generator as weave
+from compare.workloads.catalogue import Plan, WorkloadError, digest, make
 from compare.workloads.writing import write_shard, write_trace_of
 from timers import TimerError
 
