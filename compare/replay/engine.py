@@ -112,7 +112,7 @@ def replay(timer: Timer, tape: Tape, id_space: int, *, drain_timer: bool = True)
 
 def has_kernel(timer: Timer) -> bool:
     """Whether compiled loops can drive a timer: its `state` is that of a kernel."""
-    return getattr(getattr(timer, "state", None), "_fields", ()) == ("nodes", "clock", "counters")
+    return getattr(getattr(timer, "state", None), "_fields", ()) == ("nodes", "cells", "counters")
 
 
 def operations_of(tape: Tape, first: int, until: int) -> npt.NDArray[Any]:

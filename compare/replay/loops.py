@@ -61,12 +61,12 @@ def run(state, operations, early, cursor, handles, armed_by, fired):
     first = cursor[FIRST]
     scheduled, cancelled, rescheduled = cursor[SCHEDULED], cursor[CANCELLED], cursor[RESCHEDULED]
     most_pending = cursor[MOST_PENDING]
-    now = state.clock[NOW]
+    now = state.cells[NOW]
     may_be_due = True  # something that can be due at once has been armed since the last advance
     while k < last:
         at = operations[k]["time"]
         if at > now or (may_be_due and due(state)):
-            most_pending = max(most_pending, state.clock[PENDING])
+            most_pending = max(most_pending, state.cells[PENDING])
             n, done = advance_and_keep(state, at, armed_by, fired, n)
             if not done:
                 break
@@ -117,7 +117,7 @@ def drain(state, cursor, armed_by, fired):
     n = cursor[ROWS]
     idle = 0
     done = True
-    while done and state.clock[PENDING] > 0:
+    while done and state.cells[PENDING] > 0:
         at = next_wakeup(state) if idle < PATIENCE else next_expiry(state)
         before = n
         n, done = advance_and_keep(state, at, armed_by, fired, n)
@@ -134,7 +134,7 @@ def tick(state, until, cursor, armed_by, fired):
     way.
     """
     n = cursor[ROWS]
-    now = state.clock[NOW]
+    now = state.cells[NOW]
     done = True
     while done and now < until:
         before = n

@@ -148,10 +148,10 @@ def age(timer: Any, uses: int) -> None:
 
     And a heap some armings before it numbers its entries anew.
     """
-    nodes, base = timer.state.nodes, timer.state.clock[BASE]
+    nodes, base = timer.state.nodes, timer.state.cells[BASE]
     nodes["generation"][base:] = LAST_GENERATION - uses
     if isinstance(timer.state, delay_queue.DelayQueueState):
-        timer.state.clock[delay_queue.SEQUENCE] = delay_queue.LAST_SEQUENCE - 9 * uses
+        timer.state.cells[delay_queue.SEQUENCE] = delay_queue.LAST_SEQUENCE - 9 * uses
 
 
 class Pair:

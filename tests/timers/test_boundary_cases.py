@@ -459,7 +459,7 @@ def test_place_whose_generations_are_used_up_is_never_handed_out_again(case: Cas
     timer: Any = case(capacity=2)
     timer.cancel(timer.schedule(10))
     if case.has_kernel:
-        timer.state.nodes["generation"][timer.state.clock[BASE]] = LAST_GENERATION
+        timer.state.nodes["generation"][timer.state.cells[BASE]] = LAST_GENERATION
     else:
         timer._generations[0] = LAST_GENERATION
     last = timer.schedule(10)
@@ -477,7 +477,7 @@ def test_place_whose_generations_are_used_up_is_never_handed_out_again(case: Cas
 @every_kernel
 def test_place_that_fires_in_its_last_generation_is_retired(case: Case) -> None:
     timer: Any = case(capacity=1)
-    timer.state.nodes["generation"][timer.state.clock[BASE]] = LAST_GENERATION
+    timer.state.nodes["generation"][timer.state.cells[BASE]] = LAST_GENERATION
     last = timer.schedule(5)
     assert timer.advance(1000).handles.tolist() == [last]
     timer.check()

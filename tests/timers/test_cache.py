@@ -30,8 +30,8 @@ def test_a_changed_kernel_is_compiled_again(tmp_path):
     kernel = tmp_path / "timers" / "kernels" / "cascading_wheel.py"
     source = kernel.read_text()
     changed = source.replace(
-        "    release(nodes, clock, i)\n    return True",
-        "    release(nodes, clock, i)\n    return False",
+        "    release(nodes, cells, i)\n    return True",
+        "    release(nodes, cells, i)\n    return False",
     )
     assert changed != source
     kernel.write_text(changed)  # the cached entry is in another file, dispatch.py

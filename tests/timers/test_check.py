@@ -38,14 +38,14 @@ timers.
 def assert_check(timer: Any, handles: list[int], corruption: Corruption, rule: str | None) -> None:
     """After a corruption, check() names the rule; or finds nothing wrong, if there is no rule."""
     timer.check()
-    nodes, clock = timer.state.nodes, timer.state.clock
-    corruption(nodes, clock, [int(clock[BASE]) + place_of(handle) for handle in handles])
+    nodes, cells = timer.state.nodes, timer.state.cells
+    corruption(nodes, cells, [int(cells[BASE]) + place_of(handle) for handle in handles])
     if rule is None:
         timer.check()
         return
     with pytest.raises(InvariantError, match=rule) as caught:
         timer.check()
-    assert "clock:" in str(caught.value)
+    assert "cells:" in str(caught.value)
 
 
 def put(array: Any, *keys: Any) -> None:
@@ -157,11 +157,11 @@ def test_broken_rows_and_buckets_are_found(what: str) -> None:
 
 def test_dump_shows_what_is_in_use_and_nothing_else() -> None:
     timer, handles = ring()
-    timer.state.clock[PENDING] += 1
+    timer.state.cells[PENDING] += 1
     with pytest.raises(InvariantError) as caught:
         timer.check()
     lines = str(caught.value).splitlines()[3:]
-    base = int(timer.state.clock[BASE])
+    base = int(timer.state.cells[BASE])
     in_use = [22, 25, base - 2, base - 1, *(base + place_of(handle) for handle in handles)]
     assert [line.split(":")[0] for line in lines] == [f"  row {row}" for row in sorted(in_use)]
 
@@ -171,7 +171,7 @@ def test_dump_shows_what_is_in_use_and_nothing_else() -> None:
 
 
 def deadline_of(k: int, deadline: int) -> Corruption:
-    return lambda nodes, clock, rows: put(nodes, rows[k], "deadline", deadline)
+    return lambda nodes, cells, rows: put(nodes, rows[k], "deadline", deadline)
 
 
 @pytest.mark.parametrize(
@@ -201,8 +201,8 @@ def test_simple_wheel_lets_no_deadline_of_the_present_rotation_overflow(
     timer = SimpleWheel(wheel_size=40, start=50)
     handle = timer.schedule(95)
 
-    def corruption(nodes: Any, clock: Any, rows: list[int]) -> None:
-        clock[simple_wheel.OVERFLOW_MIN] = bound
+    def corruption(nodes: Any, cells: Any, rows: list[int]) -> None:
+        cells[simple_wheel.OVERFLOW_MIN] = bound
         nodes[rows[0]]["deadline"] = deadline
 
     assert_check(timer, [handle], corruption, None if fits else "in the wrong bucket")
@@ -278,7 +278,7 @@ def hashed() -> tuple[Any, list[int]]:
 def test_hashed_wheel_knows_which_deadlines_and_rounds_fit(
     k: int, deadline: int, rounds: int, fits: bool
 ) -> None:
-    def corruption(nodes: Any, clock: Any, rows: list[int]) -> None:
+    def corruption(nodes: Any, cells: Any, rows: list[int]) -> None:
         nodes[rows[k]]["deadline"] = deadline
         nodes[rows[k]]["rounds"] = rounds
 
@@ -288,7 +288,7 @@ def test_hashed_wheel_knows_which_deadlines_and_rounds_fit(
 def test_hashed_wheel_keeps_no_timer_of_a_passed_tick() -> None:
     timer = HashedWheel(tick=10, wheel_size=8, start=110)
 
-    def corruption(nodes: Any, clock: Any, rows: list[int]) -> None:
+    def corruption(nodes: Any, cells: Any, rows: list[int]) -> None:
         nodes[rows[0]]["deadline"] = (
             45  # eight ticks before the one in progress: its slot, a rotation ago
         )
@@ -302,7 +302,7 @@ def test_hashed_wheel_keeps_no_timer_of_a_passed_tick() -> None:
 def test_hashed_wheel_of_one_slot_keeps_no_timer_of_the_tick_before() -> None:
     timer = HashedWheel(tick=10, wheel_size=1, start=110)
 
-    def corruption(nodes: Any, clock: Any, rows: list[int]) -> None:
+    def corruption(nodes: Any, cells: Any, rows: list[int]) -> None:
         nodes[rows[0]]["deadline"] = 115
         nodes[rows[0]]["rounds"] = -1
 
@@ -311,7 +311,7 @@ def test_hashed_wheel_of_one_slot_keeps_no_timer_of_the_tick_before() -> None:
     assert_check(timer, [handle], corruption, "in the wrong bucket")
 
 
-@pytest.mark.parametrize("cell", [hashed_wheel.PASSED, hashed_wheel.ORIGIN])
+@pytest.mark.parametrize("cell", [hashed_wheel.CURRENT_TICK, hashed_wheel.TICK_START])
 @pytest.mark.parametrize("by", [-1, 1])
 def test_hashed_wheel_knows_the_tick_in_progress(cell: int, by: int) -> None:
     timer = HashedWheel(tick=10, wheel_size=8, start=45)
@@ -371,8 +371,8 @@ def test_cascading_wheel_keeps_the_bound_of_its_overflow_list() -> None:
 # ----------------------------------------------------------------------------------
 
 
-def gear_of(timer: Any, level: int, cell: int) -> int:
-    return hierarchical_wheel.GEARS + hierarchical_wheel.GEAR * level + cell
+def field_of(timer: Any, level: int, cell: int) -> int:
+    return hierarchical_wheel.FIRST_LEVEL + hierarchical_wheel.LEVEL_FIELDS * level + cell
 
 
 def hierarchical() -> tuple[Any, list[int]]:
@@ -404,8 +404,8 @@ def test_hierarchical_wheel_opens_its_buckets_later_than_now() -> None:
     """What expires now is not in a bucket any more."""
     timer, handles = hierarchical()
 
-    def corruption(nodes: Any, clock: Any, rows: list[int]) -> None:
-        clock[NOW] = 130
+    def corruption(nodes: Any, cells: Any, rows: list[int]) -> None:
+        cells[NOW] = 130
 
     assert_check(timer, handles, corruption, "in the wrong bucket")
 
@@ -414,7 +414,7 @@ def test_hierarchical_wheel_uses_only_levels_that_exist() -> None:
     for levels, rule in ((3, None), (2, "in the wrong bucket")):
         timer, handles = hierarchical()
         level = hierarchical_wheel.LEVELS
-        assert timer.state.clock[level] == 3
+        assert timer.state.cells[level] == 3
         assert_check(timer, handles, lambda n, c, rows, to=levels, at=level: put(c, at, to), rule)
 
 
@@ -431,7 +431,7 @@ def test_hierarchical_wheel_knows_its_levels_clocks(
     level: int, cell: int, rule: str, by: int
 ) -> None:
     timer = HierarchicalWheel(tick=1, wheel_size=4, start=2**61 + 12345)
-    at = gear_of(timer, level, cell)
+    at = field_of(timer, level, cell)
     assert_check(timer, [], lambda n, c, rows: put(c, at, c[at] + by), rule)
 
 
@@ -439,15 +439,15 @@ def queued(count: int) -> tuple[Any, list[int], int]:
     """A timer with so many queued buckets, and where its queue is."""
     timer = HierarchicalWheel(tick=1, wheel_size=20)
     handles = [timer.schedule(deadline) for deadline in range(1, count + 1)]
-    return timer, handles, int(timer.state.clock[hierarchical_wheel.QUEUE])
+    return timer, handles, int(timer.state.cells[hierarchical_wheel.QUEUE])
 
 
 @pytest.mark.parametrize(("a", "b"), [(0, 1), (0, 2), (1, 3), (1, 4), (2, 5)])
 def test_hierarchical_wheel_keeps_its_queue_in_order(a: int, b: int) -> None:
     timer, handles, queue = queued(6)
 
-    def swap(nodes: Any, clock: Any, rows: list[int]) -> None:
-        clock[queue + a], clock[queue + b] = clock[queue + b], clock[queue + a]
+    def swap(nodes: Any, cells: Any, rows: list[int]) -> None:
+        cells[queue + a], cells[queue + b] = cells[queue + b], cells[queue + a]
 
     assert_check(timer, handles, swap, "the queue is out of order")
 
@@ -475,7 +475,7 @@ def heap() -> tuple[Any, list[int]]:
 
 def key_of(k: int, cell: int, by: int) -> Corruption:
     at = delay_queue.HEAP + delay_queue.ENTRY * k + cell
-    return lambda nodes, clock, rows: put(clock, at, clock[at] + by)
+    return lambda nodes, cells, rows: put(cells, at, cells[at] + by)
 
 
 HEAP: dict[str, tuple[Corruption, str | None]] = {

@@ -19,7 +19,7 @@ STEPS = st.lists(
 @given(steps=STEPS, left=st.integers(0, 30), pick=st.randoms(use_true_random=False))
 def test_new_numbers_change_nothing(steps, left, pick):
     worn, new = DelayQueue(), DelayQueue()
-    worn.state.clock[SEQUENCE] = LAST_SEQUENCE - left
+    worn.state.cells[SEQUENCE] = LAST_SEQUENCE - left
     handles = []
     for what, deadline in steps:
         if what == "schedule" or not handles:
@@ -39,9 +39,9 @@ def test_new_numbers_change_nothing(steps, left, pick):
 def test_numbers_of_all_pending_timers_are_renewed_at_once():
     timer = DelayQueue()
     timer.schedule_many([7, 7, 3, 7])
-    timer.state.clock[SEQUENCE] = LAST_SEQUENCE
+    timer.state.cells[SEQUENCE] = LAST_SEQUENCE
     timer.schedule(3)
-    assert timer.state.clock[SEQUENCE] == 5
+    assert timer.state.cells[SEQUENCE] == 5
     timer.check()
     assert [handle & 0xFFFFFFFF for handle in timer.advance(7).handles.tolist()] == [2, 4, 0, 1, 3]
 
@@ -51,13 +51,13 @@ def test_numbers_are_new_and_unique_and_tell_who_is_first(pending):
     timer = DelayQueue()
     timer.cancel_many(timer.schedule_many([7] * (pending + 1)))
     armed = [timer.schedule(7) for _ in range(pending)]
-    timer.state.clock[SEQUENCE] = LAST_SEQUENCE
+    timer.state.cells[SEQUENCE] = LAST_SEQUENCE
     armed.append(timer.schedule(7))
     places = [handle & 0xFFFFFFFF for handle in armed]
     assert places == sorted(places, reverse=True), (
         "of equal numbers the higher place would come first"
     )
-    orders = timer.state.clock[HEAP + ORDER :: ENTRY][: pending + 1]
+    orders = timer.state.cells[HEAP + ORDER :: ENTRY][: pending + 1]
     assert sorted(orders >> 32) == list(range(1, pending + 2))
     assert timer.advance(7).handles.tolist() == armed
 
@@ -70,7 +70,7 @@ def test_an_entry_has_bits_for_all_numbers_and_places():
 def test_all_grandchildren_of_an_entry_lie_in_one_line_of_the_cache(pending):
     timer = DelayQueue()
     timer.schedule_many(np.arange(pending))
-    clock = timer.state.clock
+    cells = timer.state.cells
     first = HEAP + ENTRY * (4 * np.arange(pending // 4 - 2) + 3)
-    begin, end = (clock.ctypes.data + 8 * cell for cell in (first, first + 4 * ENTRY - 1))
+    begin, end = (cells.ctypes.data + 8 * cell for cell in (first, first + 4 * ENTRY - 1))
     np.testing.assert_array_equal(begin // 64, end // 64)

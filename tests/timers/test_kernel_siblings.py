@@ -4,6 +4,7 @@ they read alike.
 
 import ast
 import inspect
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -67,6 +68,28 @@ def test_kernel_defines_its_functions_in_the_common_order(stem: str) -> None:
     assert set(IN_ORDER) == set(FUNCTIONS)
 
 
+ALIKE = ("reserve", "schedule", "cancel", "reschedule")
+EXCEPTIONS = {
+    ("delay_queue", "reserve"): "its heap grows with its places",
+    ("delay_queue", "reschedule"): "an entry is moved from where it is: one sift, not two",
+}
+
+
+def written(stem: str, function: str) -> str:
+    """A function as it is written, decorators and all, without comments and layout."""
+    tree = ast.parse(inspect.getsource(kernel(stem)))
+    [found] = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function]
+    return ast.unparse(found)
+
+
+@pytest.mark.parametrize("function", ALIKE)
+def test_kernels_write_the_function_alike(function: str) -> None:
+    texts = {stem: written(stem, function) for stem in kernels()}
+    common = Counter(texts.values()).most_common(1)[0][0]
+    different = {(stem, function) for stem, text in texts.items() if text != common}
+    assert different == {exception for exception in EXCEPTIONS if exception[1] == function}
+
+
 @every_kernel
 def test_kernel_opens_with_idea_example_costs_drawback_and_source(stem: str) -> None:
     text = inspect.getdoc(kernel(stem))
@@ -77,7 +100,7 @@ def test_kernel_opens_with_idea_example_costs_drawback_and_source(stem: str) -> 
 
 @every_kernel
 def test_state_is_few_arrays_with_the_common_names(stem: str) -> None:
-    assert kernel(stem).State._fields == ("nodes", "clock", "counters")
+    assert kernel(stem).State._fields == ("nodes", "cells", "counters")
     assert (
         kernel(stem).State.__module__ == f"timers.kernels.{stem}"
     )  # by which dispatch finds the kernel

@@ -1,4 +1,4 @@
-"""Cascading wheel: five wheels of 256 slots, geared like an odometer.
+"""Cascading wheel: five wheels of 256 slots, each one turn of the wheel below per slot.
 
 The lowest wheel has a slot for each of the next 256 units, the one above a slot for each 256 units,
 and so on. A timer is filed by its distance: the further off, the higher the wheel and the coarser
@@ -74,7 +74,7 @@ SPAN_BITS = LEVELS * SLOT_BITS  # the wheels reach 2**40 units
 DUE = LEVELS * SLOTS  # bucket of timers to be delivered at once
 OVERFLOW = DUE + 1  # bucket of timers beyond the wheels' reach
 BUCKETS = OVERFLOW + 1
-NAMED = {DUE: "due", OVERFLOW: "overflow"}
+BUCKET_NAMES = {DUE: "due", OVERFLOW: "overflow"}
 
 OVERFLOW_MIN = (
     HEADER  # no deadline in the overflow bucket is below this; of no meaning while it is empty
@@ -84,7 +84,7 @@ WORDS = HEADER + 1
 
 class CascadingWheelState(NamedTuple):
     nodes: Any  # NODE, shape (BUCKETS + capacity,): sentinels [level * 256 + slot, DUE, OVERFLOW], then places
-    clock: Any  # int64, shape (WORDS + words of bits,): header of pool.py, OVERFLOW_MIN, occupancy bits
+    cells: Any  # int64, shape (WORDS + words of bits,): header of pool.py, OVERFLOW_MIN, occupancy bits
     counters: Any  # int64, shape (len(COUNTERS),), or None
 
 
@@ -92,13 +92,13 @@ State = CascadingWheelState
 
 
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
-    clock = np.zeros(WORDS + words_for(BUCKETS), np.int64)
-    clock[NOW], clock[FREE], clock[BASE], clock[BITS] = start, BUCKETS, BUCKETS, WORDS
-    return State(allocate_nodes(BUCKETS, capacity), clock, counters)
+    cells = np.zeros(WORDS + words_for(BUCKETS), np.int64)
+    cells[NOW], cells[FREE], cells[BASE], cells[BITS] = start, BUCKETS, BUCKETS, WORDS
+    return State(allocate_nodes(BUCKETS, capacity), cells, counters)
 
 
 def reserve(state: State, extra: int) -> State:
-    return state._replace(nodes=reserve_nodes(state.nodes, state.clock, extra))
+    return state._replace(nodes=reserve_nodes(state.nodes, state.cells, extra))
 
 
 @inlined
@@ -111,91 +111,90 @@ def slot_of(deadline, level):
 def bucket_of(deadline, now):
     """Where a timer is filed: by its distance to the deadline."""
     delay = deadline - now
-    if delay < 1 << 8:
-        return slot_of(deadline, 0) if delay > 0 else DUE
-    if delay < 1 << 16:
-        return slot_of(deadline, 1)
-    if delay < 1 << 24:
-        return slot_of(deadline, 2)
-    if delay < 1 << 32:
-        return slot_of(deadline, 3)
-    if delay < 1 << 40:
-        return slot_of(deadline, 4)
+    if delay <= 0:
+        return DUE
+    for level in range(LEVELS):
+        if delay < 1 << ((level + 1) * SLOT_BITS):
+            return slot_of(deadline, level)
     return OVERFLOW
 
 
 @inlined
-def file(nodes, clock, i):
-    """Put a row into the bucket of its deadline."""
-    deadline = nodes[i]["deadline"]
-    bucket = bucket_of(deadline, clock[NOW])
+def insert(nodes, cells, counters, i, deadline):
+    """Give a row its deadline, and put it into the bucket of that."""
+    nodes[i]["deadline"] = deadline
+    bucket = bucket_of(deadline, cells[NOW])
     if bucket < DUE:
-        link_marked(nodes, clock, WORDS, bucket, i)
+        link_marked(nodes, cells, WORDS, bucket, i)
         return
-    if bucket == OVERFLOW and (is_empty(nodes, OVERFLOW) or deadline < clock[OVERFLOW_MIN]):
-        clock[OVERFLOW_MIN] = deadline
+    if bucket == OVERFLOW and (is_empty(nodes, OVERFLOW) or deadline < cells[OVERFLOW_MIN]):
+        cells[OVERFLOW_MIN] = deadline
     link(nodes, bucket, i)
 
 
 @inlined
+def remove(nodes, cells, counters, i):
+    """Take a row out of its bucket."""
+    unlink_marked(nodes, cells, WORDS, i)
+
+
+@inlined
 def schedule(state, deadline):
-    nodes, clock = state.nodes, state.clock
-    i = claim(nodes, clock)
-    nodes[i]["deadline"] = deadline
-    file(nodes, clock, i)
-    return handle_of(nodes, BUCKETS, i)
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    i = claim(nodes, cells)
+    insert(nodes, cells, counters, i, deadline)
+    return handle_of(nodes, cells, i)
 
 
 @inlined
 def cancel(state, handle):
-    nodes, clock = state.nodes, state.clock
-    i = row_of(nodes, BUCKETS, handle)
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    i = row_of(nodes, cells, handle)
     if i == NONE:
         return False
-    unlink_marked(nodes, clock, WORDS, i)
-    release(nodes, clock, i)
+    remove(nodes, cells, counters, i)
+    release(nodes, cells, i)
     return True
 
 
 @inlined
 def reschedule(state, handle, deadline):
-    nodes, clock = state.nodes, state.clock
-    i = row_of(nodes, BUCKETS, handle)
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    i = row_of(nodes, cells, handle)
     if i == NONE:
         return False
-    unlink_marked(nodes, clock, WORDS, i)
-    nodes[i]["deadline"] = deadline
-    file(nodes, clock, i)
+    remove(nodes, cells, counters, i)
+    insert(nodes, cells, counters, i, deadline)
     return True
 
 
 @jit
-def refile(nodes, clock, counters, bucket):
+def refile(nodes, cells, counters, bucket):
     """File all timers of a bucket again."""
     count(counters, SLOTS_VISITED, 1)
     i = detach(nodes, bucket)
-    unmark(clock, WORDS, bucket)
+    unmark(cells, WORDS, bucket)
     while i != bucket:
         after = nodes[i]["next"]
-        file(nodes, clock, i)
+        insert(nodes, cells, counters, i, nodes[i]["deadline"])
         count(counters, TIMERS_TOUCHED, 1)
         count(counters, REFILED, 1)
         i = after
 
 
 @inlined
-def next_open(clock, level):
+def next_open(cells, level):
     """The moment when a level's next occupied slot opens, and the slot's bucket; (NONE, NONE) if
     all are empty.
     """
     shift = level * SLOT_BITS
     first = level << SLOT_BITS
-    turns = clock[NOW] >> shift
+    turns = cells[NOW] >> shift
     at = turns & SLOT_MASK
-    bucket = next_marked(clock, WORDS, first + at + 1, first + SLOTS)
+    bucket = next_marked(cells, WORDS, first + at + 1, first + SLOTS)
     ahead = bucket - first - at
     if bucket == NONE:  # none before the level wraps; the present slot comes last, a full turn away
-        bucket = next_marked(clock, WORDS, first, first + at + 1)
+        bucket = next_marked(cells, WORDS, first, first + at + 1)
         ahead = bucket - first - at + SLOTS
     if bucket == NONE:
         return NONE, NONE
@@ -203,26 +202,26 @@ def next_open(clock, level):
 
 
 @inlined
-def next_stop(nodes, clock):
+def next_stop(nodes, cells):
     """The next unit at which a bucket must be opened, or NONE."""
-    now = clock[NOW]
+    now = cells[NOW]
     at = now & SLOT_MASK
-    ahead = next_marked(clock, WORDS, at + 1, SLOTS)
+    ahead = next_marked(cells, WORDS, at + 1, SLOTS)
     if ahead != NONE:  # before the lowest wheel wraps, hence before any cascade
         return now + (ahead - at)
-    return next_stop_after_wrap(nodes, clock)
+    return next_stop_after_wrap(nodes, cells)
 
 
 @jit
-def next_stop_after_wrap(nodes, clock):
+def next_stop_after_wrap(nodes, cells):
     """`next_stop` when no slot of the lowest wheel is occupied before it wraps."""
     stop = NONE
     for level in range(LEVELS):
-        opens, _ = next_open(clock, level)
+        opens, _ = next_open(cells, level)
         if opens != NONE and (stop == NONE or opens < stop):
             stop = opens
     if not is_empty(nodes, OVERFLOW):
-        opens = (clock[OVERFLOW_MIN] >> SPAN_BITS) << SPAN_BITS
+        opens = (cells[OVERFLOW_MIN] >> SPAN_BITS) << SPAN_BITS
         if stop == NONE or opens < stop:
             stop = opens
     return stop
@@ -230,45 +229,45 @@ def next_stop_after_wrap(nodes, clock):
 
 @jit
 def advance(state, now, out):
-    nodes, clock, counters = state.nodes, state.clock, state.counters
+    nodes, cells, counters = state.nodes, state.cells, state.counters
     n = 0
     while True:
         before = n
-        n = deliver(nodes, clock, BUCKETS, DUE, out, n)
-        bucket = slot_of(clock[NOW], 0)
-        n = deliver(nodes, clock, BUCKETS, bucket, out, n)
+        n = deliver(nodes, cells, DUE, out, n)
+        bucket = slot_of(cells[NOW], 0)
+        n = deliver(nodes, cells, bucket, out, n)
         count(counters, TIMERS_TOUCHED, n - before)
         if n == out.size and not (is_empty(nodes, DUE) and is_empty(nodes, bucket)):
             return n, False
-        unmark(clock, WORDS, bucket)
-        if clock[NOW] >= now:
+        unmark(cells, WORDS, bucket)
+        if cells[NOW] >= now:
             return n, True
-        stop = next_stop(nodes, clock)
+        stop = next_stop(nodes, cells)
         if stop == NONE or stop > now:
-            clock[NOW] = now
+            cells[NOW] = now
             return n, True
-        clock[NOW] = stop
+        cells[NOW] = stop
         count(counters, CLOCK_VISITS, 1)
         if stop & SLOT_MASK == 0:
-            cascade(nodes, clock, counters, stop)
+            cascade(nodes, cells, counters, stop)
         if not is_empty(nodes, slot_of(stop, 0)):
             count(counters, SLOTS_VISITED, 1)
 
 
 @jit
-def cascade(nodes, clock, counters, now):
+def cascade(nodes, cells, counters, now):
     """Empty the upper slots that open at `now`, from the top down."""
     if (
         now & ((1 << SPAN_BITS) - 1) == 0
         and not is_empty(nodes, OVERFLOW)
-        and clock[OVERFLOW_MIN] - now < 1 << SPAN_BITS
+        and cells[OVERFLOW_MIN] - now < 1 << SPAN_BITS
     ):
-        refile(nodes, clock, counters, OVERFLOW)
+        refile(nodes, cells, counters, OVERFLOW)
     for level in range(LEVELS - 1, 0, -1):
         if now & ((1 << (level * SLOT_BITS)) - 1) == 0:
             bucket = slot_of(now, level)
             if not is_empty(nodes, bucket):
-                refile(nodes, clock, counters, bucket)
+                refile(nodes, cells, counters, bucket)
 
 
 @inlined
@@ -278,19 +277,19 @@ def due(state):
 
 @jit
 def next_expiry(state):
-    nodes, clock = state.nodes, state.clock
-    if clock[PENDING] == 0:
+    nodes, cells = state.nodes, state.cells
+    if cells[PENDING] == 0:
         return NONE
     if due(state):
-        return clock[NOW]
+        return cells[NOW]
     earliest = LIMIT
     for level in range(LEVELS):
-        opens, bucket = next_open(clock, level)
+        opens, bucket = next_open(cells, level)
         # Within a level, slots open in the order of their deadlines: only the next one can hold the
         # earliest.
         if opens != NONE and opens <= earliest:
             earliest = min(earliest, earliest_in(nodes, bucket))
-    if not is_empty(nodes, OVERFLOW) and clock[OVERFLOW_MIN] < earliest:
+    if not is_empty(nodes, OVERFLOW) and cells[OVERFLOW_MIN] < earliest:
         earliest = min(earliest, earliest_in(nodes, OVERFLOW))
     return earliest
 
@@ -298,34 +297,34 @@ def next_expiry(state):
 @jit
 def next_wakeup(state):
     if due(state):
-        return state.clock[NOW]
-    return next_stop(state.nodes, state.clock)
+        return state.cells[NOW]
+    return next_stop(state.nodes, state.cells)
 
 
 def locate(state: State, handle: int) -> dict[str, int | str]:
-    nodes, clock, _ = state
-    i = row_of(nodes, BUCKETS, handle)
+    nodes, cells, _ = state
+    i = row_of(nodes, cells, handle)
     if i == NONE:
         return {}
-    bucket = bucket_at(nodes, clock, i)
-    if bucket in NAMED:
-        return {"bucket": NAMED[bucket]}
+    bucket = bucket_at(nodes, cells, i)
+    if bucket in BUCKET_NAMES:
+        return {"bucket": BUCKET_NAMES[bucket]}
     return {"level": bucket >> SLOT_BITS, "slot": bucket & SLOT_MASK}
 
 
 def check(state: State) -> None:
-    nodes, clock, _ = state
-    now = int(clock[NOW])
+    nodes, cells, _ = state
+    now = int(cells[NOW])
 
     def belongs(bucket: int, i: int) -> bool:
         deadline = int(nodes[i]["deadline"])
         if bucket == DUE:
             return deadline <= now
         if bucket == OVERFLOW:
-            return deadline >= clock[OVERFLOW_MIN]
+            return deadline >= cells[OVERFLOW_MIN]
         level = bucket >> SLOT_BITS
         width = 1 << (level * SLOT_BITS)
         opens = deadline - deadline % width
         return bool(bucket == slot_of(deadline, level)) and now < opens <= now + SLOTS * width
 
-    check_pool(nodes, clock, DUE, belongs)
+    check_pool(nodes, cells, DUE, belongs)

@@ -60,7 +60,7 @@ LINE = 64  # bytes of a line of the cache
 
 class DelayQueueState(NamedTuple):
     nodes: Any  # PLACE, shape (capacity,)
-    clock: Any  # int64, shape (HEAP + ENTRY * capacity,): header of pool.py (BASE, BITS unused), SEQUENCE, the heap
+    cells: Any  # int64, shape (HEAP + ENTRY * capacity,): header of pool.py (BASE, BITS unused), SEQUENCE, the heap
     counters: Any  # int64, shape (len(COUNTERS),), or None
 
 
@@ -68,14 +68,14 @@ State = DelayQueueState
 
 
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
-    clock = aligned(HEAP)
-    clock[NOW], clock[FREE] = start, NONE
-    return with_capacity(State(np.zeros(0, PLACE), clock, counters), capacity)
+    cells = aligned(HEAP)
+    cells[NOW], cells[FREE] = start, NONE
+    return with_capacity(State(np.zeros(0, PLACE), cells, counters), capacity)
 
 
 def reserve(state: State, extra: int) -> State:
-    nodes, clock, _ = state
-    used = int(clock[PENDING] + clock[RETIRED])
+    nodes, cells, _ = state
+    used = int(cells[PENDING] + cells[RETIRED])
     if nodes.size - used >= extra:
         return state
     return with_capacity(state, grown(nodes.size, used, extra))
@@ -83,25 +83,25 @@ def reserve(state: State, extra: int) -> State:
 
 def with_capacity(state: State, capacity: int) -> State:
     """A larger copy of a State whose new places are free."""
-    nodes, clock, counters = state
+    nodes, cells, counters = state
     places = np.empty(capacity, PLACE)
     places[: nodes.size] = nodes
     places["generation"][nodes.size :] = FIRST_GENERATION
     places["index"][nodes.size :] = -2 - np.arange(nodes.size + 1, capacity + 1)
-    places["index"][-1] = -2 - clock[FREE]
+    places["index"][-1] = -2 - cells[FREE]
     larger = aligned(HEAP + ENTRY * capacity)
-    larger[: clock.size] = clock
+    larger[: cells.size] = cells
     larger[FREE] = nodes.size
     return State(places, larger, counters)
 
 
-def aligned(cells: int) -> np.ndarray[Any, Any]:
+def aligned(length: int) -> np.ndarray[Any, Any]:
     """Zeros that begin a line of the cache, so that all four grandchildren of an entry lie in one
     line.
     """
-    zeros = np.zeros(cells + LINE // 8, np.int64)
+    zeros = np.zeros(length + LINE // 8, np.int64)
     first = -zeros.ctypes.data % LINE // 8
-    return zeros[first : first + cells]
+    return zeros[first : first + length]
 
 
 @inlined
@@ -118,12 +118,18 @@ def child_of(k):
 
 @inlined
 def entry_of(k, cell):
-    """The index in `clock` of a cell of entry k."""
+    """The index in `cells` of a cell of entry k."""
     return np.uint64(HEAP + ENTRY * k + cell)  # unsigned: no test for a negative index
 
 
 @inlined
-def pending_place(nodes, handle):
+def handle_of(nodes, cells, i):
+    """The handle of a pending place."""
+    return encode(nodes[i]["generation"], i)
+
+
+@inlined
+def row_of(nodes, cells, handle):
     """The place of a pending timer's handle, or NONE for any other int64."""
     place = place_of(handle)
     if handle < LOWEST_HANDLE or place >= nodes.size:
@@ -146,41 +152,41 @@ def owner_of(order):
 
 
 @inlined
-def put(nodes, clock, k, deadline, order):
+def put(nodes, cells, k, deadline, order):
     """Write an entry, and its index into its place."""
-    clock[entry_of(k, DEADLINE)] = deadline
-    clock[entry_of(k, ORDER)] = order
+    cells[entry_of(k, DEADLINE)] = deadline
+    cells[entry_of(k, ORDER)] = order
     nodes[np.uint64(owner_of(order))]["index"] = k
 
 
 @inlined
-def move(nodes, clock, source, target):
+def move(nodes, cells, source, target):
     """Copy an entry, and note its new index in its place."""
-    put(nodes, clock, target, clock[entry_of(source, DEADLINE)], clock[entry_of(source, ORDER)])
+    put(nodes, cells, target, cells[entry_of(source, DEADLINE)], cells[entry_of(source, ORDER)])
 
 
 @inlined
-def precedes(clock, k, deadline, order):
+def precedes(cells, k, deadline, order):
     """Whether entry k comes before (deadline, order)."""
-    other = clock[entry_of(k, DEADLINE)]
-    return other < deadline or (other == deadline and clock[entry_of(k, ORDER)] < order)
+    other = cells[entry_of(k, DEADLINE)]
+    return other < deadline or (other == deadline and cells[entry_of(k, ORDER)] < order)
 
 
 @inlined
-def sift_up(nodes, clock, counters, k, deadline, order):
+def sift_up(nodes, cells, counters, k, deadline, order):
     """Put an entry at index k or above, moving down the ancestors that it precedes."""
     while k > 0:
         parent = parent_of(k)
         count(counters, COMPARISONS, 1)
-        if precedes(clock, parent, deadline, order):
+        if precedes(cells, parent, deadline, order):
             break
-        move(nodes, clock, parent, k)
+        move(nodes, cells, parent, k)
         k = parent
-    put(nodes, clock, k, deadline, order)
+    put(nodes, cells, k, deadline, order)
 
 
 @inlined
-def sink_hole(nodes, clock, counters, k, size):
+def sink_hole(nodes, cells, counters, k, size):
     """Move the smaller child up into the hole at k, again and again; returns the leaf where the
     hole ends.
     """
@@ -189,149 +195,168 @@ def sink_hole(nodes, clock, counters, k, size):
         # The level after next, so that two misses are under way at a time. A fetch past the end has
         # no effect.
         grandchild = child_of(child)
-        prefetch(clock, entry_of(grandchild, DEADLINE))
+        prefetch(cells, entry_of(grandchild, DEADLINE))
         count(counters, COMPARISONS, 1)
         # Written without a branch: which child is smaller is a coin toss that no predictor learns.
         second = precedes(
-            clock, child + 1, clock[entry_of(child, DEADLINE)], clock[entry_of(child, ORDER)]
+            cells, child + 1, cells[entry_of(child, DEADLINE)], cells[entry_of(child, ORDER)]
         )
         child += 1 if second else 0
-        move(nodes, clock, child, k)
+        move(nodes, cells, child, k)
         k = child
     if child_of(k) < size:
-        move(nodes, clock, child_of(k), k)
+        move(nodes, cells, child_of(k), k)
         k = child_of(k)
     return k
 
 
 @jit
-def remove(nodes, clock, counters, k):
+def remove_entry(nodes, cells, counters, k):
     """Take entry k out of the heap: the last entry goes to the hole's leaf and rises to its
     index.
     """
-    clock[PENDING] -= 1
-    size = clock[PENDING]
+    cells[PENDING] -= 1
+    size = cells[PENDING]
     if k == size:
         return
-    deadline, order = clock[entry_of(size, DEADLINE)], clock[entry_of(size, ORDER)]
-    k = sink_hole(nodes, clock, counters, k, size)
-    sift_up(nodes, clock, counters, k, deadline, order)
+    deadline, order = cells[entry_of(size, DEADLINE)], cells[entry_of(size, ORDER)]
+    k = sink_hole(nodes, cells, counters, k, size)
+    sift_up(nodes, cells, counters, k, deadline, order)
 
 
 @jit
-def renumber(nodes, clock):
+def renumber(nodes, cells):
     """Sort the heap, and number its entries anew, so that numbers never run out. O(n log n), in
     place, not counted.
 
     A sorted array is a heap, and numbers in that order keep the order of equal deadlines.
     """
-    size = clock[PENDING]
+    size = cells[PENDING]
     for _ in range(size):
-        deadline, order = clock[entry_of(0, DEADLINE)], clock[entry_of(0, ORDER)]
-        remove(nodes, clock, None, 0)
-        put(nodes, clock, clock[PENDING], deadline, order)  # the entry that the heap has just lost
-    clock[PENDING] = size
+        deadline, order = cells[entry_of(0, DEADLINE)], cells[entry_of(0, ORDER)]
+        remove_entry(nodes, cells, None, 0)
+        put(nodes, cells, cells[PENDING], deadline, order)  # the entry that the heap has just lost
+    cells[PENDING] = size
     for low in range((size + 1) >> 1):  # it is falling now
         high = size - 1 - low
-        first, last = clock[entry_of(high, ORDER)], clock[entry_of(low, ORDER)]
-        early, late = clock[entry_of(high, DEADLINE)], clock[entry_of(low, DEADLINE)]
-        put(nodes, clock, high, late, order_of(high + 1, owner_of(last)))
-        put(nodes, clock, low, early, order_of(low + 1, owner_of(first)))
-    clock[SEQUENCE] = size
+        first, last = cells[entry_of(high, ORDER)], cells[entry_of(low, ORDER)]
+        early, late = cells[entry_of(high, DEADLINE)], cells[entry_of(low, DEADLINE)]
+        put(nodes, cells, high, late, order_of(high + 1, owner_of(last)))
+        put(nodes, cells, low, early, order_of(low + 1, owner_of(first)))
+    cells[SEQUENCE] = size
 
 
 @inlined
-def arm(nodes, clock, counters, k, deadline, place):
-    """Give a place a new entry, starting at index k."""
-    clock[SEQUENCE] += 1
-    sift_up(nodes, clock, counters, k, deadline, order_of(clock[SEQUENCE], place))
+def claim(nodes, cells):
+    """Take a free place; the caller has reserved one."""
+    place = np.int64(np.uint32(cells[FREE]))  # known to be no negative index
+    cells[FREE] = -2 - nodes[place]["index"]
+    return place
 
 
 @inlined
-def release(nodes, clock, place):
+def release(nodes, cells, i):
     """Give a place back, which ends the life of its handle."""
-    generation = nodes[place]["generation"]
+    generation = nodes[i]["generation"]
     if generation == LAST_GENERATION:
-        nodes[place]["index"] = NONE
-        clock[RETIRED] += 1
+        nodes[i]["index"] = NONE
+        cells[RETIRED] += 1
     else:
-        nodes[place]["generation"] = generation + 1
-        nodes[place]["index"] = -2 - clock[FREE]
-        clock[FREE] = place
+        nodes[i]["generation"] = generation + 1
+        nodes[i]["index"] = -2 - cells[FREE]
+        cells[FREE] = i
+
+
+@inlined
+def number_arming(nodes, cells):
+    """Make SEQUENCE the number of a new arming."""
+    if cells[SEQUENCE] == LAST_SEQUENCE:
+        renumber(nodes, cells)
+    cells[SEQUENCE] += 1
+
+
+@inlined
+def insert(nodes, cells, counters, i, deadline):
+    """Give a place an entry in the heap."""
+    number_arming(nodes, cells)
+    k = cells[PENDING]
+    cells[PENDING] += 1
+    sift_up(nodes, cells, counters, k, deadline, order_of(cells[SEQUENCE], i))
+
+
+@inlined
+def remove(nodes, cells, counters, i):
+    """Take a place's entry out of the heap."""
+    remove_entry(nodes, cells, counters, nodes[i]["index"])
 
 
 @inlined
 def schedule(state, deadline):
-    nodes, clock = state.nodes, state.clock
-    if clock[SEQUENCE] == LAST_SEQUENCE:
-        renumber(nodes, clock)
-    place = np.int64(np.uint32(clock[FREE]))  # known to be no negative index
-    clock[FREE] = -2 - nodes[place]["index"]
-    clock[PENDING] += 1
-    arm(nodes, clock, state.counters, clock[PENDING] - 1, deadline, place)
-    return encode(nodes[place]["generation"], place)
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    i = claim(nodes, cells)
+    insert(nodes, cells, counters, i, deadline)
+    return handle_of(nodes, cells, i)
 
 
 @inlined
 def cancel(state, handle):
-    nodes, clock = state.nodes, state.clock
-    place = pending_place(nodes, handle)
-    if place == NONE:
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    i = row_of(nodes, cells, handle)
+    if i == NONE:
         return False
-    remove(nodes, clock, state.counters, nodes[place]["index"])
-    release(nodes, clock, place)
+    remove(nodes, cells, counters, i)
+    release(nodes, cells, i)
     return True
 
 
 @inlined
 def reschedule(state, handle, deadline):
-    nodes, clock, counters = state.nodes, state.clock, state.counters
-    place = pending_place(nodes, handle)
-    if place == NONE:
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    i = row_of(nodes, cells, handle)
+    if i == NONE:
         return False
-    if clock[SEQUENCE] == LAST_SEQUENCE:
-        renumber(nodes, clock)
+    number_arming(nodes, cells)
     # A re-arm is the newest of its deadline, so later or equal means down; only an earlier deadline
     # means up.
-    k = nodes[place]["index"]
-    if deadline >= clock[entry_of(k, DEADLINE)]:
-        k = sink_hole(nodes, clock, counters, k, clock[PENDING])
-    arm(nodes, clock, counters, k, deadline, place)
+    k = nodes[i]["index"]
+    if deadline >= cells[entry_of(k, DEADLINE)]:
+        k = sink_hole(nodes, cells, counters, k, cells[PENDING])
+    sift_up(nodes, cells, counters, k, deadline, order_of(cells[SEQUENCE], i))
     return True
 
 
 @jit
 def advance(state, now, out):
-    nodes, clock, counters = state.nodes, state.clock, state.counters
+    nodes, cells, counters = state.nodes, state.cells, state.counters
     n = 0
-    while clock[PENDING] > 0 and clock[entry_of(0, DEADLINE)] <= now:
+    while cells[PENDING] > 0 and cells[entry_of(0, DEADLINE)] <= now:
         if n == out.size:
             return n, False
-        deadline, place = clock[entry_of(0, DEADLINE)], owner_of(clock[entry_of(0, ORDER)])
-        if deadline > clock[NOW]:
-            clock[NOW] = deadline
+        deadline, place = cells[entry_of(0, DEADLINE)], owner_of(cells[entry_of(0, ORDER)])
+        if deadline > cells[NOW]:
+            cells[NOW] = deadline
             count(counters, CLOCK_VISITS, 1)
-        out[n]["handle"] = encode(nodes[place]["generation"], place)
+        out[n]["handle"] = handle_of(nodes, cells, place)
         out[n]["deadline"] = deadline
-        out[n]["fired_at"] = clock[NOW]
+        out[n]["fired_at"] = cells[NOW]
         n += 1
         count(counters, TIMERS_TOUCHED, 1)
-        remove(nodes, clock, counters, 0)
-        release(nodes, clock, place)
-    clock[NOW] = now
+        remove_entry(nodes, cells, counters, 0)
+        release(nodes, cells, place)
+    cells[NOW] = now
     return n, True
 
 
 @inlined
 def due(state):
-    return state.clock[PENDING] > 0 and state.clock[entry_of(0, DEADLINE)] <= state.clock[NOW]
+    return state.cells[PENDING] > 0 and state.cells[entry_of(0, DEADLINE)] <= state.cells[NOW]
 
 
 @inlined
 def next_expiry(state):
-    if state.clock[PENDING] == 0:
+    if state.cells[PENDING] == 0:
         return NONE
-    return max(state.clock[NOW], state.clock[entry_of(0, DEADLINE)])
+    return max(state.cells[NOW], state.cells[entry_of(0, DEADLINE)])
 
 
 @inlined
@@ -340,18 +365,18 @@ def next_wakeup(state):
 
 
 def locate(state: State, handle: int) -> dict[str, int | str]:
-    place = pending_place(state.nodes, handle)
+    place = row_of(state.nodes, state.cells, handle)
     return {} if place == NONE else {"index": int(state.nodes[place]["index"])}
 
 
 def check(state: State) -> None:
-    nodes, clock, _ = state
-    size = int(clock[PENDING])
-    heap = clock[HEAP : HEAP + ENTRY * size].reshape(size, ENTRY)
+    nodes, cells, _ = state
+    size = int(cells[PENDING])
+    heap = cells[HEAP : HEAP + ENTRY * size].reshape(size, ENTRY)
     keys = [(deadline, order) for deadline, order in heap.tolist()]
     owners = heap[:, ORDER] & PLACE_MASK
     free: list[int] = []
-    place = int(clock[FREE])
+    place = int(cells[FREE])
     while place != NONE and len(free) <= nodes.size:
         free.append(place)
         place = -2 - int(nodes[place]["index"])
@@ -365,10 +390,10 @@ def check(state: State) -> None:
         != sorted(owners.tolist()),
         "a free place is pending or in the chain twice": bool(in_heap[free].any())
         or len(set(free)) != len(free),
-        "places are lost": nodes.size != size + len(free) + int(clock[RETIRED]),
+        "places are lost": nodes.size != size + len(free) + int(cells[RETIRED]),
     }
     for rule, is_broken in broken.items():
         if is_broken:
             raise InvariantError(
-                f"{rule}\n  clock: {clock[: HEAP + ENTRY * size].tolist()}\n  places: {nodes}"
+                f"{rule}\n  cells: {cells[: HEAP + ENTRY * size].tolist()}\n  places: {nodes}"
             )

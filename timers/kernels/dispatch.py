@@ -154,23 +154,23 @@ class Calls:
     """
 
     def __init__(self, State: Any) -> None:
-        def call_schedule(nodes, clock, counters, deadline):
-            return schedule(State(nodes, clock, counters), deadline)
+        def call_schedule(nodes, cells, counters, deadline):
+            return schedule(State(nodes, cells, counters), deadline)
 
-        def call_cancel(nodes, clock, counters, handle):
-            return cancel(State(nodes, clock, counters), handle)
+        def call_cancel(nodes, cells, counters, handle):
+            return cancel(State(nodes, cells, counters), handle)
 
-        def call_reschedule(nodes, clock, counters, handle, deadline):
-            return reschedule(State(nodes, clock, counters), handle, deadline)
+        def call_reschedule(nodes, cells, counters, handle, deadline):
+            return reschedule(State(nodes, cells, counters), handle, deadline)
 
-        def call_advance(nodes, clock, counters, now, out):
-            return advance(State(nodes, clock, counters), now, out)
+        def call_advance(nodes, cells, counters, now, out):
+            return advance(State(nodes, cells, counters), now, out)
 
-        def call_next_expiry(nodes, clock, counters):
-            return next_expiry(State(nodes, clock, counters))
+        def call_next_expiry(nodes, cells, counters):
+            return next_expiry(State(nodes, cells, counters))
 
-        def call_next_wakeup(nodes, clock, counters):
-            return next_wakeup(State(nodes, clock, counters))
+        def call_next_wakeup(nodes, cells, counters):
+            return next_wakeup(State(nodes, cells, counters))
 
         def compiled(function):
             # The arguments' types are the same for all schemes, so the name must tell them apart

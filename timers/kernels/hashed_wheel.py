@@ -64,12 +64,12 @@ from timers.limits import LIMIT
 
 WHEEL_SIZE = HEADER  # number of slots: the buckets [0, wheel_size); then come DUE and ARRIVALS
 TICK = HEADER + 1  # units in a tick
-PASSED = HEADER + 2  # number of ticks that have passed, hence the tick that is in progress
-ORIGIN = HEADER + 3  # the moment when that began
-SLOT = HEADER + 4  # the slot of the tick in progress
-MULTIPLIER, DOWN = HEADER + 5, HEADER + 6  # the tick's reciprocal (pool.py)
-MASK = HEADER + 7  # wheel_size - 1 where the wheel size is a power of two, else NONE
-SHIFT = HEADER + 8  # its logarithm there
+CURRENT_TICK = HEADER + 2  # number of ticks that have passed, hence the tick that is in progress
+TICK_START = HEADER + 3  # the moment when that began
+CURRENT_SLOT = HEADER + 4  # the slot of the tick in progress
+TICK_MULTIPLIER, TICK_SHIFT = HEADER + 5, HEADER + 6  # the tick's reciprocal (pool.py)
+WHEEL_MASK = HEADER + 7  # wheel_size - 1 where the wheel size is a power of two, else NONE
+WHEEL_SHIFT = HEADER + 8  # its logarithm there
 WORDS = HEADER + 9
 
 MOST_ROUNDS = 2**31 - 1  # what the field holds
@@ -78,7 +78,7 @@ FAR = -1  # rounds of a timer further off than that: worked out anew at each loo
 
 class HashedWheelState(NamedTuple):
     nodes: Any  # NODE, shape (wheel_size + 1 + capacity,): sentinels [slot, DUE, ARRIVALS], then places
-    clock: Any  # int64, shape (WORDS + words of bits,): header, WHEEL_SIZE .. SHIFT, occupancy bits
+    cells: Any  # int64, shape (WORDS + words of bits,): header, WHEEL_SIZE .. SHIFT, occupancy bits
     counters: Any  # int64, shape (len(COUNTERS),), or None
 
 
@@ -88,32 +88,32 @@ State = HashedWheelState
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
     tick, wheel_size = parameters["tick"], parameters["wheel_size"]
     buckets = wheel_size + 2
-    clock = np.zeros(WORDS + words_for(buckets), np.int64)
-    clock[NOW], clock[FREE], clock[BASE], clock[BITS] = start, buckets, buckets, WORDS
-    clock[WHEEL_SIZE], clock[TICK] = wheel_size, tick
-    clock[MULTIPLIER], clock[DOWN] = reciprocal(tick)
+    cells = np.zeros(WORDS + words_for(buckets), np.int64)
+    cells[NOW], cells[FREE], cells[BASE], cells[BITS] = start, buckets, buckets, WORDS
+    cells[WHEEL_SIZE], cells[TICK] = wheel_size, tick
+    cells[TICK_MULTIPLIER], cells[TICK_SHIFT] = reciprocal(tick)
     is_power = wheel_size & (wheel_size - 1) == 0
-    clock[MASK], clock[SHIFT] = (
+    cells[WHEEL_MASK], cells[WHEEL_SHIFT] = (
         (wheel_size - 1, wheel_size.bit_length() - 1) if is_power else (NONE, NONE)
     )
-    turn_to(clock, start // tick, start - start % tick)
-    return State(allocate_nodes(buckets, capacity), clock, counters)
+    enter_tick(cells, start // tick, start - start % tick)
+    return State(allocate_nodes(buckets, capacity), cells, counters)
 
 
 def reserve(state: State, extra: int) -> State:
-    return state._replace(nodes=reserve_nodes(state.nodes, state.clock, extra))
+    return state._replace(nodes=reserve_nodes(state.nodes, state.cells, extra))
 
 
 @inlined
-def due_bucket(clock):
+def due_bucket(cells):
     """The bucket of timers to be delivered at once."""
-    return clock[WHEEL_SIZE]
+    return cells[WHEEL_SIZE]
 
 
 @inlined
-def arrivals_bucket(clock):
+def arrivals_bucket(cells):
     """The bucket of timers armed during the tick in progress, which are in no slot yet."""
-    return clock[WHEEL_SIZE] + 1
+    return cells[WHEEL_SIZE] + 1
 
 
 @inlined
@@ -124,27 +124,27 @@ def end_of(tick_number, tick):
 
 
 @inlined
-def slot_of(tick_number, clock):
+def slot_of(tick_number, cells):
     """The slot of a tick: `tick_number % wheel_size`."""
-    if clock[MASK] != NONE:
-        return tick_number & clock[MASK]
-    return tick_number - quotient(tick_number, clock[WHEEL_SIZE]) * clock[WHEEL_SIZE]
+    if cells[WHEEL_MASK] != NONE:
+        return tick_number & cells[WHEEL_MASK]
+    return tick_number - quotient(tick_number, cells[WHEEL_SIZE]) * cells[WHEEL_SIZE]
 
 
 @inlined
-def turn_to(clock, tick_number, origin):
+def enter_tick(cells, tick_number, start):
     """Make a tick, which begins at `origin`, the one in progress."""
-    clock[PASSED] = tick_number
-    clock[ORIGIN] = origin
-    clock[SLOT] = slot_of(tick_number, clock)
+    cells[CURRENT_TICK] = tick_number
+    cells[TICK_START] = start
+    cells[CURRENT_SLOT] = slot_of(tick_number, cells)
 
 
 @inlined
-def rotations(ticks, clock):
+def rotations(ticks, cells):
     """How many whole rotations a number of ticks makes."""
-    if clock[MASK] != NONE:
-        return ticks >> clock[SHIFT]
-    return quotient(ticks, clock[WHEEL_SIZE])
+    if cells[WHEEL_MASK] != NONE:
+        return ticks >> cells[WHEEL_SHIFT]
+    return quotient(ticks, cells[WHEEL_SIZE])
 
 
 @inlined
@@ -154,78 +154,86 @@ def rounds_of(rotations_ahead):
 
 
 @inlined
-def file(nodes, clock, i):
-    """Put a row among the arrivals, or the due."""
-    is_due = nodes[i]["deadline"] <= clock[NOW]
-    link(nodes, due_bucket(clock) if is_due else arrivals_bucket(clock), i)
+def insert(nodes, cells, counters, i, deadline):
+    """Give a row its deadline, and put it among the arrivals, or the due."""
+    nodes[i]["deadline"] = deadline
+    is_due = deadline <= cells[NOW]
+    link(nodes, due_bucket(cells) if is_due else arrivals_bucket(cells), i)
 
 
 @jit
-def transfer(nodes, clock, counters):
+def transfer(nodes, cells, counters):
     """Hash what arrived during the tick in progress into slots."""
-    bucket = arrivals_bucket(clock)
+    bucket = arrivals_bucket(cells)
     i = detach(nodes, bucket)
     while i != bucket:
         after = nodes[i]["next"]
         count(counters, TIMERS_TOUCHED, 1)
         ticks_ahead = quotient_by(
-            nodes[i]["deadline"] - clock[ORIGIN], clock[TICK], clock[MULTIPLIER], clock[DOWN]
+            nodes[i]["deadline"] - cells[TICK_START],
+            cells[TICK],
+            cells[TICK_MULTIPLIER],
+            cells[TICK_SHIFT],
         )
-        nodes[i]["rounds"] = rounds_of(rotations(ticks_ahead, clock))
-        link_marked(nodes, clock, WORDS, slot_of(clock[PASSED] + ticks_ahead, clock), i)
+        nodes[i]["rounds"] = rounds_of(rotations(ticks_ahead, cells))
+        link_marked(nodes, cells, WORDS, slot_of(cells[CURRENT_TICK] + ticks_ahead, cells), i)
         i = after
 
 
 @inlined
+def remove(nodes, cells, counters, i):
+    """Take a row out of its bucket."""
+    unlink_marked(nodes, cells, WORDS, i)
+
+
+@inlined
 def schedule(state, deadline):
-    nodes, clock = state.nodes, state.clock
-    i = claim(nodes, clock)
-    nodes[i]["deadline"] = deadline
-    file(nodes, clock, i)
-    return handle_of(nodes, clock[BASE], i)
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    i = claim(nodes, cells)
+    insert(nodes, cells, counters, i, deadline)
+    return handle_of(nodes, cells, i)
 
 
 @inlined
 def cancel(state, handle):
-    nodes, clock = state.nodes, state.clock
-    i = row_of(nodes, clock[BASE], handle)
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    i = row_of(nodes, cells, handle)
     if i == NONE:
         return False
-    unlink_marked(nodes, clock, WORDS, i)
-    release(nodes, clock, i)
+    remove(nodes, cells, counters, i)
+    release(nodes, cells, i)
     return True
 
 
 @inlined
 def reschedule(state, handle, deadline):
-    nodes, clock = state.nodes, state.clock
-    i = row_of(nodes, clock[BASE], handle)
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    i = row_of(nodes, cells, handle)
     if i == NONE:
         return False
-    unlink_marked(nodes, clock, WORDS, i)
-    nodes[i]["deadline"] = deadline
-    file(nodes, clock, i)
+    remove(nodes, cells, counters, i)
+    insert(nodes, cells, counters, i, deadline)
     return True
 
 
 @inlined
-def next_occupied(clock):
+def next_occupied(cells):
     """The next tick from PASSED on whose slot is occupied, or NONE."""
-    passed, wheel_size = clock[PASSED], clock[WHEEL_SIZE]
-    at = clock[SLOT]
-    slot = next_marked(clock, WORDS, at, wheel_size)
+    current, wheel_size = cells[CURRENT_TICK], cells[WHEEL_SIZE]
+    at = cells[CURRENT_SLOT]
+    slot = next_marked(cells, WORDS, at, wheel_size)
     if slot != NONE:
-        return passed + (slot - at)
-    slot = next_marked(clock, WORDS, 0, at)
+        return current + (slot - at)
+    slot = next_marked(cells, WORDS, 0, at)
     if slot != NONE:
-        return passed + (slot - at + wheel_size)
+        return current + (slot - at + wheel_size)
     return NONE
 
 
 @jit
-def visit(nodes, clock, counters, tick_number):
+def visit(nodes, cells, counters, tick_number):
     """What a tick does when it has passed: its slot's timers are due, or wait one round less."""
-    slot = slot_of(tick_number, clock)
+    slot = slot_of(tick_number, cells)
     count(counters, SLOTS_VISITED, 1)
     i = nodes[slot]["next"]
     while i != slot:
@@ -233,103 +241,104 @@ def visit(nodes, clock, counters, tick_number):
         rounds = nodes[i]["rounds"]
         if rounds == FAR:
             rounds = rounds_of(
-                rotations(quotient(nodes[i]["deadline"], clock[TICK]) - tick_number, clock)
+                rotations(quotient(nodes[i]["deadline"], cells[TICK]) - tick_number, cells)
             )
         count(counters, TIMERS_TOUCHED, 1 if rounds != 0 else 0)
         if rounds == 0:
             unlink(nodes, i)
-            link(nodes, due_bucket(clock), i)
+            link(nodes, due_bucket(cells), i)
         elif rounds != FAR:
             nodes[i]["rounds"] = rounds - 1
         i = after
     if is_empty(nodes, slot):
-        unmark(clock, WORDS, slot)
+        unmark(cells, WORDS, slot)
 
 
 @jit
-def skip_rotations(nodes, clock, counters, most):
+def skip_rotations(nodes, cells, counters, most):
     """Pass up to `most` rotations at once in which nothing is due: O(capacity) instead of O(n) for
     each of them.
     """
     fewest = most
-    for i in range(clock[BASE], nodes.size):
+    for i in range(cells[BASE], nodes.size):
         if nodes[i]["prev"] != FREE_ROW:
-            ticks_ahead = quotient(nodes[i]["deadline"], clock[TICK]) - clock[PASSED]
-            fewest = min(fewest, rotations(ticks_ahead, clock))
-    for i in range(clock[BASE], nodes.size):
+            ticks_ahead = quotient(nodes[i]["deadline"], cells[TICK]) - cells[CURRENT_TICK]
+            fewest = min(fewest, rotations(ticks_ahead, cells))
+    for i in range(cells[BASE], nodes.size):
         if nodes[i]["prev"] != FREE_ROW and nodes[i]["rounds"] != FAR:
             nodes[i]["rounds"] -= fewest
-    clock[PASSED] += fewest * clock[WHEEL_SIZE]  # ORIGIN follows with the next tick; the slot stays
-    count(counters, TIMERS_TOUCHED, clock[PENDING])
+    cells[CURRENT_TICK] += (
+        fewest * cells[WHEEL_SIZE]
+    )  # ORIGIN follows with the next tick; the slot stays
+    count(counters, TIMERS_TOUCHED, cells[PENDING])
 
 
 @jit
 def advance(state, now, out):
-    nodes, clock, counters = state.nodes, state.clock, state.counters
-    bucket = due_bucket(clock)
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    bucket = due_bucket(cells)
     n = 0
-    quiet_since = clock[PASSED]  # the tick after the last one that had something due
-    until = quotient(now, clock[TICK])
-    if (
-        until > clock[PASSED] or now == LIMIT
-    ):  # at LIMIT the tick in progress has passed: no moment comes after
-        transfer(nodes, clock, counters)
+    quiet_since = cells[CURRENT_TICK]  # the tick after the last one that had something due
+    until = quotient(now, cells[TICK])
+    # At LIMIT the tick in progress has passed: no moment comes after.
+    if until > cells[CURRENT_TICK] or now == LIMIT:
+        transfer(nodes, cells, counters)
     while True:
         before = n
-        n = deliver(nodes, clock, clock[BASE], bucket, out, n)
+        n = deliver(nodes, cells, bucket, out, n)
         count(counters, TIMERS_TOUCHED, n - before)
         if not is_empty(nodes, bucket):
             return n, False
         if (
-            clock[PASSED] - quiet_since >= clock[WHEEL_SIZE]
-            and until - clock[PASSED] >= clock[WHEEL_SIZE]
+            cells[CURRENT_TICK] - quiet_since >= cells[WHEEL_SIZE]
+            and until - cells[CURRENT_TICK] >= cells[WHEEL_SIZE]
         ):
             skip_rotations(
-                nodes, clock, counters, quotient(until - clock[PASSED], clock[WHEEL_SIZE])
+                nodes, cells, counters, quotient(until - cells[CURRENT_TICK], cells[WHEEL_SIZE])
             )
-            quiet_since = clock[PASSED]
-        tick_number = next_occupied(clock)
+            quiet_since = cells[CURRENT_TICK]
+        tick_number = next_occupied(cells)
         if tick_number == NONE or (tick_number >= until and now != LIMIT):
-            turn_to(clock, until, until * clock[TICK])
-            clock[NOW] = now
+            enter_tick(cells, until, until * cells[TICK])
+            cells[NOW] = now
             return n, True
-        visit(nodes, clock, counters, tick_number)
-        clock[NOW] = end_of(tick_number, clock[TICK])
-        turn_to(clock, min(tick_number, LIMIT - 1) + 1, clock[NOW])
+        visit(nodes, cells, counters, tick_number)
+        cells[NOW] = end_of(tick_number, cells[TICK])
+        enter_tick(cells, min(tick_number, LIMIT - 1) + 1, cells[NOW])
         count(counters, CLOCK_VISITS, 1)
         if not is_empty(nodes, bucket):
-            quiet_since = clock[PASSED]
+            quiet_since = cells[CURRENT_TICK]
 
 
 @inlined
 def due(state):
-    return not is_empty(state.nodes, due_bucket(state.clock))
+    return not is_empty(state.nodes, due_bucket(state.cells))
 
 
 @jit
 def next_expiry(state):
-    nodes, clock = state.nodes, state.clock
-    if clock[PENDING] == 0:
+    nodes, cells = state.nodes, state.cells
+    if cells[PENDING] == 0:
         return NONE
     if due(state):
-        return clock[NOW]
+        return cells[NOW]
     # Slots are looked at in the order of their ticks, so the first timer without rounds is the
     # earliest of them; if there is none, all have been seen after one rotation.
     earliest = end_of(
-        quotient(earliest_in(nodes, arrivals_bucket(clock)), clock[TICK]), clock[TICK]
+        quotient(earliest_in(nodes, arrivals_bucket(cells)), cells[TICK]), cells[TICK]
     )
-    tick_number = next_occupied(clock)
+    tick_number = next_occupied(cells)
     if tick_number == NONE:
         return earliest
-    for _ in range(clock[WHEEL_SIZE]):
-        slot = slot_of(tick_number, clock)
+    for _ in range(cells[WHEEL_SIZE]):
+        slot = slot_of(tick_number, cells)
         i = nodes[slot]["next"]
         while i != slot:
             earliest = min(
-                earliest, end_of(quotient(nodes[i]["deadline"], clock[TICK]), clock[TICK])
+                earliest, end_of(quotient(nodes[i]["deadline"], cells[TICK]), cells[TICK])
             )
             i = nodes[i]["next"]
-        if earliest <= end_of(tick_number, clock[TICK]):
+        if earliest <= end_of(tick_number, cells[TICK]):
             break
         tick_number += 1
     return earliest
@@ -337,42 +346,42 @@ def next_expiry(state):
 
 @jit
 def next_wakeup(state):
-    nodes, clock = state.nodes, state.clock
+    nodes, cells = state.nodes, state.cells
     if due(state):
-        return clock[NOW]
-    if not is_empty(nodes, arrivals_bucket(clock)):
-        return end_of(clock[PASSED], clock[TICK])
-    tick_number = next_occupied(clock)
-    return tick_number if tick_number == NONE else end_of(tick_number, clock[TICK])
+        return cells[NOW]
+    if not is_empty(nodes, arrivals_bucket(cells)):
+        return end_of(cells[CURRENT_TICK], cells[TICK])
+    tick_number = next_occupied(cells)
+    return tick_number if tick_number == NONE else end_of(tick_number, cells[TICK])
 
 
 def locate(state: State, handle: int) -> dict[str, int | str]:
-    nodes, clock, _ = state
-    i = row_of(nodes, clock[BASE], handle)
+    nodes, cells, _ = state
+    i = row_of(nodes, cells, handle)
     if i == NONE:
         return {}
-    bucket = bucket_at(nodes, clock, i)
-    if bucket == due_bucket(clock):
+    bucket = bucket_at(nodes, cells, i)
+    if bucket == due_bucket(cells):
         return {"bucket": "due"}
-    if bucket == arrivals_bucket(clock):
+    if bucket == arrivals_bucket(cells):
         return {"bucket": "arrivals"}
     return {"slot": bucket, "rounds": int(nodes[i]["rounds"])}
 
 
 def check(state: State) -> None:
-    nodes, clock, _ = state
-    now, tick, wheel_size, passed = (int(clock[k]) for k in (NOW, TICK, WHEEL_SIZE, PASSED))
+    nodes, cells, _ = state
+    now, tick, wheel_size, current = (int(cells[k]) for k in (NOW, TICK, WHEEL_SIZE, CURRENT_TICK))
 
     def belongs(bucket: int, i: int) -> bool:
         deadline, rounds = int(nodes[i]["deadline"]), int(nodes[i]["rounds"])
-        if bucket == due_bucket(clock):
+        if bucket == due_bucket(cells):
             return deadline <= now
-        ahead = deadline // tick - passed
-        if bucket == arrivals_bucket(clock):
+        ahead = deadline // tick - current
+        if bucket == arrivals_bucket(cells):
             return ahead >= 0
         in_slot = ahead >= 0 and bucket == deadline // tick % wheel_size
         return in_slot and rounds in (ahead // wheel_size, FAR)
 
-    check_pool(nodes, clock, wheel_size, belongs)
-    if passed != now // tick or clock[ORIGIN] != now - now % tick:
-        raise InvariantError(f"the tick in progress is not that of {now}\n{dump(nodes, clock)}")
+    check_pool(nodes, cells, wheel_size, belongs)
+    if current != now // tick or cells[TICK_START] != now - now % tick:
+        raise InvariantError(f"the tick in progress is not that of {now}\n{dump(nodes, cells)}")

@@ -75,25 +75,26 @@ from timers.kernels.pool import (
 from timers.limits import LIMIT
 
 WHEEL_SIZE = HEADER  # number of slots of each level
-REACH = HEADER + 1  # number of levels that it takes to reach LIMIT: room for so many is there
+LEVELS_TO_LIMIT = HEADER + 1  # number of levels up to the one that reaches LIMIT
 LEVELS = HEADER + 2  # number of levels created so far
 QUEUED = HEADER + 3  # number of buckets in the delay queue
-QUEUE = HEADER + 4  # index in `clock` of the queue's first entry
-GEARS = HEADER + 5  # from here seven cells for each level:
+QUEUE = HEADER + 4  # index in `cells` of the queue's first entry
+FIRST_LEVEL = HEADER + 5  # from here LEVEL_FIELDS cells for each level:
 TICK, INTERVAL = 0, 1  # its units a slot, and a rotation
 CURRENT, SLOT = 2, 3  # its clock: now aligned down to the tick, and the slot of that moment
 LAST = 4  # the last deadline that its interval covers
-MULTIPLIER, DOWN = 5, 6  # the tick's reciprocal (pool.py)
-GEAR = 7
+MULTIPLIER, SHIFT = 5, 6  # the tick's reciprocal (pool.py)
+LEVEL_FIELDS = 7
 
-DUE = 0  # bucket of timers to be delivered at once; level * wheel_size + slot + FIRST are the others, level from 0
-FIRST = 1
+DUE = 0  # bucket of timers to be delivered at once
+FIRST_SLOT = 1  # bucket of slot 0 of level 0; the others follow, level by level
 
 
 class HierarchicalWheelState(NamedTuple):
-    nodes: Any  # NODE, shape (1 + levels * wheel_size + capacity,): sentinels [DUE, level * wheel_size + slot], places;
+    nodes: Any  # NODE, shape (1 + levels * wheel_size + capacity,): sentinels, then places;
     #             a sentinel's deadline is its bucket's expiration, NONE unless queued
-    clock: Any  # int64, shape (GEARS + 7 * levels + buckets,): header, WHEEL_SIZE .., gears, heap of queued buckets
+    cells: Any  # int64, shape (FIRST_LEVEL + LEVEL_FIELDS * levels + buckets,):
+    #             header, WHEEL_SIZE .. QUEUE, the levels' fields, heap of queued buckets
     counters: Any  # int64, shape (len(COUNTERS),), or None
 
 
@@ -101,46 +102,49 @@ State = HierarchicalWheelState
 
 
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
-    gears = gears_of(parameters["tick"], parameters["wheel_size"])
-    buckets = FIRST + len(gears) * parameters["wheel_size"]
-    queue = GEARS + GEAR * len(gears)
-    clock = np.zeros(queue + buckets - FIRST, np.int64)
-    clock[NOW], clock[FREE], clock[BASE], clock[BITS] = start, buckets, buckets, clock.size
-    clock[WHEEL_SIZE], clock[REACH], clock[LEVELS], clock[QUEUE] = (
+    levels = levels_of(parameters["tick"], parameters["wheel_size"])
+    buckets = FIRST_SLOT + len(levels) * parameters["wheel_size"]
+    queue = FIRST_LEVEL + LEVEL_FIELDS * len(levels)
+    cells = np.zeros(queue + buckets - FIRST_SLOT, np.int64)
+    cells[NOW], cells[FREE], cells[BASE], cells[BITS] = start, buckets, buckets, cells.size
+    cells[WHEEL_SIZE], cells[LEVELS_TO_LIMIT], cells[LEVELS], cells[QUEUE] = (
         parameters["wheel_size"],
-        len(gears),
+        len(levels),
         1,
         queue,
     )
-    for level, (tick, interval) in enumerate(gears):
+    for level, (tick, interval) in enumerate(levels):
         current, slot = start - start % tick, start // tick % parameters["wheel_size"]
-        cells = (tick, interval, current, slot, last_of(current, interval), *reciprocal(tick))
-        clock[GEARS + GEAR * level : GEARS + GEAR * (level + 1)] = cells
+        fields = (tick, interval, current, slot, last_of(current, interval), *reciprocal(tick))
+        first = FIRST_LEVEL + LEVEL_FIELDS * level
+        cells[first : first + LEVEL_FIELDS] = fields
     nodes = allocate_nodes(buckets, capacity)
     nodes["deadline"][:buckets] = NONE
-    return State(nodes, clock, counters)
+    return State(nodes, cells, counters)
 
 
-def gears_of(tick: int, wheel_size: int) -> list[tuple[int, int]]:
+def levels_of(tick: int, wheel_size: int) -> list[tuple[int, int]]:
     """(tick, interval) of each level up to the one that reaches LIMIT, whose interval is cut to
     LIMIT.
     """
-    gears: list[tuple[int, int]] = []
-    while not gears or gears[-1][1] < LIMIT:
+    levels: list[tuple[int, int]] = []
+    while not levels or levels[-1][1] < LIMIT:
         interval = min(tick * wheel_size, LIMIT)
-        gears.append((tick, interval))
+        levels.append((tick, interval))
         tick = interval
-    return gears
+    return levels
 
 
 def reserve(state: State, extra: int) -> State:
-    return state._replace(nodes=reserve_nodes(state.nodes, state.clock, extra))
+    return state._replace(nodes=reserve_nodes(state.nodes, state.cells, extra))
 
 
 @inlined
-def gear(clock, level, cell):
-    """A cell of a level."""
-    return clock[np.uint64(GEARS + GEAR * level + cell)]  # unsigned: no test for a negative index
+def field_of(cells, level, field):
+    """A field of a level."""
+    return cells[
+        np.uint64(FIRST_LEVEL + LEVEL_FIELDS * level + field)
+    ]  # unsigned: no test for a negative index
 
 
 @inlined
@@ -154,10 +158,10 @@ def last_of(current, interval):
 
 
 @inlined
-def level_of(clock, deadline):
+def level_of(cells, deadline):
     """The first level, from 0, whose interval covers a deadline; level 0 for what is due."""
     level = 0
-    while deadline > gear(clock, level, LAST):
+    while deadline > field_of(cells, level, LAST):
         level += 1
     return level
 
@@ -170,134 +174,144 @@ def precedes(nodes, counters, a, b):
 
 
 @jit
-def offer(nodes, clock, counters, bucket):
+def offer(nodes, cells, counters, bucket):
     """Put a bucket into the delay queue, by its expiration."""
     count(counters, QUEUE_OFFERS, 1)
-    queue = clock[QUEUE]
-    k = clock[QUEUED]
-    clock[QUEUED] += 1
+    queue = cells[QUEUE]
+    k = cells[QUEUED]
+    cells[QUEUED] += 1
     while k > 0:
         parent = (k - 1) >> 1
-        if not precedes(nodes, counters, bucket, clock[queue + parent]):
+        if not precedes(nodes, counters, bucket, cells[queue + parent]):
             break
-        clock[queue + k] = clock[queue + parent]
+        cells[queue + k] = cells[queue + parent]
         k = parent
-    clock[queue + k] = bucket
+    cells[queue + k] = bucket
 
 
 @jit
-def poll(nodes, clock, counters):
+def poll(nodes, cells, counters):
     """Take the bucket that expires first out of the delay queue, which is not empty."""
     count(counters, QUEUE_POLLS, 1)
-    queue = clock[QUEUE]
-    bucket = clock[queue]
-    clock[QUEUED] -= 1
-    size = clock[QUEUED]
-    last = clock[queue + size]
+    queue = cells[QUEUE]
+    bucket = cells[queue]
+    cells[QUEUED] -= 1
+    size = cells[QUEUED]
+    last = cells[queue + size]
     k = 0
     while 2 * k + 1 < size:
         child = 2 * k + 1
         if child + 1 < size and precedes(
-            nodes, counters, clock[queue + child + 1], clock[queue + child]
+            nodes, counters, cells[queue + child + 1], cells[queue + child]
         ):
             child += 1
-        if not precedes(nodes, counters, clock[queue + child], last):
+        if not precedes(nodes, counters, cells[queue + child], last):
             break
-        clock[queue + k] = clock[queue + child]
+        cells[queue + k] = cells[queue + child]
         k = child
-    clock[queue + k] = last
+    cells[queue + k] = last
     return bucket
 
 
 @inlined
-def file(nodes, clock, counters, i):
-    """Put a row into the bucket of its deadline, and the bucket into the queue if its expiration
-    changed.
+def insert(nodes, cells, counters, i, deadline):
+    """Give a row its deadline, and put it into the bucket of that, and the bucket into the queue if
+    its expiration changed.
     """
-    deadline = nodes[i]["deadline"]
-    level = level_of(clock, deadline)
-    if level == 0 and deadline - gear(clock, 0, CURRENT) < gear(clock, 0, TICK):
+    nodes[i]["deadline"] = deadline
+    level = level_of(cells, deadline)
+    if level == 0 and deadline - field_of(cells, 0, CURRENT) < field_of(cells, 0, TICK):
         link(nodes, DUE, i)
         return
-    tick, current = gear(clock, level, TICK), gear(clock, level, CURRENT)
+    tick, current = field_of(cells, level, TICK), field_of(cells, level, CURRENT)
     ahead = quotient_by(
-        deadline - current, tick, gear(clock, level, MULTIPLIER), gear(clock, level, DOWN)
+        deadline - current, tick, field_of(cells, level, MULTIPLIER), field_of(cells, level, SHIFT)
     )
     slot = (
-        gear(clock, level, SLOT) + ahead
+        field_of(cells, level, SLOT) + ahead
     )  # less than a rotation ahead, so at most one turn too far
-    if slot >= clock[WHEEL_SIZE]:
-        slot -= clock[WHEEL_SIZE]
-    bucket = FIRST + level * clock[WHEEL_SIZE] + slot
+    if slot >= cells[WHEEL_SIZE]:
+        slot -= cells[WHEEL_SIZE]
+    bucket = FIRST_SLOT + level * cells[WHEEL_SIZE] + slot
     link(nodes, bucket, i)
     expiration = current + ahead * tick
     if nodes[np.uint32(bucket)]["deadline"] != expiration:
         nodes[bucket]["deadline"] = expiration
-        clock[LEVELS] = max(clock[LEVELS], level + 1)
-        offer(nodes, clock, counters, bucket)
+        cells[LEVELS] = max(cells[LEVELS], level + 1)
+        offer(nodes, cells, counters, bucket)
+
+
+@inlined
+def remove(nodes, cells, counters, i):
+    """Take a row out of its bucket."""
+    unlink(nodes, i)
 
 
 @inlined
 def schedule(state, deadline):
-    nodes, clock = state.nodes, state.clock
-    i = claim(nodes, clock)
-    nodes[i]["deadline"] = deadline
-    file(nodes, clock, state.counters, i)
-    return handle_of(nodes, clock[BASE], i)
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    i = claim(nodes, cells)
+    insert(nodes, cells, counters, i, deadline)
+    return handle_of(nodes, cells, i)
 
 
 @inlined
 def cancel(state, handle):
-    nodes, clock = state.nodes, state.clock
-    i = row_of(nodes, clock[BASE], handle)
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    i = row_of(nodes, cells, handle)
     if i == NONE:
         return False
-    unlink(nodes, i)
-    release(nodes, clock, i)
+    remove(nodes, cells, counters, i)
+    release(nodes, cells, i)
     return True
 
 
 @inlined
 def reschedule(state, handle, deadline):
-    nodes, clock = state.nodes, state.clock
-    i = row_of(nodes, clock[BASE], handle)
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    i = row_of(nodes, cells, handle)
     if i == NONE:
         return False
-    unlink(nodes, i)
-    nodes[i]["deadline"] = deadline
-    file(nodes, clock, state.counters, i)
+    remove(nodes, cells, counters, i)
+    insert(nodes, cells, counters, i, deadline)
     return True
 
 
 @jit
-def turn_gears(clock, now):
+def align_levels(cells, now):
     """Align every level's clock down to `now`; a level moves only when the one below has."""
-    for level in range(clock[REACH]):
-        tick, wheel_size = gear(clock, level, TICK), clock[WHEEL_SIZE]
-        ahead = now - gear(clock, level, CURRENT)
+    for level in range(cells[LEVELS_TO_LIMIT]):
+        tick, wheel_size = field_of(cells, level, TICK), cells[WHEEL_SIZE]
+        ahead = now - field_of(cells, level, CURRENT)
         if ahead < tick:
             break
-        slots = quotient_by(ahead, tick, gear(clock, level, MULTIPLIER), gear(clock, level, DOWN))
-        slot = gear(clock, level, SLOT) + slots
-        current = gear(clock, level, CURRENT) + slots * tick
-        clock[GEARS + GEAR * level + CURRENT] = current
-        clock[GEARS + GEAR * level + LAST] = last_of(current, gear(clock, level, INTERVAL))
-        clock[GEARS + GEAR * level + SLOT] = slot - quotient(slot, wheel_size) * wheel_size
+        slots = quotient_by(
+            ahead, tick, field_of(cells, level, MULTIPLIER), field_of(cells, level, SHIFT)
+        )
+        slot = field_of(cells, level, SLOT) + slots
+        current = field_of(cells, level, CURRENT) + slots * tick
+        cells[FIRST_LEVEL + LEVEL_FIELDS * level + CURRENT] = current
+        cells[FIRST_LEVEL + LEVEL_FIELDS * level + LAST] = last_of(
+            current, field_of(cells, level, INTERVAL)
+        )
+        cells[FIRST_LEVEL + LEVEL_FIELDS * level + SLOT] = (
+            slot - quotient(slot, wheel_size) * wheel_size
+        )
 
 
 @jit
-def flush(nodes, clock, counters, bucket):
+def flush(nodes, cells, counters, bucket):
     """File the timers of an expired bucket again: into finer levels, or they are due."""
     count(counters, SLOTS_VISITED, 1)
     nodes[bucket]["deadline"] = NONE
     if is_empty(nodes, bucket):
         count(counters, EMPTY_POLLS, 1)
         return
-    level = quotient(bucket - FIRST, clock[WHEEL_SIZE])
+    level = quotient(bucket - FIRST_SLOT, cells[WHEEL_SIZE])
     i = detach(nodes, bucket)
     while i != bucket:
         after = nodes[i]["next"]
-        file(nodes, clock, counters, i)
+        insert(nodes, cells, counters, i, nodes[i]["deadline"])
         count(counters, TIMERS_TOUCHED, 1 if level > 0 else 0)
         count(counters, REFILED, 1 if level > 0 else 0)
         i = after
@@ -305,25 +319,25 @@ def flush(nodes, clock, counters, bucket):
 
 @jit
 def advance(state, now, out):
-    nodes, clock, counters = state.nodes, state.clock, state.counters
+    nodes, cells, counters = state.nodes, state.cells, state.counters
     n = 0
     while True:
         before = n
-        n = deliver(nodes, clock, clock[BASE], DUE, out, n)
+        n = deliver(nodes, cells, DUE, out, n)
         count(counters, TIMERS_TOUCHED, n - before)
         if not is_empty(nodes, DUE):
             return n, False
-        if clock[QUEUED] == 0 or nodes[clock[clock[QUEUE]]]["deadline"] > now:
-            clock[NOW] = now
-            turn_gears(clock, now)
+        if cells[QUEUED] == 0 or nodes[cells[cells[QUEUE]]]["deadline"] > now:
+            cells[NOW] = now
+            align_levels(cells, now)
             return n, True
-        bucket = poll(nodes, clock, counters)
+        bucket = poll(nodes, cells, counters)
         expiration = nodes[bucket]["deadline"]
-        if expiration > clock[NOW]:
-            clock[NOW] = expiration
-            turn_gears(clock, expiration)
+        if expiration > cells[NOW]:
+            cells[NOW] = expiration
+            align_levels(cells, expiration)
             count(counters, CLOCK_VISITS, 1)
-        flush(nodes, clock, counters, bucket)
+        flush(nodes, cells, counters, bucket)
 
 
 @inlined
@@ -333,14 +347,14 @@ def due(state):
 
 @jit
 def next_expiry(state):
-    nodes, clock = state.nodes, state.clock
-    if clock[PENDING] == 0:
+    nodes, cells = state.nodes, state.cells
+    if cells[PENDING] == 0:
         return NONE
     if due(state):
-        return clock[NOW]
+        return cells[NOW]
     bound = LIMIT
-    for k in range(clock[QUEUED]):
-        bucket = clock[clock[QUEUE] + k]
+    for k in range(cells[QUEUED]):
+        bucket = cells[cells[QUEUE] + k]
         if not is_empty(nodes, bucket):
             bound = min(bound, nodes[bucket]["deadline"])
     return bound
@@ -349,52 +363,52 @@ def next_expiry(state):
 @inlined
 def next_wakeup(state):
     if due(state):
-        return state.clock[NOW]
-    if state.clock[QUEUED] == 0:
+        return state.cells[NOW]
+    if state.cells[QUEUED] == 0:
         return NONE
-    return state.nodes[state.clock[state.clock[QUEUE]]]["deadline"]
+    return state.nodes[state.cells[state.cells[QUEUE]]]["deadline"]
 
 
 def locate(state: State, handle: int) -> dict[str, int | str]:
-    nodes, clock, _ = state
-    i = row_of(nodes, clock[BASE], handle)
+    nodes, cells, _ = state
+    i = row_of(nodes, cells, handle)
     if i == NONE:
         return {}
-    bucket = bucket_at(nodes, clock, i)
+    bucket = bucket_at(nodes, cells, i)
     if bucket == DUE:
         return {"bucket": "due"}
-    level, slot = divmod(bucket - FIRST, int(clock[WHEEL_SIZE]))
+    level, slot = divmod(bucket - FIRST_SLOT, int(cells[WHEEL_SIZE]))
     return {"level": level + 1, "slot": slot}
 
 
 def check(state: State) -> None:
-    nodes, clock, _ = state
-    now, wheel_size = int(clock[NOW]), int(clock[WHEEL_SIZE])
-    queue = clock[clock[QUEUE] : clock[QUEUE] + clock[QUEUED]].tolist()
-    expirations = nodes["deadline"][: clock[BASE]]
+    nodes, cells, _ = state
+    now, wheel_size = int(cells[NOW]), int(cells[WHEEL_SIZE])
+    queue = cells[cells[QUEUE] : cells[QUEUE] + cells[QUEUED]].tolist()
+    expirations = nodes["deadline"][: cells[BASE]]
 
     def belongs(bucket: int, i: int) -> bool:
         deadline = int(nodes[i]["deadline"])
         if bucket == DUE:
-            return deadline - now < gear(clock, 0, TICK)
-        level, slot = divmod(bucket - FIRST, wheel_size)
-        tick = int(gear(clock, level, TICK))
+            return deadline - now < field_of(cells, 0, TICK)
+        level, slot = divmod(bucket - FIRST_SLOT, wheel_size)
+        tick = int(field_of(cells, level, TICK))
         opens = deadline - deadline % tick
         return (
-            level < clock[LEVELS]
+            level < cells[LEVELS]
             and deadline // tick % wheel_size == slot
             and expirations[bucket] == opens > now
         )
 
-    check_pool(nodes, clock, 0, belongs)
+    check_pool(nodes, cells, 0, belongs)
     broken = {
         "a level's clock is not aligned to now": any(
-            gear(clock, level, CURRENT) != now - now % int(gear(clock, level, TICK))
-            for level in range(clock[REACH])
+            field_of(cells, level, CURRENT) != now - now % int(field_of(cells, level, TICK))
+            for level in range(cells[LEVELS_TO_LIMIT])
         ),
         "a level's slot is not that of its clock": any(
-            gear(clock, level, SLOT) != now // int(gear(clock, level, TICK)) % wheel_size
-            for level in range(clock[REACH])
+            field_of(cells, level, SLOT) != now // int(field_of(cells, level, TICK)) % wheel_size
+            for level in range(cells[LEVELS_TO_LIMIT])
         ),
         "the queue is out of order": any(
             expirations[queue[(k - 1) // 2]] > expirations[queue[k]] for k in range(1, len(queue))
@@ -406,5 +420,5 @@ def check(state: State) -> None:
     for rule, is_broken in broken.items():
         if is_broken:
             raise InvariantError(
-                f"{rule}: expirations {expirations.tolist()}\n{dump(nodes, clock)}"
+                f"{rule}: expirations {expirations.tolist()}\n{dump(nodes, cells)}"
             )

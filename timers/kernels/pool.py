@@ -51,14 +51,14 @@ MOST_PLACES = 2**31 - 2**23  # rows, buckets included, are counted in 31 bits
 # What advance hands out, one row for each timer that fired.
 EXPIRY = np.dtype([("handle", "i8"), ("deadline", "i8"), ("fired_at", "i8")])
 
-# The first cells of every State's `clock`, int64. What is particular to a kernel follows from
+# The first cells of every State's `cells`, int64. What is particular to a kernel follows from
 # HEADER on.
 NOW = 0  # the clock
 FREE = 1  # first free row, or NONE
 PENDING = 2  # number of pending timers
 RETIRED = 3  # number of places whose generations are used up
 BASE = 4  # number of sentinel rows: row = BASE + place
-BITS = 5  # index in `clock` of the first word of the occupancy bits
+BITS = 5  # index in `cells` of the first word of the occupancy bits
 HEADER = 6
 
 
@@ -93,13 +93,13 @@ def grown(capacity: int, used: int, extra: int) -> int:
 
 
 def reserve_nodes(
-    nodes: np.ndarray[Any, Any], clock: np.ndarray[Any, Any], extra: int
+    nodes: np.ndarray[Any, Any], cells: np.ndarray[Any, Any], extra: int
 ) -> np.ndarray[Any, Any]:
     """`nodes`, or a larger copy with at least `extra` free places. `clock` changes only on
     success.
     """
-    base = int(clock[BASE])
-    capacity, used = nodes.size - base, int(clock[PENDING] + clock[RETIRED])
+    base = int(cells[BASE])
+    capacity, used = nodes.size - base, int(cells[PENDING] + cells[RETIRED])
     if capacity - used >= extra:
         return nodes
     larger = np.empty(base + grown(capacity, used, extra), NODE)
@@ -107,46 +107,46 @@ def reserve_nodes(
     larger["deadline"][nodes.size :] = 0
     larger["rounds"][nodes.size :] = 0
     chain_free(larger, nodes.size)
-    larger["next"][-1] = clock[FREE]
-    clock[FREE] = nodes.size
+    larger["next"][-1] = cells[FREE]
+    cells[FREE] = nodes.size
     return larger
 
 
 @inlined
-def claim(nodes, clock):
+def claim(nodes, cells):
     """Take a free row; the caller has reserved one."""
-    i = np.int64(np.uint32(clock[FREE]))  # known to be no negative index
-    clock[FREE] = nodes[i]["next"]
-    clock[PENDING] += 1
+    i = np.int64(np.uint32(cells[FREE]))  # known to be no negative index
+    cells[FREE] = nodes[i]["next"]
+    cells[PENDING] += 1
     return i
 
 
 @inlined
-def release(nodes, clock, i):
+def release(nodes, cells, i):
     """Give a row back, which ends the life of its handle."""
-    clock[PENDING] -= 1
+    cells[PENDING] -= 1
     nodes[i]["prev"] = FREE_ROW
     generation = nodes[i]["generation"]
     if generation == LAST_GENERATION:
-        clock[RETIRED] += 1
+        cells[RETIRED] += 1
     else:
         nodes[i]["generation"] = generation + 1
-        nodes[i]["next"] = clock[FREE]
-        clock[FREE] = i
+        nodes[i]["next"] = cells[FREE]
+        cells[FREE] = i
 
 
 @inlined
-def handle_of(nodes, base, i):
+def handle_of(nodes, cells, i):
     """The handle of a pending row."""
-    return encode(nodes[i]["generation"], i - base)
+    return encode(nodes[i]["generation"], i - cells[BASE])
 
 
 @inlined
-def row_of(nodes, base, handle):
+def row_of(nodes, cells, handle):
     """The row of a pending timer's handle, or NONE for any other int64."""
     # Known to be no negative index. A foreign handle's may wrap, to a sentinel: of generation zero,
     # hence no timer's.
-    i = np.int64(np.uint32(base + place_of(handle) & PLACE_MASK))
+    i = np.int64(np.uint32(cells[BASE] + place_of(handle) & PLACE_MASK))
     if handle < LOWEST_HANDLE or i >= nodes.size:
         return NONE
     if nodes[i]["generation"] != generation_of(handle) or nodes[i]["prev"] == FREE_ROW:
@@ -175,22 +175,22 @@ def unlink(nodes, i):
 
 
 @inlined
-def link_marked(nodes, clock, bits, bucket, i):
+def link_marked(nodes, cells, bits, bucket, i):
     """`link`, keeping the bucket's occupancy bit."""
     if is_empty(nodes, bucket):
-        mark(clock, bits, bucket)
+        mark(cells, bits, bucket)
     link(nodes, bucket, i)
 
 
 @inlined
-def unlink_marked(nodes, clock, bits, i):
+def unlink_marked(nodes, cells, bits, i):
     """`unlink`, keeping the bucket's occupancy bit."""
     before = nodes[i]["prev"]
     after = nodes[i]["next"]
     nodes[before]["next"] = after
     nodes[after]["prev"] = before
     if before == after:  # only the sentinel is left
-        unmark(clock, bits, before)
+        unmark(cells, bits, before)
 
 
 @inlined
@@ -211,7 +211,7 @@ def detach(nodes, bucket):
 
 
 @inlined
-def deliver(nodes, clock, base, bucket, out, n):
+def deliver(nodes, cells, bucket, out, n):
     """Write a bucket's timers to out[n:] as fired now, until it is empty or `out` is full.
 
     Returns the number of rows in `out`.
@@ -219,14 +219,14 @@ def deliver(nodes, clock, base, bucket, out, n):
     i = nodes[bucket]["next"]
     if i == bucket:
         return n
-    now = clock[NOW]
+    now, base = cells[NOW], cells[BASE]
     while i != bucket and n < out.size:
-        out[n]["handle"] = handle_of(nodes, base, i)
+        out[n]["handle"] = encode(nodes[i]["generation"], i - base)
         out[n]["deadline"] = nodes[i]["deadline"]
         out[n]["fired_at"] = now
         n += 1
         after = nodes[i]["next"]
-        release(nodes, clock, i)
+        release(nodes, cells, i)
         i = after
     # One relinking for the whole run instead of one for each row.
     nodes[bucket]["next"] = i
@@ -275,26 +275,26 @@ def quotient_by(dividend, divisor, multiplier, shift):
     return quotient(dividend, divisor)
 
 
-def bucket_at(nodes: np.ndarray[Any, Any], clock: np.ndarray[Any, Any], i: int) -> int:
+def bucket_at(nodes: np.ndarray[Any, Any], cells: np.ndarray[Any, Any], i: int) -> int:
     """The bucket that a pending row is in. O(timers before it in the bucket)."""
-    while i >= clock[BASE]:
+    while i >= cells[BASE]:
         i = int(nodes[i]["prev"])
     return i
 
 
-def dump(nodes: np.ndarray[Any, Any], clock: np.ndarray[Any, Any]) -> str:
+def dump(nodes: np.ndarray[Any, Any], cells: np.ndarray[Any, Any]) -> str:
     """The clock's cells, and every row that is a bucket in use or a place that is not free, for
     error messages.
     """
     index = np.arange(nodes.size)
-    in_use = np.where(index < clock[BASE], nodes["next"] != index, nodes["prev"] != FREE_ROW)
+    in_use = np.where(index < cells[BASE], nodes["next"] != index, nodes["prev"] != FREE_ROW)
     rows = "\n".join(f"  row {i}: {nodes[i]}" for i in np.flatnonzero(in_use).tolist())
-    return f"  clock: {clock.tolist()}\n  columns: {', '.join(NODE.names or ())}\n{rows}"
+    return f"  cells: {cells.tolist()}\n  columns: {', '.join(NODE.names or ())}\n{rows}"
 
 
 def check_pool(
     nodes: np.ndarray[Any, Any],
-    clock: np.ndarray[Any, Any],
+    cells: np.ndarray[Any, Any],
     marked_buckets: int,
     belongs: Callable[[int, int], bool],
 ) -> None:
@@ -303,15 +303,15 @@ def check_pool(
     The first `marked_buckets` buckets have occupancy bits. Raises InvariantError for a broken link,
     a wrong bit, a row in two places or in none.
     """
-    base = int(clock[BASE])
+    base = int(cells[BASE])
     seen = np.zeros(nodes.size, np.bool_)
 
     def demand(holds: Any, rule: str) -> None:
         if not holds:
-            raise InvariantError(f"{rule}\n{dump(nodes, clock)}")
+            raise InvariantError(f"{rule}\n{dump(nodes, cells)}")
 
     occupied = nodes["next"][:base] != np.arange(base)
-    words = clock[clock[BITS] : clock[BITS] + words_for(marked_buckets)]
+    words = cells[cells[BITS] : cells[BITS] + words_for(marked_buckets)]
     bits = (words[:, None] >> np.arange(WORD_BITS) & 1).astype(bool).ravel()[:marked_buckets]
     wrong = np.flatnonzero(bits != occupied[:marked_buckets])
     demand(wrong.size == 0, f"occupancy bits of buckets {wrong.tolist()} are wrong")
@@ -340,10 +340,10 @@ def check_pool(
             f"bucket {bucket} does not end at its last row {before}",
         )
     demand(
-        seen.sum() == clock[PENDING],
-        f"{seen.sum()} rows are in buckets, {clock[PENDING]} counted as pending",
+        seen.sum() == cells[PENDING],
+        f"{seen.sum()} rows are in buckets, {cells[PENDING]} counted as pending",
     )
-    i = int(clock[FREE])
+    i = int(cells[FREE])
     while i != NO_ROW:
         demand(
             base <= i < nodes.size and not seen[i], f"free row {i} is no place, or is in two chains"
@@ -353,5 +353,5 @@ def check_pool(
         i = int(nodes[i]["next"])
     lost = nodes.size - base - seen.sum()
     demand(
-        lost == clock[RETIRED], f"{lost} rows are in no chain, {clock[RETIRED]} counted as retired"
+        lost == cells[RETIRED], f"{lost} rows are in no chain, {cells[RETIRED]} counted as retired"
     )

@@ -59,7 +59,7 @@ WORDS = HEADER + 2
 
 class SimpleWheelState(NamedTuple):
     nodes: Any  # NODE, shape (wheel_size + 2 + capacity,): sentinels [slot, DUE, OVERFLOW], then places
-    clock: Any  # int64, shape (WORDS + words of bits,): header, WHEEL_SIZE, OVERFLOW_MIN, occupancy bits
+    cells: Any  # int64, shape (WORDS + words of bits,): header, WHEEL_SIZE, OVERFLOW_MIN, occupancy bits
     counters: Any  # int64, shape (len(COUNTERS),), or None
 
 
@@ -69,26 +69,26 @@ State = SimpleWheelState
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
     wheel_size = parameters["wheel_size"]
     buckets = wheel_size + 2
-    clock = np.zeros(WORDS + words_for(buckets), np.int64)
-    clock[NOW], clock[FREE], clock[BASE], clock[BITS] = start, buckets, buckets, WORDS
-    clock[WHEEL_SIZE] = wheel_size
-    return State(allocate_nodes(buckets, capacity), clock, counters)
+    cells = np.zeros(WORDS + words_for(buckets), np.int64)
+    cells[NOW], cells[FREE], cells[BASE], cells[BITS] = start, buckets, buckets, WORDS
+    cells[WHEEL_SIZE] = wheel_size
+    return State(allocate_nodes(buckets, capacity), cells, counters)
 
 
 def reserve(state: State, extra: int) -> State:
-    return state._replace(nodes=reserve_nodes(state.nodes, state.clock, extra))
+    return state._replace(nodes=reserve_nodes(state.nodes, state.cells, extra))
 
 
 @inlined
-def due_bucket(clock):
+def due_bucket(cells):
     """The bucket of timers to be delivered at once."""
-    return clock[WHEEL_SIZE]
+    return cells[WHEEL_SIZE]
 
 
 @inlined
-def overflow_bucket(clock):
+def overflow_bucket(cells):
     """The bucket of timers a rotation or more away."""
-    return clock[WHEEL_SIZE] + 1
+    return cells[WHEEL_SIZE] + 1
 
 
 @inlined
@@ -98,188 +98,191 @@ def slot_of(moment, wheel_size):
 
 
 @inlined
-def file(nodes, clock, i):
-    """Put a row into the bucket of its deadline."""
-    deadline = nodes[i]["deadline"]
-    delay = deadline - clock[NOW]
-    wheel_size = clock[WHEEL_SIZE]
+def insert(nodes, cells, counters, i, deadline):
+    """Give a row its deadline, and put it into the bucket of that."""
+    nodes[i]["deadline"] = deadline
+    delay = deadline - cells[NOW]
+    wheel_size = cells[WHEEL_SIZE]
     if delay >= wheel_size:
-        overflow = overflow_bucket(clock)
-        if is_empty(nodes, overflow) or deadline < clock[OVERFLOW_MIN]:
-            clock[OVERFLOW_MIN] = deadline
+        overflow = overflow_bucket(cells)
+        if is_empty(nodes, overflow) or deadline < cells[OVERFLOW_MIN]:
+            cells[OVERFLOW_MIN] = deadline
         link(nodes, overflow, i)
     elif delay > 0:
-        link_marked(nodes, clock, WORDS, slot_of(deadline, wheel_size), i)
+        link_marked(nodes, cells, WORDS, slot_of(deadline, wheel_size), i)
     else:
-        link(nodes, due_bucket(clock), i)
+        link(nodes, due_bucket(cells), i)
+
+
+@inlined
+def remove(nodes, cells, counters, i):
+    """Take a row out of its bucket."""
+    unlink_marked(nodes, cells, WORDS, i)
 
 
 @inlined
 def schedule(state, deadline):
-    nodes, clock = state.nodes, state.clock
-    i = claim(nodes, clock)
-    nodes[i]["deadline"] = deadline
-    file(nodes, clock, i)
-    return handle_of(nodes, clock[BASE], i)
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    i = claim(nodes, cells)
+    insert(nodes, cells, counters, i, deadline)
+    return handle_of(nodes, cells, i)
 
 
 @inlined
 def cancel(state, handle):
-    nodes, clock = state.nodes, state.clock
-    i = row_of(nodes, clock[BASE], handle)
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    i = row_of(nodes, cells, handle)
     if i == NONE:
         return False
-    unlink_marked(nodes, clock, WORDS, i)
-    release(nodes, clock, i)
+    remove(nodes, cells, counters, i)
+    release(nodes, cells, i)
     return True
 
 
 @inlined
 def reschedule(state, handle, deadline):
-    nodes, clock = state.nodes, state.clock
-    i = row_of(nodes, clock[BASE], handle)
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    i = row_of(nodes, cells, handle)
     if i == NONE:
         return False
-    unlink_marked(nodes, clock, WORDS, i)
-    nodes[i]["deadline"] = deadline
-    file(nodes, clock, i)
+    remove(nodes, cells, counters, i)
+    insert(nodes, cells, counters, i, deadline)
     return True
 
 
 @jit
-def look_through_overflow(nodes, clock, counters):
+def scan_overflow(nodes, cells, counters):
     """Move what has come within a rotation from the overflow list into the ring; O(timers in the
     list).
     """
-    overflow = overflow_bucket(clock)
+    overflow = overflow_bucket(cells)
     count(counters, SLOTS_VISITED, 1)
     earliest = LIMIT
     i = nodes[overflow]["next"]
     while i != overflow:
         after = nodes[i]["next"]
         deadline = nodes[i]["deadline"]
-        if deadline - clock[NOW] < clock[WHEEL_SIZE]:
+        if deadline - cells[NOW] < cells[WHEEL_SIZE]:
             unlink(nodes, i)
-            file(nodes, clock, i)
+            insert(nodes, cells, counters, i, deadline)
             count(counters, REFILED, 1)
         else:
             earliest = min(earliest, deadline)
         count(counters, TIMERS_TOUCHED, 1)
         i = after
-    clock[OVERFLOW_MIN] = earliest
+    cells[OVERFLOW_MIN] = earliest
 
 
 @inlined
-def next_in_ring(clock):
+def next_in_ring(cells):
     """The moment of the next occupied slot, or NONE."""
-    now, wheel_size = clock[NOW], clock[WHEEL_SIZE]
+    now, wheel_size = cells[NOW], cells[WHEEL_SIZE]
     at = slot_of(now, wheel_size)
-    slot = next_marked(clock, WORDS, at + 1, wheel_size)
+    slot = next_marked(cells, WORDS, at + 1, wheel_size)
     if slot != NONE:
         return now + (slot - at)
-    slot = next_marked(clock, WORDS, 0, at)
+    slot = next_marked(cells, WORDS, 0, at)
     if slot != NONE:
         return now + (slot - at + wheel_size)
     return NONE
 
 
 @inlined
-def next_look(nodes, clock):
+def next_scan(nodes, cells):
     """The moment when the overflow list must be looked through, or NONE: a rotation's start."""
-    if is_empty(nodes, overflow_bucket(clock)):
+    if is_empty(nodes, overflow_bucket(cells)):
         return NONE
-    return clock[OVERFLOW_MIN] - slot_of(clock[OVERFLOW_MIN], clock[WHEEL_SIZE])
+    return cells[OVERFLOW_MIN] - slot_of(cells[OVERFLOW_MIN], cells[WHEEL_SIZE])
 
 
 @jit
 def advance(state, now, out):
-    nodes, clock, counters = state.nodes, state.clock, state.counters
-    base = clock[BASE]
+    nodes, cells, counters = state.nodes, state.cells, state.counters
     n = 0
     while True:
         before = n
-        n = deliver(nodes, clock, base, due_bucket(clock), out, n)
-        slot = slot_of(clock[NOW], clock[WHEEL_SIZE])
-        n = deliver(nodes, clock, base, slot, out, n)
+        n = deliver(nodes, cells, due_bucket(cells), out, n)
+        slot = slot_of(cells[NOW], cells[WHEEL_SIZE])
+        n = deliver(nodes, cells, slot, out, n)
         count(counters, TIMERS_TOUCHED, n - before)
-        if n == out.size and not (is_empty(nodes, due_bucket(clock)) and is_empty(nodes, slot)):
+        if n == out.size and not (is_empty(nodes, due_bucket(cells)) and is_empty(nodes, slot)):
             return n, False
-        unmark(clock, WORDS, slot)
-        if clock[NOW] >= now:
+        unmark(cells, WORDS, slot)
+        if cells[NOW] >= now:
             return n, True
-        look = next_look(nodes, clock)
-        stop = next_in_ring(clock)
-        if stop == NONE or (look != NONE and look < stop):
-            stop = look
+        scan_at = next_scan(nodes, cells)
+        stop = next_in_ring(cells)
+        if stop == NONE or (scan_at != NONE and scan_at < stop):
+            stop = scan_at
         if stop == NONE or stop > now:
-            clock[NOW] = now
+            cells[NOW] = now
             return n, True
-        clock[NOW] = stop
+        cells[NOW] = stop
         count(counters, CLOCK_VISITS, 1)
-        if stop == look:
-            look_through_overflow(nodes, clock, counters)
-        if not is_empty(nodes, slot_of(stop, clock[WHEEL_SIZE])):
+        if stop == scan_at:
+            scan_overflow(nodes, cells, counters)
+        if not is_empty(nodes, slot_of(stop, cells[WHEEL_SIZE])):
             count(counters, SLOTS_VISITED, 1)
 
 
 @inlined
 def due(state):
-    return not is_empty(state.nodes, due_bucket(state.clock))
+    return not is_empty(state.nodes, due_bucket(state.cells))
 
 
 @jit
 def next_expiry(state):
-    nodes, clock = state.nodes, state.clock
-    if clock[PENDING] == 0:
+    nodes, cells = state.nodes, state.cells
+    if cells[PENDING] == 0:
         return NONE
     if due(state):
-        return clock[NOW]
+        return cells[NOW]
     # A timer that waits in the overflow list can be due before all those in the ring.
-    moment = next_in_ring(clock)
-    look = next_look(nodes, clock)
-    if moment == NONE or (look != NONE and clock[OVERFLOW_MIN] < moment):
-        earliest = earliest_in(nodes, overflow_bucket(clock))
+    moment = next_in_ring(cells)
+    scan_at = next_scan(nodes, cells)
+    if moment == NONE or (scan_at != NONE and cells[OVERFLOW_MIN] < moment):
+        earliest = earliest_in(nodes, overflow_bucket(cells))
         moment = earliest if moment == NONE else min(moment, earliest)
     return moment
 
 
 @jit
 def next_wakeup(state):
-    nodes, clock = state.nodes, state.clock
+    nodes, cells = state.nodes, state.cells
     if due(state):
-        return clock[NOW]
-    stop = next_in_ring(clock)
-    look = next_look(nodes, clock)
-    if stop == NONE or (look != NONE and look < stop):
-        stop = look
+        return cells[NOW]
+    stop = next_in_ring(cells)
+    scan_at = next_scan(nodes, cells)
+    if stop == NONE or (scan_at != NONE and scan_at < stop):
+        stop = scan_at
     return stop
 
 
 def locate(state: State, handle: int) -> dict[str, int | str]:
-    nodes, clock, _ = state
-    i = row_of(nodes, clock[BASE], handle)
+    nodes, cells, _ = state
+    i = row_of(nodes, cells, handle)
     if i == NONE:
         return {}
-    bucket = bucket_at(nodes, clock, i)
-    if bucket == due_bucket(clock):
+    bucket = bucket_at(nodes, cells, i)
+    if bucket == due_bucket(cells):
         return {"bucket": "due"}
-    if bucket == overflow_bucket(clock):
+    if bucket == overflow_bucket(cells):
         return {"bucket": "overflow"}
     return {"slot": bucket}
 
 
 def check(state: State) -> None:
-    nodes, clock, _ = state
-    now, wheel_size = int(clock[NOW]), int(clock[WHEEL_SIZE])
+    nodes, cells, _ = state
+    now, wheel_size = int(cells[NOW]), int(cells[WHEEL_SIZE])
 
     def belongs(bucket: int, i: int) -> bool:
         deadline = int(nodes[i]["deadline"])
-        if bucket == due_bucket(clock):
+        if bucket == due_bucket(cells):
             return deadline <= now
-        if bucket == overflow_bucket(clock):
+        if bucket == overflow_bucket(cells):
             return (
-                bool(deadline >= clock[OVERFLOW_MIN]) and deadline // wheel_size > now // wheel_size
+                bool(deadline >= cells[OVERFLOW_MIN]) and deadline // wheel_size > now // wheel_size
             )
         return bucket == deadline % wheel_size and now < deadline < now + wheel_size
 
-    check_pool(nodes, clock, wheel_size, belongs)
+    check_pool(nodes, cells, wheel_size, belongs)

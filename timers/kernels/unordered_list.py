@@ -54,7 +54,7 @@ WORDS = HEADER + 2
 
 class UnorderedListState(NamedTuple):
     nodes: Any  # NODE, shape (BUCKETS + capacity,): sentinels [LIST, DUE], then places
-    clock: Any  # int64, shape (WORDS,): header of pool.py, SCANNED, SORTED
+    cells: Any  # int64, shape (WORDS,): header of pool.py, SCANNED, SORTED
     counters: Any  # int64, shape (len(COUNTERS),), or None
 
 
@@ -62,62 +62,67 @@ State = UnorderedListState
 
 
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
-    clock = np.zeros(WORDS, np.int64)
-    clock[NOW], clock[FREE], clock[BASE], clock[BITS] = start, BUCKETS, BUCKETS, WORDS
-    clock[SCANNED], clock[SORTED] = start, 1
-    return State(allocate_nodes(BUCKETS, capacity), clock, counters)
+    cells = np.zeros(WORDS, np.int64)
+    cells[NOW], cells[FREE], cells[BASE], cells[BITS] = start, BUCKETS, BUCKETS, WORDS
+    cells[SCANNED], cells[SORTED] = start, 1
+    return State(allocate_nodes(BUCKETS, capacity), cells, counters)
 
 
 def reserve(state: State, extra: int) -> State:
-    return state._replace(nodes=reserve_nodes(state.nodes, state.clock, extra))
+    return state._replace(nodes=reserve_nodes(state.nodes, state.cells, extra))
 
 
 @inlined
-def file(nodes, clock, i):
-    """Put a row into the list, or into the due bucket if the list has been scanned beyond its
-    deadline.
+def insert(nodes, cells, counters, i, deadline):
+    """Give a row its deadline, and put it into the list, or into the due bucket if the list has
+    been scanned beyond the deadline.
     """
-    if nodes[i]["deadline"] > clock[SCANNED]:
+    nodes[i]["deadline"] = deadline
+    if deadline > cells[SCANNED]:
         link(nodes, LIST, i)
     else:
         link(nodes, DUE, i)
-        clock[SORTED] = 0
+        cells[SORTED] = 0
+
+
+@inlined
+def remove(nodes, cells, counters, i):
+    """Take a row out of its bucket."""
+    unlink(nodes, i)
 
 
 @inlined
 def schedule(state, deadline):
-    nodes, clock = state.nodes, state.clock
-    i = claim(nodes, clock)
-    nodes[i]["deadline"] = deadline
-    file(nodes, clock, i)
-    return handle_of(nodes, BUCKETS, i)
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    i = claim(nodes, cells)
+    insert(nodes, cells, counters, i, deadline)
+    return handle_of(nodes, cells, i)
 
 
 @inlined
 def cancel(state, handle):
-    nodes, clock = state.nodes, state.clock
-    i = row_of(nodes, BUCKETS, handle)
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    i = row_of(nodes, cells, handle)
     if i == NONE:
         return False
-    unlink(nodes, i)
-    release(nodes, clock, i)
+    remove(nodes, cells, counters, i)
+    release(nodes, cells, i)
     return True
 
 
 @inlined
 def reschedule(state, handle, deadline):
-    nodes, clock = state.nodes, state.clock
-    i = row_of(nodes, BUCKETS, handle)
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    i = row_of(nodes, cells, handle)
     if i == NONE:
         return False
-    unlink(nodes, i)
-    nodes[i]["deadline"] = deadline
-    file(nodes, clock, i)
+    remove(nodes, cells, counters, i)
+    insert(nodes, cells, counters, i, deadline)
     return True
 
 
 @jit
-def scan(nodes, clock, counters, now):
+def scan(nodes, cells, counters, now):
     """Move all timers with a deadline up to `now` from the list to the due bucket."""
     i = nodes[LIST]["next"]
     while i != LIST:
@@ -125,11 +130,11 @@ def scan(nodes, clock, counters, now):
         if nodes[i]["deadline"] <= now:
             unlink(nodes, i)
             link(nodes, DUE, i)
-            clock[SORTED] = 0
+            cells[SORTED] = 0
         else:
             count(counters, TIMERS_TOUCHED, 1)
         i = after
-    clock[SCANNED] = now
+    cells[SCANNED] = now
 
 
 @jit
@@ -159,7 +164,7 @@ def merge(nodes, counters, left, right):
 
 
 @jit
-def sort_due(nodes, clock, counters):
+def sort_due(nodes, cells, counters):
     """Order the due bucket by deadline, and by arming among equals: a bottom-up merge sort of the
     chain.
     """
@@ -177,7 +182,7 @@ def sort_due(nodes, clock, counters):
                 i = after
             merged += 1
         width *= 2
-    clock[SORTED] = 1
+    cells[SORTED] = 1
 
 
 @jit
@@ -207,28 +212,28 @@ def cut_one(nodes, chain, width):
 
 @jit
 def advance(state, now, out):
-    nodes, clock, counters = state.nodes, state.clock, state.counters
-    if now > clock[SCANNED]:
-        scan(nodes, clock, counters, now)
-    if clock[SORTED] == 0:
-        sort_due(nodes, clock, counters)
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    if now > cells[SCANNED]:
+        scan(nodes, cells, counters, now)
+    if cells[SORTED] == 0:
+        sort_due(nodes, cells, counters)
     n = 0
     while not is_empty(nodes, DUE):
         if n == out.size:
             return n, False
         i = nodes[DUE]["next"]
         deadline = nodes[i]["deadline"]
-        if deadline > clock[NOW]:
-            clock[NOW] = deadline
+        if deadline > cells[NOW]:
+            cells[NOW] = deadline
             count(counters, CLOCK_VISITS, 1)
-        out[n]["handle"] = handle_of(nodes, BUCKETS, i)
+        out[n]["handle"] = handle_of(nodes, cells, i)
         out[n]["deadline"] = deadline
-        out[n]["fired_at"] = clock[NOW]
+        out[n]["fired_at"] = cells[NOW]
         n += 1
         count(counters, TIMERS_TOUCHED, 1)
         unlink(nodes, i)
-        release(nodes, clock, i)
-    clock[NOW] = now
+        release(nodes, cells, i)
+    cells[NOW] = now
     return n, True
 
 
@@ -239,10 +244,10 @@ def due(state):
 
 @jit
 def next_expiry(state):
-    nodes, clock = state.nodes, state.clock
-    if clock[PENDING] == 0:
+    nodes, cells = state.nodes, state.cells
+    if cells[PENDING] == 0:
         return NONE
-    return max(clock[NOW], min(earliest_in(nodes, LIST), earliest_in(nodes, DUE)))
+    return max(cells[NOW], min(earliest_in(nodes, LIST), earliest_in(nodes, DUE)))
 
 
 @inlined
@@ -251,17 +256,17 @@ def next_wakeup(state):
 
 
 def locate(state: State, handle: int) -> dict[str, int | str]:
-    nodes, clock, _ = state
-    i = row_of(nodes, BUCKETS, handle)
+    nodes, cells, _ = state
+    i = row_of(nodes, cells, handle)
     if i == NONE:
         return {}
-    return {"bucket": "list" if bucket_at(nodes, clock, i) == LIST else "due"}
+    return {"bucket": "list" if bucket_at(nodes, cells, i) == LIST else "due"}
 
 
 def check(state: State) -> None:
-    nodes, clock, _ = state
+    nodes, cells, _ = state
 
     def belongs(bucket: int, i: int) -> bool:
-        return bool((nodes[i]["deadline"] > clock[SCANNED]) == (bucket == LIST))
+        return bool((nodes[i]["deadline"] > cells[SCANNED]) == (bucket == LIST))
 
-    check_pool(nodes, clock, 0, belongs)
+    check_pool(nodes, cells, 0, belongs)

@@ -72,7 +72,7 @@ class KernelTimer:
     @property
     def now(self) -> int:
         """The clock: the argument of the last `advance`, at first `start`."""
-        return int(self.state.clock[NOW])
+        return int(self.state.cells[NOW])
 
     @property
     def parameters(self) -> Mapping[str, int]:
@@ -95,7 +95,7 @@ class KernelTimer:
 
     def __len__(self) -> int:
         """The number of pending timers. O(1)."""
-        return int(self.state.clock[PENDING])
+        return int(self.state.cells[PENDING])
 
     def __repr__(self) -> str:
         arguments = [f"{name}={value}" for name, value in self._parameters.items()]
@@ -237,8 +237,8 @@ class KernelTimer:
 
     def _make_room(self) -> None:
         self.reserve(1)
-        nodes, clock, _ = self.state
-        self._room = int(nodes.size - clock[BASE] - clock[PENDING] - clock[RETIRED])
+        nodes, cells, _ = self.state
+        self._room = int(nodes.size - cells[BASE] - cells[PENDING] - cells[RETIRED])
 
     def locate(self, handle: int) -> dict[str, int | str]:
         """Where the structure holds a pending timer: level, slot, rounds or heap index by name. For
