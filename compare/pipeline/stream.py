@@ -1,7 +1,6 @@
-"""Idle connections in an unbounded stream of (time, key) events: Structured Streaming with a timer
-per shard as state.
+"""Detection of idle connections in an unbounded stream of events, with Structured Streaming.
 
-The rules, and what they cost, are in docs/streaming.md.
+docs/streaming.md has the rules and the figures.
 """
 
 import json
@@ -18,49 +17,47 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from compare.bench.contestant import Contestant, parse_contestant
 from compare.logs.parsing import FORMS, guess_form, read_time
 from compare.logs.readers import Log, inspect
 from compare.pipeline.idle import (
-    FINE,
     FOUND,
+    GROUPED,
     HEARTBEAT,
     LATE,
     NO_KEY,
     NO_TIME,
     OUT_OF_RANGE,
-    PACKED,
     PROBLEMS,
     STATE,
+    VALID,
     Settings,
     detect,
-    pack,
+    group_by_shard,
 )
 from compare.spark.session import PipelineError, cores, held_interrupts, plain_failures
 from compare.tapes.trace import MAX_SHARDS
 from compare.tapes.units import parse_duration
 from timers import LIMIT, TimerError
 
-DEFAULT_TIMER = "hierarchical-wheel"
 DEFAULT_SHARDS = 8
 METRICS = "idle_connections"
-"""The name of the counts in a query's progress: `progress.observedMetrics[METRICS]`, with EXPIRED,
-LATE_EVENTS, UNUSABLE.
+"""The name of the counts EXPIRED, LATE_EVENTS and UNUSABLE in a query's progress:
+`progress.observedMetrics[METRICS]`.
 """
 EXPIRED, LATE_EVENTS, UNUSABLE = "expired", "late", "unusable"
 
-_LOOK_EVERY = 0.5
-"""Seconds between looks at a query's progress, of which Spark keeps a hundred micro-batches."""
+_POLL_EVERY = 0.5
+"""Seconds between looks at a query's progress. Spark keeps the last hundred micro-batches."""
 _SAMPLE = 1000
-"""Rows among which a time must be found whose format is known."""
-_BEATING = "RateStream"
-"""How Spark's description of the source of `heartbeat` begins."""
+"""The number of rows in which a time in a known format must occur."""
+_RATE_SOURCE = "RateStream"
+"""The beginning of Spark's description of the source of `heartbeat`."""
 _WATERMARK = "spark.watermarkDelayMs"
-"""The key of a column's metadata by which Spark knows that its plan has a watermark."""
+"""The key in a column's metadata that tells Spark that its plan has a watermark."""
 
 
 class StreamError(TimerError, ValueError):
-    """A stream that cannot be watched as asked; one line that says why."""
+    """A stream cannot be watched as asked."""
 
 
 def idle_connections(
@@ -71,52 +68,50 @@ def idle_connections(
     idle: str,
     delay: str | None = None,
     shards: int = DEFAULT_SHARDS,
-    timer: str = DEFAULT_TIMER,
     rejected: bool = False,
     heartbeats: DataFrame | None = None,
 ) -> DataFrame:
-    """The connections of a stream that have fallen idle: a streaming DataFrame for any query in
-    append mode.
+    """Return the connections of a stream that have fallen idle, for any query in append mode.
 
-    Rows: `key`; `first_time` and `last_time` of the connection's events; `expired_at`, the last +
-    the idle period; `events`, their number. They are those of `session_window(time, idle)`, and
-    come when the watermark, the latest time of the stream less `delay` (such as "10s"; none by
-    default), has passed `expired_at`.
+    The rows have `key`; `first_time` and `last_time` of the connection's events; `expired_at`, the
+    last time plus the idle period; and `events`, their number. They are the same as those of
+    `session_window(time, idle)`. A row appears when the watermark has passed its `expired_at`. The
+    watermark is the latest time of the stream minus `delay`, such as "10s" (default: none).
 
     An event exactly `idle` after the last one still belongs to the connection. An event older than
-    the watermark of its micro-batch is late, and does not count, nor does one without key or time
-    or with a time before 1970. Their numbers are in the query's progress, under METRICS; with
-    `rejected` they come as rows themselves, with a further column `problem`, null for connections,
-    and `expired_at` null.
+    the watermark of its micro-batch is late and does not count, nor does an event without a key or
+    a time, or with a time before 1970. The query's progress has their numbers, under METRICS. With
+    `rejected` they are returned as well: the rows then have a column `problem`, which is null for
+    connections, and `expired_at` is null for rejected events.
 
-    `time` is a timestamp column and `key` one of any plain type. `heartbeats` are rows of another
-    stream whose first column, a timestamp, moves the watermark while there are no events: see
-    `heartbeat`. `timer` is a name with parameters as in `hierarchical-wheel/tick=1`. Neither it nor
-    `idle`, but `shards`, is bound to a checkpoint.
+    `time` is a timestamp column, and `key` a column of any plain type. `heartbeats` is a stream
+    whose first column, a timestamp, moves the watermark while there are no events; see
+    `heartbeat`. A checkpoint can be resumed with another `idle`, but not with other `shards`.
 
-    Raises a TimerError, in one line, for what does not fit. Cost of a micro-batch: O(events log
-    events + open connections).
+    Cost of a micro-batch: O(events log events + open connections).
+
+    Raises:
+        TimerError: if an argument is invalid.
     """
-    settings = Settings(parse_duration(idle, "us"), _checked_shards(shards), _punctual(timer))
+    settings = Settings(parse_duration(idle, "us"), _check_shards(shards))
     patience = "0 seconds" if delay is None else f"{parse_duration(delay, 'ms')} milliseconds"
     if not events.isStreaming:
-        raise StreamError(
-            "the events are no stream; session_window gives the idle connections of a table"
-        )
+        raise StreamError("the events are not a stream; for a table use session_window")
     if heartbeats is not None and not heartbeats.isStreaming:
-        raise StreamError("the heartbeats are no stream")
+        raise StreamError("the heartbeats are not a stream")
     kind = _column_type(events, key)
     rows = _usable(events, time, key, kind, settings)
     if heartbeats is not None:
-        rows = rows.unionByName(_beats(heartbeats))
-    packed = rows.withWatermark("clock", patience).drop("clock").mapInArrow(pack, PACKED)
-    # What is older than the last micro-batch's watermark Spark would leave out, and only count: by
-    # the column that its metadata says is the time. One that is null is never older, so that all
-    # events come to be told.
-    watched = packed.withColumn("clock", F.lit(None).cast("timestamp")).withMetadata(
+        rows = rows.unionByName(_heartbeat_rows(heartbeats))
+    rows = rows.withWatermark("clock", patience).drop("clock")
+    grouped = rows.mapInArrow(group_by_shard, GROUPED)
+    # Spark drops rows that are older than the watermark of the last micro-batch, and only counts
+    # them. It looks at the column whose metadata marks it as the time. A null is never older, so
+    # all events arrive and the late ones can be listed.
+    undroppable = grouped.withColumn("clock", F.lit(None).cast("timestamp")).withMetadata(
         "clock", {_WATERMARK: 0}
     )
-    found = watched.groupBy("shard").applyInPandasWithState(
+    found = undroppable.groupBy("shard").applyInPandasWithState(
         partial(detect, settings=settings), FOUND, STATE, "append", "EventTimeTimeout"
     )
     is_late = F.col("problem") == PROBLEMS[LATE]
@@ -126,46 +121,33 @@ def idle_connections(
         F.count_if(is_late).alias(LATE_EVENTS),
         F.count_if(F.col("problem").isNotNull() & ~is_late).alias(UNUSABLE),
     )
-    told = found.select(
+    result = found.select(
         _from_bytes(F.col("key"), kind).alias("key"),
-        _moment("first").alias("first_time"),
-        _moment("last").alias("last_time"),
+        _timestamp("first").alias("first_time"),
+        _timestamp("last").alias("last_time"),
         F.when(F.col("problem").isNull(), F.timestamp_micros(F.col("last") + settings.idle)).alias(
             "expired_at"
         ),
         "events",
         "problem",
     )
-    return told if rejected else told.where("problem IS NULL").drop("problem")
+    return result if rejected else result.where("problem IS NULL").drop("problem")
 
 
 def heartbeat(session: SparkSession, rows_per_second: int = 1) -> DataFrame:
-    """A stream of the machine's own time, for `heartbeats`: for events whose times are those of a
-    clock, as they happen.
+    """Return a stream of the machine's time, to be used as `heartbeats`.
 
-    With it the watermark follows the clock, so that `delay` is the longest that an event may take
-    to arrive.
+    The watermark then follows the clock, and `delay` is the longest time that an event may take to
+    arrive.
     """
     rows = session.readStream.format("rate").option("rowsPerSecond", rows_per_second).load()
     return rows.select(F.col("timestamp").alias("time"))
 
 
-def _checked_shards(shards: int) -> int:
+def _check_shards(shards: int) -> int:
     if not 1 <= shards <= MAX_SHARDS:
         raise StreamError(f"{shards} shards; there can be 1 to {MAX_SHARDS}")
     return shards
-
-
-def _punctual(name: str) -> Contestant:
-    """The timer of this name. Refused where it fires early: the event that keeps a connection alive
-    may still come.
-    """
-    timer = parse_contestant(name)
-    if timer.rounding.bounds()[0] < 0:
-        raise StreamError(
-            f"{name} fires early ({timer.precision()}), while a connection may still have an event"
-        )
-    return timer
 
 
 def _column_type(events: DataFrame, name: str) -> T.DataType:
@@ -179,9 +161,7 @@ def _column_type(events: DataFrame, name: str) -> T.DataType:
 def _usable(
     events: DataFrame, time: str, key: str, kind: T.DataType, settings: Settings
 ) -> DataFrame:
-    """Events as the shards take them: `shard`, `key`, `at`, `problem`, and `clock`, which moves the
-    watermark.
-    """
+    """Select `shard`, `key`, `at`, `fault`, and `clock`, which moves the watermark."""
     if not isinstance(_column_type(events, time), T.TimestampType):
         raise StreamError(
             f"column {time!r} is of type {events.schema[time].dataType.simpleString()}, not timestamp"
@@ -194,9 +174,9 @@ def _usable(
         F.when(when.isNull(), NO_TIME)
         .when(who.isNull(), NO_KEY)
         .when((at < 0) | (at > LIMIT - settings.idle), OUT_OF_RANGE)
-        .otherwise(FINE)
+        .otherwise(VALID)
     )
-    # Bytes, for not every key is UTF-8, and Python would insist.
+    # Not every key is UTF-8, and Python strings must be.
     rows = events.select(
         who.cast("string").cast("binary").alias("key"),
         F.coalesce(at, F.lit(0)).cast("bigint").alias("at"),
@@ -208,17 +188,17 @@ def _usable(
         "key",
         "at",
         "fault",
-        F.when(F.col("fault") == FINE, F.col("time"))
+        F.when(F.col("fault") == VALID, F.col("time"))
         .otherwise(F.timestamp_micros(F.lit(0)))
         .alias("clock"),
     )
 
 
-def _beats(heartbeats: DataFrame) -> DataFrame:
+def _heartbeat_rows(heartbeats: DataFrame) -> DataFrame:
     if not heartbeats.columns or not isinstance(heartbeats.schema[0].dataType, T.TimestampType):
-        raise StreamError("the first column of the heartbeats is no timestamp")
+        raise StreamError("the first column of the heartbeats is not a timestamp")
     clock = F.coalesce(F.col(_quoted(heartbeats.columns[0])), F.timestamp_micros(F.lit(0)))
-    # They are left out only after the watermark, which else would not hear of them.
+    # They must reach the watermark, so they are dropped only after it.
     return heartbeats.select(
         F.lit(0).alias("shard"),
         F.lit(None).cast("binary").alias("key"),
@@ -232,7 +212,7 @@ def _from_bytes(column: "F.Column", kind: T.DataType) -> "F.Column":
     return column if isinstance(kind, T.BinaryType) else column.cast("string").cast(kind)
 
 
-def _moment(name: str) -> "F.Column":
+def _timestamp(name: str) -> "F.Column":
     return F.when(
         F.col("problem").isNull() | (F.col("problem") != PROBLEMS[NO_TIME]),
         F.timestamp_micros(name),
@@ -244,15 +224,15 @@ def _quoted(name: str) -> str:
 
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
-"""What the files of a directory may be."""
+"""The formats that the files of a directory may have."""
 
 _SETTINGS = "wheelwork.json"
-"""In a checkpoint: what it is of."""
+"""The file in a checkpoint that says what it belongs to."""
 
 
 @dataclass(frozen=True)
 class Watch:
-    """A directory of files that grows, and what is looked for in it."""
+    """A growing directory of files, and how to find idle connections in it."""
 
     source: str
     time: str
@@ -262,17 +242,16 @@ class Watch:
     out: str
     delay: str | None = None
     shards: int = DEFAULT_SHARDS
-    timer: str = DEFAULT_TIMER
     format: str = "auto"
     time_format: str = "auto"
     out_format: str = "parquet"
-    batch_files: int = 100  # at most, in a micro-batch
+    batch_files: int = 100  # the most in one micro-batch
     follow: bool = False
     heartbeat: bool = False
 
 
 class Seen(NamedTuple):
-    """What a query has done, from its progress."""
+    """What a query has done so far."""
 
     rows: int
     expired: int
@@ -281,12 +260,13 @@ class Seen(NamedTuple):
 
 
 def start(session: SparkSession, watch: Watch) -> Any:
-    """Start a query that writes `kind=idle/` and `kind=rejected/` below `watch.out`: a
-    StreamingQuery.
+    """Start a StreamingQuery that writes `kind=idle/` and `kind=rejected/` below `watch.out`.
 
-    It reads what is there, and with `follow` whatever comes. Started again with the same
-    checkpoint, it goes on where it was. Raises a TimerError, in one line, before anything is
-    written, for what can be told by then.
+    It reads the files that are there and, with `follow`, the files that come. Started again with
+    the same checkpoint, it continues where it stopped.
+
+    Raises:
+        TimerError: if a setting is invalid; nothing has been written then.
     """
     check(watch)
     found = idle_connections(
@@ -296,21 +276,20 @@ def start(session: SparkSession, watch: Watch) -> Any:
         idle=watch.idle,
         delay=watch.delay,
         shards=watch.shards,
-        timer=watch.timer,
         rejected=True,
         heartbeats=heartbeat(session) if watch.heartbeat else None,
     )
-    _claim(watch)
+    _create_directories(watch)
     kinds = found.withColumn(
         "kind", F.when(F.col("problem").isNull(), "idle").otherwise("rejected")
     )
-    # A task for each core; the number is kept in the checkpoint.
+    # One task per core. The checkpoint keeps the number.
     session.conf.set("spark.sql.shuffle.partitions", str(min(watch.shards, cores(session))))
     writer = (
         kinds.writeStream.format(watch.out_format)
         .partitionBy("kind")
         .option("path", str(Path(watch.out).absolute()))
-        .option("header", "true")  # of CSV; the others have names anyway
+        .option("header", "true")  # CSV alone looks at it
         .option("checkpointLocation", str(Path(watch.checkpoint).absolute()))
         .outputMode("append")
     )
@@ -319,43 +298,42 @@ def start(session: SparkSession, watch: Watch) -> Any:
 
 
 def follow(query: Any, tell: Callable[[Seen], None] | None = None) -> tuple[Seen, bool]:
-    """Wait until a query ends; returns what it has done, and whether it was interrupted.
+    """Wait until a query ends; return what it has done, and whether it was interrupted.
 
-    Interrupted, it stops the query: what has not been finished comes again at the next start.
-    Raises PipelineError, in one line, when the query fails.
+    An interrupt stops the query. The next start repeats the micro-batch that was not finished.
+    `tell` is called about twice a second.
+
+    Raises:
+        PipelineError: if the query fails.
     """
     counted: dict[int, Seen] = {}
 
     def look() -> Seen:
         for progress in query.recentProgress:
             observed = progress.observedMetrics.get(METRICS, (0, 0, 0))
-            if (
-                "values" in observed
-            ):  # a field's name: through Connect the row comes with its schema
+            if "values" in observed:  # Spark Connect wraps the row
                 observed = observed["values"]
             events = sum(
                 source.numInputRows
                 for source in progress.sources
-                if not source.description.startswith(_BEATING)
+                if not source.description.startswith(_RATE_SOURCE)
             )
             seen = Seen(events, *(number or 0 for number in observed))
             counted[progress.batchId] = max(counted.get(progress.batchId, seen), seen)
-        return (
-            Seen(*(sum(column) for column in zip(*counted.values(), strict=True)))
-            if counted
-            else Seen(0, 0, 0, 0)
+        return Seen(
+            *(sum(column) for column in zip(Seen(0, 0, 0, 0), *counted.values(), strict=True))
         )
 
     try:
         with held_interrupts() as interrupts:
-            while not query.awaitTermination(_LOOK_EVERY) and not interrupts:
+            while not query.awaitTermination(_POLL_EVERY) and not interrupts:
                 seen = look()
                 if tell is not None:
                     tell(seen)
             if query.isActive:
                 query.stop()
     except PySparkException as error:
-        raise PipelineError(_plain(error)) from None
+        raise PipelineError(_first_cause(error)) from None
     finally:
         if query.isActive:
             query.stop()
@@ -363,21 +341,25 @@ def follow(query: Any, tell: Callable[[Seen], None] | None = None) -> tuple[Seen
 
 
 def check(watch: Watch) -> None:
-    """Raise a TimerError, in one line, for what can be told without Spark; nothing is written."""
+    """Check the settings without Spark; nothing is written.
+
+    Raises:
+        TimerError: if a setting is invalid.
+    """
     parse_duration(watch.idle, "us")
     if watch.delay is not None:
         parse_duration(watch.delay, "ms")
-    _checked_shards(watch.shards)
-    _punctual(watch.timer)
+    _check_shards(watch.shards)
     if watch.heartbeat and not watch.follow:
-        raise StreamError("heartbeats are for a stream that is followed: they are times of now")
+        raise StreamError("--heartbeat needs --follow: heartbeats have the present time")
     _columns(watch)
-    _held(watch)
+    _check_directories(watch)
 
 
 def directory_events(session: SparkSession, watch: Watch) -> DataFrame:
-    """The events of a directory's files as a stream of `time`, a timestamp, and `key`; the first
-    file tells their form.
+    """Return the events in a directory's files as a stream of `time`, a timestamp, and `key`.
+
+    The first file determines the format and the time format of all.
     """
     first, found = _columns(watch)
 
@@ -391,8 +373,7 @@ def directory_events(session: SparkSession, watch: Watch) -> DataFrame:
             ).json(uri)
         texts = T.StructType([T.StructField(name, T.StringType()) for name in found.columns])
         sep = "\t" if found.format == "tsv" else ","
-        # With the header held against the first file's: another order of columns must not go
-        # unnoticed.
+        # The header of each file is compared with that of the first one.
         return reader.schema(texts).csv(uri, sep=sep, header=True, enforceSchema=False, escape='"')
 
     columns = list(dict.fromkeys((watch.time, watch.key)))
@@ -426,7 +407,7 @@ def directory_events(session: SparkSession, watch: Watch) -> DataFrame:
 
 
 def _columns(watch: Watch) -> tuple[Path, Log]:
-    """The first file, and what it looks like; it has the columns."""
+    """The first file and its format. Raises StreamError if it lacks a column."""
     first = _first_file(watch.source)
     found, _ = inspect(first, watch.format)
     if found.format not in FORMATS:
@@ -445,53 +426,52 @@ def _first_file(source: str) -> Path:
     directory = Path(source)
     if not directory.is_dir():
         raise StreamError(
-            f"{source} is no directory" if directory.exists() else f"{source} does not exist"
+            f"{source} is not a directory" if directory.exists() else f"{source} does not exist"
         )
-    # Spark passes over the others, too.
+    # Spark ignores the others as well.
     files = sorted(
         path
         for path in directory.iterdir()
         if path.is_file() and not path.name.startswith(("_", "."))
     )
     if not files:
-        raise StreamError(f"{source} has no file yet, from which to learn its columns")
+        raise StreamError(f"{source} has no file yet that shows its columns")
     return files[0]
 
 
-def _bound(watch: Watch) -> dict[str, Any]:
-    """What cannot change while a checkpoint goes on."""
+def _fixed_settings(watch: Watch) -> dict[str, Any]:
+    """The settings that cannot change when a checkpoint is resumed."""
     names = ("source", "time", "key", "shards", "out", "out_format", "heartbeat")
     paths = {name: str(Path(getattr(watch, name)).absolute()) for name in ("source", "out")}
     return {name: getattr(watch, name) for name in names} | paths
 
 
-def _held(watch: Watch) -> bool:
-    """Whether there is a checkpoint, made for this. Raises StreamError if it is for something
-    else.
-    """
+def _check_directories(watch: Watch) -> None:
+    """Raise StreamError unless there is a checkpoint with these settings or room for a new one."""
     settings = Path(watch.checkpoint, _SETTINGS)
     if settings.exists():
         before = json.loads(settings.read_text())
-        for name, value in _bound(watch).items():
+        for name, value in _fixed_settings(watch).items():
             if before.get(name) != value:
                 raise StreamError(
                     f"the checkpoint {watch.checkpoint} is for {name} {before.get(name)}, not {value}"
                 )
-        return True
+        return
     if settings.parent.exists() and (
         not settings.parent.is_dir() or any(settings.parent.iterdir())
     ):
-        raise StreamError(f"{watch.checkpoint} is not empty, and no checkpoint of this command")
-    # Spark would take the sink's earlier batches for its own, and leave its first ones out.
+        raise StreamError(
+            f"{watch.checkpoint} is not empty and is not a checkpoint of this command"
+        )
+    # Spark would take the batches of another query for its own and skip as many.
     if Path(watch.out).exists() and (
         not Path(watch.out).is_dir() or any(Path(watch.out).iterdir())
     ):
-        raise StreamError(f"{watch.out} is not empty, and the checkpoint is new")
-    return False
+        raise StreamError(f"{watch.out} is not empty but the checkpoint is new")
 
 
-def _claim(watch: Watch) -> None:
-    """Make the directories, and write down what a new checkpoint is for."""
+def _create_directories(watch: Watch) -> None:
+    """Create the directories, and store the settings in a new checkpoint."""
     settings, out = Path(watch.checkpoint, _SETTINGS), Path(watch.out)
     settings.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -501,14 +481,14 @@ def _claim(watch: Watch) -> None:
             settings.parent.rmdir()
         raise
     if not settings.exists():
-        settings.write_text(json.dumps(_bound(watch), indent=1))
+        settings.write_text(json.dumps(_fixed_settings(watch), indent=1))
 
 
-def _plain(error: PySparkException) -> str:
-    """What made a query fail, in a line."""
+def _first_cause(error: PySparkException) -> str:
+    """One line that says why a query failed."""
     text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    # From a Python worker: its exception; from Java: what it was caused by.
+    # The exception of a Python worker, or the cause of one of Java's.
     thrown = [
         line for line in lines if re.match(r"(?:[\w.]+\.)?\w*(?:Error|Exception|Invalid): ", line)
     ]

@@ -22,11 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compare.arguments import count
-from compare.bench.contestant import parse_contestant
-from compare.pipeline.idle import NOBODY, Settings, decode, encode, expire, merge
+from compare.pipeline.idle import NO_CONNECTIONS, decode, encode, merge
 from compare.pipeline.stream import (
     DEFAULT_SHARDS,
-    DEFAULT_TIMER,
     EXPIRED,
     METRICS,
     idle_connections,
@@ -60,7 +58,7 @@ def write_events(directory: Path, events: int, connections: int, batch: int) -> 
     return files
 
 
-def stream(session: Any, source: Path, shards: int | None, timer: str) -> tuple[float, int, int]:
+def stream(session: Any, source: Path, shards: int | None) -> tuple[float, int, int]:
     """Seconds for an event, idle connections found, bytes of state; `session_window` where there
     are no shards.
     """
@@ -83,7 +81,6 @@ def stream(session: Any, source: Path, shards: int | None, timer: str) -> tuple[
             idle=f"{IDLE}us",
             delay=f"{DELAY}us",
             shards=shards,
-            timer=timer,
         )
     with tempfile.TemporaryDirectory() as checkpoint:
         query = (
@@ -104,12 +101,11 @@ def stream(session: Any, source: Path, shards: int | None, timer: str) -> tuple[
     return seconds / sum(p.numInputRows for p in counted), expired, state
 
 
-def loop(source: Path, timer: str) -> tuple[float, int, int]:
+def loop(source: Path) -> tuple[float, int, int]:
     """The same in this process, with all connections in one shard whose state is written and read
     in each batch.
     """
-    settings = Settings(IDLE, 1, parse_contestant(timer))
-    state, clock, expired, seconds, events, most = encode(NOBODY, 1), 0, 0, 0.0, 0, 0
+    state, clock, expired, seconds, events, most = encode(NO_CONNECTIONS, 1), 0, 0, 0.0, 0, 0
     files = sorted(source.glob("*.parquet"))
     batches = [files[begin : begin + FILES] for begin in range(0, len(files), FILES)]
     for number, paths in enumerate([*batches, []]):
@@ -124,8 +120,9 @@ def loop(source: Path, timer: str) -> tuple[float, int, int]:
             assert not late.any()
             connections = merge(connections, key, at, IDLE)
             latest = (int(at.max()) - DELAY) // 1000
-        idle, connections, _ = expire(connections, clock, settings)
-        expired += len(idle.first)
+        is_idle = connections.last < clock * 1000 - IDLE
+        expired += int(is_idle.sum())
+        connections = connections.take(np.flatnonzero(~is_idle))
         state = encode(connections, 1)
         clock = latest
         if 0 < number < len(batches):
@@ -146,7 +143,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=count, default=3)
     parser.add_argument("--shards", type=count, default=DEFAULT_SHARDS)
     parser.add_argument("--partitions", type=count, help="of the state (default: one a core)")
-    parser.add_argument("--timer", default=DEFAULT_TIMER)
     parser.add_argument("--only", choices=("stream", "session_window", "loop"))
     parser.add_argument("--master", default="local[2]")
     arguments = parser.parse_args()
@@ -163,9 +159,9 @@ def main() -> None:
             str(arguments.partitions or session.sparkContext.defaultParallelism),
         )
         runs = {
-            "stream": lambda: stream(session, source, arguments.shards, arguments.timer),
-            "session_window": lambda: stream(session, source, None, arguments.timer),
-            "loop": lambda: loop(source, arguments.timer),
+            "stream": lambda: stream(session, source, arguments.shards),
+            "session_window": lambda: stream(session, source, None),
+            "loop": lambda: loop(source),
         }
         for _ in range(arguments.rounds):
             for name, run in runs.items():

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Watch a stream of (time, key) events, and tell which keys fall idle, and when:
-the same rows as Spark's session_window, from one timer per shard of the keys."""
+the same rows as Spark's session_window, at a higher rate."""
 
 _EPILOG = """\
 rules:
@@ -74,10 +74,7 @@ def register(subparsers: Any) -> None:
         type=count,
         default=8,
         metavar="N",
-        help="timers to divide the keys among (default: 8)",
-    )
-    parser.add_argument(
-        "--timer", default="hierarchical-wheel", metavar="NAME", help="default: hierarchical-wheel"
+        help="groups that the keys are divided into (default: 8)",
     )
     parser.add_argument(
         "--format",
@@ -131,7 +128,6 @@ def run(arguments: argparse.Namespace) -> int:
         checkpoint=arguments.checkpoint,
         out=arguments.out,
         shards=arguments.shards,
-        timer=arguments.timer,
         format=arguments.read,
         time_format=arguments.time_format,
         out_format=arguments.format,

@@ -1,6 +1,4 @@
-"""Merging events into connections, expiring them, and the state between micro-batches; without
-Spark.
-"""
+"""Merging events into connections, and the state between micro-batches; without Spark."""
 
 import numpy as np
 import pyarrow as pa
@@ -8,22 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.bench.contestant import parse_contestant
 from compare.pipeline.idle import (
-    FINE,
     HEARTBEAT,
     LATE,
+    NO_CONNECTIONS,
     NO_KEY,
-    NOBODY,
     PROBLEMS,
+    VALID,
     Settings,
     StateError,
     decode,
     detect,
     encode,
-    expire,
+    group_by_shard,
     merge,
-    pack,
 )
 from timers import LIMIT
 
@@ -64,7 +60,7 @@ far = st.lists(
 
 @given(st.lists(events | far, max_size=5))
 def test_any_order_and_any_pieces_give_the_same_connections(pieces):
-    connections = NOBODY
+    connections = NO_CONNECTIONS
     for piece in pieces:
         connections = added(connections, piece)
         connections = decode(encode(connections, 3), 3)
@@ -72,38 +68,27 @@ def test_any_order_and_any_pieces_give_the_same_connections(pieces):
 
 
 def test_an_event_exactly_at_the_end_belongs_and_a_unit_later_does_not():
-    assert rows(added(NOBODY, [(b"a", 0), (b"a", 30)])) == [(b"a", 0, 30, 2)]
-    assert rows(added(NOBODY, [(b"a", 0), (b"a", 31)])) == [(b"a", 0, 0, 1), (b"a", 31, 31, 1)]
+    assert rows(added(NO_CONNECTIONS, [(b"a", 0), (b"a", 30)])) == [(b"a", 0, 30, 2)]
+    assert rows(added(NO_CONNECTIONS, [(b"a", 0), (b"a", 31)])) == [
+        (b"a", 0, 0, 1),
+        (b"a", 31, 31, 1),
+    ]
 
 
 def test_an_event_in_between_joins_what_looked_apart():
-    apart = added(NOBODY, [(b"a", 0), (b"a", 50)])
+    apart = added(NO_CONNECTIONS, [(b"a", 0), (b"a", 50)])
     assert len(apart.first) == 2
     assert rows(added(apart, [(b"a", 25)])) == [(b"a", 0, 50, 3)]
 
 
-@pytest.mark.parametrize(
-    "timer", ["hierarchical-wheel", "cascading-wheel", "heapq-delay-queue", "delay-queue"]
-)
-def test_only_those_go_whose_last_moment_the_clock_has_passed(timer):
-    settings = Settings(2000, 1, parse_contestant(timer))
-    connections = added(NOBODY, [(b"a", 1000), (b"b", 1001), (b"c", 3_000_000)], 2000)
-    assert rows(expire(connections, 3, settings)[0]) == []
-    idle, rest, wakeup = expire(connections, 4, settings)
-    assert rows(idle) == [(b"a", 1000, 1000, 1), (b"b", 1001, 1001, 1)]
-    assert rows(rest) == [(b"c", 3_000_000, 3_000_000, 1)]
-    assert 4 < wakeup <= 3003
-    assert expire(rest, 3003, settings)[2] is None
-
-
 def test_state_of_another_version_or_number_of_shards_is_refused():
-    state = encode(added(NOBODY, [(b"a", 1)]), 2)
-    with pytest.raises(StateError, match="in 2 shards, and cannot go on in 3"):
+    state = encode(added(NO_CONNECTIONS, [(b"a", 1)]), 2)
+    with pytest.raises(StateError, match="has 2 shards, not 3"):
         decode(state, 3)
     foreign = pa.BufferOutputStream()
     with pa.ipc.new_stream(foreign, pa.schema([("x", pa.int64())])):
         pass
-    with pytest.raises(StateError, match="of version none; this program reads 1"):
+    with pytest.raises(StateError, match="has version none; this program reads 1"):
         decode(foreign.getvalue().to_pybytes(), 2)
     for damaged in (b"junk", b"", state[: len(state) // 2]):
         with pytest.raises(StateError, match="cannot be read"):
@@ -133,50 +118,78 @@ class State:
         self.timeout = timeout
 
 
-def packed(events, shard=0):
+def grouped(events, shard=0):
     columns = {
         "shard": pa.array([shard] * len(events), pa.int32()),
         "key": pa.array([key for key, _, _ in events], pa.binary()),
         "at": pa.array([at for _, at, _ in events], pa.int64()),
         "fault": pa.array([fault for *_, fault in events], pa.int8()),
     }
-    return [batch.to_pandas() for batch in pack([pa.record_batch(columns)])]
+    return [batch.to_pandas() for batch in group_by_shard([pa.record_batch(columns)])]
 
 
-def test_a_shard_hears_of_the_clock_without_events():
-    state, settings = State(), Settings(2000, 1, parse_contestant("hierarchical-wheel"))
-    assert list(detect((0,), packed([(b"a", 9000, FINE)]), state, settings=settings)) == []
-    assert state.timeout <= 11
+def test_a_shard_sees_the_watermark_without_events():
+    state, settings = State(), Settings(2000, 1)
+    assert list(detect((0,), grouped([(b"a", 9000, VALID)]), state, settings=settings)) == []
+    assert state.timeout == 11
     state.clock = 12
     [found] = detect((0,), [], state, settings=settings)
     assert found.to_numpy().tolist() == [[b"a", 9000, 9000, 1, None]]
     assert not state.exists
 
 
-def test_what_does_not_count_is_told():
-    state, settings = State(), Settings(2000, 1, parse_contestant("hierarchical-wheel"))
+@given(
+    st.lists(
+        st.lists(st.tuples(st.sampled_from([b"a", b"b"]), st.integers(0, 12_000)), max_size=6),
+        max_size=6,
+    ),
+    st.integers(1, 4000),
+    st.integers(0, 3000),
+)
+def test_micro_batches_find_the_connections_that_the_watermark_has_passed(batches, idle, delay):
+    state, settings = State(), Settings(idle, 1)
+    accepted, found, latest = [], [], 0
+    for batch in [*batches, [], []]:
+        watermark = state.clock * 1000
+        accepted += [(key, time) for key, time in batch if time >= watermark]
+        if batch or (state.exists and state.timeout < state.clock):  # when Spark calls it
+            for frame in detect(
+                (0,), grouped([(*event, VALID) for event in batch]), state, settings=settings
+            ):
+                found += [tuple(row[:4]) for row in frame.to_numpy().tolist() if row[4] is None]
+        due = [found for found in sessions(accepted, idle) if found[2] + idle < watermark]
+        assert len(set(found)) == len(found)
+        assert set(found) <= set(due)
+        # A timeout must be beyond the watermark, so Spark may call a millisecond later.
+        assert {one for one in due if one[2] + idle < watermark - 1000} <= set(found)
+        latest = max([latest, *(time for _, time in batch)])
+        state.clock = max(state.clock, (latest - delay) // 1000)
+
+
+def test_rejected_events_are_listed():
+    state, settings = State(), Settings(2000, 1)
     state.clock = 5
-    given = [(b"a", 4999, FINE), (b"a", 5000, FINE), (None, 7000, NO_KEY), (None, 0, HEARTBEAT)]
+    given = [(b"a", 4999, VALID), (b"a", 5000, VALID), (None, 7000, NO_KEY), (None, 0, HEARTBEAT)]
     found = [
         row
-        for frame in detect((0,), packed(given), state, settings=settings)
+        for frame in detect((0,), grouped(given), state, settings=settings)
         for row in frame.to_numpy().tolist()
     ]
     assert found == [[None, 7000, 7000, 1, PROBLEMS[NO_KEY]], [b"a", 4999, 4999, 1, PROBLEMS[LATE]]]
     assert rows(decode(state.value[0], 1)) == [(b"a", 5000, 5000, 1)]
 
 
-def test_events_are_packed_by_shard():
+def test_events_are_grouped_by_shard():
     shards = np.array([70_000, 1, 65_537, 1, 70_000])
     batch = pa.record_batch(
         {
             "shard": pa.array(shards, pa.int32()),
             "key": pa.array([b"%d" % k for k in range(5)], pa.binary()),
             "at": pa.array(range(5), pa.int64()),
-            "fault": pa.array([FINE] * 5, pa.int8()),
+            "fault": pa.array([VALID] * 5, pa.int8()),
         }
     )
-    [done] = pack([batch])
+    [done] = group_by_shard([batch])
     shard_and_data = zip(*(column.to_pylist() for column in done.columns), strict=True)
     found = {
         shard: pa.ipc.open_stream(data).read_all()["at"].to_pylist()
