@@ -38,7 +38,7 @@ from compare.spark.progress import progress
 from compare.spark.session import PipelineError, plain_failures, send_module, spark_session
 from compare.spark.tasks import even_shares, in_tasks, workers_of
 from compare.tapes.trace import Trace, open_trace
-from timers.kernels.jit import kernel_digest
+from timers.kernels.jit import source_digest
 
 MOST_ROWS = 2**31 - 1
 """Operations of a shard are counted in 32 bits while it is replayed."""
@@ -126,7 +126,7 @@ def _manifest(
         "expiries": expiries,
         "drained": drained,
         "counting": counting,
-        "code": kernel_digest(),
+        "code": source_digest("compare"),
         "made": {
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "command": sys.argv,

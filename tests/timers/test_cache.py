@@ -38,6 +38,24 @@ def test_a_changed_kernel_is_compiled_again(tmp_path):
     assert run(script, tmp_path)[0].endswith("False")
 
 
+OWN = "from timers.kernels.jit import jit\n\nANSWER = 1\n\n\n@jit\ndef answer(x):\n    return x + ANSWER\n"
+CALLER = "from timers.kernels.jit import entry\nfrom own.deep.part import answer\n\n\n@entry\ndef call(x):\n    return answer(x)\n"
+
+
+def test_a_changed_function_in_another_file_of_the_package_is_compiled_again(tmp_path):
+    (tmp_path / "timers").symlink_to(PACKAGE)
+    part = tmp_path / "own" / "deep" / "part.py"
+    part.parent.mkdir(parents=True)
+    (tmp_path / "own" / "__init__.py").touch()
+    (tmp_path / "own" / "caller.py").write_text(CALLER)
+    part.write_text(OWN)
+    script = "from own.caller import call; print(call(1), sum(call.stats.cache_hits.values()))"
+    assert run(script, tmp_path) == ["2 0"]
+    assert run(script, tmp_path) == ["2 1"]
+    part.write_text(OWN.replace("ANSWER = 1", "ANSWER = 7"))
+    assert run(script, tmp_path) == ["8 0"]
+
+
 def test_schemes_of_one_layout_do_not_share_machine_code(tmp_path):
     """The arrays' types are the same for several schemes; only the names of their States tell them
     apart.

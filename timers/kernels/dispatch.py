@@ -12,13 +12,15 @@ silently run another's code.
 """
 
 import sys
+from collections.abc import Callable
+from functools import wraps
 from types import ModuleType
 from typing import Any
 
 from numba import types
 from numba.extending import overload
 
-from timers.kernels.jit import entry
+from timers.kernels.jit import FORCE_INLINE, entry
 
 KERNEL_FUNCTIONS = {
     "schedule": ("state", "deadline"),
@@ -45,80 +47,65 @@ def kernel_of(state_class: type) -> ModuleType:
     return sys.modules[state_class.__module__]
 
 
+def dispatched(declared: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a declared function run the function of its name in the State's kernel."""
+    name = declared.__name__
+
+    @wraps(declared)
+    def interpreted(state, *arguments):
+        return getattr(kernel_of(type(state)), name)(state, *arguments)
+
+    @overload(interpreted, jit_options=FORCE_INLINE)
+    def _(state, *arguments):
+        if not isinstance(state, types.BaseNamedTuple):
+            return None
+        function = getattr(kernel_of(state.instance_class), name)
+        return lambda state, *arguments: function(state, *arguments)
+
+    return interpreted
+
+
+@dispatched
 def schedule(state, deadline):
-    return kernel_of(type(state)).schedule(state, deadline)
+    """Add a timer for a deadline in [0, LIMIT] and return its handle. A place is reserved."""
 
 
+@dispatched
 def cancel(state, handle):
-    return kernel_of(type(state)).cancel(state, handle)
+    """Remove a pending timer. False for any int64 that is not the handle of one; nothing changes."""
 
 
+@dispatched
 def reschedule(state, handle, deadline):
-    return kernel_of(type(state)).reschedule(state, handle, deadline)
+    """Give a pending timer a new deadline, in [0, LIMIT]; it keeps its handle. False like `cancel`.
+
+    A re-arm is a new arming: among equal deadlines, a FIFO scheme delivers the timer last.
+    """
 
 
+@dispatched
 def advance(state, now, out):
-    return kernel_of(type(state)).advance(state, now, out)
+    """Move the clock towards `now` and write what fires to `out` (EXPIRY), ordered by `fired_at`.
+
+    Returns the number of rows written and whether the clock has arrived at `now`. If not, `out` is
+    full: call again with the same `now` to resume, even within one unit. `now` is not before the
+    clock, and `out` has at least one row.
+    """
 
 
+@dispatched
 def due(state):
-    return kernel_of(type(state)).due(state)
+    """Whether an advance to the present moment would deliver something."""
 
 
+@dispatched
 def next_expiry(state):
-    return kernel_of(type(state)).next_expiry(state)
+    """A lower bound of the next `fired_at`: the clock if something is due; NONE if none pends."""
 
 
+@dispatched
 def next_wakeup(state):
-    return kernel_of(type(state)).next_wakeup(state)
-
-
-def _kernel_function(state: Any, name: str) -> Any:
-    if isinstance(state, types.BaseNamedTuple):
-        return getattr(kernel_of(state.instance_class), name, None)
-    return None
-
-
-@overload(schedule, inline="always")
-def _schedule(state, deadline):
-    kernel = _kernel_function(state, "schedule")
-    return lambda state, deadline: kernel(state, deadline)
-
-
-@overload(cancel, inline="always")
-def _cancel(state, handle):
-    kernel = _kernel_function(state, "cancel")
-    return lambda state, handle: kernel(state, handle)
-
-
-@overload(reschedule, inline="always")
-def _reschedule(state, handle, deadline):
-    kernel = _kernel_function(state, "reschedule")
-    return lambda state, handle, deadline: kernel(state, handle, deadline)
-
-
-@overload(advance, inline="always")
-def _advance(state, now, out):
-    kernel = _kernel_function(state, "advance")
-    return lambda state, now, out: kernel(state, now, out)
-
-
-@overload(due, inline="always")
-def _due(state):
-    kernel = _kernel_function(state, "due")
-    return lambda state: kernel(state)
-
-
-@overload(next_expiry, inline="always")
-def _next_expiry(state):
-    kernel = _kernel_function(state, "next_expiry")
-    return lambda state: kernel(state)
-
-
-@overload(next_wakeup, inline="always")
-def _next_wakeup(state):
-    kernel = _kernel_function(state, "next_wakeup")
-    return lambda state: kernel(state)
+    """The next moment at which advance has work to do, emptied buckets included; NONE if never."""
 
 
 @entry

@@ -5,10 +5,12 @@ entries are cached on disk: a cached entry holds the machine code of all that it
 
 Numba's disk cache looks at the file of the cached function alone, so after a change in a kernel a
 cached caller in another file would silently return the old answer. Here every cached entry is
-stamped with a digest of all the kernel sources as well.
+stamped with a digest of all that it may be compiled from: the kernels, and the files of its own
+package that import something of theirs.
 """
 
 import hashlib
+import sys
 from collections.abc import Callable
 from functools import cache, wraps
 from pathlib import Path
@@ -21,7 +23,10 @@ from numba.core import caching, config
 # Kernels allocate nothing, so they need no reference counting (`_nrt`): with it, LLVM leaves calls
 # to it inside the hot loops, ten times the cost of the work itself. The "numpy" error model drops
 # the test for division by zero: a tick or wheel size of zero is refused by the constructors.
-_OPTIONS: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
+_OPTIONS: Any = {"_nrt": False, "error_model": "numpy"}
+
+FORCE_INLINE: Any = {"forceinline": True, **_OPTIONS}
+"""Options of what LLVM compiles into each of its callers."""
 
 
 def jit(function: Callable[..., Any]) -> Any:
@@ -36,7 +41,7 @@ def inlined(function: Callable[..., Any]) -> Any:
     Left to itself LLVM sometimes calls them, and a call passes each array as seven words on the
     stack.
     """
-    return njit(forceinline=True, **_OPTIONS)(function)
+    return njit(**FORCE_INLINE)(function)
 
 
 def entry(function: Callable[..., Any]) -> Any:
@@ -60,17 +65,37 @@ def _boxing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @cache
-def kernel_digest() -> str:
-    """Digest of every kernel source in this folder: changes when any kernel does."""
+def source_digest(package: str) -> str:
+    """Digest of all that code in an import package may be compiled from.
+
+    That is the kernels, and those of the package's files that import from `timers.kernels`. A
+    compiled function, or a constant of one, must not come from any other file.
+    """
+    kernels = Path(__file__).parent
+    files = {*kernels.glob("*.py"), kernels.parent / "limits.py"}
+    root = getattr(sys.modules.get(package), "__file__", None) or ""
+    if Path(root).name == "__init__.py":
+        files |= {path for path in Path(root).parent.rglob("*.py") if _uses_kernels(path)}
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(files):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
 
+def _uses_kernels(path: Path) -> bool:
+    return b"from timers.kernels" in path.read_bytes()
+
+
 class _Stamped:
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> Any:
+        locator = super().from_function(function, file)  # a mixin
+        if locator is not None:
+            locator.package = function.__module__.partition(".")[0]
+        return locator
+
     def get_source_stamp(self) -> tuple[Any, str]:
-        return super().get_source_stamp(), kernel_digest()  # a mixin
+        return super().get_source_stamp(), source_digest(self.package)
 
 
 class _StampedImplementation(caching.CompileResultCacheImpl):
