@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from timers.schemes.simple_wheel import SimpleWheel
     from timers.schemes.unordered_list import UnorderedList
 
-# Classes are imported on first use: they bring Numba with them, half a second that `import timers`
-# need not take.
+# Imported on first use: the classes bring Numba with them, which takes half a second.
 _LAZY = {target.partition(":")[2]: target.partition(":")[0] for target in TIMERS.values()}
 _LAZY["place_of"] = "timers.kernels.handles"
 
@@ -56,3 +55,7 @@ def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'timers' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

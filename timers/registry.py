@@ -25,7 +25,11 @@ def names() -> list[str]:
 def timer_class(name: str) -> Any:
     """The class of a registered name, or of a `module:Class` of your own.
 
-    Raises UnknownTimerError naming what exists.
+    Raises:
+        UnknownTimerError: there is none of this name, or it cannot be imported.
+
+    >>> timer_class("delay-queue").__name__
+    'DelayQueue'
     """
     target = TIMERS.get(name, name)
     module_name, colon, class_name = target.partition(":")
@@ -38,5 +42,5 @@ def timer_class(name: str) -> Any:
     except (ImportError, AttributeError, ValueError) as error:
         raise UnknownTimerError(f"cannot import {name!r}: {error}") from None
     if not isinstance(found, type):
-        raise UnknownTimerError(f"{name!r} is no class")
+        raise UnknownTimerError(f"{name!r} is not a class")
     return found

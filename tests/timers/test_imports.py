@@ -39,3 +39,8 @@ def test_classes_come_on_first_use() -> None:
     ).split()
     assert "timers.schemes.hashed_wheel" in loaded
     assert "timers.schemes.simple_wheel" not in loaded
+
+
+def test_classes_are_listed_before_they_are_imported() -> None:
+    listed = in_a_fresh_process("import timers; print(*dir(timers))").split()
+    assert {"HashedWheel", "HeapqDelayQueue", "Timer", "place_of"} <= set(listed)

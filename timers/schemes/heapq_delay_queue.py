@@ -13,21 +13,14 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from timers.errors import ClockError, InvariantError, TimeRangeError
+from timers.errors import ClockError, InvariantError
 from timers.kernels.handles import FIRST_GENERATION, LAST_GENERATION, PLACE_BITS, PLACE_MASK
 from timers.limits import LIMIT
-from timers.protocol import (
-    Bools,
-    Expired,
-    Int64s,
-    as_integer,
-    as_integers,
-    as_time,
-    as_times,
-)
-from timers.rounding import Rounding
-from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_CAPACITY, as_parameter
+from timers.protocol import Bools, Expired
+from timers.rounding import Int64s, Rounding
+from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_CAPACITY
 from timers.traits import Cost, Traits
+from timers.validation import as_integer, as_integers, as_pairs, as_parameter, as_time, as_times
 
 _COMPACT_ABOVE = 64  # heaps smaller than this are not worth compacting
 
@@ -109,7 +102,11 @@ class HeapqDelayQueue:
     def schedule(self, deadline: int) -> int:
         """Add a timer for an absolute deadline and return its handle. O(log n).
 
-        [A deadline that has passed is due at once.] Raises TimeTypeError, TimeRangeError.
+        A deadline that has passed is due at once: the next `advance` delivers it.
+
+        Raises:
+            TimeTypeError: the deadline is not an integer.
+            TimeRangeError: it is outside [0, 2**63 - 1].
         """
         deadline = as_time(deadline, "deadline")
         if self._free:
@@ -124,15 +121,20 @@ class HeapqDelayQueue:
     def schedule_after(self, delay: int) -> int:
         """Add a timer for now + delay and return its handle. O(log n).
 
-        [A negative delay is due at once; now + delay is clamped to the range.] Raises
-        TimeTypeError.
+        A negative delay is due at once. `now + delay` is clamped to [0, 2**63 - 1].
+
+        Raises:
+            TimeTypeError: the delay is not an integer.
         """
         return self.schedule(min(max(self._now + as_integer(delay, "delay"), 0), LIMIT))
 
     def cancel(self, handle: int) -> bool:
-        """Remove a pending timer. O(1), amortised over compactions.
+        """Remove a pending timer, and say whether it was pending. O(1), amortised.
 
-        [False if it fired, was cancelled or never existed.] Raises TimeTypeError.
+        False if it fired, was cancelled or never existed.
+
+        Raises:
+            TimeTypeError: the handle is not an integer.
         """
         handle = as_integer(handle, "handle")
         if handle not in self._armed:
@@ -142,9 +144,13 @@ class HeapqDelayQueue:
         return True
 
     def reschedule(self, handle: int, deadline: int) -> bool:
-        """Give a pending timer a new deadline, keeping its handle. O(log n).
+        """Give a pending timer a new deadline, and say whether it was pending. O(log n).
 
-        [False exactly where `cancel` gives False.] Raises TimeTypeError, TimeRangeError.
+        It keeps its handle. False exactly where `cancel` gives False.
+
+        Raises:
+            TimeTypeError: the handle or the deadline is not an integer.
+            TimeRangeError: the deadline is outside [0, 2**63 - 1].
         """
         handle, deadline = as_integer(handle, "handle"), as_time(deadline, "deadline")
         if handle not in self._armed:
@@ -156,7 +162,10 @@ class HeapqDelayQueue:
     def advance(self, now: int) -> Expired:
         """Move the clock to `now` and return the timers that fired. O(log n) for each.
 
-        Raises TimeTypeError, TimeRangeError, and ClockError for a `now` before the clock.
+        Raises:
+            TimeTypeError: `now` is not an integer.
+            TimeRangeError: it is outside [0, 2**63 - 1].
+            ClockError: it lies before the timer's clock.
         """
         now = as_time(now, "now")
         if now < self._now:
@@ -170,8 +179,7 @@ class HeapqDelayQueue:
         self._now = now
         if not rows:  # most advances of a sparse timer: a third of the time of building columns
             return Expired(*(np.empty(0, np.int64) for _ in range(3)))
-        columns = np.array(rows, np.int64)
-        return Expired(*(columns[:, k].copy() for k in range(3)))
+        return Expired(*np.array(rows, np.int64).T.copy())
 
     def next_expiry(self) -> int | None:
         """The next `fired_at`; None if nothing is pending. O(log n) for each stale entry on top."""
@@ -184,36 +192,42 @@ class HeapqDelayQueue:
         return self.next_expiry()
 
     def schedule_many(self, deadlines: npt.ArrayLike) -> Int64s:
-        """`schedule` for each element; int64 handles. Raises naming the first bad position, with
-        nothing changed.
+        """`schedule` for each deadline, in order; int64 handles of the same length. O(n log n).
+
+        Raises:
+            TimeTypeError: an element is not an integer; the message names the first.
+            TimeRangeError: an element is outside [0, 2**63 - 1]; the message names the first.
         """
-        return np.array(
-            [self.schedule(d) for d in as_times(deadlines, "deadlines").tolist()], np.int64
-        )
+        moments = as_times(deadlines, "deadlines").tolist()
+        return np.array([self.schedule(moment) for moment in moments], np.int64)
 
     def cancel_many(self, handles: npt.ArrayLike) -> Bools:
-        """`cancel` for each element in order; a bool array. Raises naming the first bad
-        position.
+        """`cancel` for each handle, in order; an array of bool of the same length.
+
+        Raises:
+            TimeTypeError: an element is not an integer; the message names the first.
+            TimeRangeError: an element is not an int64; the message names the first.
         """
-        return np.array(
-            [self.cancel(h) for h in as_integers(handles, "handles").tolist()], np.bool_
-        )
+        some = as_integers(handles, "handles").tolist()
+        return np.array([self.cancel(handle) for handle in some], np.bool_)
 
     def reschedule_many(self, handles: npt.ArrayLike, deadlines: npt.ArrayLike) -> Bools:
-        """`reschedule` for each pair in order; a bool array. Raises naming the first bad
-        position.
+        """`reschedule` for each pair, in order; an array of bool of the same length.
+
+        Raises:
+            TimeTypeError: an element is not an integer; the message names the first.
+            TimeRangeError: a handle is not an int64, a deadline is outside [0, 2**63 - 1], or the
+                lengths differ.
         """
-        handles, deadlines = as_integers(handles, "handles"), as_times(deadlines, "deadlines")
-        if handles.size != deadlines.size:
-            raise TimeRangeError(
-                f"{handles.size} handles do not go with {deadlines.size} deadlines"
-            )
-        pairs = zip(handles.tolist(), deadlines.tolist(), strict=True)
-        return np.array([self.reschedule(h, d) for h, d in pairs], np.bool_)
+        some, moments = as_pairs(handles, deadlines)
+        pairs = zip(some.tolist(), moments.tolist(), strict=True)
+        return np.array([self.reschedule(*pair) for pair in pairs], np.bool_)
 
     def check(self) -> None:
-        """Raise InvariantError if a live entry is missing, the heap is out of order, or a place is
-        in two uses.
+        """Check every structural invariant. O(n).
+
+        Raises:
+            InvariantError: one does not hold; the message has a dump of the state.
         """
         live = {
             handle: sequence

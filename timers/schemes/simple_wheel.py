@@ -2,8 +2,9 @@
 
 from timers.kernels import simple_wheel
 from timers.rounding import Rounding
-from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_WHEEL, KernelTimer, as_parameter
+from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_WHEEL, KernelTimer
 from timers.traits import ALL_COUNTERS, Cost, Traits
+from timers.validation import as_parameter
 
 
 class SimpleWheel(KernelTimer):

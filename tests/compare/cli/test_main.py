@@ -410,7 +410,7 @@ NONSENSE = {
     "timers": {
         "nix": "no timer is called 'nix'; there are unordered-list,",
         "os:nix": "cannot import 'os:nix': module 'os' has no attribute 'nix'",
-        "os:path": "'os:path' is no class",
+        "os:path": "'os:path' is not a class",
         ":": "cannot import ':'",
         "--jsno": "unrecognized arguments: --jsno",
     },
