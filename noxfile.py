@@ -1,7 +1,6 @@
-"""All that is run on this project: `nox -s report`, `nox -s tests`, and for its developers the
-rest.
+"""Every task of this project: `nox -s report` and `nox -s tests`, and the rest for developers.
 
-Every session installs what it needs into an environment of its own below `.nox`.
+Each session installs what it needs into its own environment below `.nox`.
 """
 
 import nox
@@ -31,8 +30,9 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style, and the layers."""
+    """Format, style and the layers of imports."""
     session.install("-q", "-e", ".[lint]")
+    session.run("ruff", "format", "--check", ".")
     session.run("ruff", "check", ".")
     session.run("lint-imports")
 
@@ -42,6 +42,14 @@ def types(session: nox.Session) -> None:
     """Static types."""
     session.install("-q", "-e", ".[lint]")
     session.run("mypy")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the documentation, API reference included, into build/docs; a warning is an error."""
+    session.install("-q", "-e", ".[pipeline,docs]")
+    session.run("sphinx-build", "-q", "-W", "--keep-going", "-E", "docs", "build/docs")
+    session.log("open build/docs/index.html")
 
 
 @nox.session

@@ -20,7 +20,7 @@ from timers.protocol import Expired, Timer
 from timers.registry import TIMERS, names, timer_class
 
 if TYPE_CHECKING:
-    from timers.kernels.handles import place_of
+    from timers.schemes.base import place_of
     from timers.schemes.cascading_wheel import CascadingWheel
     from timers.schemes.delay_queue import DelayQueue
     from timers.schemes.hashed_wheel import HashedWheel
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # Imported on first use: the classes bring Numba with them, which takes half a second.
 _LAZY = {target.partition(":")[2]: target.partition(":")[0] for target in TIMERS.values()}
-_LAZY["place_of"] = "timers.kernels.handles"
+_LAZY["place_of"] = "timers.schemes.base"
 
 __all__ = [
     "LIMIT",

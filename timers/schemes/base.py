@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from timers.errors import CapacityError, ClockError
 from timers.kernels import dispatch
 from timers.kernels.counters import COUNTERS, allocate_counters
+from timers.kernels.handles import PLACE_MASK
 from timers.kernels.pool import BASE, EXPIRY, MOST_PLACES, NONE, NOW, PENDING, RETIRED
 from timers.limits import LIMIT
 from timers.protocol import Bools, Expired
@@ -28,6 +29,24 @@ LARGEST_WHEEL = 1 << 20
 
 _FIRST_ROWS = 256  # rows that most advances return at most: one small buffer kept for good
 _MORE_ROWS = 1 << 16  # rows fetched at a time once the first buffer was full
+
+
+@overload
+def place_of(handle: int) -> int: ...
+@overload
+def place_of(handle: Int64s) -> Int64s: ...
+def place_of(handle: Any) -> Any:
+    """The place of a handle, or an int64 array with the place of each: dense indices from 0.
+
+    A place belongs to its timer while that is pending, and is re-used afterwards; so payloads can
+    be kept in arrays beside the timer. No handle is checked. O(1) for each.
+
+    >>> from timers import DelayQueue
+    >>> timer = DelayQueue()
+    >>> place_of(timer.schedule(10)), place_of(timer.schedule_many([20, 30])).tolist()
+    (0, [1, 2])
+    """
+    return handle & PLACE_MASK
 
 
 @cache

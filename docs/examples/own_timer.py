@@ -1,0 +1,150 @@
+"""A timer of one's own behind the protocol, compared with a registered one.
+
+`CoarseBuckets` keeps the handles of one bucket in a dict, and rounds each deadline up to the end of
+its bucket. That is neither on time, nor how Kafka or Netty round, so the traits declare it as an
+`OwnRounding`: a closed form with bounds. A comparison checks every expiry against that closed form
+before it measures anything.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from timers import LIMIT, Expired
+from timers.protocol import Timer
+from timers.rounding import OwnRounding
+from timers.traits import Traits
+
+
+def rounding(parameters):
+    """Up to the next multiple of the tick: from 0 to tick - 1 units late."""
+    tick = parameters["tick"]
+
+    def due_at(deadline, armed_at):
+        if deadline <= armed_at:
+            return armed_at
+        return min(-(-deadline // tick) * tick, LIMIT)
+
+    return OwnRounding(due_at, least=0, greatest=tick - 1)
+
+
+class CoarseBuckets:
+    """Buckets of `tick` units in a dict, by the moment at which they fire."""
+
+    traits = Traits(
+        name="coarse-buckets",
+        scheme="one dict of handles for each moment",
+        summary="buckets in a dict",
+        rounding=rounding,
+        order="unspecified",
+        defaults={"tick": 10},
+        exact_next_expiry=True,
+        costs=(),
+        horizon="none: any deadline",
+        jumps="looks for the first bucket",
+        suits="few distinct moments",
+        drawback="looks at all buckets to find the first",
+        source="docs/examples/own_timer.py",
+    )
+
+    def __init__(self, tick=10, *, start=0):
+        self.now = start
+        self.parameters = {"tick": tick}
+        self._due_at = rounding(self.parameters).due_at
+        self._buckets = {}  # moment -> {handle: deadline}
+        self._bucket_of = {}  # handle -> moment
+        self._last_handle = 0
+
+    def __len__(self):
+        return len(self._bucket_of)
+
+    @property
+    def nbytes(self):
+        return sys.getsizeof(self._bucket_of) + sum(map(sys.getsizeof, self._buckets.values()))
+
+    def schedule(self, deadline):
+        self._last_handle += 1
+        self._file(self._last_handle, deadline)
+        return self._last_handle
+
+    def cancel(self, handle):
+        moment = self._bucket_of.pop(handle, None)
+        if moment is None:
+            return False
+        bucket = self._buckets[moment]
+        del bucket[handle]
+        if not bucket:
+            del self._buckets[moment]
+        return True
+
+    def reschedule(self, handle, deadline):
+        if not self.cancel(handle):
+            return False
+        self._file(handle, deadline)
+        return True
+
+    def advance(self, now):
+        self.now = now
+        rows = []
+        for moment in sorted(moment for moment in self._buckets if moment <= now):
+            for handle, deadline in self._buckets.pop(moment).items():
+                del self._bucket_of[handle]
+                rows.append((handle, deadline, moment))
+        return Expired(*np.array(rows, np.int64).reshape(-1, 3).T)
+
+    def next_expiry(self):
+        return min(self._buckets, default=None)
+
+    next_wakeup = next_expiry
+
+    def schedule_after(self, delay):
+        return self.schedule(min(max(self.now + delay, 0), LIMIT))
+
+    def schedule_many(self, deadlines):
+        return np.array([self.schedule(deadline) for deadline in deadlines], np.int64)
+
+    def cancel_many(self, handles):
+        return np.array([self.cancel(handle) for handle in handles], bool)
+
+    def reschedule_many(self, handles, deadlines):
+        pairs = zip(handles, deadlines, strict=True)
+        return np.array([self.reschedule(*pair) for pair in pairs], bool)
+
+    def check(self):
+        """Nothing to check: a dict looks after itself."""
+
+    def _file(self, handle, deadline):
+        moment = self._due_at(deadline, self.now)
+        self._bucket_of[handle] = moment
+        self._buckets.setdefault(moment, {})[handle] = deadline
+
+
+if __name__ == "__main__":
+    from compare.bench.comparison import Comparison, run_comparison
+    from compare.bench.store import read_run
+
+    assert isinstance(CoarseBuckets(), Timer)
+    with tempfile.TemporaryDirectory() as directory:
+        # `module:Class` names any class that can be imported; a command finds it in the directory
+        # in which it is run: wheelwork compare --timers own_timer:CoarseBuckets/tick=10,...
+        path = run_comparison(
+            Comparison(
+                timers=("own_timer:CoarseBuckets/tick=10", "heapq-delay-queue"),
+                workloads=("keepalive",),
+                operations=1_000,
+                sizes=(),  # only replay; with sizes, single operations are measured too
+                repeats=3,
+                runs=directory,
+            )
+        )
+        run = read_run(path)
+        print("All expiries were as declared. Nanoseconds per operation and lateness, in ms:")
+        for row in run.replays.to_pylist():
+            late = f"{row['lateness_min']} .. {row['lateness_max']}"
+            print(f"{row['timer']:28} {row['ns_per_operation']:7.0f}  {late}")
+        if "--page" in sys.argv:
+            from reports.page import write_report
+
+            print(write_report(read_run(path), Path("own-timer-report")))

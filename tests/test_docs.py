@@ -1,0 +1,42 @@
+"""The documentation: its examples run, its links lead somewhere, its code blocks are Python."""
+
+import ast
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs_and_prints_something(example, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [str(example)])
+    monkeypatch.syspath_prepend(str(example.parent))  # as `python docs/examples/NAME.py` does
+    runpy.run_path(str(example), run_name="__main__")
+    assert capsys.readouterr().out.strip()
+
+
+def test_every_example_is_on_the_page_of_examples():
+    page = (ROOT / "docs" / "examples.md").read_text()
+    for example in EXAMPLES:
+        assert f"](examples/{example.name})" in page, example.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_to_files_lead_somewhere(page):
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_python_blocks_can_be_parsed(page):
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL):
+        if not block.startswith(">>>"):
+            ast.parse(block)
