@@ -1,69 +1,66 @@
-"""What several commands' options have in common: numbers as people write them. Cheap to import."""
+"""Parse numbers and lists as people write them on a command line."""
 
-import argparse
 import re
+from fractions import Fraction
+
+from timers.errors import ParameterError
 
 _INTEGER = re.compile(r"[+-]?[0-9][0-9_]*")
-_COUNT = re.compile(r"([0-9][0-9_]*)(?:\.([0-9]+))?[eE]\+?([0-9]{1,2})")
+_COUNT = re.compile(r"\+?[0-9][0-9_]*(\.[0-9]+)?([eE]\+?[0-9]{1,2})?")
+_LONGEST = 40  # characters of an argument that are parsed, and repeated in an error
 
 
 def integer(text: str) -> int:
-    """An integer.
+    """Parse an integer. Raises ParameterError.
 
-    >>> integer("20")
-    20
+    >>> integer("-20")
+    -20
     """
     if not _INTEGER.fullmatch(text) or len(text) > _LONGEST:
-        raise argparse.ArgumentTypeError(f"{text[:_LONGEST]!r} is no integer")
-    return int(text)
+        raise ParameterError(f"{text[:_LONGEST]!r} is not an integer")
+    return int(text.replace("_", ""))
 
 
 def count(text: str) -> int:
-    """A number of things, from 1; also written as 1e6 or 2.5e3.
+    """Parse a whole number of at least 1, also in scientific notation. Raises ParameterError.
 
     >>> count("1e6"), count("2.5e3"), count("20_000")
     (1000000, 2500, 20000)
     """
-    match = _COUNT.fullmatch(text)
-    if match and len(text) <= _LONGEST:
-        whole, fraction, exponent = match[1], match[2] or "", int(match[3])
-        if len(fraction.rstrip("0")) <= exponent:
-            text = str(
-                int((whole + fraction).replace("_", "")) * 10**exponent // 10 ** len(fraction)
-            )
-    try:
-        number = integer(text)
-    except argparse.ArgumentTypeError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(
-            f"{text[:_LONGEST]!r} is no whole number from 1, such as 5000 or 1e6"
-        )
-    return number
+    if _COUNT.fullmatch(text) and len(text) <= _LONGEST:
+        number = Fraction(text.replace("_", ""))
+        if number >= 1 and number.denominator == 1:
+            return int(number)
+    raise ParameterError(f"{text[:_LONGEST]!r} is not a whole number, such as 5000 or 1e6")
 
 
 def counts(text: str) -> tuple[int, ...]:
-    """Several numbers, separated by commas."""
+    """Parse whole numbers that are separated by commas. Raises ParameterError.
+
+    >>> counts("1e3,1e4")
+    (1000, 10000)
+    """
     return tuple(count(part.strip()) for part in text.split(","))
 
 
 def seconds(text: str) -> float:
-    """A positive number of seconds."""
+    """Parse a positive number of seconds. Raises ParameterError."""
     try:
         number = float(text)
     except ValueError:
         number = 0.0
     if not 0.0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text[:_LONGEST]!r} is no positive number of seconds")
+        raise ParameterError(f"{text[:_LONGEST]!r} is not a positive number of seconds")
     return number
 
 
-def words(text: str) -> tuple[str, ...]:
-    """Several names, separated by commas."""
+def names(text: str) -> tuple[str, ...]:
+    """Parse names that are separated by commas. Raises ParameterError for an empty one.
+
+    >>> names("delay-queue,hashed-wheel/tick=5")
+    ('delay-queue', 'hashed-wheel/tick=5')
+    """
     found = tuple(part.strip() for part in text.split(","))
     if not all(found):
-        raise argparse.ArgumentTypeError(f"{text[:_LONGEST]!r} has an empty name")
+        raise ParameterError(f"{text[:_LONGEST]!r} has an empty name")
     return found
-
-
-_LONGEST = 40  # characters of an argument that are looked at, and shown again

@@ -1,160 +1,160 @@
-"""`wheelwork report`: a comparison as a page with charts; the last line printed is the page's
-path.
-"""
+"""`wheelwork report`: results as a page with charts; the last line printed is its path."""
 
-import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compare.bench.comparison import DEFAULT_WORKLOADS, add_options, options_from, run_comparison
-from compare.cli.commands.ingest import add_reading_options, add_request_options, add_touch_options
+import click
+
+from compare.bench.comparison import DEFAULT_WORKLOADS, run_comparison
+from compare.cli.commands import ingest
+from compare.cli.options import (
+    PLACE,
+    Command,
+    comparison_from,
+    comparison_options,
+    option,
+    reading_options,
+    refuse_both,
+    request_options,
+    select,
+    time_option,
+    touch_options,
+    traces_argument,
+)
 from timers.errors import TimerError
 
 TRACES = "traces"
-"""Directory, in that of the runs, for the traces that logs are made into."""
+"""Directory below that of the runs for the traces that logs are turned into."""
 
-_DESCRIPTION = """\
-Compare the timers and make a page of it: charts, tables, and what follows from
-them. The page needs nothing but itself; its charts lie beside it as SVG and PNG.
-With --run a stored comparison is shown, with --grid replayed grids. With --requests or --touches a log is
-read first, and takes part beside the usual workloads."""
+_DEFAULT_TIMEOUT = "5s"  # in the order of those of most DNS and HTTP clients
+_DEFAULT_IDLE = "30s"
 
-_EXAMPLE = """\
-example:
+# Names of columns in the logs of common programs, the most likely one first.
+_TIMES = ("ts", "time", "timestamp", "@timestamp", "datetime", "start")  # Zeek, access logs, ...
+_DURATIONS = ("rtt", "duration", "duration_s", "seconds", "elapsed", "latency")  # Zeek, ...
+_KEYS = ("client", "id.orig_h", "key", "user", "session", "ip")  # access logs, Zeek, ...
+
+_LOG = "The log (what is left out of --time to --idle is guessed and printed)"
+
+
+class ReportOptionError(TimerError, ValueError):
+    """A column of a log that has to be named."""
+
+
+@click.command(
+    cls=Command,
+    epilog="""\b
+Examples:
   wheelwork report
   wheelwork report --run runs/20260131T120000.000000Z-1f2e3d4c
   wheelwork report --grid replayed
   wheelwork report --requests dns.log --time ts --duration rtt --timeout 5s
-  wheelwork report --touches access.log.gz --idle 30s"""
+  wheelwork report --touches access.log.gz --idle 30s""",
+)
+@traces_argument
+@option(
+    "--out",
+    type=PLACE,
+    default="report",
+    metavar="DIR",
+    help="Directory of the page. An older report there is replaced.",
+)
+@option(
+    "--run",
+    "stored",
+    type=PLACE,
+    metavar="RUN",
+    help="Show this stored run, or the newest in a directory of runs.",
+)
+@option(
+    "--grid",
+    type=PLACE,
+    multiple=True,
+    metavar="RESULTS...",
+    help="Show what `replay --out` or `summarise --out` wrote.",
+)
+@option(
+    "--requests",
+    type=PLACE,
+    metavar="LOG",
+    help="A log of requests: each starts a timer, its answer cancels it.",
+)
+@option(
+    "--touches",
+    type=PLACE,
+    metavar="LOG",
+    help="A log of touches: each re-arms the idle timer of its key.",
+)
+@time_option(required=False, section=_LOG)
+@request_options(required=False, section=_LOG)
+@touch_options(required=False, section=_LOG)
+@reading_options(_LOG)
+@comparison_options("--runs", "The comparison")
+def report(
+    traces: tuple[str, ...],
+    out: str,
+    stored: str | None,
+    grid: tuple[str, ...],
+    requests: str | None,
+    touches: str | None,
+    **options: Any,
+) -> None:
+    """Compare timers and write the results as a page with charts and tables.
 
-_DEFAULT_OUT = "report"
-_DEFAULT_TIMEOUT = "5s"  # of most DNS and HTTP clients' order
-_DEFAULT_IDLE = "30s"
+    The page is one file; its charts lie beside it as SVG and PNG. With --run or
+    --grid nothing is measured: stored results are shown. With --requests or
+    --touches a log is turned into a trace first, and replayed beside the usual
+    workloads. TRACEs are replayed as in `compare`.
+    """
+    given = {"--run": stored, "--grid": grid, "--requests": requests, "--touches": touches}
+    refuse_both(given)
+    if stored and traces:
+        raise click.UsageError(f"--run shows a stored run; the trace {traces[0]} has no part in it")
+    _check_unused(options, requests, touches)
 
-# Columns by the names that they have in the logs of common programs, the likeliest first.
-_TIMES = ("ts", "time", "timestamp", "@timestamp", "datetime", "start")  # Zeek; access logs; ...
-_DURATIONS = (
-    "rtt",
-    "duration",
-    "duration_s",
-    "seconds",
-    "elapsed",
-    "latency",
-)  # Zeek's dns.log; its conn.log; ...
-_KEYS = ("client", "id.orig_h", "key", "user", "session", "ip")  # access logs; Zeek; ...
-
-
-class ReportOptionError(TimerError, ValueError):
-    """Options of the report that do not go together, or a column that must be named."""
-
-
-def register(subparsers: Any) -> None:
-    """Add the command."""
-    parser = subparsers.add_parser(
-        "report",
-        help="compare, and make a page with charts of it",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "traces", nargs="*", metavar="TRACE", help="directory that `generate` or `ingest` wrote"
-    )
-    parser.add_argument(
-        "--out",
-        default=_DEFAULT_OUT,
-        metavar="DIR",
-        help="directory of the page; an older report there is replaced (default: report)",
-    )
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument(
-        "--run",
-        dest="stored",
-        metavar="RUN",
-        help="measure nothing, show this stored run, or the newest in a directory of runs",
-    )
-    what.add_argument(
-        "--grid",
-        nargs="+",
-        metavar="RESULTS",
-        help="measure nothing, show replayed grids: what `replay --out` or `summarise --out` wrote",
-    )
-    what.add_argument(
-        "--requests",
-        metavar="LOG",
-        help="a log of requests: each starts a timer, its answer cancels it",
-    )
-    what.add_argument(
-        "--touches",
-        metavar="LOG",
-        help="a log of signs of life: each re-arms the idle timer of its key",
-    )
-    log = parser.add_argument_group("of the log; what is left out of these is guessed, and told")
-    log.add_argument("--time", metavar="COL", help="column of the time")
-    add_request_options(log, required=False)
-    add_touch_options(log, required=False)
-    add_reading_options(log)
-    add_options(parser.add_argument_group("of the comparison"), store="--runs")
-    parser.set_defaults(run=run)
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Compare unless a stored run is given, write the page, and print its path."""
-    _check_together(arguments)
     from reports.page import check_target, write_report
 
-    check_target(arguments.out)
-    if arguments.grid is not None:
+    check_target(out)
+    if grid:
         from reports.grid import read_grids
         from reports.page import write_page
 
-        print(write_page(read_grids(arguments.grid), ", ".join(arguments.grid), arguments.out))
+        grids = [*grid, *traces]  # all that follow --grid
+        click.echo(write_page(read_grids(grids), ", ".join(grids), out))
         return
-    if arguments.stored is not None:
-        path = _stored(arguments.stored)
+    if stored:
+        path = _stored(stored)
     else:
-        traces: list[Path | str] = [*arguments.traces]
-        log = _log_of(arguments)
+        sources: list[Path | str] = [*traces]
+        log = _log_of(requests, touches, options)
         if log is not None:
-            traces.append(_ingest(log, arguments))
-            if arguments.workload is None:
-                arguments.workload = DEFAULT_WORKLOADS  # beside the log
-        path = run_comparison(options_from(arguments, traces))
+            sources.append(_ingest(log, options))
+            options["workloads"] = options["workloads"] or DEFAULT_WORKLOADS  # beside the log
+        path = run_comparison(comparison_from(options, sources))
     from compare.bench.store import read_run
 
-    page = write_report(read_run(path), arguments.out)
-    print(f"run: {path}", flush=True)
-    print(page)
+    page = write_report(read_run(path), out)
+    click.echo(f"run: {path}")
+    click.echo(page)
 
 
 _FOR_REQUESTS = ("duration", "timeout")
 _FOR_TOUCHES = ("key", "idle")
 
 
-def _check_together(arguments: argparse.Namespace) -> None:
-    if arguments.stored is not None and arguments.traces:
-        raise ReportOptionError(
-            f"--run shows a stored run, so that the trace {arguments.traces[0]} has no part in it"
-        )
-    if arguments.grid is not None and arguments.traces:
-        raise ReportOptionError(
-            f"--grid shows what was replayed, so that the trace {arguments.traces[0]} has no part in it"
-        )
-    alien = {"requests": _FOR_TOUCHES, "touches": _FOR_REQUESTS}
-    kind = next((kind for kind in alien if getattr(arguments, kind) is not None), None)
-    unfit = alien[kind] if kind else ("time", *_FOR_REQUESTS, *_FOR_TOUCHES)
-    for name in unfit:
-        if getattr(arguments, name) is not None:
-            needed = (
-                "--requests"
-                if name in _FOR_REQUESTS
-                else "--touches"
-                if name in _FOR_TOUCHES
-                else "a log"
-            )
-            raise ReportOptionError(f"--{name} goes with {needed} only")
+def _check_unused(options: Mapping[str, Any], requests: str | None, touches: str | None) -> None:
+    needed = {"time": "--requests or --touches"}
+    needed |= dict.fromkeys(_FOR_REQUESTS, "--requests") | dict.fromkeys(_FOR_TOUCHES, "--touches")
+    given = {
+        "--requests": requests,
+        "--touches": touches,
+        "--requests or --touches": requests or touches,
+    }
+    for name, other in needed.items():
+        if options[name] is not None and not given[other]:
+            raise click.UsageError(f"--{name} needs {other}")
 
 
 def _stored(path: str) -> Path:
@@ -167,7 +167,6 @@ def _stored(path: str) -> Path:
 
 
 # ---- logs
-# ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -177,47 +176,38 @@ class Log:
     path: str
     kind: str  # "requests" or "touches"
     columns: Mapping[str, str]  # time, and duration or key -> column
-    patience: str  # timeout or idle period, such as "5s"
-    guessed: tuple[str, ...]  # what was not given, in words
+    timeout: str  # or idle period, such as "5s"
+    guessed: tuple[str, ...]  # options that were not given
 
 
-def _log_of(arguments: argparse.Namespace) -> Log | None:
-    kind = (
-        "requests"
-        if arguments.requests is not None
-        else "touches"
-        if arguments.touches is not None
-        else None
-    )
-    if kind is None:
+def _log_of(requests: str | None, touches: str | None, options: Mapping[str, Any]) -> Log | None:
+    if requests:
+        path, kind, usual = requests, "requests", {"time": _TIMES, "duration": _DURATIONS}
+        period, default = "timeout", _DEFAULT_TIMEOUT
+    elif touches:
+        path, kind, usual = touches, "touches", {"time": _TIMES, "key": _KEYS}
+        period, default = "idle", _DEFAULT_IDLE
+    else:
         return None
-    path: str = getattr(arguments, kind)
-    roles = {"time": _TIMES} | ({"duration": _DURATIONS} if kind == "requests" else {"key": _KEYS})
-    columns = {role: getattr(arguments, role) for role in roles}
-    found: tuple[str, ...] = ()
+    columns = {role: options[role] for role in usual}
     guessed = []
     if None in columns.values():
-        found = _columns_in(path, arguments.format)
-    for role, usual in roles.items():
-        if columns[role] is None:
-            columns[role] = next((name for name in usual if name in found), None)
+        found = _columns_in(path, options["format"])
+        for role in [role for role, column in columns.items() if column is None]:
+            columns[role] = next((name for name in usual[role] if name in found), None)
             if columns[role] is None:
                 raise ReportOptionError(
-                    f"say which column of {path} is the {role}: --{role} COL, one of {', '.join(found)}"
+                    f"name the column of {path} that is the {role}: --{role} COL, "
+                    f"one of {', '.join(found)}"
                 )
             guessed.append(f"--{role} {columns[role]}")
-    period, default = (
-        ("timeout", _DEFAULT_TIMEOUT) if kind == "requests" else ("idle", _DEFAULT_IDLE)
-    )
-    patience = getattr(arguments, period)
-    if patience is None:
-        patience = default
+    if options[period] is None:
         guessed.append(f"--{period} {default}")
-    return Log(path, kind, columns, patience, tuple(guessed))
+    return Log(path, kind, columns, options[period] or default, tuple(guessed))
 
 
 def _columns_in(path: str, format_: str) -> tuple[str, ...]:
-    """The columns of a log on this machine, by its beginning."""
+    """The columns of a log on this machine, from its beginning."""
     from compare.spark.session import require_spark
 
     require_spark()
@@ -229,41 +219,33 @@ def _columns_in(path: str, format_: str) -> tuple[str, ...]:
     return log.columns
 
 
-def _ingest(log: Log, arguments: argparse.Namespace) -> Path:
-    """Make a trace of the log, beside the runs."""
+def _ingest(log: Log, options: Mapping[str, Any]) -> Path:
+    """Turn the log into a trace, beside the runs."""
     from compare.spark.session import require_spark
 
     require_spark()
     from compare.bench.store import check_store
-    from compare.cli.commands.ingest import summary
     from compare.pipeline.ingest import Options, ingest_requests, ingest_touches
 
     if log.guessed:
-        print(f"{log.path}: assuming {' '.join(log.guessed)}", flush=True)
-    check_store(arguments.runs)
-    options = Options(
-        time=log.columns["time"],
-        unit=arguments.unit,
-        format=arguments.format,
-        time_format=arguments.time_format,
-        strict=arguments.strict,
-        master=arguments.master,
-        force=True,  # the trace of an earlier report on this log, which this one takes the place of
-    )
+        click.echo(f"{log.path}: assuming {' '.join(log.guessed)}")
+    check_store(options["runs"])
+    # The trace of an earlier report on this log is replaced.
+    how = Options(**select(Options, options) | {"time": log.columns["time"], "force": True})
     name = log.path.rstrip("/").rpartition("/")[2].removesuffix(".gz")
-    out = Path(arguments.runs) / TRACES / f"{Path(name).stem}.{log.kind}"
+    out = Path(options["runs"]) / TRACES / f"{Path(name).stem}.{log.kind}"
     out.parent.mkdir(parents=True, exist_ok=True)
     if log.kind == "requests":
         ingested = ingest_requests(
             log.path,
             out,
-            options,
+            how,
             duration=log.columns["duration"],
-            timeout=log.patience,
-            duration_unit=arguments.duration_unit,
-            time_is=arguments.time_is,
+            timeout=log.timeout,
+            duration_unit=options["duration_unit"],
+            time_is=options["time_is"],
         )
     else:
-        ingested = ingest_touches(log.path, out, options, key=log.columns["key"], idle=log.patience)
-    print(summary(ingested), flush=True)
+        ingested = ingest_touches(log.path, out, how, key=log.columns["key"], idle=log.timeout)
+    click.echo(ingest.summary(ingested))
     return out

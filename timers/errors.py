@@ -3,6 +3,11 @@ clear line.
 """
 
 
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
 class TimerError(Exception):
     """Base of all errors raised on purpose."""
 
@@ -39,3 +44,16 @@ class InvariantError(TimerError, RuntimeError):
 
 class UnknownTimerError(TimerError, LookupError):
     """A name that is not in the registry."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
+    """The message for a name that does not exist: the nearest one that does, or all of them.
+
+    >>> unknown_name("timer", "HashedWheel", ["delay-queue", "hashed-wheel"])
+    "no timer is called 'HashedWheel'; did you mean 'hashed-wheel'?"
+    """
+    known = list(known)
+    kebab = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).replace("_", "-").lower()
+    close = get_close_matches(kebab, known, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+    return f"no {kind} is called {name[:40]!r}; {hint}"

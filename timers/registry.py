@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from timers.errors import UnknownTimerError
+from timers.errors import UnknownTimerError, unknown_name
 
 TIMERS = {
     "unordered-list": "timers.schemes.unordered_list:UnorderedList",
@@ -35,7 +35,7 @@ def timer_class(name: str) -> Any:
     module_name, colon, class_name = target.partition(":")
     if not colon:
         raise UnknownTimerError(
-            f"no timer is called {name!r}; there are {', '.join(TIMERS)}, or give module:Class"
+            unknown_name("timer", name, [*TIMERS, "or module:Class"])
         )
     try:
         found = getattr(import_module(module_name), class_name)

@@ -5,13 +5,8 @@ import.
 >>> run = run_comparison(Comparison(timers=("delay-queue",), sizes=(100,), repeats=1))  # doctest: +SKIP
 """
 
-import argparse
-import os
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from compare.arguments import count, counts, integer, seconds, words
 
 DEFAULT_SIZES = (1_000, 10_000, 100_000, 1_000_000)
 DEFAULT_WORKLOADS = ("lognormal-low", "lognormal-high", "keepalive", "cancel-heavy")
@@ -35,82 +30,6 @@ class Comparison:
     seed: int = 0
     runs: str = "runs"  # the store
     command: tuple[str, ...] = field(default=("run_comparison",))  # for the manifest
-
-
-def add_options(parser: argparse.ArgumentParser, *, store: str = "--out") -> None:
-    """The options of a comparison; `store` is what the one for the directory of runs is called."""
-    default = Comparison()
-    parser.add_argument(
-        "--workload",
-        action="append",
-        metavar="NAME",
-        help="a workload to replay; may be repeated "
-        f"(default: {', '.join(DEFAULT_WORKLOADS)}, unless a trace is given)",
-    )
-    parser.add_argument(
-        "--timers",
-        type=words,
-        default=(),
-        metavar="A,B",
-        help="timers to compare, each NAME, "
-        "NAME/tick=5/wheel-size=64 or module:Class (default: all that are registered)",
-    )
-    parser.add_argument(
-        "--sizes",
-        type=counts,
-        default=default.sizes,
-        metavar="N,M",
-        help="numbers of pending timers (default: 1e3,1e4,1e5,1e6)",
-    )
-    parser.add_argument(
-        "--operations",
-        type=count,
-        default=default.operations,
-        metavar="N",
-        help="operations of each workload (default: 1e5)",
-    )
-    parser.add_argument(
-        "--repeats",
-        type=count,
-        default=default.repeats,
-        metavar="K",
-        help="samples of each time, at most (default: 5); fewer of what takes long",
-    )
-    parser.add_argument(
-        "--budget",
-        type=seconds,
-        default=default.budget,
-        metavar="SECONDS",
-        help="what would take longer once is predicted, not run (default: 2)",
-    )
-    parser.add_argument(
-        "--seed", type=integer, default=default.seed, metavar="S", help="from 0 (default: 0)"
-    )
-    parser.add_argument(
-        store,
-        dest="runs",
-        default=default.runs,
-        metavar="RUNS",
-        help="directory in which the run is stored (default: runs)",
-    )
-
-
-def options_from(
-    arguments: argparse.Namespace, traces: Iterable[str | os.PathLike[str]] = ()
-) -> Comparison:
-    """The comparison that parsed options ask for, with these traces."""
-    return Comparison(
-        traces=tuple(os.fspath(trace) for trace in traces),
-        workloads=None if arguments.workload is None else tuple(arguments.workload),
-        timers=arguments.timers,
-        sizes=arguments.sizes,
-        operations=arguments.operations,
-        repeats=arguments.repeats,
-        budget=arguments.budget,
-        seed=arguments.seed,
-        runs=arguments.runs,
-        command=tuple(getattr(arguments, "command_line", ())),
-    )
 
 
 def workloads_of(options: Comparison) -> tuple[str, ...]:

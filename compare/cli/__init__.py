@@ -1,0 +1,1 @@
+"""The `wheelwork` command line."""

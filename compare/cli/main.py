@@ -1,164 +1,218 @@
-"""The `wheelwork` command: finds its subcommands and turns errors into one line and exit code 2.
+"""The `wheelwork` command: find a subcommand, run it, and turn an error into one line.
 
-A subcommand is a module of the entry-point group "wheelwork.commands" with a function
-`register(subparsers)`, which adds a parser and sets its default `run`, a function of the parsed
-arguments that returns an exit code or None. What is heavy to import is imported inside `run`.
+The project's own commands are the table COMMANDS. Other distributions add a command through an
+entry point of the group "wheelwork.commands" that names a `click.Command`. A command is imported
+when it is called, and returns its exit code or None.
 """
 
-import argparse
+import logging
 import os
 import sys
 from collections.abc import Sequence
-from importlib import metadata
-from typing import Any, NoReturn
+from importlib import import_module, metadata
+from typing import Any
+
+import click
 
 DISTRIBUTION = "wheelwork"
 GROUP = "wheelwork.commands"
 BAD_INPUT = 2
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
-_ORDER = (
-    "timers",
-    "generate",
-    "ingest",
-    "replay",
-    "verify",
-    "summarise",
-    "stream",
-    "compare",
-    "report",
-)
-"""Commands in the order in which one uses them; others follow in alphabetical order."""
+COMMANDS = {
+    "timers": ("compare.cli.commands.timers:timers", "List the timers and their traits."),
+    "generate": ("compare.cli.commands.generate:generate", "Write a workload as a trace."),
+    "ingest": ("compare.cli.commands.ingest:ingest", "Turn a log into a trace."),
+    "replay": ("compare.cli.commands.replay:replay", "Replay a trace through timers."),
+    "verify": ("compare.cli.commands.verify:verify", "Check replay results against the oracle."),
+    "summarise": ("compare.cli.commands.summarise:summarise", "Summarise replay results."),
+    "stream": ("compare.cli.commands.stream:stream", "Find idle connections in a stream."),
+    "compare": ("compare.cli.commands.compare:compare", "Measure timers and store the results."),
+    "report": ("reports.command:report", "Write results as a page with charts."),
+}
+"""Name -> `module:attribute` of the command and its line of help, in the order of use."""
 
-_DESCRIPTION = """\
-Choose, trust and use a timer data structure: the classic schemes for pending
-timeouts behind one interface, compared on workloads or on your own traffic."""
 
-_EXAMPLE = """\
-example: what would each scheme cost for the timeouts in a log?
+class Commands(click.Group):
+    """Subcommands that are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The project's own commands, then those of others in alphabetical order."""
+        others = {entry.name for entry in metadata.entry_points(group=GROUP)}
+        return [*COMMANDS, *sorted(others - set(COMMANDS))]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Import a command; in place of a broken one, a command that says what is wrong with it."""
+        if name in COMMANDS:
+            module, _, attribute = COMMANDS[name][0].partition(":")
+            found: click.Command = getattr(import_module(module), attribute)
+            return found
+        for entry in metadata.entry_points(group=GROUP, name=name):
+            try:
+                loaded = entry.load()
+            except Exception as error:  # other people's modules can fail in any way
+                return _broken(name, str(error))
+            if isinstance(loaded, click.Command):
+                return loaded
+            return _broken(name, f"{entry.value} is not a click command")
+        return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As in click, with a suggestion for a name that does not exist."""
+        known = self.list_commands(ctx)
+        if not ctx.resilient_parsing and args[0] not in known:
+            from timers.errors import unknown_name
+
+            raise click.UsageError(unknown_name("command", args[0], known), ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing the project's own."""
+        rows = [(name, short_help) for name, (_, short_help) in COMMANDS.items()]
+        for name in self.list_commands(ctx)[len(COMMANDS) :]:
+            if command := self.get_command(ctx, name):
+                rows.append((name, command.get_short_help_str(60)))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def _broken(name: str, reason: str) -> click.Command:
+    def fail(**_: object) -> None:
+        raise click.ClickException(f"the command {name} cannot be loaded: {reason}")
+
+    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return click.Command(
+        name,
+        callback=fail,
+        context_settings=anything,
+        add_help_option=False,
+        short_help="(cannot be loaded)",
+    )
+
+
+def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        try:
+            version = metadata.version(DISTRIBUTION)
+        except metadata.PackageNotFoundError:
+            version = "(not installed)"
+        click.echo(f"{DISTRIBUTION} {version}")
+        ctx.exit()
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"max_content_width": 80},
+    epilog="""\b
+Example: what would each scheme cost for the timeouts in a log?
   wheelwork ingest requests access.csv --time start --duration seconds \\
       --timeout 5s --out requests.trace
   wheelwork replay requests.trace --timer hierarchical-wheel
   wheelwork compare requests.trace
 
-`wheelwork COMMAND --help` explains a command."""
+Run `wheelwork COMMAND --help` for the options of a command.""",
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
+def cli() -> None:
+    """Choose, trust and use a timer data structure.
+
+    The classic schemes for pending timeouts behind one interface, compared on
+    generated workloads or on your own traffic.
+    """
+    kernels = logging.getLogger("timers.kernels.jit")
+    kernels.addHandler(_notice)  # at most once
+    kernels.setLevel(logging.INFO)
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+COMPILING = "compiling: this run takes some seconds longer than the next"
 
-    def error(self, message: str) -> NoReturn:
-        """Print the line and leave with exit code 2."""
-        self.exit(
-            BAD_INPUT, f"{DISTRIBUTION}: error: {_one_line(message)} (see {self.prog} --help)\n"
-        )
+
+class _CompilationNotice(logging.Handler):
+    """Says on stderr, once in a run, why it takes longer than the next one will."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        logging.getLogger(record.name).removeHandler(self)
+        print(COMPILING, file=sys.stderr)
+
+
+_notice = _CompilationNotice()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code: 0, 2 for bad input, 130 when interrupted."""
-    argv = list(sys.argv[1:] if argv is None else argv)
+    _open_streams()
     try:
-        code = _run(argv)
+        code = _run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # Whoever read the output has seen enough. What is still buffered must not fail once more at
-        # exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        code = 0  # the reader of the output has seen enough
+    except OSError as error:
+        code = _fail(f"cannot write the output: {error.strerror or error}")
+    # What is still in the buffer must not fail once more at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
+
+
+def _open_streams() -> None:
+    """Make the standard streams usable where one is closed or cannot encode every character."""
+    for name in ("stdin", "stdout", "stderr"):  # in this order each takes its own descriptor
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115, PTH123  # for good
+    reconfigure: Any = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure:
+        reconfigure(errors="backslashreplace")
 
 
 def _run(argv: list[str]) -> int:
-    try:
-        arguments = _parser().parse_args(argv)
-    except SystemExit as leaving:  # --help and --version, or an error that has been printed
-        return leaving.code if isinstance(leaving.code, int) else 0
-    arguments.command_line = [DISTRIBUTION, *argv]
+    if instruction := os.environ.get("_WHEELWORK_COMPLETE"):
+        from click.shell_completion import shell_complete
 
-    from timers.errors import TimerError  # brings NumPy, which --help need not wait for
-
+        return shell_complete(cli, {}, DISTRIBUTION, "_WHEELWORK_COMPLETE", instruction)
     try:
-        return arguments.run(arguments) or 0
-    except TimerError as error:
-        return _fail(str(error))
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename is not None else ""
-        return _fail(f"{where}{error.strerror or error}")
-    except MemoryError as error:
-        return _fail(f"not enough memory: {str(error) or 'ask for less'}")
+        with cli.make_context(DISTRIBUTION, argv or ["--help"], obj=(DISTRIBUTION, *argv)) as ctx:
+            return cli.invoke(ctx) or 0
+    except click.exceptions.Exit as leaving:  # --help and --version
+        return leaving.exit_code
     except KeyboardInterrupt:
         print(f"{DISTRIBUTION}: interrupted", file=sys.stderr)
         return INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        message = _explain(error)
+        if message is None:
+            raise
+        return _fail(message)
+
+
+def _explain(error: Exception) -> str | None:
+    """Describe an error that the user can do something about; None for a bug."""
+    from timers.errors import TimerError  # brings NumPy, which --help need not wait for
+
+    if isinstance(error, click.UsageError):
+        message = error.format_message().removesuffix(".")
+        hint = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
+        return message[:1].lower() + message[1:] + hint
+    if isinstance(error, TimerError | click.ClickException):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {str(error) or 'ask for less'}"
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return f"{where}{error.strerror or error}"
+    return None
 
 
 def _fail(message: str) -> int:
-    print(f"{DISTRIBUTION}: error: {_one_line(message)}", file=sys.stderr)
+    print(f"{DISTRIBUTION}: error: {' '.join(message.split())}", file=sys.stderr)
     return BAD_INPUT
-
-
-def _one_line(message: str) -> str:
-    return " ".join(message.split())
-
-
-def _parser() -> Parser:
-    parser = Parser(
-        prog=DISTRIBUTION,
-        description=_DESCRIPTION,
-        epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action=_Version, help="print the version and leave")
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in _commands():
-        _register(command, subparsers)
-    return parser
-
-
-def _commands() -> list[metadata.EntryPoint]:
-    found = {command.name: command for command in metadata.entry_points(group=GROUP)}
-    rank = {name: k for k, name in enumerate(_ORDER)}
-    return [
-        found[name] for name in sorted(found, key=lambda name: (rank.get(name, len(rank)), name))
-    ]
-
-
-def _register(command: metadata.EntryPoint, subparsers: Any) -> None:
-    """Add a command; one whose module cannot be imported says so when it is called, and spoils no
-    other.
-    """
-    try:
-        register = command.load().register
-    except (ImportError, AttributeError) as error:
-        reason = f"the command {command.name} cannot be loaded: {error}"
-        parser = subparsers.add_parser(command.name, help="(cannot be loaded)", add_help=False)
-        parser.add_argument("arguments", nargs=argparse.REMAINDER)
-        parser.set_defaults(run=lambda arguments: _fail(reason))
-    else:
-        register(subparsers)
-
-
-class _Version(argparse.Action):
-    """Like argparse's own, which would look the version up on every start."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any) -> None:
-        super().__init__(
-            option_strings,
-            argparse.SUPPRESS,
-            nargs=0,
-            default=argparse.SUPPRESS,
-            help=settings["help"],
-        )
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        try:
-            version = metadata.version(DISTRIBUTION)
-        except metadata.PackageNotFoundError:
-            version = "(not installed)"
-        print(f"{DISTRIBUTION} {version}")
-        parser.exit()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

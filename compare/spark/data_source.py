@@ -19,7 +19,6 @@ workload's parameters. Numbers may be written as 1e6. The rows are those of the 
 promises no order of rows: sort by shard and operation.
 """
 
-import argparse
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +29,7 @@ from pyspark.sql.types import StructType
 
 from compare.arguments import count, integer
 from compare.workloads.catalogue import Plan, WorkloadError, workload_named
+from timers.errors import ParameterError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -126,6 +126,6 @@ def _number(option: str, text: str) -> int:
     for read in (integer, count):
         try:
             return read(text)
-        except argparse.ArgumentTypeError:
+        except ParameterError:
             continue
     raise WorkloadError(f"{option} must be a whole number, such as 5000 or 1e6, not {text[:40]!r}")

@@ -24,7 +24,7 @@ from compare.tapes.tape import ARM, CANCEL, Tape, joined
 from compare.tapes.trace import MAX_SHARDS
 from compare.workloads.generator import NEVER, Events, Int64s, Weaver
 from compare.workloads.variates import Floats, Words, exp, log, normal, sorted_uniform, uniform
-from timers.errors import TimerError
+from timers.errors import TimerError, unknown_name
 
 BLOCK = 1 << 12
 """Members of a block: enough for NumPy to be quick, few enough that a block of busy connections
@@ -271,7 +271,7 @@ WORKLOADS: Mapping[str, Workload] = {
 def workload_named(name: str) -> Workload:
     """The workload of this name; raises WorkloadError naming what exists."""
     if name not in WORKLOADS:
-        raise WorkloadError(f"no workload is called {name!r}; there are {', '.join(WORKLOADS)}")
+        raise WorkloadError(unknown_name("workload", name, WORKLOADS))
     return WORKLOADS[name]
 
 

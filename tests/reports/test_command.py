@@ -1,4 +1,3 @@
-import argparse
 import json
 import re
 from pathlib import Path
@@ -6,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from compare.bench.comparison import DEFAULT_WORKLOADS
+from compare.cli.main import main
 from reports import command
 from tests.reports.synthetic import defaults, write_synthetic
 
@@ -28,15 +28,14 @@ def compared(monkeypatch):
     return asked
 
 
-def parse(*arguments: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    command.register(parser.add_subparsers())
-    return parser.parse_args(["report", *arguments])
-
-
 def report(*arguments: str) -> None:
-    parsed = parse(*arguments)
-    parsed.run(parsed)
+    assert main(["report", *arguments]) == 0
+
+
+def log_of(*arguments: str) -> command.Log | None:
+    """The log that a command line asks for."""
+    options = command.report.make_context("report", list(arguments)).params
+    return command._log_of(options["requests"], options["touches"], options)
 
 
 def test_a_stored_run_is_shown(tmp_path, capsys):
@@ -87,17 +86,15 @@ def test_without_a_run_one_is_made(tmp_path, compared, capsys):
             r"cannot write file/below: .*file is no directory",
         ),
         (["--run", "run", "some.trace"], r"the trace some\.trace has no part in it"),
-        (["--run", "run", "--timeout", "5s"], r"--timeout goes with --requests only"),
-        (["--idle", "5s"], r"--idle goes with --touches only"),
-        (["--time", "ts"], r"--time goes with a log only"),
-        (["--touches", "log", "--duration", "d"], r"--duration goes with --requests only"),
-        (["--requests", "log", "--run", "run"], r"not allowed with"),
-        (["--run"], r"expected one argument"),
+        (["--run", "run", "--timeout", "5s"], r"--timeout needs --requests"),
+        (["--idle", "5s"], r"--idle needs --touches"),
+        (["--time", "ts"], r"--time needs --requests or --touches"),
+        (["--touches", "log", "--duration", "d"], r"--duration needs --requests"),
+        (["--requests", "log", "--run", "run"], r"cannot be used together"),
+        (["--run"], r"option '--run' requires an argument"),
     ],
 )
 def test_nonsense_is_one_line(tmp_path, capsys, compared, arguments, said):
-    from compare.cli.main import main
-
     store = write_synthetic(tmp_path / "runs", defaults()[:1], sizes=(1000,), workloads=())
     store.rename(tmp_path / "run")
     cut = write_synthetic(tmp_path / "runs", defaults()[:1], sizes=(1000,), workloads=())
@@ -176,28 +173,24 @@ def spark():
 )
 def test_columns_of_common_logs_are_guessed_and_told(text, arguments, columns, patience, guessed):
     Path("log").write_text(text)
-    log = command._log_of(parse(*arguments))
+    log = log_of(*arguments)
     assert log is not None
-    assert (log.columns, log.patience, log.guessed) == (columns, patience, guessed)
+    assert (log.columns, log.timeout, log.guessed) == (columns, patience, guessed)
 
 
 @pytest.mark.usefixtures("spark")
 def test_what_cannot_be_guessed_is_asked_for(capsys):
-    from compare.cli.main import main
-
     Path("log").write_text("when,how_long\n1,2\n")
     assert main(["report", "--requests", "log"]) == 2
     assert (
-        "say which column of log is the time: --time COL, one of when, how_long"
+        "name the column of log that is the time: --time COL, one of when, how_long"
         in capsys.readouterr().err
     )
     assert [path.name for path in Path().iterdir()] == ["log"]
 
 
 def test_nothing_is_guessed_where_all_is_given():
-    log = command._log_of(
-        parse("--requests", "log", "--time", "a", "--duration", "b", "--timeout", "1s")
-    )
+    log = log_of("--requests", "log", "--time", "a", "--duration", "b", "--timeout", "1s")
     assert log == command.Log("log", "requests", {"time": "a", "duration": "b"}, "1s", ())
 
 

@@ -175,8 +175,8 @@ def test_the_page(tmp_path, capsys):
         (["no-rows"], r"no-rows has no rows"),
         (["stranger"], r"no timer is called 'nobody'"),
         (["empty"], r"empty are no results: it has no manifest\.json"),
-        (["good", "--run", "runs"], r"not allowed with"),
-        (["good", "--time", "ts"], r"--time goes with a log only"),
+        (["good", "--run", "runs"], r"cannot be used together"),
+        (["good", "--time", "ts"], r"--time needs --requests or --touches"),
     ],
 )
 def test_nonsense_is_one_line(tmp_path, monkeypatch, capsys, arguments, said):

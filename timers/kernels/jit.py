@@ -10,6 +10,7 @@ package that import something of theirs.
 """
 
 import hashlib
+import logging
 import sys
 from collections.abc import Callable
 from functools import cache, wraps
@@ -19,6 +20,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 from numba.core import caching, config
+
+_log = logging.getLogger(__name__)
+"""Says at level INFO what is not in the disk cache and therefore compiled: seconds for each."""
 
 # Kernels allocate nothing, so they need no reference counting (`_nrt`): with it, LLVM leaves calls
 # to it inside the hot loops, ten times the cost of the work itself. The "numpy" error model drops
@@ -111,3 +115,9 @@ class _StampedImplementation(caching.CompileResultCacheImpl):
 
 class _StampedCache(caching.FunctionCache):
     _impl_class = _StampedImplementation
+
+    def load_overload(self, *signature: Any) -> Any:
+        found = super().load_overload(*signature)
+        if found is None:
+            _log.info("compiling %s", self._name)
+        return found

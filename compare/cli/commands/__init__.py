@@ -1,1 +1,1 @@
-"""The subcommands of `wheelwork`, one module each; see `compare.cli.main`."""
+"""The subcommands of `wheelwork`, one module each."""

@@ -1,59 +1,83 @@
-"""`wheelwork compare`: measure the timers, replay workloads or traces through them, store the run,
-show a summary.
-"""
+"""`wheelwork compare`: measure timers, store the run and print a summary."""
 
-import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from compare.bench.comparison import add_options, options_from
+import click
+
+from compare.cli.options import (
+    Command,
+    comparison_from,
+    comparison_options,
+    json_option,
+    traces_argument,
+)
 
 if TYPE_CHECKING:
     from compare.bench.store import Run
 
-_DESCRIPTION = """\
-Measure insert, cancel, hold and expiry of each timer against the number of
-pending ones, and replay workloads or traces through it. Every timer must first
-do what the oracle expects. The run is stored for good; a summary is printed."""
+Row = dict[str, Any]
 
-_EXAMPLE = """\
-example:
+
+@click.command(
+    cls=Command,
+    epilog="""\b
+Examples:
   wheelwork compare
   wheelwork compare requests.trace --workload keepalive --sizes 1e4,1e5
-  wheelwork compare --timers delay-queue,hashed-wheel,hashed-wheel/tick=1"""
+  wheelwork compare --timers delay-queue,hashed-wheel,hashed-wheel/tick=1""",
+)
+@traces_argument
+@comparison_options("--out")
+@json_option
+def compare(traces: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """Measure timers side by side, store the run and print a summary.
 
-
-def register(subparsers: Any) -> None:
-    """Add the command."""
-    parser = subparsers.add_parser(
-        "compare",
-        help="measure timers side by side and store the figures",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "traces", nargs="*", metavar="TRACE", help="directory that `generate` or `ingest` wrote"
-    )
-    add_options(parser)
-    parser.set_defaults(run=run)
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Compare, store, and print the summary."""
+    Insert, cancel, hold and expiry are measured against the number of pending
+    timers, then workloads or TRACEs are replayed. Every timer must first fire
+    what the oracle expects.
+    """
     from compare.bench.comparison import run_comparison
     from compare.bench.store import read_run
 
-    path = run_comparison(options_from(arguments, arguments.traces))
-    print(summary(read_run(path)))
-    print(f"\nstored in {path}")
+    path = run_comparison(comparison_from(options, traces))
+    run = read_run(path)
+    if as_json:
+        click.echo(json.dumps(medians(run), indent=1))
+    else:
+        click.echo(f"{summary(run)}\n\nstored in {path}")
 
 
-# ---- the summary
-# --------------------------------------------------------------------------------------------------
+def medians(run: "Run") -> dict[str, Any]:
+    """A run as plain values: the median of the samples in place of each sample."""
+    return {
+        "run": str(run.path),
+        "traits": run.manifest["traits"],
+        "cells": list(_without_samples(run.cells.to_pylist())),
+        "replays": list(_without_samples(run.replays.to_pylist())),
+        "memory": run.memory.to_pylist(),
+    }
+
+
+def _without_samples(rows: Iterable[Row]) -> Iterable[Row]:
+    samples: dict[str, list[Row]] = {}
+    for row in rows:
+        key = {name: value for name, value in row.items() if name not in _SAMPLE}
+        samples.setdefault(json.dumps(key), []).append(row)
+    for what, found in samples.items():
+        times = [row["ns_per_operation"] for row in found if row["ns_per_operation"] is not None]
+        yield json.loads(what) | {
+            "samples": len(times),
+            "ns_per_operation": median(times) if times else None,
+        }
+
+
+_SAMPLE = ("repeat", "ns_per_operation")
+
+# ---- text
 
 _FIGURE = 10  # columns of a figure
 _LEAST_NAME = 20  # columns of a timer's name; with six figures, 80
@@ -65,8 +89,6 @@ _TASKS = (
     ("expiry", "event", "expiry|by event"),
     ("expiry", "clock", "expiry|by clock"),
 )
-
-Row = dict[str, Any]
 
 
 def summary(run: "Run") -> str:
@@ -142,7 +164,7 @@ def _line(name: str, width: int, figures: Sequence[str], space: int = _FIGURE) -
 def _footnotes(run: "Run", contestants: Sequence[Row]) -> list[str]:
     lines = []
     if any(c["engine"] != "compiled" for c in contestants):
-        lines.append("*  plain Python loop: not of one kind with the compiled figures")
+        lines.append("*  plain Python loop: not comparable with compiled figures")
     for c in contestants:
         if not c["exact"]:
             lines.append(
@@ -151,7 +173,7 @@ def _footnotes(run: "Run", contestants: Sequence[Row]) -> list[str]:
     statuses = {*run.cells.column("status").to_pylist(), *run.replays.column("status").to_pylist()}
     if "too long" in statuses:
         budget = run.manifest["parameters"]["budget"]
-        lines.append(f"~  predicted time of one run, not run: beyond the budget of {budget:g} s")
+        lines.append(f"~  predicted time of one run, not run: over the budget of {budget:g} s")
     return lines
 
 

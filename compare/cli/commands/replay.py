@@ -1,95 +1,129 @@
-"""`wheelwork replay`: one trace through one timer."""
+"""`wheelwork replay`: one trace through one timer, or through several on Spark."""
 
-import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from compare.arguments import integer, words
+import click
+
+from compare.cli.options import (
+    INTEGER,
+    PLACE,
+    TIMER,
+    TIMERS,
+    Command,
+    flag,
+    force_option,
+    master_option,
+    option,
+    refuse_both,
+)
 
 if TYPE_CHECKING:
     from compare.bench.contestant import Contestant
     from compare.bench.sources import Outcome, Source
 
-_DESCRIPTION = """\
-Replay a trace through a timer. First a counting run is held against the oracle,
-then another one is timed, which must fire the same timers.
+_ONE = "With --timer"
+_SEVERAL = "With --timers"
 
-With --timers and --out: replay every shard through every timer, as tasks of
-Spark, into a directory of results for `verify` and `summarise`. A replay that
-was interrupted goes on where it stopped when the same command is said again."""
 
-_EXAMPLE = """\
-example:
-  wheelwork generate lognormal-low --timers 1e5 --out low.trace
+@click.command(
+    cls=Command,
+    epilog="""\b
+Examples:
+  wheelwork generate lognormal-low --timer-count 1e5 --out low.trace
   wheelwork replay low.trace --timer hashed-wheel --tick 1000
   wheelwork replay low.trace --timer my_module:MyTimer --json
   wheelwork replay low.trace --out replayed \\
-      --timers hierarchical-wheel,hashed-wheel/tick=500,delay-queue"""
+      --timers hierarchical-wheel,hashed-wheel/tick=500,delay-queue""",
+)
+@click.argument("trace", type=PLACE)
+@option("--timer", type=TIMER, help="A timer, or module:Class for your own.")
+@option("--timers", type=TIMERS, help="Several, as in hashed-wheel/tick=5; needs --out.")
+@flag("--no-drain", "Stop at the last operation, with timers pending.")
+@option("--tick", type=INTEGER, section=_ONE, help="Units of a tick, if the timer has one.")
+@option("--wheel-size", type=INTEGER, section=_ONE, help="Slots of a wheel, if the timer has one.")
+@option("--json", "as_json", is_flag=True, section=_ONE, help="Print JSON instead of text.")
+@option("--out", type=PLACE, metavar="RESULTS", section=_SEVERAL, help="Directory to write.")
+@flag("--summaries-only", "Do not keep expiries; nothing to verify then.", section=_SEVERAL)
+@flag("--count", "Count the work of the timers, too, which takes time.", section=_SEVERAL)
+@force_option("results of another replay", _SEVERAL)
+@master_option(_SEVERAL)
+def replay(
+    trace: str,
+    timer: str | None,
+    timers: tuple[str, ...] | None,
+    no_drain: bool,
+    **options: Any,
+) -> None:
+    """Replay TRACE, which `generate` or `ingest` wrote, through a timer.
+
+    A first run is checked against the oracle and counts the work of the timer. A
+    second run is timed, and must fire the same timers.
+
+    With --timers and --out, replay every shard through every timer on Spark, into
+    a directory of results for `verify` and `summarise`. If it is interrupted,
+    rerun the command to resume.
+    """
+    refuse_both({"--timer": timer, "--timers": timers})
+    if timers:
+        _check_unused(options, ("tick", "wheel_size", "as_json"), "--timers")
+        _replay_several(trace, timers, no_drain, options)
+    elif timer:
+        _check_unused(options, ("out", "summaries_only", "count", "force", "master"), "--timer")
+        _replay_one(trace, timer, no_drain, options)
+    else:
+        raise click.UsageError("name a timer: --timer NAME, or --timers NAME,... with --out")
 
 
-def register(subparsers: Any) -> None:
-    """Add the command."""
-    parser = subparsers.add_parser(
-        "replay",
-        help="replay a trace through a timer",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "trace", metavar="TRACE", help="directory that `generate` or `ingest` wrote"
-    )
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--timer", metavar="NAME", help="a timer, or module:Class of your own")
-    which.add_argument(
-        "--timers",
-        type=words,
-        metavar="NAME,...",
-        help="several, as in hashed-wheel/tick=5; needs --out",
-    )
-    parser.add_argument(
-        "--tick", type=integer, metavar="N", help="units of a tick, where the timer has one"
-    )
-    parser.add_argument(
-        "--wheel-size", type=integer, metavar="N", help="slots of a wheel, where the timer has one"
-    )
-    parser.add_argument("--json", action="store_true", help="print a JSON object instead")
-    parser.add_argument(
-        "--no-drain", action="store_true", help="stop at the last operation, with timers pending"
-    )
-    grid = parser.add_argument_group("with --timers")
-    grid.add_argument("--out", metavar="RESULTS", help="directory to write, or to go on with")
-    grid.add_argument(
-        "--summaries-only",
-        action="store_true",
-        help="do not keep what fired; nothing to verify then",
-    )
-    grid.add_argument(
-        "--count", action="store_true", help="count the timers' work as well, which takes time"
-    )
-    grid.add_argument("--force", action="store_true", help="replace other results that are there")
-    grid.add_argument(
-        "--master", metavar="URL", help="a Spark master (default: local[*], this machine)"
-    )
-    parser.set_defaults(run=run)
+def _check_unused(options: dict[str, Any], names: tuple[str, ...], mode: str) -> None:
+    for name in names:
+        if options[name] not in (None, False):
+            flag = name.removeprefix("as_").replace("_", "-")
+            parameter = name in ("tick", "wheel_size")
+            hint = "; write parameters as in hashed-wheel/tick=5" if parameter else ""
+            raise click.UsageError(f"--{flag} cannot be used with {mode}{hint}")
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Replay, check, time and print; or replay a grid."""
-    _check_together(arguments)
-    if arguments.timers:
-        _run_grid(arguments)
-        return
+def _replay_several(
+    trace: str, timers: tuple[str, ...], no_drain: bool, options: dict[str, Any]
+) -> None:
+    if not options["out"]:
+        raise click.UsageError("name the directory to write: --out RESULTS")
+    from compare.spark.session import require_spark
+
+    require_spark()
+    from compare.pipeline.replay import replay_grid
+
+    results = replay_grid(
+        trace,
+        timers,
+        options["out"],
+        expiries=not options["summaries_only"],
+        drained=not no_drain,
+        counting=options["count"],
+        force=options["force"],
+        master=options["master"],
+    )
+    cells = results.read_cells()
+    operations, fired = (sum(cells[name].to_pylist()) for name in ("operations", "fired"))
+    number, shards = len(results.contestants), len(results.trace.shards)
+    kept = "kept" if results.manifest["expiries"] else "not kept"
+    click.echo(
+        f"{options['out']}: {number} timer{'s' * (number != 1)} x "
+        f"{shards} shard{'s' * (shards != 1)}, {operations:,} operations, "
+        f"{fired:,} expiries ({kept})"
+    )
+
+
+def _replay_one(trace: str, name: str, no_drain: bool, options: dict[str, Any]) -> None:
     from compare.bench.contestant import contestant
     from compare.bench.sources import Outcome, checked_replay, timed_replay, trace_source
     from compare.oracle.compiled import expect
 
-    given = {"tick": arguments.tick, "wheel_size": arguments.wheel_size}
-    timer = contestant(
-        arguments.timer, {name: value for name, value in given.items() if value is not None}
-    )
-    source = trace_source(arguments.trace)
-    drain = not arguments.no_drain
+    given = {name: options[name] for name in ("tick", "wheel_size") if options[name] is not None}
+    timer = contestant(name, given)
+    source = trace_source(trace)
+    drain = not no_drain
     outcome, seconds = Outcome(), 0.0
     for shard in range(source.shards):
         tape, id_space = source.load(shard)
@@ -98,57 +132,10 @@ def run(arguments: argparse.Namespace) -> None:
         outcome.add(tape, done, nbytes)
         seconds += timed_replay(timer, tape, id_space, digest, drain=drain).seconds
     ns_per_operation = seconds * 1e9 / max(outcome.operations, 1)
-    if arguments.json:
-        print(json.dumps(_object(outcome, ns_per_operation, timer.engine), indent=1))
+    if options["as_json"]:
+        click.echo(json.dumps(_object(outcome, ns_per_operation, timer.engine), indent=1))
     else:
-        print(_text(timer, source, outcome, ns_per_operation))
-
-
-_OF_ONE = ("tick", "wheel_size", "json")
-_OF_GRID = ("out", "summaries_only", "count", "force", "master")
-
-
-def _check_together(arguments: argparse.Namespace) -> None:
-    """Refuse options that say nothing here."""
-    from compare.replay.engine import ReplayError
-
-    mode, others = ("--timers", _OF_ONE) if arguments.timers else ("--timer", _OF_GRID)
-    for name in others:
-        if getattr(arguments, name) not in (None, False):
-            hint = (
-                "; write the parameters as in hashed-wheel/tick=5"
-                if name in ("tick", "wheel_size")
-                else ""
-            )
-            raise ReplayError(f"--{name.replace('_', '-')} does not go with {mode}{hint}")
-    if arguments.timers and not arguments.out:
-        raise ReplayError("say where the results go: --out RESULTS")
-
-
-def _run_grid(arguments: argparse.Namespace) -> None:
-    from compare.spark.session import require_spark
-
-    require_spark()
-    from compare.pipeline.replay import replay_grid
-
-    results = replay_grid(
-        arguments.trace,
-        arguments.timers,
-        arguments.out,
-        expiries=not arguments.summaries_only,
-        drained=not arguments.no_drain,
-        counting=arguments.count,
-        force=arguments.force,
-        master=arguments.master,
-    )
-    cells = results.read_cells()
-    operations, fired = (sum(cells[name].to_pylist()) for name in ("operations", "fired"))
-    timers, shards = len(results.contestants), len(results.trace.shards)
-    kept = "kept" if results.manifest["expiries"] else "not kept"
-    print(
-        f"{arguments.out}: {timers} timer{'s' * (timers != 1)} x {shards} shard{'s' * (shards != 1)},"
-        f" {operations:,} operations, {fired:,} expiries ({kept})"
-    )
+        click.echo(_text(timer, source, outcome, ns_per_operation))
 
 
 def _object(outcome: "Outcome", ns_per_operation: float, engine: str) -> dict[str, Any]:
@@ -177,7 +164,7 @@ def _text(
         ("scheduled", f"{outcome.scheduled:,}", ""),
         ("cancelled", f"{outcome.cancelled:,}", ""),
         ("rescheduled", f"{outcome.rescheduled:,}", ""),
-        ("fired", f"{outcome.fired:,}", "each at the moment that the oracle expects"),
+        ("fired", f"{outcome.fired:,}", "each when the oracle expects it"),
         ("pending", f"{outcome.pending:,}", ""),
     ]
     if late.max is None:
@@ -188,7 +175,7 @@ def _text(
             for word, value in late._asdict().items()
         ]
     if outcome.counters is None:
-        rows.append(("cost counters", "-", "it has no kernel that could count"))
+        rows.append(("cost counters", "-", "this timer has no kernel that counts"))
     else:
         for name, value in outcome.counters.items():
             per = f"{value / max(outcome.operations, 1):.3g} per operation" if value else ""
@@ -196,7 +183,7 @@ def _text(
     rows.append(
         ("ns per operation", f"{ns_per_operation:,.1f}", f"{timer.engine}, expiries included")
     )
-    who = f"{timer.name} ({settings})" if settings else timer.name
-    lines = [f"{who}: {outcome.operations:,} operations {shards}from {source.name}"]
+    title = f"{timer.name} ({settings})" if settings else timer.name
+    lines = [f"{title}: {outcome.operations:,} operations {shards}from {source.name}"]
     lines += [f"  {word:<18}{value:>16}  {remark}".rstrip() for word, value, remark in rows]
     return "\n".join(lines)

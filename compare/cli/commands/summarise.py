@@ -1,36 +1,35 @@
-"""`wheelwork summarise`: one table of a grid replay."""
+"""`wheelwork summarise`: one table of replay results."""
 
-import argparse
-from typing import Any
+import json
 
-_DESCRIPTION = """\
-Sum up the results of `wheelwork replay --timers ... --out RESULTS`: a row for
-each timer, all shards together, printed and written as a Parquet file."""
+import click
 
-_EXAMPLE = """\
-example:
+from compare.cli.options import PLACE, Command, json_option, option, results_argument
+
+
+@click.command(
+    cls=Command,
+    epilog="""\b
+Examples:
   wheelwork summarise replayed
-  wheelwork summarise replayed --out table.parquet"""
+  wheelwork summarise replayed --out table.parquet""",
+)
+@results_argument
+@option(
+    "--out",
+    type=PLACE,
+    metavar="FILE",
+    help="Parquet file to write (default: RESULTS/summary.parquet).",
+)
+@json_option
+def summarise(results: str, out: str | None, as_json: bool) -> None:
+    """Summarise RESULTS, a directory that `wheelwork replay --out` wrote.
 
+    The table has one row for each timer, over all shards. It is printed and
+    written as a Parquet file.
+    """
+    from compare.pipeline.summarise import summarise as summary_of
+    from compare.pipeline.summarise import text_of
 
-def register(subparsers: Any) -> None:
-    """Add the command."""
-    parser = subparsers.add_parser(
-        "summarise",
-        help="one table of a grid replay",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("results", metavar="RESULTS", help="directory that `replay --out` wrote")
-    parser.add_argument(
-        "--out", metavar="FILE", help="Parquet file to write (default: RESULTS/summary.parquet)"
-    )
-    parser.set_defaults(run=run)
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Sum up, write and print."""
-    from compare.pipeline.summarise import summarise, text_of
-
-    print(text_of(summarise(arguments.results, arguments.out)))
+    table = summary_of(results, out)
+    click.echo(json.dumps(table.to_pylist(), indent=1) if as_json else text_of(table))

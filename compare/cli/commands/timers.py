@@ -1,9 +1,13 @@
 """`wheelwork timers`: the registry with its traits."""
 
-import argparse
+import json
 import textwrap
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import click
+
+from compare.cli.options import TIMER, Command, json_option
 
 if TYPE_CHECKING:
     from timers.traits import Traits
@@ -11,55 +15,32 @@ if TYPE_CHECKING:
 WIDTH = 80
 _COLUMNS = (20, 26, 16)  # of the table; the last takes what is left
 
-_DESCRIPTION = """\
-List the timers with what is declared about each: when it fires, what it costs,
-what it suits. With names, all that is declared about these."""
 
+@click.command(cls=Command)
+@click.argument("names", nargs=-1, type=TIMER, metavar="[NAME]...")
+@json_option
+def timers(names: tuple[str, ...], as_json: bool) -> None:
+    """List the timers and their traits: when each fires, what it costs, what it suits.
 
-def register(subparsers: Any) -> None:
-    """Add the command."""
-    parser = subparsers.add_parser(
-        "timers",
-        help="list the timers and their traits",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "names",
-        nargs="*",
-        metavar="NAME",
-        help="a timer, or module:Class of your own (default: all)",
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print a list of JSON objects with all traits instead"
-    )
-    parser.set_defaults(run=run)
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Print the traits of the timers named, or of all."""
+    With NAMEs, print everything that is declared about these timers. A NAME is
+    that of a registered timer, or module:Class for your own.
+    """
     from compare.bench.contestant import contestant
-    from timers.registry import names
+    from compare.bench.store import traits_of
+    from timers.registry import names as registered
 
-    found = [contestant(name) for name in arguments.names or names()]
-    if arguments.json:
-        import json
-
-        from compare.bench.store import traits_of
-
-        print(
-            json.dumps(
-                [traits_of(c.name, c.traits, c.parameters, c.engine) for c in found], indent=1
-            )
-        )
-    elif arguments.names:
-        print("\n\n".join(details(c.name, c.traits) for c in found))
+    found = [contestant(name) for name in names or registered()]
+    if as_json:
+        entries = [traits_of(c.name, c.traits, c.parameters, c.engine) for c in found]
+        click.echo(json.dumps(entries, indent=1))
+    elif names:
+        click.echo("\n\n".join(details(c.name, c.traits) for c in found))
     else:
-        print(_row("TIMER", "PARAMETERS (DEFAULTS)", "FIRES", "IN ONE UNIT"))
+        click.echo(_row("TIMER", "PARAMETERS (DEFAULTS)", "FIRES", "IN ONE UNIT"))
         for c in found:
-            print(summary(c.name, c.traits))
-        print("\nN: pending timers; tick: the clock moves by one unit.")
-        print("`wheelwork timers NAME` tells all that is declared about one.")
+            click.echo(summary(c.name, c.traits))
+        click.echo("\nN: pending timers; tick: the clock moves by one unit.")
+        click.echo("Run `wheelwork timers NAME` for everything that is declared about one.")
 
 
 def summary(name: str, traits: "Traits") -> str:
@@ -71,9 +52,7 @@ def summary(name: str, traits: "Traits") -> str:
         operation, shape = str(cost).split(": ")
         costs.setdefault(operation, []).append(shape)
     entries = {
-        "costs": "; ".join(
-            f"{operation} {', '.join(shapes)}" for operation, shapes in costs.items()
-        ),
+        "costs": "; ".join(f"{operation} {', '.join(found)}" for operation, found in costs.items()),
         "suits": traits.suits,
         "but": traits.drawback,
     }
@@ -81,7 +60,7 @@ def summary(name: str, traits: "Traits") -> str:
 
 
 def details(name: str, traits: "Traits") -> str:
-    """All that is declared about one timer."""
+    """Everything that is declared about one timer."""
     entries: list[tuple[str, str]] = [
         ("scheme", traits.scheme),
         ("summary", traits.summary),
@@ -113,16 +92,13 @@ def _entry(word: str, text: str, indent: int) -> str:
 
 
 def _row(*cells: str) -> str:
-    return "".join(
-        [*(f"{cell:<{width}}" for cell, width in zip(cells, _COLUMNS, strict=False)), cells[-1]]
-    )
+    columns = zip(cells, (*_COLUMNS, 0), strict=True)
+    return "".join(f"{cell:<{width}}" for cell, width in columns)
 
 
 def _defaults(traits: "Traits") -> str:
-    return (
-        ", ".join(f"{name.replace('_', '-')} {value}" for name, value in traits.defaults.items())
-        or "-"
-    )
+    settings = (f"{name.replace('_', '-')} {value}" for name, value in traits.defaults.items())
+    return ", ".join(settings) or "-"
 
 
 def _fires(traits: "Traits") -> str:

@@ -1,11 +1,19 @@
-"""`wheelwork verify`: hold what a grid replay fired against the trace."""
+"""`wheelwork verify`: check replay results against the oracle."""
 
-import argparse
 import json
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from compare.arguments import count
+import click
+
+from compare.cli.options import (
+    COUNT,
+    Command,
+    json_option,
+    master_option,
+    option,
+    results_argument,
+)
 
 if TYPE_CHECKING:
     from compare.oracle.merge import Mismatch
@@ -14,71 +22,48 @@ if TYPE_CHECKING:
 MISMATCHES = 1
 """The exit code when a timer did not fire what it had to; 2 is for bad input."""
 
-_DESCRIPTION = """\
-Prove that each timer of `wheelwork replay --timers ... --out RESULTS` fired
-what it had to: every expiry is held against the trace by an oracle that shares
-nothing with the timers. What is wrong is counted by kind:
 
-  missing   a timer that had to fire has no row
-  spurious  a row of a timer that was cancelled, re-armed or never there
-  early     fired before the moment that the scheme declares
-  late      fired after it
-  double    one more row of a timer that has one
-  altered   fired when it had to, but with another deadline
-
-The exit code is 0 when nothing is wrong, and 1 when something is."""
-
-_EXAMPLE = """\
-example:
+@click.command(
+    cls=Command,
+    epilog="""\b
+Examples:
   wheelwork replay low.trace --timers delay-queue,hashed-wheel --out replayed
   wheelwork verify replayed
-  wheelwork verify replayed --method join --json"""
+  wheelwork verify replayed --method join --json""",
+)
+@results_argument
+@option(
+    "--method",
+    type=click.Choice(("merge", "join")),
+    default="merge",
+    help="A merge inside each shard, or a join in Spark SQL, which is slower.",
+)
+@option("--examples", type=COUNT, default=5, help="Mismatches to print of each kind.")
+@json_option
+@master_option()
+def verify(results: str, method: str, examples: int, as_json: bool, master: str | None) -> int:
+    """Check RESULTS, which `wheelwork replay --out` wrote, against the oracle.
 
+    Every expiry is compared with the trace by an oracle that shares no code with
+    the timers. Mismatches are counted by kind:
 
-def register(subparsers: Any) -> None:
-    """Add the command."""
-    parser = subparsers.add_parser(
-        "verify",
-        help="prove that a grid replay fired what it had to",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("results", metavar="RESULTS", help="directory that `replay --out` wrote")
-    parser.add_argument(
-        "--method",
-        choices=("merge", "join"),
-        default="merge",
-        help="a merge inside each shard, or a plain join in Spark SQL, slower (default: merge)",
-    )
-    parser.add_argument(
-        "--examples",
-        type=count,
-        default=5,
-        metavar="N",
-        help="mismatches told of each kind (default: 5)",
-    )
-    parser.add_argument("--json", action="store_true", help="print a JSON object instead")
-    parser.add_argument(
-        "--master", metavar="URL", help="a Spark master (default: local[*], this machine)"
-    )
-    parser.set_defaults(run=run)
+    \b
+      missing   a timer that had to fire has no row
+      spurious  a row of a timer that was cancelled, re-armed or never there
+      early     fired before the moment that the scheme declares
+      late      fired after it
+      double    one more row of a timer that has one
+      altered   fired when it had to, but with another deadline
 
-
-def run(arguments: argparse.Namespace) -> int:
-    """Verify and print."""
+    The exit code is 0 when there is no mismatch, and 1 when there is one.
+    """
     from compare.spark.session import require_spark
 
     require_spark()
-    from compare.pipeline.verify import verify
+    from compare.pipeline.verify import verify as verification_of
 
-    found = verify(
-        arguments.results,
-        method=arguments.method,
-        examples=arguments.examples,
-        master=arguments.master,
-    )
-    print(json.dumps(_object(found), indent=1) if arguments.json else text_of(found))
+    found = verification_of(results, method=method, examples=examples, master=master)
+    click.echo(json.dumps(_object(found), indent=1) if as_json else text_of(found))
     return 0 if found.right else MISMATCHES
 
 
@@ -104,8 +89,7 @@ def _object(found: "Verification") -> dict[str, Any]:
     }
 
 
-# ---- for people
-# ---------------------------------------------------------------------------------------------------
+# ---- text
 
 _WIDTH = 80
 _FIGURE = 18  # columns of a number: a trillion, and a blank
@@ -113,11 +97,11 @@ _KIND = 10  # columns of a kind
 
 
 def text_of(found: "Verification") -> str:
-    """A table of 80 columns, and what is wrong."""
-    timers = len(found.timers)
+    """A table of 80 columns, and the mismatches."""
+    timers, shards = len(found.timers), found.shards
     head = (
-        f"{found.path}: {timers} timer{'s' * (timers != 1)} x {found.shards} shard{'s' * (found.shards != 1)},"
-        f" {found.operations:,} operations"
+        f"{found.path}: {timers} timer{'s' * (timers != 1)} x "
+        f"{shards} shard{'s' * (shards != 1)}, {found.operations:,} operations"
     )
     lines = [head, _line("", "must fire", "fired", "mismatches")]
     for verdict in found.timers:
@@ -147,7 +131,7 @@ def _example(example: "Mismatch") -> list[str]:
         where += " (not on the tape)"
     else:
         where += f" (id {example.id}, deadline {example.deadline})"
-    says = {
+    reasons = {
         "missing": f"due at {example.expected}",
         "spurious": f"fired at {example.fired_at}",
         "early": f"fired at {example.fired_at}, due at {example.expected}",
@@ -155,5 +139,5 @@ def _example(example: "Mismatch") -> list[str]:
         "double": f"fired again at {example.fired_at}, due at {example.expected}",
         "altered": f"fired with deadline {example.said}",
     }
-    line = f"  {example.kind:<{_KIND}}{where}: {says[example.kind]}"
+    line = f"  {example.kind:<{_KIND}}{where}: {reasons[example.kind]}"
     return textwrap.wrap(line, _WIDTH, subsequent_indent=" " * (_KIND + 2))

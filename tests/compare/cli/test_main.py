@@ -2,7 +2,6 @@ import json
 import os
 import subprocess
 import sys
-import tomllib
 from importlib import metadata
 from pathlib import Path
 
@@ -11,41 +10,17 @@ import pytest
 import compare.cli.main
 from compare.bench.store import latest_run, read_run
 from compare.cli.commands.compare import summary
-from compare.cli.main import BAD_INPUT, INTERRUPTED, main
+from compare.cli.main import BAD_INPUT, COMMANDS, COMPILING, INTERRUPTED, main
 from compare.tapes.trace import open_trace
+from timers.errors import CapacityError
 from timers.registry import names
 
 ROOT = Path(__file__).resolve().parents[3]
 OWN = "tests.compare.own_timers:"
 COUNTS = ["scheduled", "cancelled", "rescheduled", "fired", "pending"]
+NOTICE = COMPILING + "\n"
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
 KEYS = [*COUNTS, "lateness", "counters", "ns_per_operation", "engine"]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def installed(tmp_path_factory):
-    """Commands are found through the installed distribution; a checkout that is not installed gets
-    a stand-in.
-    """
-    try:
-        metadata.distribution("wheelwork")
-        yield ""
-        return
-    except metadata.PackageNotFoundError:
-        pass
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    site = tmp_path_factory.mktemp("site")
-    info = site / "wheelwork-0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: wheelwork\nVersion: {project['version']}\n"
-    )
-    lines = []
-    for group, entries in project["entry-points"].items():
-        lines += [f"[{group}]", *(f"{name} = {target}" for name, target in entries.items())]
-    (info / "entry_points.txt").write_text("\n".join(lines))
-    sys.path.append(str(site))
-    yield str(site)
-    sys.path.remove(str(site))
 
 
 @pytest.fixture
@@ -57,12 +32,8 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def trace(here):
-    assert (
-        main(
-            ["generate", "lognormal-high", "--timers", "300", "--seed", "4", "--out", "some.trace"]
-        )
-        == 0
-    )
+    line = "generate lognormal-high --timer-count 300 --seed 4 --out some.trace"
+    assert main(line.split()) == 0
     return "some.trace"
 
 
@@ -73,7 +44,8 @@ def said(capsys):
     def run(*arguments):
         capsys.readouterr()
         code = main([str(argument) for argument in arguments])
-        return code, *capsys.readouterr()
+        out, err = capsys.readouterr()
+        return code, out, err.replace(NOTICE, "")
 
     return run
 
@@ -89,89 +61,95 @@ def fails(said, *arguments):
     return err
 
 
-def environment(installed):
-    path = os.pathsep.join(filter(None, [str(ROOT), installed, os.environ.get("PYTHONPATH", "")]))
-    return {**os.environ, "PYTHONPATH": path, "COLUMNS": "80"}
-
-
-def spawn(installed, *arguments, **keywords):
+def spawn(*arguments, **settings):
     """Runs Python in a process of its own."""
     command = [sys.executable, *map(str, arguments)]
-    return subprocess.run(
-        command, env=environment(installed), capture_output=True, text=True, **keywords
+    done = subprocess.run(
+        command, **{"env": ENVIRONMENT, "capture_output": True, "text": True, **settings}
     )
+    done.stderr = done.stderr.replace(NOTICE, "")
+    return done
 
 
 # ---- the command itself
 
 
-def test_help_fits_80_columns_and_names_every_command(said, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
+def test_help_fits_80_columns_and_names_every_command(said):
     code, out, err = said("--help")
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
-    commands = [
-        line.split()[0] for line in out.splitlines() if line.startswith("    ") and line[4] != " "
-    ]
-    assert commands == [
-        "timers",
-        "generate",
-        "ingest",
-        "replay",
-        "verify",
-        "summarise",
-        "stream",
-        "compare",
-        "report",
-    ]
-    assert "example" in out
+    section = out.partition("Commands:\n")[2].partition("\n\n")[0]
+    assert [line.split()[0] for line in section.splitlines()][: len(COMMANDS)] == list(COMMANDS)
+    assert "Example" in out
+    assert said() == (0, out, "")
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "ingest requests", "ingest touches"])
+def test_every_command_has_help_of_80_columns(said, command):
+    code, out, err = said(*command.split(), "--help")
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.startswith(f"Usage: wheelwork {command} ")
+
+
+def test_the_version_is_the_distributions(said, monkeypatch):
+    monkeypatch.setattr(metadata, "version", {"wheelwork": "7.8"}.__getitem__)
+    assert said("--version") == (0, "wheelwork 7.8\n", "")
 
 
 @pytest.mark.parametrize(
-    "command", ["timers", "generate", "replay", "verify", "summarise", "stream", "compare"]
+    ("line", "says"),
+    [
+        ("replya", "no command is called 'replya'; did you mean 'replay'? (see wheelwork --help)"),
+        ("xyz", "no command is called 'xyz'; there are timers, generate, ingest, replay,"),
+        ("--jsno", "no such option"),
+        ("timers --jsno", "--json"),
+        ("timers --js", "no such option"),
+        ("timers HashedWheel", "no timer is called 'HashedWheel'; did you mean 'hashed-wheel'?"),
+        ("timers hash-wheel", "did you mean 'hashed-wheel'?"),
+        ("generate unifrom", "no workload is called 'unifrom'; did you mean 'uniform'?"),
+        ("ingest", "missing command (see wheelwork ingest --help)"),
+    ],
 )
-def test_every_command_has_help_of_80_columns(said, monkeypatch, command):
-    monkeypatch.setenv("COLUMNS", "80")
-    code, out, err = said(command, "--help")
-    assert (code, err) == (0, "")
-    assert max(map(len, out.splitlines())) <= 80
-    assert out.startswith(f"usage: wheelwork {command} ")
+def test_a_wrong_name_is_one_line_with_a_suggestion(said, line, says):
+    assert says in fails(said, *line.split())
 
 
-def test_the_version_is_the_distributions(said):
-    assert said("--version") == (0, f"wheelwork {metadata.version('wheelwork')}\n", "")
-
-
-def test_a_wrong_command_is_told_the_choices(said):
-    line = fails(said, "replya")
-    assert "'replya'" in line
-    assert "'replay', 'verify'" in line
-    assert "COMMAND" in fails(said)
-
-
-def test_a_command_that_cannot_be_imported_spoils_no_other(said, monkeypatch):
-    broken = metadata.EntryPoint("broken", "compare.nowhere", compare.cli.main.GROUP)
-    empty = metadata.EntryPoint("empty", "compare.cli.commands", compare.cli.main.GROUP)
-    monkeypatch.setattr(compare.cli.main, "_commands", lambda: [broken, empty])
-    assert "cannot be loaded" in said("--help")[1]
-    assert "the command broken cannot be loaded: No module named 'compare.nowhere'" in fails(
-        said, "broken", "x"
-    )
-    assert "the command empty cannot be loaded" in fails(said, "empty")
-
-
-def test_commands_of_others_come_last(monkeypatch):
-    points = [
-        metadata.EntryPoint(name, "m", compare.cli.main.GROUP)
-        for name in ("zoo", "replay", "alpha", "timers")
+def entry_points(monkeypatch, **targets):
+    """Replaces the commands of other distributions."""
+    found = [
+        metadata.EntryPoint(name, target, compare.cli.main.GROUP)
+        for name, target in targets.items()
     ]
-    monkeypatch.setattr(metadata, "entry_points", lambda group: points)
-    assert [command.name for command in compare.cli.main._commands()] == [
-        "timers",
-        "replay",
-        "alpha",
-        "zoo",
-    ]
+
+    real = metadata.entry_points
+
+    def select(**which):
+        if which.get("group") != compare.cli.main.GROUP:
+            return real(**which)
+        return [entry for entry in found if which.get("name", entry.name) == entry.name]
+
+    monkeypatch.setattr(metadata, "entry_points", select)
+
+
+def test_a_broken_command_of_others_spoils_no_other(said, monkeypatch):
+    entry_points(monkeypatch, broken="compare.nowhere", empty="compare.cli.commands")
+    code, out, _ = said("--help")
+    assert code == 0
+    assert out.count("(cannot be loaded)") == 2
+    line = fails(said, "broken", "x", "--option")
+    assert "the command broken cannot be loaded: No module named 'compare.nowhere'" in line
+    assert "compare.cli.commands is not a click command" in fails(said, "empty", "--help")
+    assert said("timers")[0] == 0
+
+
+def test_commands_of_others_come_last_and_replace_none(said, monkeypatch):
+    target = "compare.cli.commands.verify:verify"
+    entry_points(monkeypatch, zoo=target, replay="no.where", alpha=target, timers="no.where")
+    out = said("--help")[1].partition("Commands:\n")[2].partition("\n\n")[0]
+    assert [line.split()[0] for line in out.splitlines()] == [*COMMANDS, "alpha", "zoo"]
+    assert said("alpha", "--help")[1].startswith("Usage: wheelwork alpha ")
+    assert said("timers")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -185,35 +163,119 @@ def test_commands_of_others_come_last(monkeypatch):
         ),
         (OSError("odd"), BAD_INPUT, "wheelwork: error: odd\n"),
         (MemoryError(), BAD_INPUT, "wheelwork: error: not enough memory: ask for less\n"),
+        (CapacityError("two\n lines"), BAD_INPUT, "wheelwork: error: two lines\n"),
     ],
 )
 def test_what_goes_wrong_is_one_line(said, monkeypatch, error, code, says):
-    def fail(arguments):
+    def fail(name):
         raise error
 
-    monkeypatch.setattr("compare.cli.commands.timers.run", fail)
+    monkeypatch.setattr("compare.bench.contestant.contestant", fail)
     assert said("timers") == (code, "", says)
 
 
-def test_help_imports_nothing_heavy(installed):
+def test_a_bug_is_not_hidden(monkeypatch):
+    monkeypatch.setattr("compare.bench.contestant.contestant", lambda name: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main(["timers"])
+
+
+def test_help_imports_nothing_heavy():
     probe = (
         "import sys; from compare.cli.main import main; main(['--help']);"
-        "sys.exit(' '.join({'numba', 'pyarrow', 'pyspark', 'tqdm', 'matplotlib'} & set(sys.modules)) or 0)"
+        "heavy = {'numpy', 'numba', 'pyarrow', 'pyspark', 'tqdm', 'matplotlib'};"
+        "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
     )
-    done = spawn(installed, "-c", probe)
+    done = spawn("-c", probe)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["timers", "--json"]], ids=" ".join)
-def test_a_reader_that_has_seen_enough_is_no_error(installed, arguments):
-    command = [sys.executable, "-m", "compare.cli.main", *arguments]
+def test_a_reader_that_has_seen_enough_is_no_error(arguments):
     process = subprocess.Popen(
-        command, env=environment(installed), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "compare.cli", *arguments],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     process.stdout.close()
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait() == 0
+
+
+@pytest.mark.parametrize("closed", ["stdin", "stdout", "stderr"])
+def test_a_closed_stream_is_no_error(closed, here):
+    number = ["stdin", "stdout", "stderr"].index(closed)
+    command = ["-m", "compare.cli", "timers", "delay-queue"]
+    done = spawn(*command, preexec_fn=lambda: os.close(number), cwd=here)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.stdout == "") is (closed == "stdout")
+    assert list(here.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device")
+def test_a_full_disk_is_one_line():
+    with Path("/dev/full").open("w") as full:
+        done = spawn(
+            "-m", "compare.cli", "--help", stdout=full, stderr=subprocess.PIPE, capture_output=False
+        )
+    assert done.returncode == BAD_INPUT
+    assert done.stderr == "wheelwork: error: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}],
+    ids=["ascii", "C"],
+)
+def test_a_narrow_encoding_needs_no_traceback(here, settings):
+    command = ["-m", "compare.cli", "generate", "uniform", "--timer-count", "5", "--out"]
+    keywords = {"env": {**ENVIRONMENT, **settings}, "cwd": here}
+    done = spawn(*command, "tr\u00e4ce", **keywords)
+    if "LC_ALL" in settings:
+        assert done.returncode == BAD_INPUT
+        assert done.stderr.endswith(
+            "'tr\\udcc3\\udca4ce' is not UTF-8 in this locale; set PYTHONUTF8=1 "
+            "(see wheelwork generate --help)\n"
+        )
+        assert list(here.iterdir()) == []
+    else:
+        assert (done.returncode, done.stderr) == (0, "")
+        assert [path.name for path in here.iterdir()] == ["tr\u00e4ce"]
+    assert spawn(*command, "trace", **keywords).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("wheelwork st", ["stream"]),
+        ("wheelwork replay t --timer hashed", ["hashed-wheel"]),
+        ("wheelwork compare --timers delay-queue,si", ["delay-queue,simple-wheel"]),
+        ("wheelwork generate keep", ["keepalive"]),
+        ("wheelwork verify --jso", ["--json"]),
+    ],
+)
+def test_shells_complete_names(said, monkeypatch, words, completed):
+    monkeypatch.setenv("_WHEELWORK_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    code, out, err = said()
+    assert (code, err) == (0, "")
+    assert [line.partition(",")[2] for line in out.splitlines()] == completed
+
+
+def test_a_cold_cache_is_announced_once(here):
+    command = ["-m", "compare.cli", "generate", "uniform", "--timer-count", "5", "--out", "t"]
+    environment = {**ENVIRONMENT, "NUMBA_CACHE_DIR": str(here / "cache")}
+    for expected in (NOTICE, ""):
+        done = subprocess.run(
+            [sys.executable, *command, "--force"],
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert (done.returncode, done.stderr) == (0, expected)
 
 
 # ---- timers
@@ -261,8 +323,8 @@ def test_a_generated_trace_is_the_workload_of_its_seed(said, here):
     assert trace.unit == "ms"
     assert trace.source["seed"] == 9
     assert trace.source["parameters"]["mean"] == 70
-    assert "--force" in fails(said, "generate", "uniform", "--timers", "5", "--out", "t")
-    assert said("generate", "uniform", "--timers", "5", "--out", "t", "--force")[0] == 0
+    assert "--force" in fails(said, "generate", "uniform", "--timer-count", "5", "--out", "t")
+    assert said("generate", "uniform", "--timer-count", "5", "--out", "t", "--force")[0] == 0
     assert open_trace("t").totals["rows"] == 5
 
 
@@ -314,7 +376,7 @@ def test_without_draining_timers_stay_pending(said, trace):
 
 
 def test_nothing_fired_is_no_lateness(said, here):
-    said("generate", "cancel-heavy", "--timers", "5", "--set", "lost=0", "--out", "t")
+    said("generate", "cancel-heavy", "--timer-count", "5", "--set", "lost=0", "--out", "t")
     assert "nothing fired" in said("replay", "t", "--timer", "delay-queue")[1]
     assert (
         json.loads(said("replay", "t", "--timer", "delay-queue", "--json")[1])["lateness"]["max"]
@@ -322,14 +384,13 @@ def test_nothing_fired_is_no_lateness(said, here):
     )
 
 
-def test_a_timer_of_ones_own_is_found_where_one_stands(installed, trace, here):
+def test_a_timer_of_ones_own_is_found_where_one_stands(trace, here):
     (here / "mine.py").write_text(
         "from timers import HeapqDelayQueue\n\nclass Mine(HeapqDelayQueue):\n    pass\n"
     )
     done = spawn(
-        installed,
         "-m",
-        "compare.cli.main",
+        "compare.cli",
         "replay",
         trace,
         "--timer",
@@ -400,31 +461,30 @@ def test_what_took_too_long_is_marked(said, here):
     )
     shown = summary(read_run(latest_run("kept")))
     assert " ~" in shown
-    assert "~  predicted time of one run, not run: beyond the budget of 0.001 s" in shown
+    assert "~  predicted time of one run, not run: over the budget of 0.001 s" in shown
 
 
 # ---- bad input
 
-NO_COUNT = "is no whole number from 1, such as 5000 or 1e6"
+NO_COUNT = "is not a whole number, such as 5000 or 1e6"
 NONSENSE = {
     "timers": {
         "nix": "no timer is called 'nix'; there are unordered-list,",
         "os:nix": "cannot import 'os:nix': module 'os' has no attribute 'nix'",
         "os:path": "'os:path' is not a class",
         ":": "cannot import ':'",
-        "--jsno": "unrecognized arguments: --jsno",
     },
     "generate": {
         "nix": "no workload is called 'nix'; there are uniform,",
     },
     "generate uniform": {
-        "--timers 5": "say where the trace goes: --out TRACE",
-        "--out new": "say how much: --timers N or --operations N",
+        "--timer-count 5": "name the trace to write: --out TRACE",
+        "--out new": "say how much to generate: --timer-count N or --operations N (see wheelwork generate --help)",
     },
     "generate uniform --out new": {
-        "--timers 5 --operations 5": "argument --operations: not allowed with argument --timers",
+        "--timer-count 5 --operations 5": "--timer-count and --operations cannot be used together",
         **{
-            f"--timers {bad}": f"argument --timers: '{bad}' {NO_COUNT}"
+            f"--timer-count {bad}": f"invalid value for '--timer-count': '{bad}' {NO_COUNT}"
             for bad in (
                 "0",
                 "1.5",
@@ -440,30 +500,30 @@ NONSENSE = {
                 "_1",
             )
         },
-        "--timers=": f"argument --timers: '' {NO_COUNT}",
-        "--timers=-3": f"argument --timers: '-3' {NO_COUNT}",
-        f"--timers {'9' * 400}": NO_COUNT,
-        "--timers 1e10": "timers must lie in [1, 2147483647], not 10000000000",
+        "--timer-count=": f"invalid value for '--timer-count': '' {NO_COUNT}",
+        "--timer-count=-3": f"invalid value for '--timer-count': '-3' {NO_COUNT}",
+        f"--timer-count {'9' * 400}": NO_COUNT,
+        "--timer-count 1e10": "timers must lie in [1, 2147483647], not 10000000000",
         "--operations 1e10": "operations must lie in [1, 2147483647], not 10000000000",
-        "--timers 5 --seed -1": "seed must lie in [0, 18446744073709551615], not -1",
-        "--timers 5 --seed 1.0": "argument --seed: '1.0' is no integer",
-        "--timers 5 --set rate": "'rate' is no parameter and integer, such as tick=5",
-        "--timers 5 --set rate=0": "rate must lie in [1, 1000000000000000], not 0",
-        "--timers 5 --set nix=1": "uniform has no parameter 'nix'; it has rate, longest",
+        "--timer-count 5 --seed -1": "seed must lie in [0, 18446744073709551615], not -1",
+        "--timer-count 5 --seed 1.0": "invalid value for '--seed': '1.0' is not an integer",
+        "--timer-count 5 --set rate": "'rate' is no parameter and integer, such as tick=5",
+        "--timer-count 5 --set rate=0": "rate must lie in [1, 1000000000000000], not 0",
+        "--timer-count 5 --set nix=1": "uniform has no parameter 'nix'; it has rate, longest",
     },
-    "generate uniform --timers 5 --out": {
-        "no/such/place": "cannot write no/such/place",
+    "generate uniform --timer-count 5 --out": {
         "a-file": "a-file exists and is no trace",
         "a-file/below": "cannot write a-file/below",
     },
     "replay": {
-        "": "the following arguments are required: TRACE",
-        "some.trace": "one of the arguments --timer --timers is required",
-        "some.trace --timer delay-queue --timers simple-wheel": "argument --timers: not allowed with argument --timer",
-        "some.trace --timers delay-queue": "say where the results go: --out RESULTS",
-        "some.trace --timers hashed-wheel --tick 5 --out x": "write the parameters as in hashed-wheel/tick=5",
-        "some.trace --timers delay-queue --json --out x": "--json does not go with --timers",
-        "some.trace --timer delay-queue --out x": "--out does not go with --timer",
+        "": "missing argument 'TRACE' (see wheelwork replay --help)",
+        "some.trace": "name a timer: --timer NAME, or --timers NAME,... with --out",
+        "some.trace --timer delay-queue --timers simple-wheel": "--timer and --timers cannot be used together",
+        "some.trace --timers delay-queue": "name the directory to write: --out RESULTS",
+        "some.trace --timers hashed-wheel --tick 5 --out x": "write parameters as in hashed-wheel/tick=5",
+        "some.trace --timers delay-queue --json --out x": "--json cannot be used with --timers",
+        "some.trace --timer delay-queue --out x": "--out cannot be used with --timer",
+        "some.trace --timer delay-queue --out=": "'' does not name a file or directory",
         "some.trace --timers delay-queue,, --out x": "has an empty name",
         "nowhere --timer delay-queue": "nowhere does not exist",
         "a-file --timer delay-queue": "a-file is no trace",
@@ -475,7 +535,7 @@ NONSENSE = {
         "simple-wheel --tick 5": "simple-wheel has no tick; it has wheel-size",
         "hashed-wheel --tick 0": "tick must lie in [1, 9223372036854775807], not 0",
         f"hashed-wheel --tick {'9' * 30}": "tick must lie in [1, 9223372036854775807], not 999",
-        "hashed-wheel --tick 1e3": "argument --tick: '1e3' is no integer",
+        "hashed-wheel --tick 1e3": "invalid value for '--tick': '1e3' is not an integer",
         "hierarchical-wheel --wheel-size 1": "wheel_size must lie in [2, 1048576], not 1",
         OWN + "Late": "Late disagrees with the oracle on the timer armed by operation",
         OWN + "Twice": "Twice fired handle",
@@ -490,10 +550,10 @@ NONSENSE = {
         "--timers delay-queue,": "has an empty name",
         "--sizes 1e3,x": f"'x' {NO_COUNT}",
         "--sizes 1e12": "size must be an integer in [1, 10000000], not 1000000000000",
-        "--repeats 0": f"argument --repeats: '0' {NO_COUNT}",
+        "--repeats 0": f"invalid value for '--repeats': '0' {NO_COUNT}",
         "--repeats 5000": "repeats must be an integer in [1, 1000], not 5000",
         **{
-            f"--budget={bad}": f"argument --budget: '{bad}' is no positive number of seconds"
+            f"--budget={bad}": f"invalid value for '--budget': '{bad}' is not a positive number of seconds"
             for bad in ("0", "-1", "nan", "inf", "x")
         },
         "--seed -1": "seed must be an integer in",
@@ -521,7 +581,7 @@ def test_a_directory_that_cannot_be_written_is_named(said, trace, here):
         pytest.skip("root may write everywhere")
     locked = here / "locked"
     locked.mkdir(mode=0o500)
-    assert "locked" in fails(said, "generate", "uniform", "--timers", "5", "--out", "locked/t")
+    assert "locked" in fails(said, "generate", "uniform", "--timer-count", "5", "--out", "locked/t")
     assert "locked" in fails(said, "compare", "--out", "locked/runs")
 
 
@@ -531,9 +591,7 @@ def test_a_damaged_trace_is_named(said, trace, here):
     assert "no readable Parquet file" in fails(said, "replay", trace, "--timer", "delay-queue")
 
 
-def test_from_a_shell(installed, here):
-    done = spawn(
-        installed, "-m", "compare.cli.main", "replay", "nowhere", "--timer", "delay-queue", cwd=here
-    )
+def test_from_a_shell(here):
+    done = spawn("-m", "compare.cli", "replay", "nowhere", "--timer", "delay-queue", cwd=here)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "wheelwork: error: nowhere does not exist\n"

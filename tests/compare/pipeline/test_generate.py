@@ -1,6 +1,5 @@
 """A workload on Spark is the same trace, whoever writes it, and never half of one."""
 
-import argparse
 import os
 import resource
 from pathlib import Path
@@ -9,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from compare.cli.commands import generate as command
+from compare.cli.main import BAD_INPUT, main
 from compare.pipeline.generate import generate, generate_plan
 from compare.spark.session import PipelineError, failure
 from compare.tapes.tape import validate
@@ -112,13 +111,8 @@ def test_progress_is_told_in_rows(tmp_path):
 
 
 def test_the_command_on_spark(spark, tmp_path, capsys):
-    parser = argparse.ArgumentParser()
-    command.register(parser.add_subparsers())
-
     def run(*arguments):
-        parsed = parser.parse_args(["generate", *map(str, arguments)])
-        parsed.run(parsed)
-        return capsys.readouterr()
+        return main(["generate", *map(str, arguments)]), *capsys.readouterr()
 
     said = run(
         "lognormal-low",
@@ -132,8 +126,8 @@ def test_the_command_on_spark(spark, tmp_path, capsys):
         tmp_path / "three",
     )
     trace = open_trace(tmp_path / "three")
-    assert said.err == ""
-    assert said.out.startswith(f"{tmp_path / 'three'}: 10,000 operations in 3 shards (")
+    assert said[0] == 0
+    assert said[1].startswith(f"{tmp_path / 'three'}: 10,000 operations in 3 shards (")
     assert digest(trace.load(2)) == digest(
         make("lognormal-low", operations=3333, seed=2, shard=2).tape
     )
@@ -149,8 +143,10 @@ def test_the_command_on_spark(spark, tmp_path, capsys):
         tmp_path / "one",
     )
     assert open_trace(tmp_path / "one").source["shard"] == 0
-    with pytest.raises(PipelineError, match=r"running on local\[2"):
-        run("uniform", "--timers", 5, "--master", "local[3]", "--out", tmp_path / "none")
+    more = ("uniform", "--timer-count", 5, "--master", "local[3]", "--out", tmp_path / "none")
+    code, _, err = run(*more)
+    assert code == BAD_INPUT
+    assert "running on local[2" in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "three"]
 
 

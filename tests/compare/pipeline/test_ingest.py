@@ -10,13 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from compare.cli.commands import ingest as command
+from compare.cli import options
 from compare.logs.parsing import FORMS
 from compare.logs.readers import READERS, LogError
 from compare.pipeline.ingest import IngestError, Options, ingest_requests, ingest_touches
 from compare.tapes.tape import CANCEL, START
 from compare.tapes.trace import TraceError, open_trace
-from compare.tapes.units import EXPONENTS, TAPE_UNITS
 from tests.compare import made_logs as logs
 from timers import TimerError
 
@@ -530,10 +529,8 @@ def test_shards_hold_the_same_operations(touches, requests, tmp_path):
 
 
 def test_the_command_offers_what_there_is():
-    assert set(command._FORMATS) == {"auto", *READERS}
-    assert set(command._TIME_FORMATS) == {"auto", *FORMS}
-    assert set(command._DURATION_UNITS) == set(EXPONENTS)
-    assert set(command._UNITS) == set(TAPE_UNITS)
+    assert set(options.LOG_FORMATS) == {"auto", *READERS}
+    assert set(options.TIME_FORMATS) == {"auto", *FORMS}
 
 
 # ---- what goes wrong

@@ -307,7 +307,7 @@ def test_a_replay_that_is_killed_goes_on_where_it_stopped(spark, tmp_path, numbe
     command = [
         sys.executable,
         "-m",
-        "compare.cli.main",
+        "compare.cli",
         "replay",
         str(trace.path),
         "--timers",

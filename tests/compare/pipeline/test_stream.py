@@ -146,7 +146,7 @@ def test_nothing_is_lost_or_told_twice_when_the_machine_dies(spark, tmp_path):
     command = [
         sys.executable,
         "-m",
-        "compare.cli.main",
+        "compare.cli",
         "stream",
         settings.source,
         "--time",

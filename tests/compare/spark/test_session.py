@@ -222,13 +222,9 @@ def test_the_command_on_a_machine_without_java(tmp_path):
     logs.as_csv(tmp_path / "log.csv")
     with (tmp_path / "log.csv").open("a") as log:
         log.write("noon,1,x\n")
-    program = (
-        "import argparse; from compare.cli.commands.ingest import register; parser = argparse.ArgumentParser();"
-        "register(parser.add_subparsers()); arguments = parser.parse_args(); arguments.run(arguments)"
-    )
     command = "ingest requests log.csv --time ts --duration rtt --timeout 5s --unit us --out trace --master local[2]"
     done = subprocess.run(
-        [sys.executable, "-c", program, *command.split()],
+        [sys.executable, "-m", "compare.cli", *command.split()],
         cwd=tmp_path,
         env={
             "PATH": str(tmp_path / "bin"),
@@ -244,7 +240,7 @@ def test_the_command_on_a_machine_without_java(tmp_path):
         "rows        7, of which 1 unreadable left out (in rejected.parquet)\n"
         "            line 8: time 'noon' is no epoch-s in range\n"
         "operations  10: 6 starts, 4 cancels\n"
-        "ids         3, the most in use at once\n"
+        "ids         at most 3 in use at once\n"
         "unit        us\n"
         "trace       trace\n"
     )
