@@ -3,6 +3,9 @@
 Each session installs what it needs into its own environment below `.nox`.
 """
 
+import shutil
+from pathlib import Path
+
 import nox
 
 nox.options.default_venv_backend = "venv"
@@ -39,9 +42,14 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Static types."""
+    """Static types, of the packages and of a program that uses them as installed."""
     session.install("-q", "-e", ".[lint]")
     session.run("mypy")
+    program = "typed_program.py"
+    folder = Path(session.create_tmp())
+    shutil.copy(Path("tests", "timers", program), folder / program)
+    session.chdir(folder)
+    session.run("mypy", "--strict", "--config-file=", program)
 
 
 @nox.session
