@@ -1,6 +1,4 @@
-"""Every error that this project raises on purpose: a TimerError and the nearest builtin, with one
-clear line.
-"""
+"""The errors that this project raises on purpose: each a TimerError and the nearest builtin."""
 
 
 import re
@@ -29,7 +27,7 @@ class ParameterError(TimerError, ValueError):
 
 
 class RoundingError(TimerError, ValueError):
-    """A closed form of somebody's own that gives something else than a legal moment."""
+    """A custom `due_at` that does not return a legal moment."""
 
 
 class CapacityError(TimerError, MemoryError):
@@ -37,9 +35,7 @@ class CapacityError(TimerError, MemoryError):
 
 
 class InvariantError(TimerError, RuntimeError):
-    """A structural invariant does not hold: a bug in a timer. The message carries a dump of the
-    state.
-    """
+    """A structural invariant does not hold: a bug. The message has a dump of the state."""
 
 
 class UnknownTimerError(TimerError, LookupError):

@@ -97,7 +97,7 @@ class Rounding:
 
 @dataclass(frozen=True)
 class OwnRounding:
-    """The closed form of a timer that is not one of this package.
+    """The closed form of a timer from outside this package.
 
     `function(deadline, armed_at)` gives the moment for two ints. `least` and `greatest` bound
     `fired_at - max(deadline, armed_at)`; left out, the timer counts as possibly early and possibly
@@ -119,8 +119,7 @@ class OwnRounding:
     def due_at(self, deadline: Any, armed_at: Any) -> Any:
         """The moment at which a timer fires, for ints or, one by one, for int64 arrays.
 
-        Raises RoundingError where the function gives something else than a moment that is not
-        before `armed_at`.
+        Raises RoundingError if the function does not return an int in [`armed_at`, 2**63 - 1].
         """
         if isinstance(deadline, np.ndarray):
             pairs = zip(deadline.tolist(), armed_at.tolist(), strict=True)
@@ -143,7 +142,7 @@ class OwnRounding:
         return self.bounds() == (0, 0)
 
     def __str__(self) -> str:
-        return "by a closed form of its own"
+        return "at a moment of its own"
 
 
 AnyRounding = Rounding | OwnRounding

@@ -1,7 +1,6 @@
-"""What is declared about each scheme: when it fires, in which order, at what cost, within which
-limits.
+"""What is declared about each scheme: when it fires, in which order, at what cost.
 
-The tables, tests, charts and advice read the traits; nothing else states these facts.
+The tables, tests and charts read the traits; nothing else states these facts.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,8 +17,7 @@ ALL_COUNTERS = "all counters"
 
 @dataclass(frozen=True)
 class Cost:
-    """How the cost of one operation grows: `counter` per operation is O(growth) in `variable` on
-    `workload`.
+    """How the cost of one operation grows: `counter` is O(growth) in `variable` on `workload`.
 
     Operations run beside N pending timers. An expiry's cost is all the work of `advance`,
     event-driven, per timer that fires, from its arming on; a tick's is that of one clock-driven
@@ -29,7 +27,7 @@ class Cost:
     operation: Literal["schedule", "cancel", "reschedule", "expiry", "tick"]
     variable: Literal["N", "wheel_size", "delay", "levels"]
     growth: Literal["1", "log", "linear", "inverse"]
-    workload: str  # what the statement holds for, in words
+    workload: str  # what the statement holds for
     counter: str  # the cost counter that shows it (timers.kernels.counters), or ALL_COUNTERS
 
     def __str__(self) -> str:
@@ -51,8 +49,8 @@ class Traits:
     defaults: Parameters  # the constructor's parameters and their default values
     exact_next_expiry: bool  # next_expiry() is the next fired_at, not only a bound
     costs: tuple[Cost, ...]
-    horizon: str  # how far the structure proper reaches, and what holds timers beyond
-    jumps: str  # how advance passes over empty time
+    horizon: str  # how far ahead the structure itself reaches, and what keeps later timers
+    jumps: str  # how advance skips empty time
     suits: str  # what it is good for
     drawback: str
     source: str  # paper and section, or the original's file

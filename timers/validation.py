@@ -103,7 +103,7 @@ def shown(value: Any) -> str:
 
 
 def _array_of(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
-    """A sequence as an array of its elements as they are, so that the first bad one can be named."""
+    """A sequence as an array of objects, so that an error can name the first bad element."""
     try:
         items = list(values)  # type: ignore[arg-type]  # raises for what is not a sequence
     except TypeError:

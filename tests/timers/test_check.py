@@ -88,19 +88,19 @@ SHARED: dict[str, tuple[Corruption, str]] = {
     ),
     "a row beyond the end": (
         lambda n, c, rows: put(n, rows[1], "next", NOWHERE),
-        "is no place or is in two",
+        "is not a place, or is in two buckets",
     ),
     "a row just beyond the end": (
         lambda n, c, rows: put(n, rows[1], "next", n.size),
-        "is no place or is in two",
+        "is not a place, or is in two buckets",
     ),
     "a sentinel as a row": (
         lambda n, c, rows: put(n, rows[1], "next", c[BASE] - 1),
-        "is no place or is in two",
+        "is not a place, or is in two buckets",
     ),
     "a row twice": (
         lambda n, c, rows: put(n, rows[2], "next", rows[1]),
-        "is no place or is in two",
+        "is not a place, or is in two buckets",
     ),
     "a link back": (lambda n, c, rows: put(n, rows[2], "prev", rows[3]), "is not linked back"),
     "a negative deadline": (
@@ -121,19 +121,19 @@ SHARED: dict[str, tuple[Corruption, str]] = {
     ),
     "a pending row as free": (
         lambda n, c, rows: put(c, FREE, rows[0]),
-        "is no place, or is in two chains",
+        "is not a place, or is in two chains",
     ),
     "a free row beyond the end": (
         lambda n, c, rows: put(c, FREE, n.size),
-        "is no place, or is in two chains",
+        "is not a place, or is in two chains",
     ),
     "a free sentinel": (
         lambda n, c, rows: put(c, FREE, c[BASE] - 1),
-        "is no place, or is in two chains",
+        "is not a place, or is in two chains",
     ),
     "a ring of free rows": (
         lambda n, c, rows: put(n, n.size - 1, "next", c[FREE]),
-        "is no place, or is in two chains",
+        "is not a place, or is in two chains",
     ),
     "a free row marked otherwise": (
         lambda n, c, rows: put(n, c[FREE], "prev", 0),

@@ -1,9 +1,9 @@
-"""Cascading wheel: five wheels of 256 slots, each one turn of the wheel below per slot.
+"""Cascading wheel: five wheels of 256 slots; a slot spans one rotation of the wheel below.
 
 The lowest wheel has a slot for each of the next 256 units, the one above a slot for each 256 units,
-and so on. A timer is filed by its distance: the further off, the higher the wheel and the coarser
-the slot. When the lowest wheel wraps, the next slot of the wheel above is emptied and its timers
-are filed again, now closer, hence lower (a cascade). A timer goes down at most four times.
+and so on. The further off a timer is, the higher its wheel and the coarser its slot. When the
+lowest wheel wraps, the next slot of the wheel above is emptied and its timers are inserted again,
+now closer, hence lower (a cascade). A timer moves down at most four times.
 
     level  slot width  holds delays of         all 256 slots span
     0               1  1 .. 255                               256
@@ -11,14 +11,14 @@ are filed again, now closer, hence lower (a cascade). A timer goes down at most 
     2           2**16  2**16 .. 2**24 - 1     2**24 =  16 777 216
     3           2**24  2**24 .. 2**32 - 1     2**32 ~ 4.3 * 10**9
     4           2**32  2**32 .. 2**40 - 1     2**40 ~ 1.1 * 10**12
-    overflow           2**40 and more: a plain list, looked at when a timer in it can come into reach
+    overflow           2**40 and more: a list, scanned when one of its timers can fit a wheel
 
 Example: at 1000 a timer for 1300 is 300 away: level 1, slot (1300 >> 8) & 255 = 5. At 1280 level 0
 wraps; slot 5 cascades; the timer is 20 away: level 0, slot 1300 & 255 = 20. At 1300 it fires.
 
-Costs: schedule and cancel O(1); advance O(1) per timer and wheel that it descends, in bursts of
-whole slots. Drawback: one tick can re-file a whole upper slot. Empty time is jumped over by
-occupancy bits.
+Costs: schedule and cancel O(1); advance O(1) for each timer and each wheel that it moves down, in
+bursts of whole slots. Drawback: one tick can move all the timers of an upper slot. Occupancy bits
+let advance skip empty time.
 
 Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 7, as in
 Linux's kernel/timer.c before 4.8 (internal_add_timer, cascade), which has 256 + 4 x 64 slots,
@@ -71,20 +71,18 @@ SLOTS = 1 << SLOT_BITS
 SLOT_MASK = SLOTS - 1
 SPAN_BITS = LEVELS * SLOT_BITS  # the wheels reach 2**40 units
 
-DUE = LEVELS * SLOTS  # bucket of timers to be delivered at once
-OVERFLOW = DUE + 1  # bucket of timers beyond the wheels' reach
+DUE = LEVELS * SLOTS  # bucket of timers to be delivered at once; before it, level * SLOTS + slot
+OVERFLOW = DUE + 1  # bucket of timers too far away for the wheels
 BUCKETS = OVERFLOW + 1
 BUCKET_NAMES = {DUE: "due", OVERFLOW: "overflow"}
 
-OVERFLOW_MIN = (
-    HEADER  # no deadline in the overflow bucket is below this; of no meaning while it is empty
-)
+OVERFLOW_MIN = HEADER  # a lower bound of the overflow bucket's deadlines, if it has any
 WORDS = HEADER + 1
 
 
 class CascadingWheelState(NamedTuple):
-    nodes: Any  # NODE, shape (BUCKETS + capacity,): sentinels [level * 256 + slot, DUE, OVERFLOW], then places
-    cells: Any  # int64, shape (WORDS + words of bits,): header of pool.py, OVERFLOW_MIN, occupancy bits
+    nodes: Any  # NODE, shape (BUCKETS + capacity,): sentinels, then places
+    cells: Any  # int64, shape (WORDS + words of bits,): header, OVERFLOW_MIN, occupancy bits
     counters: Any  # int64, shape (len(COUNTERS),), or None
 
 
@@ -109,7 +107,7 @@ def slot_of(deadline, level):
 
 @inlined
 def bucket_of(deadline, now):
-    """Where a timer is filed: by its distance to the deadline."""
+    """The bucket of a deadline, by its distance from now."""
     delay = deadline - now
     if delay <= 0:
         return DUE
@@ -169,8 +167,8 @@ def reschedule(state, handle, deadline):
 
 
 @jit
-def refile(nodes, cells, counters, bucket):
-    """File all timers of a bucket again."""
+def reinsert(nodes, cells, counters, bucket):
+    """Insert all timers of a bucket again, now that they are closer."""
     count(counters, SLOTS_VISITED, 1)
     i = detach(nodes, bucket)
     unmark(cells, WORDS, bucket)
@@ -193,7 +191,7 @@ def next_open(cells, level):
     at = turns & SLOT_MASK
     bucket = next_marked(cells, WORDS, first + at + 1, first + SLOTS)
     ahead = bucket - first - at
-    if bucket == NONE:  # none before the level wraps; the present slot comes last, a full turn away
+    if bucket == NONE:  # the level wraps first; the present slot comes last, a full turn away
         bucket = next_marked(cells, WORDS, first, first + at + 1)
         ahead = bucket - first - at + SLOTS
     if bucket == NONE:
@@ -262,12 +260,12 @@ def cascade(nodes, cells, counters, now):
         and not is_empty(nodes, OVERFLOW)
         and cells[OVERFLOW_MIN] - now < 1 << SPAN_BITS
     ):
-        refile(nodes, cells, counters, OVERFLOW)
+        reinsert(nodes, cells, counters, OVERFLOW)
     for level in range(LEVELS - 1, 0, -1):
         if now & ((1 << (level * SLOT_BITS)) - 1) == 0:
             bucket = slot_of(now, level)
             if not is_empty(nodes, bucket):
-                refile(nodes, cells, counters, bucket)
+                reinsert(nodes, cells, counters, bucket)
 
 
 @inlined

@@ -3,9 +3,9 @@
 A State's `counters` field is None (counting compiles to nothing) or an int64 array indexed by the
 constants below. Every kernel counts what its scheme has; the rest stay zero.
 
-What is counted is the original's work, whatever a kernel saves by its occupancy bits: buckets,
-units and rotations in which nothing is found do not count. How many rows `advance` has room for
-changes no counter.
+The original's work is counted, not the kernel's: buckets, units and rotations in which there is
+nothing to do cost nothing, and neither do the occupancy bits that find the others. The counts do
+not depend on how many rows `advance` has room for.
 """
 
 from typing import Any
@@ -26,13 +26,13 @@ COUNTERS = (
 )
 (
     COMPARISONS,  # of two timers' deadlines, or of two buckets' expirations
-    TIMERS_TOUCHED,  # looks at a timer by advance: each leaves it where it is, files it, or delivers it
-    SLOTS_VISITED,  # buckets gone through by advance to expire, cascade or find what came within reach; and empty polls
-    REFILED,  # timers that advance took from an upper level or an overflow list, and filed again or found due
+    TIMERS_TOUCHED,  # visits of advance to a timer, which it leaves, moves or delivers
+    SLOTS_VISITED,  # buckets that advance went through to expire, cascade or scan; and empty polls
+    REFILED,  # timers that advance took from an upper level or overflow list and inserted again
     QUEUE_OFFERS,  # buckets put into the delay queue of buckets
     QUEUE_POLLS,  # buckets taken out of it
-    EMPTY_POLLS,  # ... of which held no timer any more
-    CLOCK_VISITS,  # moments after the present one at which advance stopped the clock to look at something
+    EMPTY_POLLS,  # buckets taken out of it that held no timer any more
+    CLOCK_VISITS,  # moments after the present one at which advance stopped the clock
 ) = range(len(COUNTERS))
 
 

@@ -4,7 +4,7 @@ The heap's entry k has its parent at (k - 1) // 2 and its children at 2k + 1 and
 carry their deadline and a sequence number, so that comparing touches nothing else and equal
 deadlines come out in the order of arming; each place knows the index of its entry, so that a cancel
 finds it at once. An entry is 16 bytes, a place 8: a pending timer costs 24. Numbers have 31 bits;
-before they run out, the entries are numbered anew.
+before they run out, the entries are renumbered.
 
 Example: deadlines 30, 10, 20 are armed in this order. The heap is [10, 30, 20]: 30 sank from the
 root when 10 came. Cancelling 30 moves the last entry, 20, into its index 1; the heap is [10, 20].
@@ -40,10 +40,7 @@ from timers.kernels.prefetch import prefetch
 
 PLACE = np.dtype(
     [
-        (
-            "index",
-            "i4",
-        ),  # of the place's entry in the heap; of a free place -2 - the next free one (NONE ends the chain)
+        ("index", "i4"),  # of its entry in the heap; if free, -2 - the next free place, or NONE
         ("generation", "i4"),  # of its present or next use
     ]
 )
@@ -51,16 +48,16 @@ PLACE = np.dtype(
 SEQUENCE = HEADER  # number of armings so far, since the last renumbering
 HEAP = HEADER + 4  # from here two cells for each entry of the heap; see `aligned`
 DEADLINE = 0
-ORDER = 1  # sequence number of the arming * 2**32 + the place whose entry it is: ordered by the number, which is unique
+ORDER = 1  # sequence number of the arming * 2**32 + the place; the number is unique
 ENTRY = 2
 LAST_SEQUENCE = 2**31 - 1
 
-LINE = 64  # bytes of a line of the cache
+LINE = 64  # bytes of a cache line
 
 
 class DelayQueueState(NamedTuple):
     nodes: Any  # PLACE, shape (capacity,)
-    cells: Any  # int64, shape (HEAP + ENTRY * capacity,): header of pool.py (BASE, BITS unused), SEQUENCE, the heap
+    cells: Any  # int64, shape (HEAP + ENTRY * capacity,): header, SEQUENCE, the heap
     counters: Any  # int64, shape (len(COUNTERS),), or None
 
 
@@ -96,9 +93,7 @@ def with_capacity(state: State, capacity: int) -> State:
 
 
 def aligned(length: int) -> np.ndarray[Any, Any]:
-    """Zeros that begin a line of the cache, so that all four grandchildren of an entry lie in one
-    line.
-    """
+    """Zeros from the start of a cache line: an entry's four grandchildren share a line."""
     zeros = np.zeros(length + LINE // 8, np.int64)
     first = -zeros.ctypes.data % LINE // 8
     return zeros[first : first + length]
@@ -118,7 +113,7 @@ def child_of(k):
 
 @inlined
 def entry_of(k, cell):
-    """The index in `cells` of a cell of entry k."""
+    """The index in `cells` of DEADLINE or ORDER of entry k."""
     return np.uint64(HEAP + ENTRY * k + cell)  # unsigned: no test for a negative index
 
 
@@ -187,9 +182,7 @@ def sift_up(nodes, cells, counters, k, deadline, order):
 
 @inlined
 def sink_hole(nodes, cells, counters, k, size):
-    """Move the smaller child up into the hole at k, again and again; returns the leaf where the
-    hole ends.
-    """
+    """Move the smaller child up into the hole at k until it is a leaf; returns its index."""
     while child_of(k) + 1 < size:
         child = child_of(k)
         # The level after next, so that two misses are under way at a time. A fetch past the end has
@@ -212,9 +205,7 @@ def sink_hole(nodes, cells, counters, k, size):
 
 @jit
 def remove_entry(nodes, cells, counters, k):
-    """Take entry k out of the heap: the last entry goes to the hole's leaf and rises to its
-    index.
-    """
+    """Take entry k out of the heap: its hole sinks to a leaf, where the last entry rises."""
     cells[PENDING] -= 1
     size = cells[PENDING]
     if k == size:
@@ -226,8 +217,7 @@ def remove_entry(nodes, cells, counters, k):
 
 @jit
 def renumber(nodes, cells):
-    """Sort the heap, and number its entries anew, so that numbers never run out. O(n log n), in
-    place, not counted.
+    """Sort the heap, and renumber its entries. O(n log n), in place, not counted.
 
     A sorted array is a heap, and numbers in that order keep the order of equal deadlines.
     """
@@ -256,7 +246,7 @@ def claim(nodes, cells):
 
 @inlined
 def release(nodes, cells, i):
-    """Give a place back, which ends the life of its handle."""
+    """Give a place back; its handle is dead."""
     generation = nodes[i]["generation"]
     if generation == LAST_GENERATION:
         nodes[i]["index"] = NONE

@@ -1,19 +1,18 @@
-"""One name for each kernel function, whatever the scheme: `schedule(state, ...)` runs the State's
-own kernel.
+"""The functions of every kernel, declared once: `schedule(state, ...)` runs the State's own kernel.
 
-Compiled, the kernel is chosen by the type of the State while compiling (`overload`), so code like
+Compiled, the kernel is chosen by the type of the State at compile time (`overload`): code like
 `replay` is written once, costs nothing extra, and its machine code can be kept on disk.
-Interpreted, the stubs look the kernel up by the State's class. A kernel is the module in which its
-State is defined: there is nothing to register.
+Interpreted, the kernel is looked up by the State's class. A kernel is the module that defines its
+State: there is nothing to register.
 
-Each State class needs a name of its own. Machine code is linked by symbols made of function and
-type names, and two cached functions of one symbol would be taken for each other: one scheme would
-silently run another's code.
+Each State class needs its own name. Machine code is linked by symbols made of function and type
+names; if two cached functions had one symbol, a scheme would silently run another's code.
 """
 
 import sys
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from types import ModuleType
 from typing import Any
 
@@ -22,16 +21,8 @@ from numba.extending import overload
 
 from timers.kernels.jit import FORCE_INLINE, entry
 
-KERNEL_FUNCTIONS = {
-    "schedule": ("state", "deadline"),
-    "cancel": ("state", "handle"),
-    "reschedule": ("state", "handle", "deadline"),
-    "advance": ("state", "now", "out"),
-    "due": ("state",),
-    "next_expiry": ("state",),
-    "next_wakeup": ("state",),
-}
-"""The compiled functions of a kernel and their parameters."""
+KERNEL_FUNCTIONS: dict[str, tuple[str, ...]] = {}
+"""The compiled functions of a kernel, declared below, and their parameters."""
 
 PYTHON_FUNCTIONS = {
     "allocate": ("start", "capacity", "parameters", "counters"),
@@ -50,6 +41,7 @@ def kernel_of(state_class: type) -> ModuleType:
 def dispatched(declared: Callable[..., Any]) -> Callable[..., Any]:
     """Make a declared function run the function of its name in the State's kernel."""
     name = declared.__name__
+    KERNEL_FUNCTIONS[name] = tuple(signature(declared).parameters)
 
     @wraps(declared)
     def interpreted(state, *arguments):
@@ -72,12 +64,12 @@ def schedule(state, deadline):
 
 @dispatched
 def cancel(state, handle):
-    """Remove a pending timer. False for any int64 that is not the handle of one; nothing changes."""
+    """Remove a pending timer; True if it was pending. Any int64 is a legal handle."""
 
 
 @dispatched
 def reschedule(state, handle, deadline):
-    """Give a pending timer a new deadline, in [0, LIMIT]; it keeps its handle. False like `cancel`.
+    """Give a pending timer a new deadline in [0, LIMIT], same handle; True if it was pending.
 
     A re-arm is a new arming: among equal deadlines, a FIFO scheme delivers the timer last.
     """

@@ -1,7 +1,7 @@
 """Hashed wheel: one wheel of unsorted buckets, and for each timer the number of rotations still to
 wait.
 
-Time is cut into ticks. A deadline belongs to tick `deadline // tick` and to slot `that %
+Time is divided into ticks. A deadline belongs to tick `deadline // tick` and to slot `that %
 wheel_size`; it fires when its tick has passed, so 1 .. tick late. A timer more than a rotation away
 shares its slot with nearer ones: each time the slot comes round, its rounds are decremented, and at
 zero it fires. New timers wait in a queue, and are hashed into their slots when the tick in progress
@@ -10,16 +10,16 @@ has passed: one that is cancelled before costs no hashing.
 Example, tick 1, wheel_size 8, now 0: deadlines 7 and 15 both hash to slot 7, with 0 and 1 rounds; 8
 and 16 to slot 0, with 1 and 2. They fire at 8, 16, 9 and 17.
 
-Costs: schedule and cancel O(1); a tick O(n / wheel_size) on average, since all the timers of a slot
-are looked at, due or not, and O(1) for each timer that arrived during it. Drawback: long delays are
-touched once a rotation; and the tick is the precision.
+Costs: schedule and cancel O(1); a tick O(n / wheel_size) on average, since it visits all the timers
+of a slot, due or not, and O(1) for each timer that arrived during it. Drawback: a timer with a long
+delay is visited once a rotation, and the tick is the precision.
 
 Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 6, as in
 Netty's io.netty.util.HashedWheelTimer (Worker.run, Worker.transferTimeoutsToBuckets,
 HashedWheelBucket.expireTimeouts). Ticks are aligned to absolute time here (Netty: to the timer's
-start), any wheel size is taken (Netty rounds up to a power of two), all that arrived is hashed at
-the end of a tick (Netty: 100 000 timers at most), empty slots are skipped, and so are whole
-rotations of a long jump in which nothing is due.
+start), any wheel size will do (Netty rounds up to a power of two), all that arrived is hashed at
+the end of a tick (Netty: 100 000 timers at most), and advance skips empty slots and, in a long
+jump, the rotations in which nothing is due.
 """
 
 from typing import Any, NamedTuple
@@ -73,12 +73,12 @@ WHEEL_SHIFT = HEADER + 8  # its logarithm there
 WORDS = HEADER + 9
 
 MOST_ROUNDS = 2**31 - 1  # what the field holds
-FAR = -1  # rounds of a timer further off than that: worked out anew at each look
+FAR = -1  # rounds of a timer further off than that: computed again at each visit
 
 
 class HashedWheelState(NamedTuple):
-    nodes: Any  # NODE, shape (wheel_size + 1 + capacity,): sentinels [slot, DUE, ARRIVALS], then places
-    cells: Any  # int64, shape (WORDS + words of bits,): header, WHEEL_SIZE .. SHIFT, occupancy bits
+    nodes: Any  # NODE, shape (wheel_size + 2 + capacity,): sentinels, then places
+    cells: Any  # int64, shape (WORDS + words of bits,): header, WHEEL_SIZE .., occupancy bits
     counters: Any  # int64, shape (len(COUNTERS),), or None
 
 
@@ -232,7 +232,7 @@ def next_occupied(cells):
 
 @jit
 def visit(nodes, cells, counters, tick_number):
-    """What a tick does when it has passed: its slot's timers are due, or wait one round less."""
+    """Visit the slot of a tick that has passed: its timers are due, or wait one round less."""
     slot = slot_of(tick_number, cells)
     count(counters, SLOTS_VISITED, 1)
     i = nodes[slot]["next"]
@@ -256,9 +256,7 @@ def visit(nodes, cells, counters, tick_number):
 
 @jit
 def skip_rotations(nodes, cells, counters, most):
-    """Pass up to `most` rotations at once in which nothing is due: O(capacity) instead of O(n) for
-    each of them.
-    """
+    """Skip up to `most` rotations in which nothing is due. O(capacity), not O(n) for each."""
     fewest = most
     for i in range(cells[BASE], nodes.size):
         if nodes[i]["prev"] != FREE_ROW:

@@ -1,12 +1,11 @@
-"""Hierarchical wheel: wheels of growing ticks, created on demand, and a delay queue of buckets as
-their clock.
+"""Hierarchical wheel: wheels of growing ticks, created on demand, and a delay queue of buckets.
 
 Each level has `wheel_size` slots; its tick is the interval that the whole level below spans. A
 timer goes into the first level whose interval covers it. The first timer in a bucket sets the
 bucket's expiration, the start of its slot, and puts the bucket into a delay queue, a binary heap.
-That queue drives the clock: when a bucket expires, its timers are filed again, now relative to the
-new time: into a finer level, or they are due. Empty ticks cost nothing; a bucket whose timers were
-all cancelled stays queued and is polled in vain.
+That queue drives the clock: when a bucket expires, its timers are inserted again, relative to the
+new time: into a finer level, or they are due. Empty ticks cost nothing. A bucket whose timers were
+all cancelled stays queued, and is polled for nothing.
 
     level  tick 1, 20 slots: tick   interval
     1                           1         20
@@ -19,9 +18,9 @@ Example, (1, 20), now 0: a delay of 450 is beyond level 2 (400): level 3, slot 1
 400 it is 50 away: level 2, slot 450 // 20 % 20 = 2, expiration 440. At 440: level 1, slot 10. At
 450 it fires.
 
-Costs: schedule O(levels), O(log buckets) if its bucket was not queued; cancel O(1); up to levels -
-1 re-filings later. Drawback: the tick rounds down, so a timer fires up to tick - 1 early; emptied
-buckets wake for nothing.
+Costs: schedule O(levels), and O(log buckets) if its bucket was not queued; cancel O(1); up to
+levels - 1 moves later. Drawback: the tick rounds down, so a timer fires up to tick - 1 early; and
+emptied buckets wake the timer for nothing.
 
 Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 7, as in
 Apache Kafka's utils/timer (Timer.scala, TimingWheel.scala, TimerTaskList.scala). Kafka's wheels
@@ -107,12 +106,8 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
     queue = FIRST_LEVEL + LEVEL_FIELDS * len(levels)
     cells = np.zeros(queue + buckets - FIRST_SLOT, np.int64)
     cells[NOW], cells[FREE], cells[BASE], cells[BITS] = start, buckets, buckets, cells.size
-    cells[WHEEL_SIZE], cells[LEVELS_TO_LIMIT], cells[LEVELS], cells[QUEUE] = (
-        parameters["wheel_size"],
-        len(levels),
-        1,
-        queue,
-    )
+    cells[WHEEL_SIZE], cells[QUEUE] = parameters["wheel_size"], queue
+    cells[LEVELS], cells[LEVELS_TO_LIMIT] = 1, len(levels)
     for level, (tick, interval) in enumerate(levels):
         current, slot = start - start % tick, start // tick % parameters["wheel_size"]
         fields = (tick, interval, current, slot, last_of(current, interval), *reciprocal(tick))
@@ -124,9 +119,7 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
 
 
 def levels_of(tick: int, wheel_size: int) -> list[tuple[int, int]]:
-    """(tick, interval) of each level up to the one that reaches LIMIT, whose interval is cut to
-    LIMIT.
-    """
+    """(tick, interval) of each level up to the one that reaches LIMIT, where the interval ends."""
     levels: list[tuple[int, int]] = []
     while not levels or levels[-1][1] < LIMIT:
         interval = min(tick * wheel_size, LIMIT)
@@ -149,9 +142,7 @@ def field_of(cells, level, field):
 
 @inlined
 def last_of(current, interval):
-    """The last deadline that an interval covers; the interval of the highest level is LIMIT and
-    covers all.
-    """
+    """The last deadline that an interval covers; that of the highest level, LIMIT, covers all."""
     if interval == LIMIT or current > LIMIT - interval:
         return LIMIT
     return current + interval - 1
@@ -215,9 +206,7 @@ def poll(nodes, cells, counters):
 
 @inlined
 def insert(nodes, cells, counters, i, deadline):
-    """Give a row its deadline, and put it into the bucket of that, and the bucket into the queue if
-    its expiration changed.
-    """
+    """Give a row its deadline, put it into the bucket of that, and queue the bucket if needed."""
     nodes[i]["deadline"] = deadline
     level = level_of(cells, deadline)
     if level == 0 and deadline - field_of(cells, 0, CURRENT) < field_of(cells, 0, TICK):
@@ -227,9 +216,7 @@ def insert(nodes, cells, counters, i, deadline):
     ahead = quotient_by(
         deadline - current, tick, field_of(cells, level, MULTIPLIER), field_of(cells, level, SHIFT)
     )
-    slot = (
-        field_of(cells, level, SLOT) + ahead
-    )  # less than a rotation ahead, so at most one turn too far
+    slot = field_of(cells, level, SLOT) + ahead  # less than a rotation ahead
     if slot >= cells[WHEEL_SIZE]:
         slot -= cells[WHEEL_SIZE]
     bucket = FIRST_SLOT + level * cells[WHEEL_SIZE] + slot
@@ -301,7 +288,7 @@ def align_levels(cells, now):
 
 @jit
 def flush(nodes, cells, counters, bucket):
-    """File the timers of an expired bucket again: into finer levels, or they are due."""
+    """Insert the timers of an expired bucket again: into finer levels, or they are due."""
     count(counters, SLOTS_VISITED, 1)
     nodes[bucket]["deadline"] = NONE
     if is_empty(nodes, bucket):

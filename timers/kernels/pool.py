@@ -1,8 +1,8 @@
 """Places and buckets: the rows that all wheel kernels share.
 
 One record array holds both. Rows [0, base) are the buckets' sentinels, row base + p is place p. A
-bucket is a circular doubly linked list through its sentinel, so linking and unlinking know no empty
-case. A row is 24 bytes, and that is all that a pending timer costs.
+bucket is a circular doubly linked list through its sentinel, so linking and unlinking have no
+special case. A pending timer costs one row of 24 bytes.
 
 Free places are chained through `next` (last released, first re-used) and marked by `prev` =
 FREE_ROW; their generation is that of their next use. A place whose generations are used up is
@@ -35,11 +35,8 @@ NO_ROW = 0  # end of the chain of free rows: row 0 is always a sentinel
 NODE = np.dtype(
     [
         ("deadline", "i8"),  # of a timer; a sentinel's is free for the kernel's use
-        (
-            "next",
-            "u4",
-        ),  # row of the next in the bucket; of a free row: the next free row, or NO_ROW
-        ("prev", "u4"),  # row of the one before in the bucket; of a free row: FREE_ROW
+        ("next", "u4"),  # the next row in the bucket; of a free row: the next free one, or NO_ROW
+        ("prev", "u4"),  # the row before in the bucket; of a free row: FREE_ROW
         ("generation", "i4"),  # of the handle; sentinels: zero
         ("rounds", "i4"),  # hashed wheel: rotations still to wait; others: unused
     ]
@@ -95,9 +92,7 @@ def grown(capacity: int, used: int, extra: int) -> int:
 def reserve_nodes(
     nodes: np.ndarray[Any, Any], cells: np.ndarray[Any, Any], extra: int
 ) -> np.ndarray[Any, Any]:
-    """`nodes`, or a larger copy with at least `extra` free places. `clock` changes only on
-    success.
-    """
+    """`nodes`, or a larger copy with room for `extra` more. `cells` changes only on success."""
     base = int(cells[BASE])
     capacity, used = nodes.size - base, int(cells[PENDING] + cells[RETIRED])
     if capacity - used >= extra:
@@ -123,7 +118,7 @@ def claim(nodes, cells):
 
 @inlined
 def release(nodes, cells, i):
-    """Give a row back, which ends the life of its handle."""
+    """Give a row back; its handle is dead."""
     cells[PENDING] -= 1
     nodes[i]["prev"] = FREE_ROW
     generation = nodes[i]["generation"]
@@ -143,7 +138,7 @@ def handle_of(nodes, cells, i):
 
 @inlined
 def row_of(nodes, cells, handle):
-    """The row of a pending timer's handle, or NONE for any other int64."""
+    """The row of a pending timer's handle; NONE for any other int64."""
     # Known to be no negative index. A foreign handle's may wrap, to a sentinel: of generation zero,
     # hence no timer's.
     i = np.int64(np.uint32(cells[BASE] + place_of(handle) & PLACE_MASK))
@@ -201,9 +196,7 @@ def is_empty(nodes, bucket):
 
 @inlined
 def detach(nodes, bucket):
-    """Empty a bucket and return the first row of its chain, which still ends at the sentinel.
-    O(1).
-    """
+    """Empty a bucket, and return the first row of its chain, which still ends at the sentinel."""
     first = nodes[bucket]["next"]
     nodes[bucket]["next"] = bucket
     nodes[bucket]["prev"] = bucket
@@ -247,9 +240,7 @@ def earliest_in(nodes, bucket):
 
 @inlined
 def quotient(dividend, divisor):
-    """`dividend // divisor` of non-negative numbers, without the sign corrections of Python's
-    `//`.
-    """
+    """`dividend // divisor` of non-negative numbers, without Python's corrections of the sign."""
     return np.int64(np.uint64(dividend) // np.uint64(divisor))
 
 
@@ -267,9 +258,7 @@ def reciprocal(divisor: int) -> tuple[int, int]:
 
 @inlined
 def quotient_by(dividend, divisor, multiplier, shift):
-    """`dividend // divisor` by the divisor's reciprocal where the dividend is short: a third of a
-    division's time.
-    """
+    """`dividend // divisor` by the divisor's reciprocal if that works: a third of the time."""
     if dividend < SHORT:
         return (dividend * multiplier) >> shift
     return quotient(dividend, divisor)
@@ -283,9 +272,7 @@ def bucket_at(nodes: np.ndarray[Any, Any], cells: np.ndarray[Any, Any], i: int) 
 
 
 def dump(nodes: np.ndarray[Any, Any], cells: np.ndarray[Any, Any]) -> str:
-    """The clock's cells, and every row that is a bucket in use or a place that is not free, for
-    error messages.
-    """
+    """The cells, and each row that is a bucket in use or a pending timer, for error messages."""
     index = np.arange(nodes.size)
     in_use = np.where(index < cells[BASE], nodes["next"] != index, nodes["prev"] != FREE_ROW)
     rows = "\n".join(f"  row {i}: {nodes[i]}" for i in np.flatnonzero(in_use).tolist())
@@ -322,7 +309,7 @@ def check_pool(
         while i != bucket:
             demand(
                 base <= i < nodes.size and not seen[i],
-                f"row {i} of bucket {bucket} is no place or is in two",
+                f"row {i} of bucket {bucket} is not a place, or is in two buckets",
             )
             demand(
                 nodes[i]["prev"] == before,
@@ -346,7 +333,8 @@ def check_pool(
     i = int(cells[FREE])
     while i != NO_ROW:
         demand(
-            base <= i < nodes.size and not seen[i], f"free row {i} is no place, or is in two chains"
+            base <= i < nodes.size and not seen[i],
+            f"free row {i} is not a place, or is in two chains",
         )
         demand(nodes[i]["prev"] == FREE_ROW, f"free row {i} is not marked free")
         seen[i] = True

@@ -1,19 +1,19 @@
 """Simple wheel: a ring with one slot for each of the next `wheel_size` units.
 
-A deadline less than one rotation away goes into slot `deadline % wheel_size`; at most one deadline
-can be in a slot at a time. Later ones wait in an overflow list, which is looked through when the
-ring comes round to slot 0.
+A deadline less than one rotation away goes into slot `deadline % wheel_size`, so all timers of a
+slot have one deadline. Later ones wait in an overflow list, which is scanned when the ring reaches
+slot 0 again.
 
 Example, wheel_size 8, now 5: deadline 11 is 6 away: slot 3. Deadline 13 is a full rotation away:
-overflow; at 8 the list is looked through, 13 is 5 away and goes into slot 5. At 11 slot 3 fires, at
+overflow; at 8 the list is scanned, 13 is 5 away and goes into slot 5. At 11 slot 3 fires, at
 13 slot 5.
 
 Costs: schedule and cancel O(1); a unit O(1); a rotation O(timers in the overflow list). Drawback:
-memory or overflow: a wheel as large as the longest delay, or a list that is scanned over and over.
+it needs a wheel as large as the longest delay, or it scans the overflow list over and over.
 
 Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 4 and its
-remark on timers beyond MaxInterval. Here rotations in which no timer of the list can come within
-reach are skipped, and so are empty units.
+remark on timers beyond MaxInterval. Here advance skips empty units, and rotations in which no timer
+of the list gets close enough to leave it.
 """
 
 from typing import Any, NamedTuple
@@ -51,15 +51,13 @@ from timers.kernels.pool import (
 from timers.limits import LIMIT
 
 WHEEL_SIZE = HEADER  # number of slots: the buckets [0, wheel_size); then come DUE and OVERFLOW
-OVERFLOW_MIN = (
-    HEADER + 1
-)  # no deadline in the overflow bucket is below this; of no meaning while it is empty
+OVERFLOW_MIN = HEADER + 1  # a lower bound of the overflow bucket's deadlines, if it has any
 WORDS = HEADER + 2
 
 
 class SimpleWheelState(NamedTuple):
-    nodes: Any  # NODE, shape (wheel_size + 2 + capacity,): sentinels [slot, DUE, OVERFLOW], then places
-    cells: Any  # int64, shape (WORDS + words of bits,): header, WHEEL_SIZE, OVERFLOW_MIN, occupancy bits
+    nodes: Any  # NODE, shape (wheel_size + 2 + capacity,): sentinels, then places
+    cells: Any  # int64, shape (WORDS + words of bits,): header, WHEEL_SIZE .., occupancy bits
     counters: Any  # int64, shape (len(COUNTERS),), or None
 
 
@@ -152,9 +150,7 @@ def reschedule(state, handle, deadline):
 
 @jit
 def scan_overflow(nodes, cells, counters):
-    """Move what has come within a rotation from the overflow list into the ring; O(timers in the
-    list).
-    """
+    """Move what is less than a rotation away into the ring. O(timers in the overflow list)."""
     overflow = overflow_bucket(cells)
     count(counters, SLOTS_VISITED, 1)
     earliest = LIMIT
@@ -189,7 +185,7 @@ def next_in_ring(cells):
 
 @inlined
 def next_scan(nodes, cells):
-    """The moment when the overflow list must be looked through, or NONE: a rotation's start."""
+    """The start of the rotation in which the overflow list must be scanned, or NONE."""
     if is_empty(nodes, overflow_bucket(cells)):
         return NONE
     return cells[OVERFLOW_MIN] - slot_of(cells[OVERFLOW_MIN], cells[WHEEL_SIZE])

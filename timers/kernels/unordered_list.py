@@ -1,11 +1,11 @@
-"""Unordered list: all pending timers in one list, every one of them looked at on every advance.
+"""Unordered list: all pending timers in one list; every advance looks at every one of them.
 
-Example: timers for 30, 10 and 20 stand in the order of arming. An advance to 20 looks at all three,
+Example: timers for 30, 10 and 20 are in the order of arming. An advance to 20 looks at all three,
 takes out those for 10 and 20, and sorts the two; the one for 30 stays.
 
 Costs: schedule and cancel O(1); each advance to a later moment O(n), whether anything is due or
-not, plus a merge sort of what is. Drawback: the clock's every step pays for all pending timers,
-which is why wheels exist.
+not, plus a merge sort of what is due. Drawback: each step of the clock costs time in proportion to
+all pending timers. Wheels exist to avoid that.
 
 Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 1, which
 decrements a counter in each timer at each tick; here the deadline is compared instead, which
@@ -45,9 +45,7 @@ LIST = 0  # bucket of the timers that are not due, in the order of arming
 DUE = 1  # bucket of the timers to be delivered
 BUCKETS = 2
 
-SCANNED = (
-    HEADER  # the list holds only deadlines beyond this moment, which is never before the clock
-)
+SCANNED = HEADER  # the list holds only deadlines after this moment, itself not before the clock
 SORTED = HEADER + 1  # 1 while the due bucket is in the order of delivery
 WORDS = HEADER + 2
 

@@ -21,7 +21,7 @@ class CascadingWheel(KernelTimer):
     traits = Traits(
         name="cascading-wheel",
         scheme="scheme 7, cascading (Linux before 4.8)",
-        summary="five wheels of 256 slots; an upper slot is re-filed into lower ones when its time comes",
+        summary="five wheels of 256 slots; an upper slot empties into lower ones when reached",
         rounding=lambda parameters: Rounding("exact"),
         order="unspecified",
         defaults={},
@@ -34,10 +34,10 @@ class CascadingWheel(KernelTimer):
             Cost("expiry", "delay", "log", "one delay for all", "refiled"),
             Cost("tick", "N", "linear", "the worst tick: all timers in one upper slot", "refiled"),
         ),
-        horizon="2**40 units; an overflow list holds what lies beyond, exact too",
+        horizon="2**40 units; an overflow list keeps later deadlines, exact too",
         jumps="over empty slots by occupancy bits; an empty timer in O(1)",
         suits="very many timers at one fine tick, most of them cancelled",
-        drawback="one tick can re-file a whole upper slot",
+        drawback="one tick can move all the timers of an upper slot",
         source="Varghese & Lauck 1987, scheme 7; Linux kernel/timer.c before 4.8",
         deviations=(
             "all five levels have 256 slots (Linux: 256 and 4 x 64)",

@@ -19,7 +19,7 @@ class DelayQueue(KernelTimer):
     traits = Traits(
         name="delay-queue",
         scheme="binary heap with a position index",
-        summary="an array heap ordered by deadline; each timer knows its index, so any can be removed",
+        summary="an array heap ordered by deadline, with each timer's index for removal",
         rounding=lambda parameters: Rounding("exact"),
         order="fifo",
         defaults={},
@@ -39,7 +39,7 @@ class DelayQueue(KernelTimer):
         ),
         horizon="none: any deadline",
         jumps="straight to the earliest deadline",
-        suits="exact order, few timers, or few cancels; the yardstick for the wheels",
+        suits="exact order, few timers, or few cancels",
         drawback="each expiry costs O(log n)",
         source="Williams, Algorithm 232 (1964); Sedgewick & Wayne, Algorithms, 2.4 (index)",
         deviations=("java.util.concurrent.DelayQueue has no index: its remove(object) is O(n)",),

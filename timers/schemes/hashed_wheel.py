@@ -28,7 +28,7 @@ class HashedWheel(KernelTimer):
     traits = Traits(
         name="hashed-wheel",
         scheme="scheme 6, the hashed wheel with rounds (Netty)",
-        summary="one wheel of unsorted buckets; each timer counts the rotations it still has to wait",
+        summary="one wheel of unsorted buckets; each timer counts the rotations left to wait",
         rounding=lambda parameters: Rounding("up", parameters["tick"]),
         order="unspecified",
         defaults={"tick": 100, "wheel_size": 512},
@@ -41,16 +41,16 @@ class HashedWheel(KernelTimer):
             Cost("tick", "N", "linear", "delays of many rotations", "timers_touched"),
             Cost("tick", "wheel_size", "inverse", "delays of many rotations", "timers_touched"),
         ),
-        horizon="none: any deadline, at the price of one look a rotation",
-        jumps="over empty slots by occupancy bits; over quiet rotations by one pass over all timers",
+        horizon="none: any deadline, at the cost of one visit a rotation",
+        jumps="over empty slots by occupancy bits; over quiet rotations by a pass over all timers",
         suits="I/O timeouts where a coarse tick is good enough",
-        drawback="late by up to a tick, and each tick looks at every timer of its slot",
+        drawback="late by up to a tick, and each tick visits every timer of its slot",
         source="Varghese & Lauck 1987, scheme 6; Netty io.netty.util.HashedWheelTimer",
         deviations=(
             "ticks are aligned to absolute multiples (Netty: to its start)",
             "any wheel size (Netty rounds up to a power of two)",
             "empty slots and quiet rotations are skipped (Netty visits each tick)",
-            "all that arrived is hashed at the end of the tick (Netty: 100 000 timers at most, the rest a tick later)",
+            "all that arrived is hashed at the end of the tick (Netty: at most 100 000 timers)",
         ),
     )
 

@@ -39,7 +39,7 @@ class HeapqDelayQueue:
     traits: ClassVar[Traits] = Traits(
         name="heapq-delay-queue",
         scheme="binary heap in plain Python (heapq)",
-        summary="the standard heapq with lazy removal and compaction: what Python programs use today",
+        summary="heapq with lazy removal and compaction: what Python programs use today",
         rounding=lambda parameters: Rounding("exact"),
         order="fifo",
         defaults={},
@@ -60,7 +60,7 @@ class HeapqDelayQueue:
         horizon="none: any deadline",
         jumps="straight to the earliest deadline",
         suits="some thousand timers in a Python program, with nothing to install",
-        drawback="Python objects: slow to batch, and about ten times the memory",
+        drawback="Python objects: no faster in batches, and about ten times the memory",
         source="heapq in the Python standard library; asyncio.base_events (_timer_cancelled_count)",
     )
 

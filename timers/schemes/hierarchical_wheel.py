@@ -24,7 +24,7 @@ class HierarchicalWheel(KernelTimer):
     traits = Traits(
         name="hierarchical-wheel",
         scheme="scheme 7, hierarchical wheels driven by a delay queue of buckets (Kafka)",
-        summary="overflow wheels created on demand; a delay queue of the non-empty buckets drives the clock",
+        summary="overflow wheels created on demand; a delay queue of buckets drives the clock",
         rounding=lambda parameters: Rounding("down", parameters["tick"]),
         order="unspecified",
         defaults={"tick": 1, "wheel_size": 20},
@@ -41,11 +41,11 @@ class HierarchicalWheel(KernelTimer):
         ),
         horizon="none: levels are added until they reach the deadline",
         jumps="straight to the next queued bucket",
-        suits="delays of every length, most of them cancelled, and a clock that sleeps between buckets",
-        drawback="rounds down to the tick, so early by up to tick - 1; emptied buckets wake it for nothing",
-        source="Varghese & Lauck 1987, scheme 7; Apache Kafka utils/timer/TimingWheel, Timer, TimerTaskList",
+        suits="delays of every length, mostly cancelled; a thread that sleeps between buckets",
+        drawback="rounds down, so early by up to tick - 1; emptied buckets wake it for nothing",
+        source="Varghese & Lauck 1987, scheme 7; Apache Kafka utils/timer/TimingWheel",
         deviations=(
-            "advance ends with every level's clock aligned to now (Kafka's lags until a bucket expires)",
+            "advance aligns every level's clock to now (Kafka's lags until a bucket expires)",
             "not thread-safe (Kafka locks)",
         ),
     )

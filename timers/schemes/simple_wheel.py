@@ -8,8 +8,7 @@ from timers.validation import as_parameter
 
 
 class SimpleWheel(KernelTimer):
-    """A ring of `wheel_size` slots of one unit (1 .. 2**20), with an overflow list for later
-    deadlines.
+    """A ring of `wheel_size` slots (1 .. 2**20) of one unit, and an overflow list.
 
     >>> timer = SimpleWheel(wheel_size=8, start=5)
     >>> [timer.locate(timer.schedule(deadline)) for deadline in (11, 13)]
@@ -35,14 +34,14 @@ class SimpleWheel(KernelTimer):
             Cost("expiry", "wheel_size", "inverse", "delays of many rotations", "timers_touched"),
             Cost("tick", "N", "linear", "delays of many rotations", "timers_touched"),
         ),
-        horizon="wheel_size units; an overflow list holds what lies beyond, exact too",
-        jumps="over empty slots by occupancy bits; over rotations that bring nothing into reach",
+        horizon="wheel_size units; an overflow list keeps later deadlines, exact too",
+        jumps="over empty slots by occupancy bits; over rotations that move nothing into the wheel",
         suits="short delays of known length: wheel_size units or less",
-        drawback="longer delays are looked at once a rotation until they come within reach",
+        drawback="longer delays are visited once a rotation until they fit the wheel",
         source="Varghese & Lauck 1987, scheme 4",
         deviations=(
-            "deadlines beyond the wheel wait in an overflow list (the paper leaves open how)",
-            "rotations in which the overflow list cannot come within reach are skipped",
+            "deadlines beyond the wheel wait in an overflow list (the paper leaves this open)",
+            "rotations that move nothing from the overflow list into the wheel are skipped",
         ),
     )
 

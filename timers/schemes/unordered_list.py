@@ -7,8 +7,7 @@ from timers.traits import ALL_COUNTERS, Cost, Traits
 
 
 class UnorderedList(KernelTimer):
-    """All pending timers in one list, looked at on every advance; the naive scan that wheels
-    replace.
+    """All pending timers in one list, scanned by every advance; what wheels replace.
 
     >>> timer = UnorderedList()
     >>> handles = timer.schedule_many([30, 10, 20])
@@ -20,7 +19,7 @@ class UnorderedList(KernelTimer):
     traits = Traits(
         name="unordered-list",
         scheme="scheme 1, the unordered list",
-        summary="one list of all pending timers; every advance looks at every one of them",
+        summary="one list of all pending timers; every advance visits every one of them",
         rounding=lambda parameters: Rounding("exact"),
         order="fifo",
         defaults={},
@@ -34,7 +33,7 @@ class UnorderedList(KernelTimer):
         ),
         horizon="none: any deadline",
         jumps="any jump is one scan of all pending timers and a sort of those due",
-        suits="a few dozen timers, or a program that looks rarely",
+        suits="a few dozen timers, or a clock that seldom moves",
         drawback="each step of the clock costs time in proportion to all pending timers",
         source="Varghese & Lauck 1987, scheme 1",
         deviations=("deadlines are compared (the paper decrements a counter in each timer)",),
