@@ -159,7 +159,8 @@ def _check_unused(options: Mapping[str, Any], requests: str | None, touches: str
 
 def _stored(path: str) -> Path:
     """The run at the path, or the newest one of a directory of runs."""
-    from compare.bench.store import MANIFEST, latest_run, runs_in
+    from compare.bench.store import latest_run, runs_in
+    from compare.files import MANIFEST
 
     if not (Path(path) / MANIFEST).exists() and Path(path).is_dir() and runs_in(path):
         return latest_run(path)

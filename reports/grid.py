@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from compare.bench.contestant import contestant
 from compare.bench.store import traits_of
+from compare.files import parquet_errors
 from compare.pipeline.summarise import ABOUT, SCHEMA, SUMMARY, summarise
 from reports.summary import Cell, Replayed, Spread, Summary, contestants_of
 from timers.errors import TimerError
@@ -71,14 +72,8 @@ def _read(path: Path) -> pa.Table:
         if not (path / SUMMARY).exists():
             return summarise(path)
         path = path / SUMMARY
-    try:
+    with parquet_errors(path, GridError):
         table = pq.read_table(path)
-    except FileNotFoundError:
-        raise GridError(f"{path} does not exist") from None
-    except (OSError, pa.ArrowException) as error:
-        raise GridError(
-            f"{path} is no readable Parquet file: {str(error).splitlines()[0]}"
-        ) from None
     if not table.schema.equals(SCHEMA) or ABOUT not in (table.schema.metadata or {}):
         raise GridError(
             f"{path} is no table of a replayed grid; `wheelwork summarise RESULTS` makes one"

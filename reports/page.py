@@ -1,11 +1,8 @@
 """A stored run as one self-contained HTML page, with its charts as files beside it."""
 
-import json
 import os
 import re
-import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from compare.bench.store import Run
+from compare.files import errors_as, has_format, new_directory, obstacle, write_json
 from reports.charts.figures import (
     how_to_read_replays,
     how_to_read_times,
@@ -75,19 +73,14 @@ def check_target(out: str | os.PathLike[str]) -> None:
     """
     path = Path(out)
     if path.is_dir():
-        if not _is_report(path) and any(path.iterdir()):
+        if not has_format(path / MARK, FORMAT) and any(path.iterdir()):
             raise ReportError(
                 f"{out} is no report of wheelwork, so it is not replaced; choose another --out"
             )
     elif path.exists() or path.is_symlink():
-        raise ReportError(f"{out} is no directory; choose another --out")
-    parent = path.absolute().parent
-    while not parent.exists() and parent != parent.parent:
-        parent = parent.parent
-    if not parent.is_dir():
-        raise ReportError(f"cannot write {out}: {parent} is no directory")
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise ReportError(f"cannot write {out}: no permission to write in {parent}")
+        raise ReportError(f"{out} is not a directory; choose another --out")
+    if problem := obstacle(path.absolute().parent):
+        raise ReportError(f"cannot write {out}: {problem}")
 
 
 def write_report(run: Run, out: str | os.PathLike[str]) -> Path:
@@ -103,32 +96,16 @@ def write_page(summary: Summary, origin: str, out: str | os.PathLike[str]) -> Pa
     """The same, of figures that come from `origin`."""
     check_target(out)
     target = Path(out).absolute()
-    try:
+    with errors_as(ReportError, f"cannot write {out}"):
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            dir=target.parent, prefix=".partial-", ignore_cleanup_errors=True
-        ) as partial:
-            # TemporaryDirectory is its owner's alone; a report has the permissions of any new
-            # directory.
-            made = Path(partial) / "new"
-            _write(summary, origin, made)
-            if target.exists():
-                target.rename(Path(partial) / "old")
-                try:
-                    made.rename(target)
-                except OSError:
-                    (Path(partial) / "old").rename(target)
-                    raise
-            else:
-                made.rename(target)
-    except OSError as error:
-        raise ReportError(f"cannot write {out}: {error.strerror or error}") from None
+        with new_directory(target, replace=True) as directory:
+            _write(summary, origin, directory)
     return target / PAGE
 
 
 def _write(summary: Summary, origin: str, directory: Path) -> None:
     figures = directory / "figures"
-    figures.mkdir(parents=True)
+    figures.mkdir()
     charts = []
     for picture in pictures(summary):
         svg = save(picture, figures)
@@ -137,14 +114,7 @@ def _write(summary: Summary, origin: str, directory: Path) -> None:
         render(summary, origin.rpartition("/")[2], charts), encoding="utf-8"
     )
     mark = {"format": FORMAT, "version": 1, "run": origin, "created": summary.manifest["created"]}
-    (directory / MARK).write_text(json.dumps(mark, indent=1) + "\n", encoding="utf-8")
-
-
-def _is_report(path: Path) -> bool:
-    with suppress(OSError, ValueError):
-        mark = json.loads((path / MARK).read_text(encoding="utf-8"))
-        return isinstance(mark, dict) and mark.get("format") == FORMAT
-    return False
+    write_json(directory / MARK, mark)
 
 
 def _chart(picture: Picture, svg: str) -> Chart:

@@ -35,7 +35,6 @@ import json
 import os
 import secrets
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -45,12 +44,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from compare.files import (
+    MANIFEST,
+    errors_as,
+    new_directory,
+    obstacle,
+    parquet_errors,
+    read_manifest,
+    write_json,
+)
 from timers.errors import TimerError
 from timers.traits import Parameters, Traits
 
 FORMAT = "wheelwork-run"
 VERSION = 1
-MANIFEST = "manifest.json"
 
 OPERATIONS = ("insert", "cancel", "hold", "expiry")
 """What a cell measures. insert: from empty to `size` pending. cancel: all of them, in random order.
@@ -271,13 +278,8 @@ def check_store(root: str | os.PathLike[str]) -> None:
     """Raise RunError unless a run can be stored below `root`, which is made when it is: before
     hours of measuring.
     """
-    path = Path(root)
-    while not path.exists() and path != path.parent:
-        path = path.parent
-    if not path.is_dir():
-        raise RunError(f"cannot store runs in {root}: {path} is no directory")
-    if not os.access(path, os.W_OK | os.X_OK):
-        raise RunError(f"cannot store runs in {root}: no permission to write in {path}")
+    if problem := obstacle(root):
+        raise RunError(f"cannot store runs in {root}: {problem}")
 
 
 def write_run(
@@ -301,24 +303,13 @@ def write_run(
     target = root / f"{created:%Y%m%dT%H%M%S.%fZ}-{secrets.token_hex(4)}"
     is_new = not root.exists()
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            dir=root, prefix=".partial-", ignore_cleanup_errors=True
-        ) as partial:
-            # TemporaryDirectory is its owner's alone; a run has the permissions of any new
-            # directory.
-            directory = Path(partial) / target.name
-            directory.mkdir()
-            for name, schema in SCHEMAS.items():
-                pq.write_table(
-                    tables[name].cast(schema), directory / f"{name}.parquet", compression="zstd"
-                )
-            (directory / MANIFEST).write_text(
-                json.dumps(complete, indent=1, allow_nan=False) + "\n", encoding="utf-8"
-            )
-            directory.rename(target)
-    except (OSError, pa.ArrowException) as error:
-        raise RunError(f"cannot store a run in {root}: {_reason(error)}") from None
+        with errors_as(RunError, f"cannot store a run in {root}"):
+            root.mkdir(parents=True, exist_ok=True)
+            with new_directory(target) as directory:
+                for name, schema in SCHEMAS.items():
+                    file = directory / f"{name}.parquet"
+                    pq.write_table(tables[name].cast(schema), file, compression="zstd")
+                write_json(directory / MANIFEST, complete)
     finally:
         if is_new and not target.exists():
             shutil.rmtree(root, ignore_errors=True)
@@ -351,42 +342,14 @@ def read_run(path: str | os.PathLike[str]) -> Run:
     Raises RunError when it is missing, foreign, of another version, or damaged.
     """
     path = Path(path)
-    manifest = _read_manifest(path)
+    manifest = read_manifest(path, "a stored run", FORMAT, VERSION, _ENTRIES, RunError)
     return Run(path, manifest, **{name: _read_table(path, name, manifest) for name in SCHEMAS})
-
-
-def _read_manifest(path: Path) -> dict[str, Any]:
-    file = path / MANIFEST
-    try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        what = f"is no stored run: it has no {MANIFEST}" if path.is_dir() else "does not exist"
-        raise RunError(f"{path} {what}") from None
-    except NotADirectoryError:
-        raise RunError(f"{path} is no stored run: a run is a directory") from None
-    except (OSError, ValueError) as error:
-        raise RunError(f"cannot read {file}: {_reason(error)}") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise RunError(f'{file} is no manifest of a run: it does not say "format": "{FORMAT}"')
-    if manifest.get("version") != VERSION:
-        raise RunError(
-            f"{file} is of version {manifest.get('version')!r}; this release reads {VERSION}"
-        )
-    for name, kind in _ENTRIES.items():
-        if name not in manifest or not isinstance(manifest[name], kind):
-            raise RunError(f"{file}: the entry {name} is missing or of the wrong type")
-    return manifest
 
 
 def _read_table(path: Path, name: str, manifest: Mapping[str, Any]) -> pa.Table:
     file = path / f"{name}.parquet"
-    try:
-        with pq.ParquetFile(file) as source:
-            table = source.read()
-    except FileNotFoundError:
-        raise RunError(f"{file} does not exist") from None
-    except (OSError, pa.ArrowException) as error:
-        raise RunError(f"{file} is no readable Parquet file: {_reason(error)}") from None
+    with parquet_errors(file, RunError), pq.ParquetFile(file) as source:
+        table = source.read()
     if not table.schema.equals(SCHEMAS[name]):
         raise RunError(
             f"{file} has the columns {', '.join(table.column_names)}, not those of this release"
@@ -396,10 +359,3 @@ def _read_table(path: Path, name: str, manifest: Mapping[str, Any]) -> pa.Table:
             f"{file} has {table.num_rows} rows; the manifest says {manifest['tables'].get(name)}"
         )
     return table
-
-
-def _reason(error: Exception) -> str:
-    """The first line of what an error says, without the path that the caller names itself."""
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror.splitlines()[0]
-    return (str(error) or type(error).__name__).splitlines()[0]

@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from compare.files import parquet_errors
 from compare.tapes.tape import ARM, CANCEL, REARM, START, Tape
 from compare.tapes.trace import Shard, known_trace
 from timers.errors import TimerError
@@ -215,26 +216,19 @@ def open_expiries(path: Path) -> Iterator[pq.ParquetFile]:
     """A file of expiries, whose columns are what they must be. Raises VerifyError, also for what
     the block cannot read.
     """
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            schema = file.schema_arrow
-            if any(
-                schema.get_field_index(name) < 0 or schema.field(name).type != pa.int64()
-                for name in COLUMNS
-            ):
-                found = ", ".join(f"{field.name} {field.type}" for field in schema)
-                wanted = ", ".join(f"{name} int64" for name in COLUMNS)
-                raise VerifyError(f"{path} has the columns ({found}); expiries have ({wanted})")
-            yield file
-    except FileNotFoundError:
-        raise VerifyError(f"{path} does not exist") from None
-    except (OSError, pa.ArrowException) as error:
-        reason = (
-            error.strerror
-            if isinstance(error, OSError) and error.strerror
-            else str(error).splitlines()[0]
-        )
-        raise VerifyError(f"{path} is no readable Parquet file: {reason}") from None
+    with (
+        parquet_errors(path, VerifyError),
+        pq.ParquetFile(path, page_checksum_verification=True) as file,
+    ):
+        schema = file.schema_arrow
+        if any(
+            schema.get_field_index(name) < 0 or schema.field(name).type != pa.int64()
+            for name in COLUMNS
+        ):
+            found = ", ".join(f"{field.name} {field.type}" for field in schema)
+            wanted = ", ".join(f"{name} int64" for name in COLUMNS)
+            raise VerifyError(f"{path} has the columns ({found}); expiries have ({wanted})")
+        yield file
 
 
 def warm() -> None:

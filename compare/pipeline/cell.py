@@ -1,9 +1,7 @@
 """Cells of a grid replay, each a shard through a timer: what runs in Spark's Python workers."""
 
-import os
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compare.bench.contestant import COMPILED, Contestant, contestant
+from compare.files import CANNOT_WRITE, NewFile, errors_as
 from compare.pipeline.results import CELL, EXPIRIES
 from compare.replay.engine import Replaying, Totals, operations_of, replay
 from compare.replay.loops import FIRED, OPERATION
 from compare.replay.quantiles import Sketch
-from compare.spark.session import CANNOT_WRITE
 from compare.tapes.tape import CANCEL, Tape
 from compare.tapes.trace import Shard, known_trace
 from timers.kernels.counters import COUNTERS
@@ -69,18 +67,17 @@ def run_cells(cells: Sequence[Cell]) -> int:
     # A timer alone takes a batch while it is in the cache. Several take turns so seldom that the
     # caches, which each finds full of the others' timers, hardly tell in its time.
     at_once = 1 if len(todo) == 1 else BATCHES_AT_ONCE
-    try:
-        with ExitStack() as stack:
-            adding = [stack.enter_context(_replaying(cell, shard)) for cell in todo]
-            batches = _batches(trace.pieces(number)) if todo else iter(())
-            while at_hand := list(islice(batches, at_once)):
-                for add in adding:
-                    for batch in at_hand:
-                        add(batch)
-                at_hand.clear()  # or there would be two row groups while the next one is read
-    except OSError as error:  # what fails to be read is a TraceError
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise OSError(f"{CANNOT_WRITE} to {Path(cells[0].summary).parents[2]}: {reason}") from None
+    with (
+        errors_as(OSError, f"{CANNOT_WRITE} to {Path(cells[0].summary).parents[2]}"),
+        ExitStack() as stack,
+    ):
+        adding = [stack.enter_context(_replaying(cell, shard)) for cell in todo]
+        batches = _batches(trace.pieces(number)) if todo else iter(())
+        while at_hand := list(islice(batches, at_once)):
+            for add in adding:
+                for batch in at_hand:
+                    add(batch)
+            at_hand.clear()  # or there would be two row groups while the next one is read
     return shard.rows * len(cells)
 
 
@@ -119,7 +116,7 @@ def _replaying(cell: Cell, shard: Shard) -> Iterator[Callable[[_Batch], None]]:
         | {"lateness_min": sketch.least, "lateness_max": sketch.greatest}
         | {"lateness_edges": sketch.edges.tolist(), "lateness_counts": sketch.counts.tolist()}
     )
-    with unfinished(Path(cell.summary)) as path:
+    with NewFile(cell.summary) as path:
         pq.write_table(pa.Table.from_pylist([row], schema=CELL), path)
 
 
@@ -130,7 +127,7 @@ def _expiries_writer(cell: Cell) -> Iterator[pq.ParquetWriter | None]:
         yield None
         return
     with (
-        unfinished(Path(cell.expiries)) as path,
+        NewFile(cell.expiries) as path,
         pq.ParquetWriter(path, EXPIRIES, **_WRITING) as writer,
     ):
         yield writer
@@ -145,28 +142,6 @@ _WRITING: dict[str, Any] = {
     "write_page_checksum": True,
     "write_statistics": False,  # nobody asks for a range of them
 }
-
-
-class unfinished:
-    """A name to write a file under, which is renamed to its own when the block ends, and removed
-    when it fails.
-
-    A task that is tried twice never writes into the file of its other self.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._other = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-
-    def __enter__(self) -> Path:
-        return self._other
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self._other.replace(self._path)
-        else:
-            with suppress(OSError):
-                self._other.unlink()
 
 
 class _Fired:

@@ -11,17 +11,19 @@ from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from compare.pipeline.shards import RESULT
+from compare.files import CANNOT_WRITE, errors_as
+from compare.pipeline.shards import RESULT, row_of
 from compare.spark.progress import progress
 from compare.spark.session import PipelineError, failure, plain_failures, spark_session
 from compare.spark.tasks import in_tasks
 from compare.tapes.trace import Shard, Trace, new_trace, open_trace
 from compare.workloads.catalogue import Plan, WorkloadError
-from compare.workloads.writing import warm, write_shard_of
+from compare.workloads.writing import warm, write_shard
 
 
 def generate(
@@ -97,11 +99,17 @@ def _write(spark: SparkSession, plan: Plan, directory: Path, partitions: int | N
     with progress(
         spark, "generate", plan.amount if by_rows else None, rows_done if by_rows else None
     ):
-        write = partial(write_shard_of, plan=plan, directory=str(directory))
+        write = partial(_write_shard, plan=plan, directory=str(directory))
         found = in_tasks(spark, plan.shards, write, RESULT, tasks=partitions).collect()
     names = [field.name for field in fields(Shard)]
     written = {row["number"]: Shard(**{name: row[name] for name in names}) for row in found}
     return [written[number] for number in range(plan.shards)]
+
+
+def _write_shard(number: int, *, plan: Plan, directory: str) -> pa.RecordBatch:
+    """Write a shard in a worker; returns a row of RESULT."""
+    with errors_as(OSError, f"{CANNOT_WRITE} to {Path(directory).parent}"):
+        return row_of(number, write_shard(plan, number, Path(directory)))
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from compare.bench.contestant import COMPILED, Contestant, parse_contestant
 from compare.bench.machine import surroundings
+from compare.files import MANIFEST, reason, write_json
 from compare.pipeline.cell import Cell, run_cells, warm
 from compare.pipeline.results import (
     FORMAT,
@@ -29,9 +30,8 @@ from compare.pipeline.results import (
     Results,
     ResultsError,
     open_results,
-    read_manifest,
+    results_manifest,
     timer_name,
-    write_manifest,
 )
 from compare.replay.engine import OPERATIONS_AT_ONCE
 from compare.spark.progress import progress
@@ -94,7 +94,7 @@ def replay_grid(
                 f"{len(left)} cells were not written to {path}: can all machines write there?"
             )
         _remove_strays(path)
-        write_manifest(path, manifest | {"complete": True})
+        write_json(path / MANIFEST, manifest | {"complete": True})
     return open_results(path)
 
 
@@ -151,20 +151,20 @@ def _locked(path: Path, manifest: dict[str, Any], force: bool) -> Iterator[None]
                 for kind in ("cells", *(["expiries"] if manifest["expiries"] else [])):
                     for timer in range(len(manifest["timers"])):
                         (path / kind / timer_name(timer)).mkdir(parents=True)
-                write_manifest(path, manifest)
+                write_json(path / MANIFEST, manifest)
             yield
     except BaseException as error:
         if made and not any(path.glob("cells/*/shard-*.parquet")):
             shutil.rmtree(path, ignore_errors=True)
         if isinstance(error, OSError):
-            raise ResultsError(f"cannot write {path}: {error.strerror or error}") from None
+            raise ResultsError(f"cannot write {path}: {reason(error)}") from None
         raise
 
 
 def _prepare(path: Path, manifest: dict[str, Any], force: bool) -> bool:
     """Make the directory unless it holds the same replay already; whether it was made."""
     if path.exists():
-        differs = _difference(read_manifest(path), manifest)
+        differs = _difference(results_manifest(path), manifest)
         if differs is None:
             return False
         if not force:
@@ -178,7 +178,7 @@ def _prepare(path: Path, manifest: dict[str, Any], force: bool) -> bool:
     try:
         path.mkdir()
     except OSError as error:
-        raise ResultsError(f"cannot write {path}: {error.strerror}") from None
+        raise ResultsError(f"cannot write {path}: {reason(error)}") from None
     return True
 
 

@@ -8,7 +8,6 @@ where they are kept.
 A cell is one shard replayed through one timer. Meaning of the columns: docs/pipeline.md.
 """
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compare.bench.contestant import Contestant, contestant
-from compare.tapes.trace import MANIFEST, Trace, open_trace, shard_name
+from compare.files import MANIFEST, parquet_errors, read_manifest
+from compare.tapes.trace import Trace, open_trace, shard_name
 from timers.errors import TimerError
 from timers.kernels.counters import COUNTERS
 
@@ -105,12 +105,8 @@ class Results:
         tables = []
         for timer, shard in sorted(self.cells()):
             path = self.cell_file(timer, shard)
-            try:
+            with parquet_errors(path, ResultsError):
                 table = pq.read_table(path)
-            except (OSError, pa.ArrowException) as error:
-                raise ResultsError(
-                    f"{path} is no readable Parquet file: {str(error).splitlines()[0]}"
-                ) from None
             if not table.schema.equals(CELL) or table.num_rows != 1:
                 raise ResultsError(f"{path} is no summary of a cell; remove it, and replay again")
             tables.append(table)
@@ -129,7 +125,7 @@ def open_results(path: str | os.PathLike[str], *, complete: bool = True) -> Resu
     has moved or changed, and, with `complete`, for a replay that has not finished.
     """
     path = Path(path)
-    manifest = read_manifest(path)
+    manifest = results_manifest(path)
     wanted = manifest["trace"]
     try:
         trace = open_trace(wanted["path"])
@@ -148,38 +144,9 @@ def open_results(path: str | os.PathLike[str], *, complete: bool = True) -> Resu
     return results
 
 
-def write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
-    """Write the manifest so that it is the old or the new one at every moment."""
-    unfinished = path / f".{MANIFEST}.{os.getpid()}"
-    unfinished.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-    unfinished.replace(path / MANIFEST)
-
-
-def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest of the results in `path`. Raises ResultsError for a path that has none, or a
-    damaged one.
-    """
-    where = path / MANIFEST
-    try:
-        manifest = json.loads(where.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        what = f"are no results: it has no {MANIFEST}" if path.is_dir() else "does not exist"
-        raise ResultsError(f"{path} {what}") from None
-    except NotADirectoryError:
-        raise ResultsError(f"{path} are no results: results are a directory") from None
-    except OSError as error:
-        raise ResultsError(f"cannot read {where}: {error.strerror}") from None
-    except ValueError:
-        raise ResultsError(f"{where} is no JSON") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ResultsError(
-            f'{where} is no manifest of results: it does not say "format": "{FORMAT}"'
-        )
-    if manifest.get("version") != VERSION:
-        raise ResultsError(
-            f"{where} is of version {manifest.get('version')!r}; this release reads {VERSION}"
-        )
-    kinds = {
+def results_manifest(path: Path) -> dict[str, Any]:
+    """The manifest of the results in `path`. Raises ResultsError."""
+    entries = {
         "trace": dict,
         "timers": list,
         "made": dict,
@@ -187,16 +154,16 @@ def read_manifest(path: Path) -> dict[str, Any]:
         "drained": bool,
         "complete": bool,
     }
-    for name, kind in kinds.items():
-        if not isinstance(manifest.get(name), kind):
-            raise ResultsError(f"{where}: {name} is missing or no {kind.__name__}")
+    manifest = read_manifest(path, "a stored replay", FORMAT, VERSION, entries, ResultsError)
     for timer in manifest["timers"]:
         if not (
             isinstance(timer, dict)
             and isinstance(timer.get("name"), str)
             and isinstance(timer.get("parameters"), dict)
         ):
-            raise ResultsError(f"{where}: each of timers is an object with name and parameters")
+            raise ResultsError(
+                f"{path / MANIFEST}: each of timers is an object with name and parameters"
+            )
     if not {"path", "digest"} <= manifest["trace"].keys():
-        raise ResultsError(f"{where}: trace is an object with path and digest")
+        raise ResultsError(f"{path / MANIFEST}: trace is an object with path and digest")
     return manifest

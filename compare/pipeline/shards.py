@@ -1,10 +1,8 @@
 """Sorted rows to shard files: what runs in Spark's Python workers, one task per shard or some."""
 
 import json
-import os
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from compare.files import CANNOT_WRITE, NewFile, errors_as
 from compare.logs.fold import RequestFold, TouchFold
-from compare.spark.session import CANNOT_WRITE
 from compare.tapes.trace import Shard, ShardWriter, shard_name
 
 RESULT_ARROW = pa.schema(
@@ -46,7 +44,7 @@ def write_shards(
     the pending timers and a row group.
     """
     shard: _Shard | _Rejected | None = None
-    try:
+    with errors_as(OSError, f"{CANNOT_WRITE} to {Path(directory).parent}"):
         for batch in batches:
             numbers = batch.column("shard").to_numpy()
             cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
@@ -65,9 +63,11 @@ def write_shards(
                 shard.add(batch.slice(begin, end - begin))
         if shard is not None:
             yield shard.close()
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise OSError(f"{CANNOT_WRITE} to {Path(directory).parent}: {reason}") from None
+
+
+def row_of(number: int, shard: Shard) -> pa.RecordBatch:
+    """A shard's number and entry, as a row of RESULT."""
+    return pa.RecordBatch.from_pylist([{"number": number} | asdict(shard)], schema=RESULT_ARROW)
 
 
 class _Shard:
@@ -75,10 +75,7 @@ class _Shard:
 
     def __init__(self, number: int, kind: str, directory: str, patience: int) -> None:
         self.number = number
-        self._path = Path(directory, shard_name(number))
-        # A task that Spark tries twice must not write into the file of its other self.
-        self._unfinished = self._path.with_name(f"{self._path.name}.{uuid.uuid4().hex}")
-        self._writer = ShardWriter(self._unfinished)
+        self._writer = ShardWriter(Path(directory, shard_name(number)))
         self._fold: RequestFold | TouchFold
         self._fold, self._columns = _FOLDS[kind](patience), _COLUMNS[kind]
 
@@ -88,11 +85,7 @@ class _Shard:
     def close(self) -> pa.RecordBatch:
         self._writer.append(self._fold.finish())
         self._writer.close()
-        self._unfinished.rename(self._path)
-        entry = replace(self._writer.shard(self._fold.id_space), file=self._path.name)
-        return pa.RecordBatch.from_pylist(
-            [{"number": self.number} | asdict(entry)], schema=RESULT_ARROW
-        )
+        return row_of(self.number, self._writer.shard(self._fold.id_space))
 
 
 class _Rejected:
@@ -100,8 +93,7 @@ class _Rejected:
 
     def __init__(self, number: int, directory: str) -> None:
         self.number = number
-        self._path = Path(directory, UNNUMBERED)
-        self._unfinished = self._path.with_name(f"{UNNUMBERED}.{uuid.uuid4().hex}")
+        self._file = NewFile(Path(directory, UNNUMBERED))
         self._writer: pq.ParquetWriter | None = None
         self._rows = 0
 
@@ -117,14 +109,14 @@ class _Rejected:
             + [(name, pa.string()) for name in (*_WHERE_AND_WHY[2:], *texts)]
         )
         if self._writer is None:
-            self._writer = pq.ParquetWriter(self._unfinished, schema, compression="zstd")
+            self._writer = pq.ParquetWriter(self._file.temporary, schema, compression="zstd")
         self._writer.write_table(pa.Table.from_pylist(rejected, schema=schema))
         self._rows += len(rejected)
 
     def close(self) -> pa.RecordBatch:
         assert self._writer is not None  # there is a row, or there were no rows at all
         self._writer.close()
-        self._unfinished.rename(self._path)
+        self._file.commit()
         entry = {field.name: 0 for field in fields(Shard)} | {
             "file": UNNUMBERED,
             "rows": self._rows,

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from compare.files import NewFile, errors_as
 from compare.pipeline.results import Results, ResultsError, open_results
 from compare.replay.quantiles import Sketch
 from timers.kernels.counters import COUNTERS
@@ -76,15 +77,8 @@ def summarise(
     opened = open_results(results)
     table = table_of(opened)
     path = Path(out) if out is not None else opened.path / SUMMARY
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        pq.write_table(table, unfinished, compression="zstd")
-        unfinished.replace(path)
-    except (OSError, pa.ArrowException) as error:
-        unfinished.unlink(missing_ok=True)
-        raise ResultsError(
-            f"cannot write {path}: {getattr(error, 'strerror', None) or error}"
-        ) from None
+    with errors_as(ResultsError, f"cannot write {path}"), NewFile(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd")
     return table
 
 

@@ -27,6 +27,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from compare.bench.contestant import Contestant
+from compare.files import parquet_errors
 from compare.oracle.merge import (
     COLUMNS,
     EXACT,
@@ -400,13 +401,8 @@ def _check_files(results: Results) -> None:
     trace = results.trace
     for shard in trace.shards:
         path = trace.path / shard.file
-        try:
-            with pq.ParquetFile(path) as file:
-                fits = file.schema_arrow.equals(SCHEMA) and file.metadata.num_rows == shard.rows
-        except (OSError, pa.ArrowException) as error:
-            raise VerifyError(
-                f"{path} is no readable Parquet file: {str(error).splitlines()[0]}"
-            ) from None
+        with parquet_errors(path, VerifyError), pq.ParquetFile(path) as file:
+            fits = file.schema_arrow.equals(SCHEMA) and file.metadata.num_rows == shard.rows
         if not fits:
             raise VerifyError(f"{path} is not what the trace's manifest says of it")
     for cell in results.cells():

@@ -21,6 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from compare.files import CANNOT_WRITE, new_directory
 from timers import TimerError
 
 if TYPE_CHECKING:
@@ -102,9 +103,6 @@ for argument do
 done
 exec {java} "$@"
 """
-
-CANNOT_WRITE = "cannot write"
-"""How a worker's message of a failure to write begins; it says all that there is to say."""
 
 _CONNECT = {
     "grpcio": "grpc",
@@ -503,17 +501,11 @@ def _shim_home(script: str) -> Path:
 
 
 def _install_shim(script: str, home: Path) -> None:
-    """Make the directory appear complete, whoever else is making it at the same time."""
-    unfinished = Path(tempfile.mkdtemp(dir=home.parent, prefix=".java-"))
-    try:
-        (unfinished / "bin").mkdir()
-        (unfinished / "bin" / "java").write_text(script)
-        (unfinished / "bin" / "java").chmod(0o755)
-        # Fails, and rightly so, when another process was faster.
-        with suppress(OSError):
-            unfinished.rename(home)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+    # Fails, and rightly so, when another process was faster.
+    with suppress(OSError), new_directory(home) as directory:
+        (directory / "bin").mkdir()
+        (directory / "bin" / "java").write_text(script)
+        (directory / "bin" / "java").chmod(0o755)
 
 
 @contextmanager

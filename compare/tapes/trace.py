@@ -11,22 +11,28 @@ docs/traces.md.
 """
 
 import hashlib
-import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from compare.files import (
+    MANIFEST,
+    NewFile,
+    errors_as,
+    has_format,
+    new_directory,
+    parquet_errors,
+    read_manifest,
+    write_json,
+)
 from compare.tapes.tape import (
     DTYPES,
     Counts,
@@ -42,10 +48,10 @@ from timers import TimerError
 
 FORMAT = "wheelwork-trace"
 VERSION = 1
-MANIFEST = "manifest.json"
 REJECTED = "rejected.parquet"
 """Rows of a log that did not become operations; beside the shards of a trace that has some."""
 UNITS = ("us", "ms", "s", "unit")
+_UNITS = ", ".join(UNITS[:-1]) + f" or {UNITS[-1]}"
 
 SCHEMA = pa.schema(
     [
@@ -156,21 +162,15 @@ class Trace:
 def open_trace(path: str | os.PathLike[str]) -> Trace:
     """Open the trace in the directory `path`. O(shards); no shard is read.
 
-    Raises TraceError for a path that is missing or no directory, and for a manifest that is
-    missing, foreign, of another version or damaged.
+    Raises TraceError for a path that is missing or not a directory, and for a manifest that is
+    missing, damaged, or of another format or version.
     """
     path = Path(path)
     manifest_path = path / MANIFEST
-    try:
-        text = manifest_path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        what = f"is no trace: it has no {MANIFEST}" if path.is_dir() else "does not exist"
-        raise TraceError(f"{path} {what}") from None
-    except NotADirectoryError:
-        raise TraceError(f"{path} is no trace: a trace is a directory") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise TraceError(f"cannot read {manifest_path}: {_reason(error)}") from None
-    manifest = _parse_manifest(text, manifest_path)
+    entries = {"unit": str, "source": dict, "shards": list, "totals": dict}
+    manifest = read_manifest(path, "a trace", FORMAT, VERSION, entries, TraceError)
+    if manifest["unit"] not in UNITS:
+        raise TraceError(f"{manifest_path}: unit {manifest['unit']!r} is not {_UNITS}")
     shards = tuple(_parse_shard(entry, manifest_path) for entry in manifest["shards"])
     if not shards:
         raise TraceError(f"{manifest_path} lists no shard")
@@ -240,65 +240,54 @@ def new_trace(
 ) -> Iterator[UnfinishedTrace]:
     """Make a trace of shards that the block writes, which may also add to `source` until it ends.
 
-    The shards are written into a sibling of `path`, renamed into place when the block ends, removed
-    when it fails. Raises TraceError before the block when `path` cannot become a trace.
+    The directory appears complete or not at all. Raises TraceError before the block when `path`
+    cannot become a trace.
     """
     target = _check_target(path, force)
     if unit not in UNITS:
-        raise TraceError(f"unit {unit!r} is none of {', '.join(UNITS)}")
-    try:
-        directory = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.partial-"))
-    except OSError as error:
-        raise TraceError(f"cannot write {path}: {_reason(error)}") from None
-    try:
+        raise TraceError(f"unit {unit!r} is not {_UNITS}")
+    with (
+        errors_as(TraceError, f"cannot write {path}"),
+        new_directory(target, replace=force) as directory,
+    ):
         unfinished = UnfinishedTrace(directory, unit, dict(source), [])
         yield unfinished
-        _finish(unfinished, target)
-    except (OSError, pa.ArrowException) as error:
-        raise TraceError(f"cannot write {path}: {_reason(error)}") from None
-    finally:
-        # Gone already when all went well.
-        shutil.rmtree(directory, ignore_errors=True)
+        _complete(unfinished, path)
 
 
 class ShardWriter:
-    """Writes one shard, piece by piece, in order; for writers whose tape is longer than their
-    memory.
+    """Writes one shard piece by piece, in order; the file appears when it is complete.
 
     A context manager. A partial row group is held in memory, at most 21 MB. The pieces are not
     validated.
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._file = NewFile(path)
         self._pieces: list[Tape] = []
         self._held = 0
         self._written = _Described(path.name)
         self._writer = pq.ParquetWriter(
-            path,
+            self._file.temporary,
             SCHEMA,
             compression="zstd",
-            # Measured as the smallest, at 2.5 bytes a row: sorted times as differences, the rest
-            # left to zstd.
+            # The smallest of those measured, at 2.5 bytes a row: differences between the sorted
+            # times, and zstd for the rest.
             use_dictionary=["op"],
             column_encoding={"time": "DELTA_BINARY_PACKED"},
-            # So that a damaged byte is an error and not another number.
+            # With a checksum, a damaged byte is an error and not another number.
             write_page_checksum=True,
         )
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self.close()
             return
-        # The file is lost already; that it cannot even be closed (disk full) must not hide why.
+        self._file.discard()
+        # A failure to close the lost file (disk full) must not hide the first error.
         with suppress(OSError, pa.ArrowException):
             self._writer.close()
 
@@ -306,6 +295,7 @@ class ShardWriter:
         """Complete the file."""
         self._flush()
         self._writer.close()
+        self._file.commit()
 
     def append(self, piece: Tape) -> None:
         """Add operations that follow the ones before. O(len)."""
@@ -370,47 +360,21 @@ def _totals(shards: Iterable[Shard]) -> dict[str, int]:
 
 def _read_shard(path: Path, rows: int) -> Iterator[Tape]:
     """A shard's file, which must have so many rows, in pieces of up to PIECE rows."""
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            if not file.schema_arrow.equals(SCHEMA):
-                found = ", ".join(f"{field.name} {field.type}" for field in file.schema_arrow)
-                wanted = ", ".join(f"{field.name} {field.type}" for field in SCHEMA)
-                raise TraceError(
-                    f"{path} has the columns ({found}); a tape has ({wanted}), none nullable"
-                )
-            if file.metadata.num_rows != rows:
-                raise TraceError(
-                    f"{path} has {file.metadata.num_rows} rows; the manifest says {rows}"
-                )
-            for batch in file.iter_batches(PIECE, use_threads=False):
-                # A copy, because Arrow's own memory is read-only, which jitted code takes for
-                # another type.
-                yield Tape(*(np.array(batch.column(name).to_numpy()) for name in Tape._fields))
-    except FileNotFoundError:
-        raise TraceError(f"{path} does not exist, though the manifest lists it") from None
-    except (OSError, pa.ArrowException) as error:
-        raise TraceError(f"{path} is no readable Parquet file: {_reason(error)}") from None
-
-
-def _parse_manifest(text: str, path: Path) -> dict[str, Any]:
-    try:
-        manifest = json.loads(text)
-    except ValueError as error:
-        raise TraceError(f"{path} is no JSON: {_reason(error)}") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise TraceError(f'{path} is no manifest of a trace: it does not say "format": "{FORMAT}"')
-    if manifest.get("version") != VERSION:
-        raise TraceError(
-            f"{path} is of version {manifest.get('version')!r}; this release reads {VERSION}"
-        )
-    if manifest.get("unit") not in UNITS:
-        raise TraceError(f"{path}: unit {manifest.get('unit')!r} is none of {', '.join(UNITS)}")
-    for name, kind in (("source", dict), ("shards", list), ("totals", dict)):
-        if not isinstance(manifest.get(name), kind):
+    with (
+        parquet_errors(path, TraceError),
+        pq.ParquetFile(path, page_checksum_verification=True) as file,
+    ):
+        if not file.schema_arrow.equals(SCHEMA):
+            found = ", ".join(f"{field.name} {field.type}" for field in file.schema_arrow)
+            wanted = ", ".join(f"{field.name} {field.type}" for field in SCHEMA)
             raise TraceError(
-                f"{path}: {name} is missing or no {'list' if kind is list else 'object'}"
+                f"{path} has the columns ({found}); a tape has ({wanted}), none nullable"
             )
-    return manifest
+        if file.metadata.num_rows != rows:
+            raise TraceError(f"{path} has {file.metadata.num_rows} rows; the manifest says {rows}")
+        for batch in file.iter_batches(PIECE, use_threads=False):
+            # Copied, because Arrow's memory is read-only, which is another type to jitted code.
+            yield Tape(*(np.array(batch.column(name).to_numpy()) for name in Tape._fields))
 
 
 def _parse_shard(entry: object, path: Path) -> Shard:
@@ -419,7 +383,7 @@ def _parse_shard(entry: object, path: Path) -> Shard:
         raise TraceError(f"{path}: each shard is an object with {', '.join(fields)}")
     file = entry["file"]
     if not isinstance(file, str) or not file or Path(file).name != file:
-        raise TraceError(f"{path}: shard file {file!r} is no plain file name")
+        raise TraceError(f"{path}: shard file {file!r} is not a plain file name")
     for name in fields.keys() - {"file"}:
         value = entry[name]
         may_be_none = name in ("first_time", "last_time") and entry["rows"] == 0
@@ -429,42 +393,31 @@ def _parse_shard(entry: object, path: Path) -> Shard:
 
 
 def _check_target(path: str | os.PathLike[str], force: bool) -> Path:
-    """The real path that the trace will have. Raises TraceError when something stands there."""
+    """The real path that the trace will have. Raises TraceError when it is taken."""
     target = Path(path).resolve()
     if not target.parent.is_dir():
         raise TraceError(f"cannot write {path}: the directory {target.parent} does not exist")
     if not target.exists():
         return target
     if not _is_trace(target):
-        raise TraceError(f"{path} exists and is no trace; choose another path")
+        raise TraceError(f"{path} exists and is not a trace; choose another path")
     if not force:
-        raise TraceError(
-            f"{path} exists; say force to replace the trace there (--force on the command line)"
-        )
+        raise TraceError(f"{path} exists; pass --force (in Python, force=True) to replace it")
     return target
 
 
 def _is_trace(path: Path) -> bool:
-    """Whether `path` is a trace's directory and nothing else is in it that replacing it would
-    lose.
-    """
-    try:
-        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-        strangers = [
-            entry
-            for entry in path.iterdir()
-            if entry.name not in (MANIFEST, REJECTED) and not entry.match("shard-*.parquet")
-        ]
-    except (OSError, ValueError):
-        return False
-    return isinstance(manifest, dict) and manifest.get("format") == FORMAT and not strangers
+    """Whether `path` is a trace and holds no other files, which would be lost with it."""
+    return has_format(path / MANIFEST, FORMAT) and all(
+        entry.name in (MANIFEST, REJECTED) or entry.match("shard-*.parquet")
+        for entry in path.iterdir()
+    )
 
 
-def _finish(unfinished: UnfinishedTrace, target: Path) -> None:
-    """Write the manifest and move the directory to its place, over the trace that may be there."""
-    directory = unfinished.directory
+def _complete(unfinished: UnfinishedTrace, path: str | os.PathLike[str]) -> None:
+    """Write the manifest, and remove the files that it does not list."""
     if not unfinished.shards:
-        raise TraceError(f"a trace has at least one shard; {target} would have none")
+        raise TraceError(f"a trace has at least one shard; {path} would have none")
     manifest = {
         "format": FORMAT,
         "version": VERSION,
@@ -474,39 +427,11 @@ def _finish(unfinished: UnfinishedTrace, target: Path) -> None:
         "totals": _totals(unfinished.shards),
     }
     try:
-        text = json.dumps(manifest, indent=1, allow_nan=False)
+        write_json(unfinished.directory / MANIFEST, manifest)
     except (TypeError, ValueError) as error:
-        raise TraceError(f"source is not fit for JSON: {_reason(error)}") from None
-    (directory / MANIFEST).write_text(text + "\n", encoding="utf-8")
+        raise TraceError(f"source cannot be written as JSON: {error}") from None
     listed = {shard.file for shard in unfinished.shards} | {MANIFEST, REJECTED}
-    for stray in directory.iterdir():
-        # Left by a task that was tried twice.
-        if stray.name not in listed:
-            stray.unlink()
-    # mkdtemp gave it to its owner alone.
-    directory.chmod(0o777 & ~_umask())
-    if not target.exists():
-        directory.rename(target)
-        return
-    old = target.with_name(directory.name + ".old")
-    target.rename(old)
-    try:
-        directory.rename(target)
-    except OSError:
-        old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _umask() -> int:
-    # There is no other way to read it than to set it.
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
-def _reason(error: Exception) -> str:
-    """The first line of what an error says, without the path that the caller names itself."""
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror.splitlines()[0]
-    return (str(error) or type(error).__name__).splitlines()[0]
+    for entry in unfinished.directory.iterdir():
+        # Left by a task that Spark ran twice.
+        if entry.name not in listed:
+            entry.unlink()

@@ -1,16 +1,9 @@
 """Workloads written as traces, shard by shard and piece by piece, however long they are."""
 
 import os
-import uuid
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import asdict, replace
 from pathlib import Path
 
-import pyarrow as pa
-
-from compare.pipeline.shards import RESULT_ARROW
-from compare.spark.session import CANNOT_WRITE
 from compare.tapes.trace import Shard, ShardWriter, Trace, new_trace, open_trace, shard_name
 from compare.workloads.catalogue import Plan
 
@@ -37,39 +30,14 @@ def write_trace_of(
 def write_shard(
     plan: Plan, number: int, directory: Path, progress: Callable[[int], None] | None = None
 ) -> Shard:
-    """Write one shard's file into the directory of an unfinished trace; returns its entry in the
-    manifest.
-
-    The file has its name when it is complete, and not before: who is tried twice may write it
-    twice, at once even.
-    """
-    path = directory / shard_name(number)
-    unfinished = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+    """Write one shard's file into an unfinished trace, and return its entry in the manifest."""
     pieces = plan.pieces(number)
-    try:
-        with ShardWriter(unfinished) as writer:
-            for piece in pieces:
-                writer.append(piece)
-                if progress is not None:
-                    progress(len(piece.time))
-        unfinished.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            unfinished.unlink()
-        raise
-    return replace(writer.shard(pieces.id_space), file=path.name)
-
-
-def write_shard_of(number: int, *, plan: Plan, directory: str) -> pa.RecordBatch:
-    """What a worker of Spark does: write a shard, and tell of it in a row of `RESULT_ARROW`."""
-    try:
-        shard = write_shard(plan, number, Path(directory))
-    except (OSError, pa.ArrowException) as error:
-        reason = (
-            os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-        )
-        raise OSError(f"{CANNOT_WRITE} to {Path(directory).parent}: {reason}") from None
-    return pa.RecordBatch.from_pylist([{"number": number} | asdict(shard)], schema=RESULT_ARROW)
+    with ShardWriter(directory / shard_name(number)) as writer:
+        for piece in pieces:
+            writer.append(piece)
+            if progress is not None:
+                progress(len(piece.time))
+    return writer.shard(pieces.id_space)
 
 
 def warm() -> None:

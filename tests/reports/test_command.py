@@ -73,17 +73,17 @@ def test_without_a_run_one_is_made(tmp_path, compared, capsys):
     ("arguments", "said"),
     [
         (["--run", "nowhere"], r"nowhere does not exist"),
-        (["--run", "empty"], r"empty is no stored run: it has no manifest\.json"),
-        (["--run", "file"], r"file is no stored run: a run is a directory"),
-        (["--run", "cut"], r"cut/cells\.parquet is no readable Parquet file"),
+        (["--run", "empty"], r"empty is not a stored run: it has no manifest\.json"),
+        (["--run", "file"], r"file is not a stored run: it is not a directory"),
+        (["--run", "cut"], r"cut/cells\.parquet is not a readable Parquet file"),
         (
             ["--run", "run", "--out", "thesis"],
             r"thesis is no report of wheelwork, so it is not replaced",
         ),
-        (["--run", "run", "--out", "file"], r"file is no directory"),
+        (["--run", "run", "--out", "file"], r"file is not a directory"),
         (
             ["--run", "run", "--out", "file/below"],
-            r"cannot write file/below: .*file is no directory",
+            r"cannot write file/below: .*file is not a directory",
         ),
         (["--run", "run", "some.trace"], r"the trace some\.trace has no part in it"),
         (["--run", "run", "--timeout", "5s"], r"--timeout needs --requests"),

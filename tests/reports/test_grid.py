@@ -167,14 +167,14 @@ def test_the_page(tmp_path, capsys):
     ("arguments", "said"),
     [
         (["nowhere"], r"nowhere does not exist"),
-        (["text"], r"text is no readable Parquet file: "),
+        (["text"], r"text is not a readable Parquet file: "),
         (
             ["foreign"],
             r"foreign is no table of a replayed grid; `wheelwork summarise RESULTS` makes one",
         ),
         (["no-rows"], r"no-rows has no rows"),
         (["stranger"], r"no timer is called 'nobody'"),
-        (["empty"], r"empty are no results: it has no manifest\.json"),
+        (["empty"], r"empty is not a stored replay: it has no manifest\.json"),
         (["good", "--run", "runs"], r"cannot be used together"),
         (["good", "--time", "ts"], r"--time needs --requests or --touches"),
     ],

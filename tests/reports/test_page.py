@@ -165,9 +165,9 @@ def test_nothing_else_is_replaced(run: Run, tmp_path):
         write_report(run, out)
     assert [path.name for path in out.iterdir()] == ["chapter.txt"]
     (tmp_path / "file").touch()
-    with pytest.raises(ReportError, match="file is no directory"):
+    with pytest.raises(ReportError, match="file is not a directory"):
         check_target(tmp_path / "file")
-    with pytest.raises(ReportError, match="file is no directory"):
+    with pytest.raises(ReportError, match="file is not a directory"):
         check_target(tmp_path / "file" / "below")
 
 

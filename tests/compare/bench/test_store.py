@@ -158,17 +158,17 @@ def damage(path, how):
     ("how", "says"),
     [
         ("gone", "does not exist"),
-        ("a file", "is no stored run: a run is a directory"),
-        ("no manifest", "is no stored run: it has no manifest.json"),
-        ("no json", "cannot read"),
-        ("no utf-8", "cannot read"),
-        ("foreign", "is no manifest of a run"),
-        ("a list", "is no manifest of a run"),
-        ("newer", "is of version 2; this release reads 1"),
-        ("entry missing", "the entry machine is missing or of the wrong type"),
-        ("wrong type", "the entry commit is missing or of the wrong type"),
+        ("a file", "is not a stored run: it is not a directory"),
+        ("no manifest", "is not a stored run: it has no manifest.json"),
+        ("no json", "is not valid JSON"),
+        ("no utf-8", "is not valid JSON"),
+        ("foreign", "is not the manifest of a stored run"),
+        ("a list", "is not the manifest of a stored run"),
+        ("newer", "has version 2; this release reads 1"),
+        ("entry missing", "machine is missing or not an object"),
+        ("wrong type", "commit is missing or not valid"),
         ("no table", "cells.parquet does not exist"),
-        ("truncated", "memory.parquet is no readable Parquet file"),
+        ("truncated", "memory.parquet is not a readable Parquet file"),
         ("other columns", "has the columns x, not those of this release"),
         ("other rows", "has 2 rows; the manifest says 1"),
     ],
@@ -195,7 +195,7 @@ def test_a_store_without_runs_is_named(tmp_path):
 def test_a_store_that_cannot_be_is_refused_before_anything_is_measured(tmp_path):
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(RunError, match="is no directory"):
+        with pytest.raises(RunError, match="is not a directory"):
             check_store(path)
         with pytest.raises(RunError, match="cannot store a run in"):
             write_run(path, MANIFEST, EMPTY)

@@ -512,7 +512,7 @@ NONSENSE = {
         "--timer-count 5 --set nix=1": "uniform has no parameter 'nix'; it has rate, longest",
     },
     "generate uniform --timer-count 5 --out": {
-        "a-file": "a-file exists and is no trace",
+        "a-file": "a-file exists and is not a trace",
         "a-file/below": "cannot write a-file/below",
     },
     "replay": {
@@ -526,8 +526,8 @@ NONSENSE = {
         "some.trace --timer delay-queue --out=": "'' does not name a file or directory",
         "some.trace --timers delay-queue,, --out x": "has an empty name",
         "nowhere --timer delay-queue": "nowhere does not exist",
-        "a-file --timer delay-queue": "a-file is no trace",
-        ". --timer delay-queue": "is no trace: it has no manifest.json",
+        "a-file --timer delay-queue": "a-file is not a trace",
+        ". --timer delay-queue": "is not a trace: it has no manifest.json",
     },
     "replay some.trace --timer": {
         "nix": "no timer is called 'nix'",
@@ -557,8 +557,8 @@ NONSENSE = {
             for bad in ("0", "-1", "nan", "inf", "x")
         },
         "--seed -1": "seed must be an integer in",
-        "--out a-file": "cannot store runs in a-file: a-file is no directory",
-        "--out a-file/runs": "cannot store runs in a-file/runs: a-file is no directory",
+        "--out a-file": "cannot store runs in a-file: a-file is not a directory",
+        "--out a-file/runs": "cannot store runs in a-file/runs: a-file is not a directory",
     },
 }
 """Command line, its last words -> what the error says."""
@@ -588,7 +588,7 @@ def test_a_directory_that_cannot_be_written_is_named(said, trace, here):
 def test_a_damaged_trace_is_named(said, trace, here):
     shard = here / trace / "shard-00000.parquet"
     shard.write_bytes(shard.read_bytes()[:100])
-    assert "no readable Parquet file" in fails(said, "replay", trace, "--timer", "delay-queue")
+    assert "not a readable Parquet file" in fails(said, "replay", trace, "--timer", "delay-queue")
 
 
 def test_from_a_shell(here):

@@ -455,7 +455,7 @@ def test_a_file_that_is_damaged_or_missing_is_one_line(tmp_path):
     with pytest.raises(VerifyError, match="some.parquet does not exist"):
         list(read_expiries(path))
     path.write_bytes(b"PAR1 and no more")
-    with pytest.raises(VerifyError, match="is no readable Parquet file") as raised:
+    with pytest.raises(VerifyError, match="is not a readable Parquet file") as raised:
         list(read_expiries(path))
     assert "\n" not in str(raised.value)
 

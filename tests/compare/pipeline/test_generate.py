@@ -165,7 +165,7 @@ def test_the_command_on_spark(spark, tmp_path, capsys):
         ({"master": "sparkle"}, "'sparkle' is no Spark master"),
         ({"master": "spark://127.0.0.1:1"}, "cannot reach the Spark master spark://127.0.0.1:1"),
         ({"out": "nowhere/trace"}, "does not exist"),
-        ({"out": "file"}, "exists and is no trace"),
+        ({"out": "file"}, "exists and is not a trace"),
     ],
 )
 def test_nonsense_is_refused_with_one_line_before_spark_starts(
@@ -184,7 +184,7 @@ def test_nonsense_is_refused_with_one_line_before_spark_starts(
 def test_a_trace_that_exists_is_kept_unless_forced(spark, tmp_path):
     out = tmp_path / "trace"
     generate("uniform", out, timers=5, session=spark)
-    with pytest.raises(TraceError, match=r"exists; say force to replace"):
+    with pytest.raises(TraceError, match=r"exists; pass --force"):
         generate("uniform", out, timers=6, session=spark)
     assert (
         generate("uniform", out, timers=6, shards=2, session=spark, force=True).totals["rows"] == 6

@@ -623,7 +623,7 @@ def test_what_stands_at_the_output_is_safe(requests, good, tmp_path):
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "mine.txt").write_text("keep")
     for force in (False, True):
-        with pytest.raises(TraceError, match="exists and is no trace"):
+        with pytest.raises(TraceError, match="exists and is not a trace"):
             requests(good, out="notes", force=force)
     with pytest.raises(TraceError, match="does not exist"):
         requests(good, out="no/where")

@@ -467,7 +467,7 @@ def test_a_damaged_shard_ends_the_replay_in_one_line(spark, trace, tmp_path):
     shard.write_bytes(shard.read_bytes()[:-100])
     refused(
         PipelineError,
-        "shard-00001.parquet is no readable Parquet file",
+        "shard-00001.parquet is not a readable Parquet file",
         broken.path,
         ["delay-queue"],
         tmp_path / "out",
@@ -514,7 +514,7 @@ def test_something_else_is_never_written_over(spark, trace, tmp_path):
     (tmp_path / "precious").write_text("x")
     refused(
         ResultsError,
-        "precious are no results: results are a directory",
+        "precious is not a stored replay: it is not a directory",
         trace.path,
         ["delay-queue"],
         tmp_path / "precious",
@@ -532,7 +532,7 @@ def test_something_else_is_never_written_over(spark, trace, tmp_path):
     )
     refused(
         ResultsError,
-        "is no manifest of results",
+        "is not the manifest of a stored replay",
         trace.path,
         ["delay-queue"],
         trace.path,

@@ -12,6 +12,7 @@ import pytest
 from compare.bench.contestant import parse_contestant
 from compare.cli.commands import verify as command
 from compare.cli.main import main
+from compare.files import MANIFEST
 from compare.oracle.compiled import NEVER, expect
 from compare.oracle.merge import (
     COLUMNS,
@@ -30,7 +31,7 @@ from compare.pipeline.verify import METHODS, Verdict, Verification, verify, with
 from compare.replay.engine import replay
 from compare.spark.session import PipelineError
 from compare.tapes.tape import ARM, CANCEL, REARM, START, id_space_of
-from compare.tapes.trace import MANIFEST, shard_name, write_trace
+from compare.tapes.trace import shard_name, write_trace
 from tests.compare.oracle.test_merge import (
     CORRUPTIONS,
     busy_tape,
@@ -280,7 +281,7 @@ def test_a_damaged_file_is_one_line(spark, small, method, which):
     data = file.read_bytes()
     file.write_bytes(data[: len(data) // 2])
     says = fails(spark, small, TimerError, method=method)
-    assert f"{file} is no readable Parquet file" in says
+    assert f"{file} is not a readable Parquet file" in says
 
 
 @pytest.mark.parametrize("method", METHODS)

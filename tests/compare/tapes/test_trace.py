@@ -124,10 +124,10 @@ def test_bad_tapes_are_refused_and_leave_nothing(path):
         write_trace(path, [tape_of(GOOD), with_row(2, time=-1)], unit="ms", source={})
     with pytest.raises(TraceError, match="at least one shard"):
         write_trace(path, [], unit="ms", source={})
-    with pytest.raises(TraceError, match="unit 'h' is none of us, ms, s, unit"):
+    with pytest.raises(TraceError, match="unit 'h' is not us, ms, s or unit"):
         write_trace(path, [tape_of(GOOD)], unit="h", source={})
     for source in ({"x": object()}, {"x": float("nan")}):
-        with pytest.raises(TraceError, match="source is not fit for JSON"):
+        with pytest.raises(TraceError, match="source cannot be written as JSON"):
             write_trace(path, [tape_of(GOOD)], unit="ms", source=source)
     assert names(path.parent) == []
 
@@ -155,7 +155,7 @@ def test_a_disk_that_is_full_is_told_in_a_line(path, monkeypatch):
 
 
 def test_only_a_trace_is_ever_replaced_and_only_by_force(path, written, tmp_path):
-    with pytest.raises(TraceError, match="exists; say force"):
+    with pytest.raises(TraceError, match="exists; pass --force"):
         write_trace(path, [tape_of(GOOD[:1])], unit="ms", source={})
     assert (
         write_trace(path, [tape_of(GOOD[:1])], unit="ms", source={}, force=True).totals["rows"] == 1
@@ -166,10 +166,10 @@ def test_only_a_trace_is_ever_replaced_and_only_by_force(path, written, tmp_path
     (tmp_path / "directory").mkdir()
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere" / "at all")
     for name, why in {
-        "a trace": "is no trace",
-        "file": "is no trace",
-        "directory": "is no trace",
-        ".": "is no trace",
+        "a trace": "is not a trace",
+        "file": "is not a trace",
+        "directory": "is not a trace",
+        ".": "is not a trace",
         "dangling": "does not exist",
         "no/where": "does not exist",
     }.items():
@@ -219,20 +219,20 @@ def refuse(path, why, load=False):
 
 def test_what_is_no_trace(tmp_path, path, written):
     refuse(tmp_path / "nothing", "nothing does not exist")
-    refuse(tmp_path, "is no trace: it has no manifest.json")
+    refuse(tmp_path, "is not a trace: it has no manifest.json")
     (tmp_path / "file").touch()
-    refuse(tmp_path / "file", "is no trace: a trace is a directory")
+    refuse(tmp_path / "file", "is not a trace: it is not a directory")
     manifest = path / "manifest.json"
     for text, why in {
-        "": "is no JSON",
-        "{": "is no JSON",
-        "[]": "is no manifest of a trace",
-        '{"format": "x"}': "is no manifest of a trace",
+        "": "is not valid JSON",
+        "{": "is not valid JSON",
+        "[]": "is not the manifest of a trace",
+        '{"format": "x"}': "is not the manifest of a trace",
     }.items():
         manifest.write_text(text)
         refuse(path, f"manifest.json {why}")
     manifest.write_bytes(b"\xff\xfe")
-    refuse(path, "cannot read .*manifest.json")
+    refuse(path, "manifest.json is not valid JSON")
     manifest.unlink()
     manifest.mkdir()
     refuse(path, "cannot read .*manifest.json: Is a directory")
@@ -241,10 +241,10 @@ def test_what_is_no_trace(tmp_path, path, written):
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"version": 2}, "is of version 2; this release reads 1"),
-        ({"unit": "h"}, "unit 'h' is none of"),
-        ({"source": None}, "source is missing or no object"),
-        ({"shards": {}}, "shards is missing or no list"),
+        ({"version": 2}, "has version 2; this release reads 1"),
+        ({"unit": "h"}, "unit 'h' is not us, ms, s or unit"),
+        ({"source": None}, "source is missing or not an object"),
+        ({"shards": {}}, "shards is missing or not a list"),
         ({"shards": []}, "lists no shard"),
         ({"shards": [5]}, "each shard is an object with file, rows"),
         ({"totals": {"rows": 7}}, "totals.rows is 7; its shards add up to 6"),
@@ -258,8 +258,8 @@ def test_manifests_that_are_wrong(path, written, changes, why):
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"file": "../elsewhere.parquet"}, "is no plain file name"),
-        ({"file": ""}, "is no plain file name"),
+        ({"file": "../elsewhere.parquet"}, "is not a plain file name"),
+        ({"file": ""}, "is not a plain file name"),
         ({"rows": -1}, "rows of shard-00000.parquet is -1"),
         ({"rows": True}, "rows of shard-00000.parquet is True"),
         ({"id_space": "2"}, "id_space of shard-00000.parquet is '2'"),
@@ -294,7 +294,7 @@ def test_shards_that_do_not_exist(path, written):
         with pytest.raises(TraceError, match=f"has no shard {shard}; it has 2"):
             written.load(shard)
     (path / "shard-00000.parquet").unlink()
-    refuse(path, "shard-00000.parquet does not exist, though the manifest lists it", load=True)
+    refuse(path, "shard-00000.parquet does not exist", load=True)
 
 
 def test_damaged_parquet_files(path, written):
@@ -302,7 +302,7 @@ def test_damaged_parquet_files(path, written):
     good = shard.read_bytes()
     for damaged in (b"", b"PAR1", good[:-1], good[: len(good) // 2], b"not parquet at all, really"):
         shard.write_bytes(damaged)
-        refuse(path, "shard-00000.parquet is no readable Parquet file", load=True)
+        refuse(path, "shard-00000.parquet is not a readable Parquet file", load=True)
     # Every single flipped byte is told, or does no harm.
     tape = tape_of(GOOD)
     for place in range(0, len(good), 7):

@@ -1,0 +1,176 @@
+"""Files and directories that appear complete or not at all, and one-line errors for all others."""
+
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from timers.errors import TimerError
+
+MANIFEST = "manifest.json"
+CANNOT_WRITE = "cannot write"
+"""How the message of an error in writing begins, also where a Spark worker raises it."""
+
+_KINDS = {dict: "an object", list: "a list", str: "a string", bool: "true or false"}
+
+
+def reason(error: BaseException) -> str:
+    """What an error says, as one line without the path, which the caller names."""
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
+@contextmanager
+def errors_as(error: type[Exception], what: str) -> Iterator[None]:
+    """Raise `error("{what}: {reason}")` for a file that the block cannot read or write."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except TimerError:
+        raise
+    except (OSError, ArrowException) as cause:
+        raise error(f"{what}: {reason(cause)}") from None
+
+
+@contextmanager
+def parquet_errors(path: str | os.PathLike[str], error: type[Exception]) -> Iterator[None]:
+    """Raise `error` with one line for a Parquet file that the block cannot read."""
+    if not Path(path).exists():
+        raise error(f"{path} does not exist")
+    with errors_as(error, f"{path} is not a readable Parquet file"):
+        yield
+
+
+def obstacle(path: str | os.PathLike[str]) -> str | None:
+    """Why a file or directory cannot be made at `path`, parents included; None if it can."""
+    existing = Path(path)
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    if not existing.is_dir():
+        return f"{existing} is not a directory"
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return f"no permission to write in {existing}"
+    return None
+
+
+class NewFile:
+    """A file that is written under a temporary name beside `path` and renamed when it is complete.
+
+    A context manager, which gives the temporary path. Two processes may write the same file at the
+    same time: the last one to finish wins.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.temporary = _temporary(self.path)
+
+    def commit(self) -> None:
+        """Rename the file, over an existing one."""
+        self.temporary.replace(self.path)
+
+    def discard(self) -> None:
+        """Remove what has been written."""
+        with suppress(OSError):
+            self.temporary.unlink()
+
+    def __enter__(self) -> Path:
+        return self.temporary
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.discard()
+            return
+        try:
+            self.commit()
+        except OSError:
+            self.discard()
+            raise
+
+
+@contextmanager
+def new_directory(path: str | os.PathLike[str], *, replace: bool = False) -> Iterator[Path]:
+    """Make a directory under a temporary name beside `path`, and rename it when the block ends.
+
+    It is removed when the block fails. With `replace` it takes the place of an existing directory;
+    the caller has checked what that is. Raises OSError where it cannot be made.
+    """
+    target = Path(path)
+    made, old = _temporary(target), _temporary(target)
+    made.mkdir()
+    try:
+        yield made
+        if replace and target.exists():
+            target.rename(old)
+        try:
+            made.rename(target)
+        except OSError:
+            if old.exists():
+                old.rename(target)
+            raise
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+
+
+def write_json(path: str | os.PathLike[str], value: Mapping[str, Any]) -> None:
+    """Write an object as JSON; the file is the old one or the new one at every moment.
+
+    Raises ValueError or TypeError for what JSON cannot hold, and OSError.
+    """
+    text = json.dumps(value, indent=1, allow_nan=False)
+    with NewFile(path) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def has_format(file: Path, format_: str) -> bool:
+    """Whether the file is a JSON object whose "format" is this."""
+    with suppress(OSError, ValueError):
+        found = json.loads(file.read_text(encoding="utf-8"))
+        return isinstance(found, dict) and found.get("format") == format_
+    return False
+
+
+def read_manifest(
+    path: Path,
+    what: str,
+    format_: str,
+    version: int,
+    entries: Mapping[str, type | tuple[type, ...]],
+    error: type[Exception],
+) -> dict[str, Any]:
+    """The manifest of the directory `path`, which must have these entries of these types.
+
+    `what` is "a trace" or the like. Raises `error` for a path that is missing or something else,
+    and for a manifest that is damaged or of another format or version.
+    """
+    file = path / MANIFEST
+    try:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        problem = f"is not {what}: it has no {MANIFEST}" if path.is_dir() else "does not exist"
+        raise error(f"{path} {problem}") from None
+    except NotADirectoryError:
+        raise error(f"{path} is not {what}: it is not a directory") from None
+    except OSError as cause:
+        raise error(f"cannot read {file}: {reason(cause)}") from None
+    except ValueError as cause:
+        raise error(f"{file} is not valid JSON: {reason(cause)}") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != format_:
+        raise error(f'{file} is not the manifest of {what}: it lacks "format": "{format_}"')
+    if manifest.get("version") != version:
+        raise error(f"{file} has version {manifest.get('version')!r}; this release reads {version}")
+    for name, kind in entries.items():
+        if name not in manifest or not isinstance(manifest[name], kind):
+            wanted = _KINDS.get(kind, "of the right type") if isinstance(kind, type) else "valid"
+            raise error(f"{file}: {name} is missing or not {wanted}")
+    return manifest

@@ -1,0 +1,160 @@
+"""Files and directories that appear complete or not at all."""
+
+import json
+import os
+import stat
+
+import pyarrow as pa
+import pytest
+
+from compare.files import (
+    NewFile,
+    errors_as,
+    has_format,
+    new_directory,
+    obstacle,
+    parquet_errors,
+    read_manifest,
+    reason,
+    write_json,
+)
+from timers.errors import ParameterError, TimerError
+
+
+class SomeError(TimerError, ValueError):
+    """Raised by these tests."""
+
+
+def names(directory):
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_a_file_appears_when_it_is_complete(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    with NewFile(path) as temporary:
+        temporary.write_text("new")
+        assert path.read_text() == "old"
+        with NewFile(path) as other:  # as two attempts at one task may
+            other.write_text("another")
+        assert path.read_text() == "another"
+    assert path.read_text() == "new"
+    assert names(tmp_path) == ["file"]
+
+
+def test_a_file_that_fails_leaves_the_old_one(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(KeyboardInterrupt), NewFile(path) as temporary:
+        temporary.write_text("half")
+        raise KeyboardInterrupt
+    with pytest.raises(TypeError):
+        write_json(path, {"x": object()})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(path, {"x": float("nan")})
+    assert path.read_text() == "old"
+    (tmp_path / "directory").mkdir()
+    with pytest.raises(OSError, match="Is a directory"):
+        write_json(tmp_path / "directory", {})
+    assert names(tmp_path) == ["directory", "file"]
+
+
+def test_a_directory_appears_when_it_is_complete(tmp_path):
+    path = tmp_path / "made"
+    with new_directory(path) as directory:
+        (directory / "a").touch()
+        assert not path.exists()
+    assert names(path) == ["a"]
+    (tmp_path / "usual").mkdir()
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE((tmp_path / "usual").stat().st_mode)
+    with new_directory(path, replace=True) as directory:
+        (directory / "b").touch()
+        assert names(path) == ["a"]
+    assert names(path) == ["b"]
+    with pytest.raises(OSError, match="not empty"), new_directory(path) as directory:
+        (directory / "c").touch()
+    with pytest.raises(KeyboardInterrupt), new_directory(path, replace=True):
+        raise KeyboardInterrupt
+    assert names(path) == ["b"]
+    assert names(tmp_path) == ["made", "usual"]
+
+
+def test_a_directory_that_cannot_be_renamed_leaves_the_old_one(tmp_path):
+    path = tmp_path / "made"
+    path.mkdir()
+    (path / "old").touch()
+    with pytest.raises(FileNotFoundError), new_directory(path, replace=True) as directory:
+        directory.rmdir()
+    assert names(tmp_path) == ["made"]
+    assert names(path) == ["old"]
+
+
+def test_reasons_are_one_line_without_a_path():
+    assert reason(FileNotFoundError(2, "x\ny", "path")) == "No such file or directory"
+    assert reason(ValueError("first\nsecond")) == "first"
+    assert reason(ValueError()) == "ValueError"
+    assert reason(OSError("no number\nhere")) == "no number"
+
+
+def test_errors_become_the_callers(tmp_path):
+    for error in (OSError(28, "x"), pa.ArrowInvalid("bad\ndata")):
+        with (
+            pytest.raises(SomeError, match=r"^cannot write x: (No space left on device|bad)$"),
+            errors_as(SomeError, "cannot write x"),
+        ):
+            raise error
+    with pytest.raises(ParameterError, match="^own$"), errors_as(SomeError, "cannot write x"):
+        raise ParameterError("own")
+    with (
+        pytest.raises(SomeError, match="nothing does not exist$"),
+        parquet_errors(tmp_path / "nothing", SomeError),
+    ):
+        raise AssertionError
+    with (
+        pytest.raises(SomeError, match="is not a readable Parquet file: bad$"),
+        parquet_errors(tmp_path, SomeError),
+    ):
+        raise pa.ArrowInvalid("bad")
+
+
+def test_what_stands_in_the_way(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    assert obstacle(tmp_path / "new" / "deep") is None
+    assert obstacle(tmp_path / "file" / "below") == f"{tmp_path / 'file'} is not a directory"
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert obstacle(tmp_path / "new") == f"no permission to write in {tmp_path}"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is not valid JSON: "),
+        ("[]", 'is not the manifest of a thing: it lacks "format": "thing"'),
+        ('{"format": "other"}', "is not the manifest of a thing"),
+        ('{"format": "thing", "version": 2}', "has version 2; this release reads 1"),
+        ('{"format": "thing", "version": 1}', "list is missing or not a list"),
+        ('{"format": "thing", "version": 1, "list": [], "id": 0.5}', "id is missing or not valid"),
+    ],
+)
+def test_manifests(tmp_path, text, says):
+    def read(path):
+        return read_manifest(
+            path, "a thing", "thing", 1, {"list": list, "id": (int, str)}, SomeError
+        )
+
+    file = tmp_path / "manifest.json"
+    with pytest.raises(SomeError, match=r"is not a thing: it has no manifest\.json$"):
+        read(tmp_path)
+    write_json(file, {"format": "thing", "version": 1, "list": [1], "id": "a"})
+    assert read(tmp_path) == json.loads(file.read_text())
+    assert has_format(file, "thing")
+    file.write_text(text)
+    with pytest.raises(SomeError) as raised:
+        read(tmp_path)
+    assert str(raised.value).startswith(str(file))
+    assert says in str(raised.value)
+    with pytest.raises(SomeError, match="is not a thing: it is not a directory"):
+        read(file)
+    with pytest.raises(SomeError, match="nothing does not exist"):
+        read(tmp_path / "nothing")
+    assert not has_format(tmp_path / "nothing", "thing")
