@@ -498,6 +498,7 @@ def test_it_knows_no_timer_and_no_replay():
         line.split()[1] for line in source.splitlines() if line.startswith(("from ", "import "))
     ]
     assert {name for name in imported if name.startswith(("timers", "compare"))} == {
+        "compare.files",
         "compare.tapes.tape",
         "compare.tapes.trace",
         "timers.errors",
