@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from compare.logs.parsing import FORMS, FRACTION_DIGITS, ONE, guess_form, read_duration, read_time
+from compare.logs.parsing import FORMS, FRACTION_DIGITS, guess_form, read_duration, read_time
 from compare.logs.readers import READERS, Log, LogError, ParquetLog, Roles, from_lines, inspect
 from compare.pipeline.shards import RESULT, UNNUMBERED, write_shards
 from compare.spark.progress import progress
@@ -190,22 +190,20 @@ def request_rows(
     unit = options.unit
     rows = rows.selectExpr("*", "time AS time_text", "duration AS duration_text")
     rows = read_duration(read_time(rows, "time", form, unit), "duration", duration_unit, unit)
-    if time_is == "start":
-        start = "time_whole"
-        # Together the fractions may reach one boundary between units more than the wholes do.
-        crossed = f"time_fraction + duration_fraction >= {ONE}"
-    else:
-        start = "try_subtract(time_whole, elapsed)"
-        crossed = "duration_fraction > time_fraction OR (duration_fraction = time_fraction AND duration_more)"
+    start, end = "time", "time + duration"
+    if time_is == "end":
+        # Rounded up: to subtract a little less could lift the start to the next unit.
+        up = f"CAST(duration + IF(duration_more, 1e-{FRACTION_DIGITS}BD, 0) AS DECIMAL(37, {FRACTION_DIGITS}))"
+        start, end = f"floor(time - {up})", "time"
     rows = rows.selectExpr(
         "*",
-        f"try_add(duration_whole, CAST({crossed} AS BIGINT)) AS elapsed",
-        f"{start} AS start",
-        f"IF(elapsed < {timeout}, try_add(start, elapsed), NULL) AS end",
+        f"try_cast({start} AS BIGINT) AS start",
+        f"try_cast({end} AS BIGINT) AS answer",
+        f"IF(try_subtract(answer, start) < {timeout}, answer, NULL) AS end",
     )
     problems = {
         **_time_problems(form, unit),
-        "duration_text IS NOT NULL AND duration_whole IS NULL": (
+        "duration_text IS NOT NULL AND duration IS NULL": (
             "duration",
             "is no number in range",
         ),
@@ -230,7 +228,7 @@ def touch_rows(rows: DataFrame, form: str, *, options: Options, idle: int) -> Da
         "key IS NULL": "it has no key",
         **_start_problems(idle, options.unit),
     }
-    rows = rows.selectExpr("*", "time_whole AS start")
+    rows = rows.selectExpr("*", "try_cast(time AS BIGINT) AS start")
     # The key as bytes, for not every log is UTF-8, and Python would insist.
     texts = {"time": "time_text", "key": "key"}
     return _understood(
@@ -434,7 +432,7 @@ def _time_problems(form: str, unit: str) -> Problems:
     """What can be wrong with a row before its start is known."""
     return {
         "time_text IS NULL": "it has no time",
-        "time_whole IS NULL": ("time", f"is no {form} in range"),
+        "time IS NULL": ("time", f"is no {form} in range"),
         "time_negative": ("time", "is before 1970"),
         "time_more": ("time", f"has more than {FRACTION_DIGITS} digits after the {unit}"),
     }
@@ -470,7 +468,7 @@ def _understood(
         "block",
         "index",
         f"CASE {' '.join(whens)} END AS problem",
-        "time_whole AS at",
+        "try_cast(time AS BIGINT) AS at",
         *unique,
         *columns,
         f"named_struct({kept}) AS texts",

@@ -402,8 +402,10 @@ def directory_events(session: SparkSession, watch: Watch) -> DataFrame:
             raise StreamError(
                 f"{first}: no value of column {watch.time!r} is a time in a known format ({', '.join(FORMS)})"
             )
-    whole = "timestamp_micros(IF(time_negative, -time_whole, time_whole)) AS time"
-    return read_time(rows, "time", form, "us").selectExpr(whole, "key")
+    micros = "try_cast(IF(time_negative, -time, time) AS BIGINT)"
+    return read_time(rows, "time", form, "us").selectExpr(
+        f"timestamp_micros({micros}) AS time", "key"
+    )
 
 
 def _columns(watch: Watch) -> tuple[Path, Log]:
