@@ -1,12 +1,17 @@
 """The documentation: its examples run, its links lead somewhere, its code blocks are Python."""
 
 import ast
+import contextlib
 import re
 import runpy
+import shlex
 import sys
 from pathlib import Path
 
+import click
 import pytest
+
+from compare.cli.main import cli
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
@@ -14,7 +19,8 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_runs_and_prints_something(example, monkeypatch, capsys):
+def test_an_example_runs_and_prints_something(example, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [str(example)])
     monkeypatch.syspath_prepend(str(example.parent))  # as `python docs/examples/NAME.py` does
     runpy.run_path(str(example), run_name="__main__")
@@ -40,3 +46,29 @@ def test_python_blocks_can_be_parsed(page):
     for block in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL):
         if not block.startswith(">>>"):
             ast.parse(block)
+
+
+def commands_in(page):
+    """The arguments of each `wheelwork` command in the shell blocks of a page."""
+    for block in re.findall(r"```(?:sh)?\n(.*?)```", page.read_text(), flags=re.DOTALL):
+        for line in block.replace("\\\n", " ").splitlines():
+            if re.match(r"(\S*/)?wheelwork ", line) and " ..." not in line:
+                yield shlex.split(line, comments=True)[1:]
+
+
+@pytest.mark.parametrize(
+    ("page", "arguments"),
+    [
+        pytest.param(page, arguments, id=f"{page.stem}: {' '.join(arguments)}")
+        for page in PAGES
+        for arguments in commands_in(page)
+    ],
+)
+def test_a_command_in_the_docs_has_valid_options(page, arguments):
+    command, context = cli, click.Context(cli)
+    while isinstance(command, click.Group):
+        name, *arguments = arguments
+        command = command.get_command(context, name)
+        assert command, name
+    with contextlib.suppress(click.exceptions.Exit):  # --help
+        command.make_context(name, arguments)
