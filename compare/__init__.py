@@ -1,0 +1,1 @@
+"""Traces, workloads, replay, oracles, measurements, the pipeline and the command line."""

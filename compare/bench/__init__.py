@@ -1,0 +1,1 @@
+"""Measuring timers side by side, and the stored runs that reports read."""

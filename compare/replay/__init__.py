@@ -1,0 +1,1 @@
+"""Running a tape through a timer, and the outcome: counts, expiries, lateness."""

@@ -1,0 +1,1 @@
+"""Recordings of timer operations: traces on disk, tapes in memory, units of time."""

@@ -1,0 +1,1 @@
+"""Seeded traffic by name: the same operations on every machine."""

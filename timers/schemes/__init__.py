@@ -1,0 +1,1 @@
+"""The timer classes: each validates arguments, holds traits and calls the kernel of its name."""
