@@ -38,7 +38,7 @@ SHARED = {
 """Kernel file -> timers that it is judged by; that of the file's own name where it is not here."""
 
 EXAMPLES = 100  # of the state machine for each geometry
-PATIENCE = 8.0  # seconds of CPU time for one tape, geometry or file of tests; a mutant may go round in circles
+PATIENCE = 8.0  # seconds of CPU time for one tape, geometry or file; a mutant may loop for ever
 OTHERS = "place or handle or capacity or growth or grow or buffer"
 """What the boundary cases are chosen by: the rest of them is what the machine does at random."""
 

@@ -17,7 +17,6 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     # -- the rows that all wheels share
-    # ----------------------------------------------------------------------
     Mutant(
         "a stale handle is accepted",
         "cascading-wheel",
@@ -82,7 +81,6 @@ MUTANTS = [
         'earliest = nodes[i]["deadline"]',
     ),
     # -- occupancy bits
-    # --------------------------------------------------------------------------------------
     Mutant(
         "the search for the next occupied bucket stops a word early",
         "cascading-wheel",
@@ -98,7 +96,6 @@ MUTANTS = [
         "(_WORD_MASK << (start & _BIT_MASK) + 1)",
     ),
     # -- unordered list
-    # --------------------------------------------------------------------------------------
     Mutant(
         "timers with equal deadlines are merged in the wrong order",
         "unordered-list",
@@ -121,7 +118,6 @@ MUTANTS = [
         "        link(nodes, DUE, i)\n\n",
     ),
     # -- delay queue
-    # -----------------------------------------------------------------------------------------
     Mutant(
         "equal deadlines come out last armed, first delivered",
         "delay-queue",
@@ -147,8 +143,8 @@ MUTANTS = [
         "the entry that fills a hole does not rise",
         "delay-queue",
         "delay_queue.py",
-        "    k = sink_hole(nodes, cells, counters, k, size)\n    sift_up(nodes, cells, counters, k,",
-        "    k = sink_hole(nodes, cells, counters, k, size)\n    put(nodes, cells, k,",
+        "counters, k, size)\n    sift_up(nodes, cells, counters, k,",
+        "counters, k, size)\n    put(nodes, cells, k,",
     ),
     Mutant(
         "numbering a heap's entries anew exchanges the deadlines of the first and the last",
@@ -158,7 +154,6 @@ MUTANTS = [
         "put(nodes, cells, high, early, ",
     ),
     # -- simple wheel
-    # ----------------------------------------------------------------------------------------
     Mutant(
         "a deadline exactly one rotation away goes into the present slot",
         "simple-wheel",
@@ -195,7 +190,6 @@ MUTANTS = [
         "if moment == NONE:",
     ),
     # -- hashed wheel
-    # ----------------------------------------------------------------------------------------
     Mutant(
         "rounds are not decremented",
         "hashed-wheel",
@@ -242,11 +236,11 @@ MUTANTS = [
         "the next expiry is that of the slots alone",
         "hashed-wheel",
         "hashed_wheel.py",
-        "end_of(\n        quotient(earliest_in(nodes, arrivals_bucket(cells)), cells[TICK]), cells[TICK]\n    )",
+        "end_of(\n        quotient(earliest_in(nodes, arrivals_bucket(cells)), cells[TICK]),"
+        " cells[TICK]\n    )",
         "LIMIT",
     ),
     # -- hierarchical wheel
-    # ----------------------------------------------------------------------------------
     Mutant(
         "a bucket is put into the queue with each of its timers",
         "hierarchical-wheel",
@@ -290,7 +284,6 @@ MUTANTS = [
         '    i = detach(nodes, bucket)\n    while nodes[i]["next"] != bucket:',
     ),
     # -- cascading wheel
-    # -------------------------------------------------------------------------------------
     Mutant(
         "a deadline 256 units away goes into the present slot",
         "cascading-wheel",
