@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from compare.bench.comparison import DEFAULT_WORKLOADS, run_comparison
+from compare.bench.comparison import DEFAULT_WORKLOADS
 from compare.cli.commands import ingest
 from compare.cli.options import (
     PLACE,
@@ -132,6 +132,8 @@ def report(
         if log is not None:
             sources.append(_ingest(log, options))
             options["workloads"] = options["workloads"] or DEFAULT_WORKLOADS  # beside the log
+        from compare.bench.run import run_comparison
+
         path = run_comparison(comparison_from(options, sources))
     from compare.bench.store import read_run
 

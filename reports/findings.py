@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from compare.bench.task import Task
 from reports import style
-from reports.summary import Cell, Contestant, Source, Summary, Task
+from reports.summary import Cell, Contestant, Source, Summary
 from reports.words import lateness_words, list_of
 
 MUCH = 10.0

@@ -20,7 +20,6 @@ from compare.files import parquet_errors
 from compare.pipeline.summarise import ABOUT, SCHEMA, SUMMARY, summarise
 from reports.summary import Cell, Replayed, Spread, Summary, contestants_of
 from timers.errors import TimerError
-from timers.kernels.counters import COUNTERS
 
 
 class GridError(TimerError, ValueError):
@@ -48,8 +47,8 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
             key = row["timer"], row["parameters"]
             if key not in traits:
                 timer = contestant(row["timer"], json.loads(row["parameters"]))
-                traits[key] = traits_of(timer.name, timer.traits, timer.parameters, row["engine"])
-            replays[names[path], key] = Replayed(_cell(row), _row(row))
+                traits[key] = traits_of(timer)
+            replays[names[path], key] = Replayed(_cell(row), row)
     about = [json.loads(table.schema.metadata[ABOUT]) for table in tables.values()]
     return Summary(
         manifest=_manifest(about),
@@ -99,16 +98,6 @@ def _cell(row: Mapping[str, Any]) -> Cell:
         row[f"shard_ns_per_operation_{which}"] for which in ("median", "least", "most")
     )
     return Cell(Spread(median, least, most, row["shards"]), None, row["operations"])
-
-
-def _row(row: dict[str, Any]) -> dict[str, Any]:
-    """With what a stored run's row has besides."""
-    counters = {name: row[name] for name in COUNTERS}
-    counted = None not in counters.values() and any(counters.values())
-    return row | {
-        "lateness_median": row["lateness_p50"],
-        "counters": json.dumps(counters) if counted else None,
-    }
 
 
 def _described(row: Mapping[str, Any]) -> dict[str, Any]:

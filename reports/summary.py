@@ -2,7 +2,6 @@
 is measured here.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +9,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from compare.bench.store import MEASURED, Run, RunError, parameters_json
+from compare.bench.task import TASKS, Task
 from reports import style
 from reports.style import NO_BREAK
 from reports.words import lateness_words
@@ -64,58 +64,6 @@ class Spread(NamedTuple):
         """The greatest sample over the least."""
         return self.high / self.low if self.low > 0 else 1.0
 
-
-class Task(NamedTuple):
-    """One thing that was measured against the number of pending timers."""
-
-    operation: str
-    driver: str
-
-    @property
-    def name(self) -> str:
-        """For file names and anchors."""
-        return self.operation if self.driver == "none" else f"{self.operation}-{self.driver}"
-
-    @property
-    def title(self) -> str:
-        """As a heading."""
-        return self.operation.capitalize() + (
-            "" if self.driver == "none" else f", {self.driver}-driven"
-        )
-
-    @property
-    def unit(self) -> str:
-        """What one operation is."""
-        return {"hold": "cancel and insert", "expiry": "timer fired"}.get(
-            self.operation, self.operation
-        )
-
-    @property
-    def meaning(self) -> str:
-        """What was done, in a sentence."""
-        return _MEANINGS.get(self, self.title)
-
-
-TASKS = (
-    Task("insert", "none"),
-    Task("cancel", "none"),
-    Task("hold", "none"),
-    Task("expiry", "clock"),
-    Task("expiry", "event"),
-)
-_MEANINGS = {
-    TASKS[0]: "Scheduling timers, from none pending up to N.",
-    TASKS[1]: "Cancelling all N pending timers, in random order.",
-    TASKS[
-        2
-    ]: "With N timers pending: cancel a random one and schedule a new one, as one operation.",
-    TASKS[
-        3
-    ]: "The clock moves one unit at a time until all N timers have fired; the whole time, per timer.",
-    TASKS[
-        4
-    ]: "The clock moves from one wake-up to the next until all N timers have fired; the whole time, per timer.",
-}
 
 LONGEST_NAME = 24  # characters of a timer's name in a chart
 
@@ -221,8 +169,7 @@ class Replayed(NamedTuple):
     @property
     def counters(self) -> Mapping[str, int]:
         """Cost counters of the whole tape; empty where it has none."""
-        text = self.row["counters"]
-        return dict(json.loads(text)) if text else {}
+        return dict(self.row["counters"] or ())
 
 
 class Bin(NamedTuple):
@@ -394,7 +341,7 @@ def summarise(run: Run) -> Summary:
         raise RunError(
             f"{run.path}: the manifest is damaged: no {error} where one is due"
         ) from None
-    for table in (run.cells, run.counters, run.replays, run.lateness, run.memory):
+    for table in (run.samples, run.counters, run.replays, run.lateness, run.memory):
         for row in (
             table.select(["timer", "parameters"])
             .group_by(["timer", "parameters"])
@@ -412,7 +359,7 @@ def summarise(run: Run) -> Summary:
         cells={
             (Task(operation, driver), (timer, parameters), size): _cell(rows)
             for (operation, driver, timer, parameters, size), rows in _groups(
-                run.cells.to_pylist(), "operation", "driver", "timer", "parameters", "size"
+                run.samples.to_pylist(), "operation", "driver", "timer", "parameters", "size"
             ).items()
         },
         counts={

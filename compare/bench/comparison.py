@@ -1,12 +1,11 @@
-"""What a comparison is asked to do: the same options for `compare`, `report` and Python. Cheap to
-import.
+"""The options of a comparison, for the commands `compare` and `report` and for Python.
 
->>> from compare.bench.comparison import Comparison, run_comparison
->>> run = run_comparison(Comparison(timers=("delay-queue",), sizes=(100,), repeats=1))  # doctest: +SKIP
+>>> from compare.bench.run import run_comparison
+>>> options = Comparison(timers=("delay-queue",), sizes=(100,), repeats=1)
+>>> run = run_comparison(options)  # doctest: +SKIP
 """
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 DEFAULT_SIZES = (1_000, 10_000, 100_000, 1_000_000)
 DEFAULT_WORKLOADS = ("lognormal-low", "lognormal-high", "keepalive", "cancel-heavy")
@@ -37,18 +36,3 @@ def workloads_of(options: Comparison) -> tuple[str, ...]:
     if options.workloads is not None:
         return options.workloads
     return () if options.traces else DEFAULT_WORKLOADS
-
-
-def run_comparison(options: Comparison) -> Path:
-    """Measure, replay, store; returns the stored run's path. A progress bar runs where stderr is a
-    terminal.
-
-    Everything given is checked before anything is measured, and nothing is stored of a comparison
-    that fails. Raises TimerError: ComparisonError, UnknownTimerError, ParameterError, TraceError,
-    WorkloadError, RunError, and AgreementError for a timer that does not do what its traits
-    declare.
-    """
-    # Brings Numba and Arrow, for which a command line that only asks for help need not wait.
-    from compare.bench.run import hold
-
-    return hold(options)

@@ -1,35 +1,25 @@
-"""Holds a comparison: measures the contestants, replays the sources through them, stores it all as
-one run.
-"""
+"""Runs a comparison: measures the contestants, replays the sources, and stores one run."""
 
 import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from tqdm import tqdm
 
-from compare.bench import measure
+from compare.bench import work
 from compare.bench.comparison import Comparison, workloads_of
-from compare.bench.contestant import COMPILED, Contestant, parse_contestant
+from compare.bench.contestant import Contestant, parse_contestant
 from compare.bench.machine import surroundings
-from compare.bench.measure import (
-    PATIENCE_IN_BUDGETS,
-    PYTHON_REPEATS,
-    TASKS,
-    Bench,
-    Observed,
-    predict,
-)
+from compare.bench.measure import Bench
+from compare.bench.predict import predict_replay
 from compare.bench.sources import (
-    Outcome,
     Source,
     checked_replay,
-    fresh_replay,
     timed_replay,
     trace_source,
     workload_source,
@@ -43,7 +33,9 @@ from compare.bench.store import (
     traits_of,
     write_run,
 )
+from compare.bench.task import TASKS
 from compare.oracle.compiled import Expected, expect
+from compare.replay.outcome import Outcome
 from compare.tapes.tape import Tape
 from compare.workloads.catalogue import LARGEST_SEED, MOST, workload_named
 from timers.errors import TimerError
@@ -57,12 +49,19 @@ Step = Callable[[str], None]
 
 
 class ComparisonError(TimerError, ValueError):
-    """A comparison that makes no sense: a number out of range, something given twice."""
+    """A comparison asks for a number out of range, for something twice, or for nothing."""
 
 
-def hold(options: Comparison) -> Path:
-    """Run a comparison and return the stored run's path; see
-    `compare.bench.comparison.run_comparison`.
+def run_comparison(options: Comparison) -> Path:
+    """Measure, replay and store; returns the path of the stored run.
+
+    All options are checked before anything is measured, and a comparison that fails stores nothing.
+    A progress bar is shown where stderr is a terminal.
+
+    Raises:
+        TimerError: ComparisonError, UnknownTimerError, ParameterError, TraceError, WorkloadError or
+            RunError for options that cannot be used; AgreementError for a timer that does not do
+            what its traits declare.
     """
     _check(options)
     check_store(options.runs)
@@ -143,41 +142,6 @@ class _Progress:
 
 _STEP_WIDTH = 48  # "checking hierarchical-wheel on lognormal-high" and a little
 
-# ---- replays
-# ------------------------------------------------------------------------------------------------------
-
-_FIRST_PREFIX = 1000  # operations from which the time of all is predicted; then of four times as many, and so on
-_NEXT_PREFIX = 4
-_CLEARLY = 8  # what is predicted to take an eighth of the budget is run without another look
-
-
-def predict_replay(contestant: Contestant, tape: Tape, id_space: int, budget: float) -> float:
-    """Seconds that replaying a tape will take, from ever longer prefixes of it; roughly where it is
-    far below `budget`.
-
-    The growth of the work of an operation is fitted on cost counters, or on times where there are
-    none.
-    """
-    total = tape.time.size
-    observed: list[Observed] = []
-    size = _FIRST_PREFIX
-    predicted = 0.0
-    while size <= total // _NEXT_PREFIX and (
-        not observed or predict(observed, size, size) <= budget
-    ):
-        prefix = Tape(tape.time[:size], tape.op[:size], tape.id[:size], tape.deadline[:size])
-        counted, _ = fresh_replay(contestant, prefix, id_space, counting=True)
-        took = fresh_replay(contestant, prefix, id_space)[0].seconds
-        if counted.counters is None:
-            took = min(took, counted.seconds)  # which did nothing else
-        work = None if counted.counters is None else size + sum(counted.counters.values())
-        observed.append(Observed(size, size, work, took))
-        predicted = predict(observed, total, total)
-        if len(observed) > 1 and predicted * _CLEARLY <= budget:
-            break
-        size *= _NEXT_PREFIX
-    return predicted
-
 
 class _Replays:
     """One source, replayed through all contestants."""
@@ -185,17 +149,11 @@ class _Replays:
     def __init__(
         self, contestants: Sequence[Contestant], source: Source, repeats: int, budget: float
     ) -> None:
-        self.contestants, self.source, self.repeats, self.budget = (
-            contestants,
-            source,
-            repeats,
-            budget,
-        )
+        self.contestants, self.source = contestants, source
+        self.repeats, self.budget = repeats, budget
         self.too_long: dict[int, float] = {}  # contestant -> predicted seconds
-        self.seconds: dict[
-            int, list[float]
-        ] = {}  # contestant -> of each repeat, all shards together
-        self.outcomes = {c: Outcome() for c in range(len(contestants))}
+        self.seconds: dict[int, list[float]] = {}  # contestant -> of each repeat, all shards
+        self.outcomes = dict.fromkeys(range(len(contestants)), Outcome())
 
     @property
     def steps(self) -> int:
@@ -213,43 +171,32 @@ class _Replays:
 
     def _predict(self, tape: Tape, id_space: int, step: Step) -> None:
         """Decide what is run, and how often: the same for all shards."""
-        for c, contestant in self._each(step, "trying"):
+        for c, contestant in self._each(step, "estimating"):
             predicted = predict_replay(contestant, tape, id_space, self.budget)
             predicted *= self.source.counts["operations"] / max(tape.time.size, 1)
             if predicted > self.budget:
                 self.too_long[c] = predicted
             else:
-                most = (
-                    self.repeats
-                    if contestant.engine == COMPILED
-                    else min(self.repeats, PYTHON_REPEATS)
-                )
-                affordable = (
-                    int(PATIENCE_IN_BUDGETS * self.budget / predicted) if predicted else most
-                )
-                self.seconds[c] = [0.0] * max(1, min(most, affordable))
+                affordable = int(self.budget / predicted) if predicted else self.repeats
+                self.seconds[c] = [0.0] * min(self.repeats, affordable)
 
     def _check(self, tape: Tape, id_space: int, step: Step) -> dict[int, bytes]:
         expected: dict[Hashable, Expected] = {}
         digests: dict[int, bytes] = {}
         for c, contestant in self._each(step, "checking"):
             if c in self.seconds:
-                form = contestant.rounding
-                if form not in expected:
-                    expected[form] = expect(tape, id_space, contestant.rounding)
-                done, nbytes, digests[c] = checked_replay(
-                    contestant, tape, id_space, expected[form]
-                )
-                self.outcomes[c].add(tape, done, nbytes)
+                rounding = contestant.rounding
+                if rounding not in expected:
+                    expected[rounding] = expect(tape, id_space, rounding)
+                outcome, digests[c] = checked_replay(contestant, tape, id_space, expected[rounding])
+                self.outcomes[c] += outcome
         return digests
 
     def _time(self, tape: Tape, id_space: int, digests: Mapping[int, bytes], step: Step) -> None:
         for repeat in range(self.repeats):
             for c, contestant in self._each(step, "timing"):
                 if repeat < len(self.seconds.get(c, ())):
-                    self.seconds[c][repeat] += timed_replay(
-                        contestant, tape, id_space, digests[c]
-                    ).seconds
+                    self.seconds[c][repeat] += timed_replay(contestant, tape, id_space, digests[c])
 
     def _each(self, step: Step, doing: str) -> Iterator[tuple[int, Contestant]]:
         for c, contestant in enumerate(self.contestants):
@@ -258,7 +205,6 @@ class _Replays:
 
 
 # ---- what is stored
-# -----------------------------------------------------------------------------------------------
 
 
 def _manifest(
@@ -267,7 +213,6 @@ def _manifest(
     bench: Bench,
     replays: Sequence[_Replays],
 ) -> dict[str, Any]:
-    outcomes = [outcome for replay in replays for outcome in replay.outcomes.values()]
     return {
         "command": list(options.command),
         **surroundings(),
@@ -275,29 +220,29 @@ def _manifest(
             **{name: value for name, value in asdict(options).items() if name != "command"},
             "timers": [contestant.label for contestant in contestants],
             "workloads": workloads_of(options),
-            "longest_delay": measure.LONGEST_DELAY,
-            "hold_pairs": measure.HOLD_PAIRS,
-            "least_timed": measure.LEAST_TIMED,
-            "least_fired": measure.LEAST_FIRED,
-            "patience_in_budgets": PATIENCE_IN_BUDGETS,
-            "python_repeats": PYTHON_REPEATS,
+            "longest_delay": work.LONGEST_DELAY,
+            "hold_pairs": work.HOLD_PAIRS,
+            "least_timed": work.LEAST_TIMED,
+            "least_fired": work.LEAST_FIRED,
         },
         "sources": [_described(replay) for replay in replays],
         "agreement": {
-            "checked": "before anything was timed, every firing of every tape was held against the closed form of "
-            "fired_at that the timer's traits declare, with the order and the counts; what was timed fired the same. "
-            "(Of a timer without kernel, the first sample is the run that was checked.)",
+            "checked": "Before anything was timed, every expiry of every tape was checked against"
+            " the closed form that the timer's traits declare, with the order and the counts. The"
+            " timed runs fired the same rows. (For a timer without a kernel, the first sample is"
+            " the run that was checked.)",
             "contestants": len(contestants),
-            "tapes": bench.tapes + sum(outcome.shards for outcome in outcomes),
-            "firings": bench.firings + sum(outcome.fired for outcome in outcomes),
+            "tapes": bench.tapes + sum(len(one.seconds) * one.source.shards for one in replays),
+            "expiries": bench.expiries
+            + sum(outcome.fired for one in replays for outcome in one.outcomes.values()),
         },
-        "traits": [traits_of(c.name, c.traits, c.parameters, c.engine) for c in contestants],
+        "traits": [traits_of(contestant) for contestant in contestants],
     }
 
 
 def _described(replay: _Replays) -> dict[str, Any]:
     source = replay.source
-    # Timers that fire early or late make of a touch a new timer, or none, where exact ones do not.
+    # A touch may start a new timer, or none, where an exact timer re-arms the old one.
     scheduled = [
         replay.outcomes[c].scheduled for c in replay.seconds if replay.contestants[c].rounding.exact
     ]
@@ -324,7 +269,7 @@ def _tables(
         for key, c in zip(who, contestants, strict=True)
     ]
     rows = {
-        "cells": list(_cells(labels, bench)),
+        "samples": list(_samples(labels, bench)),
         "counters": [
             {
                 **who[c],
@@ -347,7 +292,7 @@ def _tables(
             }
             for replay in replays
             for c in replay.seconds
-            for value, width, timers in replay.outcomes[c].histogram.bins()
+            for value, width, timers in replay.outcomes[c].lateness.bins()
         ],
         "memory": [
             {**who[c], "capacity": size, "nbytes": nbytes, "nbytes_per_timer": nbytes / size}
@@ -363,71 +308,50 @@ def _table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
     )
 
 
-def _cells(labels: Sequence[Mapping[str, Any]], bench: Bench) -> Iterator[dict[str, Any]]:
-    """Samples and cells that were too long, by size, task, contestant and repeat."""
+def _samples(labels: Sequence[Mapping[str, Any]], bench: Bench) -> Iterator[dict[str, Any]]:
+    """Samples, and measurements that were too long, by size, task, contestant and repeat."""
     keyed: list[tuple[tuple[int, int, int, int], dict[str, Any]]] = []
     for sample in bench.samples:
-        outcome = {
+        row = {
             **sample.task._asdict(),
             "status": MEASURED,
             "operations": sample.operations,
             "repeat": sample.repeat,
             "ns_per_operation": sample.ns_per_operation,
         }
-        keyed.append(
-            ((sample.size, TASKS.index(sample.task), sample.contestant, sample.repeat), outcome)
-        )
-    for cell in bench.too_long:
-        outcome = {
-            **cell.task._asdict(),
+        key = sample.size, TASKS.index(sample.task), sample.contestant, sample.repeat
+        keyed.append((key, row))
+    for omitted in bench.too_long:
+        row = {
+            **omitted.task._asdict(),
             "status": TOO_LONG,
-            "operations": cell.operations,
-            "predicted_seconds": cell.seconds,
+            "operations": omitted.operations,
+            "predicted_seconds": omitted.seconds,
         }
-        keyed.append(((cell.size, TASKS.index(cell.task), cell.contestant, 0), outcome))
-    for (size, _, c, _), outcome in sorted(keyed, key=lambda item: item[0]):
-        yield {**labels[c], "size": size, **outcome}
-
-
-_COUNTED = (
-    "scheduled",
-    "cancelled",
-    "rescheduled",
-    "fired",
-    "pending",
-    "wakeups",
-    "idle_wakeups",
-    "nbytes",
-)
+        keyed.append(((omitted.size, TASKS.index(omitted.task), omitted.contestant, 0), row))
+    for (size, _, c, _), row in sorted(keyed, key=lambda item: item[0]):
+        yield {**labels[c], "size": size, **row}
 
 
 def _replay_rows(labels: Sequence[Mapping[str, Any]], replay: _Replays) -> Iterator[dict[str, Any]]:
     source = replay.source
-    operations = source.counts["operations"]
     common = {
         "source": source.name,
         "source_json": json.dumps(dict(source.details)),
         "unit": source.unit,
-        "operations": operations,
+        "operations": source.counts["operations"],
     }
     for c, label in enumerate(labels):
         if c in replay.too_long:
             yield {**label, **common, "status": TOO_LONG, "predicted_seconds": replay.too_long[c]}
             continue
-        done = replay.outcomes[c]
-        counted = {name: getattr(done, name) for name in _COUNTED}
-        late = {
-            f"lateness_{word}": value for word, value in done.histogram.lateness()._asdict().items()
-        }
-        counters = None if done.counters is None else json.dumps(done.counters)
-        for repeat, took in enumerate(replay.seconds[c]):
+        for repeat, seconds in enumerate(replay.seconds[c]):
+            outcome = replace(replay.outcomes[c], seconds=seconds)
             yield {
                 **label,
                 **common,
-                **counted,
-                **late,
-                "counters": counters,
+                **outcome.row(),
                 "status": MEASURED,
                 "repeat": repeat,
-                "ns_per_operation": took * 1e9 / max(operations, 1),
+                "ns_per_operation": outcome.ns_per_operation,
             }

@@ -1,19 +1,17 @@
-"""Sources of tapes (traces, workloads), and what a timer does with all of a source's shards
-together.
-"""
+"""Sources of tapes, traces or workloads, and checked and timed replays of a tape."""
 
 import hashlib
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from compare.bench.contestant import Contestant
 from compare.oracle.compiled import AgreementError, Expected, check_agreement
-from compare.replay.engine import Replay, first_time, lateness_of, replay
-from compare.replay.histogram import Histogram
+from compare.replay.engine import Replay, first_time, replay
+from compare.replay.outcome import Outcome
 from compare.tapes.tape import Tape, count_ops
 from compare.tapes.trace import Trace, open_trace
 from compare.workloads.catalogue import make
@@ -60,75 +58,37 @@ def workload_source(name: str, operations: int, seed: int) -> Source:
     return Source(name, made.unit, made.source, counts, 1, lambda shard: (made.tape, made.id_space))
 
 
-@dataclass
-class Outcome:
-    """What a timer did with a source, all shards together."""
-
-    shards: int = 0
-    scheduled: int = 0
-    cancelled: int = 0
-    rescheduled: int = 0
-    fired: int = 0
-    pending: int = 0
-    wakeups: int = 0
-    idle_wakeups: int = 0
-    operations: int = 0
-    nbytes: int = 0  # of the shard whose timer held most
-    counters: dict[str, int] | None = None
-    histogram: Histogram = field(default_factory=Histogram)
-
-    def add(self, tape: Tape, done: Replay, nbytes: int) -> None:
-        """Add a shard."""
-        self.shards += 1
-        for name in (
-            "scheduled",
-            "cancelled",
-            "rescheduled",
-            "pending",
-            "wakeups",
-            "idle_wakeups",
-            "operations",
-        ):
-            setattr(self, name, getattr(self, name) + getattr(done, name))
-        self.fired += done.fired.size
-        self.nbytes = max(self.nbytes, nbytes)
-        if done.counters is not None:
-            so_far = self.counters or dict.fromkeys(done.counters, 0)
-            self.counters = {name: so_far[name] + value for name, value in done.counters.items()}
-        self.histogram.add(lateness_of(tape, done.fired))
-
-
 def fresh_replay(
     contestant: Contestant, tape: Tape, id_space: int, *, drain: bool = True, counting: bool = False
-) -> tuple[Replay, int]:
-    """Replay a tape through a new timer; also the bytes that it held in the end."""
+) -> Replay:
+    """Replay a tape through a new timer."""
     timer = contestant.new(first_time(tape), counting=counting)
-    return replay(timer, tape, id_space, drain_timer=drain), int(timer.nbytes)
+    return replay(timer, tape, id_space, drain_timer=drain)
 
 
 def checked_replay(
     contestant: Contestant, tape: Tape, id_space: int, expected: Expected, *, drain: bool = True
-) -> tuple[Replay, int, bytes]:
-    """A counting replay held against the oracle, the bytes its timer held, and the digest of its
-    rows.
+) -> tuple[Outcome, bytes]:
+    """A counting replay that is checked against the oracle: what it did, and its rows' digest.
 
     Raises AgreementError naming the first timer that differs.
     """
-    done, nbytes = fresh_replay(contestant, tape, id_space, drain=drain, counting=True)
+    done = fresh_replay(contestant, tape, id_space, drain=drain, counting=True)
     check_agreement(contestant.label, contestant.traits, tape, expected, done)
-    return done, nbytes, digest_of(done)
+    return done.outcome, digest_of(done)
 
 
 def timed_replay(
     contestant: Contestant, tape: Tape, id_space: int, digest: bytes, *, drain: bool = True
-) -> Replay:
-    """A replay to be timed. Raises AgreementError when it fires other rows than the one that was
-    checked.
+) -> float:
+    """The seconds of another replay.
+
+    Raises AgreementError when it fires other rows than the one that was checked.
     """
-    done, _ = fresh_replay(contestant, tape, id_space, drain=drain)
+    done = fresh_replay(contestant, tape, id_space, drain=drain)
     if digest_of(done) != digest:
         raise AgreementError(f"{contestant.label} fired other rows when timed than when checked")
-    return done
+    return done.outcome.seconds
 
 
 def digest_of(done: Replay) -> bytes:

@@ -39,7 +39,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -53,24 +53,17 @@ from compare.files import (
     read_manifest,
     write_json,
 )
+from compare.replay.outcome import columns
 from timers.errors import TimerError
-from timers.traits import Parameters, Traits
+from timers.traits import Parameters
+
+if TYPE_CHECKING:
+    from compare.bench.contestant import Contestant
 
 FORMAT = "wheelwork-run"
 VERSION = 1
 
-OPERATIONS = ("insert", "cancel", "hold", "expiry")
-"""What a cell measures. insert: from empty to `size` pending. cancel: all of them, in random order.
-hold: cancel a random one and start a new one, a pair counting as one operation. expiry: until all
-have fired, for each timer."""
-
-DRIVERS = ("none", "clock", "event")
-"""Who moves the clock. none: it stands. clock: one unit at a time. event: from wake-up to
-wake-up.
-"""
-
-MEASURED, TOO_LONG = STATUSES = ("measured", "too long")
-ENGINES = ("compiled", "python loop")
+MEASURED, TOO_LONG = "measured", "too long"
 
 
 def _schema(*columns: tuple[str, pa.DataType], nullable: tuple[str, ...] = ()) -> pa.Schema:
@@ -83,53 +76,44 @@ _CONTESTANT = (
     ("parameters", _TEXT),  # JSON, sorted keys
 )
 _LABELS = (
-    ("engine", _TEXT),  # one of ENGINES: times of different engines are not of the same kind
-    (
-        "exact",
-        _FLAG,
-    ),  # fires exactly at the deadline; else lateness lies in [lateness_low, lateness_high]
+    ("engine", _TEXT),  # COMPILED or PYTHON_LOOP: their times are not comparable
+    ("exact", _FLAG),  # else lateness lies in [lateness_low, lateness_high]
     ("lateness_low", _INTEGER),
     ("lateness_high", _INTEGER),
 )
-_CELL = (
+_MEASUREMENT = (
     ("size", _INTEGER),  # timers pending
-    ("operation", _TEXT),  # one of OPERATIONS
-    ("driver", _TEXT),  # one of DRIVERS; "clock" and "event" for expiry, else "none"
+    ("operation", _TEXT),  # of a `compare.bench.task.Task`
+    ("driver", _TEXT),  # ... likewise
 )
-_OUTCOME = (
-    ("status", _TEXT),  # one of STATUSES; "too long": predicted, not run, one row, and no sample
+_SAMPLE = (
+    ("status", _TEXT),  # MEASURED, or TOO_LONG: predicted and not run, one row without a sample
     ("predicted_seconds", _NUMBER),  # of one repeat with its set-up; null where measured
-    (
-        "operations",
-        _INTEGER,
-    ),  # operations of one sample: timers inserted, cancelled or fired, or pairs of hold
     ("repeat", _INTEGER),  # from 0; null where too long
     ("ns_per_operation", _NUMBER),  # null where too long
 )
+_NULLABLE = ("predicted_seconds", "repeat", "ns_per_operation")
 
-CELLS = _schema(
+SAMPLES = _schema(
     *_CONTESTANT,
     *_LABELS,
-    *_CELL,
-    *_OUTCOME,
-    nullable=("predicted_seconds", "repeat", "ns_per_operation"),
+    *_MEASUREMENT,
+    ("operations", _INTEGER),  # of one sample: timers inserted, cancelled or fired, or hold pairs
+    *_SAMPLE,
+    nullable=_NULLABLE,
 )
-"""One row for each sample, or one for a cell that was too long."""
+"""One row for each sample, or one for a measurement that was too long."""
 
 COUNTERS = _schema(
     *_CONTESTANT,
-    *_CELL,
-    (
-        "counter",
-        _TEXT,
-    ),  # a cost counter of timers.kernels.counters, or "advances", "idle_advances" (expiry only)
+    *_MEASUREMENT,
+    ("counter", _TEXT),  # of timers.kernels.counters, or "advances", "idle_advances" of expiry
     ("count", _INTEGER),
-    (
-        "operations",
-        _INTEGER,
-    ),  # ... over which it was counted: count / operations is the cost of one
+    ("operations", _INTEGER),  # over which it was counted: count / operations is the cost of one
 )
-"""One row for each counter of each measured cell; a timer without kernel has only the advances."""
+"""One row for each counter of each measurement; without a kernel, only the advances."""
+
+_OUTCOME = columns()
 
 REPLAYS = _schema(
     *_CONTESTANT,
@@ -137,43 +121,12 @@ REPLAYS = _schema(
     ("source", _TEXT),  # name of a workload, or path of a trace
     ("source_json", _TEXT),  # what made it: JSON with workload or importer, parameters, seed
     ("unit", _TEXT),  # of its time: us, ms, s or unit
-    *_OUTCOME,  # `operations` are those of the tape; the time of its expiries is spread over them
-    ("scheduled", _INTEGER),  # from here on null where too long
-    ("cancelled", _INTEGER),
-    ("rescheduled", _INTEGER),
-    ("fired", _INTEGER),
-    ("pending", _INTEGER),
-    ("wakeups", _INTEGER),  # advances after the last operation, from wake-up to wake-up
-    ("idle_wakeups", _INTEGER),  # ... in which nothing fired
-    ("lateness_min", _INTEGER),  # in units; null also where nothing fired
-    ("lateness_median", _NUMBER),
-    ("lateness_max", _INTEGER),
-    ("nbytes", _INTEGER),  # held by the timer in the end
-    (
-        "counters",
-        _TEXT,
-    ),  # JSON: cost counters of the whole tape by name; null for a timer without kernel
-    nullable=(
-        "predicted_seconds",
-        "repeat",
-        "ns_per_operation",
-        "scheduled",
-        "cancelled",
-        "rescheduled",
-        "fired",
-        "pending",
-        "wakeups",
-        "idle_wakeups",
-        "lateness_min",
-        "lateness_median",
-        "lateness_max",
-        "nbytes",
-        "counters",
-    ),
+    *_SAMPLE,
+    *_OUTCOME,  # of `compare.replay.outcome`; all but `operations` are null where too long
+    nullable=(*_NULLABLE, *(name for name, _ in _OUTCOME if name != "operations")),
 )
-"""One row for each sample, or one for a replay that was too long; what is counted is the same in
-all samples.
-"""
+"""One row for each sample, or one for a replay that was too long; counts are the same in all
+samples."""
 
 LATENESS = _schema(
     *_CONTESTANT,
@@ -192,7 +145,7 @@ MEMORY = _schema(
 )
 
 SCHEMAS: Mapping[str, pa.Schema] = {
-    "cells": CELLS,
+    "samples": SAMPLES,
     "counters": COUNTERS,
     "replays": REPLAYS,
     "lateness": LATENESS,
@@ -227,7 +180,7 @@ class Run:
 
     path: Path
     manifest: Mapping[str, Any]
-    cells: pa.Table
+    samples: pa.Table
     counters: pa.Table
     replays: pa.Table
     lateness: pa.Table
@@ -243,14 +196,15 @@ def parameters_json(parameters: Parameters) -> str:
     return json.dumps(dict(parameters), sort_keys=True)
 
 
-def traits_of(name: str, traits: Traits, parameters: Parameters, engine: str) -> dict[str, Any]:
-    """What the manifest keeps of a contestant's traits: plain values, formulas as text."""
-    rounding = traits.rounding(parameters)
+def traits_of(contestant: "Contestant") -> dict[str, Any]:
+    """What a manifest keeps of a contestant and its traits: plain values, formulas as text."""
+    traits, rounding = contestant.traits, contestant.rounding
     lowest, highest = rounding.bounds()
     return {
-        "timer": name,
-        "parameters": dict(parameters),
-        "engine": engine,
+        "timer": contestant.name,
+        "parameters": dict(contestant.parameters),
+        "label": contestant.label,
+        "engine": contestant.engine,
         "name": traits.name,
         "scheme": traits.scheme,
         "summary": traits.summary,

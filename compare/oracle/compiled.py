@@ -113,10 +113,10 @@ def check_agreement(
         )
     _check_rows(name, traits, tape, done)
     counts = [
-        (word, getattr(done, word), getattr(expected, word))
-        for word in ("scheduled", "cancelled", "rescheduled")
+        (word, getattr(done.outcome, word), getattr(expected, word))
+        for word in ("scheduled", "cancelled", "rescheduled", "pending")
     ]
-    for word, got, wanted in [*counts, ("pending", done.pending, expected.pending)]:
+    for word, got, wanted in counts:
         if got != wanted:
             raise AgreementError(
                 f"{name} disagrees with the oracle: {got} {word}, expected {wanted}"

@@ -1,9 +1,9 @@
-"""The grid replay: every shard of a trace through every timer, as tasks of Spark.
+"""Replays every shard of a trace through every timer, as tasks of Spark.
 
-Operations never travel through Spark: a task is told which cells to replay, reads their shards from
-the trace's files, once for several timers, and writes each cell's results into files of its own. A
-cell that is finished stays so: a task that is tried again, and a replay that is said again after it
-was interrupted, go on with the others.
+Operations never travel through Spark. A task reads its shards from the trace's files, once for
+several timers, and writes the results of each shard replay into files of their own. What is finished
+is kept: a task that is tried again, or a command that is rerun after an interruption, continues with
+the rest.
 """
 
 import fcntl
@@ -23,7 +23,6 @@ from pyspark.sql import SparkSession
 from compare.bench.contestant import COMPILED, Contestant, parse_contestant
 from compare.bench.machine import surroundings
 from compare.files import MANIFEST, reason, write_json
-from compare.pipeline.cell import Cell, run_cells, warm
 from compare.pipeline.results import (
     FORMAT,
     VERSION,
@@ -33,6 +32,7 @@ from compare.pipeline.results import (
     results_manifest,
     timer_name,
 )
+from compare.pipeline.shard_replay import ShardReplay, run_side_by_side, warm
 from compare.replay.engine import OPERATIONS_AT_ONCE
 from compare.spark.progress import progress
 from compare.spark.session import PipelineError, plain_failures, send_module, spark_session
@@ -44,8 +44,8 @@ MOST_ROWS = 2**31 - 1
 """Operations of a shard are counted in 32 bits while it is replayed."""
 
 IDS_AT_ONCE = 1 << 21
-"""Ids of the timers that are replayed together, each timer's counted, with the operations and rows
-that it takes at once: some 60 bytes each at worst, 120 MB."""
+"""Ids of all timers that are replayed together, plus OPERATIONS_AT_ONCE for each timer. An id takes
+60 bytes at most, so this is 120 MB."""
 
 _LOCK = ".lock"
 
@@ -62,16 +62,17 @@ def replay_grid(
     master: str | None = None,
     session: SparkSession | None = None,
 ) -> Results:
-    """Replay each shard of `trace` through each of `timers` (as in "hashed-wheel/tick=5") into the
-    directory `out`.
+    """Replay each shard of `trace` through each of `timers` (as in "hashed-wheel/tick=5").
 
-    `expiries` keeps what fires, 24 bytes a timer before packing; without it there are only
-    summaries, and nothing to verify. `counting` counts the timers' work as well, which takes time.
-    `drained` as in `compare.replay.engine`.
+    The results go into the directory `out`. Where it holds the same replay, unfinished, the replay
+    is resumed; any other one is refused unless `force` is given. On a cluster both paths must be
+    the same on every machine.
 
-    Where `out` has the same replay unfinished, it goes on with what is missing; another one is
-    refused unless `force` is given. On a cluster both paths must be the same on every machine.
-    Raises TimerError in one line for what is wrong.
+    With `expiries`, what fires is kept, 24 bytes a timer before compression; without it there are
+    only outcomes, and nothing to verify. `drained` lets pending timers fire after the last
+    operation. `counting` also counts the timers' work, which takes time.
+
+    Raises TimerError in one line for anything that is wrong.
     """
     opened = open_trace(trace)
     contestants = [parse_contestant(text) for text in timers]
@@ -79,19 +80,19 @@ def replay_grid(
     path = Path(out)
     with _locked(path, manifest, force):
         results = open_results(path, complete=False)
-        cells = results.unfinished()
-        if cells:
+        todo = results.unfinished()
+        if todo:
             for timer in contestants:
                 warm(timer, counting)
             with (
                 spark_session(master, session) as spark,
                 plain_failures(f"the replay into {path} failed"),
             ):
-                _run(spark, results, cells)
+                _run(spark, results, todo)
         left = results.unfinished()
         if left:
             raise PipelineError(
-                f"{len(left)} cells were not written to {path}: can all machines write there?"
+                f"{len(left)} outcomes were not written to {path}: can all machines write there?"
             )
         _remove_strays(path)
         write_json(path / MANIFEST, manifest | {"complete": True})
@@ -110,7 +111,8 @@ def _manifest(
     for number, shard in enumerate(trace.shards):
         if shard.rows > MOST_ROWS:
             raise ResultsError(
-                f"shard {number} of {trace.path} has {shard.rows} rows; a replay takes {MOST_ROWS} at most"
+                f"shard {number} of {trace.path} has {shard.rows} rows; a replay takes at most"
+                f" {MOST_ROWS}"
             )
     return {
         "format": FORMAT,
@@ -138,23 +140,23 @@ def _manifest(
 
 @contextmanager
 def _locked(path: Path, manifest: dict[str, Any], force: bool) -> Iterator[None]:
-    """Make the results' directory, or take up the ones that are there; one replay at a time.
+    """Make the results' directory, or resume what is there; one replay at a time.
 
-    The lock ends with the process, however that ends. When the block fails before a cell is
-    finished, nothing is left.
+    The lock ends with the process, however that ends. When the block fails before any shard replay
+    is finished, nothing is left.
     """
     made = _prepare(path, manifest, force)
     try:
         with (path / _LOCK).open("w") as lock:
             _take(lock, path)
             if made:
-                for kind in ("cells", *(["expiries"] if manifest["expiries"] else [])):
+                for kind in ("outcomes", *(["expiries"] if manifest["expiries"] else [])):
                     for timer in range(len(manifest["timers"])):
                         (path / kind / timer_name(timer)).mkdir(parents=True)
                 write_json(path / MANIFEST, manifest)
             yield
     except BaseException as error:
-        if made and not any(path.glob("cells/*/shard-*.parquet")):
+        if made and not any(path.glob("outcomes/*/shard-*.parquet")):
             shutil.rmtree(path, ignore_errors=True)
         if isinstance(error, OSError):
             raise ResultsError(f"cannot write {path}: {reason(error)}") from None
@@ -169,8 +171,8 @@ def _prepare(path: Path, manifest: dict[str, Any], force: bool) -> bool:
             return False
         if not force:
             raise ResultsError(
-                f"{path} has results of another replay ({differs}); choose another path, or say force to replace"
-                " them (--force on the command line)"
+                f"{path} has results of another replay ({differs}); choose another path, or pass"
+                " --force to replace them"
             )
         with (path / _LOCK).open("w") as lock:
             _take(lock, path)
@@ -183,17 +185,19 @@ def _prepare(path: Path, manifest: dict[str, Any], force: bool) -> bool:
 
 
 def _difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
-    """The first thing in which two replays differ, in words; None for the same replay."""
+    """The first thing in which two replays differ, as text; None for the same replay."""
     for name, value in wanted.items():
         if name not in ("complete", "made") and found.get(name) != value:
-            return f"their {_WORDS.get(name, name)} differs"
+            return f"{_DESCRIPTIONS.get(name, name)} differs"
     return None
 
 
-_WORDS = {
-    "timers": "list of timers",
-    "code": "version of the timers",
-    "expiries": "choice of keeping expiries",
+_DESCRIPTIONS = {
+    "timers": "the list of timers",
+    "code": "the version of the timers",
+    "expiries": "whether expiries are kept",
+    "drained": "whether timers are drained",
+    "counting": "whether work is counted",
 }
 
 
@@ -201,14 +205,14 @@ def _take(lock: IO[str], path: Path) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise ResultsError(f"another replay is writing to {path} at this moment") from None
+        raise ResultsError(f"another replay is writing to {path} now") from None
 
 
-def _run(spark: SparkSession, results: Results, cells: Sequence[tuple[int, int]]) -> None:
-    """Replay cells as tasks."""
+def _run(spark: SparkSession, results: Results, unfinished: Sequence[tuple[int, int]]) -> None:
+    """Make shard replays as tasks."""
     entries = results.trace.shards
-    todo = [_cell(results, timer, shard) for timer, shard in cells]
-    rows = sum(entries[cell.shard].rows for cell in todo)
+    todo = [_shard_replay(results, timer, shard) for timer, shard in unfinished]
+    rows = sum(entries[one.shard].rows for one in todo)
     loops = {
         timer
         for timer, contestant in enumerate(results.contestants)
@@ -219,57 +223,60 @@ def _run(spark: SparkSession, results: Results, cells: Sequence[tuple[int, int]]
     _ship_own_timers(spark, results.contestants)
 
     def replay(number: int) -> pa.RecordBatch:
-        return pa.record_batch({"rows": [run_cells(groups[number])]})
+        return pa.record_batch({"rows": [run_side_by_side(groups[number])]})
 
     def rows_done() -> int:
-        return sum(entries[cell.shard].rows for cell in todo if Path(cell.summary).exists())
+        return sum(entries[one.shard].rows for one in todo if Path(one.outcome).exists())
 
     with progress(spark, "replay", rows, rows_done):
         in_tasks(spark, len(groups), replay, "rows bigint").agg({"rows": "sum"}).collect()
 
 
 def groups_of(
-    cells: Sequence[Cell], id_spaces: Sequence[int], workers: int, *, alone: Container[int] = ()
-) -> list[list[Cell]]:
-    """Cells, those of a shard side by side, in groups of one shard each that are replayed together
-    and read it once.
+    replays: Sequence[ShardReplay],
+    id_spaces: Sequence[int],
+    workers: int,
+    *,
+    alone: Container[int] = (),
+) -> list[list[ShardReplay]]:
+    """Groups of shard replays that read their one shard together.
 
-    The groups are small enough that there are four for each worker, and that their timers together
-    do not hold much: a group of several has no more than IDS_AT_ONCE ids. The cells of the timers
-    `alone` are groups by themselves: those without kernel would keep the results of all others
-    waiting.
+    `replays` has those of a shard side by side. The groups are small enough that there are four for
+    each worker, and that their timers together do not hold much: a group of several has no more
+    than IDS_AT_ONCE ids. The timers `alone` get groups by themselves: without a kernel they would
+    keep the results of all others waiting.
     """
-    for_all_workers = len(cells) // (4 * workers)
+    for_all_workers = len(replays) // (4 * workers)
     groups = []
-    for shard, found in groupby(cells, lambda cell: cell.shard):
+    for shard, found in groupby(replays, lambda one: one.shard):
         of_shard = list(found)
-        together = [cell for cell in of_shard if cell.timer not in alone]
+        together = [one for one in of_shard if one.timer not in alone]
         most = max(min(for_all_workers, IDS_AT_ONCE // (id_spaces[shard] + OPERATIONS_AT_ONCE)), 1)
         for share in even_shares(len(together), -(-len(together) // most)):
             groups.append([together[number] for number in share])
-        groups += [[cell] for cell in of_shard if cell.timer in alone]
+        groups += [[one] for one in of_shard if one.timer in alone]
     return groups
 
 
 def _ship_own_timers(spark: SparkSession, contestants: Sequence[Contestant]) -> None:
-    """Send modules of somebody's own timers to the workers, if they are files by themselves."""
+    """Send the modules of users' own timers to the workers, if they are single files."""
     for module in {timer.timer_class.__module__ for timer in contestants if ":" in timer.name}:
         file = getattr(sys.modules[module], "__file__", None)
         if file and "." not in module:
             send_module(spark, file)
 
 
-def _cell(results: Results, timer: int, shard: int) -> Cell:
+def _shard_replay(results: Results, timer: int, shard: int) -> ShardReplay:
     keeps = results.manifest["expiries"]
     contestant = results.contestants[timer]
-    return Cell(
+    return ShardReplay(
         trace=str(results.trace.path.resolve()),
         digest=results.manifest["trace"]["digest"],
         name=contestant.name,
         parameters=tuple(contestant.parameters.items()),
         timer=timer,
         shard=shard,
-        summary=str(results.cell_file(timer, shard).resolve()),
+        outcome=str(results.outcome_file(timer, shard).resolve()),
         expiries=str(results.expiries_file(timer, shard).resolve()) if keeps else None,
         drained=results.manifest["drained"],
         counting=results.manifest["counting"],
@@ -277,7 +284,7 @@ def _cell(results: Results, timer: int, shard: int) -> Cell:
 
 
 def _remove_strays(path: Path) -> None:
-    """Remove what tasks left that were killed while they wrote."""
+    """Remove what tasks left behind that were killed while they wrote."""
     for stray in path.glob("*/*/.shard-*"):
         with suppress(OSError):
             stray.unlink()

@@ -1,11 +1,10 @@
-"""Results of a grid replay on disk: a manifest, a summary for each cell, and the expiries of each
-where they are kept.
+"""Results of replaying a trace through several timers, on disk.
 
     RESULTS/manifest.json
-    RESULTS/cells/timer-000/shard-00000.parquet      one row; a cell is finished if this exists, for it comes last
-    RESULTS/expiries/timer-000/shard-00000.parquet   what fired, in the order of delivery
+    RESULTS/outcomes/timer-000/shard-00000.parquet   one row, written last: the replay is finished
+    RESULTS/expiries/timer-000/shard-00000.parquet   what fired, in the order of delivery, if kept
 
-A cell is one shard replayed through one timer. Meaning of the columns: docs/pipeline.md.
+A shard replay is one shard through one timer. For the meaning of the columns, see docs/pipeline.md.
 """
 
 import os
@@ -14,52 +13,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compare.bench.contestant import Contestant, contestant
 from compare.files import MANIFEST, parquet_errors, read_manifest
+from compare.replay.lateness import Lateness
+from compare.replay.loops import FIRED
+from compare.replay.outcome import Outcome, columns
 from compare.tapes.trace import Trace, open_trace, shard_name
 from timers.errors import TimerError
-from timers.kernels.counters import COUNTERS
 
 FORMAT = "wheelwork-results"
 VERSION = 1
 
-EXPIRIES = pa.schema(
-    [pa.field(name, pa.int64(), nullable=False) for name in ("operation", "deadline", "fired_at")]
-)
+EXPIRIES = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in FIRED.names or ()])
 """`operation` is the row on the shard's tape that last armed the timer."""
 
-CELL = pa.schema(
+OUTCOMES = pa.schema(
     [
         ("timer", pa.int32()),
         ("shard", pa.int32()),
         ("engine", pa.string()),
-        *(
-            (name, pa.int64())
-            for name in (
-                "operations",
-                "scheduled",
-                "cancelled",
-                "rescheduled",
-                "fired",
-                "pending",
-                "most_pending",
-                "wakeups",
-                "idle_wakeups",
-                "nbytes",
-            )
-        ),
-        ("seconds", pa.float64()),
-        *((name, pa.int64()) for name in COUNTERS),
-        ("lateness_min", pa.int64()),
-        ("lateness_max", pa.int64()),
-        ("lateness_edges", pa.list_(pa.int64())),
+        *columns(),
+        ("lateness_values", pa.list_(pa.int64())),
         ("lateness_counts", pa.list_(pa.int64())),
     ]
 )
-"""A cell's summary; see docs/pipeline.md."""
+"""A row for each shard replay; see docs/pipeline.md."""
 
 
 class ResultsError(TimerError, ValueError):
@@ -77,52 +59,74 @@ class Results:
 
     @property
     def complete(self) -> bool:
-        """Whether every cell is finished."""
+        """Whether every shard replay is finished."""
         return bool(self.manifest["complete"])
 
-    def cell_file(self, timer: int, shard: int) -> Path:
-        """Where a cell's summary is, once it is finished."""
-        return self.path / "cells" / timer_name(timer) / shard_name(shard)
+    def outcome_file(self, timer: int, shard: int) -> Path:
+        """Where the outcome of a shard replay is, once it is finished."""
+        return self.path / "outcomes" / timer_name(timer) / shard_name(shard)
 
     def expiries_file(self, timer: int, shard: int) -> Path:
-        """Where a cell's expiries are, if they are kept."""
+        """Where the expiries of a shard replay are, if they are kept."""
         return self.path / "expiries" / timer_name(timer) / shard_name(shard)
 
-    def cells(self) -> Iterator[tuple[int, int]]:
-        """(timer, shard) of every cell, shard by shard: neighbours may be replayed together."""
+    def replays(self) -> Iterator[tuple[int, int]]:
+        """(timer, shard) of every replay, shard by shard: neighbours may be replayed together."""
         for shard in range(len(self.trace.shards)):
             for timer in range(len(self.contestants)):
                 yield timer, shard
 
     def unfinished(self) -> list[tuple[int, int]]:
-        """The cells that have no summary yet."""
-        return [cell for cell in self.cells() if not self.cell_file(*cell).exists()]
+        """The shard replays that have no outcome yet."""
+        return [one for one in self.replays() if not self.outcome_file(*one).exists()]
 
-    def read_cells(self) -> pa.Table:
-        """All summaries, of schema CELL, ordered by timer and shard. Raises ResultsError for one
-        that is damaged.
+    def read_outcomes(self) -> pa.Table:
+        """All outcomes, of schema OUTCOMES, ordered by timer and shard.
+
+        Raises ResultsError for a file that is damaged.
         """
         tables = []
-        for timer, shard in sorted(self.cells()):
-            path = self.cell_file(timer, shard)
+        for timer, shard in sorted(self.replays()):
+            path = self.outcome_file(timer, shard)
             with parquet_errors(path, ResultsError):
                 table = pq.read_table(path)
-            if not table.schema.equals(CELL) or table.num_rows != 1:
-                raise ResultsError(f"{path} is no summary of a cell; remove it, and replay again")
+            if not table.schema.equals(OUTCOMES) or table.num_rows != 1:
+                raise ResultsError(
+                    f"{path} is not the outcome of a replay; remove it and rerun the replay"
+                )
             tables.append(table)
         return pa.concat_tables(tables)
 
 
+def outcome_table(timer: int, shard: int, engine: str, outcome: Outcome) -> pa.Table:
+    """One row of schema OUTCOMES."""
+    row = {
+        "timer": timer,
+        "shard": shard,
+        "engine": engine,
+        **outcome.row(),
+        "lateness_values": outcome.lateness.values.tolist(),
+        "lateness_counts": outcome.lateness.counts.tolist(),
+    }
+    return pa.Table.from_pylist([row], schema=OUTCOMES)
+
+
+def outcome_of(row: Mapping[str, Any]) -> Outcome:
+    """The outcome in a row of schema OUTCOMES."""
+    values, counts = (np.array(row[f"lateness_{part}"], np.int64) for part in ("values", "counts"))
+    return Outcome.of_row(row, Lateness(values, counts, row["lateness_min"], row["lateness_max"]))
+
+
 def timer_name(timer: int) -> str:
-    """The directory of a timer's cells."""
+    """The directory of a timer's files."""
     return f"timer-{timer:03d}"
 
 
 def open_results(path: str | os.PathLike[str], *, complete: bool = True) -> Results:
     """Open the results in the directory `path`, and the trace that they are of.
 
-    Raises ResultsError for a path that is missing or no results, a damaged manifest, a trace that
-    has moved or changed, and, with `complete`, for a replay that has not finished.
+    Raises ResultsError for a path that does not exist or does not hold results, a damaged manifest,
+    a trace that has moved or changed and, with `complete`, for a replay that has not finished.
     """
     path = Path(path)
     manifest = results_manifest(path)
@@ -138,8 +142,8 @@ def open_results(path: str | os.PathLike[str], *, complete: bool = True) -> Resu
     if complete and not results.complete:
         left = len(results.unfinished())
         raise ResultsError(
-            f"{path} is not complete: {left} of {len(found) * len(trace.shards)} cells are missing; say the same"
-            " replay again to finish it"
+            f"{path} is not complete: {left} of {len(found) * len(trace.shards)} shard replays are"
+            " missing; rerun the replay to resume it"
         )
     return results
 
@@ -162,8 +166,8 @@ def results_manifest(path: Path) -> dict[str, Any]:
             and isinstance(timer.get("parameters"), dict)
         ):
             raise ResultsError(
-                f"{path / MANIFEST}: each of timers is an object with name and parameters"
+                f"{path / MANIFEST}: each of the timers must have a name and parameters"
             )
     if not {"path", "digest"} <= manifest["trace"].keys():
-        raise ResultsError(f"{path / MANIFEST}: trace is an object with path and digest")
+        raise ResultsError(f"{path / MANIFEST}: the trace must have a path and a digest")
     return manifest

@@ -1,13 +1,12 @@
-"""One table of a grid replay: a row for each timer with its parameters, all shards together.
+"""One table of replayed results: a row for each timer with its parameters, all shards together.
 
-Counts add up; the greatest of a maximum is taken; quantiles of lateness come from the merged
-sketches of all shards (`compare.replay.quantiles`), so that they are those of all timers that
-fired, not averages of quantiles.
+Outcomes are added (`compare.replay.outcome`), and the distributions of lateness with them, so that
+quantiles are those of all timers that fired and not averages of quantiles.
 """
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,50 +15,39 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from compare.bench.store import parameters_json
 from compare.files import NewFile, errors_as
-from compare.pipeline.results import Results, ResultsError, open_results
-from compare.replay.quantiles import Sketch
-from timers.kernels.counters import COUNTERS
+from compare.pipeline.results import Results, ResultsError, open_results, outcome_of
+from compare.replay.outcome import Outcome, columns
 
 SUMMARY = "summary.parquet"
 ABOUT = b"wheelwork"
-"""Key of the table's metadata under which JSON says where the grid was replayed, when, and how."""
+"""Key of the table's metadata under which JSON says where the trace was replayed, when, and how."""
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 """Column suffix -> share of the timers that fired."""
 
-_SUMS = (
-    "operations",
-    "scheduled",
-    "cancelled",
-    "rescheduled",
-    "fired",
-    "pending",
-    "wakeups",
-    "idle_wakeups",
-    *COUNTERS,
-)
-_SPREAD = {"least": pc.min, "median": lambda column: pc.quantile(column, 0.5)[0], "most": pc.max}
+_SPREAD: Mapping[str, Callable[[Sequence[float]], Any]] = {
+    "least": np.min,
+    "median": np.median,
+    "most": np.max,
+}
 
 SCHEMA = pa.schema(
     [
         ("timer", pa.string()),
         ("parameters", pa.string()),
+        ("label", pa.string()),
         ("engine", pa.string()),
         ("workload", pa.string()),
         ("source", pa.string()),
         ("unit", pa.string()),
         ("shards", pa.int64()),
-        *((name, pa.int64()) for name in _SUMS),
+        *columns(),
+        ("ns_per_operation", pa.float64()),
+        *((f"lateness_{suffix}", pa.int64()) for suffix in QUANTILES),
         *((f"shard_operations_{which}", pa.float64()) for which in _SPREAD),
         *((f"shard_ns_per_operation_{which}", pa.float64()) for which in _SPREAD),
-        ("seconds", pa.float64()),
-        ("ns_per_operation", pa.float64()),
-        ("most_pending", pa.int64()),
-        ("nbytes", pa.int64()),
-        ("lateness_min", pa.int64()),
-        *((f"lateness_{suffix}", pa.int64()) for suffix in QUANTILES),
-        ("lateness_max", pa.int64()),
     ]
 )
 """The columns; see docs/pipeline.md for what each means."""
@@ -68,11 +56,10 @@ SCHEMA = pa.schema(
 def summarise(
     results: str | os.PathLike[str], out: str | os.PathLike[str] | None = None
 ) -> pa.Table:
-    """Sum up complete results: a table of schema SCHEMA, also written to `out` (default:
-    summary.parquet among them).
+    """Sum up complete results: a table of schema SCHEMA, also written to `out`.
 
-    O(cells). Raises ResultsError for results that are not complete or damaged, and for a file that
-    cannot be written.
+    By default that is summary.parquet among the results. O(shard replays). Raises ResultsError for
+    results that are not complete or damaged, and for a file that cannot be written.
     """
     opened = open_results(results)
     table = table_of(opened)
@@ -84,7 +71,7 @@ def summarise(
 
 def table_of(results: Results) -> pa.Table:
     """The table of complete results."""
-    cells = results.read_cells()
+    outcomes = results.read_outcomes()
     source = results.trace.source
     common: dict[str, Any] = {
         "workload": str(source.get("workload") or source.get("kind") or "trace"),
@@ -94,12 +81,14 @@ def table_of(results: Results) -> pa.Table:
     }
     rows = []
     for number, timer in enumerate(results.contestants):
-        own = cells.filter(pc.equal(cells["timer"], number))
-        named = {
+        own = outcomes.filter(pc.equal(outcomes["timer"], number))
+        identity = {
             "timer": timer.name,
-            "parameters": json.dumps(dict(timer.parameters), sort_keys=True),
+            "parameters": parameters_json(timer.parameters),
+            "label": timer.label,
+            "engine": own["engine"][0].as_py(),
         }
-        rows.append(named | common | _row(own))
+        rows.append(identity | common | _row([outcome_of(row) for row in own.to_pylist()]))
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     asked = {name: results.manifest[name] for name in ("expiries", "drained", "counting")}
     return table.replace_schema_metadata(
@@ -107,46 +96,16 @@ def table_of(results: Results) -> pa.Table:
     )
 
 
-def _row(cells: pa.Table) -> dict[str, Any]:
-    """What becomes of all cells of one timer."""
-    row: dict[str, Any] = {name: pc.sum(cells[name]).as_py() for name in _SUMS}
-    seconds = cells["seconds"].to_numpy()
-    operations = cells["operations"].to_numpy()
-    ns_per_operation = pa.array(seconds * 1e9 / np.maximum(operations, 1))
-    for name, column in (
-        ("operations", cells["operations"]),
-        ("ns_per_operation", ns_per_operation),
-    ):
-        row |= {f"shard_{name}_{which}": _number(of(column)) for which, of in _SPREAD.items()}
-    row["engine"] = cells["engine"][0].as_py()
-    row["seconds"] = float(seconds.sum())
-    row["ns_per_operation"] = float(seconds.sum() * 1e9 / max(operations.sum(), 1))
-    row["most_pending"] = pc.max(cells["most_pending"]).as_py()
-    row["nbytes"] = pc.max(cells["nbytes"]).as_py()
-    sketch = merged(
-        cells.select(
-            ["lateness_edges", "lateness_counts", "lateness_min", "lateness_max"]
-        ).to_pylist()
-    )
-    quantiles = sketch.quantiles(QUANTILES.values())
+def _row(shards: Sequence[Outcome]) -> dict[str, Any]:
+    """What one timer did with all shards."""
+    total = sum(shards, Outcome())
+    row = total.row() | {"ns_per_operation": total.ns_per_operation}
+    quantiles = total.lateness.quantiles(QUANTILES.values())
     row |= {f"lateness_{suffix}": value for suffix, value in zip(QUANTILES, quantiles, strict=True)}
-    return row | {"lateness_min": sketch.least, "lateness_max": sketch.greatest}
-
-
-def merged(cells: Iterable[Mapping[str, Any]]) -> Sketch:
-    """The sketch of all cells' lateness."""
-    sketch = Sketch()
-    for cell in cells:
-        edges, counts = (
-            np.array(cell[f"lateness_{part}"], np.int64) for part in ("edges", "counts")
-        )
-        sketch.merge(edges, counts, cell["lateness_min"], cell["lateness_max"])
-    return sketch
-
-
-def _number(scalar: pa.Scalar) -> float | None:
-    value = scalar.as_py()
-    return None if value is None else float(value)
+    for name in ("operations", "ns_per_operation"):
+        values = [getattr(shard, name) for shard in shards]
+        row |= {f"shard_{name}_{which}": float(of(values)) for which, of in _SPREAD.items()}
+    return row
 
 
 _WIDTH = 80
@@ -155,12 +114,13 @@ Column = tuple[str, Callable[[Mapping[str, Any]], str]]
 
 
 def text_of(table: pa.Table) -> str:
-    """The table for people, in 80 columns."""
+    """The table as text, in 80 columns."""
     rows = table.to_pylist()
     first = rows[0]
     shards = f"{first['shards']:,} shard{'s' if first['shards'] != 1 else ''}"
     lines = [
-        f"{first['workload']}: {first['operations']:,} operations in {shards}; times in {first['unit']}",
+        f"{first['workload']}: {first['operations']:,} operations in {shards};"
+        f" times in {first['unit']}",
         "",
         *_aligned(
             [[title for title, _ in _COLUMNS]] + [[of(row) for _, of in _COLUMNS] for row in rows]
@@ -172,18 +132,12 @@ def text_of(table: pa.Table) -> str:
     return "\n".join(lines)
 
 
-def _label(row: Mapping[str, Any]) -> str:
-    from compare.bench.contestant import contestant
-
-    return contestant(row["timer"], json.loads(row["parameters"])).label
-
-
 def _integer(name: str) -> Callable[[Mapping[str, Any]], str]:
     return lambda row: "-" if row[name] is None else f"{row[name]:,}"
 
 
 _COLUMNS: Sequence[Column] = (
-    ("timer", _label),
+    ("timer", lambda row: str(row["label"])),
     ("ns", lambda row: f"{row['ns_per_operation']:.1f}"),
     ("fired", _integer("fired")),
     ("most pending", _integer("most_pending")),
@@ -194,9 +148,7 @@ _COLUMNS: Sequence[Column] = (
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of text in columns; where that is too wide, what comes first in a row has a line of its
-    own.
-    """
+    """Rows of text in columns; where that is too wide, the first column gets lines of its own."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     if sum(widths) + 2 * len(widths) - 2 > _WIDTH:
         figures = _aligned([["", *row[1:]] for row in rows])
@@ -213,7 +165,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
         "  ".join(
             [
                 row[0].ljust(first),
-                *(cell.rjust(width) for cell, width in zip(row[1:], others, strict=True)),
+                *(text.rjust(width) for text, width in zip(row[1:], others, strict=True)),
             ]
         )
         for row in rows

@@ -115,7 +115,7 @@ def verify(
         raise VerifyError(
             f"{results} has no expiries to verify, only summaries: replay again and keep them"
         )
-    for timer, shard in opened.cells():
+    for timer, shard in opened.replays():
         if not opened.expiries_file(timer, shard).is_file():
             raise VerifyError(f"{opened.expiries_file(timer, shard)} does not exist")
     if method == "join":
@@ -161,7 +161,7 @@ def _merge(spark: SparkSession, results: Results, examples: int) -> Iterator[Ver
             results.manifest["drained"],
             examples,
         )
-        for timer, shard in results.cells()
+        for timer, shard in results.replays()
     ]
     done = in_tasks(
         spark, len(cells), lambda number: row_of(verify_cell(cells[number])), RESULT
@@ -405,7 +405,7 @@ def _check_files(results: Results) -> None:
             fits = file.schema_arrow.equals(SCHEMA) and file.metadata.num_rows == shard.rows
         if not fits:
             raise VerifyError(f"{path} is not what the trace's manifest says of it")
-    for cell in results.cells():
+    for cell in results.replays():
         _rows_of(results.expiries_file(*cell))
 
 

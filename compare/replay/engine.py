@@ -1,7 +1,7 @@
-"""Replay of a tape through a timer: one compiled loop for all timers with a kernel, a plain one for
-any other.
+"""Replay of a tape through a timer: a compiled loop for timers with a kernel, a Python loop for any
+other.
 
-Replay first advances to an operation's time, so a cancel or re-arm that comes exactly when the
+A replay first advances to an operation's time, so a cancel or re-arm that comes exactly when the
 timer fires comes too late. The call is skipped while the time stands still and nothing is due.
 After the last operation the timer is drained: advanced from wake-up to wake-up until nothing is
 pending.
@@ -9,12 +9,13 @@ pending.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from compare.replay.lateness import Lateness
 from compare.replay.loops import (
     CANCELLED,
     CELLS,
@@ -31,64 +32,53 @@ from compare.replay.loops import (
     WAKEUPS,
     drain,
     run,
+    tick,
 )
+from compare.replay.outcome import Outcome
 from compare.tapes.tape import ARM, CANCEL, START, Tape
 from timers.errors import TimerError
 from timers.kernels.pool import EXPIRY, NONE
 from timers.protocol import Timer
 
+Rows = npt.NDArray[Any]
+Clock = Callable[[], float]
+
 OPERATIONS_AT_ONCE = 1 << 16  # operations for which room is reserved at a time
-FIRED_AT_ONCE = (
-    1 << 16
-)  # rows that are collected before Python takes them over: they stay in the cache
+FIRED_AT_ONCE = 1 << 16  # rows that are collected before Python takes them: they stay in the cache
 MOST_FIRED = 1 << 20  # ... where all of them are kept anyway
 
 
 class ReplayError(TimerError, RuntimeError):
-    """A timer without kernel that breaks the protocol so that its replay cannot go on."""
-
-
-class Lateness(NamedTuple):
-    """Least, median and greatest `fired_at - max(deadline, armed_at)` in units; None where nothing
-    fired.
-    """
-
-    min: int | None
-    median: float | None
-    max: int | None
+    """A timer without a kernel breaks the protocol, so that its replay cannot go on."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What a replay did. `fired` is of dtype FIRED, ordered by `fired_at`."""
+    """A replay of a whole tape: what it did, and each expiry, of dtype FIRED, in order."""
 
-    scheduled: int
-    cancelled: int
-    rescheduled: int
-    pending: int
-    most_pending: int  # when the clock moved on, or at the end
-    fired: npt.NDArray[Any]
-    counters: dict[str, int] | None
-    wakeups: int  # advances while draining
-    idle_wakeups: int  # ... in which nothing fired
-    seconds: float  # spent in the operations and in draining
-    operations: int
-    engine: str  # "compiled", or "python loop"
-
-    @property
-    def ns_per_operation(self) -> float:
-        """Nanoseconds for each operation of the tape, expiries included."""
-        return self.seconds * 1e9 / max(self.operations, 1)
-
-    def lateness(self, tape: Tape) -> Lateness:
-        """Lateness of the timers that fired, in units of the tape."""
-        late = lateness_of(tape, self.fired)
-        if not late.size:
-            return Lateness(None, None, None)
-        return Lateness(int(late.min()), float(np.median(late)), int(late.max()))
+    outcome: Outcome
+    fired: Rows
 
 
-def lateness_of(tape: Tape, fired: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def replay(timer: Timer, tape: Tape, id_space: int, *, drain_timer: bool = True) -> Replay:
+    """Run a tape through a timer that stands at the tape's first time and has nothing pending.
+
+    Without `drain_timer` it stops at the last operation. Raises ReplayError for a timer without a
+    kernel that breaks the protocol.
+    """
+    parts: list[Rows] = []
+    room = min(int(np.count_nonzero(tape.op != CANCEL)), FIRED_AT_ONCE)
+    loop = loop_for(timer, Buffers(id_space, room), lambda rows: parts.append(rows.copy()))
+    for first in range(0, tape.time.size, OPERATIONS_AT_ONCE):
+        loop.run(operations_of(tape, first, min(first + OPERATIONS_AT_ONCE, tape.time.size)))
+    if drain_timer:
+        loop.drain()
+    outcome = loop.finish()
+    fired = np.concatenate(parts) if parts else np.empty(0, FIRED)
+    return Replay(replace(outcome, lateness=Lateness.of(lateness_of(tape, fired))), fired)
+
+
+def lateness_of(tape: Tape, fired: Rows) -> npt.NDArray[np.int64]:
     """`fired_at - max(deadline, armed_at)` for each fired row, int64."""
     armed_at = tape.time[fired["operation"]]
     return np.asarray(fired["fired_at"] - np.maximum(fired["deadline"], armed_at))
@@ -99,23 +89,12 @@ def first_time(tape: Tape) -> int:
     return int(tape.time[0]) if tape.time.size else 0
 
 
-def replay(timer: Timer, tape: Tape, id_space: int, *, drain_timer: bool = True) -> Replay:
-    """Run a tape through a timer that stands at the tape's first time and has nothing pending.
-
-    A timer with a kernel runs in the compiled loop, any other in a plain Python loop; `engine` says
-    which.
-    """
-    if has_kernel(timer):
-        return _replay_compiled(timer, tape, id_space, drain_timer)
-    return _replay_python(timer, tape, drain_timer)
-
-
 def has_kernel(timer: Timer) -> bool:
     """Whether compiled loops can drive a timer: its `state` is that of a kernel."""
     return getattr(getattr(timer, "state", None), "_fields", ()) == ("nodes", "cells", "counters")
 
 
-def operations_of(tape: Tape, first: int, until: int) -> npt.NDArray[Any]:
+def operations_of(tape: Tape, first: int, until: int) -> Rows:
     """Rows [first, until) of a tape as one array of dtype OPERATION."""
     operations = np.empty(until - first, OPERATION)
     for name in Tape._fields:
@@ -123,185 +102,265 @@ def operations_of(tape: Tape, first: int, until: int) -> npt.NDArray[Any]:
     return operations
 
 
-class Totals(NamedTuple):
-    """What a replay did, besides the rows that it handed on; see `Replay`."""
-
-    scheduled: int
-    cancelled: int
-    rescheduled: int
-    most_pending: int  # the most that were pending when the clock moved on, or at the end
-    wakeups: int
-    idle_wakeups: int
-    seconds: float
-    operations: int
+# ---- loops: both kinds have the same methods
 
 
-class Replaying:
-    """A replay through a timer with a kernel that is given its operations bit by bit: `add` them,
-    then `finish`.
+class Buffers:
+    """What a compiled loop writes to beside the timer; later replays may use it again.
 
-    `take` is given what fires, in order, as rows of dtype FIRED, which are overwritten when it has
-    returned; `operation` counts from the first one added. Its time is not measured. Memory: the
-    pending timers, `fired_at_once` rows, and 8 bytes for each id.
+    All of it is written to once: a page's first use costs a thousand times a row's, and would be
+    timed.
+    """
+
+    def __init__(self, id_space: int, room: int = FIRED_AT_ONCE) -> None:
+        self.handles = np.full(max(id_space, 1), NONE, np.int64)
+        self.armed_by = np.zeros(0, np.int32)
+        self.fired = np.ones(room + 1, EXPIRY)
+
+
+class CompiledLoop:
+    """Runs a timer with a kernel through operations that are given piece by piece.
+
+    Call `run` for each piece, `drain` or `tick` to let the rest fire, and `finish` at the end. All
+    but `finish` return the seconds that the compiled code took. `take` receives what fires, in
+    order, as rows of dtype FIRED that are overwritten afterwards; their `operation` counts from the
+    first one of the replay. Memory: the pending timers and the buffers.
     """
 
     def __init__(
         self,
         timer: Any,
-        id_space: int,
-        take: Callable[[npt.NDArray[Any]], None],
-        *,
-        fired_at_once: int = FIRED_AT_ONCE,
+        buffers: Buffers,
+        take: Callable[[Rows], None],
+        clock: Clock = time.perf_counter,
     ) -> None:
-        self._timer, self._take = timer, take
-        self._early = -timer.traits.rounding(timer.parameters).bounds()[0]
+        self.timer = timer
+        self._buffers, self._take, self._clock = buffers, take, clock
+        self._early = _most_early(timer)
         self._cursor = np.zeros(CELLS, np.int64)
-        self._handles = np.full(
-            max(id_space, 1), 0, np.int64
-        )  # written to, so that no first use of a page is timed
-        self._armed_by = np.zeros(0, np.int32)
-        # Touched before it is timed: a page's first use costs a thousand times a row's.
-        self._fired = np.ones(fired_at_once + 1, EXPIRY)
+        self._operations = self._fired = 0
         self._seconds = 0.0
-        self._operations = 0
         # Compile, or load from the disk cache, before the clock runs.
-        self._run(np.empty(0, OPERATION))
-        drain(timer.state, self._cursor, self._armed_by, self._fired[:0])
+        self.run(np.empty(0, OPERATION))
+        self.drain()
+        self._seconds, self._cursor[:] = 0.0, 0
 
-    def _run(self, operations: npt.NDArray[Any]) -> None:
-        run(
-            self._timer.state,
-            operations,
-            self._early,
-            self._cursor,
-            self._handles,
-            self._armed_by,
-            self._fired,
-        )
+    def run(self, operations: Rows, *, reserve: bool = True) -> float:
+        """Run operations, of dtype OPERATION, that follow the earlier ones.
 
-    def _hand_on(self) -> None:
-        if self._cursor[ROWS]:
-            self._take(self._fired[: self._cursor[ROWS]].view(FIRED))
-            self._cursor[ROWS] = 0
-
-    def add(self, operations: npt.NDArray[Any]) -> None:
-        """Run operations, of dtype OPERATION, that follow those before. Room is made for as many
-        timers as they arm.
+        First room is made for as many timers as they arm, which is not timed. Without `reserve` the
+        timer has that room already.
         """
-        self._timer.reserve(int(np.count_nonzero(operations["op"] != CANCEL)))
-        places = self._timer.state.nodes.size  # sentinels included: at least one for each place
-        if self._armed_by.size < places:
-            self._armed_by = np.concatenate(
-                [self._armed_by, np.zeros(places - self._armed_by.size, np.int32)]
-            )
-        cursor = self._cursor
+        timer, buffers, cursor, clock = self.timer, self._buffers, self._cursor, self._clock
+        if reserve:
+            timer.reserve(int(np.count_nonzero(operations["op"] != CANCEL)))
+        state, early = timer.state, self._early
+        places = state.nodes.size  # sentinels included: at least one for each place
+        if buffers.armed_by.size < places:
+            more = np.zeros(places - buffers.armed_by.size, np.int32)
+            buffers.armed_by = np.concatenate([buffers.armed_by, more])
+        handles, armed_by, fired = buffers.handles, buffers.armed_by, buffers.fired
         cursor[FIRST], cursor[NEXT] = self._operations, 0
         self._operations += operations.size
-        while cursor[NEXT] < operations.size:
-            started = time.perf_counter()
-            self._run(operations)
-            self._seconds += time.perf_counter() - started
-            if cursor[NEXT] < operations.size:  # no room
-                self._hand_on()
+        seconds = 0.0
+        while True:
+            started = clock()
+            run(state, operations, early, cursor, handles, armed_by, fired)
+            seconds += clock() - started
+            if cursor[NEXT] == operations.size:
+                self._seconds += seconds
+                return seconds
+            self._hand_over()  # there was no room for what fires
 
-    def finish(self, *, drain_timer: bool = True) -> Totals:
-        """Drain the timer, unless it should stay as it is, and hand on the last rows."""
-        cursor = self._cursor
-        cursor[MOST_PENDING] = max(cursor[MOST_PENDING], len(self._timer))
-        while drain_timer and len(self._timer):
-            started = time.perf_counter()
-            drain(self._timer.state, cursor, self._armed_by, self._fired)
-            self._seconds += time.perf_counter() - started
-            self._hand_on()
-        self._hand_on()
-        return Totals(
-            scheduled=int(cursor[SCHEDULED]),
-            cancelled=int(cursor[CANCELLED]),
-            rescheduled=int(cursor[RESCHEDULED]),
-            most_pending=int(cursor[MOST_PENDING]),
-            wakeups=int(cursor[WAKEUPS]),
-            idle_wakeups=int(cursor[IDLE_WAKEUPS]),
-            seconds=self._seconds,
+    def drain(self) -> float:
+        """Advance from wake-up to wake-up until nothing is pending."""
+        timer, cursor, clock = self.timer, self._cursor, self._clock
+        armed_by, fired = self._buffers.armed_by, self._buffers.fired
+        cursor[MOST_PENDING] = max(cursor[MOST_PENDING], len(timer))
+        seconds = 0.0
+        while True:
+            started = clock()
+            drain(timer.state, cursor, armed_by, fired)
+            seconds += clock() - started
+            if not len(timer):
+                self._seconds += seconds
+                return seconds
+            self._hand_over()
+
+    def tick(self, until: int) -> float:
+        """Advance by one unit at a time up to `until`; the buffers have room for all that fires."""
+        clock, armed_by, fired = self._clock, self._buffers.armed_by, self._buffers.fired
+        started = clock()
+        tick(self.timer.state, until, self._cursor, armed_by, fired)
+        seconds = clock() - started
+        self._seconds += seconds
+        return seconds
+
+    def finish(self) -> Outcome:
+        """Give the last rows to `take`, and return what was done, without lateness."""
+        self._hand_over()
+        cursor = self._cursor.tolist()
+        return Outcome(
             operations=self._operations,
+            scheduled=cursor[SCHEDULED],
+            cancelled=cursor[CANCELLED],
+            rescheduled=cursor[RESCHEDULED],
+            fired=self._fired,
+            pending=len(self.timer),
+            most_pending=max(cursor[MOST_PENDING], len(self.timer)),
+            wakeups=cursor[WAKEUPS],
+            idle_wakeups=cursor[IDLE_WAKEUPS],
+            nbytes=int(self.timer.nbytes),
+            seconds=self._seconds,
+            counters=self.timer.counters,
         )
 
-
-def _replay_compiled(timer: Any, tape: Tape, id_space: int, drain_timer: bool) -> Replay:
-    parts: list[npt.NDArray[Any]] = []
-    at_once = min(int(np.count_nonzero(tape.op != CANCEL)), MOST_FIRED)
-    replaying = Replaying(
-        timer, id_space, lambda rows: parts.append(rows.copy()), fired_at_once=at_once
-    )
-    for first in range(0, tape.time.size, OPERATIONS_AT_ONCE):
-        replaying.add(operations_of(tape, first, min(first + OPERATIONS_AT_ONCE, tape.time.size)))
-    totals = replaying.finish(drain_timer=drain_timer)
-    return Replay(
-        **totals._asdict(),
-        pending=len(timer),
-        fired=np.concatenate(parts) if parts else np.empty(0, FIRED),
-        counters=timer.counters,
-        engine="compiled",
-    )
+    def _hand_over(self) -> None:
+        rows = int(self._cursor[ROWS])
+        if rows:
+            self._take(self._buffers.fired[:rows].view(FIRED))
+            self._cursor[ROWS] = 0
+            self._fired += rows
 
 
-def _replay_python(timer: Timer, tape: Tape, drain_timer: bool) -> Replay:
-    name = type(timer).__name__
-    handles: dict[int, int] = {}
-    armed_by: dict[int, int] = {}
-    fired: list[tuple[int, int, int]] = []
-    scheduled = cancelled = rescheduled = most_pending = wakeups = idle_wakeups = idle = 0
+class PythonLoop:
+    """Runs a timer of any kind through operations, by calling its methods; see CompiledLoop."""
 
-    def advance_to(moment: int) -> int:
-        expired = timer.advance(moment)
+    def __init__(
+        self, timer: Timer, take: Callable[[Rows], None], clock: Clock = time.perf_counter
+    ) -> None:
+        self.timer = timer
+        self._take, self._clock = take, clock
+        self._early = _most_early(timer)
+        self._handles: dict[int, int] = {}
+        self._armed_by: dict[int, int] = {}  # by handle
+        self._rows: list[tuple[int, int, int]] = []
+        self._outcome = Outcome()
+
+    def run(self, operations: Rows, *, reserve: bool = True) -> float:
+        """Run operations, of dtype OPERATION, that follow the earlier ones."""
+        timer, handles, armed_by, early = self.timer, self._handles, self._armed_by, self._early
+        columns = [operations[name].tolist() for name in ("time", "op", "id", "deadline")]
+        scheduled = cancelled = rescheduled = 0
+        most_pending = self._outcome.most_pending
+        started = self._clock()
+        now = timer.now
+        may_be_due = True  # something that can be due at once was armed since the last advance
+        for k, (at, op, i, deadline) in enumerate(
+            zip(*columns, strict=True), self._outcome.operations
+        ):
+            if at > now or (may_be_due and timer.next_expiry() == at):
+                most_pending = max(most_pending, len(timer))
+                self._advance(at)
+                now = at
+            may_be_due = False
+            if op == START:
+                handles[i] = handle = timer.schedule(deadline)
+                scheduled += 1
+            else:
+                handle = handles.get(i, NONE)
+                if op == CANCEL:
+                    cancelled += timer.cancel(handle)
+                    continue
+                if timer.reschedule(handle, deadline):
+                    rescheduled += 1
+                elif op == ARM:
+                    handles[i] = handle = timer.schedule(deadline)
+                    scheduled += 1
+                else:
+                    continue
+            armed_by[handle] = k
+            may_be_due = deadline - now <= early
+        seconds = self._clock() - started
+        self._outcome += Outcome(
+            operations=operations.size,
+            scheduled=scheduled,
+            cancelled=cancelled,
+            rescheduled=rescheduled,
+            most_pending=most_pending,
+            seconds=seconds,
+        )
+        if len(self._rows) >= FIRED_AT_ONCE:
+            self._hand_over()
+        return seconds
+
+    def drain(self) -> float:
+        """Advance from wake-up to wake-up until nothing is pending."""
+        timer, most_pending = self.timer, len(self.timer)
+        wakeups = idle_wakeups = idle = 0
+        started = self._clock()
+        while len(timer):
+            wakeup = timer.next_wakeup() if idle < PATIENCE else timer.next_expiry()
+            if wakeup is None or idle > 2 * PATIENCE:
+                raise ReplayError(
+                    f"{type(timer).__name__} has {len(timer)} timers pending, but after {idle} idle"
+                    " wake-ups none has fired"
+                )
+            wakeups += 1
+            idle = 0 if self._advance(wakeup) else idle + 1
+            idle_wakeups += idle > 0
+        return self._advanced(started, wakeups, idle_wakeups, most_pending)
+
+    def tick(self, until: int) -> float:
+        """Advance by one unit at a time up to `until`."""
+        wakeups = idle_wakeups = 0
+        started = self._clock()
+        for moment in range(self.timer.now + 1, until + 1):
+            wakeups += 1
+            idle_wakeups += not self._advance(moment)
+        return self._advanced(started, wakeups, idle_wakeups)
+
+    def finish(self) -> Outcome:
+        """Give the last rows to `take`, and return what was done, without lateness."""
+        self._hand_over()
+        pending, nbytes = len(self.timer), int(self.timer.nbytes)
+        return self._outcome + Outcome(pending=pending, most_pending=pending, nbytes=nbytes)
+
+    def _advance(self, moment: int) -> int:
+        expired = self.timer.advance(moment)
         for handle, deadline, fired_at in zip(
             *(column.tolist() for column in expired), strict=True
         ):
-            if handle not in armed_by:
+            operation = self._armed_by.pop(handle, None)
+            if operation is None:
                 raise ReplayError(
-                    f"{name} fired handle {handle} at {fired_at}, which was not pending"
+                    f"{type(self.timer).__name__} fired handle {handle} at {fired_at}, which was"
+                    " not pending"
                 )
-            fired.append((armed_by.pop(handle), deadline, fired_at))
+            self._rows.append((operation, deadline, fired_at))
         return len(expired.handles)
 
-    columns = (tape.time.tolist(), tape.op.tolist(), tape.id.tolist(), tape.deadline.tolist())
-    started = time.perf_counter()
-    for k, (at, op, i, deadline) in enumerate(zip(*columns, strict=True)):
-        if at > timer.now or timer.next_expiry() == at:
-            most_pending = max(most_pending, len(timer))
-            advance_to(at)
-        handle = handles.get(i, NONE)
-        if op == CANCEL:
-            if timer.cancel(handle):
-                cancelled += 1
-        elif op != START and timer.reschedule(handle, deadline):
-            armed_by[handle] = k
-            rescheduled += 1
-        elif op in (START, ARM):
-            handles[i] = handle = timer.schedule(deadline)
-            armed_by[handle] = k
-            scheduled += 1
-    most_pending = max(most_pending, len(timer))
-    while drain_timer and len(timer):
-        wakeup = timer.next_wakeup() if idle < PATIENCE else timer.next_expiry()
-        if wakeup is None or idle > 2 * PATIENCE:
-            raise ReplayError(
-                f"{name} has {len(timer)} timers pending, but after {idle} idle wake-ups none has fired"
-            )
-        wakeups += 1
-        idle = 0 if advance_to(wakeup) else idle + 1
-        idle_wakeups += idle > 0
-    seconds = time.perf_counter() - started
-    return Replay(
-        scheduled=scheduled,
-        cancelled=cancelled,
-        rescheduled=rescheduled,
-        pending=len(timer),
-        most_pending=most_pending,
-        fired=np.array(fired, FIRED),
-        counters=None,
-        wakeups=wakeups,
-        idle_wakeups=idle_wakeups,
-        seconds=seconds,
-        operations=tape.time.size,
-        engine="python loop",
-    )
+    def _advanced(
+        self, started: float, wakeups: int, idle_wakeups: int, most_pending: int = 0
+    ) -> float:
+        seconds = self._clock() - started
+        self._outcome += Outcome(
+            wakeups=wakeups, idle_wakeups=idle_wakeups, most_pending=most_pending, seconds=seconds
+        )
+        return seconds
+
+    def _hand_over(self) -> None:
+        if self._rows:
+            self._take(np.array(self._rows, FIRED))
+            self._outcome += Outcome(fired=len(self._rows))
+            self._rows.clear()
+
+
+Loop = CompiledLoop | PythonLoop
+
+
+def loop_for(
+    timer: Timer,
+    buffers: Buffers,
+    take: Callable[[Rows], None],
+    clock: Clock = time.perf_counter,
+) -> Loop:
+    """The compiled loop for a timer with a kernel, the Python loop for any other."""
+    if has_kernel(timer):
+        return CompiledLoop(timer, buffers, take, clock)
+    return PythonLoop(timer, take, clock)
+
+
+def _most_early(timer: Timer) -> int:
+    """The most units that a timer fires before a deadline."""
+    return -timer.traits.rounding(timer.parameters).bounds()[0]

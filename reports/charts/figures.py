@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Polygon
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+from compare.bench.task import Task
 from reports import style
 from reports.charts.axes import (
     TALL_ROW,
@@ -33,7 +34,7 @@ from reports.charts.axes import (
 )
 from reports.charts.pictures import SMALL, TEXT, Picture, styled
 from reports.style import INK, PAPER, look_of
-from reports.summary import Bin, Cell, Contestant, Spread, Summary, Task
+from reports.summary import Bin, Cell, Contestant, Spread, Summary
 from reports.words import counter_title, list_of, unit_symbol, unit_words
 
 FEW_PRECISIONS = 2

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from compare.bench.task import Task
 from reports import style
 from reports.style import NO_BREAK
-from reports.summary import Cell, Contestant, Replayed, Source, Summary, Task
+from reports.summary import Cell, Contestant, Replayed, Source, Summary
 from reports.words import counter_title, list_of, unit_symbol, unit_words
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compare.bench import measure
+from compare.bench import work
 from tests.compare.daemons import Daemons
 
 SMALL = {"LONGEST_DELAY": 6000, "HOLD_PAIRS": 2000, "LEAST_TIMED": 2000, "LEAST_FIRED": 500}
@@ -18,10 +18,10 @@ SMALL = {"LONGEST_DELAY": 6000, "HOLD_PAIRS": 2000, "LEAST_TIMED": 2000, "LEAST_
 @pytest.fixture(scope="package", autouse=True)
 def short_measurements() -> Iterator[dict[str, int]]:
     """Shorten all measurements; gives the real constants."""
-    real = {name: getattr(measure, name) for name in SMALL}
+    real = {name: getattr(work, name) for name in SMALL}
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SMALL.items():
-            patch.setattr(measure, name, value)
+            patch.setattr(work, name, value)
         yield real
 
 

@@ -11,19 +11,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from compare.bench.contestant import contestant
 from compare.bench.store import SCHEMAS, parameters_json, traits_of, write_run
+from compare.bench.task import TASKS
 from timers.registry import names, timer_class
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 REPEATS = 5
 TOO_LONG_SECONDS = 10.0
-TASKS = (
-    ("insert", "none"),
-    ("cancel", "none"),
-    ("hold", "none"),
-    ("expiry", "clock"),
-    ("expiry", "event"),
-)
 
 # ns at small N, and how the cost grows with N: a factor per natural logarithm, and one per timer
 # pending.
@@ -118,13 +113,11 @@ def write_synthetic(
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in SCHEMAS}
     traits = []
     for timer, parameters in contestants:
-        declared = timer_class(timer).traits
-        engine = "python loop" if timer == "heapq-delay-queue" else "compiled"
-        entry = traits_of(timer, declared, parameters, engine)
+        entry = traits_of(contestant(timer, parameters))
         traits.append(entry)
         who = {"timer": timer, "parameters": parameters_json(parameters)}
         labels = {
-            "engine": engine,
+            "engine": entry["engine"],
             "exact": entry["exact"],
             "lateness_low": entry["lateness_low"],
             "lateness_high": entry["lateness_high"],
@@ -202,7 +195,7 @@ def _add_cell(
     cell = {"size": size, "operation": operation, "driver": driver}
     seconds = ns * size * repeats / 1e9
     if seconds > TOO_LONG_SECONDS:
-        rows["cells"].append(
+        rows["samples"].append(
             labelled
             | cell
             | {"status": "too long", "predicted_seconds": ns * size / 1e9, "operations": size}
@@ -210,7 +203,7 @@ def _add_cell(
         return
     for repeat in range(repeats):
         noisy = ns * float(rng.uniform(0.97, 1.12))
-        rows["cells"].append(
+        rows["samples"].append(
             labelled
             | cell
             | {
@@ -295,9 +288,7 @@ def _add_replay(
         )
     ns = cost(str(who["timer"]), "hold", "none", 5_000)
     counters = (
-        None
-        if labelled["engine"] == "python loop"
-        else json.dumps({"comparisons": 12_345, "refiled": 0})
+        None if labelled["engine"] == "python loop" else [("comparisons", 12_345), ("refiled", 0)]
     )
     for repeat in range(repeats):
         rows["replays"].append(
@@ -316,6 +307,8 @@ def _add_replay(
                 "rescheduled": 0,
                 "fired": fired,
                 "pending": 0,
+                "most_pending": 5_000,
+                "seconds": 1e-9 * ns * 20_000,
                 "wakeups": 2_100,
                 "idle_wakeups": 100,
                 "lateness_min": int(late.min()),

@@ -24,7 +24,7 @@ def compared(monkeypatch):
         asked.append(options)
         return write_synthetic(Path(options.runs), defaults()[2:4], sizes=(1000,), workloads=())
 
-    monkeypatch.setattr(command, "run_comparison", run_comparison)
+    monkeypatch.setattr("compare.bench.run.run_comparison", run_comparison)
     return asked
 
 
@@ -75,7 +75,7 @@ def test_without_a_run_one_is_made(tmp_path, compared, capsys):
         (["--run", "nowhere"], r"nowhere does not exist"),
         (["--run", "empty"], r"empty is not a stored run: it has no manifest\.json"),
         (["--run", "file"], r"file is not a stored run: it is not a directory"),
-        (["--run", "cut"], r"cut/cells\.parquet is not a readable Parquet file"),
+        (["--run", "cut"], r"cut/samples\.parquet is not a readable Parquet file"),
         (
             ["--run", "run", "--out", "thesis"],
             r"thesis is no report of wheelwork, so it is not replaced",
@@ -98,7 +98,7 @@ def test_nonsense_is_one_line(tmp_path, capsys, compared, arguments, said):
     store = write_synthetic(tmp_path / "runs", defaults()[:1], sizes=(1000,), workloads=())
     store.rename(tmp_path / "run")
     cut = write_synthetic(tmp_path / "runs", defaults()[:1], sizes=(1000,), workloads=())
-    (cut / "cells.parquet").write_bytes((cut / "cells.parquet").read_bytes()[:-9])
+    (cut / "samples.parquet").write_bytes((cut / "samples.parquet").read_bytes()[:-9])
     cut.rename(tmp_path / "cut")
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()

@@ -4,7 +4,8 @@ from statistics import median
 import pytest
 
 from compare.bench.store import Run, RunError, read_run
-from reports.summary import TASKS, Cell, Spread, Summary, Task, summarise
+from compare.bench.task import TASKS, Task
+from reports.summary import Cell, Spread, Summary, summarise
 from tests.reports.synthetic import SIZES, defaults, write_synthetic
 
 
@@ -13,7 +14,7 @@ def contestant(summary, timer):
 
 
 def test_medians_and_spreads_are_those_of_the_samples(run: Run, summary: Summary):
-    rows = run.cells.to_pylist()
+    rows = run.samples.to_pylist()
     for (task, key, size), cell in summary.cells.items():
         samples = sorted(
             row["ns_per_operation"]

@@ -40,7 +40,7 @@ def compare(traces: tuple[str, ...], as_json: bool, **options: Any) -> None:
     timers, then workloads or TRACEs are replayed. Every timer must first fire
     what the oracle expects.
     """
-    from compare.bench.comparison import run_comparison
+    from compare.bench.run import run_comparison
     from compare.bench.store import read_run
 
     path = run_comparison(comparison_from(options, traces))
@@ -56,8 +56,8 @@ def medians(run: "Run") -> dict[str, Any]:
     return {
         "run": str(run.path),
         "traits": run.manifest["traits"],
-        "cells": list(_without_samples(run.cells.to_pylist())),
-        "replays": list(_without_samples(run.replays.to_pylist())),
+        "measurements": list(_without_samples(run.samples.to_pylist())),
+        "replays": list(_without_samples(run.replays.to_pylist(maps_as_pydicts="strict"))),
         "memory": run.memory.to_pylist(),
     }
 
@@ -75,7 +75,7 @@ def _without_samples(rows: Iterable[Row]) -> Iterable[Row]:
         }
 
 
-_SAMPLE = ("repeat", "ns_per_operation")
+_SAMPLE = ("repeat", "seconds", "ns_per_operation")
 
 # ---- text
 
@@ -96,7 +96,7 @@ def summary(run: "Run") -> str:
     contestants: list[Row] = run.manifest["traits"]
     width = max(_LEAST_NAME, *(len(_label(c)) for c in contestants))
     sources: list[str] = list(dict.fromkeys(run.replays.column("source").to_pylist()))
-    parts = [_cells(run, contestants, width)] if run.cells.num_rows else []
+    parts = [_cells(run, contestants, width)] if run.samples.num_rows else []
     for first in range(0, len(sources), _SOURCES_ABREAST):
         parts.append(_replays(run, contestants, sources[first : first + _SOURCES_ABREAST], width))
     return "\n\n".join(
@@ -105,7 +105,7 @@ def summary(run: "Run") -> str:
 
 
 def _cells(run: "Run", contestants: Sequence[Row], width: int) -> list[str]:
-    rows: list[Row] = run.cells.to_pylist()
+    rows: list[Row] = run.samples.to_pylist()
     size = max(row["size"] for row in rows)
     bytes_of = {
         _key(row): row["nbytes_per_timer"]
@@ -170,7 +170,10 @@ def _footnotes(run: "Run", contestants: Sequence[Row]) -> list[str]:
             lines.append(
                 f"+  {_name(c)} fires {c['lateness_low']} to {c['lateness_high']} units late"
             )
-    statuses = {*run.cells.column("status").to_pylist(), *run.replays.column("status").to_pylist()}
+    statuses = {
+        *run.samples.column("status").to_pylist(),
+        *run.replays.column("status").to_pylist(),
+    }
     if "too long" in statuses:
         budget = run.manifest["parameters"]["budget"]
         lines.append(f"~  predicted time of one run, not run: over the budget of {budget:g} s")

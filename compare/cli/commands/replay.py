@@ -1,6 +1,7 @@
 """`wheelwork replay`: one trace through one timer, or through several on Spark."""
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,7 +21,8 @@ from compare.cli.options import (
 
 if TYPE_CHECKING:
     from compare.bench.contestant import Contestant
-    from compare.bench.sources import Outcome, Source
+    from compare.bench.sources import Source
+    from compare.replay.outcome import Outcome
 
 _ONE = "With --timer"
 _SEVERAL = "With --timers"
@@ -104,8 +106,8 @@ def _replay_several(
         force=options["force"],
         master=options["master"],
     )
-    cells = results.read_cells()
-    operations, fired = (sum(cells[name].to_pylist()) for name in ("operations", "fired"))
+    outcomes = results.read_outcomes()
+    operations, fired = (sum(outcomes[name].to_pylist()) for name in ("operations", "fired"))
     number, shards = len(results.contestants), len(results.trace.shards)
     kept = "kept" if results.manifest["expiries"] else "not kept"
     click.echo(
@@ -117,8 +119,9 @@ def _replay_several(
 
 def _replay_one(trace: str, name: str, no_drain: bool, options: dict[str, Any]) -> None:
     from compare.bench.contestant import contestant
-    from compare.bench.sources import Outcome, checked_replay, timed_replay, trace_source
+    from compare.bench.sources import checked_replay, timed_replay, trace_source
     from compare.oracle.compiled import expect
+    from compare.replay.outcome import Outcome
 
     given = {name: options[name] for name in ("tick", "wheel_size") if options[name] is not None}
     timer = contestant(name, given)
@@ -128,38 +131,22 @@ def _replay_one(trace: str, name: str, no_drain: bool, options: dict[str, Any]) 
     for shard in range(source.shards):
         tape, id_space = source.load(shard)
         expected = expect(tape, id_space, timer.rounding, drained=drain)
-        done, nbytes, digest = checked_replay(timer, tape, id_space, expected, drain=drain)
-        outcome.add(tape, done, nbytes)
-        seconds += timed_replay(timer, tape, id_space, digest, drain=drain).seconds
-    ns_per_operation = seconds * 1e9 / max(outcome.operations, 1)
+        checked, digest = checked_replay(timer, tape, id_space, expected, drain=drain)
+        outcome += checked
+        seconds += timed_replay(timer, tape, id_space, digest, drain=drain)
+    outcome = replace(outcome, seconds=seconds)
     if options["as_json"]:
-        click.echo(json.dumps(_object(outcome, ns_per_operation, timer.engine), indent=1))
+        click.echo(json.dumps(outcome.as_json() | {"engine": timer.engine}, indent=1))
     else:
-        click.echo(_text(timer, source, outcome, ns_per_operation))
+        click.echo(_text(timer, source, outcome))
 
 
-def _object(outcome: "Outcome", ns_per_operation: float, engine: str) -> dict[str, Any]:
-    return {
-        "scheduled": outcome.scheduled,
-        "cancelled": outcome.cancelled,
-        "rescheduled": outcome.rescheduled,
-        "fired": outcome.fired,
-        "pending": outcome.pending,
-        "lateness": outcome.histogram.lateness()._asdict(),
-        "counters": outcome.counters,
-        "ns_per_operation": round(ns_per_operation, 2),
-        "engine": engine,
-    }
-
-
-def _text(
-    timer: "Contestant", source: "Source", outcome: "Outcome", ns_per_operation: float
-) -> str:
+def _text(timer: "Contestant", source: "Source", outcome: "Outcome") -> str:
     settings = ", ".join(
         f"{name.replace('_', '-')} {value}" for name, value in timer.parameters.items()
     )
     shards = f"in {source.shards} shards, " if source.shards > 1 else ""
-    late = outcome.histogram.lateness()
+    late = outcome.lateness
     rows: list[tuple[str, str, str]] = [
         ("scheduled", f"{outcome.scheduled:,}", ""),
         ("cancelled", f"{outcome.cancelled:,}", ""),
@@ -171,8 +158,8 @@ def _text(
         rows.append(("lateness", "-", "nothing fired"))
     else:
         rows += [
-            (f"lateness, {word}", f"{value:,g}", source.unit)
-            for word, value in late._asdict().items()
+            (f"lateness, {word}", f"{getattr(late, word):,g}", source.unit)
+            for word in ("min", "median", "max")
         ]
     if outcome.counters is None:
         rows.append(("cost counters", "-", "this timer has no kernel that counts"))
@@ -181,7 +168,11 @@ def _text(
             per = f"{value / max(outcome.operations, 1):.3g} per operation" if value else ""
             rows.append((name.replace("_", " "), f"{value:,}", per))
     rows.append(
-        ("ns per operation", f"{ns_per_operation:,.1f}", f"{timer.engine}, expiries included")
+        (
+            "ns per operation",
+            f"{outcome.ns_per_operation:,.1f}",
+            f"{timer.engine}, expiries included",
+        )
     )
     title = f"{timer.name} ({settings})" if settings else timer.name
     lines = [f"{title}: {outcome.operations:,} operations {shards}from {source.name}"]

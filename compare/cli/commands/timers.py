@@ -31,7 +31,7 @@ def timers(names: tuple[str, ...], as_json: bool) -> None:
 
     found = [contestant(name) for name in names or registered()]
     if as_json:
-        entries = [traits_of(c.name, c.traits, c.parameters, c.engine) for c in found]
+        entries = [traits_of(timer) for timer in found]
         click.echo(json.dumps(entries, indent=1))
     elif names:
         click.echo("\n\n".join(details(c.name, c.traits) for c in found))

@@ -1,21 +1,13 @@
+import itertools
+
 import numpy as np
 import pytest
 
-from compare.bench import measure
+from compare.bench import work
 from compare.bench.contestant import contestant, parse_contestant
-from compare.bench.measure import (
-    BY_CLOCK,
-    BY_EVENT,
-    CANCEL_ALL,
-    HOLD,
-    INSERT,
-    TASKS,
-    Bench,
-    Observed,
-    overhead,
-    plan,
-    predict,
-)
+from compare.bench.measure import Bench, overhead
+from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, TASKS
+from compare.bench.work import plan
 from compare.oracle.compiled import AgreementError
 from compare.replay.engine import ReplayError
 from compare.tapes.tape import CANCEL, START, validate
@@ -46,7 +38,7 @@ def measured():
 
 def test_the_tapes_are_those_of_the_seed_and_the_size_alone(short_measurements, monkeypatch):
     for name, value in short_measurements.items():
-        monkeypatch.setattr(measure, name, value)
+        monkeypatch.setattr(work, name, value)
     tapes = plan(1000, 7)
     digests = [digest(tape)[:16] for tape in (tapes.filling, tapes.holding)]
     assert digests == ["eb0b55bd3f6a91b0", "48c350c39fae7dd3"]
@@ -77,52 +69,10 @@ def test_holding_keeps_the_number_pending():
     assert started.mean() == pytest.approx(LONGEST_DELAY / 2, rel=0.05)
 
 
-# ---- prediction
-
-
-@pytest.mark.parametrize(
-    ("power", "counted"),
-    [(0.0, True), (1.0, True), (2.0, True), (0.0, False), (0.5, False), (1.0, False)],
-)
-def test_growth_is_fitted(power, counted):
-    observed = [
-        Observed(
-            size,
-            10 * size,
-            int(10 * size * size**power) if counted else None,
-            1e-9 * 10 * size * size**power,
-        )
-        for size in (100, 1000)
-    ]
-    assert predict(observed, 10_000, 100_000) == pytest.approx(
-        1e-9 * 100_000 * 10_000**power, rel=0.01
-    )
-
-
-def test_what_is_counted_outweighs_the_times():
-    noisy = [Observed(100, 100, 100, 5.0), Observed(1000, 1000, 1000, 0.001)]
-    assert predict(noisy, 10_000, 10_000) == pytest.approx(0.01)
-
-
-def test_one_size_tells_nothing_of_growth():
-    observed = [Observed(100, 100, None, 1.0)]
-    assert predict(observed, 1000, 1000) == pytest.approx(100.0)
-    assert predict(observed, 1000, 1000, unknown_growth=0.0) == pytest.approx(10.0)
-
-
-def test_absurd_growth_is_cut():
-    assert predict(
-        [Observed(10, 10, None, 1e-9), Observed(20, 20, None, 1.0)], 40, 40
-    ) == pytest.approx(4.0)
-    assert predict(
-        [Observed(10, 10, 10, 1e-9), Observed(11, 11, 10**9, 1e-9)], 22, 22
-    ) == pytest.approx(8e-9)
-
-
 # ---- the bench
 
 
-def test_every_cell_is_measured_as_often_as_asked(measured):
+def test_every_measurement_is_repeated_as_often_as_asked(measured):
     samples = {}
     for sample in measured.samples:
         samples.setdefault((sample.contestant, sample.size, sample.task), []).append(sample.repeat)
@@ -133,11 +83,11 @@ def test_every_cell_is_measured_as_often_as_asked(measured):
     assert all(repeats == [0, 1] for repeats in samples.values())
 
 
-def test_all_is_held_against_the_oracle(measured):
+def test_all_tapes_are_checked_against_the_oracle(measured):
     # Filling once and holding twice (by clock and by events), for each timer at each size; holding
     # fires all.
     assert measured.tapes == 7 * len(SIZES) * 3
-    assert measured.firings == 7 * 2 * sum(SIZES)
+    assert measured.expiries == 7 * 2 * sum(SIZES)
 
 
 def counter(done, name, size, task, which):
@@ -186,10 +136,10 @@ def test_memory_is_at_full_capacity(measured):
 def test_what_would_take_too_long_is_predicted_and_not_run():
     done = bench("unordered-list", sizes=[50_000], budget=0.05)
     done.run()
-    cells = {cell.task: cell for cell in done.too_long}
-    assert BY_CLOCK in cells
-    assert cells[BY_CLOCK].seconds > 0.05
-    assert cells[BY_CLOCK].operations == 50_000
+    omitted = {one.task: one for one in done.too_long}
+    assert BY_CLOCK in omitted
+    assert omitted[BY_CLOCK].seconds > 0.05
+    assert omitted[BY_CLOCK].operations == 50_000
     assert BY_CLOCK not in {sample.task for sample in done.samples}
     assert INSERT in {sample.task for sample in done.samples}
     assert done.tapes  # what is not timed is checked all the same
@@ -198,23 +148,33 @@ def test_what_would_take_too_long_is_predicted_and_not_run():
 def test_a_clock_that_would_tick_for_years_is_not_tried():
     done = bench("hashed-wheel/tick=1000000000000/wheel-size=2", sizes=[10], repeats=1)
     done.run()
-    assert [cell.task for cell in done.too_long] == [BY_CLOCK]
+    assert [one.task for one in done.too_long] == [BY_CLOCK]
     assert done.too_long[0].seconds >= 1e12 * 1e-9
 
 
-def test_a_slow_timer_gets_fewer_repeats_but_one():
-    done = bench("heapq-delay-queue", sizes=[300], repeats=5, budget=1e9)
+def repeats_and_ticks(repeats, budget):
+    """The repeats that are made, and how often the clock is read, which each time shows a second
+    more.
+    """
+    ticks = itertools.count()
+    done = bench("delay-queue", sizes=[40], repeats=repeats, budget=budget)
+    done.clock = lambda: float(next(ticks))
     done.run()
-    assert {sample.repeat for sample in done.samples} == {0, 1}
-    done = bench("delay-queue", sizes=[300], repeats=5, budget=0.02)
-    done.run()
-    assert 0 in {sample.repeat for sample in done.samples}
+    return {sample.repeat for sample in done.samples}, next(ticks)
+
+
+def test_repeats_end_before_they_exceed_the_budget_but_one_is_made():
+    once, twice = (repeats_and_ticks(number, 1e9) for number in (1, 2))
+    assert (once[0], twice[0]) == ({0}, {0, 1})
+    seconds = twice[1] - once[1]  # of a repeat
+    for budget, made in [(0.5, {0}), (1.9, {0}), (2.1, {0, 1}), (9.0, {0, 1, 2, 3, 4})]:
+        assert repeats_and_ticks(5, budget * seconds)[0] == made
 
 
 def test_a_timer_without_counters_is_predicted_from_its_times():
     done = bench(OWN + "Greedy", sizes=[3000], repeats=1, budget=0.1)
     done.run()
-    assert BY_CLOCK in {cell.task for cell in done.too_long}
+    assert BY_CLOCK in {one.task for one in done.too_long}
 
 
 @pytest.mark.parametrize(

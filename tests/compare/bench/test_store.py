@@ -59,7 +59,7 @@ def test_what_is_written_is_read_again(stored):
     assert run.path == stored
     assert MANIFEST.items() <= run.manifest.items()
     assert run.manifest["tables"] == {
-        "cells": 0,
+        "samples": 0,
         "counters": 0,
         "replays": 0,
         "lateness": 0,
@@ -87,7 +87,7 @@ def test_only_what_can_be_unknown_may_be_null(tmp_path):
     nullable = {
         name: [field.name for field in schema if field.nullable] for name, schema in SCHEMAS.items()
     }
-    assert nullable["cells"] == ["predicted_seconds", "repeat", "ns_per_operation"]
+    assert nullable["samples"] == ["predicted_seconds", "repeat", "ns_per_operation"]
     assert nullable["counters"] == nullable["lateness"] == nullable["memory"] == []
     rows = [
         {"timer": None, "parameters": "{}", "capacity": 1, "nbytes": 1, "nbytes_per_timer": 1.0}
@@ -104,7 +104,7 @@ def test_only_what_can_be_unknown_may_be_null(tmp_path):
 @pytest.mark.parametrize("name", names())
 def test_traits_are_kept_as_plain_values(name):
     timer = contestant(name)
-    kept = json.loads(json.dumps(traits_of(name, timer.traits, timer.parameters, timer.engine)))
+    kept = json.loads(json.dumps(traits_of(timer)))
     assert kept["timer"] == name
     assert kept["parameters"] == dict(timer.traits.defaults)
     assert len(kept["costs"]) == len(timer.traits.costs)
@@ -139,7 +139,7 @@ def damage(path, how):
     elif how == "wrong type":
         manifest.write_text(json.dumps({**content, "commit": 5}))
     elif how == "no table":
-        (path / "cells.parquet").unlink()
+        (path / "samples.parquet").unlink()
     elif how == "truncated":
         whole = (path / "memory.parquet").read_bytes()
         (path / "memory.parquet").write_bytes(whole[: len(whole) // 2])
@@ -167,7 +167,7 @@ def damage(path, how):
         ("newer", "has version 2; this release reads 1"),
         ("entry missing", "machine is missing or not an object"),
         ("wrong type", "commit is missing or not valid"),
-        ("no table", "cells.parquet does not exist"),
+        ("no table", "samples.parquet does not exist"),
         ("truncated", "memory.parquet is not a readable Parquet file"),
         ("other columns", "has the columns x, not those of this release"),
         ("other rows", "has 2 rows; the manifest says 1"),

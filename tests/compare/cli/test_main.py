@@ -336,7 +336,7 @@ def test_replay_tells_what_every_timer_did(said, trace, name):
     code, out, err = said("replay", trace, "--timer", name, "--json")
     assert (code, err) == (0, "")
     found = json.loads(out)
-    assert list(found) == KEYS
+    assert set(KEYS) <= found.keys()
     assert list(found["lateness"]) == ["min", "median", "max"]
     assert found["scheduled"] == 300 == found["cancelled"] + found["fired"]
     assert (found["pending"], found["rescheduled"]) == (0, 0)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 
 from compare.oracle.compiled import NEVER, AgreementError, check_agreement, expect
 from compare.replay.engine import FIRED, Replay
+from compare.replay.outcome import Outcome
 from compare.tapes.tape import ARM, CANCEL, REARM, START, Tape, id_space_of
 from tests.compare.small_tapes import tape_of, tapes
 from tests.model import Model
@@ -110,17 +111,8 @@ ROWS = [(0, 5, 5), (1, 5, 5)]
 
 
 def done(rows, **changes):
-    counts = {"scheduled": 3, "cancelled": 1, "rescheduled": 0, "pending": 0, "most_pending": 3}
-    return Replay(
-        **{**counts, **changes},
-        fired=np.array(rows, FIRED),
-        counters=None,
-        wakeups=1,
-        idle_wakeups=0,
-        seconds=0.0,
-        operations=4,
-        engine="compiled",
-    )
+    counts = {"operations": 4, "scheduled": 3, "cancelled": 1, "fired": len(rows)} | changes
+    return Replay(Outcome(**counts), np.array(rows, FIRED))
 
 
 def test_a_replay_that_does_what_is_expected_agrees():

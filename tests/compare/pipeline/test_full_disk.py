@@ -77,7 +77,7 @@ def test_a_replay_never_looks_complete(spark: Any, small_disk: Path, tmp_path: P
     out = small_disk / "results"
     fails(lambda: replay_grid(trace.path, ["delay-queue"], out, session=spark), PipelineError)
     if out.exists():  # the small shard may have been finished
-        with pytest.raises(ResultsError, match="is not complete: 1 of 2 cells are missing"):
+        with pytest.raises(ResultsError, match="is not complete: 1 of 2 shard replays are missing"):
             open_results(out)
     again = replay_grid(trace.path, ["delay-queue"], tmp_path / "elsewhere", session=spark)
     with pytest.raises(OSError), (small_disk / "filler").open("wb", buffering=0) as filler:

@@ -47,9 +47,9 @@ def test_the_result_is_right_although_a_worker_is_killed(
         stderr=subprocess.PIPE,
     )
     daemons.processes.append(driver)
-    until(lambda: list(out.glob("cells/*/shard-*")), "the first cell", driver)
+    until(lambda: list(out.glob("outcomes/*/shard-*")), "the first outcome", driver)
     daemons.kill(daemons.processes[1])
-    finished_before = len(list(out.glob("cells/*/shard-*")))
+    finished_before = len(list(out.glob("outcomes/*/shard-*")))
     said, complaints = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == 0, complaints.decode()
     assert b"4 timers x 8 shards, 256,000 operations" in said
@@ -57,11 +57,11 @@ def test_the_result_is_right_although_a_worker_is_killed(
     assert finished_before < 32, "the worker was killed too late to show anything"
     alone = replay_grid(trace.path, TIMERS, tmp_path / "alone", session=spark)
     found = open_results(out)
-    mine, other = (one.read_cells().drop_columns("seconds") for one in (found, alone))
+    mine, other = (one.read_outcomes().drop_columns("seconds") for one in (found, alone))
     assert mine.equals(other)
-    for cell in alone.cells():
-        assert pq.read_table(found.expiries_file(*cell)).equals(
-            pq.read_table(alone.expiries_file(*cell))
+    for one in alone.replays():
+        assert pq.read_table(found.expiries_file(*one)).equals(
+            pq.read_table(alone.expiries_file(*one))
         )
 
 
@@ -96,4 +96,4 @@ def test_a_driver_under_spark_submit_uses_the_session_that_was_asked_for(
     )
     assert process.wait(PATIENCE) == 0, log.read_text()
     assert "2 timers x 3 shards, 12,000 operations" in log.read_text()
-    assert open_results(out).read_cells().num_rows == 6
+    assert open_results(out).read_outcomes().num_rows == 6

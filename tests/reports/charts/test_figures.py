@@ -9,10 +9,11 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 from compare.bench.store import read_run
+from compare.bench.task import TASKS
 from reports.charts.figures import pictures
 from reports.charts.pictures import Picture, inline
 from reports.style import look_of
-from reports.summary import TASKS, Summary, summarise
+from reports.summary import Summary, summarise
 from tests.reports.synthetic import defaults, write_synthetic
 
 UNITS = ("time per", "timers pending, N", "per ", "lateness [", "bytes per timer")

@@ -3,18 +3,19 @@ from statistics import median
 import pytest
 
 from compare.bench.store import Run, read_run
+from compare.bench.task import TASKS
 from reports import style
 from reports.findings import answer
 from reports.sections import tables
 from reports.sections.method import limits, method, too_long
-from reports.summary import TASKS, Summary, summarise
+from reports.summary import Summary, summarise
 from tests.reports.synthetic import WORKLOADS, defaults, write_synthetic
 
 
 def samples(run: Run, timer, operation, driver, size):
     return [
         row["ns_per_operation"]
-        for row in run.cells.to_pylist()
+        for row in run.samples.to_pylist()
         if (row["timer"], row["operation"], row["driver"], row["size"])
         == (timer, operation, driver, size)
     ]

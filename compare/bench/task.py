@@ -1,0 +1,52 @@
+"""The tasks of a benchmark: what is measured against the number of pending timers."""
+
+from typing import NamedTuple
+
+
+class Task(NamedTuple):
+    """One of TASKS. `driver` says who moves the clock: "none" where it stands still."""
+
+    operation: str
+    driver: str
+
+    @property
+    def name(self) -> str:
+        """For file names and anchors."""
+        return self.operation if self.driver == "none" else f"{self.operation}-{self.driver}"
+
+    @property
+    def title(self) -> str:
+        """As a heading."""
+        title = self.operation.capitalize()
+        return title if self.driver == "none" else f"{title}, {self.driver}-driven"
+
+    @property
+    def unit(self) -> str:
+        """What one operation is."""
+        return _UNITS.get(self.operation, self.operation)
+
+    @property
+    def meaning(self) -> str:
+        """What is done, in a sentence."""
+        return _MEANINGS.get(self, self.title)
+
+
+INSERT = Task("insert", "none")
+CANCEL_ALL = Task("cancel", "none")
+HOLD = Task("hold", "none")
+BY_CLOCK = Task("expiry", "clock")
+BY_EVENT = Task("expiry", "event")
+
+TASKS = (INSERT, CANCEL_ALL, HOLD, BY_CLOCK, BY_EVENT)
+"""In the order of tables and charts."""
+
+_UNITS = {"hold": "cancel and insert", "expiry": "timer fired"}
+_MEANINGS = {
+    INSERT: "Scheduling timers, from none pending up to N.",
+    CANCEL_ALL: "Cancelling all N pending timers, in random order.",
+    HOLD: "With N timers pending: cancel a random one and schedule a new one, as one operation.",
+    BY_CLOCK: "The clock moves one unit at a time until all N timers have fired; the whole time,"
+    " per timer.",
+    BY_EVENT: "The clock moves from one wake-up to the next until all N timers have fired; the"
+    " whole time, per timer.",
+}

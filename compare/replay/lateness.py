@@ -1,0 +1,143 @@
+"""The distribution of lateness: how long after its deadline each timer fired.
+
+Lateness is `fired_at - max(deadline, armed_at)` in units, negative for a timer that fired early.
+Distributions are added by adding their counts, so the order of the parts does not matter.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+
+MOST_BINS = 4096
+"""Values that a chart shows one by one; more than that are put into bins of equal width."""
+
+DIGITS = 11
+"""Binary digits of a value that a coarse distribution keeps."""
+
+_BINS_PER_VALUE = 4
+"""Counting by index is faster than sorting while the range is at most so many times the number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lateness:
+    """How many timers fired how late.
+
+    `values` (int64, ascending) are the values that occur and `counts` (int64) how often each does.
+    """
+
+    values: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+    counts: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+    min: int | None = None  # in units; None where nothing fired
+    max: int | None = None
+
+    @classmethod
+    def of(cls, late: Int64s) -> "Lateness":
+        """The distribution of the values in an int64 array. O(n), or O(n log n) if they scatter."""
+        if not late.size:
+            return cls()
+        least, greatest = int(late.min()), int(late.max())
+        if least == greatest:  # as from a timer that is never early or late
+            values, counts = late[:1].copy(), np.array([late.size])
+        elif greatest - least <= _BINS_PER_VALUE * late.size:
+            counts = np.bincount(late - least)
+            values = np.flatnonzero(counts) + least
+            counts = counts[counts > 0]
+        else:
+            values, counts = np.unique(late, return_counts=True)
+        return cls(values, counts, least, greatest)
+
+    def __add__(self, other: "Lateness") -> "Lateness":
+        """The distribution of both together. O(n log n) in the number of different values."""
+        if self.min is None or self.max is None:
+            return other
+        if other.min is None or other.max is None:
+            return self
+        least, greatest = min(self.min, other.min), max(self.max, other.max)
+        if np.array_equal(self.values, other.values):
+            return Lateness(self.values, self.counts + other.counts, least, greatest)
+        values = np.concatenate([self.values, other.values])
+        counts = np.concatenate([self.counts, other.counts])
+        return Lateness(*_merged(values, counts), least, greatest)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Lateness):
+            return NotImplemented
+        return (
+            np.array_equal(self.values, other.values)
+            and np.array_equal(self.counts, other.counts)
+            and (self.min, self.max) == (other.min, other.max)
+        )
+
+    def coarse(self) -> "Lateness":
+        """The same with values rounded towards zero to DIGITS binary digits.
+
+        It holds at most 2**DIGITS values for each digit more, however many timers are late. Values
+        below 2**DIGITS stay exact, as do the least and the greatest; others are off by less than
+        0.1 %. All shards and machines round alike, so a sum of coarse distributions is the coarse
+        distribution of the sum.
+        """
+        if self.min is None or self.max is None:
+            return self
+        if self.min > -(1 << DIGITS) and self.max < 1 << DIGITS:
+            return self
+        return Lateness(*_merged(_rounded(self.values), self.counts), self.min, self.max)
+
+    @property
+    def median(self) -> float | None:
+        """The middle value, or the mean of the two around the middle; None where nothing fired."""
+        if self.min is None or self.max is None:
+            return None
+        up_to = np.cumsum(self.counts)
+        middle = np.searchsorted(up_to, [(up_to[-1] - 1) // 2, up_to[-1] // 2], side="right")
+        low, high = (self._within(int(self.values[k])) for k in middle)
+        return (low + high) / 2
+
+    def quantiles(self, shares: Iterable[float]) -> list[int | None]:
+        """For each share in (0, 1]: the least value that at least this share is not above.
+
+        None for each where nothing fired.
+        """
+        if self.min is None or self.max is None:
+            return [None for _ in shares]
+        up_to = np.cumsum(self.counts)
+        ranks = [max(int(np.ceil(share * up_to[-1])), 1) for share in shares]
+        return [self._within(int(self.values[k])) for k in np.searchsorted(up_to, ranks)]
+
+    def bins(self) -> Iterator[tuple[int, int, int]]:
+        """(least value, width, timers) of each bin that is not empty, ascending.
+
+        The width is 1 for up to MOST_BINS different values.
+        """
+        values, counts, width = self.values, self.counts, 1
+        if values.size > MOST_BINS:
+            width = (int(values[-1]) - int(values[0])) // MOST_BINS + 1
+            first = int(values[0])
+            values, counts = _merged((values - first) // width, counts)
+            values = first + values * width
+        yield from zip(values.tolist(), [width] * values.size, counts.tolist(), strict=True)
+
+    def _within(self, value: int) -> int:
+        """A value that was rounded, kept between the least and the greatest."""
+        assert self.min is not None and self.max is not None
+        return min(max(value, self.min), self.max)
+
+
+def _merged(values: Int64s, counts: Int64s) -> tuple[Int64s, Int64s]:
+    """Values in ascending order, each once, with the sum of its counts."""
+    distinct, where = np.unique(values, return_inverse=True)
+    sums = np.zeros(distinct.size, np.int64)
+    np.add.at(sums, where, counts)
+    return distinct, sums
+
+
+def _rounded(values: Int64s) -> Int64s:
+    magnitude = np.abs(values)
+    # The exponent of a double is the number of digits. Beyond 2**53 it may be rounded up, on every
+    # machine alike.
+    digits = np.frexp(magnitude.astype(np.float64))[1].astype(np.int64)
+    shift = np.maximum(digits - DIGITS, 0)
+    return np.asarray(np.sign(values) * (magnitude >> shift << shift))

@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+
+import compare.bench.predict
+from compare.bench.contestant import contestant
+from compare.bench.predict import Observed, predict, predict_replay
+from compare.replay.engine import Replay
+from compare.replay.loops import FIRED
+from compare.replay.outcome import Outcome
+from compare.workloads.catalogue import make
+
+
+@pytest.mark.parametrize(
+    ("power", "counted"),
+    [(0.0, True), (0.5, True), (1.0, True), (0.0, False), (0.5, False), (1.0, False)],
+)
+def test_growth_is_fitted(power, counted):
+    observed = [
+        Observed(
+            size,
+            10 * size,
+            int(10 * size * size**power) if counted else None,
+            1e-9 * 10 * size * size**power,
+        )
+        for size in (100, 1000)
+    ]
+    assert predict(observed, 10_000, 100_000) == pytest.approx(
+        1e-9 * 100_000 * 10_000**power, rel=0.01
+    )
+
+
+def test_what_is_counted_outweighs_the_times():
+    noisy = [Observed(100, 100, 100, 5.0), Observed(1000, 1000, 1000, 0.001)]
+    assert predict(noisy, 10_000, 10_000) == pytest.approx(0.01)
+
+
+def test_after_one_size_the_worst_is_assumed():
+    observed = [Observed(100, 100, None, 1.0)]
+    assert predict(observed, 1000, 1000) == pytest.approx(100.0)
+
+
+def test_absurd_growth_is_cut():
+    assert predict(
+        [Observed(10, 10, None, 1e-9), Observed(20, 20, None, 1.0)], 40, 40
+    ) == pytest.approx(4.0)
+    assert predict(
+        [Observed(10, 10, 10, 1e-9), Observed(11, 11, 10**9, 1e-9)], 22, 22
+    ) == pytest.approx(4e-9)
+
+
+@pytest.mark.parametrize(
+    ("counted", "growth", "budget", "sizes"),
+    [
+        (True, 0, 1.0, [1000, 4000, 16_000]),
+        (True, 1, 5.0, [1000, 4000, 16_000]),  # 4 s
+        (False, 1, 5.0, [1000, 4000, 16_000]),
+        (True, 1, 0.1, [1000, 4000]),  # the next prefix alone takes a quarter of a second
+    ],
+)
+def test_a_replay_is_predicted_from_its_prefixes(monkeypatch, counted, growth, budget, sizes):
+    tape, seen = make("constant", operations=64_000).tape, []
+
+    def pretend(timer, prefix, id_space, *, counting=False):
+        n = prefix.time.size
+        seen.extend([n] if counting else [])
+        cost = n * n**growth
+        counters = {"looks": cost - n} if counted else None
+        return Replay(Outcome(seconds=1e-9 * cost, counters=counters), np.empty(0, FIRED))
+
+    monkeypatch.setattr(compare.bench.predict, "fresh_replay", pretend)
+    predicted = predict_replay(contestant("delay-queue"), tape, 5, budget)
+    assert predicted == pytest.approx(1e-9 * 64_000 * 64_000**growth, rel=0.01)
+    assert seen == sizes
+
+
+def test_a_short_tape_is_not_worth_predicting():
+    made = make("constant", operations=500)
+    assert predict_replay(contestant("unordered-list"), made.tape, made.id_space, 1.0) == 0.0

@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compare.replay.lateness import DIGITS, MOST_BINS, Lateness
+
+SHARES = (0.001, 0.5, 0.9, 0.99, 1.0)
+NEAR = st.integers(-(2**12), 2**12)
+ANY = st.integers(-(2**62), 2**62)
+LISTS = st.lists(NEAR | ANY, max_size=60)
+
+
+def of(values):
+    return Lateness.of(np.array(values, np.int64))
+
+
+def quantile(values, share):
+    return sorted(values)[max(int(np.ceil(share * len(values))), 1) - 1]
+
+
+@given(st.lists(LISTS, max_size=5))
+def test_a_sum_is_the_distribution_of_all(parts):
+    values = [value for part in parts for value in part]
+    total = sum(map(of, parts), Lateness())
+    assert total == of(values)
+    distinct, counts = np.unique(values, return_counts=True)
+    assert total.values.tolist() == distinct.tolist()
+    assert total.counts.tolist() == (counts.tolist() if values else [])
+    coarse = [of(part).coarse() for part in parts]
+    assert sum(coarse, Lateness()) == sum(reversed(coarse), Lateness()) == of(values).coarse()
+
+
+@given(LISTS)
+def test_quantiles_are_exact(values):
+    late = of(values)
+    if not values:
+        assert (late.min, late.median, late.max) == (None, None, None)
+        assert late.quantiles(SHARES) == [None] * len(SHARES)
+        assert list(late.bins()) == []
+        return
+    assert (late.min, late.max) == (min(values), max(values))
+    assert late.median == pytest.approx(np.median(values))
+    assert late.quantiles(SHARES) == [quantile(values, share) for share in SHARES]
+
+
+@given(LISTS.filter(bool))
+def test_coarse_quantiles_are_off_by_less_than_a_thousandth_towards_zero(values):
+    late = of(values).coarse()
+    assert (late.min, late.max) == (min(values), max(values))
+    assert late.counts.sum() == len(values)
+    for share, found in zip(SHARES, late.quantiles(SHARES), strict=True):
+        true = quantile(values, share)
+        assert found == true or abs(true) >= 1 << DIGITS
+        # Kept within the least and the greatest value, it may be beyond the true one.
+        assert abs(true - found) <= abs(true) / 1000
+    assert late.coarse() == late
+
+
+def test_a_coarse_distribution_is_small():
+    values = np.arange(2_000_000)
+    assert Lateness.of(values).coarse().values.size < 2**DIGITS * 7
+
+
+def test_many_values_are_put_into_bins():
+    values = np.arange(0, 10 * MOST_BINS, 3)
+    bins = list(Lateness.of(values).bins())
+    assert len(bins) <= MOST_BINS
+    assert sum(timers for *_, timers in bins) == values.size
+    for low, width, timers in bins:
+        assert timers == ((values >= low) & (values < low + width)).sum()
+    assert list(of([5, -2, 5]).bins()) == [(-2, 1, 1), (5, 1, 2)]

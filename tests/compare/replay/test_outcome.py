@@ -1,0 +1,58 @@
+from dataclasses import fields, replace
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compare.replay.lateness import Lateness
+from compare.replay.outcome import NUMBERS, Outcome, columns
+from tests.compare.replay.test_lateness import of
+
+OUTCOMES = st.builds(
+    Outcome,
+    **dict.fromkeys(NUMBERS, st.integers(0, 2**40)),
+    counters=st.none() | st.fixed_dictionaries(dict.fromkeys("ab", st.integers(0, 2**40))),
+    lateness=st.lists(st.integers(-5000, 5000), max_size=4).map(of),
+)
+LARGEST = ("most_pending", "nbytes")
+
+
+@given(OUTCOMES, OUTCOMES)
+def test_outcomes_add_up(one, other):
+    total = one + other
+    for name in NUMBERS:
+        add = max if name in LARGEST else int.__add__
+        assert getattr(total, name) == add(getattr(one, name), getattr(other, name))
+    assert total.lateness == one.lateness + other.lateness
+    if one.counters and other.counters:
+        assert total.counters == {name: one.counters[name] + other.counters[name] for name in "ab"}
+    assert one + Outcome() == Outcome() + one == one
+
+
+def test_a_sum_has_counters_only_of_those_that_count():
+    counting = Outcome(counters={"looks": 3})
+    assert (counting + Outcome()).counters == {"looks": 3}
+    assert (Outcome() + Outcome()).counters is None
+
+
+@given(OUTCOMES)
+def test_a_row_holds_everything_but_the_distribution(outcome):
+    schema = pa.schema(columns())
+    outcome = replace(outcome, seconds=float(outcome.seconds))
+    row = outcome.row()
+    assert list(row) == schema.names
+    (read,) = pa.Table.from_pylist([row], schema=schema).to_pylist()
+    assert Outcome.of_row(read, outcome.lateness) == outcome
+    late = outcome.lateness
+    assert [read[f"lateness_{name}"] for name in ("min", "median", "max")] == [
+        late.min,
+        late.median,
+        late.max,
+    ]
+    assert {one.name for one in fields(Outcome)} == {*NUMBERS, "counters", "lateness"}
+
+
+def test_time_per_operation():
+    assert Outcome(operations=4, seconds=2e-9).ns_per_operation == 0.5
+    assert Outcome().ns_per_operation == 0.0
+    assert Outcome().lateness == Lateness()
