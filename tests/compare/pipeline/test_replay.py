@@ -205,7 +205,7 @@ def test_one_that_fails_leaves_no_half_of_those_beside_it(trace, tmp_path, monke
         run_side_by_side(replays)
     # They end in turn: the last one had ended, the first ones had not.
     assert files_of(out) == [
-        Path(path).relative_to(out) for path in (replays[3].outcome, replays[3].expiries)
+        Path(path).relative_to(out) for path in (replays[3].expiries, replays[3].outcome)
     ]
 
 
