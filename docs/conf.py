@@ -1,6 +1,10 @@
 """Sphinx: this documentation as a site, with the API reference made from the docstrings."""
 
+import re
 from importlib import metadata
+from typing import Any
+
+from sphinx.application import Sphinx
 
 project = "wheelwork"
 author = "the wheelwork contributors"
@@ -30,3 +34,26 @@ html_theme_options = {
     "sidebar_width": "240px",
     "fixed_sidebar": True,
 }
+
+
+def keep_first_line(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: Any) -> None:
+    """Napoleon takes the words before a colon in the first line of a property for its type."""
+    if what in ("property", "attribute", "data"):
+        lines.insert(0, "\\ ")  # nothing, in reStructuredText
+
+
+def shorten(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str, returned: str
+) -> tuple[str, str]:
+    """Write the types of arrays by their short names."""
+    array_like = r"~numpy\._typing\._array_like\._Buffer \|.*?complex \| bytes \| str\]"
+    array = r"~numpy\.ndarray\[tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[([^]]+)\]\]"
+    parts = (part and re.sub(array_like, "ArrayLike", part) for part in (signature, returned))
+    signature, returned = (part and re.sub(array, r"NDArray[\1]", part) for part in parts)
+    return signature, returned
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the functions above."""
+    app.connect("autodoc-process-docstring", keep_first_line, priority=400)  # before Napoleon
+    app.connect("autodoc-process-signature", shorten)
