@@ -27,8 +27,8 @@ class Cost:
     operation: Literal["schedule", "cancel", "reschedule", "expiry", "tick"]
     variable: Literal["N", "wheel_size", "delay", "levels"]
     growth: Literal["1", "log", "linear", "inverse"]
-    workload: str  # what the statement holds for
-    counter: str  # the cost counter that shows it (timers.kernels.counters), or ALL_COUNTERS
+    workload: str  #: what the statement holds for
+    counter: str  #: the cost counter that shows it (timers.kernels.counters), or ALL_COUNTERS
 
     def __str__(self) -> str:
         shape = {"1": "O(1)", "log": "O(log {})", "linear": "O({})", "inverse": "O(1 / {})"}[
@@ -41,17 +41,17 @@ class Cost:
 class Traits:
     """All that is declared about one scheme."""
 
-    name: str  # in kebab case, as on the command line
-    scheme: str  # what the literature calls it
-    summary: str  # one sentence
-    rounding: Callable[[Parameters], AnyRounding]  # when a timer fires, with these parameters
-    order: Literal["fifo", "unspecified"]  # of timers with equal deadlines that fire in one unit
-    defaults: Parameters  # the constructor's parameters and their default values
-    exact_next_expiry: bool  # next_expiry() is the next fired_at, not only a bound
-    costs: tuple[Cost, ...]
-    horizon: str  # how far ahead the structure itself reaches, and what keeps later timers
-    jumps: str  # how advance skips empty time
-    suits: str  # what it is good for
-    drawback: str
-    source: str  # paper and section, or the original's file
-    deviations: tuple[str, ...] = ()  # from the original
+    name: str  #: in kebab case, as on the command line
+    scheme: str  #: what the literature calls it
+    summary: str  #: one sentence
+    rounding: Callable[[Parameters], AnyRounding]  #: when a timer fires, with these parameters
+    order: Literal["fifo", "unspecified"]  #: of timers with equal deadlines that fire in one unit
+    defaults: Parameters  #: the constructor's parameters and their default values
+    exact_next_expiry: bool  #: next_expiry() is the next fired_at, not only a bound
+    costs: tuple[Cost, ...]  #: how the cost of each operation grows
+    horizon: str  #: how far ahead the structure itself reaches, and what keeps later timers
+    jumps: str  #: how advance skips empty time
+    suits: str  #: what it is good for
+    drawback: str  #: what it is bad at
+    source: str  #: paper and section, or the original's file
+    deviations: tuple[str, ...] = ()  #: from the original

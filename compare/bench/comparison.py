@@ -5,7 +5,7 @@
 >>> run = run_comparison(options)  # doctest: +SKIP
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 DEFAULT_SIZES = (1_000, 10_000, 100_000, 1_000_000)
 DEFAULT_WORKLOADS = ("lognormal-low", "lognormal-high", "keepalive", "cancel-heavy")
@@ -15,20 +15,19 @@ DEFAULT_WORKLOADS = ("lognormal-low", "lognormal-high", "keepalive", "cancel-hea
 class Comparison:
     """What to compare. The defaults are those of the command line."""
 
-    traces: tuple[str, ...] = ()  # directories
-    workloads: tuple[str, ...] | None = (
-        None  # names; None: the default ones, or none where there are traces
-    )
-    timers: tuple[
-        str, ...
-    ] = ()  # NAME[/parameter=value...] or module:Class; empty: all that are registered
-    sizes: tuple[int, ...] = DEFAULT_SIZES  # pending timers; empty: only sources
-    operations: int = 100_000  # of each workload
-    repeats: int = 5  # at most; fewer for what takes long
-    budget: float = 1.5  # seconds for one repeat; what would take longer is predicted instead
-    seed: int = 0
-    runs: str = "runs"  # the store
-    command: tuple[str, ...] = field(default=("run_comparison",))  # for the manifest
+    traces: tuple[str, ...] = ()  #: directories
+    #: names; None: the default ones, or none if there are traces
+    workloads: tuple[str, ...] | None = None
+    #: NAME, NAME/parameter=value/... or module:Class; empty: all registered timers
+    timers: tuple[str, ...] = ()
+    #: numbers of pending timers; empty: only replay traces and workloads
+    sizes: tuple[int, ...] = DEFAULT_SIZES
+    operations: int = 100_000  #: of each workload
+    repeats: int = 5  #: samples of each time, at most; fewer if one takes long
+    budget: float = 1.5  #: seconds for one sample; what takes longer is predicted instead of run
+    seed: int = 0  #: of the workloads
+    runs: str = "runs"  #: the directory in which the run is stored
+    command: tuple[str, ...] = ("run_comparison",)  #: what the manifest names as the command
 
 
 def workloads_of(options: Comparison) -> tuple[str, ...]:

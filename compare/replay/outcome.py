@@ -26,17 +26,19 @@ class Outcome:
     The greater of two is kept of what does not add up: `most_pending` and `nbytes` are of one timer.
     """
 
-    operations: int = 0  # of the tape
+    operations: int = 0  #: of the tape
     scheduled: int = 0
     cancelled: int = 0
     rescheduled: int = 0
     fired: int = 0
-    pending: int = 0  # in the end
-    most_pending: int = field(default=0, metadata={"add": max})  # when the clock moved on, or ended
-    wakeups: int = 0  # advances while draining
-    idle_wakeups: int = 0  # ... in which nothing fired
-    nbytes: int = field(default=0, metadata={"add": max})  # held by the timer in the end
-    seconds: float = 0.0  # spent in the operations and in draining
+    pending: int = 0  #: in the end
+    most_pending: int = field(
+        default=0, metadata={"add": max}
+    )  #: when the clock moved, or ended
+    wakeups: int = 0  #: advances while draining
+    idle_wakeups: int = 0  #: ... in which nothing fired
+    nbytes: int = field(default=0, metadata={"add": max})  #: held by the timer in the end
+    seconds: float = 0.0  #: spent in the operations and in draining
     counters: Mapping[str, int] | None = field(default=None, metadata={"add": _add_counters})
     lateness: Lateness = field(default_factory=Lateness)
 

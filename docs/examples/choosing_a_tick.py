@@ -19,10 +19,9 @@ most_late = []
 for tick in (1, 10, 100, 1000):
     chosen = contestant("hashed-wheel", {"tick": tick})
     timer = chosen.new(start=int(tape.time[0]), counting=True)
-    done = replay(timer, tape, workload.id_space)
-    late = done.lateness(tape)
-    visited = done.counters["slots_visited"]
-    print(f"{tick:5} ms {done.fired.size:6} {late.median:9.0f} ms {late.max:7} ms {visited:14}")
+    outcome = replay(timer, tape, workload.id_space).outcome
+    late, visited = outcome.lateness, outcome.counters["slots_visited"]
+    print(f"{tick:5} ms {outcome.fired:6} {late.median:9.0f} ms {late.max:7} ms {visited:14}")
     most_late.append(late.max)
 
 assert all(late <= tick for late, tick in zip(most_late, (1, 10, 100, 1000), strict=True))

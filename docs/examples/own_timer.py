@@ -122,7 +122,8 @@ class CoarseBuckets:
 
 
 if __name__ == "__main__":
-    from compare.bench.comparison import Comparison, run_comparison
+    from compare.bench.comparison import Comparison
+    from compare.bench.run import run_comparison
     from compare.bench.store import read_run
 
     assert isinstance(CoarseBuckets(), Timer)
