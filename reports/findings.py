@@ -1,12 +1,12 @@
-"""The short answer: what a reader may conclude from a run, worked out from its figures alone."""
+"""What a reader may conclude from a run, in sentences worked out from its figures alone."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compare.bench.task import Task
-from reports import style
-from reports.summary import Cell, Contestant, Source, Summary
-from reports.words import lateness_words, list_of
+from reports import formats
+from reports.summary import Column, Contestant, Source, Summary, leaders
 
 MUCH = 10.0
 """A cost that grows by more than this from the smallest N to the largest is worth a sentence."""
@@ -22,23 +22,20 @@ ABOUT_ONE = 1.005
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A headline, what qualifies it, and findings: topics with sentences."""
+class Findings:
+    """A headline, what qualifies it, and topics with their sentences."""
 
     headline: str
     remark: str
-    findings: list[tuple[str, list[str]]]
+    topics: Sequence[tuple[str, Sequence[str]]]
 
 
-def answer(summary: Summary) -> Answer:
+def find(summary: Summary) -> Findings:
     """What the run shows. O(cells)."""
-    largest = style.count(summary.sizes[-1]) if summary.sizes else ""
-    findings = [
-        (f"With {largest} timers pending", _operations(summary)),
-        (
-            f"With only {style.count(summary.sizes[0])} timers" if summary.sizes else "",
-            _small(summary),
-        ),
+    sizes = [formats.count(size) for size in summary.sizes] or [""]
+    topics = [
+        (f"With {sizes[-1]} timers pending", _operations(summary)),
+        (f"With only {sizes[0]} timers", _small(summary)),
         ("Whole workloads", _workloads(summary)),
         ("Precision", _precision(summary)),
         ("Grows with N", _growth(summary)),
@@ -47,266 +44,237 @@ def answer(summary: Summary) -> Answer:
         ("Not run", _skipped(summary)),
         ("Noise", _noise(summary)),
     ]
-    headline, remark = _headline(summary)
-    return Answer(
-        headline, remark, [(topic, sentences) for topic, sentences in findings if sentences]
-    )
+    return Findings(*_headline(summary), [topic for topic in topics if topic[1]])
 
 
 def _headline(summary: Summary) -> tuple[str, str]:
-    """The timer whose worst case against the fastest is the best, and how often it is the
-    fastest.
-    """
-    contests = _contests(summary)
-    rivals = _rivals(contests)
+    """The timer whose greatest ratio to the fastest is the least, and how often it is fastest."""
+    columns = _columns(summary)
+    rivals = _rivals(columns)
     if not rivals:
-        return "This run compared nothing.", ""
+        return "This run has no measurements to compare.", ""
     worst = {
-        who: max(cells[who].level / cells[leaders[0]].level for cells, leaders in contests)
+        who: max(column[who].level / column[leaders(column)[0]].level for column in columns)
         for who in rivals
     }
     first, *others = sorted(rivals, key=lambda who: worst[who])
     all_exact = all(who.exact for who in summary.contestants)
     kind = "timer" if all_exact or not first.exact else "exact timer"
-    where = _where(summary)
-    if len(rivals) == 1:
-        return f"{first.label} is the only {kind} that took part in all of this.", where
+    extent = _extent(summary)
+    if not others:
+        return f"{first.full} is the only {kind} that took part in every measurement.", extent
     headline = (
-        f"{first.label} is the best all-rounder: the fastest {kind}, or at most {style.ratio(worst[first])} its time, "
-        "at everything measured."
+        f"{first.full} is the best all-rounder: in every measurement it takes at most "
+        f"{formats.ratio(worst[first])} the time of the fastest {kind}."
         if worst[first] > ABOUT_ONE
-        else f"{first.label} is the fastest {kind} at everything measured, alone or level with others."
+        else f"{first.full} is the fastest {kind}, or tied for it, in every measurement."
     )
-    won = sum(first in leaders for _, leaders in contests)
-    remark = (
-        f"{where} It leads, alone or level with others, {won} of {len(contests)} times. Next in this is "
-        f"{others[0].label}, at worst {style.ratio(worst[others[0]])}."
+    won = sum(first in leaders(column) for column in columns)
+    return headline, (
+        f"{extent} It is fastest or tied in {won} of {formats.counted(len(columns), 'measurement')}"
+        f". Next comes {others[0].full}, with at most {formats.ratio(worst[others[0]])} the time "
+        "of the fastest."
     )
-    return headline, remark
 
 
-def _where(summary: Summary) -> str:
+def _extent(summary: Summary) -> str:
     parts = []
-    if summary.tasks:
-        parts.append(
-            f"{len(summary.tasks)} operations with {style.count(summary.sizes[-1])} timers pending"
-        )
-    if summary.sources:
-        parts.append(
-            f"{len(summary.sources)} replayed workload{'s' if len(summary.sources) > 1 else ''}"
-        )
-    return f"Compared: {list_of(parts)}."
+    if summary.cells:
+        size = formats.count(summary.sizes[-1])
+        parts.append(f"{len(summary.cells)} operations with {size} timers pending")
+    if summary.replays:
+        parts.append(formats.counted(len(summary.replays), "replayed workload"))
+    return f"Compared: {formats.listed(parts)}."
 
 
-Contest = tuple[Mapping[Contestant, Cell], list[Contestant]]
+def _columns(summary: Summary) -> list[Column]:
+    """The tasks at the largest size, and the sources, where anything was measured."""
+    columns = [summary.column(task, summary.sizes[-1]) for task in summary.cells]
+    columns += [summary.replayed(source) for source in summary.replays]
+    return [column for column in columns if any(column[who].level for who in leaders(column)[:1])]
 
 
-def _rivals(contests: list[Contest]) -> list[Contestant]:
-    """Who was measured or predicted in every contest, of the kind that leads them."""
-    if not contests:
+def _rivals(columns: Sequence[Column]) -> list[Contestant]:
+    """The contestants in every column that are of the kind that leads all of them."""
+    if not columns:
         return []
-    present = set.intersection(*(set(cells) for cells, _ in contests))
-    exact = all(leaders[0].exact for _, leaders in contests)
-    compiled = all(leaders[0].compiled for _, leaders in contests)
+    first = [leaders(column)[0] for column in columns]
+    exact, compiled = all(who.exact for who in first), all(who.compiled for who in first)
     return [
         who
-        for who in contests[0][0]
-        if who in present and (who.exact or not exact) and (who.compiled or not compiled)
+        for who in columns[0]
+        if all(who in column for column in columns)
+        and (who.exact or not exact)
+        and (who.compiled or not compiled)
     ]
-
-
-def _contests(summary: Summary) -> list[Contest]:
-    """The tasks at the largest size, and the sources; those in which nothing was measured left
-    out.
-    """
-    columns = [summary.column(task, summary.sizes[-1]) for task in summary.tasks]
-    columns += [summary.replayed(source) for source in summary.sources]
-    found = [(cells, summary.leaders(cells)) for cells in columns]
-    return [(cells, leaders) for cells, leaders in found if leaders and cells[leaders[0]].level > 0]
 
 
 def _operations(summary: Summary) -> list[str]:
+    found = {task: _verdict(summary, _last(summary, task), task.unit) for task in summary.cells}
+    return [f"{task.title}: {sentence}" for task, sentence in found.items() if sentence]
+
+
+def _workloads(summary: Summary) -> list[str]:
+    found = {
+        source: _verdict(summary, summary.replayed(source), "operation")
+        for source in summary.replays
+    }
     return [
-        f"{task.title}: {sentence}"
-        for task in summary.tasks
-        if (
-            sentence := _verdict(
-                summary, summary.column(task, summary.sizes[-1]), f"per {task.unit}"
-            )
-        )
+        f"{source.short}{_fired(summary, source)}: {sentence}"
+        for source, sentence in found.items()
+        if sentence
     ]
 
 
-def _verdict(summary: Summary, cells: Mapping[Contestant, Cell], per: str) -> str:
-    leaders = summary.leaders(cells)
-    if not leaders:
+def _last(summary: Summary, task: Task) -> Column:
+    return summary.column(task, summary.sizes[-1])
+
+
+def _verdict(summary: Summary, column: Column, unit: str) -> str:
+    """Who is fastest in a column, who is tied with it, who follows, and who is less precise."""
+    if not leaders(column):
         return ""
-    first, *level = leaders
-    best = cells[first].level
-    text = f"{first.label}, {_time(cells[first])} {per}"
-    if level:
-        text += f", level with {list_of(f'{who.label}, {_time(cells[who])}' for who in level)}"
+    first, *tied = leaders(column)
+    best = column[first].level
+    text = f"{_timed(column, [first])} per {unit}"
+    if tied:
+        text += f", tied with {_timed(column, tied)}"
+    others = {who: cell for who, cell in column.items() if cell.spread and who.compiled}
+    slower = [who for who in others if who.exact and who not in (first, *tied)]
     base = summary.base
-    slower = [
-        who
-        for who, cell in cells.items()
-        if cell.spread and who not in leaders and who.exact and who.compiled
-    ]
-    if base and base in slower:
-        text += f"; {base.label} takes {style.ratio(cells[base].level / best)} as long"
+    if base in slower:
+        text += f"; {base.full} takes {formats.ratio(column[base].level / best)} as long"
     elif slower:
-        following = min(slower, key=lambda who: cells[who].level)
-        text += f"; next {following.label}, {style.ratio(cells[following].level / best)} as long"
-    rough = [
-        who
-        for who, cell in cells.items()
-        if cell.spread and not who.exact and who.compiled and first.exact
-    ]
-    quicker = [who for who in rough if cells[who].level < best]
-    if quicker:
-        text += f"; quicker but less precise: {list_of(f'{who.label}, {_time(cells[who])}' for who in quicker)}"
+        second = min(slower, key=lambda who: column[who].level)
+        ratio = formats.ratio(column[second].level / best)
+        text += f"; next comes {second.full} with {ratio} the time"
+    rough = [who for who in others if not who.exact and first.exact and column[who].level < best]
+    if rough:
+        text += f"; faster but less precise: {_timed(column, rough)}"
     return text + "."
 
 
-def _time(cell: Cell) -> str:
-    return style.nanoseconds(cell.level)
+def _timed(column: Column, contestants: Sequence[Contestant]) -> str:
+    return formats.listed(
+        f"{who.full} at {formats.nanoseconds(column[who].level)}" for who in contestants
+    )
+
+
+def _fired(summary: Summary, source: Source) -> str:
+    """How many timers fired, according to the first exact timer."""
+    for who, replayed in summary.replays[source].items():
+        if who.exact and replayed.cell.spread:
+            fired, scheduled = (
+                formats.count(replayed.row[name]) for name in ("fired", "scheduled")
+            )
+            return f" ({fired} of {scheduled} timers fired)"
+    return ""
 
 
 def _small(summary: Summary) -> list[str]:
-    if len(summary.sizes) < 2:
-        return []
-    smallest, largest = summary.sizes[0], summary.sizes[-1]
+    """The tasks in which others are fastest at the smallest size than at the largest."""
     found = []
-    for task in summary.tasks:
-        few, many = (summary.leaders(summary.column(task, size)) for size in (smallest, largest))
+    for task in summary.cells:
+        few, many = (
+            leaders(summary.column(task, n)) for n in (summary.sizes[0], summary.sizes[-1])
+        )
         if few and many and not set(few) & set(many):
-            found.append(f"{task.title}: {list_of(who.label for who in few)} instead.")
+            are = "are" if len(few) > 1 else "is"
+            names = formats.listed(who.full for who in few)
+            found.append(f"{task.title}: {names} {are} fastest instead.")
     return found
 
 
 def _growth(summary: Summary) -> list[str]:
-    worst: dict[Contestant, tuple[float, Task, int, int, bool]] = {}
-    for task in summary.tasks:
-        for who in summary.contestants:
-            cells = summary.by_size(task, who)
-            if len(cells) < 2:
-                continue
+    """For each contestant whose cost grows by more than MUCH, the task with the greatest growth."""
+    worst: dict[Contestant, tuple[float, str]] = {}
+    for task, by_contestant in summary.cells.items():
+        for who, cells in by_contestant.items():
             low, high = min(cells), max(cells)
-            few, many = cells[low].spread, cells[high].spread
+            few, many = cells[low].spread, cells[high]
             if few is None or few.median <= 0:
                 continue
-            growth = cells[high].level / few.median
-            surely = (many.low if many else cells[high].level) / few.high  # whatever the noise did
+            growth = many.level / few.median
+            surely = many.reach[0] / few.high  # however the samples scatter
             if surely > MUCH and growth > worst.get(who, (0.0,))[0]:
-                worst[who] = (growth, task, low, high, many is None)
-    return [
-        f"{who.label}: {task.title.lower()} takes {style.ratio(growth)} as long per timer at N = {style.count(high)} "
-        f"as at N = {style.count(low)}{', as predicted' if predicted else ''}."
-        for who, (growth, task, low, high, predicted) in worst.items()
-    ]
-
-
-def _workloads(summary: Summary) -> list[str]:
-    return [
-        f"{source.short}{_outcome(summary, source)}: {sentence}"
-        for source in summary.sources
-        if (sentence := _verdict(summary, summary.replayed(source), "per operation"))
-    ]
-
-
-def _outcome(summary: Summary, source: Source) -> str:
-    """How many timers fired, where exact timers tell."""
-    for who in summary.contestants:
-        replayed = summary.replays.get((source.name, who.key))
-        if who.exact and replayed and replayed.cell.spread:
-            fired, scheduled = replayed.row["fired"], replayed.row["scheduled"]
-            return f" ({style.count(fired)} of {style.count(scheduled)} timers fired)"
-    return ""
+                worst[who] = (
+                    growth,
+                    f"{who.full}: {task.title.lower()} takes {formats.ratio(growth)} as long per "
+                    f"timer at {formats.size(high)} as at {formats.size(low)}"
+                    f"{'' if many.spread else ' (predicted)'}.",
+                )
+    return [sentence for _, sentence in worst.values()]
 
 
 def _precision(summary: Summary) -> list[str]:
     exact = [who.plain for who in summary.contestants if who.exact]
     found = []
-    if len(exact) == len(summary.contestants):
-        found.append("All timers fired exactly at their deadlines, to the unit.")
-    elif exact:
-        found.append(f"Exact to the unit: {list_of(exact)}.")
-    for who in summary.contestants:
-        if who.exact:
-            continue
-        seen: dict[str, list[str]] = {}
-        for source in summary.sources:
-            replayed = summary.replays.get((source.name, who.key))
-            if replayed and replayed.row["lateness_min"] is not None:
-                words = lateness_words(
-                    replayed.row["lateness_min"], replayed.row["lateness_max"], source.unit
-                )
-                seen.setdefault(words, []).append(source.short)
-        observed = "; ".join(f"{words} on {list_of(sources)}" for words, sources in seen.items())
-        found.append(
-            f"{who.label} fired {observed}." if observed else f"{who.label}, by its scheme."
-        )
-    return found
+    if exact:
+        who = "All timers" if len(exact) == len(summary.contestants) else formats.listed(exact)
+        found.append(f"{who} fired exactly at their deadlines.")
+    return found + [_lateness(summary, who) for who in summary.contestants if not who.exact]
+
+
+def _lateness(summary: Summary, who: Contestant) -> str:
+    """How late a contestant fired in the replays."""
+    seen: dict[str, list[str]] = defaultdict(list)
+    for source, by_contestant in summary.replays.items():
+        row = by_contestant[who].row if who in by_contestant else {}
+        if row.get("lateness_min") is not None:
+            late = formats.lateness(row["lateness_min"], row["lateness_max"], source.unit)
+            seen[late].append(source.short)
+    if not seen:
+        return f"{who.full}: as declared; nothing fired in a replay."
+    parts = [f"{late} on {formats.listed(sources)}" for late, sources in seen.items()]
+    return f"{who.full} fired {'; '.join(parts)}."
 
 
 def _memory(summary: Summary) -> list[str]:
-    sizes = {
-        who: footprint[1] for who in summary.contestants if (footprint := summary.footprint(who))
-    }
+    found = {who: summary.footprint(who) for who in summary.contestants}
+    sizes = {who: footprint[1] for who, footprint in found.items() if footprint}
     if not sizes:
         return []
     low, high = min(sizes, key=lambda who: sizes[who]), max(sizes, key=lambda who: sizes[who])
-    text = f"{style.data_size(sizes[low])} per pending timer ({low.plain})"
+    text = f"{formats.data_size(sizes[low])} per pending timer ({low.plain})"
     if low is not high:
-        text = f"From {text} to {style.data_size(sizes[high])} ({high.plain})"
+        text = f"From {text} to {formats.data_size(sizes[high])} ({high.plain})"
     return [f"{text}."]
 
 
 def _interpreter(summary: Summary) -> list[str]:
-    found = []
-    for who in summary.contestants:
-        ratios = []
-        for task in summary.tasks:
-            cells = summary.column(task, summary.sizes[-1])
-            leaders = summary.leaders(cells)
-            own = cells.get(who)
-            if (
-                not who.compiled
-                and own
-                and own.spread
-                and leaders
-                and leaders[0].compiled
-                and cells[leaders[0]].level
-            ):
-                ratios.append(own.level / cells[leaders[0]].level)
-        if ratios:
-            found.append(
-                f"{who.plain} takes {style.ratio(min(ratios))} to {style.ratio(max(ratios))} the time of the fastest "
-                "compiled timer at these operations, the interpreter's share included."
-            )
-    return found
+    ratios: dict[Contestant, list[float]] = defaultdict(list)
+    for column in (_last(summary, task) for task in summary.cells):
+        for first in leaders(column)[:1]:
+            for who, cell in column.items():
+                if first.compiled and not who.compiled and cell.spread and column[first].level:
+                    ratios[who].append(cell.level / column[first].level)
+    return [
+        f"{who.plain} takes {formats.ratio(min(found))} to {formats.ratio(max(found))} the time of "
+        "the fastest compiled timer at these operations. This includes the interpreter's overhead."
+        for who, found in ratios.items()
+    ]
 
 
 def _skipped(summary: Summary) -> list[str]:
-    found: dict[str, list[float]] = {}
+    found: Mapping[Contestant, list[float]] = defaultdict(list)
     for _, who, seconds in summary.too_long():
-        found.setdefault(who.label, []).append(seconds)
+        found[who].append(seconds)
     return [
-        f"{label}: {len(predicted)} measurement{'s' if len(predicted) > 1 else ''}, too long, predicted "
-        + (f"{style.span(min(predicted))} to " if len(predicted) > 1 else "")
-        + f"{style.span(max(predicted))}; listed under how it was measured."
-        for label, predicted in found.items()
+        f"{who.full}: {formats.counted(len(seconds), 'measurement')} would take too long, "
+        + " to ".join(dict.fromkeys(map(formats.duration, (min(seconds), max(seconds)))))
+        + " by prediction. “How it was measured” lists them."
+        for who, seconds in found.items()
     ]
 
 
 def _noise(summary: Summary) -> list[str]:
-    spreads = [cell.spread for cell in summary.cells.values()]
-    spreads += [replayed.cell.spread for replayed in summary.replays.values()]
-    repeated = [spread for spread in spreads if spread is not None and spread.samples > 1]
+    spreads = [cell.spread for cell in summary.all_cells]
+    repeated = [spread for spread in spreads if spread and spread.samples > 1]
     noisy = sum(spread.scatter > NOISY for spread in repeated)
     if noisy <= MANY * len(repeated):
         return []
     return [
-        f"In {noisy} of {len(repeated)} measurements the slowest {summary.sample} took more than {NOISY:g} times as long as the "
-        "fastest: the machine was busy. Do not rely on small differences here; the counted work is not affected."
+        f"In {noisy} of {formats.counted(len(repeated), 'measurement')} the slowest "
+        f"{summary.sample} took more than {NOISY:g} times as long as the fastest, so the machine "
+        "was busy. Do not rely on small differences in time. The counted work is not affected."
     ]

@@ -1,5 +1,4 @@
-"""Replayed grids as a run: what `wheelwork summarise` wrote becomes the same Summary that a stored
-run does.
+"""Replayed grids as a Summary, like that of a stored run.
 
 Here the samples of a time are a trace's shards, each replayed once, not repeats of the same tape.
 """
@@ -18,49 +17,51 @@ from compare.bench.contestant import contestant
 from compare.bench.store import traits_of
 from compare.files import parquet_errors
 from compare.pipeline.summarise import ABOUT, SCHEMA, SUMMARY, summarise
-from reports.summary import Cell, Replayed, Spread, Summary, contestants_of
+from reports.statistics import Spread
+from reports.summary import Cell, Contestant, Replayed, Source, Summary, contestants_of
 from timers.errors import TimerError
 
 
 class GridError(TimerError, ValueError):
-    """Tables of replayed grids that cannot be read; one line that names the path and what is
-    wrong.
-    """
+    """Tables of replayed grids that cannot be read."""
 
 
 def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
-    """The figures of one or more grids: directories that `replay --out` wrote, or files that
-    `summarise --out` did.
+    """The figures of one or more grids, each a source of its own. O(rows).
 
-    Each is a source of its own; a directory without a table is summed up first. O(rows). Raises
-    GridError for what is no such table or has no rows, ResultsError for results that are not
-    complete, TimerError for a timer that is unknown.
+    A grid is a directory that `replay --out` wrote, or a file that `summarise --out` wrote. A
+    directory without a table is summarised first.
+
+    Raises:
+        GridError: A path is not such a table, or has no rows.
+        ResultsError: Results are not complete.
+        TimerError: A timer is unknown.
     """
     if not paths:
-        raise GridError("there is no grid to show: name at least one")
+        raise GridError("there is no grid to show; name at least one")
     tables = {Path(path): _read(Path(path)) for path in paths}
-    names = _names(tables)
+    rows = {path: table.to_pylist() for path, table in tables.items()}
     traits: dict[tuple[str, str], dict[str, Any]] = {}
-    replays = {}
-    for path, table in tables.items():
-        for row in table.to_pylist():
-            key = row["timer"], row["parameters"]
-            if key not in traits:
-                timer = contestant(row["timer"], json.loads(row["parameters"]))
-                traits[key] = traits_of(timer)
-            replays[names[path], key] = Replayed(_cell(row), row)
+    for row in (row for of in rows.values() for row in of):
+        key = row["timer"], row["parameters"]
+        if key not in traits:
+            traits[key] = traits_of(contestant(row["timer"], json.loads(row["parameters"])))
+    by_key = dict(zip(traits, contestants_of(traits.values()), strict=True))
+    names = _names({path: of[0]["workload"] for path, of in rows.items()})
     about = [json.loads(table.schema.metadata[ABOUT]) for table in tables.values()]
     return Summary(
-        manifest=_manifest(about),
-        contestants=contestants_of(traits.values()),
-        described={
-            names[path]: _described(table.slice(0, 1).to_pylist()[0])
-            for path, table in tables.items()
+        manifest={
+            **about[0],  # where the first was made; of the others, what was asked
+            "parameters": {f"grid {i}": other["asked"] for i, other in enumerate(about, 1)},
+            "agreement": {
+                "checked": "not by this report; `wheelwork verify RESULTS` checks every expiry of "
+                "a grid against the oracle"
+            },
         },
+        contestants=tuple(by_key.values()),
         cells={},
         counts={},
-        replays=replays,
-        lateness={},
+        replays={_source(names[path], of[0]): _replays(of, by_key) for path, of in rows.items()},
         memory={},
         sample="shard",
     )
@@ -75,50 +76,44 @@ def _read(path: Path) -> pa.Table:
         table = pq.read_table(path)
     if not table.schema.equals(SCHEMA) or ABOUT not in (table.schema.metadata or {}):
         raise GridError(
-            f"{path} is no table of a replayed grid; `wheelwork summarise RESULTS` makes one"
+            f"{path} is not the table of a replayed grid; `wheelwork summarise RESULTS` makes one"
         )
     if not table.num_rows:
         raise GridError(f"{path} has no rows")
     return table
 
 
-def _names(tables: Mapping[Path, pa.Table]) -> dict[Path, str]:
-    """What each source is called: its workload, or the path where that would not tell two of them
-    apart.
-    """
-    workloads = {path: table["workload"][0].as_py() for path, table in tables.items()}
+def _names(workloads: Mapping[Path, str]) -> dict[Path, str]:
+    """What each source is called: its workload, with the path where others have the same."""
     times = Counter(workloads.values())
     return {
         path: name if times[name] == 1 else f"{name}, {path}" for path, name in workloads.items()
     }
 
 
-def _cell(row: Mapping[str, Any]) -> Cell:
+def _replays(
+    rows: Sequence[Mapping[str, Any]], by_key: Mapping[tuple[str, str], Contestant]
+) -> dict[Contestant, Replayed]:
+    found = {by_key[row["timer"], row["parameters"]]: _replayed(row) for row in rows}
+    return {who: found[who] for who in by_key.values() if who in found}
+
+
+def _replayed(row: Mapping[str, Any]) -> Replayed:
     median, least, most = (
         row[f"shard_ns_per_operation_{which}"] for which in ("median", "least", "most")
     )
-    return Cell(Spread(median, least, most, row["shards"]), None, row["operations"])
+    cell = Cell(Spread(median, least, most, row["shards"]), 0.0, row["operations"])
+    return Replayed(cell, row)
 
 
-def _described(row: Mapping[str, Any]) -> dict[str, Any]:
-    source = json.loads(row["source"])
+def _source(name: str, row: Mapping[str, Any]) -> Source:
+    made = json.loads(row["source"])
     details = {
-        name: value for name, value in source.items() if isinstance(value, str | int | float | dict)
-    }
-    return {
         "operations": row["operations"],
         "timers": row["scheduled"],
         "shards": row["shards"],
-        "details": details,
-    }
-
-
-def _manifest(about: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Where the first was made; of the others, what they were asked."""
-    return {
-        **about[0],
-        "parameters": {f"grid {number}": other["asked"] for number, other in enumerate(about, 1)},
-        "agreement": {
-            "checked": "not here: `wheelwork verify RESULTS` holds every expiry of a grid to an oracle"
+        "details": {
+            key: value for key, value in made.items() if isinstance(value, str | int | float | dict)
         },
     }
+    return Source(name, row["unit"], details)

@@ -1,90 +1,36 @@
-"""A stored run, boiled down: a median with its spread for each cell, keyed by contestant. Nothing
-is measured here.
-"""
+"""The figures of a stored run, one for each contestant, task and size. Nothing is measured here."""
 
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from statistics import median
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from compare.bench.store import MEASURED, Run, RunError, parameters_json
-from compare.bench.task import TASKS, Task
-from reports import style
-from reports.style import NO_BREAK
-from reports.words import lateness_words
+from compare.bench.task import Task
+from reports import formats
+from reports.statistics import Spread, fastest
 
 YARDSTICK = "delay-queue"
-"""The timer that ratios refer to, where it took part: what one would use if there were no
-wheels.
-"""
-
-
-ABOUT_LEVEL = 1.25
-"""Medians further apart than this are never called level: with so much noise they are only
-uncertain.
-"""
-
-
-class Spread(NamedTuple):
-    """The median, least and greatest of a cell's samples."""
-
-    median: float
-    low: float
-    high: float
-    samples: int
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> "Spread":
-        """Of one or more samples.
-
-        >>> Spread.of([3.0, 1.0, 8.0])
-        Spread(median=3.0, low=1.0, high=8.0, samples=3)
-        """
-        ordered = sorted(values)
-        return cls(median(ordered), ordered[0], ordered[-1], len(ordered))
-
-    def level_with(self, other: "Spread") -> bool:
-        """Whether the two are about the same: the median of one lies within the samples of the
-        other.
-
-        [Not so where one median is far above the other, however much the samples scatter.]
-
-        >>> Spread(10.0, 9.0, 12.0, 5).level_with(Spread(11.5, 11.0, 13.0, 5))
-        True
-        >>> Spread(10.0, 9.0, 99.0, 5).level_with(Spread(50.0, 50.0, 50.0, 5))
-        False
-        """
-        if max(self.median, other.median) > ABOUT_LEVEL * min(self.median, other.median):
-            return False
-        return self.low <= other.median <= self.high or other.low <= self.median <= other.high
-
-    @property
-    def scatter(self) -> float:
-        """The greatest sample over the least."""
-        return self.high / self.low if self.low > 0 else 1.0
-
+"""The timer that ratios refer to, where it took part: what one would use without wheels."""
 
 LONGEST_NAME = 24  # characters of a timer's name in a chart
-
-Key = tuple[str, str]  # a contestant: its timer's name and its parameters as JSON
 
 
 @dataclass(frozen=True, eq=False)
 class Contestant:
     """A timer with its parameters, as it took part in the run."""
 
-    key: Key
     timer: str
+    label: str  # as on the command line: the name with the parameters that are not the defaults
     parameters: Mapping[str, int]
     engine: str
     exact: bool
     lateness: tuple[int, int]  # the least and greatest that its scheme allows, in units
     traits: Mapping[str, Any] = field(repr=False)  # compare.bench.store.traits_of
-    differing: frozenset[str] = (
-        frozenset()
-    )  # parameters in which it differs from contestants of the same timer
-    variant: int = 0  # its number among them
+    variant: int = 0  # its number among the contestants of the same timer
 
     @property
     def compiled(self) -> bool:
@@ -93,63 +39,46 @@ class Contestant:
 
     @property
     def settings(self) -> str:
-        """Its parameters in words.
-
-        Given where they are not the defaults, or needed to tell two contestants apart.
-        """
-        chosen = {
-            name: value
-            for name, value in self.parameters.items()
-            if name in self.differing
-            or value != self.traits["defaults"].get(name)
-            or (name == "tick" and value > 1)
-        }
-        return ", ".join(
-            f"{name.replace('_', ' ')}{NO_BREAK}{style.count(value)}"
-            for name, value in chosen.items()
-        )
+        """Its parameters where they are not the defaults."""
+        return ", ".join(self.label.split("/")[1:])
 
     @property
     def precision(self) -> str:
-        """When it may fire, in words: "exact", "0–100 late", "0–9 early"."""
-        return "exact" if self.exact else lateness_words(*self.lateness)
+        """When it may fire: "exact", "0–100 late", "0–9 early"."""
+        return "exact" if self.exact else formats.lateness(*self.lateness)
 
     @property
     def remark(self) -> str:
-        """What a reader must know to compare its figures with others': precision, settings, engine;
-        often nothing.
-        """
-        parts = [self.settings] if self.settings else []
-        if not self.exact:
-            parts = [": ".join([*parts, self.precision])]
+        """Its settings, precision and engine, where they matter for comparing its figures."""
+        precision = "" if self.exact else self.precision
+        parts = [": ".join(filter(None, (self.settings, precision)))]
         if not self.compiled:
             parts.append("Python loop")
-        return ", ".join(parts)
+        return ", ".join(filter(None, parts))
 
     @property
     def short(self) -> str:
         """Its name, or the class alone of `module:Class`, cut to what fits beside a chart."""
-        name = self.timer.rpartition(":")[2]
-        return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+        return formats.cut(self.timer.rpartition(":")[2], LONGEST_NAME)
 
     @property
     def plain(self) -> str:
-        """Its short name, with its settings only where another contestant has the same name."""
-        return f"{self.short} ({self.settings})" if self.differing and self.settings else self.short
+        """Its short name with its settings."""
+        return f"{self.short} ({self.settings})" if self.settings else self.short
 
     @property
-    def label(self) -> str:
+    def full(self) -> str:
         """Its short name with the remark."""
         return f"{self.short} ({self.remark})" if self.remark else self.short
 
 
 class Cell(NamedTuple):
-    """What was found for one contestant, task and size: samples in ns per operation, or a
+    """The time of one contestant at one task and size: samples in ns per operation, or a
     prediction.
     """
 
     spread: Spread | None  # None: too long
-    predicted_seconds: float | None
+    predicted_seconds: float
     operations: int
 
     @property
@@ -157,19 +86,20 @@ class Cell(NamedTuple):
         """Nanoseconds per operation, measured or predicted."""
         if self.spread is not None:
             return self.spread.median
-        return (self.predicted_seconds or 0.0) * 1e9 / max(self.operations, 1)
-
-
-class Replayed(NamedTuple):
-    """What was found for one contestant and source."""
-
-    cell: Cell
-    row: Mapping[str, Any]  # the counts, alike in all samples; see compare.bench.store.REPLAYS
+        return self.predicted_seconds * 1e9 / max(self.operations, 1)
 
     @property
-    def counters(self) -> Mapping[str, int]:
-        """Cost counters of the whole tape; empty where it has none."""
-        return dict(self.row["counters"] or ())
+    def reach(self) -> tuple[float, float]:
+        """The least and the greatest sample, or twice the prediction."""
+        spread = self.spread
+        return (self.level, self.level) if spread is None else (spread.low, spread.high)
+
+    @property
+    def text(self) -> str:
+        """The time, or that it was too long to measure."""
+        if self.spread is None:
+            return f"too long: predicted {formats.duration(self.predicted_seconds)}"
+        return formats.nanoseconds(self.level)
 
 
 class Bin(NamedTuple):
@@ -180,13 +110,26 @@ class Bin(NamedTuple):
     timers: int
 
 
-@dataclass(frozen=True)
+class Replayed(NamedTuple):
+    """What was found for one contestant and source."""
+
+    cell: Cell
+    row: Mapping[str, Any]  # the counts, alike in all samples; see compare.bench.store.REPLAYS
+    bins: tuple[Bin, ...] = ()
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """Cost counters of the whole tape; empty where it has none."""
+        return dict(self.row["counters"] or ())
+
+
+@dataclass(frozen=True, eq=False)
 class Source:
     """A workload or trace that was replayed."""
 
     name: str
     unit: str
-    details: Mapping[str, Any]
+    details: Mapping[str, Any]  # the manifest's entry
 
     @property
     def short(self) -> str:
@@ -194,23 +137,21 @@ class Source:
         return self.name.rstrip("/").rpartition("/")[2]
 
 
+Column = Mapping[Contestant, Cell]
+
+
 @dataclass(frozen=True)
 class Summary:
-    """A run's figures. `contestants` are in the order of tables and charts."""
+    """A run's figures. Contestants are in the order of tables and charts, in each mapping too."""
 
     manifest: Mapping[str, Any]
     contestants: tuple[Contestant, ...]
-    described: Mapping[str, Mapping[str, Any]]  # the manifest's sources by name
-    cells: Mapping[tuple[Task, Key, int], Cell]
-    counts: Mapping[
-        tuple[Task, str, Key, int], float
-    ]  # task, counter, contestant, size -> count per operation
-    replays: Mapping[tuple[str, Key], Replayed]
-    lateness: Mapping[tuple[str, Key], tuple[Bin, ...]]
-    memory: Mapping[tuple[Key, int], float]  # contestant, capacity -> bytes per timer
-    sample: str = (
-        "sample"  # what a spread is over: repeats of the same, or "shard": other parts of a trace
-    )
+    cells: Mapping[Task, Mapping[Contestant, Mapping[int, Cell]]]  # by size
+    counts: Mapping[Task, Mapping[str, Mapping[Contestant, Mapping[int, float]]]]
+    """Counter -> contestant -> size -> count per operation."""
+    replays: Mapping[Source, Mapping[Contestant, Replayed]]
+    memory: Mapping[Contestant, Mapping[int, float]]  # capacity -> bytes per timer
+    sample: str = "sample"  # what a spread is over: repeats, or "shard": the parts of a trace
 
     @property
     def of_shards(self) -> bool:
@@ -218,220 +159,170 @@ class Summary:
         return self.sample == "shard"
 
     @cached_property
-    def tasks(self) -> tuple[Task, ...]:
-        """The tasks that were measured, in the order of tables and charts."""
-        found = {task for task, _, _ in self.cells}
-        return (*(task for task in TASKS if task in found), *sorted(found - set(TASKS)))
-
-    @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """The numbers of pending timers, rising."""
-        return tuple(sorted({size for _, _, size in self.cells}))
-
-    @cached_property
-    def sources(self) -> tuple[Source, ...]:
-        """What was replayed, in the run's order."""
-        found = {name: replayed.row["unit"] for (name, _), replayed in self.replays.items()}
+        """The numbers of pending timers, ascending."""
         return tuple(
-            Source(name, unit, self.described.get(name, {})) for name, unit in found.items()
+            sorted({n for task in self.cells.values() for cells in task.values() for n in cells})
         )
 
     @cached_property
     def base(self) -> Contestant | None:
-        """What ratios refer to: the yardstick, else the first compiled contestant, else the first
-        one.
+        """What ratios refer to: the yardstick, else the first compiled contestant, else the
+        first.
         """
-        compiled = [contestant for contestant in self.contestants if contestant.compiled]
-        yardsticks = [contestant for contestant in compiled if contestant.timer == YARDSTICK]
+        compiled = [who for who in self.contestants if who.compiled]
+        yardsticks = [who for who in compiled if who.timer == YARDSTICK]
         return next(iter([*yardsticks, *compiled, *self.contestants]), None)
 
-    def by_size(self, task: Task, contestant: Contestant) -> dict[int, Cell]:
-        """Size -> cell, sizes rising."""
-        cells = ((size, self.cells.get((task, contestant.key, size))) for size in self.sizes)
-        return {size: cell for size, cell in cells if cell is not None}
-
-    def column(self, task: Task, size: int) -> dict[Contestant, Cell]:
-        """Contestant -> cell of one task and size, in the order of tables."""
-        cells = ((who, self.cells.get((task, who.key, size))) for who in self.contestants)
-        return {who: cell for who, cell in cells if cell is not None}
-
-    def replayed(self, source: Source) -> dict[Contestant, Cell]:
-        """Contestant -> time per operation of one source, in the order of tables."""
-        found = ((who, self.replays.get((source.name, who.key))) for who in self.contestants)
-        return {who: replayed.cell for who, replayed in found if replayed is not None}
-
-    def leaders(self, cells: Mapping[Contestant, Cell]) -> list[Contestant]:
-        """The fastest of the exact timers in a column, first, and those that are level with it.
-
-        Where no exact timer was measured, of all. Times of a Python loop are no rivals to compiled
-        ones, and lead only where there are no others.
-        """
-        measured = {who: cell.spread for who, cell in cells.items() if cell.spread is not None}
-        for fair in (
-            lambda who: who.exact and who.compiled,
-            lambda who: who.exact,
-            lambda who: True,
-        ):
-            rivals = {who: spread for who, spread in measured.items() if fair(who)}
-            if rivals:
-                first = min(rivals, key=lambda who: rivals[who].median)
-                return [
-                    first,
-                    *(
-                        who
-                        for who in rivals
-                        if who is not first and rivals[who].level_with(rivals[first])
-                    ),
-                ]
-        return []
-
-    def footprint(self, contestant: Contestant) -> tuple[int, float] | None:
-        """The largest capacity measured, and the bytes per timer at it; None where memory was not
-        measured.
-        """
+    @cached_property
+    def all_cells(self) -> list[Cell]:
+        """The cells of all tasks and replays."""
         found = [
-            (capacity, size)
-            for (key, capacity), size in self.memory.items()
-            if key == contestant.key
+            c for task in self.cells.values() for cells in task.values() for c in cells.values()
         ]
-        return max(found, default=None)
+        return found + [replayed.cell for of in self.replays.values() for replayed in of.values()]
 
-    def counters(self, task: Task) -> tuple[str, ...]:
-        """The counters of a task that are not zero everywhere, in the order of the run."""
-        found = {name: None for at, name, _, _ in self.counts if at == task}
-        busy = {name for (at, name, _, _), count in self.counts.items() if at == task and count > 0}
-        return tuple(name for name in found if name in busy)
+    def column(self, task: Task, size: int) -> Column:
+        """The cells of one task and size."""
+        return {who: cells[size] for who, cells in self.cells[task].items() if size in cells}
 
-    def idle_counters(self, task: Task) -> tuple[str, ...]:
-        """The counters of a task that are zero everywhere."""
-        busy = self.counters(task)
-        return tuple(
-            dict.fromkeys(name for at, name, _, _ in self.counts if at == task and name not in busy)
-        )
+    def replayed(self, source: Source) -> Column:
+        """The times of one source."""
+        return {who: replayed.cell for who, replayed in self.replays[source].items()}
+
+    def footprint(self, who: Contestant) -> tuple[int, float] | None:
+        """The largest capacity measured, and the bytes per timer at it; None where not measured."""
+        return max(self.memory.get(who, {}).items(), default=None)
+
+    def counters(self, task: Task, *, idle: bool = False) -> list[str]:
+        """The counters of a task that are not zero everywhere, or (`idle`) those that are."""
+        return [
+            name
+            for name, curves in self.counts.get(task, {}).items()
+            if idle != any(count > 0 for curve in curves.values() for count in curve.values())
+        ]
 
     def too_long(self) -> list[tuple[str, Contestant, float]]:
         """What was not run: where, whom, and the predicted seconds of one repeat."""
-        by_key = {contestant.key: contestant for contestant in self.contestants}
-        found = [
-            (
-                f"{task.title.lower()} at N = {style.count(size)}",
-                by_key[key],
-                cell.predicted_seconds or 0.0,
-            )
-            for (task, key, size), cell in self.cells.items()
+        tasks = [
+            (f"{task.title.lower()} at N = {formats.count(size)}", who, cell)
+            for task, by_contestant in self.cells.items()
+            for who, cells in by_contestant.items()
+            for size, cell in cells.items()
+        ]
+        replays = [
+            (f"replay of {source.name}", who, cell)
+            for source in self.replays
+            for who, cell in self.replayed(source).items()
+        ]
+        return [
+            (where, who, cell.predicted_seconds)
+            for where, who, cell in tasks + replays
             if cell.spread is None
         ]
-        return found + [
-            (f"replay of {name}", by_key[key], replayed.cell.predicted_seconds or 0.0)
-            for (name, key), replayed in self.replays.items()
-            if replayed.cell.spread is None
-        ]
+
+
+def leaders(column: Column) -> list[Contestant]:
+    """The fastest of the exact timers in a column, first, and those that are tied with it.
+
+    Where no exact timer was measured, of all. A Python loop does not compete with compiled timers,
+    and leads only where there are no others.
+    """
+    measured = {who: cell.spread for who, cell in column.items() if cell.spread is not None}
+    for fair in (
+        [who for who in measured if who.exact and who.compiled],
+        [who for who in measured if who.exact],
+        measured,
+    ):
+        if fair:
+            return fastest({who: measured[who] for who in fair})
+    return []
 
 
 def summarise(run: Run) -> Summary:
     """Reduce a run's samples. O(rows).
 
-    Raises RunError when the manifest lacks what describes a contestant.
+    Raises:
+        RunError: The manifest lacks what describes a contestant.
     """
     try:
         contestants = contestants_of(run.manifest["traits"])
-        described = {contestant.key for contestant in contestants}
-        sources = {entry["name"]: entry for entry in run.manifest["sources"]}
+        described = {entry["name"]: entry for entry in run.manifest["sources"]}
     except (KeyError, TypeError, AttributeError) as error:
-        raise RunError(
-            f"{run.path}: the manifest is damaged: no {error} where one is due"
-        ) from None
-    for table in (run.samples, run.counters, run.replays, run.lateness, run.memory):
-        for row in (
-            table.select(["timer", "parameters"])
-            .group_by(["timer", "parameters"])
-            .aggregate([])
-            .to_pylist()
-        ):
-            if (row["timer"], row["parameters"]) not in described:
+        raise RunError(f"{run.path}: the manifest is damaged: {error} is missing") from None
+    by_key = {(who.timer, parameters_json(who.parameters)): who for who in contestants}
+    places = {who: place for place, who in enumerate(contestants)}
+
+    def rows_of(table: pa.Table) -> Iterator[tuple[Contestant, dict[str, Any]]]:
+        """The rows with their contestants, in the order of these and of sizes."""
+        found = []
+        for row in table.to_pylist():
+            who = by_key.get((row["timer"], row["parameters"]))
+            if who is None:
                 raise RunError(
                     f"{run.path}: the manifest does not describe {row['timer']} {row['parameters']}"
                 )
-    return Summary(
-        manifest=run.manifest,
-        contestants=contestants,
-        described=sources,
-        cells={
-            (Task(operation, driver), (timer, parameters), size): _cell(rows)
-            for (operation, driver, timer, parameters, size), rows in _groups(
-                run.samples.to_pylist(), "operation", "driver", "timer", "parameters", "size"
-            ).items()
-        },
-        counts={
-            (
-                Task(row["operation"], row["driver"]),
-                row["counter"],
-                (row["timer"], row["parameters"]),
-                row["size"],
-            ): row["count"] / max(row["operations"], 1)
-            for row in run.counters.to_pylist()
-        },
-        replays={
-            (source, (timer, parameters)): Replayed(_cell(rows), rows[0])
-            for (source, timer, parameters), rows in _groups(
-                run.replays.to_pylist(), "source", "timer", "parameters"
-            ).items()
-        },
-        lateness={
-            (source, (timer, parameters)): tuple(
-                Bin(row["lateness"], row["width"], row["timers"]) for row in rows
-            )
-            for (source, timer, parameters), rows in _groups(
-                run.lateness.to_pylist(), "source", "timer", "parameters"
-            ).items()
-        },
-        memory={
-            ((row["timer"], row["parameters"]), row["capacity"]): row["nbytes_per_timer"]
-            for row in run.memory.to_pylist()
-        },
-    )
+            found.append((who, row))
+        yield from sorted(found, key=lambda item: (places[item[0]], item[1].get("size", 0)))
+
+    samples = defaultdict(list)
+    for who, row in rows_of(run.samples):
+        samples[Task(row["operation"], row["driver"]), who, row["size"]].append(row)
+    cells: dict[Task, dict[Contestant, dict[int, Cell]]] = {}
+    for (task, who, size), rows in samples.items():
+        cells.setdefault(task, {}).setdefault(who, {})[size] = _cell(rows)
+
+    counts: dict[Task, dict[str, dict[Contestant, dict[int, float]]]] = {}
+    for who, row in rows_of(run.counters):
+        curves = counts.setdefault(Task(row["operation"], row["driver"]), {})
+        curve = curves.setdefault(row["counter"], {}).setdefault(who, {})
+        curve[row["size"]] = row["count"] / max(row["operations"], 1)
+
+    bins = defaultdict(list)
+    for who, row in rows_of(run.lateness):
+        bins[row["source"], who].append(Bin(row["lateness"], row["width"], row["timers"]))
+    repeats = defaultdict(list)
+    for who, row in rows_of(run.replays):
+        repeats[row["source"], who].append(row)
+    sources: dict[str, Source] = {}
+    replays: dict[Source, dict[Contestant, Replayed]] = {}
+    for (name, who), rows in repeats.items():
+        source = sources.setdefault(name, Source(name, rows[0]["unit"], described.get(name, {})))
+        found = Replayed(_cell(rows), rows[0], tuple(bins[name, who]))
+        replays.setdefault(source, {})[who] = found
+
+    memory: dict[Contestant, dict[int, float]] = {}
+    for who, row in rows_of(run.memory):
+        memory.setdefault(who, {})[row["capacity"]] = row["nbytes_per_timer"]
+    return Summary(run.manifest, contestants, cells, counts, replays, memory)
 
 
 def contestants_of(traits: Iterable[Mapping[str, Any]]) -> tuple[Contestant, ...]:
     """Contestants from what is kept of them (`compare.bench.store.traits_of`), in that order."""
-    found: list[Contestant] = []
-    entries = list(traits)
-    for entry in entries:
-        namesakes = [other["parameters"] for other in entries if other["timer"] == entry["timer"]]
-        parameters = entry["parameters"]
+    found = []
+    variants: Counter[str] = Counter()
+    for entry in traits:
+        timer = entry["timer"]
         found.append(
             Contestant(
-                key=(entry["timer"], parameters_json(parameters)),
-                timer=entry["timer"],
-                parameters=parameters,
+                timer=timer,
+                label=entry["label"],
+                parameters=entry["parameters"],
                 engine=entry["engine"],
                 exact=entry["exact"],
                 lateness=(entry["lateness_low"], entry["lateness_high"]),
                 traits=entry,
-                differing=frozenset(
-                    name
-                    for name in parameters
-                    if any(other.get(name) != parameters[name] for other in namesakes)
-                ),
-                variant=sum(other.timer == entry["timer"] for other in found),
+                variant=variants[timer],
             )
         )
+        variants[timer] += 1
     return tuple(found)
-
-
-def _groups(
-    rows: Iterable[dict[str, Any]], *columns: str
-) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[column] for column in columns), []).append(row)
-    return groups
 
 
 def _cell(rows: list[dict[str, Any]]) -> Cell:
     samples = [row["ns_per_operation"] for row in rows if row["status"] == MEASURED]
     return Cell(
         Spread.of(samples) if samples else None,
-        None if samples else rows[0]["predicted_seconds"],
+        0.0 if samples else rows[0]["predicted_seconds"],
         rows[0]["operations"],
     )

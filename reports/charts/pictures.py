@@ -1,4 +1,4 @@
-"""A chart with its words, and the settings that all charts share.
+"""A chart with its texts, and the settings that all charts share.
 
 Drawn with Matplotlib's objects alone: no pyplot, no global state, no display. Text stays text in
 the SVG files, legible and searchable.
@@ -6,17 +6,14 @@ the SVG files, legible and searchable.
 
 import io
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any
 
 import matplotlib as mpl
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from reports.style import FAINT, INK, PAPER
+from reports.palette import FAINT, INK, PAPER
 
 WIDTH = 5.7  # inches; narrow, so that a phone need not shrink the letters much
 PNG_DPI = 180
@@ -25,24 +22,29 @@ SMALL = 8.5  # ... of remarks
 HEADING = 11.0
 LINE_HEIGHT = TEXT * 1.3 / 72  # inches
 
-_SETTINGS: dict[Any, Any] = {
-    "font.family": [
-        "DejaVu Sans",
-        "sans-serif",
-    ],  # comes with Matplotlib: the same picture everywhere
+SETTINGS: dict[Any, Any] = {
+    # DejaVu Sans comes with Matplotlib: the same picture everywhere.
+    "font.family": ["DejaVu Sans", "sans-serif"],
     "font.size": TEXT,
     "text.color": INK,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
+    "axes.titlelocation": "left",
+    "axes.titlesize": TEXT,
+    "axes.titleweight": "bold",
+    "figure.titlesize": HEADING,
+    "figure.titleweight": "bold",
     "xtick.color": INK,
     "ytick.color": INK,
     "grid.color": FAINT,
     "grid.linewidth": 0.8,
+    "axes.grid": True,
     "axes.axisbelow": True,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "figure.facecolor": PAPER,
     "axes.facecolor": "none",
+    "legend.frameon": False,
     "svg.fonttype": "none",
     "svg.hashsalt": "wheelwork",  # equal charts give equal files
     "path.simplify": False,
@@ -51,8 +53,8 @@ _SETTINGS: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart with its words: `title` stands in the chart, `caption` below it, `alt` takes its
-    place.
+    """A chart: `title` stands in it, `caption` below it, and `alt` takes its place where it cannot
+    be seen.
     """
 
     name: str  # stem of its files
@@ -63,22 +65,17 @@ class Picture:
 
     def png(self) -> bytes:
         """The chart as a PNG file."""
-        with mpl.rc_context(_SETTINGS):
-            buffer = io.BytesIO()
-            FigureCanvasAgg(self.figure)
-            self.figure.savefig(
-                buffer, format="png", dpi=PNG_DPI, metadata={"Software": None, "Title": self.title}
-            )
-            return buffer.getvalue()
+        return self._file("png", {"Software": None, "Title": self.title})
 
     def svg(self) -> str:
         """The chart as an SVG file."""
-        with mpl.rc_context(_SETTINGS):
-            buffer = io.StringIO()
-            self.figure.savefig(
-                buffer, format="svg", metadata={"Date": None, "Creator": None, "Title": self.title}
-            )
-            return buffer.getvalue()
+        return self._file("svg", {"Date": None, "Creator": None, "Title": self.title}).decode()
+
+    def _file(self, form: str, metadata: dict[str, Any]) -> bytes:
+        buffer = io.BytesIO()
+        with mpl.rc_context(SETTINGS):
+            self.figure.savefig(buffer, format=form, dpi=PNG_DPI, metadata=metadata)
+        return buffer.getvalue()
 
 
 def save(picture: Picture, directory: Path) -> str:
@@ -90,35 +87,21 @@ def save(picture: Picture, directory: Path) -> str:
 
 
 def inline(svg: str, prefix: str) -> str:
-    """The <svg> element for use inside a page: without prolog, ids made unique, colours left to the
-    page.
+    """The <svg> element for use inside a page.
 
-    >>> inline('<?xml version="1.0"?><svg width="9pt"><g id="a" style="fill: #1f2328"/><use href="#a"/></svg>', "p")
+    It has no prolog, its ids are made unique, and its colours are left to the page.
+
+    >>> svg = '<?xml?><svg width="9pt"><g id="a" style="fill: #1f2328"/><use href="#a"/></svg>'
+    >>> inline(svg, "p")
     '<svg><g id="p-a" style="fill: currentColor"/><use href="#p-a"/></svg>'
     """
     body = svg[svg.index("<svg") :]
-    body = re.sub(r"<metadata>.*?</metadata>\s*", "", body, flags=re.DOTALL)
-    body = re.sub(r"<title>.*?</title>\s*", "", body, flags=re.DOTALL)
+    body = re.sub(r"<(metadata|title)>.*?</\1>\s*", "", body, flags=re.DOTALL)
     opening, end, rest = body.partition(">")
     opening = re.sub(r' (?:width|height|version|xmlns(?::\w+)?)="[^"]*"', "", opening)
     rest = rest.replace("xlink:href", "href")
-    rest = re.sub(r'\bid="', f'id="{prefix}-', rest)
-    rest = re.sub(r'href="#', f'href="#{prefix}-', rest)
-    rest = re.sub(r"url\(#", f"url(#{prefix}-", rest)
+    rest = re.sub(r'\b(id="|href="#)', rf"\1{prefix}-", rest)
+    rest = rest.replace("url(#", f"url(#{prefix}-")
     for colour, ours in ((INK, "currentColor"), (FAINT, "var(--grid)"), (PAPER, "var(--card)")):
         rest = rest.replace(colour, ours)
     return (opening + end + rest).strip()
-
-
-_Arguments = ParamSpec("_Arguments")
-
-
-def styled(draw: Callable[_Arguments, Picture]) -> Callable[_Arguments, Picture]:
-    """Draw with our settings, and leave Matplotlib's as they were."""
-
-    @wraps(draw)
-    def styled(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Picture:
-        with mpl.rc_context(_SETTINGS):
-            return draw(*args, **kwargs)
-
-    return styled

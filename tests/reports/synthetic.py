@@ -14,6 +14,8 @@ import pyarrow as pa
 from compare.bench.contestant import contestant
 from compare.bench.store import SCHEMAS, parameters_json, traits_of, write_run
 from compare.bench.task import TASKS
+from reports.sections.parts import Entry, Table
+from reports.summary import Contestant, Summary
 from timers.registry import names, timer_class
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -318,3 +320,14 @@ def _add_replay(
                 "counters": counters,
             }
         )
+
+
+def contestant_of(summary: Summary, timer: str) -> Contestant:
+    """The first contestant of a timer."""
+    return next(who for who in summary.contestants if who.timer == timer)
+
+
+def entry(table: Table, timer: str, column: str) -> Entry:
+    """The entry of a timer in the column with that heading."""
+    row = next(row for row in table.rows if row.timer == timer)
+    return row.entries[list(table.headings).index(column) - 1]

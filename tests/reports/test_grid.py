@@ -10,9 +10,9 @@ import pytest
 from compare.bench.contestant import parse_contestant
 from compare.bench.store import parameters_json
 from compare.pipeline.summarise import ABOUT, SCHEMA, SUMMARY
-from reports.charts.figures import pictures, trade_off
+from reports.charts.catalogue import pictures
 from reports.grid import read_grids
-from reports.sections import tables
+from reports.sections.workloads import replays
 from timers.kernels.counters import COUNTERS
 
 TIMERS = (
@@ -75,19 +75,19 @@ def write(path, workload="uniform", timers=TIMERS, schema=SCHEMA):
     return path
 
 
-def test_a_grid_is_told_as_a_run_is(tmp_path):
+def test_a_grid_is_shown_like_a_run(tmp_path):
     summary = read_grids(
         [write(tmp_path / "a.parquet"), write(tmp_path / "b.parquet", "keepalive")]
     )
-    assert [source.name for source in summary.sources] == ["uniform", "keepalive"]
-    assert [who.label for who in summary.contestants] == [
+    assert [source.name for source in summary.replays] == ["uniform", "keepalive"]
+    assert [who.full for who in summary.contestants] == [
         "delay-queue",
         "cascading-wheel",
-        "hashed-wheel (tick\u202f10: 0–10 late)",
-        "hashed-wheel (tick\u202f100: 0–100 late)",
+        "hashed-wheel (tick=10: 0–10 late)",
+        "hashed-wheel (0–100 late)",
         "heapq-delay-queue (Python loop)",
     ]
-    table = tables.grid(summary, summary.sources[0])
+    table = replays(summary, next(iter(summary.replays)))
     assert table.caption == "uniform: 4\u202f000 operations, 2\u202f000 timers, 4 shards"
     first = dict(zip(table.headings[1:], table.rows[0].entries, strict=True))
     assert (first["time per operation"].text, first["time per operation"].detail) == (
@@ -102,14 +102,14 @@ def test_a_grid_is_told_as_a_run_is(tmp_path):
     )
     assert first["comparisons of deadlines per operation"].text == "0.1"
     assert table.rows[4].entries[-1].text == "–"  # it has no kernel that could count
-    assert [picture.name for picture in pictures(summary)] == ["replays", "trade-off"]
+    assert [picture.name for picture in pictures(summary)["workloads"]] == ["replays", "trade-off"]
 
 
 def test_the_trade_off_stands_where_the_figures_say(tmp_path):
     summary = read_grids([write(tmp_path / "a.parquet")])
-    picture = trade_off(summary)
+    _, picture = pictures(summary)["workloads"]
     assert "cascading-wheel 40.0 ns at 0;" in picture.alt.replace(",", ";")
-    assert "hashed-wheel (tick\u202f100: 0–100 late) 80.0 ns at 100" in picture.alt
+    assert "hashed-wheel (0–100 late) 80.0 ns at 100" in picture.alt
     [axes] = picture.figure.axes
     low, high = axes.get_xlim()
     marked = [
@@ -126,7 +126,7 @@ def test_the_trade_off_stands_where_the_figures_say(tmp_path):
 
 def test_grids_of_one_workload_are_told_apart(tmp_path):
     paths = [write(tmp_path / f"{name}.parquet") for name in "ab"]
-    assert [source.name for source in read_grids(paths).sources] == [
+    assert [source.name for source in read_grids(paths).replays] == [
         f"uniform, {path}" for path in paths
     ]
 
@@ -142,7 +142,7 @@ def test_nothing_fired_is_said(tmp_path):
     table = pa.Table.from_pylist([row("delay-queue", 0, "uniform") | late], schema=SCHEMA)
     pq.write_table(table.replace_schema_metadata({ABOUT: json.dumps(MADE)}), path)
     summary = read_grids([path])
-    assert tables.grid(summary, summary.sources[0]).rows[0].entries[-1].text != "0"
+    assert replays(summary, next(iter(summary.replays))).rows[0].entries[-1].text != "0"
 
 
 def test_the_page(tmp_path, capsys):
@@ -155,7 +155,7 @@ def test_the_page(tmp_path, capsys):
     )
     assert capsys.readouterr().out == f"{tmp_path}/page/index.html\n"
     text = (tmp_path / "page" / "index.html").read_text()
-    assert "Time against precision" in text and "Median of 4 shards" in text
+    assert "Time against precision" in text and "the median of 4 shards" in text
     assert "before anything is timed" not in text  # that is true of comparisons alone
     assert (
         main(["report", "--grid", str(tmp_path / "a.parquet"), "--out", str(tmp_path / "page")])
@@ -170,7 +170,7 @@ def test_the_page(tmp_path, capsys):
         (["text"], r"text is not a readable Parquet file: "),
         (
             ["foreign"],
-            r"foreign is no table of a replayed grid; `wheelwork summarise RESULTS` makes one",
+            r"foreign is not the table of a replayed grid; `wheelwork summarise RESULTS` makes one",
         ),
         (["no-rows"], r"no-rows has no rows"),
         (["stranger"], r"no timer is called 'nobody'"),

@@ -3,24 +3,31 @@ from statistics import median
 
 import pytest
 
-from compare.bench.store import Run, RunError, read_run
+from compare.bench.store import Run, RunError, parameters_json, read_run
 from compare.bench.task import TASKS, Task
-from reports.summary import Cell, Spread, Summary, summarise
-from tests.reports.synthetic import SIZES, defaults, write_synthetic
+from reports.statistics import Spread
+from reports.summary import Cell, Summary, leaders, summarise
+from tests.reports.synthetic import SIZES, contestant_of, defaults, write_synthetic
 
 
-def contestant(summary, timer):
-    return next(who for who in summary.contestants if who.timer == timer)
+def key(who):
+    return who.timer, parameters_json(who.parameters)
 
 
 def test_medians_and_spreads_are_those_of_the_samples(run: Run, summary: Summary):
     rows = run.samples.to_pylist()
-    for (task, key, size), cell in summary.cells.items():
+    cells = [
+        (task, who, size, cell)
+        for task, by_contestant in summary.cells.items()
+        for who, by_size in by_contestant.items()
+        for size, cell in by_size.items()
+    ]
+    for task, who, size, cell in cells:
         samples = sorted(
             row["ns_per_operation"]
             for row in rows
             if (row["operation"], row["driver"], row["timer"], row["parameters"], row["size"])
-            == (*task, *key, size)
+            == (*task, *key(who), size)
             and row["status"] == "measured"
         )
         if cell.spread is None:
@@ -30,38 +37,41 @@ def test_medians_and_spreads_are_those_of_the_samples(run: Run, summary: Summary
 
 
 def test_every_cell_of_the_run_is_there(summary: Summary):
-    assert summary.tasks == TASKS
+    assert tuple(summary.cells) == TASKS
     assert summary.sizes == SIZES
-    assert len(summary.cells) == len(TASKS) * len(SIZES) * len(defaults())
+    for cells in summary.cells.values():
+        assert tuple(cells) == summary.contestants
+        assert all(tuple(by_size) == SIZES for by_size in cells.values())
 
 
 def test_counts_are_per_operation(run: Run, summary: Summary):
     row = next(
         row for row in run.counters.to_pylist() if row["counter"] == "refiled" and row["count"]
     )
-    task, key = Task(row["operation"], row["driver"]), (row["timer"], row["parameters"])
-    found = summary.counts[task, "refiled", key, row["size"]]
+    counts = summary.counts[Task(row["operation"], row["driver"])]["refiled"]
+    found = counts[contestant_of(summary, row["timer"])][row["size"]]
     assert found == row["count"] / row["operations"]
 
 
-def test_counters_that_are_zero_for_all_are_told_apart(summary: Summary):
+def test_counters_that_are_zero_for_all_are_kept_apart(summary: Summary):
     insert = TASKS[0]
-    assert summary.counters(insert) == ("comparisons", "queue_offers")
-    assert "refiled" in summary.idle_counters(insert)
-    assert not set(summary.counters(insert)) & set(summary.idle_counters(insert))
+    assert summary.counters(insert) == ["comparisons", "queue_offers"]
+    idle = summary.counters(insert, idle=True)
+    assert "refiled" in idle
+    assert not set(summary.counters(insert)) & set(idle)
 
 
 def test_what_was_too_long_carries_its_prediction(summary: Summary):
     found = {(where, who.timer): seconds for where, who, seconds in summary.too_long()}
     where = "expiry, clock-driven at N = 1\u202f000\u202f000"
     assert found[where, "unordered-list"] == pytest.approx(600, rel=0.01)
-    cell = summary.cells[TASKS[3], contestant(summary, "unordered-list").key, 1_000_000]
+    cell = summary.cells[TASKS[3]][contestant_of(summary, "unordered-list")][1_000_000]
     assert cell.spread is None
     assert cell.level == pytest.approx(600e9 / 1e6, rel=0.01)
 
 
 def test_the_yardstick_is_the_base(summary: Summary):
-    assert summary.base is contestant(summary, "delay-queue")
+    assert summary.base is contestant_of(summary, "delay-queue")
 
 
 def test_without_the_yardstick_the_first_compiled_timer_is_the_base(tmp_path):
@@ -73,9 +83,9 @@ def test_without_the_yardstick_the_first_compiled_timer_is_the_base(tmp_path):
     assert found.timer == "simple-wheel"  # not heapq-delay-queue, which stands before it
 
 
-def test_leaders_are_exact_compiled_and_level_with_the_fastest(summary: Summary):
+def test_leaders_are_exact_compiled_and_tied_with_the_fastest(summary: Summary):
     heapq, delay, simple, hashed, cascading = (
-        contestant(summary, name)
+        contestant_of(summary, name)
         for name in (
             "heapq-delay-queue",
             "delay-queue",
@@ -86,7 +96,7 @@ def test_leaders_are_exact_compiled_and_level_with_the_fastest(summary: Summary)
     )
 
     def cell(*samples):
-        return Cell(Spread.of(samples), None, 1)
+        return Cell(Spread.of(samples), 0.0, 1)
 
     cells = {
         heapq: cell(1.0),
@@ -95,13 +105,13 @@ def test_leaders_are_exact_compiled_and_level_with_the_fastest(summary: Summary)
         simple: cell(10.0, 11.0, 12.0),
         cascading: cell(9.0, 10.5, 11.5),
     }
-    assert summary.leaders(cells) == [cascading, simple]
-    assert summary.leaders({heapq: cells[heapq], hashed: cells[hashed]}) == [heapq]
-    assert summary.leaders({hashed: cells[hashed]}) == [hashed]
-    assert summary.leaders({simple: Cell(None, 3.0, 1)}) == []
+    assert leaders(cells) == [cascading, simple]
+    assert leaders({heapq: cells[heapq], hashed: cells[hashed]}) == [heapq]
+    assert leaders({hashed: cells[hashed]}) == [hashed]
+    assert leaders({simple: Cell(None, 3.0, 1)}) == []
 
 
-def test_contestants_say_what_one_must_know_of_them(tmp_path):
+def test_contestants_say_their_settings_precision_and_engine(tmp_path):
     found = summarise(
         read_run(
             write_synthetic(
@@ -117,10 +127,10 @@ def test_contestants_say_what_one_must_know_of_them(tmp_path):
             )
         )
     )
-    assert [who.label.replace("\u202f", " ") for who in found.contestants] == [
-        "hashed-wheel (tick 1, wheel size 64: 0–1 late)",
-        "hashed-wheel (tick 100, wheel size 512: 0–100 late)",
-        "hierarchical-wheel (tick 10: 0–9 early)",
+    assert [who.full for who in found.contestants] == [
+        "hashed-wheel (tick=1, wheel-size=64: 0–1 late)",
+        "hashed-wheel (0–100 late)",
+        "hierarchical-wheel (tick=10: 0–9 early)",
         "heapq-delay-queue (Python loop)",
         "cascading-wheel",
     ]

@@ -1,6 +1,8 @@
 import re
 import sys
-from itertools import combinations
+from importlib import import_module
+from itertools import chain, combinations
+from pkgutil import iter_modules
 from xml.etree import ElementTree
 
 import pytest
@@ -10,18 +12,23 @@ from matplotlib.text import Text
 
 from compare.bench.store import read_run
 from compare.bench.task import TASKS
-from reports.charts.figures import pictures
+from reports import charts
+from reports.charts.catalogue import CHARTS, pictures
 from reports.charts.pictures import Picture, inline
-from reports.style import look_of
+from reports.palette import look_of
 from reports.summary import Summary, summarise
 from tests.reports.synthetic import defaults, write_synthetic
 
 UNITS = ("time per", "timers pending, N", "per ", "lateness [", "bytes per timer")
 
 
+def all_pictures(summary: Summary) -> list[Picture]:
+    return [*chain.from_iterable(pictures(summary).values())]
+
+
 @pytest.fixture(scope="module")
 def drawn(summary: Summary) -> dict[str, Picture]:
-    return {picture.name: picture for picture in pictures(summary)}
+    return {drawn.name: drawn for drawn in all_pictures(summary)}
 
 
 def words(figure) -> list[str]:
@@ -31,8 +38,16 @@ def words(figure) -> list[str]:
 
 
 def test_every_chart_is_there(drawn):
-    expected = [f"{kind}-{task.name}" for task in TASKS for kind in ("time", "work")]
+    expected = [f"{kind}-{task.name}" for kind in ("time", "work") for task in TASKS]
     assert list(drawn) == [*expected, "replays", "lateness", "memory"]
+
+
+def test_every_file_of_a_chart_is_in_the_table():
+    modules = [
+        import_module(f"reports.charts.{info.name}") for info in iter_modules(charts.__path__)
+    ]
+    found = {module.draw for module in modules if hasattr(module, "draw")}
+    assert found == {draw for _, draw in CHARTS}
 
 
 def test_every_axis_says_what_it_shows(drawn):
@@ -49,7 +64,7 @@ def test_every_axis_says_what_it_shows(drawn):
 
 
 def test_every_series_is_named_with_its_precision_and_engine(drawn):
-    remarks = {"hashed-wheel": "tick 100: 0–100 late", "heapq-delay-queue": "Python loop"}
+    remarks = {"hashed-wheel": "0–100 late", "heapq-delay-queue": "Python loop"}
     named = {timer: remarks.get(timer, "") for timer, _ in defaults()}
     for picture in drawn.values():
         text = " ".join(words(picture.figure)).replace("\u202f", " ")
@@ -116,7 +131,7 @@ def test_labels_do_not_overlap_and_stay_inside(tmp_path, sizes):
     summary = summarise(
         read_run(write_synthetic(tmp_path, chosen, sizes=sizes, workloads=workloads))
     )
-    for picture in pictures(summary):
+    for picture in all_pictures(summary):
         canvas = FigureCanvasAgg(picture.figure)
         canvas.draw()
         whole = picture.figure.bbox
@@ -154,12 +169,10 @@ def in_view(text: Text) -> bool:
 
 
 def test_files_are_readable_and_always_the_same(drawn, summary):
-    from reports.charts.figures import memory
-
     picture = drawn["memory"]
     assert picture.png().startswith(b"\x89PNG")
     text = picture.svg()
-    assert text == memory(summary).svg()
+    assert text == pictures(summary)["memory"][0].svg()
     assert "cascading-wheel" in "".join(ElementTree.fromstring(text).itertext())
 
 

@@ -1,0 +1,32 @@
+"""All charts by the section that shows them. A new one is a file and a line here."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import matplotlib as mpl
+
+from reports.charts import lateness, memory, replays, times, trade_off, work
+from reports.charts.pictures import SETTINGS, Picture
+from reports.summary import Summary
+
+CHARTS: tuple[tuple[str, Callable[[Summary], Iterator[Picture]]], ...] = (
+    ("times", times.draw),
+    ("work", work.draw),
+    ("workloads", replays.draw),
+    ("workloads", trade_off.draw),
+    ("workloads", lateness.draw),
+    ("memory", memory.draw),
+)
+"""Section, and what draws its charts, or none where the run has no figures for them."""
+
+
+def pictures(summary: Summary) -> Mapping[str, list[Picture]]:
+    """The charts that the run has figures for, by section, in the order of the page."""
+    found: dict[str, list[Picture]] = {}
+    with mpl.rc_context(SETTINGS):
+        for section, draw in CHARTS:
+            for picture in draw(summary):
+                # Lay it out once, so that its files do not depend on which is written first.
+                picture.figure.draw_without_rendering()
+                picture.figure.set_layout_engine("none")
+                found.setdefault(section, []).append(picture)
+    return found

@@ -1,0 +1,74 @@
+"""Time against the number of pending timers: a chart for each task."""
+
+from collections.abc import Iterator, Mapping
+
+from matplotlib.axes import Axes
+
+from compare.bench.task import Task
+from reports import formats
+from reports.charts.axes import (
+    colour_of,
+    end_labels,
+    labelled_axes,
+    log_axis,
+    mark_of,
+    nudge_factors,
+    size_axis,
+    stroke_of,
+)
+from reports.charts.pictures import Picture
+from reports.summary import Cell, Contestant, Summary
+
+
+def draw(summary: Summary) -> Iterator[Picture]:
+    """Median time of one operation against the number of pending timers, with the spread."""
+    for task in summary.cells:
+        yield _chart(summary, task)
+
+
+def _chart(summary: Summary, task: Task) -> Picture:
+    title = f"{task.title}: time per {task.unit}"
+    series = summary.cells[task]
+    figure, axes = labelled_axes(len(series), title)
+    nudges = nudge_factors(len(series), summary.sizes, 0.1)
+    ends = {}
+    for nudge, (who, cells) in zip(nudges, series.items(), strict=True):
+        _draw(axes, who, {size * nudge: cell for size, cell in cells.items()})
+        size, last = max(cells.items())
+        at = "" if size == summary.sizes[-1] else f" at {formats.size(size)}"
+        ends[who] = size * nudge, last.level, last.text + at
+    size_axis(axes, summary.sizes)
+    levels = [level for cells in series.values() for cell in cells.values() for level in cell.reach]
+    log_axis(axes, "y", levels, formats.nanoseconds)
+    axes.set_xlabel("timers pending, N (log scale)")
+    axes.set_ylabel(f"time per {task.unit} (log scale)")
+    end_labels(figure, axes, ends)
+    told = [
+        f"{who.full} {text}" for who, (_, _, text) in sorted(ends.items(), key=lambda e: e[1][1])
+    ]
+    return Picture(
+        f"time-{task.name}",
+        title,
+        task.meaning,
+        f"Line chart with logarithmic axes: {title.lower()} against timers pending. At the largest "
+        f"size: {'; '.join(told)}.",
+        figure,
+    )
+
+
+def _draw(axes: Axes, who: Contestant, cells: Mapping[float, Cell]) -> None:
+    measured = {x: cell.level for x, cell in cells.items() if cell.spread}
+    predicted = {x: cell.level for x, cell in cells.items() if not cell.spread}
+    axes.plot(list(measured), list(measured.values()), **stroke_of(who))
+    for x in measured:
+        axes.vlines(x, *cells[x].reach, color=colour_of(who), linewidth=1.4, zorder=4)
+    _mark(axes, measured, mark_of(who, 5.5))
+    if predicted:
+        path = dict([*measured.items()][-1:]) | predicted
+        dotted = (0, (1, 2))
+        axes.plot(list(path), list(path.values()), color=colour_of(who), lw=1.0, ls=dotted)
+        _mark(axes, predicted, mark_of(who, 6.5, hollow=True))
+
+
+def _mark(axes: Axes, points: Mapping[float, float], mark: dict[str, object]) -> None:
+    axes.plot(list(points), list(points.values()), ls="none", zorder=3, **mark)  # type: ignore[arg-type]

@@ -1,0 +1,85 @@
+"""Counted work against the number of pending timers: a chart for each task."""
+
+import math
+from collections.abc import Iterator, Mapping
+
+from compare.bench.task import Task
+from reports import formats
+from reports.charts.axes import log_axis, mark_of, panels, size_axis, stroke_of
+from reports.charts.pictures import Picture
+from reports.summary import Contestant, Summary
+
+Curve = Mapping[int, float]
+
+
+def draw(summary: Summary) -> Iterator[Picture]:
+    """Cost counters per operation against the number of pending timers, one panel for each
+    counter.
+    """
+    for task in summary.cells:
+        if summary.counters(task):
+            yield _chart(summary, task)
+
+
+def _chart(summary: Summary, task: Task) -> Picture:
+    title = f"{task.title}: counted work per {task.unit}"
+    counters = summary.counters(task)
+    curves = {name: _curves(summary, task, name) for name in counters}
+    counted = {who for name in counters for who in summary.counts[task][name]}
+    shown = [who for who in summary.contestants if any(who in of for of in curves.values())]
+    figure, found = panels(len(counters), title, 1.4, legend=shown)
+    texts = []
+    for axes, (name, lines) in zip(found, curves.items(), strict=True):
+        drawn = sorted(lines, key=lambda who: not who.compiled)  # dashes on top
+        for place, who in enumerate(drawn):
+            points = lines[who]
+            covering = sum(_coincide(points, lines[other]) for other in drawn[place + 1 :])
+            style = mark_of(who, 4.5 + 1.3 * covering, 0.4) | stroke_of(who)
+            style |= {"linewidth": 1.3 + 1.2 * covering}  # so that it is seen below the others
+            axes.plot(list(points), list(points.values()), **style)
+        axes.set_title(formats.counter_title(name))
+        size_axis(axes, summary.sizes)
+        levels = [count for points in lines.values() for count in points.values()]
+        log_axis(axes, "y", levels, formats.amount, most_ticks=5)
+        last = {
+            who: points[n] for who, points in lines.items() if (n := summary.sizes[-1]) in points
+        }
+        told = (f"{who.full} {formats.amount(count)}" for who, count in last.items())
+        texts.append(f"{formats.counter_title(name)}: {', '.join(told)}")
+    for axes in found[-2:]:
+        axes.set_xlabel("timers pending, N")
+    for axes in found[::2]:
+        axes.set_ylabel(f"per {task.unit}")
+    figure.align_ylabels()
+    notes = {
+        "Zero, so not drawn": [who.plain for who in counted.difference(shown)],
+        "Zero for all": map(formats.counter_title, summary.counters(task, idle=True)),
+        "Not counted": [who.plain for who in summary.contestants if who not in counted],
+    }
+    caption = [
+        f"{note}: {text}." for note, names in notes.items() if (text := formats.listed(names))
+    ]
+    return Picture(
+        f"work-{task.name}",
+        title,
+        " ".join([task.meaning, *caption]),
+        f"Line charts with logarithmic axes: counts per {task.unit} against timers pending. At the "
+        f"largest size: {'; '.join(texts)}.",
+        figure,
+    )
+
+
+def _curves(summary: Summary, task: Task, counter: str) -> dict[Contestant, Curve]:
+    """The counts that a logarithmic axis can show."""
+    found = {
+        who: {size: count for size, count in curve.items() if count > 0}
+        for who, curve in summary.counts[task][counter].items()
+    }
+    return {who: curve for who, curve in found.items() if curve}
+
+
+def _coincide(points: Curve, others: Curve) -> bool:
+    """Whether two curves lie on each other somewhere."""
+    return any(
+        n in others and math.isclose(count, others[n], rel_tol=0.05) for n, count in points.items()
+    )

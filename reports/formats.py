@@ -1,0 +1,218 @@
+"""Numbers, units, names and lists as tables, charts and sentences write them."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+NO_BREAK = "\u202f"  # a narrow space that keeps a number and its unit on one line
+
+_TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+_BYTES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
+_DURATIONS = ((86_400.0, "days"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
+_COUNTERS = {
+    "comparisons": "comparisons of deadlines",
+    "timers_touched": "timers looked at",
+    "slots_visited": "slots visited",
+    "refiled": "timers re-filed",
+    "queue_offers": "buckets queued",
+    "queue_polls": "buckets polled",
+    "empty_polls": "empty buckets polled",
+    "clock_visits": "stops of the clock",
+    "advances": "calls to advance",
+    "idle_advances": "idle calls to advance",
+}
+_UNIT_NAMES = {"us": "microseconds", "ms": "milliseconds", "s": "seconds"}
+_UNIT_SYMBOLS = {"us": "µs", "unit": "units"}
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A number with so many significant digits, in groups of three, without an exponent.
+
+    >>> significant(0.012345), significant(12.3), significant(1_234_567)
+    ('0.0123', '12.3', '1\\u202f230\\u202f000')
+    """
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.{digits - 1}e}")
+    exponent = int(f"{rounded:e}".rpartition("e")[2])
+    return f"{rounded:,.{max(digits - 1 - exponent, 0)}f}".replace(",", NO_BREAK)
+
+
+def nanoseconds(value: float) -> str:
+    """A time given in nanoseconds, in the unit that suits it.
+
+    >>> [nanoseconds(ns) for ns in (0.5, 999.9, 2_000_000, 61e9)]
+    ['0.500 ns', '1.00 µs', '2.00 ms', '61.0 s']
+    """
+    return _scaled(value, _TIMES)
+
+
+def time_range(low: float, high: float) -> str:
+    """From one time to another, both given in nanoseconds, naming the unit once.
+
+    >>> time_range(9.81, 11.2), time_range(950.0, 1100.0)
+    ('9.81–11.2', '950 ns–1.10 µs')
+    """
+    (first, unit), (last, other) = (nanoseconds(value).rsplit(" ", 1) for value in (low, high))
+    return f"{first}–{last}" if unit == other else f"{first} {unit}–{last} {other}"
+
+
+def duration(seconds: float) -> str:
+    """A duration as people say it.
+
+    >>> [duration(s) for s in (0.04, 75, 7200, 1e6)]
+    ['0.04 s', '1.2 min', '2 h', '12 days']
+    """
+    number, _, unit = _scaled(seconds, _DURATIONS, 2 if seconds >= 1 else 1).rpartition(" ")
+    return f"{_trimmed(number)} {unit}"
+
+
+def data_size(count: float) -> str:
+    """Bytes in the unit that suits them.
+
+    >>> data_size(32), data_size(3 * 2**20)
+    ('32.0 B', '3.00 MiB')
+    """
+    return _scaled(count, _BYTES)
+
+
+def count(value: int) -> str:
+    """A whole number in groups of three.
+
+    >>> count(1_000_000)
+    '1\\u202f000\\u202f000'
+    """
+    return f"{value:,}".replace(",", NO_BREAK)
+
+
+def size(value: int) -> str:
+    """A number of pending timers, on one line.
+
+    >>> size(1000)
+    'N\xa0=\xa01\u202f000'
+    """
+    return f"N\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{count(value)}"
+
+
+def ratio(value: float) -> str:
+    """How many times as much.
+
+    >>> ratio(1.0), ratio(0.123), ratio(1234.5)
+    ('1.00×', '0.12×', '1\\u202f230×')
+    """
+    return f"{value:.2f}×" if value < 10 else f"{significant(value)}×"
+
+
+def amount(value: float) -> str:
+    """A count per operation, which may be a small fraction.
+
+    >>> amount(2.5), amount(60.0), amount(0.000123), amount(0)
+    ('2.5', '60', '0.00012', '0')
+    """
+    return _trimmed(significant(value, 3 if value >= 0.1 else 2))
+
+
+def short_count(value: int) -> str:
+    """A whole number for a tick: thousands as k, millions as M.
+
+    >>> short_count(256), short_count(1_000), short_count(2_500_000)
+    ('256', '1k', '2.5M')
+    """
+    for factor, letter in ((10**6, "M"), (10**3, "k")):
+        if value >= factor:
+            return f"{float(f'{value / factor:.3g}'):g}{letter}"
+    return str(value)
+
+
+def tick(value: float, form: Callable[[float], str]) -> str:
+    """The text of a tick: a form without the zeros that only a measured figure needs.
+
+    >>> tick(1000.0, nanoseconds), tick(0.1, amount)
+    ('1 µs', '0.1')
+    """
+    number, space, unit = form(value).partition(" ")
+    return _trimmed(number) + space + unit
+
+
+def counter_title(name: str) -> str:
+    """What a cost counter counts.
+
+    >>> counter_title("refiled"), counter_title("a_new_one")
+    ('timers re-filed', 'a new one')
+    """
+    return _COUNTERS.get(name, name.replace("_", " "))
+
+
+def unit_name(unit: str) -> str:
+    """A tape's unit in full.
+
+    >>> unit_name("us"), unit_name("unit")
+    ('microseconds', 'units')
+    """
+    return _UNIT_NAMES.get(unit, "units")
+
+
+def unit_symbol(unit: str) -> str:
+    """A tape's unit as it stands behind a number.
+
+    >>> unit_symbol("us"), unit_symbol("unit")
+    ('µs', 'units')
+    """
+    return _UNIT_SYMBOLS.get(unit, unit)
+
+
+def lateness(low: int, high: int, unit: str = "") -> str:
+    """A range of lateness; negative is early.
+
+    >>> lateness(1, 100, "us")
+    '1–100 µs late'
+
+    >>> lateness(0, 0), lateness(1, 100), lateness(-9, 0), lateness(-3, 3)
+    ('exactly at the deadline', '1–100 late', '0–9 early', '3 early to 3 late')
+    """
+    if low == high == 0:
+        return "exactly at the deadline"
+    of = f" {unit_symbol(unit)}" if unit else ""
+    if low < 0 < high:
+        return f"{count(-low)}{of} early to {count(high)}{of} late"
+    least, most = sorted((abs(low), abs(high)))
+    numbers = count(most) if least == most else f"{count(least)}–{count(most)}"
+    return f"{numbers}{of} {'early' if low < 0 else 'late'}"
+
+
+def listed(words: Iterable[str]) -> str:
+    """Words joined for a sentence.
+
+    >>> listed([]), listed(["a"]), listed(["a", "b", "c"])
+    ('', 'a', 'a, b and c')
+    """
+    *most, last = [*words] or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "workload"), counted(1200, "workload")
+    ('1 workload', '1\\u202f200 workloads')
+    """
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
+def cut(text: str, characters: int) -> str:
+    """A text that is no longer than so many characters.
+
+    >>> cut("hashed-wheel", 12), cut("hashed-wheel", 7)
+    ('hashed-wheel', 'hashed…')
+    """
+    return text if len(text) <= characters else text[: characters - 1] + "…"
+
+
+def _scaled(value: float, units: Sequence[tuple[float, str]], digits: int = 3) -> str:
+    """A value in the largest of the units (largest first) in which it is at least 1."""
+    rounded = float(f"{value:.{digits - 1}e}")
+    factor, unit = next((unit for unit in units if rounded >= unit[0]), units[-1])
+    return f"{significant(rounded / factor, digits)} {unit}"
+
+
+def _trimmed(number: str) -> str:
+    """Without the zeros at the end of its fraction."""
+    return number.rstrip("0").rstrip(".") if "." in number else number

@@ -1,0 +1,36 @@
+"""All sections, in the order of the page. A new one is a file and a line here."""
+
+from collections.abc import Callable
+
+from reports.sections import (
+    answer,
+    limits,
+    memory,
+    method,
+    reading,
+    schemes,
+    times,
+    work,
+    workloads,
+)
+from reports.sections.parts import Section
+from reports.summary import Summary
+
+SECTIONS: tuple[Callable[[Summary], Section | None], ...] = (
+    answer.section,
+    reading.section,
+    times.section,
+    work.section,
+    workloads.section,
+    memory.section,
+    schemes.section,
+    method.section,
+    limits.section,
+)
+"""Each makes its section, or None where the run has no figures for it."""
+
+
+def sections(summary: Summary) -> list[Section]:
+    """The sections that the run has figures for."""
+    found = (make(summary) for make in SECTIONS)
+    return [section for section in found if section is not None]

@@ -1,0 +1,151 @@
+"""What sections are made of: tables of plain text, for the page to lay out and tests to read."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reports import formats
+from reports.summary import Cell, Column, Contestant, Summary, leaders
+
+NARROW = 3  # columns
+
+Terms = Sequence[tuple[str, Sequence[str]]]
+"""Terms, each with the sentences that explain it."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cell of a table: its text, and in smaller print what qualifies it."""
+
+    text: str
+    detail: str = ""
+    best: bool = False  # to be set in bold
+    number: bool = True
+
+
+NOTHING = Entry("–")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row with its heading; `timer` gives it that timer's colour."""
+
+    heading: str
+    remark: str
+    entries: Sequence[Entry]
+    timer: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table. The first heading is that of the rows' headings."""
+
+    name: str
+    caption: str
+    headings: Sequence[str]
+    rows: Sequence[Row]
+    note: str = ""
+    loose: bool = False  # figures may be broken into two lines
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        caption: str,
+        headings: Iterable[str],
+        rows: Mapping[Contestant, Sequence[Entry]],
+        note: str = "",
+        *,
+        loose: bool = False,
+    ) -> "Table":
+        """A table with a row for each contestant of which there is anything to show."""
+        found = [
+            Row(who.short, who.remark, entries, who.timer)
+            for who, entries in rows.items()
+            if any(entry is not NOTHING for entry in entries)
+        ]
+        return cls(name, caption, ["timer", *headings], found, note, loose)
+
+    def is_number(self, column: int) -> bool:
+        """Whether a column holds numbers, and so is aligned at the right; -1 is the headings'."""
+        return column >= 0 and all(row.entries[column].number for row in self.rows)
+
+    @property
+    def in_words(self) -> bool:
+        """Whether it holds texts, which need broad columns."""
+        return not any(self.is_number(column) for column in range(len(self.headings) - 1))
+
+    @property
+    def narrow(self) -> bool:
+        """Whether it fits beside a chart."""
+        return not self.in_words and len(self.headings) <= NARROW
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page with its own heading; the charts of the same name are added to it."""
+
+    name: str
+    short: str  # for the list of sections
+    title: str
+    headline: str = ""
+    lead: str = ""
+    tables: Sequence[Table] = ()
+    terms: Terms = ()
+    points: Sequence[str] = ()
+
+
+def entry(value: Any, form: Callable[[Any], str] = formats.count) -> Entry:
+    """An entry for a figure that may be missing."""
+    return NOTHING if value is None else Entry(form(value))
+
+
+def texts(*values: str) -> list[Entry]:
+    """Entries that are not numbers."""
+    return [Entry(value, number=False) for value in values]
+
+
+def time_entry(summary: Summary, column: Column, who: Contestant, *, spread: bool = True) -> Entry:
+    """The time of a contestant in a column, with the spread and the ratio to the base."""
+    cell = column.get(who)
+    if cell is None:
+        return NOTHING
+    if cell.spread is None:
+        return Entry("too long", f"{formats.duration(cell.predicted_seconds)} predicted")
+    details = []
+    if spread and cell.spread.samples > 1:
+        details.append(f"({formats.time_range(cell.spread.low, cell.spread.high)})")
+    base = summary.base and column.get(summary.base)
+    if base and base.spread and base.spread.median:
+        details.append(formats.ratio(cell.spread.median / base.spread.median))
+    return Entry(formats.nanoseconds(cell.level), " ".join(details), who in leaders(column))
+
+
+def ratio_note(summary: Summary) -> str:
+    """What the × in a table refers to."""
+    if summary.base is None:
+        return ""
+    return f"× is the ratio to the time of {summary.base.timer} in the same column."
+
+
+def chart_notes(summary: Summary, cells: Sequence[Cell]) -> str:
+    """What holds for all charts of these times."""
+    samples = sorted({cell.spread.samples for cell in cells if cell.spread})
+    if not samples:
+        spread = "All times are predicted."
+    elif samples == [1]:
+        spread = f"There is one {summary.sample} of each time, so no spread is shown."
+    else:
+        number = "–".join(map(str, dict.fromkeys((samples[0], samples[-1]))))
+        spread = (
+            f"Markers show the median of {number} {summary.sample}s, bars the range from the least "
+            "to the greatest."
+        )
+    notes = [spread, "Axes of time are logarithmic."]
+    if any(not who.compiled for who in summary.contestants):
+        notes.append("Times of a “Python loop” include the interpreter's overhead.")
+    if any(not who.exact for who in summary.contestants):
+        notes.append("A timer that may fire late or early says by how much, in units of its clock.")
+    if any(cell.spread is None for cell in cells):
+        notes.append("Hollow markers: too long to run, so predicted from smaller N.")
+    return " ".join(notes)

@@ -1,0 +1,74 @@
+"""How to read the page: its terms, each in a sentence or two."""
+
+from reports import formats
+from reports.sections.parts import Section, Terms
+from reports.statistics import LARGEST_TIE
+from reports.summary import Summary
+
+HOLD = (
+    "Hold: one cancel and one schedule, while N timers stay pending. This is the steady state of a "
+    "server that sets a timeout for each request and cancels it when the answer arrives."
+)
+
+
+def section(summary: Summary) -> Section:
+    """The terms that the other sections use."""
+    terms = [*_operations(summary), *_times(summary), *_precision(summary)]
+    return Section("reading", "Reading", "How to read this page", terms=terms)
+
+
+def _operations(summary: Summary) -> Terms:
+    if not summary.cells:
+        return []
+    explained = [
+        HOLD if task.operation == "hold" else f"{task.title}: {task.meaning}"
+        for task in summary.cells
+    ]
+    return [
+        ("N", ["The number of pending timers: scheduled, not yet fired and not cancelled."]),
+        ("Operations", explained),
+    ]
+
+
+def _times(summary: Summary) -> Terms:
+    explained = [f"Times are per operation, the median of the {summary.sample}s. 1 µs is 1000 ns."]
+    if summary.base:
+        explained.append(
+            f"A ratio such as 1.50× compares with {summary.base.timer}: above 1 is slower."
+        )
+    explained.append(
+        f"Two times are tied if the median of one lies between the least and the greatest "
+        f"{summary.sample} of the other, and the medians differ by at most {LARGEST_TIE - 1:.0%}."
+    )
+    if any(cell.spread is None for cell in summary.all_cells):
+        explained.append(
+            "“Too long” marks what would have exceeded the time budget. It was not run, and its "
+            "time is predicted."
+        )
+    return [("Times", explained)]
+
+
+def _precision(summary: Summary) -> Terms:
+    units = dict.fromkeys(formats.unit_name(source.unit) for source in summary.replays)
+    replayed = f" Here the replayed workloads count {formats.listed(units)}." if units else ""
+    return [
+        (
+            "Unit",
+            [f"Timers count time in whole units. The caller decides what a unit is.{replayed}"],
+        ),
+        (
+            "Tick",
+            [
+                "The number of units that a wheel treats as one moment. A greater tick means less "
+                "work and less precision: with a tick of 100, a timer may fire 100 units late."
+            ],
+        ),
+        (
+            "Lateness",
+            [
+                "The moment of firing minus the deadline, or minus the moment of scheduling if the "
+                "deadline had already passed. Negative is early. A timer is exact if its lateness "
+                "is always 0."
+            ],
+        ),
+    ]
