@@ -18,7 +18,7 @@ from compare.bench.store import traits_of
 from compare.files import parquet_errors
 from compare.pipeline.summarise import ABOUT, SCHEMA, SUMMARY, summarise
 from reports.statistics import Spread
-from reports.summary import Cell, Contestant, Replayed, Source, Summary, contestants_of
+from reports.summary import Cell, Replayed, Source, Summary, contestants_of
 from timers.errors import TimerError
 
 
@@ -61,7 +61,15 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
         contestants=tuple(by_key.values()),
         cells={},
         counts={},
-        replays={_source(names[path], of[0]): _replays(of, by_key) for path, of in rows.items()},
+        replays={
+            _source(names[path], of[0]): {
+                who: _replayed(row)
+                for key, who in by_key.items()
+                for row in of
+                if (row["timer"], row["parameters"]) == key
+            }
+            for path, of in rows.items()
+        },
         memory={},
         sample="shard",
     )
@@ -91,19 +99,11 @@ def _names(workloads: Mapping[Path, str]) -> dict[Path, str]:
     }
 
 
-def _replays(
-    rows: Sequence[Mapping[str, Any]], by_key: Mapping[tuple[str, str], Contestant]
-) -> dict[Contestant, Replayed]:
-    found = {by_key[row["timer"], row["parameters"]]: _replayed(row) for row in rows}
-    return {who: found[who] for who in by_key.values() if who in found}
-
-
 def _replayed(row: Mapping[str, Any]) -> Replayed:
     median, least, most = (
         row[f"shard_ns_per_operation_{which}"] for which in ("median", "least", "most")
     )
-    cell = Cell(Spread(median, least, most, row["shards"]), 0.0, row["operations"])
-    return Replayed(cell, row)
+    return Replayed(Cell(Spread(median, least, most, row["shards"]), 0.0, row["operations"]), row)
 
 
 def _source(name: str, row: Mapping[str, Any]) -> Source:

@@ -1,8 +1,8 @@
 """How late timers fired: a panel for each source, a row for each contestant."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -10,7 +10,7 @@ from reports import formats
 from reports.charts.axes import colour_of, mark_of, row_panels
 from reports.charts.pictures import SMALL, Picture
 from reports.palette import INK
-from reports.summary import Bin, Contestant, Replayed, Summary
+from reports.summary import Contestant, Replayed, Summary
 
 MOST_BARS = 110  # of a histogram, in the room of a panel
 
@@ -61,29 +61,14 @@ def _draw(axes: Axes, row: float, who: Contestant, replayed: Replayed) -> str:
     if low == high == 0:
         axes.plot(0, row, zorder=3, **mark_of(who, 6.5))
         return "0"
-    bins = _coarser(replayed.bins)
-    peak = max(found.timers / found.width for found in bins)
+    # Bars of equal width, at least as wide as the bins.
+    width = max(last.width, -(-(high + 1 - low) // MOST_BARS))
+    edges = np.arange(low, high + 1 + width, width) - 0.5
+    lefts, _, timers = zip(*replayed.bins, strict=True)
+    bars, _ = np.histogram(lefts, edges, weights=timers)
     # The y axis points downwards, in lines of text: bars stand a little above the row's lower edge.
-    axes.bar(
-        [found.lateness - 0.5 for found in bins],
-        [-1.8 * found.timers / found.width / peak for found in bins],
-        [found.width for found in bins],
-        bottom=row + 1.0,
-        align="edge",
-        color=colour_of(who),
-        edgecolor=colour_of(who),
-        linewidth=0.8,
+    foot = row + 1.0
+    axes.stairs(
+        foot - 1.8 * bars / bars.max(), edges, baseline=foot, fill=True, color=colour_of(who)
     )
     return f"{low} to {high}" if high > low else f"{low}"
-
-
-def _coarser(bins: Sequence[Bin]) -> Sequence[Bin]:
-    """The same histogram in at most MOST_BARS bins of equal width."""
-    first = bins[0].lateness
-    width = -(-(bins[-1].lateness + bins[-1].width - first) // MOST_BARS)
-    if width <= bins[0].width:
-        return bins
-    timers: Counter[int] = Counter()
-    for found in bins:
-        timers[(found.lateness - first) // width] += found.timers
-    return [Bin(first + number * width, width, many) for number, many in timers.items()]

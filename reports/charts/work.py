@@ -52,7 +52,9 @@ def _chart(summary: Summary, task: Task) -> Picture:
         axes.set_ylabel(f"per {task.unit}")
     figure.align_ylabels()
     notes = {
-        "Zero, so not drawn": [who.plain for who in counted.difference(shown)],
+        "Zero, so not drawn": [
+            who.plain for who in summary.contestants if who in counted.difference(shown)
+        ],
         "Zero for all": map(formats.counter_title, summary.counters(task, idle=True)),
         "Not counted": [who.plain for who in summary.contestants if who not in counted],
     }

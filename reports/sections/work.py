@@ -39,7 +39,7 @@ def work(summary: Summary, task: Task) -> Table | None:
         f"{task.title}: counted work per {task.unit}",
         map(formats.counter_title, counters),
         rows,
-        (f"With {first} → with {last}." if first != last else f"With {last}.")
+        (f"Counts at {first} → at {last}." if first != last else f"Counts at {last}.")
         + (f" Zero for all: {formats.listed(map(formats.counter_title, idle))}." if idle else ""),
         loose=True,
     )

@@ -106,16 +106,12 @@ def _lateness(replayed: Replayed) -> Entry:
 
 def described(source: Source) -> str:
     """How much was replayed."""
-    forms = {
-        "operations": "{} operations",
-        "timers": "{} timers",
-        "id_space": "at most {} at once",
-        "shards": "{} shards",
-    }
-    numbers = {name: source.details.get(name) for name in forms}
+    details = source.details
     parts = [
-        forms[name].format(formats.count(number))
-        for name, number in numbers.items()
-        if isinstance(number, int)
+        formats.counted(details[f"{noun}s"], noun)
+        for noun in ("operation", "timer", "shard")
+        if isinstance(details.get(f"{noun}s"), int)
     ]
+    if isinstance(details.get("id_space"), int):
+        parts.insert(2, f"at most {formats.count(details['id_space'])} at once")
     return ", ".join(parts) or "replayed"
