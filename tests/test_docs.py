@@ -72,3 +72,8 @@ def test_a_command_in_the_docs_has_valid_options(page, arguments):
         assert command, name
     with contextlib.suppress(click.exceptions.Exit):  # --help
         command.make_context(name, arguments)
+
+
+def test_pictures_are_small():
+    for picture in (ROOT / "docs").rglob("*.png"):
+        assert picture.stat().st_size < 150_000, picture.name
