@@ -1,1 +1,1 @@
-"""The charts of the page: a file a kind, on the axes and with the settings that they share."""
+"""The charts of the page: one file for each kind of chart, with shared axes and settings."""

@@ -1,1 +1,1 @@
-"""The sections of the page: a file each, built from the parts that they share."""
+"""The sections of the page: one file each, built from shared parts."""

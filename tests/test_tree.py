@@ -1,0 +1,47 @@
+"""The layout: what the README says of each folder is what the folder says of itself."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = sorted(
+    file.parent.relative_to(ROOT).as_posix()
+    for top in ("timers", "compare", "reports")
+    for file in (ROOT / top).rglob("__init__.py")
+)
+
+
+def docstring(package):
+    return ast.get_docstring(ast.parse((ROOT / package / "__init__.py").read_text())) or ""
+
+
+def folders_in_readme():
+    rows = re.findall(r"^\| `([a-z_/]+)` \| (.*) \|$", (ROOT / "README.md").read_text(), re.M)
+    return dict(rows)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_folder_says_in_one_sentence_what_it_holds(package):
+    first = docstring(package).split("\n\n")[0]
+    assert re.fullmatch(r"[A-Z][^.]*(\.\w[^.]*)*\.", first.replace("\n", " ")), first
+
+
+def test_the_readme_lists_every_folder_with_its_sentence():
+    sentences = {
+        package: " ".join(docstring(package).split("\n\n")[0].split()) for package in PACKAGES
+    }
+    listed = {name: text for name, text in folders_in_readme().items() if name in sentences}
+    assert listed == sentences
+
+
+def test_tests_mirror_the_packages():
+    mirrored = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
+    assert {"timers", "compare", "reports"} <= mirrored
+    own = {"bench", "mutants", "references"}  # of the tests alone
+    for top in ("timers", "compare", "reports"):
+        for folder in (ROOT / "tests" / top).rglob("*"):
+            if folder.is_dir() and folder.name != "__pycache__" and folder.name not in own:
+                assert (ROOT / folder.relative_to(ROOT / "tests")).is_dir(), folder
