@@ -18,6 +18,7 @@ from compare.cli.options import (
     reading_options,
     refuse_both,
     request_options,
+    section,
     select,
     time_option,
     touch_options,
@@ -28,15 +29,22 @@ from timers.errors import TimerError
 TRACES = "traces"
 """Directory below that of the runs for the traces that logs are turned into."""
 
-_DEFAULT_TIMEOUT = "5s"  # in the order of those of most DNS and HTTP clients
-_DEFAULT_IDLE = "30s"
+_COLUMNS = {
+    "time": ("ts", "time", "timestamp", "@timestamp", "datetime", "start"),
+    "duration": ("rtt", "duration", "duration_s", "seconds", "elapsed", "latency"),
+    "key": ("client", "id.orig_h", "key", "user", "session", "ip"),
+}
+"""Columns and their names in the logs of common programs, the most likely one first."""
 
-# Names of columns in the logs of common programs, the most likely one first.
-_TIMES = ("ts", "time", "timestamp", "@timestamp", "datetime", "start")  # Zeek, access logs, ...
-_DURATIONS = ("rtt", "duration", "duration_s", "seconds", "elapsed", "latency")  # Zeek, ...
-_KEYS = ("client", "id.orig_h", "key", "user", "session", "ip")  # access logs, Zeek, ...
-
-_LOG = "The log (what is left out of --time to --idle is guessed and printed)"
+_KINDS = {
+    "requests": (
+        ("time", "duration"),
+        "timeout",
+        "5s",
+    ),  # as of most DNS and HTTP clients
+    "touches": (("time", "key"), "idle", "30s"),
+}
+"""Kind of a log -> its columns, and the option for its timeout with a default."""
 
 
 class ReportOptionError(TimerError, ValueError):
@@ -56,50 +64,41 @@ Examples:
 @traces_argument
 @option(
     "--out",
-    type=PLACE,
-    default="report",
+    PLACE,
+    "Directory of the page; an older report there is replaced.",
     metavar="DIR",
-    help="Directory of the page. An older report there is replaced.",
+    default="report",
 )
-@option(
-    "--run",
-    "stored",
-    type=PLACE,
-    metavar="RUN",
-    help="Show this stored run, or the newest in a directory of runs.",
-)
+@option("--run", PLACE, "Show a stored run, or the newest in RUNS.", metavar="RUN", field="stored")
 @option(
     "--grid",
-    type=PLACE,
-    multiple=True,
+    PLACE,
+    "Show what `replay --out` or `summarise --out` wrote.",
     metavar="RESULTS...",
-    help="Show what `replay --out` or `summarise --out` wrote.",
+    multiple=True,
 )
 @option(
     "--requests",
-    type=PLACE,
+    PLACE,
+    "A log of requests: each starts a timer, its answer cancels it.",
     metavar="LOG",
-    help="A log of requests: each starts a timer, its answer cancels it.",
 )
 @option(
     "--touches",
-    type=PLACE,
+    PLACE,
+    "A log of touches: each re-arms the idle timer of its key.",
     metavar="LOG",
-    help="A log of touches: each re-arms the idle timer of its key.",
 )
-@time_option(required=False, section=_LOG)
-@request_options(required=False, section=_LOG)
-@touch_options(required=False, section=_LOG)
-@reading_options(_LOG)
-@comparison_options("--runs", "The comparison")
+@section(
+    "The log (what is left out of --time to --idle is guessed and printed)",
+    time_option(required=False),
+    request_options(required=False),
+    touch_options(required=False),
+    reading_options,
+)
+@section("The comparison", comparison_options("--runs"))
 def report(
-    traces: tuple[str, ...],
-    out: str,
-    stored: str | None,
-    grid: tuple[str, ...],
-    requests: str | None,
-    touches: str | None,
-    **options: Any,
+    traces: tuple[str, ...], out: str, stored: str | None, grid: tuple[str, ...], **options: Any
 ) -> None:
     """Compare timers and write the results as a page with charts and tables.
 
@@ -108,11 +107,11 @@ def report(
     --touches a log is turned into a trace first, and replayed beside the usual
     workloads. TRACEs are replayed as in `compare`.
     """
-    given = {"--run": stored, "--grid": grid, "--requests": requests, "--touches": touches}
-    refuse_both(given)
+    logs = {f"--{kind}": options[kind] for kind in _KINDS}
+    refuse_both({"--run": stored, "--grid": grid, **logs})
     if stored and traces:
         raise click.UsageError(f"--run shows a stored run; the trace {traces[0]} has no part in it")
-    _check_unused(options, requests, touches)
+    _check_unused(options)
 
     from reports.page import check_target, write_report
 
@@ -128,7 +127,7 @@ def report(
         path = _stored(stored)
     else:
         sources: list[Path | str] = [*traces]
-        log = _log_of(requests, touches, options)
+        log = _log_of(options)
         if log is not None:
             sources.append(_ingest(log, options))
             options["workloads"] = options["workloads"] or DEFAULT_WORKLOADS  # beside the log
@@ -142,21 +141,13 @@ def report(
     click.echo(page)
 
 
-_FOR_REQUESTS = ("duration", "timeout")
-_FOR_TOUCHES = ("key", "idle")
-
-
-def _check_unused(options: Mapping[str, Any], requests: str | None, touches: str | None) -> None:
-    needed = {"time": "--requests or --touches"}
-    needed |= dict.fromkeys(_FOR_REQUESTS, "--requests") | dict.fromkeys(_FOR_TOUCHES, "--touches")
-    given = {
-        "--requests": requests,
-        "--touches": touches,
-        "--requests or --touches": requests or touches,
-    }
-    for name, other in needed.items():
-        if options[name] is not None and not given[other]:
-            raise click.UsageError(f"--{name} needs {other}")
+def _check_unused(options: Mapping[str, Any]) -> None:
+    """Refuse an option about a log of a kind that is not given."""
+    for name in (*_COLUMNS, "timeout", "idle"):
+        kinds = [kind for kind, (roles, period, _) in _KINDS.items() if name in (*roles, period)]
+        if options[name] is not None and not any(options[kind] for kind in kinds):
+            needed = " or ".join(f"--{kind}" for kind in kinds)
+            raise click.UsageError(f"--{name} needs {needed}")
 
 
 def _stored(path: str) -> Path:
@@ -183,27 +174,23 @@ class Log:
     guessed: tuple[str, ...]  # options that were not given
 
 
-def _log_of(requests: str | None, touches: str | None, options: Mapping[str, Any]) -> Log | None:
-    if requests:
-        path, kind, usual = requests, "requests", {"time": _TIMES, "duration": _DURATIONS}
-        period, default = "timeout", _DEFAULT_TIMEOUT
-    elif touches:
-        path, kind, usual = touches, "touches", {"time": _TIMES, "key": _KEYS}
-        period, default = "idle", _DEFAULT_IDLE
-    else:
+def _log_of(options: Mapping[str, Any]) -> Log | None:
+    kind = next((kind for kind in _KINDS if options[kind]), None)
+    if kind is None:
         return None
-    columns = {role: options[role] for role in usual}
+    path, (roles, period, default) = options[kind], _KINDS[kind]
+    columns = {role: options[role] for role in roles}
+    missing = [role for role in roles if columns[role] is None]
+    found = _columns_in(path, options["format"]) if missing else ()
     guessed = []
-    if None in columns.values():
-        found = _columns_in(path, options["format"])
-        for role in [role for role, column in columns.items() if column is None]:
-            columns[role] = next((name for name in usual[role] if name in found), None)
-            if columns[role] is None:
-                raise ReportOptionError(
-                    f"name the column of {path} that is the {role}: --{role} COL, "
-                    f"one of {', '.join(found)}"
-                )
-            guessed.append(f"--{role} {columns[role]}")
+    for role in missing:
+        columns[role] = next((name for name in _COLUMNS[role] if name in found), None)
+        if columns[role] is None:
+            raise ReportOptionError(
+                f"name the column of {path} that is the {role}: --{role} COL, "
+                f"one of {', '.join(found)}"
+            )
+        guessed.append(f"--{role} {columns[role]}")
     if options[period] is None:
         guessed.append(f"--{period} {default}")
     return Log(path, kind, columns, options[period] or default, tuple(guessed))

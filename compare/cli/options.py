@@ -1,8 +1,8 @@
 """Parameter types and options that several commands share."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -12,10 +12,10 @@ from compare.bench.comparison import DEFAULT_WORKLOADS, Comparison
 from compare.tapes.units import EXPONENTS, TAPE_UNITS
 
 LOG_FORMATS = ("auto", "csv", "tsv", "jsonl", "parquet", "zeek", "access")
+STREAM_FORMATS = ("auto", "csv", "tsv", "jsonl", "parquet")
 TIME_FORMATS = ("auto", "epoch-s", "epoch-ms", "epoch-us", "epoch-ns", "iso", "access")
 
-F = TypeVar("F", bound=Callable[..., Any])
-T = TypeVar("T")
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 # ---- parameter types
 
@@ -24,19 +24,14 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
     """A text that a function parses; the names that complete it, if there are any."""
 
     def __init__(
-        self,
-        name: str,
-        parse: Callable[[str], Any],
-        known: Callable[[], Iterable[str]] = tuple,
+        self, name: str, parse: Callable[[str], Any], known: Callable[[], Iterable[str]] = tuple
     ) -> None:
         self.name, self._parse, self._known = name, parse, known
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Parse a text; a default value is passed through."""
-        if not isinstance(value, str):
-            return value
         try:
-            return self._parse(value)
+            return self._parse(value) if isinstance(value, str) else value
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -45,11 +40,8 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
     ) -> list[CompletionItem]:
         """Complete a name; in a list of names, the last one."""
         before, comma, start = incomplete.rpartition(",")
-        return [
-            CompletionItem(before + comma + name)
-            for name in self._known()
-            if name.startswith(start)
-        ]
+        found = [name for name in self._known() if name.startswith(start)]
+        return [CompletionItem(before + comma + name) for name in found]
 
 
 def _timers() -> Iterable[str]:
@@ -70,11 +62,11 @@ COUNTS = Parsed("n,m", counts)
 SECONDS = Parsed("seconds", seconds)
 TIMER = Parsed("name", str, _timers)
 TIMERS = Parsed("name,...", names, _timers)
-WORKLOAD = Parsed("workload", str, _workloads)
+WORKLOAD = Parsed("name", str, _workloads)
 
 
 class Place(click.Path):
-    """A file, a directory or a URI: anything but an empty text."""
+    """A file, a directory or a URI."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuse an empty text, and one that Arrow cannot open."""
@@ -107,24 +99,33 @@ class Command(click.Command):
                 formatter.write_dl(records)
 
 
-class SectionOption(click.Option):
-    """An option of a section of the help."""
+def option(
+    name: str,
+    kind: str | tuple[str, ...] | Parsed | Place,
+    help: str,
+    *,
+    field: str | None = None,
+    **settings: Any,
+) -> Decorator:
+    """An option: `kind` is a type, the choices, or the metavar of a plain text."""
+    if isinstance(kind, str):
+        settings["metavar"] = kind
+    else:
+        settings["type"] = click.Choice(kind) if isinstance(kind, tuple) else kind
+    declarations = (name, field) if field else (name,)
+    return click.option(*declarations, help=help, **{"show_default": True, **settings})
 
-    def __init__(self, *args: Any, section: str = "Options", **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        self.section = section
+
+def flag(name: str, help: str, *, field: str | None = None) -> Decorator:
+    """An option without a value."""
+    declarations = (name, field) if field else (name,)
+    return click.option(*declarations, is_flag=True, help=help)
 
 
-def option(*declarations: str, **settings: Any) -> Callable[[F], F]:
-    """An option whose help shows its default, if it has one."""
-    settings = {"cls": SectionOption, "show_default": True, **settings}
-    return click.option(*declarations, **settings)
-
-
-def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+def together(*options: Decorator) -> Decorator:
     """Several decorators as one; their options appear in this order."""
 
-    def decorate(function: F) -> F:
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for each in reversed(options):
             function = each(function)
         return function
@@ -132,9 +133,21 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-def flag(name: str, help: str, **settings: Any) -> Callable[[F], F]:
-    """An option without a value."""
-    return option(name, is_flag=True, show_default=False, help=help, **settings)
+def section(title: str, *options: Decorator) -> Decorator:
+    """Options in a section of the help."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        before = len(_parameters(function))
+        function = together(*options)(function)
+        for parameter in _parameters(function)[before:]:
+            parameter.section = title  # type: ignore[attr-defined]  # read by Command
+        return function
+
+    return decorate
+
+
+def _parameters(function: Callable[..., Any]) -> list[click.Parameter]:
+    return getattr(function, "__click_params__", [])  # where click collects them
 
 
 def refuse_both(given: Mapping[str, object]) -> None:
@@ -144,186 +157,118 @@ def refuse_both(given: Mapping[str, object]) -> None:
         raise click.UsageError(f"{found[0]} and {found[1]} cannot be used together")
 
 
-def select(cls: type[T], values: Mapping[str, Any]) -> dict[str, Any]:
+def select(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values that are fields of a dataclass."""
-    own = [field.name for field in fields(cls)]  # type: ignore[arg-type]  # a dataclass
-    return {name: values[name] for name in own if name in values}
+    return {field.name: values[field.name] for field in fields(cls) if field.name in values}
 
 
 # ---- options of several commands
 
-json_option = option(
-    "--json", "as_json", is_flag=True, show_default=False, help="Print JSON instead of text."
-)
+json_option = flag("--json", "Print JSON instead of text.", field="as_json")
 traces_argument = click.argument("traces", nargs=-1, type=PLACE, metavar="[TRACE]...")
 results_argument = click.argument("results", type=PLACE)
+master_option = option(
+    "--master", "URL", "Spark master (default: local[*], all cores of this machine)."
+)
+trace_options = together(
+    option("--out", PLACE, "Directory to write.", metavar="TRACE", required=True),
+    flag("--force", "Replace a trace that exists."),
+    option("--shards", COUNT, "Files to divide the trace into.", default=1),
+)
 
 
-def master_option(section: str = "Options") -> Callable[[F], F]:
-    """The Spark master."""
-    return option(
-        "--master",
-        metavar="URL",
-        section=section,
-        help="Spark master (default: local[*], all cores of this machine).",
-    )
-
-
-def force_option(what: str, section: str = "Options") -> Callable[[F], F]:
-    """Whether an existing output is replaced."""
-    return flag("--force", f"Replace {what} that exists.", section=section)
-
-
-def time_option(*, required: bool, section: str) -> Callable[[F], F]:
+def time_option(*, required: bool) -> Decorator:
     """The column of the time."""
-    return option(
-        "--time", required=required, metavar="COL", section=section, help="Column of the time."
-    )
+    return option("--time", "COL", "Column of the time.", required=required)
 
 
-def request_options(*, required: bool, section: str) -> Callable[[F], F]:
+def request_options(*, required: bool) -> Decorator:
     """What the rows of a log of requests mean, besides --time."""
     return together(
-        option(
-            "--duration",
-            required=required,
-            metavar="COL",
-            section=section,
-            help="Column of the time until the answer.",
-        ),
-        option(
-            "--timeout",
-            required=required,
-            metavar="TIME",
-            section=section,
-            help="When a request times out, such as 200ms or 5s.",
-        ),
+        option("--duration", "COL", "Column of the time until the answer.", required=required),
+        option("--timeout", "TIME", "Timeout of a request, such as 200ms.", required=required),
         option(
             "--duration-unit",
-            type=click.Choice(tuple(EXPONENTS)),
+            tuple(EXPONENTS),
+            "Unit of plain numbers in the column of the duration.",
             default="s",
-            section=section,
-            help="Unit of plain numbers in the column of the duration.",
         ),
         option(
             "--time-is",
-            type=click.Choice(("start", "end")),
+            ("start", "end"),
+            "Whether the column of the time holds the start or the end of a request.",
             default="start",
-            section=section,
-            help="Whether the column of the time holds the start or the end of a request.",
         ),
     )
 
 
-def touch_options(*, required: bool, section: str) -> Callable[[F], F]:
+def touch_options(*, required: bool) -> Decorator:
     """What the rows of a log of touches mean, besides --time."""
     return together(
-        option(
-            "--key",
-            required=required,
-            metavar="COL",
-            section=section,
-            help="Key column: each key has a timer of its own.",
-        ),
-        option(
-            "--idle",
-            required=required,
-            metavar="TIME",
-            section=section,
-            help="When a key without touches is idle, such as 30s.",
-        ),
+        option("--key", "COL", "Key column: each key has its own timer.", required=required),
+        option("--idle", "TIME", "Idle timeout of a key, such as 30s.", required=required),
     )
 
 
-def log_format_options(formats: Sequence[str], section: str) -> Callable[[F], F]:
+def format_options(formats: tuple[str, ...]) -> Decorator:
     """The formats of the rows and of their times."""
     return together(
-        option(
-            "--log-format",
-            "format",
-            type=click.Choice(tuple(formats)),
-            default="auto",
-            section=section,
-            help="Format of the rows.",
-        ),
-        option(
-            "--time-format",
-            type=click.Choice(TIME_FORMATS),
-            default="auto",
-            section=section,
-            help="Format of the times.",
-        ),
+        option("--log-format", formats, "Format of the rows.", field="format", default="auto"),
+        option("--time-format", TIME_FORMATS, "Format of the times.", default="auto"),
     )
 
 
-def reading_options(section: str) -> Callable[[F], F]:
-    """How a log is read; the names are those of `compare.pipeline.ingest.Options`."""
-    return together(
-        log_format_options(LOG_FORMATS, section),
-        option(
-            "--unit",
-            type=click.Choice(TAPE_UNITS),
-            default="ms",
-            section=section,
-            help="Unit of the times in the trace.",
-        ),
-        flag("--strict", "Fail instead of leaving out a row.", section=section),
-        option(
-            "--unique",
-            metavar="COL",
-            section=section,
-            help="Leave out a row whose text in this column was in an earlier row.",
-        ),
-        option(
-            "--in-order-within",
-            metavar="TIME",
-            section=section,
-            help="Leave out a row that is further behind the rows before it, such as 10s.",
-        ),
-        master_option(section),
-    )
+reading_options = together(
+    format_options(LOG_FORMATS),
+    option("--unit", TAPE_UNITS, "Unit of the times in the trace.", default="ms"),
+    flag("--strict", "Fail instead of leaving out a row."),
+    option("--unique", "COL", "Leave out a row whose text in this column was in an earlier row."),
+    option(
+        "--in-order-within",
+        "TIME",
+        "Leave out a row that is further behind the rows before it, such as 10s.",
+    ),
+    master_option,
+)
+"""How a log is read; the names are those of `compare.pipeline.ingest.Options`."""
 
 
-def comparison_options(store: str, section: str = "Options") -> Callable[[F], F]:
+def comparison_options(store: str) -> Decorator:
     """What is compared; the names are those of Comparison. `store` is the option for the runs."""
     default = Comparison()
-
-    def number(name: str, kind: Parsed, **settings: Any) -> Callable[[F], F]:
-        field = name.removeprefix("--")
-        value = getattr(default, field)
-        return option(name, type=kind, default=value, section=section, **settings)
-
     return together(
         option(
             "--workload",
-            "workloads",
-            type=WORKLOAD,
-            multiple=True,
-            metavar="NAME",
-            section=section,
-            help="Workload to replay; may be repeated. "
+            WORKLOAD,
+            "Workload to replay; may be repeated. "
             f"Default: {', '.join(DEFAULT_WORKLOADS)}, unless a trace is given.",
+            field="workloads",
+            multiple=True,
         ),
         option(
             "--timers",
-            type=TIMERS,
-            section=section,
-            help="Timers to compare, as in hashed-wheel/tick=5 or module:Class. "
+            TIMERS,
+            "Timers to compare, as in hashed-wheel/tick=5 or module:Class. "
             "Default: all that are registered.",
+            default=default.timers,
         ),
-        number("--sizes", COUNTS, help="Numbers of pending timers."),
-        number("--operations", COUNT, help="Operations of each workload."),
-        number("--repeats", COUNT, help="Samples of each time, at most; fewer where one is long."),
-        number("--budget", SECONDS, help="What takes longer is predicted instead of run."),
-        number("--seed", INTEGER, help="Seed of the workloads."),
+        option("--sizes", COUNTS, "Numbers of pending timers.", default=default.sizes),
+        option("--operations", COUNT, "Operations per workload.", default=default.operations),
+        option("--repeats", COUNT, "Most samples of a time.", default=default.repeats),
+        option(
+            "--budget",
+            SECONDS,
+            "What takes longer is predicted instead of run.",
+            default=default.budget,
+        ),
+        option("--seed", INTEGER, "Seed of the workloads.", default=default.seed),
         option(
             store,
-            "runs",
-            type=PLACE,
-            default=default.runs,
+            PLACE,
+            "Directory in which the run is stored.",
+            field="runs",
             metavar="RUNS",
-            section=section,
-            help="Directory in which the run is stored.",
+            default=default.runs,
         ),
     )
 
@@ -332,5 +277,4 @@ def comparison_from(values: Mapping[str, Any], traces: Iterable[object]) -> Comp
     """The comparison that the options ask for, with these traces."""
     given = select(Comparison, values) | {"traces": tuple(map(str, traces))}
     given["workloads"] = given["workloads"] or None
-    given["timers"] = given["timers"] or ()
     return Comparison(**given, command=click.get_current_context().obj)

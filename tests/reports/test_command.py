@@ -35,7 +35,7 @@ def report(*arguments: str) -> None:
 def log_of(*arguments: str) -> command.Log | None:
     """The log that a command line asks for."""
     options = command.report.make_context("report", list(arguments)).params
-    return command._log_of(options["requests"], options["touches"], options)
+    return command._log_of(options)
 
 
 def test_a_stored_run_is_shown(tmp_path, capsys):
@@ -114,7 +114,6 @@ def test_nonsense_is_one_line(tmp_path, capsys, compared, arguments, said):
 
 
 # ---- logs
-# ---------------------------------------------------------------------------------------------------------
 
 ZEEK = """\
 #separator \\x09

@@ -12,7 +12,7 @@ from compare.cli.options import (
     PLACE,
     WORKLOAD,
     Command,
-    force_option,
+    flag,
     master_option,
     option,
     refuse_both,
@@ -33,20 +33,20 @@ Examples:
   wheelwork generate uniform --operations 1e9 --shards 64 --out big.trace""",
 )
 @click.argument("workload", required=False, type=WORKLOAD)
-@option("--timer-count", type=COUNT, help="Requests or connections, with all their operations.")
-@option("--operations", type=COUNT, help="Operations, whatever timers they belong to.")
-@option("--shards", type=COUNT, default=1, help="Files to divide the trace into.")
-@option("--seed", type=INTEGER, default=0, help="Seed, from 0.")
+@option("--timer-count", COUNT, "Requests or connections, with all their operations.")
+@option("--operations", COUNT, "Operations, whatever timers they belong to.")
+@option("--seed", INTEGER, "Seed, from 0.", default=0)
 @option(
     "--set",
-    "settings",
+    "NAME=VALUE",
+    "Parameter of the workload; may be repeated.",
+    field="settings",
     multiple=True,
-    metavar="NAME=VALUE",
-    help="A parameter of the workload; may be repeated.",
 )
-@option("--out", type=PLACE, metavar="TRACE", help="Directory to write.")
-@force_option("a trace")
-@master_option()
+@option("--out", PLACE, "Directory to write.", metavar="TRACE")
+@flag("--force", "Replace a trace that exists.")
+@option("--shards", COUNT, "Files to divide the trace into.", default=1)
+@master_option
 def generate(
     workload: str | None,
     timer_count: int | None,

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compare.cli.options import (
-    COUNT,
     PLACE,
     Command,
-    F,
-    force_option,
-    option,
+    Decorator,
     reading_options,
     request_options,
+    section,
     time_option,
     together,
     touch_options,
+    trace_options,
 )
 
 if TYPE_CHECKING:
@@ -45,36 +44,25 @@ _TOUCHES = """\
   wheelwork ingest touches access.log.gz --time time --key client \\
       --idle 30s --out clients.trace"""
 
-_MEANING = "What the rows mean"
-_READING = "How the log is read"
-
 
 @click.group(no_args_is_help=False, epilog=f"\b\nExamples:\n{_REQUESTS}\n{_TOUCHES}")
 def ingest() -> None:
     """Turn a real log into a trace, to compare timers on your own traffic."""
 
 
-def _kind(
-    example: str, *meaning: Callable[[F], F]
-) -> Callable[[Callable[..., None]], click.Command]:
-    """Make a function a command for one kind of log."""
-
-    def decorate(function: Callable[..., None]) -> click.Command:
-        options: Callable[..., Any] = together(
-            click.argument("log", type=PLACE),
-            option("--out", type=PLACE, required=True, metavar="TRACE", help="Directory to write."),
-            force_option("a trace"),
-            option("--shards", type=COUNT, default=1, help="Files to divide the trace into."),
-            time_option(required=True, section=_MEANING),
-            *meaning,
-            reading_options(_READING),
-        )
-        return ingest.command(cls=Command, epilog=_LOGS + example)(options(function))
-
-    return decorate
+def _log_command(example: str, rows: Decorator) -> Callable[[Callable[..., None]], click.Command]:
+    """Make a function the command for one kind of log."""
+    options = together(
+        click.argument("log", type=PLACE),
+        trace_options,
+        section("What the rows mean", time_option(required=True), rows),
+        section("How the log is read", reading_options),
+    )
+    command = ingest.command(cls=Command, epilog=_LOGS + example)
+    return lambda function: command(options(function))
 
 
-@_kind(_REQUESTS, request_options(required=True, section=_MEANING))
+@_log_command(_REQUESTS, request_options(required=True))
 def requests(
     log: str, out: str, duration: str, timeout: str, duration_unit: str, time_is: str, **how: Any
 ) -> None:
@@ -102,7 +90,7 @@ def requests(
     click.echo(summary(ingested))
 
 
-@_kind(_TOUCHES, touch_options(required=True, section=_MEANING))
+@_log_command(_TOUCHES, touch_options(required=True))
 def touches(log: str, out: str, key: str, idle: str, **how: Any) -> None:
     """Turn a log of touches into idle timers.
 

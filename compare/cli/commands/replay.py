@@ -13,19 +13,17 @@ from compare.cli.options import (
     TIMERS,
     Command,
     flag,
-    force_option,
+    json_option,
     master_option,
     option,
     refuse_both,
+    section,
 )
 
 if TYPE_CHECKING:
     from compare.bench.contestant import Contestant
     from compare.bench.sources import Source
     from compare.replay.outcome import Outcome
-
-_ONE = "With --timer"
-_SEVERAL = "With --timers"
 
 
 @click.command(
@@ -39,17 +37,23 @@ Examples:
       --timers hierarchical-wheel,hashed-wheel/tick=500,delay-queue""",
 )
 @click.argument("trace", type=PLACE)
-@option("--timer", type=TIMER, help="A timer, or module:Class for your own.")
-@option("--timers", type=TIMERS, help="Several, as in hashed-wheel/tick=5; needs --out.")
+@option("--timer", TIMER, "A timer, or module:Class for your own.")
+@option("--timers", TIMERS, "Several, as in hashed-wheel/tick=5; needs --out.")
 @flag("--no-drain", "Stop at the last operation, with timers pending.")
-@option("--tick", type=INTEGER, section=_ONE, help="Units of a tick, if the timer has one.")
-@option("--wheel-size", type=INTEGER, section=_ONE, help="Slots of a wheel, if the timer has one.")
-@option("--json", "as_json", is_flag=True, section=_ONE, help="Print JSON instead of text.")
-@option("--out", type=PLACE, metavar="RESULTS", section=_SEVERAL, help="Directory to write.")
-@flag("--summaries-only", "Do not keep expiries; nothing to verify then.", section=_SEVERAL)
-@flag("--count", "Count the work of the timers, too, which takes time.", section=_SEVERAL)
-@force_option("results of another replay", _SEVERAL)
-@master_option(_SEVERAL)
+@section(
+    "With --timer",
+    option("--tick", INTEGER, "Units of a tick, if the timer has one."),
+    option("--wheel-size", INTEGER, "Slots of a wheel, if the timer has one."),
+    json_option,
+)
+@section(
+    "With --timers",
+    option("--out", PLACE, "Directory to write.", metavar="RESULTS"),
+    flag("--summaries-only", "Do not keep expiries; nothing to verify then."),
+    flag("--count", "Count the work of the timers, too, which takes time."),
+    flag("--force", "Replace the results of another replay."),
+    master_option,
+)
 def replay(
     trace: str,
     timer: str | None,

@@ -8,19 +8,19 @@ import click
 from compare.cli.options import (
     COUNT,
     PLACE,
+    STREAM_FORMATS,
     Command,
     flag,
-    log_format_options,
+    format_options,
     master_option,
     option,
+    section,
     time_option,
     touch_options,
 )
 
 if TYPE_CHECKING:
     from compare.pipeline.stream import Seen
-
-_EVENTS = "What the events mean"
 
 
 @click.command(
@@ -49,25 +49,21 @@ Example:
       --checkpoint state/ --out idle/ --follow""",
 )
 @click.argument("source", type=PLACE)
-@time_option(required=True, section=_EVENTS)
-@touch_options(required=True, section=_EVENTS)
-@option(
-    "--delay", default="10s", metavar="TIME", section=_EVENTS, help="How late an event may arrive."
+@section(
+    "What the events mean",
+    time_option(required=True),
+    touch_options(required=True),
+    option("--delay", "TIME", "How late an event may arrive.", default="10s"),
+    format_options(STREAM_FORMATS),
 )
-@log_format_options(("auto", "csv", "tsv", "jsonl", "parquet"), _EVENTS)
-@option("--checkpoint", type=PLACE, required=True, metavar="DIR", help="Directory for the state.")
-@option("--out", type=PLACE, required=True, metavar="DIR", help="Directory to write.")
-@option(
-    "--out-format",
-    type=click.Choice(("parquet", "csv", "json")),
-    default="parquet",
-    help="Format of the files written.",
-)
+@option("--checkpoint", PLACE, "Directory for the state.", metavar="DIR", required=True)
+@option("--out", PLACE, "Directory to write.", metavar="DIR", required=True)
+@option("--out-format", ("parquet", "csv", "json"), "Format to write.", default="parquet")
 @flag("--follow", "Run until Ctrl-C, not only until all files are read.")
 @flag("--heartbeat", "With --follow: let the machine's clock move time, too.")
-@option("--shards", type=COUNT, default=8, help="Parts into which the keys are divided.")
-@option("--batch-files", type=COUNT, default=100, help="Most files to read at once.")
-@master_option()
+@option("--shards", COUNT, "Groups into which the keys are divided.", default=8)
+@option("--batch-files", COUNT, "Most files to read at once.", default=100)
+@master_option
 def stream(master: str | None, **settings: Any) -> int:
     """Report which keys of a stream of (time, key) events fall idle, and when.
 

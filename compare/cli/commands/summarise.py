@@ -15,12 +15,7 @@ Examples:
   wheelwork summarise replayed --out table.parquet""",
 )
 @results_argument
-@option(
-    "--out",
-    type=PLACE,
-    metavar="FILE",
-    help="Parquet file to write (default: RESULTS/summary.parquet).",
-)
+@option("--out", PLACE, "Parquet file to write (default: RESULTS/summary.parquet).", metavar="FILE")
 @json_option
 def summarise(results: str, out: str | None, as_json: bool) -> None:
     """Summarise RESULTS, a directory that `wheelwork replay --out` wrote.

@@ -14,6 +14,7 @@ from compare.cli.options import (
     option,
     results_argument,
 )
+from compare.cli.text import WIDTH, plural, table
 
 if TYPE_CHECKING:
     from compare.oracle.merge import Mismatch
@@ -34,13 +35,13 @@ Examples:
 @results_argument
 @option(
     "--method",
-    type=click.Choice(("merge", "join")),
+    ("merge", "join"),
+    "A merge inside each shard, or a join in Spark SQL, which is slower.",
     default="merge",
-    help="A merge inside each shard, or a join in Spark SQL, which is slower.",
 )
-@option("--examples", type=COUNT, default=5, help="Mismatches to print of each kind.")
+@option("--examples", COUNT, "Mismatches to print of each kind.", default=5)
 @json_option
-@master_option()
+@master_option
 def verify(results: str, method: str, examples: int, as_json: bool, master: str | None) -> int:
     """Check RESULTS, which `wheelwork replay --out` wrote, against the oracle.
 
@@ -91,38 +92,26 @@ def _object(found: "Verification") -> dict[str, Any]:
 
 # ---- text
 
-_WIDTH = 80
-_FIGURE = 18  # columns of a number: a trillion, and a blank
 _KIND = 10  # columns of a kind
 
 
 def text_of(found: "Verification") -> str:
     """A table of 80 columns, and the mismatches."""
-    timers, shards = len(found.timers), found.shards
-    head = (
-        f"{found.path}: {timers} timer{'s' * (timers != 1)} x "
-        f"{shards} shard{'s' * (shards != 1)}, {found.operations:,} operations"
-    )
-    lines = [head, _line("", "must fire", "fired", "mismatches")]
+    rows: list[tuple[str, ...]] = [("", "must fire", "fired", "mismatches")]
+    details: list[str] = []
     for verdict in found.timers:
-        figures = (f"{verdict.expected:,}", f"{verdict.fired:,}", f"{verdict.mismatches:,}")
-        lines.append(_line(verdict.timer, *figures))
-    for verdict in found.timers:
+        numbers = (verdict.expected, verdict.fired, verdict.mismatches)
+        rows.append((verdict.timer, *(f"{number:,}" for number in numbers)))
         if verdict.mismatches:
             counts = ", ".join(
                 f"{number:,} {kind}" for kind, number in verdict.counts.items() if number
             )
-            lines += ["", *textwrap.wrap(f"{verdict.timer}: {counts}", _WIDTH)]
+            details += ["", *textwrap.wrap(f"{verdict.timer}: {counts}", WIDTH)]
             for example in verdict.examples:
-                lines += _example(example)
-    return "\n".join(lines)
-
-
-def _line(name: str, *figures: str) -> str:
-    width = _WIDTH - _FIGURE * len(figures)
-    if len(name) > width:
-        name = f"{textwrap.fill(name, _WIDTH)}\n{'':{width}}"
-    return (f"{name:<{width}}" + "".join(f"{figure:>{_FIGURE}}" for figure in figures)).rstrip()
+                details += _example(example)
+    timers, shards = plural(len(found.timers), "timer"), plural(found.shards, "shard")
+    title = f"{found.path}: {timers} x {shards}, {found.operations:,} operations"
+    return "\n".join([title, *table(rows), *details])
 
 
 def _example(example: "Mismatch") -> list[str]:
@@ -140,4 +129,4 @@ def _example(example: "Mismatch") -> list[str]:
         "altered": f"fired with deadline {example.said}",
     }
     line = f"  {example.kind:<{_KIND}}{where}: {reasons[example.kind]}"
-    return textwrap.wrap(line, _WIDTH, subsequent_indent=" " * (_KIND + 2))
+    return textwrap.wrap(line, WIDTH, subsequent_indent=" " * (_KIND + 2))

@@ -2,12 +2,14 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import MISSING, fields
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 import compare.cli.main
+from compare.bench.comparison import Comparison
 from compare.bench.store import latest_run, read_run
 from compare.cli.commands.compare import summary
 from compare.cli.main import BAD_INPUT, COMMANDS, COMPILING, INTERRUPTED, main
@@ -479,7 +481,7 @@ NONSENSE = {
     },
     "generate uniform": {
         "--timer-count 5": "name the trace to write: --out TRACE",
-        "--out new": "say how much to generate: --timer-count N or --operations N (see wheelwork generate --help)",
+        "--out new": "say how much to generate: --timer-count N or --operations N ",
     },
     "generate uniform --out new": {
         "--timer-count 5 --operations 5": "--timer-count and --operations cannot be used together",
@@ -518,9 +520,9 @@ NONSENSE = {
     "replay": {
         "": "missing argument 'TRACE' (see wheelwork replay --help)",
         "some.trace": "name a timer: --timer NAME, or --timers NAME,... with --out",
-        "some.trace --timer delay-queue --timers simple-wheel": "--timer and --timers cannot be used together",
+        "some.trace --timer delay-queue --timers x": "--timer and --timers cannot be used together",
         "some.trace --timers delay-queue": "name the directory to write: --out RESULTS",
-        "some.trace --timers hashed-wheel --tick 5 --out x": "write parameters as in hashed-wheel/tick=5",
+        "some.trace --timers hashed-wheel --tick 5 --out x": "parameters as in hashed-wheel/tick=5",
         "some.trace --timers delay-queue --json --out x": "--json cannot be used with --timers",
         "some.trace --timer delay-queue --out x": "--out cannot be used with --timer",
         "some.trace --timer delay-queue --out=": "'' does not name a file or directory",
@@ -553,7 +555,7 @@ NONSENSE = {
         "--repeats 0": f"invalid value for '--repeats': '0' {NO_COUNT}",
         "--repeats 5000": "repeats must be an integer in [1, 1000], not 5000",
         **{
-            f"--budget={bad}": f"invalid value for '--budget': '{bad}' is not a positive number of seconds"
+            f"--budget={bad}": f"'--budget': '{bad}' is not a positive number of seconds"
             for bad in ("0", "-1", "nan", "inf", "x")
         },
         "--seed -1": "seed must be an integer in",
@@ -595,3 +597,30 @@ def test_from_a_shell(here):
     done = spawn("-m", "compare.cli", "replay", "nowhere", "--timer", "delay-queue", cwd=here)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "wheelwork: error: nowhere does not exist\n"
+
+
+# ---- defaults
+
+
+def test_defaults_are_those_of_the_functions_that_are_called():
+    pytest.importorskip("pyspark", reason="logs and streams are read on Spark")
+    from compare.cli.commands.ingest import requests, touches
+    from compare.cli.commands.stream import stream
+    from compare.pipeline.ingest import Options
+    from compare.pipeline.stream import Watch
+
+    for command, cls in ((requests, Options), (touches, Options), (stream, Watch)):
+        line = ["x"]
+        for param in command.params:
+            line += [param.opts[0], "x"] if param.required and param.opts[0] != param.name else []
+        given = command.make_context("x", line).params
+        for field in fields(cls):
+            if field.name in given and field.default is not MISSING and field.name != "delay":
+                assert given[field.name] == field.default, field.name
+
+
+def test_the_help_of_a_comparison_has_its_defaults(said):
+    text = " ".join(said("report", "--help")[1].split())
+    default = Comparison()
+    for value in (default.budget, default.repeats, default.operations, default.runs):
+        assert f"[default: {value}]" in text
