@@ -1,7 +1,7 @@
 """What all tests share: Hypothesis profiles, and that slow tests are left out unless asked for.
 
-pytest                                                       the normal run: quick profile, no slow tests
-pytest -m "slow or not slow" --hypothesis-profile deep       everything, with far more and longer examples
+`pytest` is the normal run: the quick profile, without slow tests. `pytest -m "slow or not slow"
+--hypothesis-profile deep` runs everything, with far more and longer examples.
 """
 
 import os

@@ -1,6 +1,5 @@
 """The errors that this project raises on purpose: each a TimerError and the nearest builtin."""
 
-
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches

@@ -34,9 +34,7 @@ def timer_class(name: str) -> Any:
     target = TIMERS.get(name, name)
     module_name, colon, class_name = target.partition(":")
     if not colon:
-        raise UnknownTimerError(
-            unknown_name("timer", name, [*TIMERS, "or module:Class"])
-        )
+        raise UnknownTimerError(unknown_name("timer", name, [*TIMERS, "or module:Class"]))
     try:
         found = getattr(import_module(module_name), class_name)
     except (ImportError, AttributeError, ValueError) as error:

@@ -35,7 +35,8 @@ handle.
 """
 
 LOOK_AHEAD = 8  # operations ahead of which the id -> handle map is fetched into the cache
-PATIENCE = 4096  # wake-ups in a row with nothing due, after which draining jumps to the next expiry instead
+PATIENCE = 4096
+"""Wake-ups in a row with nothing due, after which draining jumps to the next expiry instead."""
 
 # Cells of a replay's cursor, int64.
 NEXT = 0  # next row of the operations at hand

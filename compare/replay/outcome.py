@@ -23,7 +23,7 @@ def _add_counters(
 class Outcome:
     """What a replay did. `+` gives what several did together; `Outcome()` is its zero.
 
-    The greater of two is kept of what does not add up: `most_pending` and `nbytes` are of one timer.
+    `most_pending` and `nbytes` do not add up: the greater of two is kept.
     """
 
     operations: int = 0  #: of the tape
@@ -32,9 +32,7 @@ class Outcome:
     rescheduled: int = 0
     fired: int = 0
     pending: int = 0  #: in the end
-    most_pending: int = field(
-        default=0, metadata={"add": max}
-    )  #: when the clock moved, or ended
+    most_pending: int = field(default=0, metadata={"add": max})  #: when the clock moved, or ended
     wakeups: int = 0  #: advances while draining
     idle_wakeups: int = 0  #: ... in which nothing fired
     nbytes: int = field(default=0, metadata={"add": max})  #: held by the timer in the end

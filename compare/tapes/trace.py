@@ -1,9 +1,9 @@
-"""A trace on disk: a directory with one Parquet file per shard and a manifest. Its meaning:
-docs/traces.md.
+"""A trace on disk: a directory with one Parquet file per shard and a manifest (docs/traces.md).
 
 >>> import tempfile, numpy as np
 >>> from compare.tapes.tape import CANCEL, START
->>> tape = Tape(np.array([0, 3]), np.array([START, CANCEL], np.int8), np.zeros(2, np.int32), np.array([5, 0]))
+>>> op, id = np.array([START, CANCEL], np.int8), np.zeros(2, np.int32)
+>>> tape = Tape(np.array([0, 3]), op, id, deadline=np.array([5, 0]))
 >>> with tempfile.TemporaryDirectory() as directory:
 ...     trace = write_trace(f"{directory}/example", [tape], unit="ms", source={"kind": "example"})
 ...     open_trace(trace.path).load().time.tolist()

@@ -425,8 +425,8 @@ class Pieces(Weaver):
     def _check_rows(self, rows: float) -> None:
         if rows > self._plan.most:
             raise WorkloadError(
-                f"{self._amount} timers of {self._plan.workload.name} have more than {self._plan.most} operations; "
-                "ask for fewer, or for more shards"
+                f"{self._amount} timers of {self._plan.workload.name} have more than"
+                f" {self._plan.most} operations; ask for fewer, or for more shards"
             )
 
 

@@ -39,10 +39,9 @@ class Events(NamedTuple):
     starts: Int64s  # (members,), units, in the order of arrival; never decreases
     deadlines: Int64s  # (members,), set by the start
     ends: Int64s  # (members,), when it is over and its id free; not before any of its operations
-    owner: npt.NDArray[
-        np.int32
-    ]  # (later operations,), whose: a position in `starts`; never decreases
-    time: Int64s  # of each later operation; never decreases within a member, nor is it before its start
+    # (later operations,), whose each is: a position in `starts`; never decreases
+    owner: npt.NDArray[np.int32]
+    time: Int64s  # of each later operation; not before its start; never decreases within a member
     op: npt.NDArray[np.int8]
     deadline: Int64s
 

@@ -88,7 +88,8 @@ def as_access(path):
             "%d/%b/%Y:%H:%M:%S +0000"
         )
         lines.append(
-            f'{client} - frank [{moment}] "GET /a?b=[1] HTTP/1.1" 200 17 "-" "Mozilla/5.0 (\\"x\\")" rt={rtt or "-"}'
+            f'{client} - frank [{moment}] "GET /a?b=[1] HTTP/1.1" 200 17 "-"'
+            f' "Mozilla/5.0 (\\"x\\")" rt={rtt or "-"}'
         )
     path.write_text("\n".join(lines) + "\n")
 

@@ -68,8 +68,8 @@ is judged, without the JIT, by the state machine, the references and the unit te
 kernels share. `nox -s mutation` runs all kernels, `nox -s mutation -- hashed_wheel` one; it writes
 this page from `tests/mutants/results.json`.
 
-The figures of a kernel are those of its last run, at the commit and on the day given here. The lines
-are those of that commit, with the names of today.
+The figures of a kernel are those of its last run, at the commit and on the day given here. The
+lines are those of that commit, with the names of today.
 
 | kernel | mutants | killed | survived | | commit | date |
 |---|---|---|---|---|---|---|

@@ -25,7 +25,10 @@ def run(script, folder):
 
 def test_a_changed_kernel_is_compiled_again(tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "timers", ignore=shutil.ignore_patterns("__pycache__"))
-    script = "import timers; t = timers.CascadingWheel(); h = t.schedule(9); print(timers.__file__, t.cancel(h))"
+    script = (
+        "import timers; t = timers.CascadingWheel(); h = t.schedule(9);"
+        " print(timers.__file__, t.cancel(h))"
+    )
     assert run(script, tmp_path) == [f"{tmp_path / 'timers' / '__init__.py'} True"]
     kernel = tmp_path / "timers" / "kernels" / "cascading_wheel.py"
     source = kernel.read_text()
@@ -38,8 +41,25 @@ def test_a_changed_kernel_is_compiled_again(tmp_path):
     assert run(script, tmp_path)[0].endswith("False")
 
 
-OWN = "from timers.kernels.jit import jit\n\nANSWER = 1\n\n\n@jit\ndef answer(x):\n    return x + ANSWER\n"
-CALLER = "from timers.kernels.jit import entry\nfrom own.deep.part import answer\n\n\n@entry\ndef call(x):\n    return answer(x)\n"
+OWN = """\
+from timers.kernels.jit import jit
+
+ANSWER = 1
+
+
+@jit
+def answer(x):
+    return x + ANSWER
+"""
+CALLER = """\
+from timers.kernels.jit import entry
+from own.deep.part import answer
+
+
+@entry
+def call(x):
+    return answer(x)
+"""
 
 
 def test_a_changed_function_in_another_file_of_the_package_is_compiled_again(tmp_path):

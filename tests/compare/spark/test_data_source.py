@@ -75,7 +75,8 @@ BAD = [
     ),
     (
         {"workload": "uniform", "timers": "5", "tick": "1"},
-        "timer-workload has no option 'tick' for uniform; it has timers, operations, shards, seed, rate, longest",
+        "timer-workload has no option 'tick' for uniform;"
+        " it has timers, operations, shards, seed, rate, longest",
     ),
     ({"workload": "uniform", "timers": "5", "rate": "0"}, "rate must lie in"),
 ]

@@ -330,6 +330,7 @@ def test_foreign_parquet_files(path, written, columns):
     pq.write_table(table, path / "shard-00000.parquet")
     refuse(
         path,
-        "has the columns .*; a tape has .time int64, op int8, id int32, deadline int64., none nullable",
+        "has the columns .*;"
+        " a tape has .time int64, op int8, id int32, deadline int64., none nullable",
         load=True,
     )
