@@ -230,15 +230,14 @@ def _lateness(summary: Summary, who: Contestant) -> str:
 
 
 def _memory(summary: Summary) -> list[str]:
-    found = {who: summary.footprint(who) for who in summary.contestants}
-    sizes = {who: footprint[1] for who, footprint in found.items() if footprint}
-    if not sizes:
+    found = {who: at[1] for who in summary.contestants if (at := summary.footprint(who))}
+    if not found:
         return []
-    low, high = min(sizes, key=lambda who: sizes[who]), max(sizes, key=lambda who: sizes[who])
-    text = f"{formats.data_size(sizes[low])} per pending timer ({low.plain})"
-    if low is not high:
-        text = f"From {text} to {formats.data_size(sizes[high])} ({high.plain})"
-    return [f"{text}."]
+    ordered = sorted(found, key=lambda who: found[who])
+    least, most = (formats.data_size(found[ordered[place]]) for place in (0, -1))
+    if least == most:
+        return [f"{least} per pending timer."]
+    return [f"From {least} per pending timer ({ordered[0].plain}) to {most} ({ordered[-1].plain})."]
 
 
 def _interpreter(summary: Summary) -> list[str]:

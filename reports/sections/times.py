@@ -16,13 +16,14 @@ def section(summary: Summary) -> Section | None:
         for cells in task.values()
         for cell in cells.values()
     ]
+    dashed = "" if all(who.compiled for who in summary.contestants) else " Dashed: Python loops."
     return Section(
         "times",
         "Time",
         "Time against the number of pending timers",
         lead="What one operation costs as the number of pending timers (N) grows. "
         f"{chart_notes(summary, shown)} Points are moved sideways a little so that none hides "
-        "another. Dashed lines: Python loops.",
+        f"another.{dashed}",
         tables=[times(summary, task) for task in summary.cells],
     )
 

@@ -26,6 +26,14 @@ def page(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports with one chart, to be quick where the charts do not matter."""
+    from reports.charts import catalogue
+
+    monkeypatch.setattr(catalogue, "CHARTS", catalogue.CHARTS[-1:])
+
+
+@pytest.fixture
 def unwritable(tmp_path: Path) -> Path:
     path = tmp_path / "closed"
     path.mkdir(mode=0o500)

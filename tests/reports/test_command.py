@@ -9,6 +9,8 @@ from compare.cli.main import main
 from reports import command
 from tests.reports.synthetic import defaults, write_synthetic
 
+pytestmark = pytest.mark.usefixtures("bare")
+
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):

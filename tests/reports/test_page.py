@@ -6,7 +6,6 @@ from itertools import pairwise
 import pytest
 
 from compare.bench.store import Run, read_run
-from reports.charts import catalogue
 from reports.page import ReportError, check_target, write_report
 from tests.reports.synthetic import defaults, write_synthetic
 
@@ -133,12 +132,6 @@ def test_names_are_escaped(tmp_path):
     assert "<script" not in text
     assert "<b>" not in text
     assert "&lt;b&gt;" in text
-
-
-@pytest.fixture
-def bare(monkeypatch):
-    """Reports with one chart, to be quick where the charts do not matter."""
-    monkeypatch.setattr(catalogue, "CHARTS", catalogue.CHARTS[-1:])
 
 
 @pytest.mark.usefixtures("bare")
