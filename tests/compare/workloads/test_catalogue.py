@@ -370,7 +370,7 @@ def test_uniform_never_reaches_its_ends():
 @pytest.mark.parametrize(
     ("keywords", "says"),
     [
-        ({"name": "unifrom"}, "no workload is called 'unifrom'; there are uniform,"),
+        ({"name": "unifrom"}, "no workload is called 'unifrom'; did you mean 'uniform'?"),
         ({"timers": 0}, "timers must lie in [1, 100000000], not 0"),
         ({"timers": -5}, "timers must lie in [1, 100000000], not -5"),
         ({"timers": 10**9}, "timers must lie in [1, 100000000], not 1000000000"),
