@@ -77,3 +77,11 @@ def test_a_command_in_the_docs_has_valid_options(page, arguments):
 def test_pictures_are_small():
     for picture in (ROOT / "docs").rglob("*.png"):
         assert picture.stat().st_size < 150_000, picture.name
+
+
+def test_nothing_is_said_to_be_on_pypi():
+    for page in PAGES:
+        commands = re.findall(r"pip install [^\n`]*", page.read_text())
+        assert not [
+            command for command in commands if re.search(r"['\" ]wheelwork\b(?!-)", command)
+        ]
