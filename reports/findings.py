@@ -210,8 +210,8 @@ def _precision(summary: Summary) -> list[str]:
     exact = [who.plain for who in summary.contestants if who.exact]
     found = []
     if exact:
-        who = "All timers" if len(exact) == len(summary.contestants) else formats.listed(exact)
-        found.append(f"{who} fired exactly at their deadlines.")
+        who = "All of them" if len(exact) == len(summary.contestants) else formats.listed(exact)
+        found.append(f"{who} fired every timer exactly at its deadline.")
     return found + [_lateness(summary, who) for who in summary.contestants if not who.exact]
 
 
@@ -272,8 +272,9 @@ def _noise(summary: Summary) -> list[str]:
     noisy = sum(spread.scatter > NOISY for spread in repeated)
     if noisy <= MANY * len(repeated):
         return []
+    why = "the shards differ, or the machines were" if summary.of_shards else "the machine was"
     return [
         f"In {noisy} of {formats.counted(len(repeated), 'measurement')} the slowest "
-        f"{summary.sample} took more than {NOISY:g} times as long as the fastest, so the machine "
-        "was busy. Do not rely on small differences in time. The counted work is not affected."
+        f"{summary.sample} took more than {NOISY:g} times as long as the fastest: {why} busy. Do "
+        "not rely on small differences in time. The counted work is not affected."
     ]
