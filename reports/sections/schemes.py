@@ -1,6 +1,6 @@
 """What is declared about each scheme: its traits."""
 
-from reports.sections.parts import Section, Table, texts
+from reports.sections.parts import Entry, Section, Table, texts
 from reports.summary import Contestant, Summary
 
 
@@ -24,29 +24,29 @@ def behaviour(summary: Summary) -> Table:
         "What each scheme does",
         [
             "scheme",
-            "parameters",
             "fires at",
             "order within one unit",
             "horizon",
             "over empty time",
             "deviations",
         ],
-        {who: texts(*_behaviour(who)) for who in summary.contestants},
+        {who: _behaviour(who) for who in summary.contestants},
     )
 
 
-def _behaviour(who: Contestant) -> list[str]:
+def _behaviour(who: Contestant) -> list[Entry]:
     traits = who.traits
     parameters = (f"{name.replace('_', ' ')} {value}" for name, value in who.parameters.items())
     fires = str(traits["due_at"])
     return [
-        traits["scheme"],
-        ", ".join(parameters) or "none",
-        fires if who.exact else f"{fires}. Here: {who.precision}.",
-        {"fifo": "first armed, first fired"}.get(traits["order"], traits["order"]),
-        traits["horizon"],
-        traits["jumps"],
-        "; ".join(traits["deviations"]) or "none",
+        Entry(traits["scheme"], ", ".join(parameters), number=False),
+        *texts(
+            fires if who.exact else f"{fires}. Here: {who.precision}.",
+            {"fifo": "first armed, first fired"}.get(traits["order"], traits["order"]),
+            traits["horizon"],
+            traits["jumps"],
+            "; ".join(traits["deviations"]) or "none",
+        ),
     ]
 
 
