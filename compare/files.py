@@ -59,6 +59,20 @@ def obstacle(path: str | os.PathLike[str]) -> str | None:
     return None
 
 
+@contextmanager
+def parents(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Make the missing parents of a path. They are removed again if the block fails."""
+    missing = [parent for parent in Path(path).parents if not parent.exists()]
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # one that is not empty stays
+            for directory in missing:
+                directory.rmdir()
+        raise
+
+
 class NewFile:
     """A file that is written under a temporary name beside `path` and renamed when it is complete.
 
@@ -97,25 +111,26 @@ class NewFile:
 def new_directory(path: str | os.PathLike[str], *, replace: bool = False) -> Iterator[Path]:
     """Make a directory under a temporary name beside `path`, and rename it when the block ends.
 
-    It is removed when the block fails. With `replace` it takes the place of an existing directory;
-    the caller has checked what that is. Raises OSError where it cannot be made.
+    Missing parents are made. Everything is removed when the block fails. With `replace` it takes the
+    place of an existing directory; the caller has checked what that is. Raises OSError where it cannot be made.
     """
     target = Path(path)
     made, old = _temporary(target), _temporary(target)
-    made.mkdir()
-    try:
-        yield made
-        if replace and target.exists():
-            target.rename(old)
+    with parents(target):
+        made.mkdir()
         try:
-            made.rename(target)
-        except OSError:
-            if old.exists():
-                old.rename(target)
-            raise
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+            yield made
+            if replace and target.exists():
+                target.rename(old)
+            try:
+                made.rename(target)
+            except OSError:
+                if old.exists():
+                    old.rename(target)
+                raise
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def _temporary(path: Path) -> Path:

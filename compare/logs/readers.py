@@ -483,7 +483,7 @@ def from_lines(name: str, lines: Sequence[str], format_: str = "auto") -> Log:
         if reader.fits(lines):
             return reader.from_head(name, lines, first)
     raise LogError(
-        f"{name} is in no format that is known ({', '.join(READERS)}); if it is one of them, say --format"
+        f"{name} is in no format that is known ({', '.join(READERS)}); name it with --log-format"
     )
 
 

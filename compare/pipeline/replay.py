@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from compare.bench.contestant import COMPILED, Contestant, parse_contestant
 from compare.bench.machine import surroundings
-from compare.files import MANIFEST, reason, write_json
+from compare.files import MANIFEST, obstacle, parents, reason, write_json
 from compare.pipeline.results import (
     FORMAT,
     VERSION,
@@ -78,7 +78,9 @@ def replay_grid(
     contestants = [parse_contestant(text) for text in timers]
     manifest = _manifest(opened, contestants, expiries, drained, counting)
     path = Path(out)
-    with _locked(path, manifest, force):
+    if problem := obstacle(path.parent):
+        raise ResultsError(f"cannot write {path}: {problem}")
+    with parents(path), _locked(path, manifest, force):
         results = open_results(path, complete=False)
         todo = results.unfinished()
         if todo:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from compare.bench.store import parameters_json
-from compare.files import NewFile, errors_as
+from compare.files import NewFile, errors_as, parents
 from compare.pipeline.results import Results, ResultsError, open_results, outcome_of
 from compare.replay.outcome import Outcome, columns
 
@@ -64,7 +64,11 @@ def summarise(
     opened = open_results(results)
     table = table_of(opened)
     path = Path(out) if out is not None else opened.path / SUMMARY
-    with errors_as(ResultsError, f"cannot write {path}"), NewFile(path) as temporary:
+    with (
+        errors_as(ResultsError, f"cannot write {path}"),
+        parents(path),
+        NewFile(path) as temporary,
+    ):
         pq.write_table(table, temporary, compression="zstd")
     return table
 
@@ -106,67 +110,3 @@ def _row(shards: Sequence[Outcome]) -> dict[str, Any]:
         values = [getattr(shard, name) for shard in shards]
         row |= {f"shard_{name}_{which}": float(of(values)) for which, of in _SPREAD.items()}
     return row
-
-
-_WIDTH = 80
-
-Column = tuple[str, Callable[[Mapping[str, Any]], str]]
-
-
-def text_of(table: pa.Table) -> str:
-    """The table as text, in 80 columns."""
-    rows = table.to_pylist()
-    first = rows[0]
-    shards = f"{first['shards']:,} shard{'s' if first['shards'] != 1 else ''}"
-    lines = [
-        f"{first['workload']}: {first['operations']:,} operations in {shards};"
-        f" times in {first['unit']}",
-        "",
-        *_aligned(
-            [[title for title, _ in _COLUMNS]] + [[of(row) for _, of in _COLUMNS] for row in rows]
-        ),
-        "",
-        "ns: per operation, expiries included; most pending: in one shard; late: fired_at",
-        "- max(deadline, armed_at) of all timers that fired",
-    ]
-    return "\n".join(lines)
-
-
-def _integer(name: str) -> Callable[[Mapping[str, Any]], str]:
-    return lambda row: "-" if row[name] is None else f"{row[name]:,}"
-
-
-_COLUMNS: Sequence[Column] = (
-    ("timer", lambda row: str(row["label"])),
-    ("ns", lambda row: f"{row['ns_per_operation']:.1f}"),
-    ("fired", _integer("fired")),
-    ("most pending", _integer("most_pending")),
-    ("late p50", _integer("lateness_p50")),
-    ("p99", _integer("lateness_p99")),
-    ("max", _integer("lateness_max")),
-)
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of text in columns; where that is too wide, the first column gets lines of its own."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    if sum(widths) + 2 * len(widths) - 2 > _WIDTH:
-        figures = _aligned([["", *row[1:]] for row in rows])
-        return [
-            figures[0],
-            *(
-                line
-                for row, own in zip(rows[1:], figures[1:], strict=True)
-                for line in (row[0], own)
-            ),
-        ]
-    first, *others = widths
-    return [
-        "  ".join(
-            [
-                row[0].ljust(first),
-                *(text.rjust(width) for text, width in zip(row[1:], others, strict=True)),
-            ]
-        )
-        for row in rows
-    ]

@@ -29,6 +29,7 @@ from compare.files import (
     errors_as,
     has_format,
     new_directory,
+    obstacle,
     parquet_errors,
     read_manifest,
     write_json,
@@ -395,8 +396,8 @@ def _parse_shard(entry: object, path: Path) -> Shard:
 def _check_target(path: str | os.PathLike[str], force: bool) -> Path:
     """The real path that the trace will have. Raises TraceError when it is taken."""
     target = Path(path).resolve()
-    if not target.parent.is_dir():
-        raise TraceError(f"cannot write {path}: the directory {target.parent} does not exist")
+    if problem := obstacle(target.parent):
+        raise TraceError(f"cannot write {path}: {problem}")
     if not target.exists():
         return target
     if not _is_trace(target):

@@ -28,10 +28,11 @@ import pyarrow.parquet as pq
 
 from compare.arguments import count
 from compare.bench.contestant import parse_contestant
+from compare.cli.commands.summarise import text_of
 from compare.pipeline.generate import generate
 from compare.pipeline.ingest import Options, ingest_requests
 from compare.pipeline.replay import replay_grid
-from compare.pipeline.summarise import summarise, text_of
+from compare.pipeline.summarise import summarise
 from compare.pipeline.verify import verify
 from compare.replay.engine import operations_of
 from compare.replay.loops import CELLS, FIRED, FIRST, NEXT, ROWS, drain, run
@@ -338,7 +339,7 @@ def bench_large(on: Callable[[str], Any], directory: Path, options: argparse.Nam
             cells,
             lambda: replay_grid(trace, GRID, out, session=spark),
         ),
-        "summarise": (cells, lambda: print(text_of(summarise(out)))),
+        "summarise": (cells, lambda: print(text_of(summarise(out).to_pylist()))),
     }
     for name, (operations, step) in steps.items():
         with peak_told():

@@ -13,6 +13,7 @@ from compare.files import (
     has_format,
     new_directory,
     obstacle,
+    parents,
     parquet_errors,
     read_manifest,
     reason,
@@ -158,3 +159,20 @@ def test_manifests(tmp_path, text, says):
     with pytest.raises(SomeError, match="nothing does not exist"):
         read(tmp_path / "nothing")
     assert not has_format(tmp_path / "nothing", "thing")
+
+
+def test_missing_parents_are_made_and_removed_with_what_failed(tmp_path):
+    with parents(tmp_path / "a" / "b" / "file"):
+        (tmp_path / "a" / "b" / "file").touch()
+    with pytest.raises(KeyboardInterrupt), parents(tmp_path / "a" / "c" / "d" / "file"):
+        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt), parents(tmp_path / "e" / "f" / "file"):
+        (tmp_path / "e" / "other").touch()
+        raise KeyboardInterrupt
+    with new_directory(tmp_path / "g" / "h"):
+        pass
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == [
+        *("a", "a/b", "a/b/file"),
+        *("e", "e/other"),
+        *("g", "g/h"),
+    ]

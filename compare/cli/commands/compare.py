@@ -15,6 +15,7 @@ from compare.cli.options import (
     json_option,
     traces_argument,
 )
+from compare.cli.text import table
 
 if TYPE_CHECKING:
     from compare.bench.store import Run
@@ -69,7 +70,9 @@ def _without_samples(rows: Iterable[Row]) -> Iterable[Row]:
         samples.setdefault(json.dumps(key), []).append(row)
     for what, found in samples.items():
         times = [row["ns_per_operation"] for row in found if row["ns_per_operation"] is not None]
-        yield json.loads(what) | {
+        row = json.loads(what)
+        yield row | {
+            "parameters": json.loads(row["parameters"]),
             "samples": len(times),
             "ns_per_operation": median(times) if times else None,
         }
@@ -79,67 +82,54 @@ _SAMPLE = ("repeat", "seconds", "ns_per_operation")
 
 # ---- text
 
-_FIGURE = 10  # columns of a figure
-_LEAST_NAME = 20  # columns of a timer's name; with six figures, 80
 _SOURCES_ABREAST = 4
+_SHORT = 14  # columns of a source: with a name of 20, four of them fit in 80
 _TASKS = (
-    ("insert", "none", "insert"),
-    ("cancel", "none", "cancel"),
-    ("hold", "none", "hold"),
-    ("expiry", "event", "expiry|by event"),
-    ("expiry", "clock", "expiry|by clock"),
+    ("insert", "none", ("insert", "")),
+    ("cancel", "none", ("cancel", "")),
+    ("hold", "none", ("hold", "")),
+    ("expiry", "event", ("expiry", "by event")),
+    ("expiry", "clock", ("expiry", "by clock")),
 )
 
 
 def summary(run: "Run") -> str:
-    """Medians of a run in tables of 80 columns: the cells of the largest size, and the replays."""
-    contestants: list[Row] = run.manifest["traits"]
-    width = max(_LEAST_NAME, *(len(_label(c)) for c in contestants))
-    sources: list[str] = list(dict.fromkeys(run.replays.column("source").to_pylist()))
-    parts = [_cells(run, contestants, width)] if run.samples.num_rows else []
+    """Medians of a run in 80 columns: the measurements of the largest size, and the replays."""
+    sources = list(dict.fromkeys(run.replays.column("source").to_pylist()))
+    parts = [_measurements(run)] if run.samples.num_rows else []
     for first in range(0, len(sources), _SOURCES_ABREAST):
-        parts.append(_replays(run, contestants, sources[first : first + _SOURCES_ABREAST], width))
-    return "\n\n".join(
-        "\n".join(lines) for lines in [*parts, _footnotes(run, contestants)] if lines
-    )
+        parts.append(_replays(run, sources[first : first + _SOURCES_ABREAST]))
+    return "\n\n".join("\n".join(lines) for lines in [*parts, _footnotes(run)] if lines)
 
 
-def _cells(run: "Run", contestants: Sequence[Row], width: int) -> list[str]:
-    rows: list[Row] = run.samples.to_pylist()
-    size = max(row["size"] for row in rows)
-    bytes_of = {
-        _key(row): row["nbytes_per_timer"]
+def _measurements(run: "Run") -> list[str]:
+    size = max(run.samples.column("size").to_pylist())
+    found: dict[tuple[str, ...], list[Row]] = {}
+    for row in run.samples.to_pylist():
+        if row["size"] == size:
+            found.setdefault((*_key(row), row["operation"], row["driver"]), []).append(row)
+    nbytes = {
+        _key(row): f"{row['nbytes_per_timer']:,.1f}"
         for row in run.memory.to_pylist()
         if row["capacity"] == size
     }
-    found: dict[tuple[str, ...], list[Row]] = {}
-    for row in rows:
-        if row["size"] == size:
-            found.setdefault((*_key(row), row["operation"], row["driver"]), []).append(row)
-    headings = [*(heading for _, _, heading in _TASKS), "bytes|per timer"]
-    lines = [f"ns per operation with {size:,} timers pending", *_headings(width, headings)]
-    for c in contestants:
-        figures = [
-            _figure(found.get((*_key(c), operation, driver), [])) for operation, driver, _ in _TASKS
-        ]
-        held = bytes_of.get(_key(c))
-        lines.append(_line(_label(c), width, [*figures, "-" if held is None else f"{held:,.1f}"]))
-    return lines
+    rows = [["", *headings] for headings in zip(*(task[2] for task in _TASKS), strict=True)]
+    rows[0].append("bytes")
+    rows[1].append("per timer")
+    for c in run.manifest["traits"]:
+        figures = [_figure(found.get((*_key(c), *task[:2]), [])) for task in _TASKS]
+        rows.append([_label(c), *figures, nbytes.get(_key(c), "-")])
+    return [f"ns per operation with {size:,} timers pending", *table(rows)]
 
 
-def _replays(
-    run: "Run", contestants: Sequence[Row], sources: Sequence[str], width: int
-) -> list[str]:
-    space = 6 * _FIGURE // _SOURCES_ABREAST
+def _replays(run: "Run", sources: Sequence[str]) -> list[str]:
     found: dict[tuple[str, ...], list[Row]] = {}
     for row in run.replays.to_pylist():
         found.setdefault((*_key(row), row["source"]), []).append(row)
-    lines = ["ns per operation of a tape, expiries included"]
-    lines.append(_line("", width, [_short(source, space - 1) for source in sources], space))
-    for c in contestants:
-        figures = [_figure(found.get((*_key(c), source), [])) for source in sources]
-        lines.append(_line(_label(c), width, figures, space))
-    return lines
+    rows = [["", *(_short(source) for source in sources)]]
+    for c in run.manifest["traits"]:
+        rows.append([_label(c), *(_figure(found.get((*_key(c), name), [])) for name in sources)])
+    return ["ns per operation of a tape, expiries included", *table(rows)]
 
 
 def _figure(rows: Sequence[Row]) -> str:
@@ -152,23 +142,15 @@ def _figure(rows: Sequence[Row]) -> str:
     return f"{ns:,.1f}" if ns < 1000 else f"{ns:,.0f}"
 
 
-def _headings(width: int, headings: Sequence[str]) -> list[str]:
-    parts = [heading.partition("|") for heading in headings]
-    return [_line("", width, [part[k] for part in parts]) for k in (0, 2)]
-
-
-def _line(name: str, width: int, figures: Sequence[str], space: int = _FIGURE) -> str:
-    return (f"{name:<{width}}" + "".join(f"{figure:>{space}}" for figure in figures)).rstrip()
-
-
-def _footnotes(run: "Run", contestants: Sequence[Row]) -> list[str]:
+def _footnotes(run: "Run") -> list[str]:
+    contestants = run.manifest["traits"]
     lines = []
     if any(c["engine"] != "compiled" for c in contestants):
         lines.append("*  plain Python loop: not comparable with compiled figures")
     for c in contestants:
         if not c["exact"]:
             lines.append(
-                f"+  {_name(c)} fires {c['lateness_low']} to {c['lateness_high']} units late"
+                f"+  {c['label']} fires {c['lateness_low']} to {c['lateness_high']} units late"
             )
     statuses = {
         *run.samples.column("status").to_pylist(),
@@ -180,21 +162,9 @@ def _footnotes(run: "Run", contestants: Sequence[Row]) -> list[str]:
     return lines
 
 
-def _name(contestant: Row) -> str:
-    """As on the command line: parameters that are not the defaults, if any."""
-    own = [
-        f"{name.replace('_', '-')}={value}"
-        for name, value in contestant["parameters"].items()
-        if value != contestant["defaults"].get(name)
-    ]
-    return "/".join([contestant["timer"], *own])
-
-
 def _label(contestant: Row) -> str:
-    marks = ("" if contestant["engine"] == "compiled" else " *") + (
-        "" if contestant["exact"] else " +"
-    )
-    return _name(contestant) + marks
+    compiled, exact = contestant["engine"] == "compiled", contestant["exact"]
+    return str(contestant["label"]) + ("" if compiled else " *") + ("" if exact else " +")
 
 
 def _key(row: Row) -> tuple[str, str]:
@@ -204,7 +174,7 @@ def _key(row: Row) -> tuple[str, str]:
     )
 
 
-def _short(source: str, width: int) -> str:
-    """A workload's name, or the last part of a trace's path, cut to the width."""
+def _short(source: str) -> str:
+    """The name of a workload, or the last part of a trace's path."""
     name = Path(source).name or source
-    return name if len(name) <= width else f"{name[: width - 1]}~"
+    return name if len(name) <= _SHORT else f"{name[: _SHORT - 1]}~"

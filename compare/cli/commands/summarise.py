@@ -1,10 +1,13 @@
 """`wheelwork summarise`: one table of replay results."""
 
 import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import click
 
 from compare.cli.options import PLACE, Command, json_option, option, results_argument
+from compare.cli.text import plural, table
 
 
 @click.command(
@@ -24,7 +27,41 @@ def summarise(results: str, out: str | None, as_json: bool) -> None:
     written as a Parquet file.
     """
     from compare.pipeline.summarise import summarise as summary_of
-    from compare.pipeline.summarise import text_of
 
-    table = summary_of(results, out)
-    click.echo(json.dumps(table.to_pylist(), indent=1) if as_json else text_of(table))
+    rows = summary_of(results, out).to_pylist()
+    if as_json:
+        rows = [row | {name: json.loads(row[name]) for name in _JSON} for row in rows]
+    click.echo(json.dumps(rows, indent=1) if as_json else text_of(rows))
+
+
+_JSON = ("parameters", "source")  # columns of the table that are objects
+
+
+def text_of(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The rows of the table as text, in 80 columns."""
+    first = rows[0]
+    lines = [
+        f"{first['workload']}: {first['operations']:,} operations in "
+        f"{plural(first['shards'], 'shard')}; times in {first['unit']}",
+        "",
+        *table([list(_COLUMNS), *([of(row) for of in _COLUMNS.values()] for row in rows)]),
+        "",
+        "ns: per operation, expiries included; most pending: in one shard; late: fired_at",
+        "- max(deadline, armed_at) of all timers that fired",
+    ]
+    return "\n".join(lines)
+
+
+def _integer(name: str) -> Callable[[Mapping[str, Any]], str]:
+    return lambda row: "-" if row[name] is None else f"{row[name]:,}"
+
+
+_COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "": lambda row: str(row["label"]),
+    "ns": lambda row: f"{row['ns_per_operation']:.1f}",
+    "fired": _integer("fired"),
+    "most pending": _integer("most_pending"),
+    "late p50": _integer("lateness_p50"),
+    "p99": _integer("lateness_p99"),
+    "max": _integer("lateness_max"),
+}

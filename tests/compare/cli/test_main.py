@@ -330,6 +330,18 @@ def test_a_generated_trace_is_the_workload_of_its_seed(said, here):
     assert open_trace("t").totals["rows"] == 5
 
 
+def test_missing_directories_are_made(said, trace, here):
+    assert said("generate", "uniform", "--timer-count", "5", "--out", "a/b/t")[0] == 0
+    assert open_trace("a/b/t").totals["rows"] == 5
+    assert said("compare", trace, *SMALL, "--out", "c/runs")[0] == 0
+    assert latest_run("c/runs").is_dir()
+    assert said("report", "--run", "c/runs", "--out", "d/page")[0] == 0
+    assert (here / "d" / "page" / "index.html").is_file()
+
+
+SMALL = ["--timers", "delay-queue", "--sizes", "20", "--operations", "100", "--repeats", "1"]
+
+
 # ---- replay
 
 
@@ -517,6 +529,7 @@ NONSENSE = {
         "a-file": "a-file exists and is not a trace",
         "a-file/below": "cannot write a-file/below",
     },
+    "generate uniform --timer-count 5 --seed": {"-1 --out new/trace": "seed must lie in"},
     "replay": {
         "": "missing argument 'TRACE' (see wheelwork replay --help)",
         "some.trace": "name a timer: --timer NAME, or --timers NAME,... with --out",
