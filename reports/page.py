@@ -29,14 +29,14 @@ FORMAT = "wheelwork-report"
 class ReportError(TimerError, OSError):
     """A report that cannot be written."""
 
-    def __str__(self) -> str:
-        return str(self.args[0])
-
 
 def check_target(out: str | os.PathLike[str]) -> None:
-    """Raise ReportError unless a report can be written to `out`: before hours of measuring.
+    """Check, before hours of measuring, that a report can be written to `out`.
 
-    What is there may be an older report or an empty directory; anything else is left alone.
+    An older report or an empty directory may be replaced; anything else is left alone.
+
+    Raises:
+        ReportError: A report cannot be written there.
     """
     path = Path(out)
     if path.is_dir():
@@ -53,14 +53,17 @@ def check_target(out: str | os.PathLike[str]) -> None:
 def write_report(run: Run, out: str | os.PathLike[str]) -> Path:
     """Write the report of a run into the directory `out` and return the absolute path of its page.
 
-    It appears complete or not at all, and replaces an older report. Raises ReportError where it
-    cannot be written, RunError where the run is damaged.
+    The report appears complete or not at all, and replaces an older one.
+
+    Raises:
+        ReportError: It cannot be written, or `out` is something other than a report.
+        RunError: The run is damaged.
     """
     return write_page(summarise(run), str(run.path.absolute()), out)
 
 
 def write_page(summary: Summary, origin: str, out: str | os.PathLike[str]) -> Path:
-    """The same, of figures that come from `origin`."""
+    """Like `write_report`, for figures that were read from `origin`."""
     check_target(out)
     target = Path(out).absolute()
     with errors_as(ReportError, f"cannot write {out}"):

@@ -302,20 +302,11 @@ def contestants_of(traits: Iterable[Mapping[str, Any]]) -> tuple[Contestant, ...
     found = []
     variants: Counter[str] = Counter()
     for entry in traits:
-        timer = entry["timer"]
-        found.append(
-            Contestant(
-                timer=timer,
-                label=entry["label"],
-                parameters=entry["parameters"],
-                engine=entry["engine"],
-                exact=entry["exact"],
-                lateness=(entry["lateness_low"], entry["lateness_high"]),
-                traits=entry,
-                variant=variants[timer],
-            )
-        )
-        variants[timer] += 1
+        own = {name: entry[name] for name in ("timer", "label", "parameters", "engine", "exact")}
+        lateness = entry["lateness_low"], entry["lateness_high"]
+        variant = variants[entry["timer"]]
+        found.append(Contestant(**own, lateness=lateness, traits=entry, variant=variant))
+        variants[entry["timer"]] += 1
     return tuple(found)
 
 
