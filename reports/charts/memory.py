@@ -26,7 +26,7 @@ def draw(summary: Summary) -> Iterator[Picture]:
         axes.barh(rows[who], value, height=1.0, color=colour_of(who), **hatching)
         axes.annotate(text, (value, rows[who]), (4, 0), textcoords="offset points", va="center")
         texts.append(f"{who.full} {text}")
-    axes.set_xlim(0, None)
+    axes.set_xlim(0, 1.15 * max(value for _, value in found.values()))  # with room for the text
     axes.set_xlabel(f"bytes per timer, with N = {formats.count(most)} pending")
     yield Picture(
         "memory",
