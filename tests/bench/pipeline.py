@@ -254,10 +254,10 @@ def verify_one(
     timers = trace.totals["starts"] + trace.totals["arms"] + trace.totals["rearms"]
     print(f"verify {trace.path.name}, {timers:,} timers armed, {TIMERS[0]}")
     contenders = {
-        "join in Spark SQL": lambda: verify(out, method="join", session=on("local[2]")),
-        "merge in each shard": lambda: verify(out, method="merge", session=on("local[2]")),
+        "SQL": lambda: verify(out, method="sql", session=on("local[2]")),
+        "compiled": lambda: verify(out, method="compiled", session=on("local[2]")),
     }
-    rounds(options.rounds, contenders, timers, "join in Spark SQL", "timers")
+    rounds(options.rounds, contenders, timers, "SQL", "timers")
 
 
 def bench_ingest(on: Callable[[str], Any], directory: Path, options: argparse.Namespace) -> None:

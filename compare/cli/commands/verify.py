@@ -17,7 +17,7 @@ from compare.cli.options import (
 from compare.cli.text import WIDTH, plural, table
 
 if TYPE_CHECKING:
-    from compare.oracle.merge import Mismatch
+    from compare.oracle.mismatches import Mismatch
     from compare.pipeline.verify import Verification
 
 MISMATCHES = 1
@@ -30,14 +30,14 @@ MISMATCHES = 1
 Examples:
   wheelwork replay low.trace --timers delay-queue,hashed-wheel --out replayed
   wheelwork verify replayed
-  wheelwork verify replayed --method join --json""",
+  wheelwork verify replayed --method sql --json""",
 )
 @results_argument
 @option(
     "--method",
-    ("merge", "join"),
-    "A merge inside each shard, or a join in Spark SQL, which is slower.",
-    default="merge",
+    ("compiled", "sql"),
+    "Run the compiled oracle, or the one in Spark SQL, which is slower.",
+    default="compiled",
 )
 @option("--examples", COUNT, "Mismatches to print of each kind.", default=5)
 @json_option

@@ -1,5 +1,6 @@
 """Both methods find every mismatch of a grid replay, with its kind, and nothing else."""
 
+import dataclasses
 import hashlib
 import json
 import shutil
@@ -13,27 +14,25 @@ from compare.bench.contestant import parse_contestant
 from compare.cli.commands import verify as command
 from compare.cli.main import main
 from compare.files import MANIFEST
+from compare.oracle import sql
 from compare.oracle.compiled import NEVER, expect
-from compare.oracle.merge import (
-    COLUMNS,
-    EXACT,
-    KINDS,
-    ROUND_DOWN,
-    ROUND_UP,
-    ROW,
-    Form,
-    Mismatch,
-    VerifyError,
-    mismatch_order,
-)
+from compare.oracle.mismatches import KINDS, Mismatch, mismatch_order
 from compare.pipeline.results import EXPIRIES, ResultsError
-from compare.pipeline.verify import METHODS, Verdict, Verification, verify, with_due
+from compare.pipeline.verify import (
+    METHODS,
+    Verdict,
+    Verification,
+    VerifyError,
+    read_expiries,
+    verify,
+)
 from compare.replay.engine import replay
 from compare.spark.session import PipelineError
 from compare.tapes.tape import ARM, CANCEL, REARM, START, id_space_of
 from compare.tapes.trace import shard_name, write_trace
-from tests.compare.oracle.test_merge import (
+from tests.compare.oracle.test_check import (
     CORRUPTIONS,
+    ROW,
     busy_tape,
     corrupted,
     counts_of,
@@ -44,7 +43,8 @@ from tests.compare.oracle.test_merge import (
 from tests.compare.small_tapes import tape_of
 from timers import TimerError
 from timers.limits import LIMIT
-from timers.rounding import Rounding
+from timers.registry import timer_class
+from timers.rounding import OwnRounding, Rounding
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -53,9 +53,29 @@ FORMS = [
     "delay-queue",
     "hierarchical-wheel/tick=7",
     "hashed-wheel/tick=100",
-    f"{__package__}.test_merge:HalfTimer/scale=3",
+    f"{__name__}:HalfTimer/scale=3",
 ]
 """A timer for each closed form, and one with a closed form of its own."""
+
+
+class HalfTimer(timer_class("delay-queue")):
+    """It fires at the `scale`-th part of the deadline."""
+
+    def __init__(self, scale=2, start=0, capacity=1, counting=False):
+        super().__init__(start=start, capacity=capacity, counting=counting)
+        self._scale = scale
+
+    @property
+    def parameters(self):
+        return {"scale": self._scale}
+
+    traits = dataclasses.replace(
+        timer_class("delay-queue").traits,
+        rounding=lambda parameters: OwnRounding(
+            lambda deadline, armed_at: max(deadline // parameters["scale"], armed_at)
+        ),
+        defaults={"scale": 2},
+    )
 
 
 def write_results(path, tapes, timers, rows_of, *, drained=True, expiries=True):
@@ -95,14 +115,14 @@ def write_results(path, tapes, timers, rows_of, *, drained=True, expiries=True):
 
 
 def write_expiries(file, rows):
-    columns = [pa.array(np.ascontiguousarray(rows[name])) for name in COLUMNS]
+    columns = [pa.array(np.ascontiguousarray(rows[name])) for name in EXPIRIES.names]
     pq.write_table(
         pa.table(columns, schema=EXPIRIES),
         file,
         compression="zstd",
         use_dictionary=False,
         row_group_size=1 << 20,
-        column_encoding=dict.fromkeys(COLUMNS, "DELTA_BINARY_PACKED"),
+        column_encoding=dict.fromkeys(EXPIRIES.names, "DELTA_BINARY_PACKED"),
         write_page_checksum=True,
     )
 
@@ -169,25 +189,24 @@ def test_both_methods_find_what_is_wrong_with_random_tapes(spark, tmp_path, drai
                 method,
                 verdict.timer,
             )
-            assert tuple(verdict.counts.values()) == counts_of(mismatches)
+            assert verdict.counts == counts_of(mismatches)
             assert (verdict.expected, verdict.fired) == (expected, fired)
         assert [verdict.timer for verdict in found.timers] == list(wanted)
         assert not found.right
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [EXACT, ROUND_DOWN, ROUND_UP],
-)
-def test_a_closed_form_in_sql_is_that_of_the_traits_up_to_the_last_moment(spark, kind):
-    moments = [0, 1, 6, 7, 8, 99, 2**40, LIMIT // 2, LIMIT - 8, LIMIT - 1, LIMIT]
-    pairs = [(deadline, time) for deadline in moments for time in moments]
+def test_a_rounding_in_sql_is_that_of_the_traits_up_to_the_last_moment(spark):
+    random = np.random.default_rng(3)
+    ticks = [1, 2, 7, 2**62, LIMIT, *(2 ** random.uniform(0, 63, 10)).astype(np.int64).tolist()]
+    roundings = [Rounding(), *(Rounding(way, tick) for way in ("down", "up") for tick in ticks)]
+    edges = [0, 1, 6, 7, 8, 99, 2**40, LIMIT // 2, LIMIT - 8, LIMIT - 1, LIMIT]
+    edges += [min(edge * ticks[-1], LIMIT) for edge in (1, 2, 3)]
+    pairs = [(deadline, time) for deadline in edges for time in edges]
+    pairs += (2 ** random.uniform(0, 63, (200, 2))).astype(np.int64).tolist()
     rows = spark.createDataFrame(pairs, "deadline BIGINT, time BIGINT").coalesce(1)
-    for tick in (1, 7, 2**62, LIMIT):
-        found = with_due(rows, Form(kind, tick)).collect()
-        assert [row["due"] for row in found] == [
-            Rounding(kind, tick).due_at(*pair) for pair in pairs
-        ]
+    found = rows.selectExpr("deadline", "time", *(sql.due(rounding) for rounding in roundings))
+    for deadline, time, *moments in found.collect():
+        assert moments == [rounding.due_at(deadline, time) for rounding in roundings]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -211,7 +230,7 @@ def test_one_wrong_row_of_each_kind_among_many_is_found_and_nothing_else(spark, 
     assert clean.mismatches == 0
     assert clean.examples == ()
     assert clean.expected == clean.fired > 10_000
-    assert dict(dirty.counts) == dict.fromkeys(KINDS, 2)
+    assert dirty.counts == dict.fromkeys(KINDS, 2)
     assert {(m.shard, m.operation): m.kind for m in dirty.examples} == {
         (shard, operation): kind for shard in which for operation, kind in which[shard].items()
     }
@@ -263,7 +282,7 @@ def test_results_without_expiries_are_one_line(spark, tmp_path):
 
 
 def test_an_unknown_method_is_one_line(spark, small):
-    assert "'guess'; there are merge, join" in fails(spark, small, method="guess")
+    assert "method 'guess' is not compiled or sql" in fails(spark, small, method="guess")
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -294,6 +313,38 @@ def test_a_damaged_byte_is_an_error_and_not_another_number(spark, small, method)
     data[last] ^= 1
     file.write_bytes(data)
     assert "cannot be verified" in fails(spark, small, PipelineError, method=method)
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        (
+            {"operation": [1], "fired_at": [1]},
+            "has the columns (operation int64, fired_at int64); expiries have",
+        ),
+        ({"operation": [1], "deadline": [1.5], "fired_at": [1]}, "deadline double"),
+        ({"operation": [1], "deadline": [None], "fired_at": [1]}, "has a row without deadline"),
+    ],
+)
+def test_a_file_of_other_columns_is_one_line(tmp_path, table, says):
+    kinds = {name: pa.float64() if 1.5 in values else pa.int64() for name, values in table.items()}
+    path = tmp_path / "some.parquet"
+    pq.write_table(
+        pa.table({name: pa.array(values, kinds[name]) for name, values in table.items()}), path
+    )
+    with pytest.raises(VerifyError) as raised:
+        list(read_expiries(path))
+    assert str(raised.value).startswith(str(path))
+    assert says in str(raised.value)
+
+
+def test_a_file_is_read_in_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr("compare.pipeline.verify._ROWS_AT_ONCE", 10)
+    path = tmp_path / "some.parquet"
+    pq.write_table(pa.table({name: pa.array(range(25)) for name in EXPIRIES.names[::-1]}), path)
+    pieces = list(read_expiries(path))
+    assert max(piece.fired_at.size for piece in pieces) <= 10
+    assert np.concatenate([piece.fired_at for piece in pieces]).tolist() == list(range(25))
 
 
 # ---- the command
@@ -361,8 +412,9 @@ def test_the_table_fits_80_columns(tmp_path):
     examples = tuple(Mismatch(kind, *list(vars(far).values())[1:]) for kind in KINDS)
     stray = Mismatch("spurious", 0, -1, None, None, None, LIMIT, LIMIT)
     name = "hierarchical-wheel/tick=1000/wheel-size=1024"
-    verdict = Verdict(name, 10**12, 10**12, dict.fromkeys(KINDS, 10**12), (*examples, stray))
-    text = command.text_of(Verification(tmp_path, "merge", "us", 10**12, 10**5, (verdict,)))
+    counts = dict.fromkeys(KINDS, 10**12)
+    verdict = Verdict(10**12, 10**12, counts, (*examples, stray), name)
+    text = command.text_of(Verification(tmp_path, "compiled", "us", 10**12, 10**5, (verdict,)))
     assert max(len(line) for line in text.splitlines()[1:]) <= 80
     assert "(not on the tape): fired at" in text
 

@@ -1,0 +1,110 @@
+"""How the rows that a timer fired can differ from those that the oracle expects."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import pyarrow as pa
+
+KINDS = ("missing", "spurious", "early", "late", "double", "altered")
+"""The kinds of mismatches.
+
+- missing: a timer that must fire has no row;
+- spurious: a row for an operation that arms nothing, or whose timer must not fire;
+- early, late: the timer fired at another time;
+- double: a further row of a timer. Its first row is the right one or, if none is, the one with the
+  lowest (fired_at, deadline);
+- altered: the timer fired at the right time, but the row has another deadline.
+"""
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A row that is wrong, or one that is missing."""
+
+    kind: str
+    shard: int
+    operation: int
+    id: int | None  # None: the tape has no such operation
+    deadline: int | None  # of the operation on the tape; None as above
+    expected: int | None  # when the timer must fire; None: never
+    fired_at: int | None  # None: there is no row
+    said: int | None  # the deadline in the row
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The comparison of one timer's rows with one shard, or with several of them."""
+
+    expected: int  # timers that must fire
+    fired: int  # rows
+    counts: Mapping[str, int]  # mismatches of each of KINDS
+    examples: tuple[Mismatch, ...]  # the lowest of each kind, in order
+
+
+def mismatch_order(mismatch: Mismatch) -> tuple[int, ...]:
+    """The key by which mismatches are ordered."""
+    fired_at, said = (
+        -1 if value is None else value for value in (mismatch.fired_at, mismatch.said)
+    )
+    return mismatch.shard, mismatch.operation, fired_at, said, KINDS.index(mismatch.kind)
+
+
+def lowest(mismatches: Iterable[Mismatch], examples: int) -> tuple[Mismatch, ...]:
+    """The lowest `examples` mismatches of each kind, in order."""
+    kept = []
+    left = dict.fromkeys(KINDS, examples)
+    for mismatch in sorted(mismatches, key=mismatch_order):
+        if left[mismatch.kind]:
+            left[mismatch.kind] -= 1
+            kept.append(mismatch)
+    return tuple(kept)
+
+
+def combined(parts: Iterable[Verified], examples: int) -> Verified:
+    """The comparison of all parts together."""
+    parts = list(parts)
+    return Verified(
+        sum(part.expected for part in parts),
+        sum(part.fired for part in parts),
+        {kind: sum(part.counts[kind] for part in parts) for kind in KINDS},
+        lowest((example for part in parts for example in part.examples), examples),
+    )
+
+
+# ---- as rows of a table
+
+_NUMBERS = [field.name for field in fields(Mismatch) if field.name != "kind"]
+_ARROW = pa.schema(
+    [(name, pa.int64()) for name in ("timer", "expected", "fired")]
+    + [
+        ("counts", pa.list_(pa.int64())),
+        (
+            "examples",
+            pa.list_(
+                pa.struct([("kind", pa.string()), *((name, pa.int64()) for name in _NUMBERS)])
+            ),
+        ),
+    ]
+)
+ROW_SCHEMA = (
+    "timer bigint, expected bigint, fired bigint, counts array<bigint>, examples array<struct<"
+    f"kind: string, {', '.join(f'{name}: bigint' for name in _NUMBERS)}>>"
+)
+"""The Spark schema of `row_of`."""
+
+
+def row_of(timer: int, verified: Verified) -> pa.RecordBatch:
+    """The comparison of timer number `timer` as one row; `verified_of` reads it."""
+    row = asdict(verified) | {"timer": timer, "counts": list(verified.counts.values())}
+    return pa.RecordBatch.from_pylist([row], schema=_ARROW)
+
+
+def verified_of(row: Mapping[str, Any]) -> Verified:
+    """The comparison that a row of ROW_SCHEMA holds, whose structs are dicts."""
+    return Verified(
+        row["expected"],
+        row["fired"],
+        dict(zip(KINDS, row["counts"], strict=True)),
+        tuple(Mismatch(**example) for example in row["examples"]),
+    )
