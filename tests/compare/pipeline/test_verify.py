@@ -277,7 +277,7 @@ def test_results_without_expiries_are_one_line(spark, tmp_path):
     path = write_results(
         tmp_path / "results", [tape], ["delay-queue"], lambda *_: np.empty(0, ROW), expiries=False
     )
-    assert "has no expiries to verify, only summaries" in fails(spark, path)
+    assert "has only summaries; replay without --summaries-only" in fails(spark, path)
     assert "gone does not exist" in fails(spark, tmp_path / "gone", ResultsError)
 
 
