@@ -32,26 +32,26 @@ _LONGEST = (
 
 
 class DurationError(TimerError, ValueError):
-    """A text that is no duration, or one that is no positive multiple of the unit."""
+    """A text that is not a duration, or one that is not a positive multiple of the unit."""
 
 
 def parse_duration(text: str, unit: str) -> int:
     """The duration in whole units: a number followed by ns, us, ms, s, m (or min), h or d.
 
     Raises DurationError for anything else, a bare number included (its unit would be a guess), and
-    for what is no positive multiple of `unit` ("us", "ms" or "s") within [1, 2**63 - 1]. Exact:
+    for what is not a positive multiple of `unit` ("us", "ms" or "s") within [1, 2**63 - 1]. Exact:
     digits never pass through a float.
     """
     if unit not in TAPE_UNITS:
-        raise DurationError(f"unit {unit!r} is none of {', '.join(TAPE_UNITS)}")
+        raise DurationError(f"unit {unit!r} is not one of {', '.join(TAPE_UNITS)}")
     match = _DURATION.fullmatch(text.strip()) if len(text) <= _LONGEST else None
     if match is None or match[2] not in _SECONDS:
         raise DurationError(
-            f"duration {text[:_LONGEST]!r} is no number with a unit, such as 5s, 200ms or 1m"
+            f"duration {text[:_LONGEST]!r} is not a number with a unit, such as 5s, 200ms or 1m"
         )
     units = Fraction(match[1].removesuffix(".")) * _SECONDS[match[2]] / _SECONDS[unit]
     if units.denominator != 1 or units < 1:
-        raise DurationError(f"duration {text.strip()!r} is no positive multiple of 1 {unit}")
+        raise DurationError(f"duration {text.strip()!r} is not a positive multiple of 1 {unit}")
     if units > LIMIT:
         raise DurationError(f"duration {text.strip()!r} is longer than 2**63 - 1 {unit}")
     return int(units)

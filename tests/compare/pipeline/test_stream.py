@@ -330,8 +330,8 @@ def test_what_does_not_fit_is_one_line_and_leaves_nothing(spark, tmp_path):
     lines = {
         ("source", str(tmp_path / "none")): "does not exist",
         ("source", str(tmp_path / "empty")): "has no file yet",
-        ("idle", "30"): "no number with a unit",
-        ("delay", "0s"): "no positive multiple",
+        ("idle", "30"): "not a number with a unit",
+        ("delay", "0s"): "not a positive multiple",
         ("shards", 0): "0 shards; there can be",
         ("heartbeat", True): "needs --follow",
         ("out", str(tmp_path / "full")): "is not empty but the checkpoint is new",

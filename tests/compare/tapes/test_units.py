@@ -52,14 +52,14 @@ NO_NUMBER = [
 @pytest.mark.parametrize(
     ("text", "unit", "why"),
     [
-        *((text, "ms", "no number with a unit") for text in NO_NUMBER),
-        ("0s", "ms", "no positive multiple of 1 ms"),
-        ("1.5ms", "ms", "no positive multiple of 1 ms"),
-        ("999us", "ms", "no positive multiple of 1 ms"),
-        ("200ms", "s", "no positive multiple of 1 s"),
+        *((text, "ms", "not a number with a unit") for text in NO_NUMBER),
+        ("0s", "ms", "not a positive multiple of 1 ms"),
+        ("1.5ms", "ms", "not a positive multiple of 1 ms"),
+        ("999us", "ms", "not a positive multiple of 1 ms"),
+        ("200ms", "s", "not a positive multiple of 1 s"),
         ("9223372036854775808s", "s", "longer than 2"),
         ("9223372036854776s", "ms", "longer than 2"),
-        ("5s", "h", "unit 'h' is none of us, ms, s"),
+        ("5s", "h", "unit 'h' is not one of us, ms, s"),
     ],
 )
 def test_what_is_no_duration_is_told_in_a_line(text, unit, why):
