@@ -177,7 +177,7 @@ def heaps():
 def test_replay(benchmark, tapes, heaps, name, operation, size):
     if name == "simple-wheel" and operation == "expire":
         pytest.skip(
-            "delays of 117 rotations wait in its overflow list: see `wheelwork compare` for what that costs"
+            "delays of 117 rotations wait in its overflow list; `wheelwork compare` measures that"
         )
     base, _ = TARGETS.get((name, operation), (YARDSTICK, None))
     per = HOLD_PAIRS if operation == "hold" else size

@@ -26,11 +26,11 @@ def run(script, folder):
 def test_a_changed_kernel_is_compiled_again(tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "timers", ignore=shutil.ignore_patterns("__pycache__"))
     script = (
-        "import timers; t = timers.CascadingWheel(); h = t.schedule(9);"
+        "import timers; t = timers.UnorderedList(); h = t.schedule(9);"
         " print(timers.__file__, t.cancel(h))"
     )
     assert run(script, tmp_path) == [f"{tmp_path / 'timers' / '__init__.py'} True"]
-    kernel = tmp_path / "timers" / "kernels" / "cascading_wheel.py"
+    kernel = tmp_path / "timers" / "kernels" / "unordered_list.py"
     source = kernel.read_text()
     changed = source.replace(
         "    release(nodes, cells, i)\n    return True",
@@ -41,21 +41,16 @@ def test_a_changed_kernel_is_compiled_again(tmp_path):
     assert run(script, tmp_path)[0].endswith("False")
 
 
-OWN = """\
+OWN = """
 from timers.kernels.jit import jit
-
 ANSWER = 1
-
-
 @jit
 def answer(x):
     return x + ANSWER
 """
-CALLER = """\
+CALLER = """
 from timers.kernels.jit import entry
 from own.deep.part import answer
-
-
 @entry
 def call(x):
     return answer(x)
@@ -82,7 +77,7 @@ def test_schemes_of_one_layout_do_not_share_machine_code(tmp_path):
     """
     script = """
 import timers
-for name in ("simple-wheel", "hierarchical-wheel", "hashed-wheel"):
+for name in ("unordered-list", "simple-wheel"):
     timer = timers.timer_class(name)(counting=True)
     timer.schedule(450)
     print(name, timer.advance(600).fired_at.tolist(), [n for n in timer.counters.values()])

@@ -30,7 +30,12 @@ PYTHON_FUNCTIONS = {
     "locate": ("state", "handle"),
     "check": ("state",),
 }
-"""The functions of a kernel that are plain Python: they allocate, or they only look."""
+"""The functions of a kernel that are plain Python, and their parameters.
+
+`allocate` returns the State of a new timer. `reserve` returns a State with places for `extra` more
+timers, or raises MemoryError and changes nothing. `locate` describes where a pending timer is, and
+`check` raises InvariantError if a structural invariant does not hold.
+"""
 
 
 def kernel_of(state_class: type) -> ModuleType:
