@@ -22,7 +22,7 @@ import numpy as np
 
 from compare.tapes.tape import ARM, CANCEL, Tape, joined
 from compare.tapes.trace import MAX_SHARDS
-from compare.workloads.generator import NEVER, Events, Int64s, Weaver
+from compare.workloads.generator import NEVER, Events, Int64s, TapeGenerator
 from compare.workloads.variates import Floats, Words, exp, log, normal, sorted_uniform, uniform
 from timers.errors import TimerError, unknown_name
 
@@ -378,7 +378,7 @@ class Plan:
         return Pieces(self, shard, self.share(shard))
 
 
-class Pieces(Weaver):
+class Pieces(TapeGenerator):
     """The pieces of one shard's tape. Once they are all given out, `id_space` and `rows` are the
     shard's.
     """

@@ -1,9 +1,9 @@
-"""Blocks of members, each with a life of operations, woven into one tape, piece by piece, with ids.
+"""Merges the operations of many members into one tape, piece by piece, and gives out ids.
 
-Members arrive in order, and a block's before the next one's. So whatever comes before the moment at
-which the next block may begin, the *horizon*, is known once the blocks before it are: it is put in
-order and given out. What is held is the members under way, what they have still to do, and some
-blocks, however long the tape grows.
+Members arrive in order, in blocks. The *horizon* is the time before which no member of a later
+block arrives. All operations before the horizon are therefore known: they are sorted and given out.
+So memory holds the members under way, the operations that they still have to do, and some blocks,
+however long the tape grows.
 """
 
 # ruff: noqa: ANN001, ANN201  # compiled functions are typed by their arguments
@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from compare.tapes.ids import Ids, release_id, take_id
 from compare.tapes.tape import START, Tape
 from timers.kernels.jit import entry
 
@@ -21,9 +22,7 @@ PIECE = 1 << 20
 """Rows of a piece; the last may have fewer."""
 
 _BATCH = 1 << 17
-"""Operations that are put in order together: enough that calls cost nothing, few enough for a
-processor's cache.
-"""
+"""Operations that are sorted together: enough to hide the cost of calls; they fit in a cache."""
 
 NEVER = 2**63 - 2
 """Later than every operation and every end."""
@@ -32,9 +31,7 @@ Int64s = npt.NDArray[np.int64]
 
 
 class Events(NamedTuple):
-    """What a block's members do: each starts once, and then does what it does later, if
-    anything.
-    """
+    """What the members of a block do: each starts once, and may have later operations."""
 
     starts: Int64s  # (members,), units, in the order of arrival; never decreases
     deadlines: Int64s  # (members,), set by the start
@@ -46,14 +43,14 @@ class Events(NamedTuple):
     deadline: Int64s
 
 
-class Weaver:
+class TapeGenerator:
     """An iterator of a tape's pieces, of PIECE operations each; the last may have fewer.
 
-    `block(k)` makes the events of block k; blocks `0 .. blocks - 1` are asked for, in order, as
+    `block(k)` makes the events of block k, and is called for blocks 0 to `blocks - 1` in order, as
     they are needed. No member of block k or a later one starts before `horizon(k)`, which is NEVER
-    where no block follows. At one time members take their turns as they arrived. It ends after the
-    first `operations`, or all that come up to the last horizon. After a piece, `id_space` is the
-    number of ids in it and the ones before, and `rows` that of operations.
+    if no block follows. At one time, members act in the order of arrival. The tape ends after
+    `operations`, or at the last horizon. After a piece, `id_space` and `rows` count the ids and the
+    operations so far.
     """
 
     def __init__(
@@ -70,7 +67,7 @@ class Weaver:
             blocks,
             operations,
         )
-        self._pieces = self._weave()
+        self._pieces = self._generate()
 
     def __iter__(self) -> Iterator[Tape]:
         return self
@@ -78,35 +75,35 @@ class Weaver:
     def __next__(self) -> Tape:
         return next(self._pieces)
 
-    def _weave(self) -> Iterator[Tape]:
-        pool, place = _Pool(), np.zeros(_PLACES, np.int64)
-        room, filled = self._room(), 0
+    def _generate(self) -> Iterator[Tape]:
+        pool, cursor = _Pool(), np.zeros(_CELLS, np.int64)
+        buffer, filled = self._buffer(), 0
         made = batch = 0
         while made < self._blocks:
-            # Twice as many as before, so that a short tape is not made from a long one; and not so
-            # few that what is under way would be looked through again and again.
+            # Twice as many as before: a short tape needs few blocks, and a long one must not go
+            # through the members under way again and again.
             batch = min(max(2 * batch, 1), max(_BATCH, pool.size // 2))
             events: list[Events] = []
             while made < self._blocks and sum(len(e.starts) + len(e.time) for e in events) < batch:
                 events.append(self._block(made))
                 made += 1
             horizon = self._horizon(made)
-            pool.add(events, horizon, place)
+            pool.add(events, horizon, cursor)
             done = False
             while not done:
-                done = pool.weave(place, filled, room)
-                self.rows += int(place[_FILLED]) - filled
-                filled = int(place[_FILLED])
-                self.id_space = int(place[_ID_SPACE])
-                if filled == len(room.time):
-                    yield room
-                    room, filled = self._room(), 0
-                    if not len(room.time):
+                done = pool.merge(cursor, filled, buffer)
+                self.rows += int(cursor[_FILLED]) - filled
+                filled = int(cursor[_FILLED])
+                self.id_space = pool.id_space
+                if filled == len(buffer.time):
+                    yield buffer
+                    buffer, filled = self._buffer(), 0
+                    if not len(buffer.time):
                         return
-            pool.drop(horizon, place)
+            pool.drop(horizon, cursor)
         if filled:
             # A copy, or a few rows would keep the memory of many.
-            time, op, ids, deadline = room
+            time, op, ids, deadline = buffer
             yield Tape(
                 time[:filled].copy(),
                 op[:filled].copy(),
@@ -114,7 +111,7 @@ class Weaver:
                 deadline[:filled].copy(),
             )
 
-    def _room(self) -> Tape:
+    def _buffer(self) -> Tape:
         size = PIECE if self._operations is None else min(PIECE, self._operations - self.rows)
         return Tape(
             np.empty(size, np.int64),
@@ -124,16 +121,12 @@ class Weaver:
         )
 
 
-_NEXT_START, _NEXT_LATER, _NEXT_LEAVER, _FREE, _ID_SPACE, _FILLED, _UNDER_WAY, _TO_DO, _PLACES = (
-    range(9)
-)
-"""Where the weaving stands, in one array, so that compiled code can go on from there."""
+_NEXT_START, _NEXT_LATER, _NEXT_LEAVER, _FILLED, _UNDER_WAY, _TO_DO, _CELLS = range(7)
+"""Cells of the cursor: how far the merge has come, from which compiled code resumes."""
 
 
 class _Pool:
-    """The members under way, with those of the blocks at hand behind them, and what they have still
-    to do.
-    """
+    """The members under way, followed by those of the new blocks, and their later operations."""
 
     def __init__(self) -> None:
         self._ends, self._ids = np.empty(0, np.int64), np.empty(0, np.int32)
@@ -141,14 +134,19 @@ class _Pool:
         self._op, self._deadline = np.empty(0, np.int8), np.empty(0, np.int64)
         self._starts = self._deadlines = self._leavers = self._due = np.empty(0, np.int64)
         self._leaving = self._later = np.empty(0, np.int32)
-        self._free = np.empty(0, np.int32)
+        self._free_ids = Ids()
+
+    @property
+    def id_space(self) -> int:
+        """The number of ids so far."""
+        return self._free_ids.id_space
 
     @property
     def size(self) -> int:
         return len(self._ends) + len(self._time)
 
-    def add(self, events: list[Events], horizon: int, place: npt.NDArray[np.int64]) -> None:
-        """Take in further blocks, and put in order what comes before the horizon."""
+    def add(self, events: list[Events], horizon: int, cursor: npt.NDArray[np.int64]) -> None:
+        """Add blocks, and sort what comes before the horizon."""
         before = len(self._ends)
         members = np.cumsum([before, *(len(e.starts) for e in events)]).tolist()
         self._starts = np.concatenate([e.starts for e in events])
@@ -165,15 +163,13 @@ class _Pool:
         # there may still be followed by a start.
         self._later, self._due = _in_order(self._time, horizon + 1)
         self._leaving, self._leavers = _in_order(self._ends, horizon)
-        ids = int(place[_ID_SPACE]) + len(self._starts)
-        if len(self._free) < ids:
-            self._free = np.concatenate([self._free, np.empty(2 * ids - len(self._free), np.int32)])
-        place[[_NEXT_START, _NEXT_LATER, _NEXT_LEAVER]] = 0
+        self._free_ids.reserve(len(self._starts))
+        cursor[[_NEXT_START, _NEXT_LATER, _NEXT_LEAVER]] = 0
 
-    def weave(self, place: npt.NDArray[np.int64], filled: int, room: Tape) -> bool:
-        """Fill `room` from row `filled` on; returns whether all that is in order has found room."""
-        place[_FILLED] = filled
-        done = weave_rows(
+    def merge(self, cursor: npt.NDArray[np.int64], filled: int, buffer: Tape) -> bool:
+        """Fill `buffer` from row `filled` on; returns whether all that is sorted was written."""
+        cursor[_FILLED] = filled
+        done = merge_rows(
             self._starts,
             self._deadlines,
             self._ids,
@@ -184,13 +180,14 @@ class _Pool:
             self._owner,
             self._op,
             self._deadline,
-            self._free,
-            place,
-            *room,
+            self._free_ids.ring,
+            self._free_ids.state,
+            cursor,
+            *buffer,
         )
         return bool(done)
 
-    def drop(self, horizon: int, place: npt.NDArray[np.int64]) -> None:
+    def drop(self, horizon: int, cursor: npt.NDArray[np.int64]) -> None:
         """Forget what is over at the horizon."""
         moved = np.empty(len(self._ends), np.int32)
         drop_rows(
@@ -202,9 +199,9 @@ class _Pool:
             self._deadline,
             horizon,
             moved,
-            place,
+            cursor,
         )
-        members, operations = int(place[_UNDER_WAY]), int(place[_TO_DO])
+        members, operations = int(cursor[_UNDER_WAY]), int(cursor[_TO_DO])
         self._ends, self._ids = self._ends[:members], self._ids[:members]
         self._owner, self._time = self._owner[:operations], self._time[:operations]
         self._op, self._deadline = self._op[:operations], self._deadline[:operations]
@@ -214,11 +211,11 @@ def _in_order(times: Int64s, horizon: int) -> tuple[npt.NDArray[np.int32], Int64
     """The positions of the times before the horizon, by time, those of one time as they stand; and
     these times.
     """
-    room, spare = (
+    buffer, spare = (
         (np.empty(len(times), np.int32), np.empty(len(times), np.int64)) for _ in range(2)
     )
-    found = sort_before(times, horizon, *room, *spare, np.empty(1 << _DIGIT, np.int64))
-    return room[0][:found], room[1][:found]
+    found = sort_before(times, horizon, *buffer, *spare, np.empty(1 << _DIGIT, np.int64))
+    return buffer[0][:found], buffer[1][:found]
 
 
 _DIGIT = 11
@@ -277,7 +274,7 @@ def sort_before(times, horizon, positions, keys, spare_positions, spare_keys, co
 
 
 @entry
-def weave_rows(
+def merge_rows(
     starts,
     deadlines,
     ids,
@@ -288,23 +285,27 @@ def weave_rows(
     owner,
     op,
     deadline,
-    free,
-    place,
+    ring,
+    state,
+    cursor,
     out_time,
     out_op,
     out_id,
     out_deadline,
 ):
-    """Fill the four columns from row `place[_FILLED]` on; returns whether all is done, else there
-    was no room left.
+    """Fill the columns from row `cursor[_FILLED]` on; returns whether all is done or they are full.
 
-    A member takes the id that was freed last, or a new one. An id is free after the moment in which
-    its member ends: only then has every operation on it been seen, and every exact timer fired.
+    An id is freed after the time at which its member ends. By then every operation on it has been
+    done, and every exact timer has fired.
     `leavers` are the ends before the horizon, of the members `leaving`; `due` are the times of the
-    operations `later`; `free` is a stack of ids.
+    operations `later`; `ring` and `state` are those of `Ids`.
     """
-    s, k, left, row = place[_NEXT_START], place[_NEXT_LATER], place[_NEXT_LEAVER], place[_FILLED]
-    top, id_space = place[_FREE], place[_ID_SPACE]
+    s, k, left, row = (
+        cursor[_NEXT_START],
+        cursor[_NEXT_LATER],
+        cursor[_NEXT_LEAVER],
+        cursor[_FILLED],
+    )
     old = ids.size - starts.size
     while row < out_time.size and (s < starts.size or k < due.size):
         # Its own start precedes what a member does in the same moment.
@@ -313,46 +314,43 @@ def weave_rows(
             is_start = starts[s] < due[k] or (starts[s] == due[k] and old + s <= owner[later[k]])
         t = starts[s] if is_start else due[k]
         while left < leavers.size and leavers[left] < t:
-            free[top] = ids[leaving[left]]
-            top += 1
+            release_id(ring, state, ids[leaving[left]])
             left += 1
         out_time[row] = t
         if is_start:
-            if top > 0:
-                top -= 1
-                ids[old + s] = free[top]
-            else:
-                ids[old + s] = id_space
-                id_space += 1
+            ids[old + s] = take_id(ring, state)
             out_op[row] = START
             out_id[row] = ids[old + s]
             out_deadline[row] = deadlines[s]
             s += 1
         else:
-            place_in_pool = later[k]
-            out_op[row] = op[place_in_pool]
-            out_id[row] = ids[owner[place_in_pool]]
-            out_deadline[row] = deadline[place_in_pool]
+            row_in_pool = later[k]
+            out_op[row] = op[row_in_pool]
+            out_id[row] = ids[owner[row_in_pool]]
+            out_deadline[row] = deadline[row_in_pool]
             k += 1
         row += 1
     is_done = s == starts.size and k == due.size
     if is_done:
         # What follows is beyond the horizon, and these ends are before it.
         while left < leavers.size:
-            free[top] = ids[leaving[left]]
-            top += 1
+            release_id(ring, state, ids[leaving[left]])
             left += 1
-    place[_NEXT_START], place[_NEXT_LATER], place[_NEXT_LEAVER], place[_FILLED] = s, k, left, row
-    place[_FREE], place[_ID_SPACE] = top, id_space
+    cursor[_NEXT_START], cursor[_NEXT_LATER], cursor[_NEXT_LEAVER], cursor[_FILLED] = (
+        s,
+        k,
+        left,
+        row,
+    )
     return is_done
 
 
 @entry
-def drop_rows(ends, ids, owner, time, op, deadline, horizon, moved, place):
+def drop_rows(ends, ids, owner, time, op, deadline, horizon, moved, cursor):
     """Move the members that do not end before the horizon, and operations beyond it, to the front
     of their arrays.
 
-    `moved` is room for the members' new places.
+    `moved` is scratch space for the members' new places.
     """
     members = 0
     for k in range(ends.size):
@@ -369,4 +367,4 @@ def drop_rows(ends, ids, owner, time, op, deadline, horizon, moved, place):
             op[operations] = op[k]
             deadline[operations] = deadline[k]
             operations += 1
-    place[_UNDER_WAY], place[_TO_DO] = members, operations
+    cursor[_UNDER_WAY], cursor[_TO_DO] = members, operations

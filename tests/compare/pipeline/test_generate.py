@@ -13,7 +13,7 @@ from compare.pipeline.generate import generate, generate_plan
 from compare.spark.session import PipelineError, failure
 from compare.tapes.tape import validate
 from compare.tapes.trace import TraceError, open_trace
-from compare.workloads import generator as weave
+from compare.workloads import generator
 from compare.workloads.catalogue import Plan, WorkloadError, digest, make
 from compare.workloads.writing import write_shard, write_trace_of
 from timers import TimerError
@@ -84,7 +84,7 @@ def test_workers_find_the_machine_code_that_the_driver_compiled(spark, tmp_path)
             pass
         for _ in Plan.of("lognormal-low", timers=10).pieces():
             pass
-        functions = (weave.weave_rows, weave.sort_before, weave.drop_rows)
+        functions = (generator.merge_rows, generator.sort_before, generator.drop_rows)
         yield pa.record_batch(
             {"misses": [sum(sum(f.stats.cache_misses.values()) for f in functions)]}
         )
