@@ -111,8 +111,9 @@ class NewFile:
 def new_directory(path: str | os.PathLike[str], *, replace: bool = False) -> Iterator[Path]:
     """Make a directory under a temporary name beside `path`, and rename it when the block ends.
 
-    Missing parents are made. Everything is removed when the block fails. With `replace` it takes the
-    place of an existing directory; the caller has checked what that is. Raises OSError where it cannot be made.
+    Missing parents are made. Everything is removed when the block fails. With `replace` it takes
+    the place of an existing directory; the caller has checked what that is. Raises OSError where it
+    cannot be made.
     """
     target = Path(path)
     made, old = _temporary(target), _temporary(target)

@@ -111,8 +111,8 @@ def plan_of(options: Mapping[str, str]) -> Plan:
     known = workload_named(name).defaults
     for option in given:
         if option not in _OPTIONS and option not in known:
-            options = ", ".join([*_OPTIONS, *known])
-            raise WorkloadError(f"{NAME} has no option {option!r} for {name}; it has {options}")
+            names = ", ".join([*_OPTIONS, *known])
+            raise WorkloadError(f"{NAME} has no option {option!r} for {name}; it has {names}")
     numbers = {option: _number(option, text) for option, text in given.items()}
     own: dict[str, Any] = {option: numbers.pop(option) for option in _OPTIONS if option in numbers}
     return Plan.of(name, **own, parameters=numbers)
