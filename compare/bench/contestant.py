@@ -1,7 +1,7 @@
-"""Contestants: timers with parameters, made anew for each tape; registered ones and anybody's own.
+"""Contestants: timers with their parameters, of which each tape gets a new instance.
 
-A contestant is written `NAME`, or `NAME/tick=1/wheel-size=64`; NAME is a registered timer, or a
-`module:Class` behind the protocol of `timers.protocol`.
+A contestant is written `NAME` or `NAME/tick=1/wheel-size=64`. NAME is a registered timer, or the
+`module:Class` of your own, which follows `timers.protocol`.
 """
 
 import sys
@@ -31,11 +31,11 @@ _NEEDED = (
     "next_wakeup",
     "__len__",
 )
-"""What a replay asks of a timer."""
+"""The members of a timer that a replay uses."""
 
 
 class ContestantError(TimerError, TypeError):
-    """A class that is no timer: something of the protocol is missing."""
+    """A class is not a timer: it lacks something that the protocol demands."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Contestant:
     timer_class: Any
     parameters: Mapping[str, int]
     traits: Traits
-    engine: str  # COMPILED, or PYTHON_LOOP for a timer without kernel
+    engine: str  # COMPILED, or PYTHON_LOOP for a timer without a kernel
 
     @property
     def label(self) -> str:
@@ -62,14 +62,15 @@ class Contestant:
 
     @property
     def rounding(self) -> AnyRounding:
-        """When it fires; equal for contestants that fire at the same moments."""
+        """When it fires. Contestants that fire at the same moments have equal ones."""
         return self.traits.rounding(self.parameters)
 
     def new(
         self, start: int = 0, capacity: int = DEFAULT_CAPACITY, *, counting: bool = False
     ) -> Any:
-        """A timer whose clock stands at `start`; capacity and counting are for timers with a
-        kernel.
+        """A timer whose clock stands at `start`.
+
+        Only timers with a kernel use the capacity, and can count their work.
         """
         if self.engine == COMPILED:
             return self.timer_class(
@@ -78,7 +79,7 @@ class Contestant:
         return self.timer_class(**self.parameters, start=start)
 
     def precision(self) -> str:
-        """When it fires, in words: "exact", or the bounds of its lateness in units."""
+        """When it fires, as text: "exact", or the bounds of its lateness in units."""
         bounds = self.rounding.bounds()
         if bounds == UNKNOWN_BOUNDS:
             return "lateness undeclared"
@@ -86,11 +87,14 @@ class Contestant:
 
 
 def contestant(name: str, parameters: Mapping[str, int] | None = None) -> Contestant:
-    """The registered timer, or the `module:Class`, of this name; parameters left out have their
-    defaults.
+    """The contestant of a registered timer's name, or of a `module:Class`.
 
-    Raises UnknownTimerError, ParameterError for a parameter that it does not have or that is out of
-    range, and ContestantError for a class that is no timer.
+    Parameters that are left out have their defaults.
+
+    Raises:
+        UnknownTimerError: no timer has this name.
+        ParameterError: the timer has no such parameter, or it is out of range.
+        ContestantError: the class is not a timer.
     """
     given = dict(parameters or {})
     found = _import(name)
@@ -103,20 +107,18 @@ def contestant(name: str, parameters: Mapping[str, int] | None = None) -> Contes
     missing = [member for member in _NEEDED if not hasattr(timer, member)]
     if missing:
         raise ContestantError(
-            f"{name} is no timer: it lacks {', '.join(missing)} (see timers.protocol)"
+            f"{name} is not a timer: it lacks {', '.join(missing)} (see timers.protocol)"
         )
     if not isinstance(timer.traits, Traits):
         raise ContestantError(
-            f"{name} is no timer: its traits are {timer.traits!r:.40}, not timers.traits.Traits"
+            f"{name} is not a timer: its traits are {timer.traits!r:.40}, not timers.traits.Traits"
         )
     engine = COMPILED if has_kernel(timer) else PYTHON_LOOP
     return Contestant(name, found, dict(timer.parameters), timer.traits, engine)
 
 
 def parse_contestant(text: str) -> Contestant:
-    """The contestant written as `NAME/parameter=value/...`; hyphens in parameters stand for
-    underscores.
-    """
+    """The contestant written as `NAME/parameter=value/...`, with hyphens for underscores."""
     name, *settings = text.split("/")
     return contestant(name, dict(parse_setting(setting) for setting in settings))
 
@@ -129,13 +131,14 @@ def parse_setting(text: str) -> tuple[str, int]:
             raise ValueError
         return name.strip().replace("-", "_"), int(value)
     except ValueError:
-        raise ParameterError(f"{text!r} is no parameter and integer, such as tick=5") from None
+        problem = "is not a parameter and an integer, such as tick=5"
+        raise ParameterError(f"{text!r} {problem}") from None
 
 
 def _import(name: str) -> Any:
     if ":" not in name:
         return timer_class(name)
-    # As with `python -m`: somebody's own module stands in the directory where the command is run.
+    # As with `python -m`: the module may be in the directory where the command is run.
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
@@ -161,4 +164,4 @@ def _made(name: str, found: Any, keywords: Mapping[str, int]) -> Any:
         raise
     except TypeError as error:
         call = ", ".join(f"{keyword}={value}" for keyword, value in keywords.items())
-        raise ContestantError(f"{name} cannot be made with ({call}): {error}") from None
+        raise ContestantError(f"{name} cannot be called with ({call}): {error}") from None

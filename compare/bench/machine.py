@@ -1,6 +1,4 @@
-"""Where a run took place: versions, machine, commit. What cannot be learned is None, never an
-error.
-"""
+"""Where a run took place: versions, machine and commit. What is unknown is None, not an error."""
 
 import importlib.metadata
 import os
@@ -13,7 +11,7 @@ from typing import Any
 DISTRIBUTION = "wheelwork"
 _PACKAGES = ("numba", "numpy", "pyarrow", DISTRIBUTION)
 _ROOT = Path(__file__).resolve().parents[2]
-_GIT_ANSWERS_WITHIN = 10.0  # seconds; a network drive can be slow, a run must not hang on it
+_GIT_TIMEOUT = 10.0  # seconds; a run must not hang on a slow network drive
 
 
 def versions() -> dict[str, str | None]:
@@ -32,11 +30,9 @@ def machine() -> dict[str, Any]:
 
 
 def commit() -> tuple[str | None, bool | None]:
-    """The commit of the checkout that runs, and whether it has changes; (None, None) outside
-    one.
-    """
+    """The commit of this checkout and whether it has changes, or (None, None) outside one."""
     top = _git("rev-parse", "--show-toplevel")
-    # An installed copy may well lie in somebody else's repository.
+    # An installed copy may be inside another project's repository.
     if top is None or Path(top).resolve() != _ROOT:
         return None, None
     head, changes = _git("rev-parse", "HEAD"), _git("status", "--porcelain")
@@ -44,7 +40,7 @@ def commit() -> tuple[str | None, bool | None]:
 
 
 def surroundings() -> dict[str, Any]:
-    """All of it: what is kept beside figures."""
+    """Commit, versions and machine, for a manifest."""
     head, dirty = commit()
     return {"commit": head, "dirty": dirty, "versions": versions(), "machine": machine()}
 
@@ -62,7 +58,7 @@ def _git(*arguments: str) -> str | None:
             ["git", "-C", str(_ROOT), *arguments],
             capture_output=True,
             text=True,
-            timeout=_GIT_ANSWERS_WITHIN,
+            timeout=_GIT_TIMEOUT,
         )
     except (OSError, subprocess.SubprocessError):
         return None
@@ -75,7 +71,7 @@ def _cpu() -> str | None:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     except OSError:
-        pass  # no Linux
+        pass  # not Linux
     if sys.platform == "darwin":
         try:
             command = ["sysctl", "-n", "machdep.cpu.brand_string"]

@@ -19,7 +19,7 @@ from compare.workloads.catalogue import make
 
 @dataclass(frozen=True)
 class Source:
-    """Tapes to replay, one for each shard; each is loaded when its turn comes."""
+    """Tapes to replay, one for each shard, which are loaded one at a time."""
 
     name: str
     unit: str

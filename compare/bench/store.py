@@ -1,18 +1,18 @@
-"""Stored runs: what `wheelwork compare` measured, kept for good; reports read nothing else.
+"""Stored runs: what `wheelwork compare` measured. Reports read nothing else.
 
-A store is a directory of runs; each run is a directory of its own, written once and never changed:
+A store is a directory of runs. Each run is a directory of its own, written once and never changed:
 
     runs/20260131T120000.123456Z-1f2e3d4c/
-        manifest.json      what was run, where, with what; the traits of every contestant; what agreed
-        cells.parquet      every sample of insert, cancel, hold and expiry against the number of timers pending
-        counters.parquet   the work that the same cells did, counted: the same on every machine
-        replays.parquet    every sample of whole tapes, from workloads and traces, replayed through each timer
-        lateness.parquet   how late (or, negative, how early) their timers fired
+        manifest.json      what was run, where and with what, and the traits of every contestant
+        samples.parquet    every sample of insert, cancel, hold and expiry, by timers pending
+        counters.parquet   the work of the same measurements, counted: the same on every machine
+        replays.parquet    every sample of whole tapes, from workloads and traces
+        lateness.parquet   how late, or early if negative, their timers fired
         memory.parquet     bytes at full capacity
 
-A contestant is a timer with its parameters: the columns `timer` (the name on the command line) and
-`parameters` (a JSON object with sorted keys, "{}" when there are none) identify it in every table,
-and in the manifest's `traits`. The schemas below say what each column means.
+A contestant is a timer with its parameters. The columns `timer` (the name on the command line) and
+`parameters` (a JSON object with sorted keys, "{}" without any) identify it in every table and in
+the manifest's `traits`. The schemas below say what each column means.
 
     manifest.json
     format, version    "wheelwork-run", 1
@@ -21,13 +21,13 @@ and in the manifest's `traits`. The schemas below say what each column means.
     commit, dirty      of the checkout that was run; both null outside one
     versions           of python, numba, numpy, pyarrow and wheelwork
     machine            cpu (model or null), cores, memory_bytes (or null), platform
-    parameters         everything that was asked for or chosen: timers, sizes, repeats, budget, seed, delays, ...
-    sources            one object for each source of replays: name, unit, timers (that exact contestants schedule),
-                       shards, operations (of these starts, cancels, rearms, arms), id_space
-                       (largest of its shards), details (what made it)
-    agreement          checked (what was held against the oracle, in words), contestants, tapes (each counted once for
-                       each contestant), firings (rows compared)
-    traits             one object for each contestant, in the order of tables and charts: see `traits_of`
+    parameters         all that was asked for or chosen: timers, sizes, repeats, budget, seed, ...
+    sources            an object for each source of replays: name, unit, timers (that exact
+                       contestants schedule), shards, operations (of these starts, cancels, rearms,
+                       arms), id_space (the largest of its shards), details (what made it)
+    agreement          checked (what was checked against the oracle, as text), contestants, tapes
+                       (each counted once for each contestant), expiries (rows compared)
+    traits             an object for each contestant, in the order of tables: see `traits_of`
     tables             rows of each Parquet file
 """
 
@@ -169,9 +169,7 @@ _ENTRIES: Mapping[str, type | tuple[type, ...]] = {
 
 
 class RunError(TimerError, ValueError):
-    """A stored run that cannot be read or written; one line that names the path and what is
-    wrong.
-    """
+    """A stored run cannot be read or written: one line that names the path and the problem."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +186,7 @@ class Run:
 
 
 def parameters_json(parameters: Parameters) -> str:
-    """The text by which a contestant's parameters are known in every table.
+    """The text that identifies a contestant's parameters in every table.
 
     >>> parameters_json({"wheel_size": 20, "tick": 1})
     '{"tick": 1, "wheel_size": 20}'
@@ -229,8 +227,9 @@ def traits_of(contestant: "Contestant") -> dict[str, Any]:
 
 
 def check_store(root: str | os.PathLike[str]) -> None:
-    """Raise RunError unless a run can be stored below `root`, which is made when it is: before
-    hours of measuring.
+    """Raise RunError unless a run can be stored below `root`, which need not exist yet.
+
+    To be called before hours of measuring.
     """
     if problem := obstacle(root):
         raise RunError(f"cannot store runs in {root}: {problem}")
@@ -239,11 +238,11 @@ def check_store(root: str | os.PathLike[str]) -> None:
 def write_run(
     root: str | os.PathLike[str], manifest: Mapping[str, Any], tables: Mapping[str, pa.Table]
 ) -> Path:
-    """Store a run and return its path, `root/<UTC time>-<random>`. It appears complete or not at
-    all.
+    """Store a run and return its path, `root/<UTC time>-<random>`.
 
-    `manifest` holds all entries but format, version, created and tables; `tables` have the columns
-    of SCHEMAS. Raises RunError where it cannot be written.
+    The run appears complete or not at all. `manifest` holds all entries but format, version,
+    created and tables; `tables` have the columns of SCHEMAS. Raises RunError where the run cannot
+    be written.
     """
     root = Path(root)
     created = datetime.now(UTC)
@@ -271,10 +270,10 @@ def write_run(
 
 
 def runs_in(root: str | os.PathLike[str]) -> list[Path]:
-    """The runs below a store, oldest first; raises RunError when it is no directory."""
+    """The runs below a store, oldest first. Raises RunError when it is not a directory."""
     root = Path(root)
     if not root.is_dir():
-        raise RunError(f"{root} is no directory of runs; `wheelwork compare` makes one")
+        raise RunError(f"{root} is not a directory of runs; `wheelwork compare` makes one")
     return sorted(
         entry
         for entry in root.iterdir()
@@ -283,17 +282,17 @@ def runs_in(root: str | os.PathLike[str]) -> list[Path]:
 
 
 def latest_run(root: str | os.PathLike[str]) -> Path:
-    """The newest run below a store; raises RunError when there is none."""
+    """The newest run below a store. Raises RunError when there is none."""
     runs = runs_in(root)
     if not runs:
-        raise RunError(f"{root} holds no run yet; `wheelwork compare` makes one")
+        raise RunError(f"{root} has no runs yet; `wheelwork compare` makes one")
     return runs[-1]
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:
     """Read the run in the directory `path`, all of it.
 
-    Raises RunError when it is missing, foreign, of another version, or damaged.
+    Raises RunError when it is missing, damaged, of another version or not a run.
     """
     path = Path(path)
     manifest = read_manifest(path, "a stored run", FORMAT, VERSION, _ENTRIES, RunError)

@@ -1,9 +1,9 @@
 """Replays every shard of a trace through every timer, as tasks of Spark.
 
 Operations never travel through Spark. A task reads its shards from the trace's files, once for
-several timers, and writes the results of each shard replay into files of their own. What is finished
-is kept: a task that is tried again, or a command that is rerun after an interruption, continues with
-the rest.
+several timers, and writes the results of each shard replay into files of their own. What is
+finished is kept: a task that is tried again, or a command that is rerun after an interruption,
+continues with the rest.
 """
 
 import fcntl

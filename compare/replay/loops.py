@@ -1,7 +1,7 @@
-"""The compiled loops: run the operations of a tape, and drive a timer's clock until it is drained.
+"""The compiled loops: run the operations of a tape, and advance a timer until it is drained.
 
-Written once for all kernels: `schedule(state, ...)` and its kin are chosen by the State's type
-while compiling.
+They are written once for all kernels: which `schedule(state, ...)` runs is chosen by the type of
+the State while compiling.
 """
 
 import numpy as np
@@ -22,16 +22,13 @@ from timers.kernels.pool import NOW, PENDING
 from timers.kernels.prefetch import prefetch
 
 OPERATION = np.dtype([("time", "i8"), ("deadline", "i8"), ("id", "i4"), ("op", "i1")], align=True)
-"""A tape's row, its four columns side by side: one array in the loop leaves registers for the
-timer.
-"""
+"""A row of a tape. One array in place of four leaves more registers for the timer."""
 
 FIRED = np.dtype([("operation", "i8"), ("deadline", "i8"), ("fired_at", "i8")])
-"""A fired row: the index of the operation that last armed the timer, its deadline, and when it
-fired.
+"""An expiry: the index of the operation that last armed the timer, its deadline, and when it fired.
 
-The loops fill rows of dtype EXPIRY, of the same shape, and put the operation in place of the
-handle.
+The loops fill rows of dtype EXPIRY, which has the same layout, and replace the handle by the
+operation.
 """
 
 LOOK_AHEAD = 8  # operations ahead of which the id -> handle map is fetched into the cache
@@ -84,8 +81,7 @@ def run(state, operations, early, cursor, handles, armed_by, fired):
                 handles[i] = handle
                 scheduled += 1
             else:
-                # The map is the replay's own, not the timer's: its misses must not be charged to
-                # the timer.
+                # The map belongs to the replay, so its cache misses must not count as the timer's.
                 if k + LOOK_AHEAD < last:
                     prefetch(handles, np.uint32(operations[np.uint32(k + LOOK_AHEAD)]["id"]))
                 handle = handles[i]
@@ -131,9 +127,7 @@ def drain(state, cursor, armed_by, fired):
 
 @entry
 def tick(state, until, cursor, armed_by, fired):
-    """Advance by one unit at a time up to `until`, or while `fired` has room: the clock-driven
-    way.
-    """
+    """Advance by one unit at a time up to `until`, or while `fired` has room: driven by clock."""
     n = cursor[ROWS]
     now = state.cells[NOW]
     done = True
@@ -150,7 +144,7 @@ def tick(state, until, cursor, armed_by, fired):
 
 @jit
 def advance_and_keep(state, at, armed_by, fired, n):
-    """Advance into fired[n:], and put the operation that armed each timer in place of its handle.
+    """Advance into fired[n:], and replace each handle by the operation that armed the timer.
 
     Returns the number of rows in `fired`, and whether the advance is done: if not, there was no
     room.

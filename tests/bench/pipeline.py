@@ -1,12 +1,12 @@
-"""The pipeline's throughput, as ratios to plain pyarrow and Numba in two processes on the same
-files.
+"""The pipeline's throughput, as ratios to two processes with pyarrow and Numba on the same files.
 
-    nox -s pipeline -- [generate] [replay] [ingest] [verify] [--operations 5e7] [--shards 64]
-    [--rounds 3] [--timers A,B] nox -s pipeline -- large --operations 1e9
+    nox -s pipeline -- [generate] [replay] [ingest] [verify] [--operations 5e7] [--shards 64] \\
+                       [--rounds 3] [--timers A,B]
+    nox -s pipeline -- large --operations 1e9
 
-Each round runs every contender once, one after the other, so that a ratio is of runs in the same
-minutes. A session is started before the clock runs; its Java compiles for some ten seconds more.
-Medians, least and greatest.
+Each round runs every contender once, one after the other, so that a ratio compares runs of the same
+minutes. A session is started before the clock runs, but its Java goes on compiling for about ten
+seconds. The output shows medians, with the least and the greatest.
 """
 
 import argparse
@@ -180,7 +180,7 @@ def generate_one(
     with get_context("spawn").Pool(PROCESSES) as pool:
         plain_generate(
             pool, Plan.of(name, operations=10_000, shards=4), directory / "plain"
-        )  # loads the compiled code
+        )  # load the compiled code
         contenders = {
             PLAIN: lambda: plain_generate(pool, plan, directory / "plain"),
             "task grid, local[2]": grid,
@@ -217,10 +217,11 @@ def replay_one(
 
     rows = trace.totals["rows"]
     print(
-        f"replay {trace.path.name}, {rows:,} operations in {options.shards} shards x {', '.join(timers)}"
+        f"replay {trace.path.name}, {rows:,} operations in {options.shards} shards"
+        f" x {', '.join(timers)}"
     )
     with get_context("spawn").Pool(PROCESSES) as pool:
-        plain_replay(pool, trace, timers)  # loads the compiled code
+        plain_replay(pool, trace, timers)  # load the compiled code
         on("local[2]")
         contenders = {
             PLAIN: lambda: plain_replay(pool, trace, timers),
@@ -267,11 +268,12 @@ def bench_ingest(on: Callable[[str], Any], directory: Path, options: argparse.Na
         file.write("ts,uid,client,method,path,status,rtt\n")
         for row in range(CSV_ROWS):
             file.write(
-                f"{1_700_000_000 + row / 1000 + rng.random():.6f},C{row:012d},10.0.{row % 250}.{row % 199},GET,"
-                f"/item/{row % 9973},200,{rng.random() * 0.3:.6f}\n"
+                f"{1_700_000_000 + row / 1000 + rng.random():.6f},C{row:012d},"
+                f"10.0.{row % 250}.{row % 199},GET,/item/{row % 9973},200,{rng.random() * 0.3:.6f}\n"
             )
     print(
-        f"ingest CSV, {CSV_ROWS:,} rows of {log.stat().st_size // CSV_ROWS} bytes, {INGEST_SHARDS} shards"
+        f"ingest CSV, {CSV_ROWS:,} rows of {log.stat().st_size // CSV_ROWS} bytes,"
+        f" {INGEST_SHARDS} shards"
     )
 
     def ingest() -> Any:
@@ -290,8 +292,9 @@ def bench_ingest(on: Callable[[str], Any], directory: Path, options: argparse.Na
 
 
 def resident() -> int:
-    """Bytes that this process and all below it hold in memory, pages that they share counted for
-    each (Linux).
+    """Bytes that this process and its descendants hold in memory (Linux).
+
+    Shared pages are counted for each process.
     """
     pages, parents = {}, {}
     for directory in Path("/proc").iterdir():
@@ -306,8 +309,8 @@ def resident() -> int:
 
 
 @contextmanager
-def peak_told() -> Iterator[None]:
-    """Print the most that was resident while the block ran, looked at every half second."""
+def peak_memory() -> Iterator[None]:
+    """Print the most that was resident while the block ran, sampled every half second."""
     most, ended = resident(), threading.Event()
 
     def watch() -> None:
@@ -326,29 +329,28 @@ def peak_told() -> Iterator[None]:
 
 
 def bench_large(on: Callable[[str], Any], directory: Path, options: argparse.Namespace) -> None:
-    """Generated, replayed and summed up once: a trace much larger than memory should have to be."""
+    """Generate, replay and sum up a trace once that is much larger than the memory needed."""
     print(
         f"{LARGE}, {options.operations:,} operations in {options.shards} shards x {', '.join(GRID)}"
     )
     spark, amount = on("local[2]"), {"operations": options.operations, "shards": options.shards}
     trace, out = directory / "large", directory / "large-replayed"
-    cells = options.operations * len(GRID)
+    replayed = options.operations * len(GRID)
     steps = {
         "generate": (options.operations, lambda: generate(LARGE, trace, **amount, session=spark)),
         "replay, every expiry written": (
-            cells,
+            replayed,
             lambda: replay_grid(trace, GRID, out, session=spark),
         ),
-        "summarise": (cells, lambda: print(text_of(summarise(out).to_pylist()))),
+        "summarise": (replayed, lambda: print(text_of(summarise(out).to_pylist()))),
     }
     for name, (operations, step) in steps.items():
-        with peak_told():
+        with peak_memory():
             seconds = timed(step)
             print(f"  {name:<44}{operations / seconds / 1e6:8.2f} M operations/s, {seconds:.0f} s")
     for name in (trace, out):
-        print(
-            f"  {name.name}: {sum(file.stat().st_size for file in name.rglob('*.parquet')) / 2**30:.2f} GiB"
-        )
+        size = sum(file.stat().st_size for file in name.rglob("*.parquet"))
+        print(f"  {name.name}: {size / 2**30:.2f} GiB")
 
 
 STAGES = {
@@ -381,7 +383,7 @@ def main() -> None:
     if unknown := set(options.stages) - ALL.keys():
         parser.error(f"no stage is called {sorted(unknown)[0]!r}; there are {', '.join(ALL)}")
     print(
-        "throughput, and ratio of times to the first one's in the same round: median (least .. greatest)"
+        "throughput, and the ratio to the first one in the same round: median (least .. greatest)"
     )
     with tempfile.TemporaryDirectory(dir=options.directory) as directory, sessions() as on:
         for stage in options.stages or STAGES:

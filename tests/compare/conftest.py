@@ -1,6 +1,6 @@
 """What the tests of `compare` share: short measurements, one Spark session, recorded logs.
 
-Measurements take a hundredth of their real length: what is tested is what is measured, not how fast it is.
+Measurements are far shorter than real ones: what is tested is what is measured, not how fast it is.
 """
 
 from collections.abc import Iterator

@@ -183,9 +183,9 @@ def test_a_run_that_is_no_run_is_refused_in_one_line(stored, how, says):
 
 
 def test_a_store_without_runs_is_named(tmp_path):
-    with pytest.raises(RunError, match="holds no run yet"):
+    with pytest.raises(RunError, match="has no runs yet"):
         latest_run(tmp_path)
-    with pytest.raises(RunError, match="is no directory of runs"):
+    with pytest.raises(RunError, match="is not a directory of runs"):
         latest_run(tmp_path / "nowhere")
 
 

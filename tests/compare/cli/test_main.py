@@ -521,7 +521,7 @@ NONSENSE = {
         "--operations 1e10": "operations must lie in [1, 2147483647], not 10000000000",
         "--timer-count 5 --seed -1": "seed must lie in [0, 18446744073709551615], not -1",
         "--timer-count 5 --seed 1.0": "invalid value for '--seed': '1.0' is not an integer",
-        "--timer-count 5 --set rate": "'rate' is no parameter and integer, such as tick=5",
+        "--timer-count 5 --set rate": "'rate' is not a parameter and an integer, such as tick=5",
         "--timer-count 5 --set rate=0": "rate must lie in [1, 1000000000000000], not 0",
         "--timer-count 5 --set nix=1": "uniform has no parameter 'nix'; it has rate, longest",
     },
@@ -556,7 +556,7 @@ NONSENSE = {
         OWN + "Twice": "Twice fired handle",
         OWN + "Asleep": "Asleep has",
         OWN + "NoTimer": "it lacks now, parameters",
-        OWN + "NoStart": "cannot be made with (start=0)",
+        OWN + "NoStart": "cannot be called with (start=0)",
     },
     "compare": {
         "nowhere": "nowhere does not exist",
