@@ -129,9 +129,9 @@ def new_directory(path: str | os.PathLike[str], *, replace: bool = False) -> Ite
                 if old.exists():
                     old.rename(target)
                 raise
+            shutil.rmtree(old, ignore_errors=True)
         finally:
             shutil.rmtree(made, ignore_errors=True)
-            shutil.rmtree(old, ignore_errors=True)
 
 
 def _temporary(path: Path) -> Path:

@@ -1,10 +1,10 @@
-"""Named traffic to compare timers on: seeded, and the same rows on every machine.
+"""Named workloads: seeded traffic with the same rows on every machine.
 
-A workload is an endless stream of *members*, each a timer's life: a request with its timeout, a
-connection with its touches. Members come in blocks of BLOCK, and a block is a pure function of
-(seed, shard, block), whoever makes it, in whatever order: the raw 64-bit stream of Philox, a
-counter-based generator, with (seed, shard) as its key and the block in its counter. What is made of
-that stream uses integers and the few functions of doubles in `compare.workloads.variates`.
+A workload is an endless stream of *members*, each the life of a timer: a request with its timeout,
+or a connection with its touches. Members come in blocks of BLOCK. A block is a pure function of
+(seed, shard, block): it is made from the raw 64-bit words of Philox, a counter-based generator,
+whose key is (seed, shard) and whose counter holds the block. From these words, everything is
+computed with integers and the few functions of doubles in `compare.workloads.variates`.
 
 Arrivals are Poisson, conditioned on BLOCK arrivals in each block's span of time.
 
@@ -27,15 +27,13 @@ from compare.workloads.variates import Floats, Words, exp, log, normal, sorted_u
 from timers.errors import TimerError, unknown_name
 
 BLOCK = 1 << 12
-"""Members of a block: enough for NumPy to be quick, few enough that a block of busy connections
-fits in memory.
-"""
+"""Members of a block: enough for NumPy to be fast, few enough to fit in memory."""
 
 MOST = 10**8
-"""The most members or operations of a tape in memory: 2.1 GB of it."""
+"""The most members or operations of a tape in memory: 2.1 GB."""
 
 MOST_ROWS = 2**31 - 1
-"""The most operations of a shard on disk: there are no more ids."""
+"""The most operations of a shard on disk: ids are int32."""
 
 LARGEST_SEED = 2**64 - 1
 
@@ -46,7 +44,7 @@ PER_SECOND = {"us": 10**6, "ms": 10**3}
 
 
 class WorkloadError(TimerError, ValueError):
-    """An unknown workload, or one asked for with a number that makes no sense."""
+    """An unknown workload, or a number that is out of range for it."""
 
 
 class Made(NamedTuple):
@@ -61,17 +59,14 @@ class Made(NamedTuple):
 
 
 class Stream:
-    """Variates of one block: a pure function of (seed, shard, block, purpose), rows of one purpose
-    in order.
-    """
+    """The random numbers of one block: a pure function of (seed, shard, block, purpose)."""
 
     def __init__(self, seed: int, shard: int, block: int) -> None:
         self._key, self._block = np.array([seed, shard], np.uint64), block
 
     def raw(self, purpose: int, size: int) -> Words:
         """The generator's own 64-bit words."""
-        # The lowest word of the counter counts within the stream; the others say which stream it
-        # is.
+        # The lowest word of the counter counts within the stream; the others identify the stream.
         counter = np.array([0, self._block, purpose, 0], np.uint64)
         return np.random.Philox(key=self._key, counter=counter).random_raw(size)
 
@@ -111,10 +106,8 @@ def _timers(starts: Int64s, deadlines: Int64s) -> Events:
 
 
 def _requests(starts: Int64s, timeout: int, latency: Floats) -> Events:
-    """A timeout for each member, cancelled by its answer after `latency` (at least a unit), if that
-    comes in time.
-    """
-    # Clipped while still a float: a latency beyond int64 is one that never comes.
+    """A timeout for each member, cancelled if the answer, after `latency`, comes in time."""
+    # Clipped while it is a float: an answer later than any int64 never comes.
     answers = starts + np.minimum(np.maximum(np.floor(latency), 1.0), float(timeout)).astype(
         np.int64
     )
@@ -269,7 +262,7 @@ WORKLOADS: Mapping[str, Workload] = {
 
 
 def workload_named(name: str) -> Workload:
-    """The workload of this name; raises WorkloadError naming what exists."""
+    """The workload of this name. Raises WorkloadError if there is none."""
     if name not in WORKLOADS:
         raise WorkloadError(unknown_name("workload", name, WORKLOADS))
     return WORKLOADS[name]
@@ -303,9 +296,7 @@ def make(
 
 @dataclass(frozen=True)
 class Plan:
-    """A workload of checked size and parameters: what any machine needs to make any of its
-    shards.
-    """
+    """A workload with checked size and parameters, from which any machine can make any shard."""
 
     workload: Workload
     parameters: Parameters
@@ -327,8 +318,9 @@ class Plan:
         parameters: Parameters | None = None,
         most: int = MOST_ROWS,
     ) -> "Plan":
-        """Exactly one of `timers` and `operations` is given. Raises WorkloadError for what does not
-        exist or fit.
+        """The plan for exactly one of `timers` and `operations`.
+
+        Raises WorkloadError for an unknown name or parameter, and for a number out of range.
         """
         workload = workload_named(name)
         settings = _settings(workload, parameters or {})
@@ -352,7 +344,7 @@ class Plan:
 
     @property
     def source(self) -> dict[str, Any]:
-        """What a manifest says of it."""
+        """The entry `source` of the manifest."""
         which = {"shard": 0} if self.shards == 1 else {"shards": self.shards}
         made = {
             "workload": self.workload.name,
@@ -362,26 +354,21 @@ class Plan:
         return {**made, **which, self.counted: self.amount}
 
     def share(self, shard: int) -> int:
-        """The timers or operations of a shard: as many as another's, or one more in the first
-        ones.
-        """
+        """The timers or operations of a shard; the first shards may have one more than the rest."""
         return self.amount // self.shards + (shard < self.amount % self.shards)
 
     def pieces(self, shard: int = 0) -> "Pieces":
-        """One shard's tape in pieces: of 2**20 operations each, the last of which may have fewer.
+        """One shard's tape in pieces of 2**20 operations; the last may have fewer.
 
-        A shard is one timer's traffic, and has all of the workload's rate. A shard of so many
-        timers or operations has the same rows however many there are beside it. O(operations) time;
-        memory for the members under way and some pieces. Raises WorkloadError where the operations
-        turn out to be too many, or their times too late.
+        A shard is the traffic of one timer, at the full rate of the workload. Its rows do not
+        depend on the number of shards. O(operations) time; memory for the members under way and a
+        few pieces. Raises WorkloadError when there are too many operations, or times are too late.
         """
         return Pieces(self, shard, self.share(shard))
 
 
 class Pieces(TapeGenerator):
-    """The pieces of one shard's tape. Once they are all given out, `id_space` and `rows` are the
-    shard's.
-    """
+    """The pieces of one shard's tape. At the end, `id_space` and `rows` are those of the shard."""
 
     def __init__(self, plan: Plan, shard: int, amount: int) -> None:
         self._plan, self._shard, self._amount = plan, shard, amount
@@ -418,7 +405,7 @@ class Pieces(TapeGenerator):
         )
 
     def _least_each(self) -> float:
-        """Operations of a timer on average, or a little less; told by the first block."""
+        """A little less than the average operations of a timer, from the first block."""
         events = self._events(0)
         return _CERTAIN * (1 + len(events.time) / len(events.starts))
 
@@ -433,7 +420,7 @@ class Pieces(TapeGenerator):
 def block_events(
     workload: Workload, parameters: Parameters, seed: int, shard: int, block: int, size: int
 ) -> Events:
-    """What a block's first `size` members do: a pure function of its arguments."""
+    """The events of a block's first `size` members: a pure function of its arguments."""
     stream = Stream(seed, shard, block)
     arrivals = sorted_uniform(stream.raw(ARRIVAL, BLOCK))[:size]
     span = _span(workload, parameters)
@@ -444,7 +431,7 @@ def block_events(
 
 
 def digest(tape: Tape) -> str:
-    """SHA-256 of a tape's rows, the same on every machine; not of any file's bytes."""
+    """SHA-256 of a tape's rows, which is the same on every machine."""
     result = hashlib.sha256()
     for column in tape:
         result.update(column.astype(column.dtype.newbyteorder("<")).tobytes())

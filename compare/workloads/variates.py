@@ -1,9 +1,8 @@
-"""Variates of doubles that are the same on every machine: + - * / and square roots alone, in one
-order.
+"""Random variates that are the same on every machine.
 
-IEEE 754 rounds these in one way everywhere; logarithms and exponentials of the C library and of
-NumPy differ between machines in the last bit. The compiler keeps to the order as well: it is not
-told that it may do otherwise (`fastmath`), and joins no multiplication with an addition.
+They use only + - * / and square roots, in a fixed order, which IEEE 754 rounds in one way. The
+logarithms and exponentials of the C library and of NumPy differ between machines in the last bit.
+The compiler keeps the order, too: without `fastmath` it neither reorders nor fuses operations.
 """
 
 # ruff: noqa: ANN001, ANN202  # compiled functions are typed by their arguments
@@ -48,8 +47,8 @@ def normal(u: Floats) -> Floats:
     Wichura, Algorithm AS 241 (PPND16), Applied Statistics 37 (1988).
     """
     result = np.empty_like(u)
-    room = np.empty(len(u), np.int64)
-    outside = room[: _normal_near(u, result, room)]
+    places = np.empty(len(u), np.int64)
+    outside = places[: _normal_near(u, result, places)]
     far = u[outside]
     # The square root is NumPy's: the processor's own, correctly rounded.
     _normal_far(far, np.sqrt(-log(np.minimum(far, 1.0 - far))), outside, result)
@@ -57,9 +56,7 @@ def normal(u: Floats) -> Floats:
 
 
 def sorted_uniform(raw: Words) -> Floats:
-    """Random words as doubles in the open interval (0, 1), multiples of 2**-53, in ascending order;
-    O(n) on average.
-    """
+    """`uniform`, in ascending order. O(n) on average."""
     size = len(raw)
     result = np.empty(size)
     _sorted_uniform(
@@ -103,9 +100,7 @@ def _exp(x, halvings, result):
 
 @entry
 def _normal_near(u, result, outside):
-    """Fill in the variates of the middle 85 %; the others' places go to `outside`, and their number
-    is returned.
-    """
+    """Fill in the middle 85 %; put the places of the others into `outside`, and count them."""
     found = 0
     for k in range(u.size):
         q = u[k] - 0.5
@@ -140,7 +135,7 @@ def _horner(r, coefficients):
 
 @entry
 def _sorted_uniform(raw, words, bins, counts, result):
-    """Sort by the first bits with a table, and what falls together by insertion."""
+    """Sort into bins by the first bits, and within the bins by insertion."""
     for k in range(raw.size):
         b = np.int64(raw[k] >> np.uint64(64 - _BIN_BITS))
         bins[k] = b

@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -176,3 +177,21 @@ def test_missing_parents_are_made_and_removed_with_what_failed(tmp_path):
         *("e", "e/other"),
         *("g", "g/h"),
     ]
+
+
+def test_an_old_directory_is_never_lost(tmp_path, monkeypatch):
+    path = tmp_path / "made"
+    path.mkdir()
+    (path / "old").touch()
+    rename = Path.rename
+
+    def fails_after_the_first(self, target):
+        if self != path:
+            raise OSError(28, "x")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fails_after_the_first)
+    with pytest.raises(OSError, match="x"), new_directory(path, replace=True):
+        pass
+    (kept,) = tmp_path.iterdir()
+    assert names(kept) == ["old"]

@@ -164,18 +164,26 @@ def test_only_a_trace_is_ever_replaced_and_only_by_force(path, written, tmp_path
     (path / "notes.txt").write_text("keep me")
     (tmp_path / "file").write_text("a file")
     (tmp_path / "directory").mkdir()
-    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere" / "at all")
     for name, why in {
         "a trace": "is not a trace",
         "file": "is not a trace",
         "directory": "is not a trace",
         ".": "is not a trace",
-        "dangling": "does not exist",
-        "no/where": "does not exist",
+        "file/below": "file is not a directory",
     }.items():
         with pytest.raises(TraceError, match=why):
             write_trace(tmp_path / name, [tape_of(GOOD)], unit="ms", source={}, force=True)
-    assert names(tmp_path) == ["a trace", "dangling", "directory", "file"]
+    assert names(tmp_path) == ["a trace", "directory", "file"]
+
+
+def test_missing_directories_are_made_for_a_trace_that_is_written(tmp_path):
+    (tmp_path / "dangling").symlink_to(tmp_path / "some" / "where")
+    for name in ("no/where", "dangling"):
+        with pytest.raises(TapeError):
+            write_trace(tmp_path / name, [with_row(2, time=-1)], unit="ms", source={})
+        assert names(tmp_path) == ["dangling"]
+    assert write_trace(tmp_path / "dangling", [tape_of(GOOD)], unit="ms", source={}).load()
+    assert names(tmp_path / "some") == ["where"]
 
 
 def test_a_link_to_a_trace_stays_a_link(path, written, tmp_path):
