@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compare.tapes.ids import Ids, release_id, take_id
-from compare.tapes.tape import START, Tape
+from compare.tapes.tape import DTYPES, START, Tape
 from timers.kernels.jit import entry
 
 PIECE = 1 << 20
@@ -61,12 +61,8 @@ class TapeGenerator:
         operations: int | None = None,
     ) -> None:
         self.rows = self.id_space = 0
-        self._block, self._horizon, self._blocks, self._operations = (
-            block,
-            horizon,
-            blocks,
-            operations,
-        )
+        self._block, self._horizon = block, horizon
+        self._blocks, self._operations = blocks, operations
         self._pieces = self._generate()
 
     def __iter__(self) -> Iterator[Tape]:
@@ -113,12 +109,7 @@ class TapeGenerator:
 
     def _buffer(self) -> Tape:
         size = PIECE if self._operations is None else min(PIECE, self._operations - self.rows)
-        return Tape(
-            np.empty(size, np.int64),
-            np.empty(size, np.int8),
-            np.empty(size, np.int32),
-            np.empty(size, np.int64),
-        )
+        return Tape(*(np.empty(size, dtype) for dtype in DTYPES))
 
 
 _NEXT_START, _NEXT_LATER, _NEXT_LEAVER, _FILLED, _UNDER_WAY, _TO_DO, _CELLS = range(7)
