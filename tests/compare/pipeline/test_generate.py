@@ -164,7 +164,7 @@ def test_the_command_on_spark(spark, tmp_path, capsys):
         ({"timers": None}, "give one of the two"),
         ({"master": "sparkle"}, "'sparkle' is no Spark master"),
         ({"master": "spark://127.0.0.1:1"}, "cannot reach the Spark master spark://127.0.0.1:1"),
-        ({"out": "nowhere/trace"}, "does not exist"),
+        ({"out": "file/trace"}, "file is not a directory"),
         ({"out": "file"}, "exists and is not a trace"),
     ],
 )

@@ -625,8 +625,8 @@ def test_what_stands_at_the_output_is_safe(requests, good, tmp_path):
     for force in (False, True):
         with pytest.raises(TraceError, match="exists and is not a trace"):
             requests(good, out="notes", force=force)
-    with pytest.raises(TraceError, match="does not exist"):
-        requests(good, out="no/where")
+    with pytest.raises(TraceError, match="is not a directory"):
+        requests(good, out="notes/mine.txt/where")
     requests(good)
     with pytest.raises(TraceError, match=r"exists; .*--force"):
         requests(good)

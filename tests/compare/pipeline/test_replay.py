@@ -419,14 +419,15 @@ def test_nothing_is_left_of_a_replay_that_could_not_begin(spark, trace, tmp_path
         out,
         session=spark,
     )
+    (tmp_path / "file").touch()
     refused(ResultsError, "nothing to replay", trace.path, [], out, session=spark)
     refused(TimerError, "does not exist", tmp_path / "nowhere", ["delay-queue"], out, session=spark)
     refused(
         ResultsError,
-        "cannot write .*: No such file",
+        "cannot write .*: .*file is not a directory",
         trace.path,
         ["delay-queue"],
-        tmp_path / "no" / "out",
+        tmp_path / "file" / "out",
         session=spark,
     )
     assert not out.exists()
