@@ -1,7 +1,6 @@
-"""A progress bar for Spark's jobs, on a terminal; elsewhere nothing. It asks Spark's status tracker
-now and then.
+"""A progress bar for Spark's jobs, on a terminal only.
 
-Spark's own bar writes carriage returns into logs and knows no rows.
+Spark's own bar writes carriage returns into logs and does not know rows.
 """
 
 import sys
@@ -18,13 +17,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 INTERVAL = 0.25  # seconds between two looks
-_WIDTH = 54  # of what stands before the bar, in columns
+_WIDTH = 54  # columns before the bar
 
 
 class Tasks(NamedTuple):
-    """How far the stages under way are."""
+    """The tasks of all stages of the jobs that are running."""
 
-    stage: int
     done: int
     all: int
 
@@ -36,9 +34,7 @@ def progress(
     rows: int | None = None,
     rows_done: Callable[[], int] | None = None,
 ) -> Iterator[None]:
-    """Show how far the jobs of the block are: stage, tasks and, where `rows_done` tells, rows of
-    `rows`.
-    """
+    """Show the progress of the block's jobs: tasks and, if `rows_done` is given, rows."""
     if not sys.stderr.isatty():
         yield
         return
@@ -65,43 +61,41 @@ def progress(
 
 
 def show(bar: Any, what: str, tasks: Tasks | None, rows: int | None, done: int | None) -> None:
-    """Bring the bar up to date."""
-    words = [what]
+    """Update the bar."""
+    parts = []
     share = 0.0
     if tasks is not None:
-        words.append(f"stage {tasks.stage}, task {tasks.done} of {tasks.all}")
+        parts.append(f"task {tasks.done} of {tasks.all}")
         share = tasks.done / tasks.all if tasks.all else 0.0
     if done is not None:
-        words.append(f"{short(done)} of {short(rows)} rows" if rows else f"{short(done)} rows")
+        parts.append(f"{short(done)} of {short(rows)} rows" if rows else f"{short(done)} rows")
         share = done / rows if rows else share
     bar.n = min(share, 1.0)
-    bar.set_description_str(
-        f"{': '.join([words[0], ', '.join(words[1:])]) if words[1:] else what:<{_WIDTH}}"[:_WIDTH]
-    )
+    text = f"{what}: {', '.join(parts)}" if parts else what
+    bar.set_description_str(f"{text:<{_WIDTH}}"[:_WIDTH])
 
 
 def tasks_of(session: "SparkSession") -> Tasks | None:
-    """Where the latest stage under way is; None when none is, or when the session cannot tell
-    (Spark Connect).
-    """
+    """The tasks of the running jobs; None if there are none, and through Spark Connect."""
     context = getattr(session, "sparkContext", None) if not is_remote(session) else None
     if context is None:
         return None
     tracker = context.statusTracker()
-    stages = [
-        info for info in map(tracker.getStageInfo, tracker.getActiveStageIds()) if info is not None
-    ]
+    jobs = map(tracker.getJobInfo, tracker.getActiveJobsIds())
+    numbers = {number for job in jobs if job is not None for number in job.stageIds}
+    stages = [info for info in map(tracker.getStageInfo, numbers) if info is not None]
     if not stages:
         return None
-    latest = max(stages, key=lambda info: info.stageId)
-    return Tasks(latest.stageId, latest.numCompletedTasks, latest.numTasks)
+    return Tasks(
+        sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
+    )
 
 
 _SCALES = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
 def short(number: int | None) -> str:
-    """A number in three digits or so.
+    """A number in about three digits.
 
     >>> short(999), short(12_345), short(2_000_000_000)
     ('999', '12.3 k', '2 G')

@@ -32,13 +32,13 @@ class Daemons:
     def __init__(self, directory: Path) -> None:
         import pyspark
 
-        from compare.spark.session import _java_environment
+        from compare.spark.java import java_environment
 
         self.directory = directory
         self.home = Path(pyspark.__file__).parent
         self.environment = {
             **os.environ,
-            **_java_environment(),
+            **java_environment(),
             "SPARK_HOME": str(self.home),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "PYSPARK_PYTHON": sys.executable,

@@ -3,17 +3,16 @@ alone.
 """
 
 import builtins
-import os
 import socket
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
 from compare.pipeline.ingest import Options, ingest_requests
 from compare.spark import session as module
+from compare.spark.java import java_environment, wrapper_home
 from compare.spark.session import PipelineError, require_spark, spark_session
 from tests.compare import made_logs as logs
 
@@ -60,11 +59,10 @@ def home(tmp_path, monkeypatch):
 def test_a_java_that_is_recent_enough_is_used(home, tmp_path, monkeypatch, version):
     java = fake_java(tmp_path / "java", version)
     monkeypatch.setenv("JAVA_HOME", str(java))
-    assert module._java_environment() == {}
+    assert java_environment() == {}
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", f"{java}/bin:/bin:/usr/bin")
-    assert module._java_environment() == {}
-    assert not home.exists()
+    assert java_environment() == {}
 
 
 @pytest.mark.parametrize(
@@ -75,15 +73,15 @@ def test_an_unfit_java_is_passed_over(home, tmp_path, monkeypatch, version, know
         "JAVA_HOME", str(fake_java(tmp_path / "java", version, knows_module=knows_module))
     )
     monkeypatch.setenv("PATH", "/bin:/usr/bin")
-    found = module._java_environment()["JAVA_HOME"]
-    assert Path(found).is_relative_to(home)
+    found = java_environment()["JAVA_HOME"]
+    assert Path(found).name.startswith("wheelwork-java-")
 
 
-def test_the_shim_drops_one_argument_and_keeps_the_rest(home, tmp_path):
+def test_the_wrapper_drops_one_argument_and_keeps_the_rest(home, tmp_path):
     real = tmp_path / "it's a java"
     real.write_text('#!/bin/sh\nprintf "[%s]" "$@"\n')
     real.chmod(0o755)
-    shim = module._shim_home(module._shim(str(real))) / "bin" / "java"
+    wrapper = wrapper_home(str(real)) / "bin" / "java"
     arguments = [
         "-cp",
         "a b:c",
@@ -92,37 +90,8 @@ def test_the_shim_drops_one_argument_and_keeps_the_rest(home, tmp_path):
         "",
         "--add-modules=jdk.other",
     ]
-    done = subprocess.run([shim, *arguments], capture_output=True, text=True, check=True)
+    done = subprocess.run([wrapper, *arguments], capture_output=True, text=True, check=True)
     assert done.stdout == "[-cp][a b:c][-Dx=$y*][][--add-modules=jdk.other]"
-
-
-def test_processes_that_make_the_shim_at_once_agree(home):
-    homes = []
-    threads = [
-        threading.Thread(target=lambda: homes.append(module._shim_home("#!/bin/sh\n")))
-        for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(homes) == 8
-    assert len(set(homes)) == 1
-    assert [path.name for path in homes[0].parent.iterdir()] == [homes[0].name]
-    assert os.access(homes[0] / "bin" / "java", os.X_OK)
-
-
-def test_without_a_place_in_the_home_directory_the_shim_is_temporary(home):
-    home.write_text("a file, where a directory would be needed")
-    shim = module._shim_home("#!/bin/sh\n")
-    assert (shim / "bin" / "java").read_text() == "#!/bin/sh\n"
-    assert not shim.is_relative_to(home)
-
-
-def test_a_damaged_shim_is_not_used(home):
-    first = module._shim_home("#!/bin/sh\n")
-    (first / "bin" / "java").write_text("something else")
-    assert (module._shim_home("#!/bin/sh\n") / "bin" / "java").read_text() == "#!/bin/sh\n"
 
 
 def test_what_is_missing_is_named_with_its_remedy(home, monkeypatch):
@@ -135,12 +104,13 @@ def test_what_is_missing_is_named_with_its_remedy(home, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(
-        PipelineError, match=r"Java 17 or later.*pip install 'wheelwork\[pipeline\]'"
+        PipelineError, match=r"Java 17 or later.*pip install '\.\[pipeline\]' in a checkout"
     ):
-        module._java_environment()
+        java_environment()
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     with pytest.raises(
-        PipelineError, match=r"needs pyspark and pandas.*pip install 'wheelwork\[pipeline\]'"
+        PipelineError,
+        match=r"needs pyspark and pandas: run pip install '\.\[pipeline\]' in a checkout",
     ):
         require_spark()
 
@@ -149,7 +119,7 @@ def test_what_is_missing_is_named_with_its_remedy(home, monkeypatch):
     "master", ["", "local[0]", "local[x]", "localhost:7077", "spark:", "sc://host", "mesos://h:1"]
 )
 def test_malformed_masters(master):
-    with pytest.raises(PipelineError, match="is no Spark master; say local"):
+    with pytest.raises(PipelineError, match="is not a Spark master; use local"):
         module._check_master(master)
 
 
@@ -193,7 +163,7 @@ def test_a_session_that_is_lent_gets_its_settings_back(spark, tmp_path):
         )
         assert {name: spark.conf.get(name) for name in theirs} == theirs
         with (
-            pytest.raises(PipelineError, match=r"running on local\[2,4\] already"),
+            pytest.raises(PipelineError, match=r"already running on local\[2,4\]"),
             spark_session("local[3]"),
         ):
             pass

