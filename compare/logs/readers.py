@@ -13,9 +13,10 @@ import json
 import re
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -27,7 +28,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from compare.logs.parsing import guess_form
 from timers import TimerError
+
+SAMPLE = 1000
+"""The number of values among which a time in a known format must occur."""
 
 _HEAD_BYTES = 1 << 20
 """How much of a log's beginning is looked at, unpacked, to learn its format and columns."""
@@ -71,6 +76,7 @@ class Log(ABC):
 
     name: str
     columns: tuple[str, ...]
+    head: tuple[str, ...]  # the first lines, from the first one that is not blank
 
     format: ClassVar[str]
     record: ClassVar[str] = "line"
@@ -98,16 +104,23 @@ class Log(ABC):
         role.
         """
 
-    def time_form(self, column: str) -> str | None:
-        """The time format that a column's type implies, or None where its texts decide."""
-        del column
+    def implied_form(self, column: str) -> str | None:
+        """The time format that the type of a column implies; None for text."""
         return None
 
+    def sample(self, column: str) -> Iterator[str]:
+        """The texts of a column in the head of the log; none if only Spark can find them."""
+        return iter(())
+
     def numbering(self, session: SparkSession, uri: str, last_block: int) -> "Numbering":
-        """What tells the numbers (of lines, from 1) of records in blocks up to `last_block`. One
-        pass over the log.
+        """A function that numbers the records in blocks up to `last_block`, from 1.
+
+        One pass over the log if it has more than one block.
         """
-        starts, before = _lines_before(_numbered(session.read.text(uri)), last_block)
+        lines = (
+            _lines(session, uri) if self.record == "record" else _numbered(session.read.text(uri))
+        )
+        starts, before = _lines_before(lines, last_block)
         return lambda blocks, indices: (
             before[np.searchsorted(starts, blocks, side="right") - 1] + indices + 1
         )
@@ -133,10 +146,18 @@ class CsvLog(Log):
     def from_head(cls, name: str, lines: Sequence[str], first: int) -> Log:
         """The columns are those of the header."""
         header = next(csv.reader([lines[0].removeprefix("\ufeff")], delimiter=cls.delimiter))
-        return cls(name, tuple(column.strip() for column in header), first)
+        columns = tuple(column.strip() for column in header)
+        return cls(name, columns, tuple(lines), first)
+
+    def sample(self, column: str) -> Iterator[str]:
+        """The fields of the lines below the header."""
+        position = self.columns.index(column)
+        for line in self.head[1:]:
+            for fields in csv.reader([line], delimiter=self.delimiter):
+                yield from fields[position : position + 1]
 
     def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
-        """Lines to fields, most of them without a parser."""
+        """Split lines into fields, most of them without a parser."""
         rows = _lines(session, uri).where((F.col("block") > 0) | (F.col("index") > self.header))
         # By position, for a header may have any names, and the same one twice.
         names = [f"c{position}" for position in range(len(self.columns))]
@@ -191,6 +212,7 @@ class JsonLog(Log):
     """One JSON object per line; a column is a key of the object."""
 
     format = "jsonl"
+    record = "record"
     columns_vary = True
 
     @classmethod
@@ -206,10 +228,18 @@ class JsonLog(Log):
             with suppress(ValueError, RecursionError):
                 record = json.loads(line)
                 columns |= dict.fromkeys(record if isinstance(record, dict) else ())
-        return cls(name, tuple(columns))
+        return cls(name, tuple(columns), tuple(lines))
+
+    def sample(self, column: str) -> Iterator[str]:
+        """The values of the lines that are objects."""
+        for line in self.head:
+            with suppress(ValueError, RecursionError):
+                record = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
+                if isinstance(record, dict) and isinstance(record.get(column), str):
+                    yield record[column]
 
     def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
-        """Objects to values; numbers keep their digits."""
+        """Read objects; numbers keep their digits."""
         corrupt = "corrupt"
         while corrupt in roles.values():
             corrupt += "_"
@@ -226,34 +256,13 @@ class JsonLog(Log):
             *(_text(_column(name)).alias(role) for role, name in roles.items()),
         )
 
-    def numbering(self, session: SparkSession, uri: str, last_block: int) -> "Numbering":
-        """Here `index` counts records, and blank lines are none."""
-        number = super().numbering(session, uri, last_block)
-        lines = (
-            _numbered(session.read.text(uri)).where(F.trim("value") == "").select("block", "index")
-        )
-        blank: dict[int, list[int]] = {}
-        for row in lines.where(F.col("block") <= last_block).orderBy("block", "index").collect():
-            blank.setdefault(row["block"], []).append(row["index"])
-
-        def with_blanks(blocks: Int64s, indices: Int64s) -> Int64s:
-            lines = indices.copy()
-            for block in np.unique(blocks).tolist():
-                here = blocks == block
-                # Records before each blank line: those from there on stand a line further down.
-                records = np.array(blank.get(block, []), np.int64)
-                records -= np.arange(records.size)
-                lines[here] += np.searchsorted(records, indices[here], side="right")
-            return number(blocks, lines)
-
-        return with_blanks
-
 
 @dataclass(frozen=True)
 class ParquetLog(Log):
     """A Parquet file; its columns have types."""
 
     schema: Any  # pyarrow.Schema
+    source: Any  # what pyarrow can open
 
     format = "parquet"
     record = "row"
@@ -275,10 +284,10 @@ class ParquetLog(Log):
             schema = pq.read_schema(source)
         except (OSError, pa.ArrowException) as error:
             raise LogError(f"{name} is no readable Parquet file: {_first_line(error)}") from None
-        return cls(name, tuple(schema.names), schema)
+        return cls(name, tuple(schema.names), (), schema, source)
 
-    def time_form(self, column: str) -> str | None:
-        """Timestamps are made decimal numbers of seconds."""
+    def implied_form(self, column: str) -> str | None:
+        """Timestamps become decimal numbers of seconds."""
         return "epoch-s" if pa.types.is_timestamp(self.schema.field(column).type) else None
 
     def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
@@ -336,10 +345,19 @@ class ZeekLog(Log):
         sections = _zeek_sections((line, (0, index)) for index, line in enumerate(lines, first))
         if not sections:
             raise LogError(f"{name} is no Zeek log: it has no #fields line at its beginning")
-        return cls(name, sections[0].fields)
+        return cls(name, sections[0].fields, tuple(lines))
+
+    def sample(self, column: str) -> Iterator[str]:
+        """The fields of the lines below the first header."""
+        section, *others = _zeek_sections((line, (0, k)) for k, line in enumerate(self.head))
+        if not others and column in section.fields:
+            position = section.fields.index(column)
+            for line in self.head:
+                if not line.startswith("#"):
+                    yield from line.split(section.separator)[position : position + 1]
 
     def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
-        """Lines to fields, under the header that is in force where they stand."""
+        """Split lines into fields, by the header above them."""
         lines = _lines(session, uri)
         header = F.col("value").startswith("#")
         # Logs that were put together, one behind the other, have several headers, and each holds
@@ -416,11 +434,18 @@ class AccessLog(Log):
     @classmethod
     def from_head(cls, name: str, lines: Sequence[str], first: int) -> Log:
         """The columns are always the same."""
-        del lines
-        return cls(name, (*cls._GROUPS[:5], *cls._REQUEST, *cls._GROUPS[5:], *cls._EXTRAS))
+        columns = (*cls._GROUPS[:5], *cls._REQUEST, *cls._GROUPS[5:], *cls._EXTRAS)
+        return cls(name, columns, tuple(lines))
+
+    def sample(self, column: str) -> Iterator[str]:
+        """The groups of the lines that are in the format."""
+        if column in self._GROUPS:
+            for line in self.head:
+                if found := re.match(self._LINE, line):
+                    yield found[self._GROUPS.index(column) + 1]
 
     def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
-        """Lines to the parts of the format's pattern."""
+        """Match lines with the format's pattern."""
         fault = F.when(~F.col("value").rlike(self._LINE), "it is no line of an access log")
         return _lines(session, uri).select(
             "block",
@@ -467,6 +492,20 @@ def inspect(path: Path, format_: str = "auto") -> tuple[Log, bool]:
         if start.startswith(magic):
             raise LogError(f"{path} is packed with {name}; a log is plain or packed with gzip")
     return from_lines(str(path), _head_lines(path, packed), format_), packed
+
+
+def first_form(log: Log, rows: DataFrame, column: str) -> str | None:
+    """The time format of the first value that has one, among the first SAMPLE values.
+
+    The head of the log usually has such a value; if not, the column `time` of `rows` is searched,
+    which takes a job of Spark's.
+    """
+    values = islice(log.sample(column), SAMPLE)
+    found = next(filter(None, map(guess_form, values)), None)
+    if found is None:
+        sample = rows.where(F.col("time").isNotNull()).select("time").limit(SAMPLE).collect()
+        found = next(filter(None, (guess_form(row["time"]) for row in sample)), None)
+    return found
 
 
 def from_lines(name: str, lines: Sequence[str], format_: str = "auto") -> Log:

@@ -21,8 +21,18 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from compare.logs.parsing import FORMS, FRACTION_DIGITS, guess_form, read_duration, read_time
-from compare.logs.readers import READERS, Log, LogError, ParquetLog, Roles, from_lines, inspect
+from compare.logs.parsing import FORMS, FRACTION_DIGITS, read_duration, read_time
+from compare.logs.readers import (
+    READERS,
+    SAMPLE,
+    Log,
+    LogError,
+    ParquetLog,
+    Roles,
+    first_form,
+    from_lines,
+    inspect,
+)
 from compare.pipeline.shards import RESULT, UNNUMBERED, write_shards
 from compare.spark.progress import progress
 from compare.spark.session import failure, is_local, plain_failures, spark_session
@@ -43,8 +53,6 @@ _EXAMPLES = 5
 """Unreadable rows that are told in full."""
 _QUOTE = 40
 """Characters of a bad value that are told."""
-_SAMPLE = 1000
-"""Rows among which a time must be found whose format is known."""
 _BRIEF = 1 << 27
 _BRIEF_PACKED = 1 << 24
 """Bytes of a log, and of one packed with gzip, below which a session pays that is ready sooner:
@@ -396,28 +404,25 @@ def _check_counts(counts: _Counts, name: str, strict: bool) -> None:
 
 
 def _time_form(rows: DataFrame, found: Log, options: Options) -> str:
-    """The time format: that of the column's type, the one asked for, or that of the first value
-    that has one.
-    """
-    implied = found.time_form(options.time)
+    """The time format: that of the column's type, the given one, or that of the first value."""
+    implied = found.implied_form(options.time)
     if implied is not None:
         if options.time_format not in ("auto", implied):
             raise IngestError(
-                f"{found.name}: column {options.time!r} holds timestamps, so that its time format cannot be"
-                f" {options.time_format}"
+                f"{found.name}: column {options.time!r} holds timestamps, so its time format"
+                f" cannot be {options.time_format}"
             )
         return implied
     if options.time_format != "auto":
         return options.time_format
-    sample = rows.where(F.col("time").isNotNull()).select("time").limit(_SAMPLE).collect()
-    forms = (guess_form(row["time"]) for row in sample)
-    form = next((form for form in forms if form is not None), None)
+    form = first_form(found, rows, options.time)
     if form is None:
-        if not sample:
+        value = rows.where(F.col("time").isNotNull()).select("time").first()
+        if value is None:
             raise IngestError(f"{found.name} has no row with a time in column {options.time!r}")
         raise IngestError(
-            f"{found.name}: {_printable(sample[0]['time'][:_QUOTE])!r} in column {options.time!r} is no time in a"
-            f" known format ({', '.join(FORMS)})"
+            f"{found.name}: {_printable(value[0][:_QUOTE])!r} in column {options.time!r} is not a"
+            f" time in a known format ({', '.join(FORMS)})"
         )
     return form
 
@@ -577,7 +582,7 @@ def _look(session: SparkSession, uri: str, format_: str) -> Log:
         raise LogError(f"{uri} is {len(files)} files; a log is one")
     if format_ == ParquetLog.format or (format_ == "auto" and uri.endswith(".parquet")):
         return ParquetLog.open(uri, uri)
-    lines = session.read.text(uri).limit(_SAMPLE).collect()
+    lines = session.read.text(uri).limit(SAMPLE).collect()
     return from_lines(uri, [line["value"] for line in lines], format_)
 
 

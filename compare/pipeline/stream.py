@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from compare.logs.parsing import FORMS, guess_form, read_time
-from compare.logs.readers import Log, inspect
+from compare.logs.parsing import FORMS, read_time
+from compare.logs.readers import Log, first_form, inspect
 from compare.pipeline.idle import (
     FOUND,
     GROUPED,
@@ -48,8 +48,6 @@ EXPIRED, LATE_EVENTS, UNUSABLE = "expired", "late", "unusable"
 
 _POLL_EVERY = 0.5
 """Seconds between looks at a query's progress. Spark keeps the last hundred micro-batches."""
-_SAMPLE = 1000
-"""The number of rows in which a time in a known format must occur."""
 _RATE_SOURCE = "RateStream"
 """The beginning of Spark's description of the source of `heartbeat`."""
 _WATERMARK = "spark.watermarkDelayMs"
@@ -390,14 +388,8 @@ def directory_events(session: SparkSession, watch: Watch) -> DataFrame:
     rows = events.select(when.cast("string").alias("time"), who.alias("key"))
     form = watch.time_format
     if form == "auto":
-        sample = (
-            read(session.read, first)
-            .select(when.cast("string").alias("time"))
-            .where("time IS NOT NULL")
-            .limit(_SAMPLE)
-        )
-        forms = (guess_form(row["time"]) for row in sample.collect())
-        form = next((form for form in forms if form is not None), "")
+        texts = read(session.read, first).select(when.cast("string").alias("time"))
+        form = first_form(found, texts, watch.time) or ""
         if not form:
             raise StreamError(
                 f"{first}: no value of column {watch.time!r} is a time in a known format ({', '.join(FORMS)})"

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from compare.files import CANNOT_WRITE
-from compare.spark.java import INSTALL, PipelineError, java_environment
+from compare.spark.java import INSTALL, java_environment
+from compare.spark.java import PipelineError as PipelineError  # raised here, found here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

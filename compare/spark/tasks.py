@@ -34,7 +34,7 @@ def in_tasks(
             for task in batch.column("id").to_pylist():
                 for part in dealt[task]:
                     yield work(part)
-                    spare_the_imported()
+                    freeze_imports()
 
     return session.range(0, len(dealt), 1, len(dealt)).mapInArrow(run, schema)
 
@@ -75,7 +75,7 @@ def even_shares(parts: int, tasks: int) -> list[range]:
 
 
 @cache
-def spare_the_imported() -> None:
+def freeze_imports() -> None:
     """Leave what has been imported by now out of the collection of garbage, in this worker and
     once.
 
