@@ -32,6 +32,13 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def cluster(session: nox.Session) -> None:
+    """The tests that start Spark servers and commands as processes of their own."""
+    session.install("-q", "-e", ".[pipeline,connect,test]")
+    session.run("pytest", "-m", "cluster", "tests/compare", *session.posargs)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Format, style and the layers of imports."""
     session.install("-q", "-e", ".[lint]")

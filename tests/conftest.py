@@ -39,4 +39,4 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 def pytest_configure(config: pytest.Config) -> None:
     if not config.option.markexpr:
-        config.option.markexpr = "not slow"
+        config.option.markexpr = "not slow and not cluster"

@@ -1,4 +1,4 @@
-"""Sorted rows to shard files: what runs in Spark's Python workers, one task per shard or some."""
+"""Write sorted rows as shard files: what `ingest` runs in Spark's Python workers."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compare.files import CANNOT_WRITE, NewFile, errors_as
-from compare.logs.fold import RequestFold, TouchFold
+from compare.logs.requests import RequestTape
+from compare.logs.touches import TouchTape
 from compare.tapes.trace import Shard, ShardWriter, shard_name
 
 RESULT_ARROW = pa.schema(
@@ -23,11 +24,11 @@ RESULT = ", ".join(
     f"{name} {'string' if kind == pa.string() else 'int' if kind == pa.int32() else 'bigint'}"
     for name, kind in zip(RESULT_ARROW.names, RESULT_ARROW.types, strict=True)
 )
-"""One row per shard: its number, and its entry in the manifest; a Spark schema."""
+"""The Spark schema of a shard's number and its entry in the manifest."""
 
 
 UNNUMBERED = "rejected-unnumbered.parquet"
-"""The rejected rows, before their numbers in the log are known."""
+"""The file of the rejected rows before they have their numbers in the log."""
 
 _WHERE_AND_WHY = ("block", "index", "kind", "problem")
 
@@ -35,13 +36,13 @@ _WHERE_AND_WHY = ("block", "index", "kind", "problem")
 def write_shards(
     batches: Iterable[pa.RecordBatch], *, kind: str, directory: str, patience: int, shards: int
 ) -> Iterator[pa.RecordBatch]:
-    """Write the rows of each shard as a file in `directory`; yields one row of RESULT per shard.
+    """Write the rows of each shard as a file in `directory`; yield one row of RESULT per shard.
 
     Rows of "requests" are (shard, start, end or null, position), ordered by shard, start and
     position; rows of "touches" are (shard, start, key), ordered by shard, start and place in the
-    log. `patience` is the timeout or the idle period. The shard that is numbered `shards` is no
-    tape but the rejected rows, as JSON in the column `rejected`; their file is UNNUMBERED. Memory:
-    the pending timers and a row group.
+    log. `patience` is the timeout or the idle period. Shard number `shards` has the rejected
+    rows, as JSON in the column `rejected`; they go to the file UNNUMBERED. Memory: the pending
+    timers and a row group.
     """
     shard: _Shard | _Rejected | None = None
     with errors_as(OSError, f"{CANNOT_WRITE} to {Path(directory).parent}"):
@@ -76,20 +77,20 @@ class _Shard:
     def __init__(self, number: int, kind: str, directory: str, patience: int) -> None:
         self.number = number
         self._writer = ShardWriter(Path(directory, shard_name(number)))
-        self._fold: RequestFold | TouchFold
-        self._fold, self._columns = _FOLDS[kind](patience), _COLUMNS[kind]
+        self._tape: RequestTape | TouchTape
+        self._tape, self._columns = _TAPES[kind](patience), _COLUMNS[kind]
 
     def add(self, rows: pa.RecordBatch) -> None:
-        self._writer.append(self._fold.add(*self._columns(rows)))
+        self._writer.append(self._tape.add(*self._columns(rows)))
 
     def close(self) -> pa.RecordBatch:
-        self._writer.append(self._fold.finish())
+        self._writer.append(self._tape.finish())
         self._writer.close()
-        return row_of(self.number, self._writer.shard(self._fold.id_space))
+        return row_of(self.number, self._writer.shard(self._tape.id_space))
 
 
 class _Rejected:
-    """The rows that do not become operations, being written."""
+    """The rejected rows, being written."""
 
     def __init__(self, number: int, directory: str) -> None:
         self.number = number
@@ -98,7 +99,7 @@ class _Rejected:
         self._rows = 0
 
     def add(self, rows: pa.RecordBatch) -> None:
-        # As bytes: not every log is UTF-8.
+        # Not every log is UTF-8.
         rejected = [
             json.loads(text.decode(errors="replace"))
             for text in rows.column("rejected").to_pylist()
@@ -139,8 +140,8 @@ def _touch_columns(rows: pa.RecordBatch) -> tuple[Any, ...]:
     return rows.column("start").to_numpy(), rows.column("key").to_pylist()
 
 
-_FOLDS: Mapping[str, Callable[[int], RequestFold | TouchFold]] = {
-    "requests": RequestFold,
-    "touches": TouchFold,
+_TAPES: Mapping[str, Callable[[int], RequestTape | TouchTape]] = {
+    "requests": RequestTape,
+    "touches": TouchTape,
 }
 _COLUMNS = {"requests": _request_columns, "touches": _touch_columns}

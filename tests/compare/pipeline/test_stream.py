@@ -140,6 +140,7 @@ def test_the_same_as_session_window_uninterrupted_and_restarted(spark, tmp_path)
     assert written(spark, tmp_path, "again") == expected
 
 
+@pytest.mark.cluster
 def test_nothing_is_lost_or_told_twice_when_the_machine_dies(spark, tmp_path):
     write(tmp_path / "in", random_files(3))
     settings = watch(tmp_path)

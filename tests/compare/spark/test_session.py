@@ -174,6 +174,7 @@ def test_a_session_that_is_lent_gets_its_settings_back(spark, tmp_path):
     assert logs.outcome(done.trace.load())[0] == 6
 
 
+@pytest.mark.cluster
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_the_command_on_a_machine_without_java(tmp_path):

@@ -1,36 +1,28 @@
-"""From rows in order of time to a tape: ids are given out and recycled, and cancels put in their
-place.
+"""Turn requests, in the order of their starts, into a tape.
 
-Plain NumPy on one shard, without Spark. A fold takes the rows piece by piece, in order, and returns
-the piece of the tape that they settle. Its memory grows with the timers pending at once, not with
-the log, and the tape does not depend on how the rows were cut into pieces.
+NumPy on one shard, without Spark. The rows come in pieces. The memory grows with the timers pending
+at once, not with the log, and the tape does not depend on how the rows are divided into pieces.
 """
 
-from collections import OrderedDict, deque
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from compare.tapes.tape import ARM, CANCEL, START, Tape
+from compare.tapes.tape import CANCEL, START, Tape
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 
 _GATHER = 1 << 16
-"""Rows that are gathered before they are worked on; from here on NumPy's cost per call no longer
-shows.
-"""
+"""Rows that are gathered before they are processed, so that NumPy's cost per call does not show."""
 
 _UNSTARTED = -1  # in place of an id: the request's start has not been put on the tape yet
-_UNRESOLVED = (
-    -2
-)  # in place of an id: the request takes over the id of another one, not yet known itself
+_UNRESOLVED = -2  # in place of an id: that of another request, which is not known yet
 
 _FREE, _OPERATE = 0, 1
-"""At one time, ids whose deadline has come are free before anything is done."""
+"""At one time, the ids of due timers come free before any operation."""
 
 EMPTY = Tape(
     np.empty(0, np.int64), np.empty(0, np.int8), np.empty(0, np.int32), np.empty(0, np.int64)
@@ -38,9 +30,7 @@ EMPTY = Tape(
 
 
 class _Requests(NamedTuple):
-    """Requests that still have something to come, in the order of their starts; arrays of one
-    length.
-    """
+    """Requests that are not finished, in the order of their starts, as arrays of one length."""
 
     start: Int64s
     leave: Int64s  # when its id comes free: the time of its cancel, or its deadline
@@ -49,13 +39,13 @@ class _Requests(NamedTuple):
     id: Int32s  # or _UNSTARTED
 
 
-class RequestFold:
-    """Requests: each row starts a timer, and cancels it where the answer came in time.
+class RequestTape:
+    """The tape of requests: each row starts a timer, and an answer in time cancels it.
 
     At one time, operations stand in the order of the log's rows, and a row's start precedes its
-    cancel. An id comes free when its timer is cancelled or its deadline has come, for then no later
-    operation speaks of it; a start may take it over at that very time. Ids are re-used in the order
-    in which they came free, so that `id_space` is exactly the largest number in use at once.
+    cancel. An id comes free when its timer is cancelled or due, since no later operation refers to
+    it. A start may take it over at that time. Ids are reused in the order in which they came free,
+    so `id_space` is exactly the largest number in use at once.
     """
 
     def __init__(self, timeout: int) -> None:
@@ -68,11 +58,10 @@ class RequestFold:
         self.id_space = 0
 
     def add(self, start: Int64s, end: Int64s, answered: Bools, position: Int64s) -> Tape:
-        """Take rows that follow the earlier ones in the order of (start, position).
+        """Add rows, in the order of (start, position).
 
-        `end` counts only where `answered`, and is then in [start, start + timeout). Returns
-        operations that follow the earlier ones: none while rows are being gathered. Amortised O(log
-        n) a row.
+        `end` counts only where `answered`, and is then in [start, start + timeout). Returns the
+        next operations, none while rows are being gathered. Amortized O(log n) per row.
         """
         if not len(start):
             return EMPTY
@@ -81,10 +70,10 @@ class RequestFold:
             _Requests(start, leave, answered, position, np.full(len(start), _UNSTARTED, np.int32))
         )
         self._rows += len(start)
-        # As many as are pending, for each round sorts the pending ones again.
+        # As many as are pending, because each round sorts the pending ones again.
         if self._rows < max(_GATHER, len(self._pending.start)):
             return EMPTY
-        # Rows to come may start at the last time seen, and belong before its cancels.
+        # Later rows may start at the last time too, and come before its cancels.
         return self._settle(before=int(start[-1]))
 
     def finish(self) -> Tape:
@@ -124,10 +113,9 @@ class RequestFold:
         return tape
 
     def _give_ids(self, ids: Int32s, request: npt.NDArray[np.intp], is_start: Bools) -> None:
-        """Fill in the ids of the requests that start, in the order of the events, and update what
-        is free.
+        """Fill in the ids of the requests that start, and update the free ids.
 
-        Event i concerns `request[i]`; it is its start or the moment when its id comes free.
+        Event i is the start of `request[i]` or the moment when its id comes free.
         """
         in_use = self._in_use + np.cumsum(np.where(is_start, 1, -1))
         # An id is new exactly when more are in use than ever were.
@@ -135,9 +123,9 @@ class RequestFold:
         fresh = is_start & (in_use > most[:-1])
         ids[request[fresh]] = np.arange(self.id_space, most[-1], dtype=np.int32)
 
-        # The others take the ids that came free, first in first out: those known to be free at
-        # first, then those of the requests that leave here. These may have taken over theirs
-        # likewise: a chain that is followed in doubling steps.
+        # The others take the ids that came free, first in first out: first the free ones, then
+        # those of the requests that leave here. These may have been taken over themselves, a chain
+        # that is followed in doubling steps.
         takers = request[is_start & ~fresh]
         leavers = request[~is_start]
         from_queue = min(len(takers), len(self._free))
@@ -154,63 +142,6 @@ class RequestFold:
         self._free = np.concatenate((self._free, ids[leavers]))[int(is_start.sum() - fresh.sum()) :]
         self._in_use = int(in_use[-1]) if len(in_use) else self._in_use
         self.id_space = int(most[-1])
-
-
-class TouchFold:
-    """Touches: each row arms its key's timer anew.
-
-    A key holds an id from a touch until it has been silent for two idle periods: the one that ends
-    at its deadline, and one more, in which timers that fire late may still be pending and a touch
-    must find them under the same id. After that the id goes to the next new key, whose first touch
-    is a start instead of an arm, because it must not re-arm a timer of the former holder.
-    """
-
-    def __init__(self, idle: int) -> None:
-        self._idle = idle
-        self._holders: OrderedDict[bytes, tuple[int, int]] = (
-            OrderedDict()
-        )  # key -> last touch, id; oldest first
-        self._oldest = 0  # no holder's last touch is earlier
-        self._free: deque[int] = deque()
-        self.id_space = 0
-
-    def add(self, time: Int64s, keys: Sequence[bytes]) -> Tape:
-        """Take rows that follow the earlier ones in the order of time; returns one operation for
-        each. O(n).
-        """
-        holders, free = self._holders, self._free
-        ids = np.empty(len(time), np.int32)
-        ops = np.full(len(time), ARM, np.int8)
-        for row, (now, key) in enumerate(zip(time.tolist(), keys, strict=True)):
-            if now - 2 * self._idle >= self._oldest:
-                self._release(now)
-            held = holders.pop(key, None)
-            if held is not None:
-                id_ = held[1]
-            elif free:
-                id_ = free.popleft()
-                ops[row] = START
-            else:
-                id_ = self.id_space
-                self.id_space += 1
-            holders[key] = (now, id_)
-            ids[row] = id_
-        return Tape(time, ops, ids, time + self._idle)
-
-    def finish(self) -> Tape:
-        """The remaining operations: none."""
-        return EMPTY
-
-    def _release(self, now: int) -> None:
-        """Free the ids of the keys that have been silent for two idle periods."""
-        while self._holders:
-            key = next(iter(self._holders))
-            self._oldest, id_ = self._holders[key]
-            if self._oldest + 2 * self._idle > now:
-                return
-            del self._holders[key]
-            self._free.append(id_)
-        self._oldest = now
 
 
 def _gather(pieces: list[_Requests]) -> _Requests:

@@ -1,13 +1,13 @@
-"""Folds against a plain loop over events, and against themselves on other pieces."""
+"""The tape of requests against a plain loop over events, for rows in any pieces."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.logs import fold
-from compare.logs.fold import RequestFold, TouchFold
-from compare.tapes.tape import ARM, CANCEL, START, Tape, validate
+from compare.logs import requests as module
+from compare.logs.requests import RequestTape
+from compare.tapes.tape import CANCEL, START, Tape, validate
 
 TIMES = st.integers(0, 30)
 
@@ -28,7 +28,7 @@ def fold_requests(rows, timeout, pieces):
     answered = np.array([row[2] is not None and row[2] < timeout for row in ordered])
     end = start + np.array([row[2] or 0 for row in ordered], np.int64)
     cuts = [0, *sorted(cut % (len(rows) + 1) for cut in pieces), len(rows)]
-    requests = RequestFold(timeout)
+    requests = RequestTape(timeout)
     tapes = [
         requests.add(start[a:b], end[a:b], answered[a:b], position[a:b])
         for a, b in zip(cuts, cuts[1:], strict=False)
@@ -66,7 +66,7 @@ def plain_requests(rows, timeout):
 def test_requests_are_what_a_plain_loop_makes_of_them(log, pieces, gather):
     rows, timeout = log
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fold, "_GATHER", gather)
+        patch.setattr(module, "_GATHER", gather)
         tape, id_space = fold_requests(rows, timeout, pieces)
     validate(tape, id_space)
     assert (
@@ -106,53 +106,3 @@ def test_an_id_is_taken_over_at_its_deadline_and_not_before():
 def test_an_answer_that_takes_the_timeout_is_too_late():
     tape, _ = fold_requests([(0, 9), (0, 10)], 10, [])
     assert tape.op.tolist() == [START, START, CANCEL]
-
-
-@st.composite
-def touch_logs(draw):
-    idle = draw(st.integers(1, 8))
-    rows = sorted(draw(st.lists(TIMES, min_size=1, max_size=60)))
-    keys = draw(
-        st.lists(st.sampled_from([b"a", b"b", b"c", b"d"]), min_size=len(rows), max_size=len(rows))
-    )
-    return np.array(rows, np.int64), keys, idle
-
-
-@given(touch_logs(), st.integers(0, 60))
-def test_touches_keep_their_key_and_the_others_away(log, cut):
-    time, keys, idle = log
-    touches = TouchFold(idle)
-    cut = min(cut, len(keys))
-    tapes = [
-        touches.add(time[:cut], keys[:cut]),
-        touches.add(time[cut:], keys[cut:]),
-        touches.finish(),
-    ]
-    tape = Tape(*map(np.concatenate, zip(*tapes, strict=True)))
-    validate(tape, touches.id_space)
-    assert tape.time.tolist() == time.tolist()
-    assert tape.deadline.tolist() == (time + idle).tolist()
-    holder, touched = {}, {}
-    for now, op, id_, key in zip(
-        time.tolist(), tape.op.tolist(), tape.id.tolist(), keys, strict=True
-    ):
-        if op == ARM:
-            # Its own id, or one that nobody ever had.
-            assert holder.get(id_, key) == key
-            assert all(other != key or own == id_ for own, other in holder.items())
-        else:
-            assert op == START
-            # The deadline under this id is an idle period ago at least.
-            assert now >= touched[id_] + 2 * idle
-        for own in [own for own, other in holder.items() if other == key]:
-            del holder[own]
-        holder[id_], touched[id_] = key, now
-    assert touches.id_space <= len(set(keys))
-
-
-def test_a_key_that_comes_back_after_its_deadline_finds_the_timer_that_may_be_late():
-    time = np.array([0, 10, 30], np.int64)
-    tape = TouchFold(10).add(time, [b"a", b"a", b"a"])
-    # At 10 the timer may still be pending where timers fire late; at 30 the id is anybody's.
-    assert tape.op.tolist() == [ARM, ARM, START]
-    assert tape.id.tolist() == [0, 0, 0]
