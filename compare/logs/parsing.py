@@ -14,7 +14,7 @@ from timers import LIMIT
 
 FRACTION_DIGITS = 18
 """The decimals of a unit that are kept."""
-_DECIMAL = f"DECIMAL(37, {FRACTION_DIGITS})"
+DECIMAL = f"DECIMAL(37, {FRACTION_DIGITS})"
 """19 digits before the point hold any int64."""
 
 _PLAIN = r"[0-9]+\.?[0-9]{0,9}"  # no more decimals than are kept in any unit
@@ -129,40 +129,44 @@ _SUFFIXES = {"ns": 9, "us": 6, "µs": 6, "μs": 6, "ms": 3, "s": 0}
 # are plain and need neither cuts nor an exponent; the steps from "other" to "cut" are null for them
 # and cost next to nothing, which makes reading a log a third faster.
 _NUMBER_STEPS = {
-    "plain": f"IF({{text}} RLIKE {{is_plain}}, try_cast(concat({{text}}, 'e', {{shift}}) AS {_DECIMAL}), NULL)",
+    "plain": "IF({text} RLIKE {is_plain},"
+    f" try_cast(concat({{text}}, 'e', {{shift}}) AS {DECIMAL}), NULL)",
     "other": "IF({plain} IS NULL AND {text} RLIKE {is_number}, lower({text}), NULL)",
     "mantissa": "ltrim('+-', substring_index({other}, 'e', 1))",
-    "exponent": "{shift} + IF(instr({other}, 'e') > 0, CAST(substring_index({other}, 'e', -1) AS INT), 0)",
+    "exponent": "{shift}"
+    " + IF(instr({other}, 'e') > 0, CAST(substring_index({other}, 'e', -1) AS INT), 0)",
     "kept": f"{FRACTION_DIGITS} + {{exponent}}",
     "point": "instr(concat({mantissa}, '.'), '.')",
     "length": "greatest(IF({kept} < 0, {point} - 1, {point}) + {kept}, 0)",
     "cut": "try_cast(concat('0', left({mantissa}, {length}), 'e',"
-    f" {{exponent}} - least({{kept}}, 0)) AS {_DECIMAL})",
+    f" {{exponent}} - least({{kept}}, 0)) AS {DECIMAL})",
     "either": "coalesce({plain}, {cut})",
     "number": f"IF({{either}} < {LIMIT + 1}, {{either}}, NULL)",
     "more": "{other} IS NOT NULL AND substring({mantissa}, {length} + 1) RLIKE '[1-9]'",
     "negative": "{other} IS NOT NULL AND startswith({other}, '-') AND ({number} > 0 OR {more})",
 }
 
-# From ISO 8601, `2015-05-17T10:05:03.5+00:00`, to a decimal number of seconds with every digit of
-# the fraction.
+# From ISO 8601, as in `2015-05-17T10:05:03.5+00:00`, to seconds with all digits of the fraction.
 _CLOCK_STEPS = {
     "iso": "IF(trim({column}) RLIKE {is_iso}, trim({column}), NULL)",
     "days": "unix_date(try_cast(left({iso}, 10) AS DATE))",
-    "minutes": "try_cast(substring({iso}, 12, 2) AS BIGINT) * 60 + try_cast(substring({iso}, 15, 2) AS BIGINT)",
+    "minutes": "try_cast(substring({iso}, 12, 2) AS BIGINT) * 60"
+    " + try_cast(substring({iso}, 15, 2) AS BIGINT)",
     "clock": "substring({iso}, 17)",
     "second": "IF(startswith({clock}, ':'), try_cast(substring({clock}, 2, 2) AS INT), 0)",
     "zone": "translate(regexp_extract({clock}, '([zZ]|[+-][0-9:]+)$', 1), ':zZ', '')",
     "ahead": "coalesce(try_cast(substring({zone}, 2, 2) AS INT) * 60, 0)"
     " + coalesce(try_cast(substring({zone}, 4, 2) AS INT), 0)",
     "utc": "{minutes} + IF(startswith({zone}, '-'), {ahead}, -{ahead})",
-    "text": "concat(({days} * 1440 + {utc}) * 60 + {second}, '.', regexp_extract({clock}, '[.,]([0-9]+)', 1))",
+    "text": "concat(({days} * 1440 + {utc}) * 60 + {second}, '.',"
+    " regexp_extract({clock}, '[.,]([0-9]+)', 1))",
 }
-# From `17/May/2015:10:05:03 +0000` to the above.
+# From `17/May/2015:10:05:03 +0000`; the other steps are those of ISO 8601.
 _ACCESS_STEPS = {
     "iso": "IF(trim({column}) RLIKE {is_access}, translate(trim({column}), '[]', ''), NULL)",
     "days": "unix_date(try_cast(concat(substring({iso}, 8, 4), '-',"
     f" (instr('{_MONTHS}', substring({{iso}}, 4, 3)) + 2) div 3, '-', left({{iso}}, 2)) AS DATE))",
-    "minutes": "try_cast(substring({iso}, 13, 2) AS BIGINT) * 60 + try_cast(substring({iso}, 16, 2) AS BIGINT)",
+    "minutes": "try_cast(substring({iso}, 13, 2) AS BIGINT) * 60"
+    " + try_cast(substring({iso}, 16, 2) AS BIGINT)",
     "clock": "substring({iso}, 18)",
 }

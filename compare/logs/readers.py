@@ -1,10 +1,9 @@
-"""Logs of six formats, read into rows of text: one class per format, and `inspect`, which tells
-them apart.
+"""Readers for six formats of logs, and `inspect`, which recognizes them.
 
-A log's beginning gives its format and its columns, without Spark. The whole of it becomes a
-DataFrame with one row per record: `block` and `index` say where it stands, `fault` what is wrong
-with it as a whole (else null), and each column asked for is a text, or null where the log has none.
-In text formats a record is a line.
+The head of a log determines its format and columns, without Spark. The log becomes a DataFrame with
+one row per record. `block` and `index` are its position. `fault` says what is wrong with the whole
+record, or is null. Each requested column is a text, or null where the log has no value. In text
+formats a record is a line.
 """
 
 import csv
@@ -35,11 +34,11 @@ SAMPLE = 1000
 """The number of values among which a time in a known format must occur."""
 
 _HEAD_BYTES = 1 << 20
-"""How much of a log's beginning is looked at, unpacked, to learn its format and columns."""
+"""The size of the head, in uncompressed bytes."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _PARQUET_MAGIC = b"PAR1"
-_OTHER_PACKINGS = {
+_OTHER_COMPRESSIONS = {
     b"BZh": "bzip2",
     b"\x28\xb5\x2f\xfd": "zstd",
     b"\xfd7zXZ\x00": "xz",
@@ -47,32 +46,32 @@ _OTHER_PACKINGS = {
 }
 
 _CSV_FIELDS = 20480
-"""Fields that a line may have at least before it is unreadable for their number alone."""
+"""The least number of fields at which a line is unreadable for their number alone."""
 
 _ACCESS_LINES = 10
-"""One of so many lines must be an access log's: the first may be damaged."""
+"""The number of lines of which one must be a line of an access log; the first may be damaged."""
 
 _ROW_BITS = 33
 """monotonically_increasing_id counts the rows of a partition in its lower bits."""
 
 MISSING = ("", "-")
-"""Texts that stand for no value."""
+"""Texts that mean no value."""
 
 Int64s = npt.NDArray[np.int64]
 Numbering = Callable[[Int64s, Int64s], Int64s]
-"""Blocks and indices of records -> their numbers in the log."""
+"""Maps blocks and indices of records to their numbers in the log."""
 
 Roles = Mapping[str, str]
 """What a column is for ("time", "duration", "key") -> its name in the log."""
 
 
 class LogError(TimerError, ValueError):
-    """A log that cannot be used as it was asked for; one line that names it and says why."""
+    """A log cannot be read as asked."""
 
 
 @dataclass(frozen=True)
 class Log(ABC):
-    """A log whose beginning has been looked at."""
+    """A log whose head has been read."""
 
     name: str
     columns: tuple[str, ...]
@@ -87,22 +86,20 @@ class Log(ABC):
     @classmethod
     @abstractmethod
     def fits(cls, lines: Sequence[str]) -> bool:
-        """Whether lines from the beginning of a log, the first of them not blank, are in this
-        format.
-        """
+        """Whether the lines of a head, the first of which is not blank, are in this format."""
 
     @classmethod
     @abstractmethod
     def from_head(cls, name: str, lines: Sequence[str], first: int) -> "Log":
-        """The log whose lines, from `first` on, these are. Raises LogError when it cannot be in
-        this format.
+        """The log with this head, whose first line has the index `first`.
+
+        Raises:
+            LogError: if it cannot be in this format.
         """
 
     @abstractmethod
     def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
-        """All records: `block` and `index` bigint, `fault` text, and a text column for each
-        role.
-        """
+        """All records: `block` and `index` bigint, `fault` text, and a text per role."""
 
     def implied_form(self, column: str) -> str | None:
         """The time format that the type of a column implies; None for text."""
@@ -128,9 +125,7 @@ class Log(ABC):
 
 @dataclass(frozen=True)
 class CsvLog(Log):
-    """Comma-separated values with a header, quoted as in RFC 4180, but without line breaks inside a
-    value.
-    """
+    """Comma-separated values with a header, quoted as in RFC 4180; no value has line breaks."""
 
     header: int  # index of its line
 
@@ -159,7 +154,7 @@ class CsvLog(Log):
     def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
         """Split lines into fields, most of them without a parser."""
         rows = _lines(session, uri).where((F.col("block") > 0) | (F.col("index") > self.header))
-        # By position, for a header may have any names, and the same one twice.
+        # By position, because a header may have any names, and one name twice.
         names = [f"c{position}" for position in range(len(self.columns))]
         most = max(_CSV_FIELDS, 2 * len(names))
         options = {
@@ -169,12 +164,12 @@ class CsvLog(Log):
             "columnNameOfCorruptRecord": "corrupt",
             "maxColumns": str(most),
         }
-        # Lines without a quote need no parser, which takes many times as long. Neither do those
-        # with more fields than it stands: it would end the job.
+        # Lines without a quote do not need the parser, which is many times slower. A line with too
+        # many fields would make it fail the job.
         quoted = F.contains("value", F.lit('"')) & (_occurrences("value", self.delimiter) < most)
         schema = F.lit(", ".join(f"{name} STRING" for name in [*names, "corrupt"]))
-        # Columns of their own: the parser evaluates what it is given without compiling it, and the
-        # parts are used often.
+        # Separate columns, because the parser's argument is not compiled and the parts are used
+        # several times.
         rows = rows.withColumn("quoted", F.when(quoted, F.col("value")))
         is_plain = F.col("quoted").isNull()
         rows = rows.select(
@@ -246,13 +241,12 @@ class JsonLog(Log):
         schema = T.StructType(
             [T.StructField(name, T.StringType()) for name in {*roles.values(), corrupt}]
         )
-        # Spark's own reader of JSON files, because only this one hands out numbers as they are
-        # written.
+        # Only the reader of JSON files keeps the digits of numbers; from_json does not.
         read = session.read.schema(schema).option("columnNameOfCorruptRecord", corrupt)
         return _numbered(read.json(uri)).select(
             "block",
             "index",
-            F.when(_column(corrupt).isNotNull(), "it is no JSON object").alias("fault"),
+            F.when(_column(corrupt).isNotNull(), "it is not a JSON object").alias("fault"),
             *(_text(_column(name)).alias(role) for role, name in roles.items()),
         )
 
@@ -269,21 +263,21 @@ class ParquetLog(Log):
 
     @classmethod
     def fits(cls, lines: Sequence[str]) -> bool:
-        """Never: it is known by its first bytes, before there are lines."""
+        """Never: it is recognized by its first bytes."""
         return False
 
     @classmethod
     def from_head(cls, name: str, lines: Sequence[str], first: int) -> Log:
-        """Always refuses: text is no Parquet."""
-        raise LogError(f"{name} is no Parquet file")
+        """Raise LogError: text is not Parquet."""
+        raise LogError(f"{name} is not a Parquet file")
 
     @classmethod
     def open(cls, name: str, source: Any) -> Log:
-        """The log in a file, given as what pyarrow can open."""
+        """Read the schema of a file, given as what pyarrow can open."""
         try:
             schema = pq.read_schema(source)
         except (OSError, pa.ArrowException) as error:
-            raise LogError(f"{name} is no readable Parquet file: {_first_line(error)}") from None
+            raise LogError(f"{name} is not a readable Parquet file: {_first_line(error)}") from None
         return cls(name, tuple(schema.names), (), schema, source)
 
     def implied_form(self, column: str) -> str | None:
@@ -313,10 +307,10 @@ class ParquetLog(Log):
         if role == "key" and not pa.types.is_nested(kind):
             return text
         if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-            # NaN is how pandas says that there is no value.
+            # pandas writes NaN for no value.
             return F.when(text != "NaN", text)
         if role == "time" and pa.types.is_timestamp(kind):
-            # Nanoseconds come as numbers, since Spark has no such type.
+            # Nanoseconds are numbers here, because Spark has no type for them.
             if isinstance(frame.schema[name].dataType, T.LongType):
                 return F.concat(text, F.lit("e-9"))
             return F.concat(F.unix_micros(column.cast("timestamp")).cast("string"), F.lit("e-6"))
@@ -325,12 +319,12 @@ class ParquetLog(Log):
         raise LogError(f"{self.name}: column {name!r} of type {kind} cannot be read as a {role}")
 
     def numbering(self, session: SparkSession, uri: str, last_block: int) -> "Numbering":
-        """Rows are counted in the file itself."""
+        """The index counts all rows of the file."""
         return lambda blocks, indices: indices + 1
 
 
 class ZeekLog(Log):
-    """Zeek's own format: lines of #fields and so on say how those that follow are to be read."""
+    """Zeek's format, in which lines such as #fields describe the lines that follow."""
 
     format = "zeek"
 
@@ -344,7 +338,7 @@ class ZeekLog(Log):
         """The columns are those of the first header."""
         sections = _zeek_sections((line, (0, index)) for index, line in enumerate(lines, first))
         if not sections:
-            raise LogError(f"{name} is no Zeek log: it has no #fields line at its beginning")
+            raise LogError(f"{name} is not a Zeek log: it has no #fields line at its beginning")
         return cls(name, sections[0].fields, tuple(lines))
 
     def sample(self, column: str) -> Iterator[str]:
@@ -360,8 +354,7 @@ class ZeekLog(Log):
         """Split lines into fields, by the header above them."""
         lines = _lines(session, uri)
         header = F.col("value").startswith("#")
-        # Logs that were put together, one behind the other, have several headers, and each holds
-        # for what follows.
+        # Concatenated logs have several headers, each of which describes the lines below it.
         found = lines.where(header).orderBy("block", "index").collect()
         sections = _zeek_sections((row["value"], (row["block"], row["index"])) for row in found)
         parts, expected, unset = F.lit(None), F.lit(None), F.lit(None)
@@ -400,13 +393,11 @@ class ZeekLog(Log):
 
 
 class AccessLog(Log):
-    """Apache's and nginx's common or combined log format; what stands behind it has the names
-    extra1 to extra9.
-    """
+    """The common or combined format of Apache and nginx, and further fields extra1 to extra9."""
 
     format = "access"
-    # Quoted parts are unrolled and possessive: an alternation under a star recurses in Java, and a
-    # long line would overflow its stack. A user agent may be cut off by the end of the line.
+    # Quoted parts are unrolled and possessive, because Java recurses for an alternation under a
+    # star, and a long line would overflow the stack. A user agent may be cut off.
     _QUOTED: ClassVar[str] = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
     _LINE: ClassVar[str] = (
         r'^(\S+) (\S+) (.*?) \[([^\]]+)\] "(.*?)" (\d{3}|-) (\d+|-)'
@@ -446,7 +437,7 @@ class AccessLog(Log):
 
     def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
         """Match lines with the format's pattern."""
-        fault = F.when(~F.col("value").rlike(self._LINE), "it is no line of an access log")
+        fault = F.when(~F.col("value").rlike(self._LINE), "it is not a line of an access log")
         return _lines(session, uri).select(
             "block",
             "index",
@@ -479,19 +470,22 @@ READERS: Mapping[str, type[Log]] = {
 
 
 def inspect(path: Path, format_: str = "auto") -> tuple[Log, bool]:
-    """The log in a file, and whether it is packed with gzip. Reads its beginning only.
+    """Read the head of a file; return the log and whether it is compressed with gzip.
 
-    Raises LogError for a file that is missing, no plain file, empty, packed in another way,
-    damaged, or in no known format.
+    Raises:
+        LogError: if the file is missing, not a plain file, empty, damaged, in no known format,
+            or compressed with something else than gzip.
     """
     start = _first_bytes(path)
-    packed = start.startswith(_GZIP_MAGIC)
+    compressed = start.startswith(_GZIP_MAGIC)
     if start.startswith(_PARQUET_MAGIC) and format_ in ("auto", ParquetLog.format):
-        return ParquetLog.open(str(path), path), packed
-    for magic, name in _OTHER_PACKINGS.items():
+        return ParquetLog.open(str(path), path), compressed
+    for magic, name in _OTHER_COMPRESSIONS.items():
         if start.startswith(magic):
-            raise LogError(f"{path} is packed with {name}; a log is plain or packed with gzip")
-    return from_lines(str(path), _head_lines(path, packed), format_), packed
+            raise LogError(
+                f"{path} is compressed with {name}; a log is plain or compressed with gzip"
+            )
+    return from_lines(str(path), _head_lines(path, compressed), format_), compressed
 
 
 def first_form(log: Log, rows: DataFrame, column: str) -> str | None:
@@ -509,8 +503,10 @@ def first_form(log: Log, rows: DataFrame, column: str) -> str | None:
 
 
 def from_lines(name: str, lines: Sequence[str], format_: str = "auto") -> Log:
-    """The log that begins with these lines. Raises LogError when they are none or in no known
-    format.
+    """The log that begins with these lines.
+
+    Raises:
+        LogError: if there are none or they are in no known format.
     """
     first = next((index for index, line in enumerate(lines) if not _is_blank(line)), None)
     if first is None:
@@ -522,12 +518,12 @@ def from_lines(name: str, lines: Sequence[str], format_: str = "auto") -> Log:
         if reader.fits(lines):
             return reader.from_head(name, lines, first)
     raise LogError(
-        f"{name} is in no format that is known ({', '.join(READERS)}); name it with --log-format"
+        f"{name} is in no known format ({', '.join(READERS)}); name it with --log-format"
     )
 
 
 class _ZeekSection(NamedTuple):
-    """What holds for the lines below a header."""
+    """The description of the lines below a header."""
 
     place: tuple[int, int]
     separator: str
@@ -536,9 +532,7 @@ class _ZeekSection(NamedTuple):
 
 
 def _zeek_sections(lines: Iterable[tuple[str, tuple[int, int]]]) -> list[_ZeekSection]:
-    """The sections that header lines begin, given with their places; other lines are passed
-    over.
-    """
+    """The sections that header lines begin, from lines with their places; others are ignored."""
     separator, unset = "\t", "-"
     sections = []
     for line, place in lines:
@@ -561,9 +555,9 @@ def _first_bytes(path: Path) -> bytes:
         if path.is_dir():
             raise LogError(f"{path} is a directory; a log is a file")
         if path.exists() and not path.is_file():
-            raise LogError(f"{path} is no plain file")
+            raise LogError(f"{path} is not a plain file")
         with path.open("rb") as file:
-            start = file.read(max(map(len, _OTHER_PACKINGS)))
+            start = file.read(max(map(len, _OTHER_COMPRESSIONS)))
     except FileNotFoundError:
         raise LogError(f"{path} does not exist") from None
     except OSError as error:
@@ -573,16 +567,16 @@ def _first_bytes(path: Path) -> bytes:
     return start
 
 
-def _head_lines(path: Path, packed: bool) -> list[str]:
+def _head_lines(path: Path, compressed: bool) -> list[str]:
     try:
-        with gzip.open(path) if packed else path.open("rb") as file:
+        with gzip.open(path) if compressed else path.open("rb") as file:
             head = file.read(_HEAD_BYTES)
     except (OSError, EOFError, zlib.error) as error:
-        what = "is damaged: its gzip data" if packed else "cannot be read:"
+        what = "is damaged: its gzip data" if compressed else "cannot be read:"
         raise LogError(f"{path} {what} {_first_line(error)}") from None
     if b"\0" in head:
-        raise LogError(f"{path} is no text, and no Parquet file either")
-    # The line ends that Hadoop knows; Python's splitlines has more.
+        raise LogError(f"{path} is neither text nor a Parquet file")
+    # Hadoop's line ends; Python's splitlines has more.
     lines = re.split("\r\n|\n|\r", head.decode(errors="replace"))
     # The last one may be cut off.
     return lines[:-1] if len(head) == _HEAD_BYTES and len(lines) > 1 else lines
@@ -593,17 +587,16 @@ def _is_blank(line: str) -> bool:
 
 
 def _lines(session: SparkSession, uri: str) -> DataFrame:
-    """The lines that are not blank: `block`, `index` and `value`."""
+    """The lines that are not blank, as `block`, `index` and `value`."""
     return _numbered(session.read.text(uri)).where(F.trim("value") != "")
 
 
 def _numbered(frame: DataFrame) -> DataFrame:
-    """Add where each record stands in the one file read: `block` and `index`, both bigint, both
-    from 0.
+    """Add the position of each record in the one file: `block` and `index`, bigint, from 0.
 
-    `block` is the first byte of the split that was read by one task, `index` counts the split's
-    records. Both grow along the file, and so does their sum, which is unique, since a record has at
-    least one byte: its line's end. Spark never reads two splits of one file in one task unless all
+    `block` is the first byte of the split that one task reads, and `index` counts the records of
+    the split. Both grow along the file, and so does their sum, which is unique because a record has
+    at least one byte, its line end. Spark never reads two splits of one file in one task unless all
     splits are smaller than a task may take, which only the last one is.
     """
     index = F.monotonically_increasing_id().bitwiseAND((1 << _ROW_BITS) - 1)
@@ -619,9 +612,7 @@ def _occurrences(column: str, character: str) -> Column:
 
 
 def _lines_before(lines: DataFrame, last: int) -> tuple[Int64s, Int64s]:
-    """The blocks with lines up to block `last`, ascending, and how many lines stand before each of
-    them.
-    """
+    """The blocks up to `last` in ascending order, and the number of lines before each of them."""
     sizes = (
         dict(lines.where(F.col("block") < last).groupBy("block").count().collect()) if last else {}
     )
@@ -631,12 +622,12 @@ def _lines_before(lines: DataFrame, last: int) -> tuple[Int64s, Int64s]:
 
 
 def _text(column: Column) -> Column:
-    """A text, or null where it stands for no value."""
+    """A text, or null if it means no value."""
     return F.when(~F.trim(column).isin(*MISSING), column)
 
 
 def _column(name: str) -> Column:
-    """A column by its name, whatever characters are in it."""
+    """A column by its name, which may have any characters."""
     return F.col("`" + name.replace("`", "``") + "`")
 
 

@@ -1,7 +1,7 @@
-"""A log becomes a trace: read, understand each row, order, fold into tapes, write.
+"""Turn a log into a trace: read it, interpret each row, sort, and write tapes.
 
-Each stage is a function from rows to rows. Spark does all that grows with the log; a shard's tape
-is folded from its sorted rows in one task.
+Each stage is a function from rows to rows. Spark does the work that grows with the log. One task
+makes a shard's tape from its sorted rows.
 """
 
 import os
@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from compare.logs.parsing import FORMS, FRACTION_DIGITS, read_duration, read_time
+from compare.logs.parsing import DECIMAL, FORMS, FRACTION_DIGITS, read_duration, read_time
 from compare.logs.readers import (
     READERS,
     SAMPLE,
@@ -50,26 +50,26 @@ from compare.tapes.units import EXPONENTS, TAPE_UNITS, parse_duration
 from timers import LIMIT, TimerError
 
 _EXAMPLES = 5
-"""Unreadable rows that are told in full."""
+"""The number of rejected rows that are shown."""
 _QUOTE = 40
-"""Characters of a bad value that are told."""
+"""The number of characters of a bad value that are shown."""
 _BRIEF = 1 << 27
-_BRIEF_PACKED = 1 << 24
-"""Bytes of a log, and of one packed with gzip, below which a session pays that is ready sooner:
-about 2 million rows.
+_BRIEF_COMPRESSED = 1 << 24
+"""The bytes of a plain and of a compressed log below which a brief session is faster: about two
+million rows.
 """
 
 
 class IngestError(TimerError, ValueError):
-    """A log that cannot be made a trace as asked; one line that says what is wrong, and what would
-    be right.
-    """
+    """A log cannot be turned into a trace as asked."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a log is read, whatever it is made into. Raises IngestError for a choice that there is
-    not.
+    """How a log is read.
+
+    Raises:
+        IngestError: if a choice does not exist.
     """
 
     time: str  # the column of the time
@@ -78,12 +78,8 @@ class Options:
     time_format: str = "auto"  # or one of FORMS
     shards: int = 1
     strict: bool = False  # whether a row that is left out is an error
-    unique: str | None = (
-        None  # the column of which no two rows have the same text; a second one is a duplicate
-    )
-    in_order_within: str | None = (
-        None  # a time such as "10s": a row that is further behind the ones before it is late
-    )
+    unique: str | None = None  # a column; a row with the text of an earlier row is a duplicate
+    in_order_within: str | None = None  # such as "10s"; a row further behind is late
     force: bool = False  # whether a trace that exists is replaced
     master: str | None = None  # Spark's; all cores of this machine if none is given
 
@@ -98,29 +94,28 @@ class Options:
 
 
 UNREADABLE, DUPLICATE, LATE = "unreadable", "duplicate", "late"
-"""Why a row is left out."""
+"""Why a row is rejected."""
 
 
 class Ingested(NamedTuple):
-    """What came of a log. Rows that are left out are in the table `trace.rejected`."""
+    """The result of an ingestion. The rejected rows are in the table `trace.rejected`."""
 
     trace: Trace
     rows: int
     unreadable: int
     duplicate: int
     late: int
-    examples: tuple[str, ...]  # the first that were left out, as in "line 7: time 'x' is no iso"
+    examples: tuple[str, ...]  # the first rejected rows, as in "line 7: time 'x' is not iso"
 
 
 class _Recipe(NamedTuple):
-    """What distinguishes one kind of ingestion from another."""
+    """What distinguishes the kinds of ingestion."""
 
     kind: str
     roles: Roles
     patience: int  # units: the timeout, or the idle period
-    understand: Callable[
-        [DataFrame, str], DataFrame
-    ]  # the readers' rows and the time format -> rows to write
+    # the rows of a reader and the time format -> rows to write
+    interpret: Callable[[DataFrame, str], DataFrame]
     source: Mapping[str, Any]  # for the manifest
 
 
@@ -135,20 +130,22 @@ def ingest_requests(
     time_is: str = "start",
     session: SparkSession | None = None,
 ) -> Ingested:
-    """Make a trace of requests: each row starts a timer, and cancels it at its end if the answer
-    came in time.
+    """Turn a log of requests into a trace.
 
-    `duration` is the column of the time from start to end (no value: no answer came); its plain
-    numbers are in `duration_unit`. `timeout` is a text such as "5s". `time_is` tells which of the
-    two the time column holds, "start" or "end". `log` is a path, or a URI that Spark can read. O(n
-    log n).
+    Each row starts a timer, and cancels it at its end if the answer came in time.
 
-    Raises a TimerError, in one line, for everything that can be wrong; nothing is left behind then.
+    `duration` is the column of the time from start to end; no value means that no answer came.
+    Numbers in it without a unit are in `duration_unit`. `timeout` is a text such as "5s". `time_is`
+    says what the time column has, "start" or "end". `log` is a path, or a URI that Spark can read.
+    O(n log n).
+
+    Raises:
+        TimerError: if anything is wrong; nothing is left behind then.
     """
     _check_choice("duration unit", duration_unit, EXPONENTS)
     _check_choice("time-is", time_is, ("start", "end"))
     patience = parse_duration(timeout, options.unit)
-    understand = partial(
+    interpret = partial(
         request_rows,
         options=options,
         timeout=patience,
@@ -160,7 +157,7 @@ def ingest_requests(
     if options.unique is not None:
         roles["unique"] = options.unique
     return _ingest(
-        log, out, options, _Recipe("requests", roles, patience, understand, source), session
+        log, out, options, _Recipe("requests", roles, patience, interpret, source), session
     )
 
 
@@ -173,27 +170,25 @@ def ingest_touches(
     idle: str,
     session: SparkSession | None = None,
 ) -> Ingested:
-    """Make a trace of touches: each row re-arms the timer of its key, to fire after an idle period
-    such as "30s".
+    """Turn a log of touches into a trace; see `ingest_requests`.
 
-    For the rest see `ingest_requests`.
+    Each row re-arms the timer of its key, to fire after an idle period such as "30s".
     """
     patience = parse_duration(idle, options.unit)
-    understand = partial(touch_rows, options=options, idle=patience)
+    interpret = partial(touch_rows, options=options, idle=patience)
     roles = {"time": options.time, "key": key}
     if options.unique is not None:
         roles["unique"] = options.unique
-    recipe = _Recipe("touches", roles, patience, understand, {"idle": idle})
+    recipe = _Recipe("touches", roles, patience, interpret, {"idle": idle})
     return _ingest(log, out, options, recipe, session)
 
 
 def request_rows(
     rows: DataFrame, form: str, *, options: Options, timeout: int, duration_unit: str, time_is: str
 ) -> DataFrame:
-    """Understand requests: `start` and, where the answer came within `timeout` units, `end`.
+    """Interpret requests: `start` and, if the answer came within `timeout` units, `end`.
 
-    Both are rounded down to a unit. `problem` says what is wrong with a row, and is null where
-    nothing is.
+    Both are rounded down to a unit. `problem` says what is wrong with a row, or is null.
     """
     unit = options.unit
     rows = rows.selectExpr("*", "time AS time_text", "duration AS duration_text")
@@ -201,7 +196,7 @@ def request_rows(
     start, end = "time", "time + duration"
     if time_is == "end":
         # Rounded up: to subtract a little less could lift the start to the next unit.
-        up = f"CAST(duration + IF(duration_more, 1e-{FRACTION_DIGITS}BD, 0) AS DECIMAL(37, {FRACTION_DIGITS}))"
+        up = f"CAST(duration + IF(duration_more, 1e-{FRACTION_DIGITS}BD, 0) AS {DECIMAL})"
         start, end = f"floor(time - {up})", "time"
     rows = rows.selectExpr(
         "*",
@@ -213,22 +208,22 @@ def request_rows(
         **_time_problems(form, unit),
         "duration_text IS NOT NULL AND duration IS NULL": (
             "duration",
-            "is no number in range",
+            "is not a number in range",
         ),
         "duration_negative": ("duration", "is negative"),
         f"duration_text IS NULL AND '{time_is}' = 'end'": "it has no duration to tell its start",
         **_start_problems(timeout, unit),
     }
     texts = {"time": "time_text", "duration": "duration_text"}
-    return _understood(
+    return _interpreted(
         rows, problems, texts, _shard(options, "time_text, duration_text"), "start", "end"
     )
 
 
 def touch_rows(rows: DataFrame, form: str, *, options: Options, idle: int) -> DataFrame:
-    """Understand touches: `start`, the time rounded down to a unit, and `key`, as bytes.
+    """Interpret touches: `start`, the time rounded down to a unit, and `key`, as bytes.
 
-    `problem` says what is wrong with a row, and is null where nothing is.
+    `problem` says what is wrong with a row, or is null.
     """
     rows = read_time(rows.selectExpr("*", "time AS time_text"), "time", form, options.unit)
     problems = {
@@ -237,9 +232,9 @@ def touch_rows(rows: DataFrame, form: str, *, options: Options, idle: int) -> Da
         **_start_problems(idle, options.unit),
     }
     rows = rows.selectExpr("*", "try_cast(time AS BIGINT) AS start")
-    # The key as bytes, for not every log is UTF-8, and Python would insist.
+    # Not every key is UTF-8, and Python strings must be.
     texts = {"time": "time_text", "key": "key"}
-    return _understood(
+    return _interpreted(
         rows, problems, texts, _shard(options, "key"), "start", "CAST(key AS BINARY) AS key"
     )
 
@@ -247,23 +242,25 @@ def touch_rows(rows: DataFrame, form: str, *, options: Options, idle: int) -> Da
 def write_tapes(
     rows: DataFrame, recipe_kind: str, patience: int, shards: int, directory: Path
 ) -> tuple[list[Shard], int]:
-    """Order rows, fold them, and write one file per shard, and one for the rows that are left out.
+    """Sort rows and write one file per shard, and one for the rejected rows.
 
-    Returns the manifest's entries, in order, and the number of rows left out. One pass over the
+    Returns the manifest's entries, in order, and the number of rejected rows. One pass over the
     log.
     """
     value = "end" if "end" in rows.columns else "key"
     rejected = (
         "to_json(struct(block, index, kind, problem, texts.*), map('ignoreNullFields', 'false'))"
     )
-    told_apart = rows.selectExpr(
+    divided = rows.selectExpr(
         f"IF(kind IS NULL, shard, {shards}) AS shard",
         "IF(kind IS NULL, start, NULL) AS start",
         f"IF(kind IS NULL, {value}, NULL) AS {value}",
         "block + index AS position",
         f"IF(kind IS NULL, NULL, CAST({rejected} AS BINARY)) AS rejected",
     )
-    ordered = _one_by_one(told_apart, shards + 1).sortWithinPartitions("shard", "start", "position")
+    ordered = _partition_by_shard(divided, shards + 1).sortWithinPartitions(
+        "shard", "start", "position"
+    )
     write = partial(
         write_shards, kind=recipe_kind, directory=str(directory), patience=patience, shards=shards
     )
@@ -280,10 +277,8 @@ def write_tapes(
     return [written[number] for number in range(shards)], left_out.rows if left_out else 0
 
 
-def _one_by_one(rows: DataFrame, shards: int) -> DataFrame:
-    """Each shard in a partition of its own, where Spark can (from 4.1 on); else some of them share
-    one.
-    """
+def _partition_by_shard(rows: DataFrame, shards: int) -> DataFrame:
+    """One partition per shard; before Spark 4.1 some shards share a partition."""
     if hasattr(rows, "repartitionById"):
         return rows.repartitionById(shards, "shard")
     return rows.repartition(shards, "shard")
@@ -300,17 +295,17 @@ def _ingest(
     source = {"kind": recipe.kind, "log": name.rstrip("/").rpartition("/")[2]}
     with new_trace(out, unit=options.unit, source=source, force=options.force) as unfinished:
         # Before Spark starts, which takes seconds.
-        found, packed = (None, False) if _is_uri(name) else inspect(Path(name), options.format)
+        found, compressed = (None, False) if _is_uri(name) else inspect(Path(name), options.format)
         if found is not None:
             _check_columns(found, recipe.roles)
         brief = found is not None and Path(name).stat().st_size < (
-            _BRIEF_PACKED if packed else _BRIEF
+            _BRIEF_COMPRESSED if compressed else _BRIEF
         )
         with (
             spark_session(options.master, session, brief=brief) as spark,
             plain_failures(f"{name}: the Spark job failed"),
-            _readable(name, packed),
-            _reachable(name, packed, spark) as uri,
+            _readable(name, compressed),
+            _reachable(name, compressed, spark) as uri,
         ):
             if found is None:
                 found = _look(spark, uri, options.format)
@@ -318,10 +313,10 @@ def _ingest(
             rows = found.rows(spark, uri, recipe.roles)
             _check_presence(rows, found, recipe.roles)
             form = _time_form(rows, found, options)
-            sorted_out = set_apart(recipe.understand(rows, form), options)
+            checked = reject_rows(recipe.interpret(rows, form), options)
             with progress(spark, "ingest"):
                 shards, left_out = write_tapes(
-                    sorted_out, recipe.kind, recipe.patience, options.shards, unfinished.directory
+                    checked, recipe.kind, recipe.patience, options.shards, unfinished.directory
                 )
             unfinished.shards += shards
             counts = _counts(shards, left_out, found, spark, uri, unfinished.directory)
@@ -356,7 +351,7 @@ class _Counts(NamedTuple):
 def _counts(
     shards: list[Shard], left_out: int, found: Log, session: SparkSession, uri: str, directory: Path
 ) -> _Counts:
-    """How many rows there are, how many of them are left out, and why the first of these are."""
+    """Count the rows and the rejected rows, and describe the first of these."""
     rows = sum(shard.starts + shard.arms for shard in shards) + left_out
     if not left_out:
         return _Counts(rows, 0, 0, 0, ())
@@ -372,9 +367,7 @@ def _counts(
 def _numbered_rejects(
     found: Log, session: SparkSession, uri: str, directory: Path
 ) -> Iterator[tuple[int, str, str]]:
-    """Give the rejected rows their numbers in the log, in the file that stays; yields (number,
-    kind, problem).
-    """
+    """Write the rejected rows with their numbers in the log; yield (number, kind, problem)."""
     with pq.ParquetFile(directory / UNNUMBERED) as file:
         last = file.read(["block"])["block"].to_numpy().max()
         numbering = found.numbering(session, uri, int(last))
@@ -399,7 +392,8 @@ def _check_counts(counts: _Counts, name: str, strict: bool) -> None:
     if strict and counts.left_out:
         why = "cannot be read" if counts.left_out == counts.unreadable else "cannot be used"
         raise IngestError(
-            f"{counts.left_out} of the {counts.rows} rows of {name} {why}; {'; '.join(counts.examples)}"
+            f"{counts.left_out} of the {counts.rows} rows of {name} {why};"
+            f" {'; '.join(counts.examples)}"
         )
 
 
@@ -428,36 +422,33 @@ def _time_form(rows: DataFrame, found: Log, options: Options) -> str:
 
 
 Problems = Mapping[str, str | tuple[str, str]]
-"""Condition in SQL -> what is wrong with a row where it holds, or (the column that is, and what
-is).
-"""
+"""Condition in SQL -> the problem of a row where it holds, or (the column, its problem)."""
 
 
 def _time_problems(form: str, unit: str) -> Problems:
-    """What can be wrong with a row before its start is known."""
+    """The problems of a row before its start is known."""
     return {
         "time_text IS NULL": "it has no time",
-        "time IS NULL": ("time", f"is no {form} in range"),
+        "time IS NULL": ("time", f"is not {form} or is out of range"),
         "time_negative": ("time", "is before 1970"),
         "time_more": ("time", f"has more than {FRACTION_DIGITS} digits after the {unit}"),
     }
 
 
 def _start_problems(patience: int, unit: str) -> Problems:
-    """What can be wrong with a row whose start is known."""
+    """The problems of a row whose start is known."""
     return {
         "start IS NULL OR start < 0": "it started before 1970",
         f"start > {LIMIT - patience}": f"its deadline would be beyond 2**63 - 1 {unit}",
     }
 
 
-def _understood(
+def _interpreted(
     rows: DataFrame, problems: Problems, texts: Mapping[str, str], *columns: str
 ) -> DataFrame:
-    """The columns given, where each row stands, `at`, the log's own time, and `problem`, the first
-    that it has.
+    """Select `columns`, the position of each row, `at`, its time, and `problem`, its first problem.
 
-    `texts` are what a row that is left out is kept with: names and columns.
+    `texts` are the names and columns that are kept of a rejected row.
     """
     whens = ["WHEN fault IS NOT NULL THEN fault"]
     for condition, problem in problems.items():
@@ -480,27 +471,23 @@ def _understood(
     )
 
 
-def set_apart(understood: DataFrame, options: Options) -> DataFrame:
-    """Say in `kind` why a row is left out, UNREADABLE, DUPLICATE or LATE, or null; `problem` says
-    it in words.
-    """
+def reject_rows(understood: DataFrame, options: Options) -> DataFrame:
+    """Set `kind` to UNREADABLE, DUPLICATE or LATE, or to null; `problem` has the details."""
     rows = understood.withColumn("kind", F.when(F.col("problem").isNotNull(), UNREADABLE))
     if options.in_order_within is not None:
-        rows = _late_apart(
+        rows = _reject_late(
             rows, parse_duration(options.in_order_within, options.unit), options.unit
         )
     if options.unique is not None:
-        rows = _duplicates_apart(rows, options.unique)
+        rows = _reject_duplicates(rows, options.unique)
     return rows
 
 
-def _late_apart(rows: DataFrame, bound: int, unit: str) -> DataFrame:
-    """Set rows apart whose time is more than `bound` behind the latest time before them in the
-    log.
-    """
+def _reject_late(rows: DataFrame, bound: int, unit: str) -> DataFrame:
+    """Reject rows whose time is more than `bound` behind the latest time before them in the log."""
     times = F.when(F.col("kind").isNull(), F.col("at"))
     blocks = rows.groupBy("block").agg(F.max(times).alias("latest"))
-    # A row for each task that reads: few, so that one task can go through them.
+    # One row per block: few enough for a single task.
     earlier = Window.orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
     blocks = blocks.select("block", F.max("latest").over(earlier).alias("before_block"))
     within = Window.partitionBy("block").orderBy("index").rowsBetween(Window.unboundedPreceding, -1)
@@ -508,44 +495,44 @@ def _late_apart(rows: DataFrame, bound: int, unit: str) -> DataFrame:
         "behind", F.greatest("before_block", F.max(times).over(within)) - F.col("at")
     )
     is_late = F.col("kind").isNull() & (F.col("behind") > bound)
-    words = F.concat(
+    problem = F.concat(
         F.lit("it is "), F.col("behind").cast("string"), F.lit(f" {unit} behind the rows before it")
     )
-    return _mark(rows, is_late, LATE, words).drop("before_block", "behind")
+    return _mark(rows, is_late, LATE, problem).drop("before_block", "behind")
 
 
-def _duplicates_apart(rows: DataFrame, name: str) -> DataFrame:
-    """Set rows apart whose text in the column `unique` an earlier row of the log has, too."""
+def _reject_duplicates(rows: DataFrame, name: str) -> DataFrame:
+    """Reject rows whose text in the column `unique` an earlier row of the log has as well."""
     first = Window.partitionBy("unique", "group").orderBy("block", "index")
-    # What cannot be a duplicate is spread, instead of being one great group.
+    # Rows that cannot be duplicates are spread, or they would be one large group.
     has_text = F.col("kind").isNull() & F.col("unique").isNotNull()
     rows = rows.withColumn("group", F.when(~has_text, F.col("block") + F.col("index"))).withColumn(
         "before", F.row_number().over(first) - 1
     )
     is_duplicate = has_text & (F.col("before") > 0)
     quoted = F.concat(F.lit("'"), F.left("unique", F.lit(_QUOTE)), F.lit("'"))
-    words = F.concat(F.lit(f"{_printable(name)} "), quoted, F.lit(" is that of an earlier row"))
-    return _mark(rows, is_duplicate, DUPLICATE, words).drop("group", "before")
+    problem = F.concat(F.lit(f"{_printable(name)} "), quoted, F.lit(" is that of an earlier row"))
+    return _mark(rows, is_duplicate, DUPLICATE, problem).drop("group", "before")
 
 
-def _mark(rows: DataFrame, condition: Column, kind: str, words: Column) -> DataFrame:
+def _mark(rows: DataFrame, condition: Column, kind: str, problem: Column) -> DataFrame:
     return rows.withColumns(
         {
             "kind": F.when(condition, kind).otherwise(F.col("kind")),
-            "problem": F.when(condition, words).otherwise(F.col("problem")),
+            "problem": F.when(condition, problem).otherwise(F.col("problem")),
         }
     )
 
 
 def _shard(options: Options, columns: str) -> str:
-    """Its shard, from a hash that is the same on every machine and for every partitioning."""
+    """The shard of a row, from a hash that does not depend on the machine or the partitions."""
     number = f"pmod(xxhash64({columns}), {options.shards})" if options.shards > 1 else "0"
     return f"CAST({number} AS INT) AS shard"
 
 
 def _check_choice(what: str, value: str, choices: Iterable[str]) -> None:
     if value not in choices:
-        raise IngestError(f"{what} {value!r} is none of {', '.join(choices)}")
+        raise IngestError(f"{what} {value!r} is not one of {', '.join(choices)}")
 
 
 def _check_columns(found: Log, roles: Roles) -> None:
@@ -559,7 +546,7 @@ def _check_columns(found: Log, roles: Roles) -> None:
 
 
 def _check_presence(rows: DataFrame, found: Log, roles: Roles) -> None:
-    """Refuse a column that no record has, where the beginning alone could not tell."""
+    """Raise IngestError for a column that no record has, if the head could not tell."""
     for role, name in roles.items():
         if name not in found.columns and not rows.where(F.col(role).isNotNull()).head(1):
             raise _no_column(found, name)
@@ -576,7 +563,7 @@ def _is_uri(name: str) -> bool:
 
 
 def _look(session: SparkSession, uri: str, format_: str) -> Log:
-    """Look at the beginning of a log that only Spark can reach."""
+    """Read the head of a log that only Spark can reach."""
     files = session.read.text(uri).inputFiles()
     if len(files) != 1:
         raise LogError(f"{uri} is {len(files)} files; a log is one")
@@ -587,31 +574,31 @@ def _look(session: SparkSession, uri: str, format_: str) -> Log:
 
 
 @contextmanager
-def _reachable(name: str, packed: bool, session: SparkSession) -> Iterator[str]:
-    """What Spark can read the log by."""
+def _reachable(name: str, compressed: bool, session: SparkSession) -> Iterator[str]:
+    """The URI by which Spark can read the log."""
     if _is_uri(name):
         yield name
     elif not is_local(session):
-        # All machines must see the same path; Spark tells by its ending whether it is packed.
+        # All machines must see the same path. Its ending tells Spark whether it is compressed.
         yield f"file:{Path(name).absolute()}"
     else:
-        # By a name of our own: Spark takes brackets and stars for patterns, hides names that begin
-        # with a dot or an underscore, and goes by the ending to tell what is packed.
+        # A link, because Spark takes brackets and stars for patterns, ignores names that begin with
+        # a dot or an underscore, and recognizes compression by the ending.
         with tempfile.TemporaryDirectory(prefix="wheelwork-") as directory:
-            link = Path(directory, "log.gz" if packed else "log")
+            link = Path(directory, "log.gz" if compressed else "log")
             link.symlink_to(Path(name).absolute())
             yield f"file:{link}"
 
 
 @contextmanager
-def _readable(name: str, packed: bool) -> Iterator[None]:
-    """Say that it is the log, when Spark fails to read it."""
+def _readable(name: str, compressed: bool) -> Iterator[None]:
+    """Name the log in the error if Spark fails to read it."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
         if "FAILED_READ_FILE" not in str(error):
             raise
-        what = "is damaged: its gzip data" if packed else "cannot be read:"
+        what = "is damaged: its gzip data" if compressed else "cannot be read:"
         raise LogError(f"{name} {what} {failure(error)}") from None
 
 

@@ -162,7 +162,8 @@ def _usable(
     """Select `shard`, `key`, `at`, `fault`, and `clock`, which moves the watermark."""
     if not isinstance(_column_type(events, time), T.TimestampType):
         raise StreamError(
-            f"column {time!r} is of type {events.schema[time].dataType.simpleString()}, not timestamp"
+            f"column {time!r} has the type {events.schema[time].dataType.simpleString()},"
+            " not timestamp"
         )
     if isinstance(kind, (T.ArrayType, T.MapType, T.StructType, T.VariantType)):
         raise StreamError(f"column {key!r} of type {kind.simpleString()} cannot be a key")
@@ -392,7 +393,8 @@ def directory_events(session: SparkSession, watch: Watch) -> DataFrame:
         form = first_form(found, texts, watch.time) or ""
         if not form:
             raise StreamError(
-                f"{first}: no value of column {watch.time!r} is a time in a known format ({', '.join(FORMS)})"
+                f"{first}: no value of column {watch.time!r} is a time in a known format"
+                f" ({', '.join(FORMS)})"
             )
     micros = "try_cast(IF(time_negative, -time, time) AS BIGINT)"
     return read_time(rows, "time", form, "us").selectExpr(
@@ -448,7 +450,8 @@ def _check_directories(watch: Watch) -> None:
         for name, value in _fixed_settings(watch).items():
             if before.get(name) != value:
                 raise StreamError(
-                    f"the checkpoint {watch.checkpoint} is for {name} {before.get(name)}, not {value}"
+                    f"the checkpoint {watch.checkpoint} is for {name} {before.get(name)},"
+                    f" not {value}"
                 )
         return
     if settings.parent.exists() and (

@@ -38,14 +38,13 @@ NAME = "timer-workload"
 
 _COLUMNS = "shard int, operation bigint, time bigint, op tinyint, id int, deadline bigint"
 _BATCH = 1 << 16
-"""Rows that are handed to Spark together, 2 MB."""
+"""Rows per batch, 2 MB."""
 
 
 def register(session: "SparkSession") -> None:
-    """Make `session.read.format("timer-workload")` known to a session, one of Spark Connect as
-    well.
+    """Register `session.read.format("timer-workload")`, also through Spark Connect.
 
-    Where a cluster or a Connect server runs the session, this package must be installed there.
+    On a cluster or a Connect server this package must be installed as well.
     """
     session.dataSource.register(TimerWorkload)
 
@@ -59,11 +58,11 @@ class TimerWorkload(DataSource):  # type: ignore[misc]  # PySpark has no types h
 
     @classmethod
     def name(cls) -> str:
-        """What `format` is given."""
+        """The name for `format`."""
         return NAME
 
     def schema(self) -> str:
-        """As in a tape, with the shard and the row's number in it."""
+        """The columns of a tape, the shard, and the number of the row in it."""
         return _COLUMNS
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -103,10 +102,14 @@ _NAMES = [column.split()[0] for column in _COLUMNS.split(", ")]
 
 
 def plan_of(options: Mapping[str, str]) -> Plan:
-    """The workload that the options ask for. Raises WorkloadError in one line."""
+    """The workload of the options.
+
+    Raises:
+        WorkloadError: if an option is unknown, missing or invalid.
+    """
     given = {name.lower(): str(value) for name, value in options.items()}
     if "workload" not in given:
-        raise WorkloadError('say which workload: .option("workload", "uniform")')
+        raise WorkloadError('name a workload, as in .option("workload", "uniform")')
     name = given.pop("workload")
     known = workload_named(name).defaults
     for option in given:

@@ -1,4 +1,4 @@
-"""Work that falls into numbered parts, as tasks of Spark."""
+"""Run numbered parts of work as tasks of Spark."""
 
 import gc
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from compare.spark.session import cores, is_local, is_remote
 
 _ON_A_CLUSTER = 64
-"""Workers of a cluster when fewer can be seen."""
+"""The assumed number of workers of a cluster, if fewer can be seen."""
 
 
 def in_tasks(
@@ -21,11 +21,10 @@ def in_tasks(
     *,
     tasks: int | None = None,
 ) -> DataFrame:
-    """The rows of `work(part)` for each part in [0, parts), of the Spark schema `schema`, in no
-    order.
+    """The rows of `work(part)` for each part in [0, parts), with the Spark schema `schema`.
 
-    The parts are dealt to tasks as `shares` has it, or evenly to so many `tasks`. Only their
-    numbers, `work` itself, and its rows travel through Spark.
+    The rows have no order. `shares` divides the parts among the tasks, or `even_shares` if the
+    number of `tasks` is given. Only the numbers, `work` and its rows travel through Spark.
     """
     dealt = shares(parts, workers_of(session)) if tasks is None else even_shares(parts, tasks)
 
@@ -42,21 +41,20 @@ def in_tasks(
 def workers_of(session: SparkSession) -> int:
     """How many tasks may run at a time, rather too many than too few.
 
-    The executors of a cluster come one after the other when a session has begun, and Spark Connect
-    tells nothing.
+    The executors of a cluster register one by one after the start of a session, and Spark Connect
+    does not say how many there are.
     """
     seen = cores(session)
     return seen if not is_remote(session) and is_local(session) else max(seen, _ON_A_CLUSTER)
 
 
 def shares(parts: int, workers: int) -> list[range]:
-    """The parts of each task, in the order in which Spark starts them: many at first, one at last.
+    """The parts of each task, in the order in which Spark starts them: many first, one last.
 
-    Each takes half of a worker's share of what is left, and an eighth of its share of all at most.
-    So there are few tasks, which cost Spark some 30 ms each, parts that take longer than others or
-    workers that have not been counted do little harm, and those who end first do not wait long for
-    the others. Source: guided self-scheduling, Polychronopoulos & Kuck, IEEE Transactions on
-    Computers C-36 (1987).
+    A task takes half of a worker's share of the remaining parts, and at most an eighth of its share
+    of all parts. So there are few tasks, each of which costs Spark about 30 ms, and slow parts or
+    workers that were not counted do not delay the end by much. Source: guided self-scheduling,
+    Polychronopoulos & Kuck, IEEE Transactions on Computers C-36 (1987).
     """
     dealt: list[range] = []
     first = 0
@@ -69,18 +67,16 @@ def shares(parts: int, workers: int) -> list[range]:
 
 
 def even_shares(parts: int, tasks: int) -> list[range]:
-    """The parts of each of so many tasks, none of them empty, as even as can be."""
+    """The parts of each of at most `tasks` tasks, divided evenly; no task is empty."""
     tasks = min(tasks, parts)
     return [range(parts * task // tasks, parts * (task + 1) // tasks) for task in range(tasks)]
 
 
 @cache
 def freeze_imports() -> None:
-    """Leave what has been imported by now out of the collection of garbage, in this worker and
-    once.
+    """Exclude what a worker has imported from garbage collection, once.
 
-    PySpark collects garbage after each task; going through the objects of Numba and its like takes
-    70 ms of a core.
+    PySpark collects garbage after each task, and Numba's objects alone take 70 ms of a core.
     """
     gc.collect()
     gc.freeze()

@@ -1,6 +1,6 @@
 """What the tests of `compare` share: short measurements, one Spark session, recorded logs.
 
-Measurements are far shorter than real ones: what is tested is what is measured, not how fast it is.
+Measurements are far shorter than real ones: the tests check what is measured, not the speed.
 """
 
 from collections.abc import Iterator

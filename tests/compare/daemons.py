@@ -115,7 +115,8 @@ class Daemons:
             script="spark-submit",
         )
         started = re.compile(r"Spark Connect server started at: \S*?:(\d+)")
-        return f"sc://127.0.0.1:{until(lambda: started.search(log.read_text()), 'a Connect server', process)[1]}"
+        found = until(lambda: started.search(log.read_text()), "a Connect server", process)
+        return f"sc://127.0.0.1:{found[1]}"
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
         """End a process and all that it started, at once."""

@@ -256,7 +256,10 @@ def test_a_tape_that_becomes_too_long_leaves_nothing(spark, tmp_path):
 
 
 def test_the_failure_of_a_worker_is_its_last_line():
-    text = "[X] failed: Traceback (most recent call last):\n  File\ncompare.workloads.WorkloadError: why\n SQLSTATE: 38000"
+    text = (
+        "[X] failed: Traceback (most recent call last):\n  File\n"
+        "compare.workloads.WorkloadError: why\n SQLSTATE: 38000"
+    )
     assert failure(ValueError(text)) == "why"
     assert (
         failure(

@@ -65,7 +65,6 @@ def tape_rows(starts_and_ends, timeout):
 
 
 # ---- the recorded logs
-# ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -137,7 +136,6 @@ def test_the_tape_does_not_depend_on_how_a_log_is_split(requests, touches, spark
 
 
 # ---- formats
-# ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("format_", FORMATS)
@@ -217,8 +215,8 @@ def test_access_lines_that_are_cut_off_or_no_such_lines(touches, tmp_path):
     done = touches(log, time="time")
     assert (done.rows, done.unreadable) == (6, 2)
     assert done.examples == (
-        "line 5: it is no line of an access log",
-        "line 7: time '17/Mai/2015:10:05:03 +0000' is no access in range",
+        "line 5: it is not a line of an access log",
+        "line 7: time '17/Mai/2015:10:05:03 +0000' is not access or is out of range",
     )
 
 
@@ -251,15 +249,16 @@ def test_json_with_texts_nesting_blank_lines_and_late_columns(requests, tmp_path
     head = '{"ts": "2018-03-24T17:15:20.865716Z", "a": {"ts": 5}}\n' * 20_000  # more than the head
     log.write_text(
         head
-        + '\n  \nnonsense\n{"a": 1}\n{"ts": "2018-03-24T17:15:20.865716Z", "rtt": 8.7e-04}\n[1]\n{"ts": 7}\n'
+        + '\n  \nnonsense\n{"a": 1}\n{"ts": "2018-03-24T17:15:20.865716Z", "rtt": 8.7e-04}\n'
+        + '[1]\n{"ts": 7}\n'
     )
     done = requests(log)
     assert (done.rows, done.unreadable) == (20_005, 4)
     assert done.examples == (
-        "record 20001: it is no JSON object",
+        "record 20001: it is not a JSON object",
         "record 20002: it has no time",
-        "record 20004: it is no JSON object",
-        "record 20005: time '7' is no iso in range",
+        "record 20004: it is not a JSON object",
+        "record 20005: time '7' is not iso or is out of range",
     )
     assert done.trace.totals["cancels"] == 1
     assert done.trace.load().time[-1] == 1521911720865716 + 870
@@ -311,14 +310,13 @@ def test_a_format_can_be_forced(touches, tmp_path):
     assert touches(log, time="ts;client,x", out="auto").rows == 1  # a tab speaks for TSV
     with pytest.raises(IngestError, match="has no column 'ts'"):
         touches(log, format="csv", out="csv")
-    with pytest.raises(LogError, match="is no Parquet file"):
+    with pytest.raises(LogError, match="is not a Parquet file"):
         touches(log, format="parquet", out="parquet")
     with pytest.raises(LogError, match="no #fields line"):
         touches(log, format="zeek", out="zeek")
 
 
 # ---- times
-# ------------------------------------------------------------------------------------------------------
 
 
 def test_time_is_end_subtracts_exactly(requests, tmp_path):
@@ -381,7 +379,7 @@ def test_times_at_the_end_of_the_range(touches, tmp_path):
     assert done.examples == (
         "line 3: its deadline would be beyond 2**63 - 1 s",
         "line 4: time '-1' is before 1970",
-        "line 6: time '9223372036854775808' is no epoch-s in range",
+        "line 6: time '9223372036854775808' is not epoch-s or is out of range",
     )
 
 
@@ -391,15 +389,14 @@ def test_durations_that_are_none(requests, tmp_path):
     done = requests(log, unit="us", duration_unit="us", timeout="4s")
     assert done.trace.totals == {"rows": 6, "starts": 5, "cancels": 1, "rearms": 0, "arms": 0}
     assert done.examples == (
-        "line 5: duration 'never' is no number in range",
+        "line 5: duration 'never' is not a number in range",
         "line 6: duration '-1' is negative",
-        "line 7: duration '1e300' is no number in range",
-        "line 8: duration 'NaN' is no number in range",
+        "line 7: duration '1e300' is not a number in range",
+        "line 8: duration 'NaN' is not a number in range",
     )
 
 
 # ---- unreadable rows
-# ----------------------------------------------------------------------------------------------
 
 
 def test_unreadable_rows_are_told_and_strict_refuses_them(requests, tmp_path):
@@ -410,8 +407,8 @@ def test_unreadable_rows_are_told_and_strict_refuses_them(requests, tmp_path):
     done = requests(log)
     assert (done.rows, done.unreadable, len(done.examples)) == (8, 7, 5)
     assert (
-        done.examples[0]
-        == "line 3: time '?bad time that goes on and on and on and' is no epoch-s in range"
+        done.examples[0] == "line 3: time '?bad time that goes on and on and on and'"
+        " is not epoch-s or is out of range"
     )
     source = logs.manifest(done.trace)["source"]
     assert (source["rows"], source["unreadable"], source["examples"]) == (8, 7, list(done.examples))
@@ -423,7 +420,6 @@ def test_unreadable_rows_are_told_and_strict_refuses_them(requests, tmp_path):
 
 
 # ---- rows that are left out
-# -----------------------------------------------------------------------------------------
 
 
 def rejected(done):
@@ -443,8 +439,8 @@ def test_every_row_that_is_left_out_is_kept_in_a_side_table(requests, touches, t
         "duration",
     ]
     assert rejected(done) == [
-        (3, "unreadable", "time 'never' is no epoch-s in range", "never", "1"),
-        (4, "unreadable", "duration 'soon' is no number in range", "2", "soon"),
+        (3, "unreadable", "time 'never' is not epoch-s or is out of range", "never", "1"),
+        (4, "unreadable", "duration 'soon' is not a number in range", "2", "soon"),
         (5, "unreadable", "it does not have the 3 fields of the header", "3", "x"),
     ]
     again = touches(log, out="touches")
@@ -502,7 +498,6 @@ def test_rows_far_behind_the_rows_before_them_are_late(spark, requests, tmp_path
 
 
 # ---- shards
-# -------------------------------------------------------------------------------------------------------
 
 
 def test_shards_hold_the_same_operations(touches, requests, tmp_path):
@@ -534,7 +529,6 @@ def test_the_command_offers_what_there_is():
 
 
 # ---- what goes wrong
-# ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -560,10 +554,10 @@ def test_logs_that_are_none(requests, tmp_path):
         "empty": "is empty",
         "blank": "is empty",
         "header": "has no row with a time",
-        "prose": "in no format that is known",
-        "zeros": "is no text",
-        "xz": "is packed with xz",
-        "cut.parquet": "is no readable Parquet file",
+        "prose": "in no known format",
+        "zeros": "is neither text",
+        "xz": "is compressed with xz",
+        "cut.parquet": "is not a readable Parquet file",
         "empty.gz": "is empty",
         "unfit": "none of the 2 rows of .* can be read; line 2: it does not have the 2 fields",
         "timeless": "'noon' in column 'ts' is not a time in a known format",

@@ -59,7 +59,7 @@ def test_a_session_can_ask_sql_of_it(spark, source):
 
 
 BAD = [
-    ({}, 'say which workload: .option("workload", "uniform")'),
+    ({}, 'name a workload, as in .option("workload", "uniform")'),
     ({"workload": "nix"}, "no workload is called 'nix'; there are uniform,"),
     ({"workload": "uniform"}, "give one of the two"),
     ({"workload": "uniform", "timers": "5", "operations": "5"}, "give one of the two"),

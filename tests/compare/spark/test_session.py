@@ -193,7 +193,10 @@ def test_the_command_on_a_machine_without_java(tmp_path):
     logs.as_csv(tmp_path / "log.csv")
     with (tmp_path / "log.csv").open("a") as log:
         log.write("noon,1,x\n")
-    command = "ingest requests log.csv --time ts --duration rtt --timeout 5s --unit us --out trace --master local[2]"
+    command = (
+        "ingest requests log.csv --time ts --duration rtt --timeout 5s --unit us --out trace"
+        " --master local[2]"
+    )
     done = subprocess.run(
         [sys.executable, "-m", "compare.cli", *command.split()],
         cwd=tmp_path,
@@ -209,7 +212,7 @@ def test_the_command_on_a_machine_without_java(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         "rows        7, of which 1 unreadable left out (in rejected.parquet)\n"
-        "            line 8: time 'noon' is no epoch-s in range\n"
+        "            line 8: time 'noon' is not epoch-s or is out of range\n"
         "operations  10: 6 starts, 4 cancels\n"
         "ids         at most 3 in use at once\n"
         "unit        us\n"
