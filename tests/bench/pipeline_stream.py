@@ -183,7 +183,8 @@ def main() -> None:
             )
             print(
                 f"{name:<16}{median(rates):7.3f} M events/s [{rates[0]:.3f} .. {rates[-1]:.3f}]"
-                f"  {1 / ratio:5.2f} of the stream's rate; state {state:,.0f} bytes a connection, most"
+                f"  {1 / ratio:5.2f} of the stream's rate;"
+                f" state at most {state:,.0f} bytes a connection"
             )
     print(f"{found.pop():,} idle connections found by each")
 
