@@ -45,7 +45,6 @@ Clock = Callable[[], float]
 
 OPERATIONS_AT_ONCE = 1 << 16  # operations for which room is reserved at a time
 FIRED_AT_ONCE = 1 << 16  # rows that are collected before Python takes them: they stay in the cache
-MOST_FIRED = 1 << 20  # ... where all of them are kept anyway
 
 
 class ReplayError(TimerError, RuntimeError):
