@@ -168,7 +168,7 @@ def record(found: list[Result], former: dict[str, Any]) -> dict[str, Any]:
     """What is stored of a run over one kernel; the reasons come from the former run."""
     reasons = {(s["before"], s["after"]): s["reason"] for s in former.get("survivors", [])}
     survivors = [(result.before, result.after) for result in found if not result.killed]
-    changed = git("status", "--porcelain", "--", "timers", "tests") != ""
+    changed = git("diff", "--stat", "HEAD", "--", "timers/kernels") != ""
     return {
         "commit": git("rev-parse", "--short", "HEAD") + (" and changes" if changed else ""),
         "date": datetime.now(UTC).date().isoformat(),
