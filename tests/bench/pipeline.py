@@ -269,7 +269,8 @@ def bench_ingest(on: Callable[[str], Any], directory: Path, options: argparse.Na
         for row in range(CSV_ROWS):
             file.write(
                 f"{1_700_000_000 + row / 1000 + rng.random():.6f},C{row:012d},"
-                f"10.0.{row % 250}.{row % 199},GET,/item/{row % 9973},200,{rng.random() * 0.3:.6f}\n"
+                f"10.0.{row % 250}.{row % 199},GET,/item/{row % 9973},200,"
+                f"{rng.random() * 0.3:.6f}\n"
             )
     print(
         f"ingest CSV, {CSV_ROWS:,} rows of {log.stat().st_size // CSV_ROWS} bytes,"
