@@ -84,7 +84,7 @@ def _batches(pieces: Iterable[Tape]) -> Iterator[_Batch]:
 
 @contextmanager
 def _running(one: ShardReplay, shard: Shard) -> Iterator[Callable[[_Batch], None]]:
-    """A function that takes the shard's batches in order; its files are complete after the block."""
+    """A function that takes the batches in order; the files are complete after the block."""
     timer = contestant(one.name, dict(one.parameters))
     made = timer.new(shard.first_time or 0, counting=one.counting and timer.engine == COMPILED)
     with _expiries_writer(one) as writer:
