@@ -1,7 +1,7 @@
 """Turn requests, in the order of their starts, into a tape.
 
-NumPy on one shard, without Spark. The rows come in pieces. The memory grows with the timers pending
-at once, not with the log, and the tape does not depend on how the rows are divided into pieces.
+This runs on one shard, without Spark. The rows come in pieces. The memory grows with the timers
+pending at once, not with the log, and the tape does not depend on how the rows are divided.
 """
 
 from typing import NamedTuple
@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from compare.tapes.ids import Ids
 from compare.tapes.tape import CANCEL, START, Tape
 
 Int64s = npt.NDArray[np.int64]
@@ -19,7 +20,6 @@ _GATHER = 1 << 16
 """Rows that are gathered before they are processed, so that NumPy's cost per call does not show."""
 
 _UNSTARTED = -1  # in place of an id: the request's start has not been put on the tape yet
-_UNRESOLVED = -2  # in place of an id: that of another request, which is not known yet
 
 _FREE, _OPERATE = 0, 1
 """At one time, the ids of due timers come free before any operation."""
@@ -53,9 +53,12 @@ class RequestTape:
         self._gathered: list[_Requests] = []
         self._rows = 0
         self._pending = _gather([])
-        self._free = np.empty(0, np.int32)  # in the order in which they came free
-        self._in_use = 0
-        self.id_space = 0
+        self._ids = Ids()
+
+    @property
+    def id_space(self) -> int:
+        """The number of ids so far."""
+        return self._ids.id_space
 
     def add(self, start: Int64s, end: Int64s, answered: Bools, position: Int64s) -> Tape:
         """Add rows, in the order of (start, position).
@@ -99,7 +102,7 @@ class RequestTape:
             (~is_start, requests.position[request], np.where(silent, _FREE, _OPERATE), time)
         )
         request, is_start, time = request[order], is_start[order], time[order]
-        self._give_ids(requests.id, request, is_start)
+        self._ids.assign(requests.id, request, is_start)
 
         visible = ~silent[order]
         operation = is_start[visible]
@@ -111,37 +114,6 @@ class RequestTape:
         )
         self._pending = _keep(requests, ~leaving)
         return tape
-
-    def _give_ids(self, ids: Int32s, request: npt.NDArray[np.intp], is_start: Bools) -> None:
-        """Fill in the ids of the requests that start, and update the free ids.
-
-        Event i is the start of `request[i]` or the moment when its id comes free.
-        """
-        in_use = self._in_use + np.cumsum(np.where(is_start, 1, -1))
-        # An id is new exactly when more are in use than ever were.
-        most = np.maximum.accumulate(np.concatenate(([self.id_space], in_use)))
-        fresh = is_start & (in_use > most[:-1])
-        ids[request[fresh]] = np.arange(self.id_space, most[-1], dtype=np.int32)
-
-        # The others take the ids that came free, first in first out: first the free ones, then
-        # those of the requests that leave here. These may have been taken over themselves, a chain
-        # that is followed in doubling steps.
-        takers = request[is_start & ~fresh]
-        leavers = request[~is_start]
-        from_queue = min(len(takers), len(self._free))
-        ids[takers[:from_queue]] = self._free[:from_queue]
-        takers = takers[from_queue:]
-        ids[takers] = _UNRESOLVED
-        giver = np.arange(len(ids))
-        giver[takers] = leavers[: len(takers)]
-        while len(takers):
-            ids[takers] = ids[giver[takers]]
-            giver[takers] = giver[giver[takers]]
-            takers = takers[ids[takers] == _UNRESOLVED]
-
-        self._free = np.concatenate((self._free, ids[leavers]))[int(is_start.sum() - fresh.sum()) :]
-        self._in_use = int(in_use[-1]) if len(in_use) else self._in_use
-        self.id_space = int(most[-1])
 
 
 def _gather(pieces: list[_Requests]) -> _Requests:

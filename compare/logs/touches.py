@@ -1,11 +1,12 @@
 """Turn touches of keys, in the order of time, into a tape."""
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Sequence
 
 import numpy as np
 
 from compare.logs.requests import EMPTY, Int64s
+from compare.tapes.ids import Ids
 from compare.tapes.tape import ARM, START, Tape
 
 
@@ -23,12 +24,16 @@ class TouchTape:
         # key -> time of the last touch, id; oldest first
         self._holders: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
         self._oldest = 0  # no last touch is earlier
-        self._free: deque[int] = deque()
-        self.id_space = 0
+        self._ids = Ids()
+
+    @property
+    def id_space(self) -> int:
+        """The number of ids so far."""
+        return self._ids.id_space
 
     def add(self, time: Int64s, keys: Sequence[bytes]) -> Tape:
         """Add rows in the order of time; return one operation for each. O(n)."""
-        holders, free = self._holders, self._free
+        holders = self._holders
         ids = np.empty(len(time), np.int32)
         ops = np.full(len(time), ARM, np.int8)
         for row, (now, key) in enumerate(zip(time.tolist(), keys, strict=True)):
@@ -37,12 +42,11 @@ class TouchTape:
             held = holders.pop(key, None)
             if held is not None:
                 id_ = held[1]
-            elif free:
-                id_ = free.popleft()
-                ops[row] = START
             else:
-                id_ = self.id_space
-                self.id_space += 1
+                before = self.id_space
+                id_ = self._ids.take()
+                if id_ < before:
+                    ops[row] = START
             holders[key] = (now, id_)
             ids[row] = id_
         return Tape(time, ops, ids, time + self._idle)
@@ -59,5 +63,5 @@ class TouchTape:
             if self._oldest + 2 * self._idle > now:
                 return
             del self._holders[key]
-            self._free.append(id_)
+            self._ids.release(id_)
         self._oldest = now
