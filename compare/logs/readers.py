@@ -7,10 +7,8 @@ formats a record is a line.
 """
 
 import csv
-import gzip
 import json
 import re
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -27,24 +25,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from compare.logs.head import OTHER_COMPRESSIONS, LogError, first_bytes, first_line, head_lines
 from compare.logs.parsing import guess_form
-from timers import TimerError
 
 SAMPLE = 1000
 """The number of values among which a time in a known format must occur."""
 
-_HEAD_BYTES = 1 << 20
-"""The size of the head, in uncompressed bytes."""
-
 _GZIP_MAGIC = b"\x1f\x8b"
 _PARQUET_MAGIC = b"PAR1"
-_OTHER_COMPRESSIONS = {
-    b"BZh": "bzip2",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"\xfd7zXZ\x00": "xz",
-    b"PK\x03\x04": "zip",
-}
-
 _CSV_FIELDS = 20480
 """The least number of fields at which a line is unreadable for their number alone."""
 
@@ -63,10 +51,6 @@ Numbering = Callable[[Int64s, Int64s], Int64s]
 
 Roles = Mapping[str, str]
 """What a column is for ("time", "duration", "key") -> its name in the log."""
-
-
-class LogError(TimerError, ValueError):
-    """A log cannot be read as asked."""
 
 
 @dataclass(frozen=True)
@@ -277,7 +261,7 @@ class ParquetLog(Log):
         try:
             schema = pq.read_schema(source)
         except (OSError, pa.ArrowException) as error:
-            raise LogError(f"{name} is not a readable Parquet file: {_first_line(error)}") from None
+            raise LogError(f"{name} is not a readable Parquet file: {first_line(error)}") from None
         return cls(name, tuple(schema.names), (), schema, source)
 
     def implied_form(self, column: str) -> str | None:
@@ -476,16 +460,16 @@ def inspect(path: Path, format_: str = "auto") -> tuple[Log, bool]:
         LogError: if the file is missing, not a plain file, empty, damaged, in no known format,
             or compressed with something else than gzip.
     """
-    start = _first_bytes(path)
+    start = first_bytes(path)
     compressed = start.startswith(_GZIP_MAGIC)
     if start.startswith(_PARQUET_MAGIC) and format_ in ("auto", ParquetLog.format):
         return ParquetLog.open(str(path), path), compressed
-    for magic, name in _OTHER_COMPRESSIONS.items():
+    for magic, name in OTHER_COMPRESSIONS.items():
         if start.startswith(magic):
             raise LogError(
                 f"{path} is compressed with {name}; a log is plain or compressed with gzip"
             )
-    return from_lines(str(path), _head_lines(path, compressed), format_), compressed
+    return from_lines(str(path), head_lines(path, compressed), format_), compressed
 
 
 def first_form(log: Log, rows: DataFrame, column: str) -> str | None:
@@ -550,38 +534,6 @@ def _zeek_sections(lines: Iterable[tuple[str, tuple[int, int]]]) -> list[_ZeekSe
     return sections
 
 
-def _first_bytes(path: Path) -> bytes:
-    try:
-        if path.is_dir():
-            raise LogError(f"{path} is a directory; a log is a file")
-        if path.exists() and not path.is_file():
-            raise LogError(f"{path} is not a plain file")
-        with path.open("rb") as file:
-            start = file.read(max(map(len, _OTHER_COMPRESSIONS)))
-    except FileNotFoundError:
-        raise LogError(f"{path} does not exist") from None
-    except OSError as error:
-        raise LogError(f"cannot read {path}: {error.strerror}") from None
-    if not start:
-        raise LogError(f"{path} is empty")
-    return start
-
-
-def _head_lines(path: Path, compressed: bool) -> list[str]:
-    try:
-        with gzip.open(path) if compressed else path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
-    except (OSError, EOFError, zlib.error) as error:
-        what = "is damaged: its gzip data" if compressed else "cannot be read:"
-        raise LogError(f"{path} {what} {_first_line(error)}") from None
-    if b"\0" in head:
-        raise LogError(f"{path} is neither text nor a Parquet file")
-    # Hadoop's line ends; Python's splitlines has more.
-    lines = re.split("\r\n|\n|\r", head.decode(errors="replace"))
-    # The last one may be cut off.
-    return lines[:-1] if len(head) == _HEAD_BYTES and len(lines) > 1 else lines
-
-
 def _is_blank(line: str) -> bool:
     return not line.strip(" ")
 
@@ -633,7 +585,3 @@ def _column(name: str) -> Column:
 
 def _bigint(number: int) -> Column:
     return F.lit(number).cast("bigint")
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]

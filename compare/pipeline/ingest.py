@@ -21,12 +21,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from compare.logs.head import LogError
 from compare.logs.parsing import DECIMAL, FORMS, FRACTION_DIGITS, read_duration, read_time
 from compare.logs.readers import (
     READERS,
     SAMPLE,
     Log,
-    LogError,
     ParquetLog,
     Roles,
     first_form,
@@ -295,7 +295,7 @@ def _ingest(
     source = {"kind": recipe.kind, "log": name.rstrip("/").rpartition("/")[2]}
     with new_trace(out, unit=options.unit, source=source, force=options.force) as unfinished:
         # Before Spark starts, which takes seconds.
-        found, compressed = (None, False) if _is_uri(name) else inspect(Path(name), options.format)
+        found, compressed = (None, False) if "://" in name else inspect(Path(name), options.format)
         if found is not None:
             _check_columns(found, recipe.roles)
         brief = found is not None and Path(name).stat().st_size < (
@@ -321,15 +321,12 @@ def _ingest(
             unfinished.shards += shards
             counts = _counts(shards, left_out, found, spark, uri, unfinished.directory)
             _check_counts(counts, name, options.strict)
+        bound = {"in_order_within": options.in_order_within} if options.in_order_within else {}
         unfinished.source |= {
             "format": found.format,
             "columns": dict(recipe.roles),
             "time_format": form,
-            **(
-                {"in_order_within": options.in_order_within}
-                if options.in_order_within is not None
-                else {}
-            ),
+            **bound,
             **recipe.source,
             **counts._asdict(),
         }
@@ -558,10 +555,6 @@ def _no_column(found: Log, name: str) -> IngestError:
     )
 
 
-def _is_uri(name: str) -> bool:
-    return "://" in name
-
-
 def _look(session: SparkSession, uri: str, format_: str) -> Log:
     """Read the head of a log that only Spark can reach."""
     files = session.read.text(uri).inputFiles()
@@ -576,7 +569,7 @@ def _look(session: SparkSession, uri: str, format_: str) -> Log:
 @contextmanager
 def _reachable(name: str, compressed: bool, session: SparkSession) -> Iterator[str]:
     """The URI by which Spark can read the log."""
-    if _is_uri(name):
+    if "://" in name:
         yield name
     elif not is_local(session):
         # All machines must see the same path. Its ending tells Spark whether it is compressed.
