@@ -76,7 +76,7 @@ def test_a_driver_under_spark_submit_uses_the_session_that_was_asked_for(
     )
     out = tmp_path / "out"
     command = [
-        str(ROOT / "compare" / "cli" / "main.py"),
+        str(ROOT / "compare" / "cli" / "__main__.py"),
         "replay",
         str(trace.path),
         "--timers",
