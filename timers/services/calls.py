@@ -1,0 +1,188 @@
+"""Scheduled calls: what a service returns, and what its mailbox holds.
+
+The *token* of a call is its attribute `_callback`. `del call._callback` is one C function under the
+GIL: of all threads that try, exactly one succeeds, and the others get an AttributeError. A
+cancellation and an expiry take the token for good. A re-arm takes it, changes the moment and puts
+it back, so that the moment never changes under an expiry that holds the token.
+"""
+
+from collections.abc import Callable
+from contextvars import Context
+from typing import TYPE_CHECKING, Any, Literal
+
+from timers.services.moments import NS_PER_S
+
+if TYPE_CHECKING:
+    from timers.services.mailbox import CallTimer
+
+Missed = Literal["skip", "burst", "delay"]
+
+NO_HANDLE = 0
+"""The handle of a call that has not been filed in the timer yet; timers never return 0."""
+
+# In place of a call's arguments, once it is done.
+CANCELLED: tuple[Any, ...] = ("cancelled",)
+FIRED: tuple[Any, ...] = ("fired",)
+
+
+class ScheduledCall:
+    """A call that waits for its deadline; made by the `schedule_` methods of a service.
+
+    Dropping it does not cancel the call. All methods may be called from any thread.
+
+    >>> from timers import HierarchicalWheel
+    >>> from timers.services import ManualClock, SystemTimer
+    >>> timer = SystemTimer(HierarchicalWheel(), clock=ManualClock())
+    >>> call = timer.schedule_after(2.0, print, "late")
+    >>> call.reschedule_after(5.0), call.when(), call.cancel(), call.cancel()
+    (True, 5.0, True, False)
+    """
+
+    __slots__ = ("_args", "_callback", "_context", "_handle", "_moment", "_service")
+
+    _service: "CallTimer"
+    _callback: Callable[..., object]  # the token: unset once the call is done
+    _args: tuple[Any, ...]  # or CANCELLED or FIRED
+    _context: Context | None  # None for an empty one
+    _moment: int  # the deadline in nanoseconds of the clock
+    _handle: int  # in the timer; may be stale
+
+    def cancel(self) -> bool:
+        """Cancel the call and drop its callback and arguments at once.
+
+        True exactly if the call will not run: False if it has started, was cancelled already, or
+        is being re-armed by another thread at this very moment. For a periodic call, True exactly
+        if it will not start again. O(1).
+        """
+        try:
+            del self._callback
+        except AttributeError:
+            return False
+        self._args = CANCELLED
+        self._context = None
+        # The thread that files an arrival first sets the handle and then looks for CANCELLED: one
+        # of the two always sees the other.
+        if self._handle:
+            self._service._changed(self)
+        return True
+
+    def reschedule(self, moment: Any) -> bool:
+        """Give the call a new deadline: the clock's seconds or an aware datetime.
+
+        True exactly if the former deadline will not fire. False if the call has started or was
+        cancelled; it is not revived. A periodic call goes on from the new deadline.
+
+        Raises:
+            TimeTypeError, TimeRangeError: for what is not a moment.
+        """
+        return self._rearm(self._service._moment_at(moment))
+
+    def reschedule_after(self, delay: Any) -> bool:
+        """Give the call a new deadline `delay` seconds (or a timedelta) from now; see `reschedule`.
+
+        Raises:
+            TimeTypeError, TimeRangeError: for what is not a duration of at least 0.
+        """
+        return self._rearm(self._service._moment_after(delay))
+
+    def when(self) -> float:
+        """The deadline in the clock's seconds."""
+        return self._moment / NS_PER_S
+
+    def done(self) -> bool:
+        """Whether the call has started or was cancelled; a periodic call is done when cancelled."""
+        return not hasattr(self, "_callback")
+
+    def cancelled(self) -> bool:
+        """Whether the call was cancelled."""
+        return self._args is CANCELLED
+
+    def __repr__(self) -> str:
+        state = "cancelled" if self.cancelled() else "done" if self.done() else "pending"
+        return f"<{type(self).__name__} {state} at {self.when():.9g} s>"
+
+    def _rearm(self, moment: int) -> bool:
+        try:
+            callback = self._callback
+            # No thread switch, signal handler or finalizer can come between these three
+            # statements: CPython looks for them only at calls and jumps.
+            del self._callback
+        except AttributeError:
+            return False
+        self._moment = moment
+        self._callback = callback
+        self._service._changed(self, moment)
+        return True
+
+    def _waits_for(self, armed: int) -> bool:
+        """Whether the call still waits to run for the deadline `armed`."""
+        return self._moment is armed and hasattr(self, "_callback")
+
+    def _fire(self, armed: int) -> None:
+        """Run the callback if the call is still pending for the deadline `armed`.
+
+        Deadlines are compared by identity: a re-arm makes a new int.
+        """
+        if self._moment is not armed:
+            return
+        try:
+            callback = self._callback
+            del self._callback
+        except AttributeError:
+            return
+        if self._moment is not armed:  # re-armed by another thread since the look above
+            self._callback = callback
+            return
+        args, context = self._args, self._context
+        self._args = FIRED
+        self._context = None
+        self._service._start(callback, args, context)
+
+
+class PeriodicCall(ScheduledCall):
+    """A call that runs once per period, made by `schedule_every`; it never overlaps itself."""
+
+    __slots__ = ("_missed", "_period", "_running")
+
+    _period: int  # nanoseconds
+    _missed: Missed
+    _running: bool
+
+    def _waits_for(self, armed: int) -> bool:
+        return super()._waits_for(armed) and not self._running
+
+    def _fire(self, armed: int) -> None:
+        # The token stays: the occurrence has begun when the callback is read, and a cancellation
+        # from then on counts for those that follow. A call that is re-armed while it runs is filed
+        # again at the end.
+        if self._moment is not armed or self._running:
+            return
+        try:
+            callback = self._callback
+        except AttributeError:
+            return
+        args, context = self._args, self._context
+        if args is CANCELLED:
+            return
+        self._running = True
+        self._service._start(callback, args, context, lambda: self._finish(armed))
+
+    def _finish(self, armed: int) -> None:
+        """Arm the call for its next deadline, unless it was cancelled or re-armed while it ran."""
+        service = self._service
+        self._running = False
+        if not service._accepts_more():
+            self.cancel()
+            return
+        if self._moment is armed:
+            self._moment = self._following(armed, service._now())
+        service._changed(self, self._moment)
+
+    def _following(self, armed: int, now: int) -> int:
+        match self._missed:
+            case "burst":
+                return armed + self._period
+            case "delay":
+                return now + self._period
+            case _:
+                return armed + self._period * max((now - armed) // self._period + 1, 1)

@@ -1,0 +1,15 @@
+"""The errors of the services; times out of range raise the errors of `timers.errors`."""
+
+from timers.errors import TimerError
+
+
+class ServiceClosedError(TimerError, RuntimeError):
+    """A service was used after `close`."""
+
+
+class ServiceStateError(TimerError, RuntimeError):
+    """A service was used from the wrong thread or loop, or in a state that does not allow it."""
+
+
+class CallbackError(TimerError, TypeError):
+    """A callback is not callable."""

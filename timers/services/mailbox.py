@@ -1,0 +1,402 @@
+"""What the services share: calls, the mailbox through which they reach the timer, and their filing.
+
+Callers never touch the timer. They append to one of two deques, which is atomic and takes no lock:
+`_arrivals` holds new calls, `_changes` calls that were cancelled or re-armed after they had been
+filed. Whoever holds `_lock` applies both in batches. A call that was cancelled before that is
+dropped without touching the timer.
+
+The timer holds no callbacks: `_calls` and `_armed` hold, by the place of the handle, the call and
+the deadline for which it was filed.
+
+Applying can be interrupted anywhere, by a signal or a failed allocation. The entries leave the
+deques last, and applying one of them again does no harm.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import Context, copy_context
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from timers.errors import ParameterError, TimeRangeError
+from timers.kernels.handles import PLACE_MASK
+from timers.limits import LIMIT
+from timers.protocol import Int64s, Timer, as_integer, shown
+from timers.services.calls import CANCELLED, FIRED, NO_HANDLE, Missed, PeriodicCall, ScheduledCall
+from timers.services.clock import Clock
+from timers.services.errors import CallbackError, ServiceClosedError
+from timers.services.moments import duration_ns, moment_ns
+
+MAILBOX_LIMIT = 4096
+"""Entries above which callers apply the mailbox themselves, if nobody else does."""
+
+_DEQUE_LIMIT = MAILBOX_LIMIT // 2  # of each of the two deques
+_FEW = 4  # so many entries are applied one by one: a batch has fixed costs
+_QUICK_DELAY = 4_000_000.0  # seconds: float arithmetic is exact to the nanosecond up to here
+_LARGEST_UNIT = 10**18  # nanoseconds
+
+AWAKE = -1
+"""The alarm of a service that will look into its mailbox anyway."""
+
+CLOSED = 1 << 64
+"""The alarm of a closed service: above every moment, so that every caller attends to it."""
+
+
+class CallTimer:
+    """The base of the services: calls in a timer, without anything that drives it."""
+
+    def __init__(self, timer: Timer, unit_ns: int, clock: Clock) -> None:
+        unit_ns = as_integer(unit_ns, "unit_ns")
+        if not 1 <= unit_ns <= _LARGEST_UNIT:
+            raise ParameterError(f"unit_ns must lie in [1, 10**18], not {shown(unit_ns)}")
+        if len(timer):
+            raise ParameterError(f"the timer must be empty; it has {len(timer)} pending")
+        self._timer = timer
+        self._unit_ns = unit_ns
+        self._start_unit = timer.now
+        self._clock = clock
+        self._now = clock.now
+        self._origin = self._latest = clock.now()
+        # Callers with an earlier moment than this must wake the driver. Written with the lock held.
+        self._alarm = AWAKE
+        self._closed = False
+        self._arrivals: deque[ScheduledCall] = deque()
+        self._changes: deque[ScheduledCall] = deque()
+        self._ready: deque[tuple[ScheduledCall, int]] = deque()  # due, in order; with its deadline
+        self._calls: list[ScheduledCall | None] = []
+        self._armed: list[int] = []
+        self._lock = threading.Lock()  # held to touch the timer, never while a callback runs
+        self._owner = 0  # the thread that holds it
+        self._torn = False  # an interruption may have lost what the timer returned
+
+    # What users call
+
+    def schedule_after(
+        self,
+        delay: Any,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> ScheduledCall:
+        """Run `callback(*args)` after `delay` seconds (or a timedelta) and return the call.
+
+        The deadline is rounded up to a unit. The callback runs in `context`, or in a copy of the
+        current one. O(1), and without a lock.
+
+        Raises:
+            TimeTypeError, TimeRangeError: for what is not a duration of at least 0.
+            CallbackError: if the callback is not callable.
+            ServiceClosedError: after `close`.
+        """
+        if type(delay) is float and 0.0 <= delay <= _QUICK_DELAY:
+            moment = self._now() + int(delay * 1e9 + 0.5)
+        else:
+            moment = self._moment_after(delay)
+        if not callable(callback):
+            raise CallbackError(f"the callback must be callable, not {shown(callback)}")
+        call = ScheduledCall()
+        call._service = self
+        call._callback = callback
+        call._args = args
+        # An empty context, the common case, is made when it is needed: it would cost memory.
+        call._context = (copy_context() or None) if context is None else context
+        call._moment = moment
+        call._handle = NO_HANDLE
+        arrivals = self._arrivals
+        arrivals.append(call)
+        if moment < self._alarm or len(arrivals) > _DEQUE_LIMIT:
+            self._attend(call)
+        return call
+
+    def schedule_at(
+        self,
+        moment: Any,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> ScheduledCall:
+        """Run `callback(*args)` at `moment`: the clock's seconds (see `time`) or an aware datetime.
+
+        A moment that has passed is due at once. A datetime is converted once; later changes of the
+        wall clock do not move the call.
+
+        Raises:
+            TimeTypeError, TimeRangeError: for what is not a moment, and for a naive datetime.
+            CallbackError: if the callback is not callable.
+            ServiceClosedError: after `close`.
+        """
+        call = ScheduledCall()
+        return self._enter(call, self._moment_at(moment), callback, args, context)
+
+    def schedule_every(
+        self,
+        period: Any,
+        callback: Callable[..., object],
+        *args: Any,
+        missed: Missed = "skip",
+        context: Context | None = None,
+    ) -> ScheduledCall:
+        """Run `callback(*args)` once per `period` seconds (or timedelta), first after one period.
+
+        The phase is kept without drift and the call never overlaps itself. When a run ends after
+        the next deadline, `missed` says what follows: "skip" goes on at the first deadline that has
+        not passed, "burst" makes up for each one missed, "delay" waits a whole period from the end
+        of the run. An exception does not end the series; `cancel` does.
+
+        Raises:
+            TimeTypeError, TimeRangeError: for what is not a duration above 0.
+            ParameterError: for another `missed`.
+            CallbackError: if the callback is not callable.
+            ServiceClosedError: after `close`.
+        """
+        period_ns = duration_ns(period, "period")
+        if not period_ns:
+            raise TimeRangeError(f"period must be at least a nanosecond, not {shown(period)}")
+        if missed not in ("skip", "burst", "delay"):
+            raise ParameterError(f"missed must be skip, burst or delay, not {shown(missed)}")
+        call = PeriodicCall()
+        call._period, call._missed, call._running = period_ns, missed, False
+        return self._enter(call, self._now() + period_ns, callback, args, context)
+
+    def time(self) -> float:
+        """The clock's present time in seconds: what `schedule_at` and `when` count in."""
+        return self._now() / 1e9
+
+    @property
+    def size(self) -> int:
+        """The number of pending calls, exact whenever no method call is in progress.
+
+        Calls that are due but have not started count; a periodic call does not count while it runs.
+        """
+        if self._owner == threading.get_ident():  # a finalizer or signal handler in our own filing
+            return len(self._timer)
+        with self._lock:
+            self._owner = threading.get_ident()
+            try:
+                self._apply()
+                waiting = sum(call._waits_for(armed) for call, armed in list(self._ready))
+                return len(self._timer) + waiting
+            finally:
+                self._owner = 0
+
+    # What calls and drivers use
+
+    def _moment_after(self, delay: Any) -> int:
+        return min(self._now() + duration_ns(delay, "delay"), LIMIT)
+
+    def _moment_at(self, moment: Any) -> int:
+        return moment_ns(moment, self._clock)
+
+    def _enter(
+        self,
+        call: ScheduledCall,
+        moment: int,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        context: Context | None,
+    ) -> ScheduledCall:
+        if not callable(callback):
+            raise CallbackError(f"the callback must be callable, not {shown(callback)}")
+        call._service, call._callback, call._args = self, callback, args
+        call._context = (copy_context() or None) if context is None else context
+        call._moment, call._handle = min(moment, LIMIT), NO_HANDLE
+        self._arrivals.append(call)
+        if moment < self._alarm or len(self._arrivals) > _DEQUE_LIMIT:
+            self._attend(call)
+        return call
+
+    def _attend(self, call: ScheduledCall) -> None:
+        """Do what a new call asks for: refuse it, apply a full mailbox, or wake the driver."""
+        if self._closed:
+            call.cancel()
+            raise ServiceClosedError(f"{type(self).__name__} is closed")
+        if len(self._arrivals) > _DEQUE_LIMIT:
+            self._relieve()
+        if call._moment < self._alarm:
+            self._wake()
+
+    def _changed(self, call: ScheduledCall, moment: int = LIMIT) -> None:
+        """Take note that a call was cancelled, or re-armed for `moment`."""
+        changes = self._changes
+        changes.append(call)
+        if len(changes) > _DEQUE_LIMIT:
+            self._relieve()
+        if moment < self._alarm:
+            self._wake()
+
+    def _relieve(self) -> None:
+        """Apply the mailbox, unless another thread, or a frame below this one, is at it."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._owner = threading.get_ident()
+            with suppress(MemoryError):  # the entries stay; the driver tries again and reports it
+                self._apply()
+        finally:
+            self._owner = 0
+            self._lock.release()
+
+    def _wake(self) -> None:
+        """Make the driver look into the mailbox."""
+        raise NotImplementedError
+
+    def _start(
+        self,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        context: Context | None,
+        finish: Callable[[], None] | None = None,
+    ) -> None:
+        """Run a callback whose deadline has come; `finish` is called at its end."""
+        raise NotImplementedError
+
+    def _accepts_more(self) -> bool:
+        """Whether a periodic call goes on."""
+        return not self._closed
+
+    # The rest runs with the lock held
+
+    def _collect(self) -> None:
+        """Apply the mailbox, advance the timer, and append what is due to `_ready`."""
+        self._apply()
+        now = self._latest = max(self._now(), self._latest)
+        unit = min((now - self._origin) // self._unit_ns, LIMIT - self._start_unit)
+        try:
+            handles = self._timer.advance(self._start_unit + unit).handles
+            if not handles.size:
+                return
+            places = (handles & PLACE_MASK).tolist()
+            calls, armed = self._calls, self._armed
+            due = [(call, armed[place]) for place in places if (call := calls[place]) is not None]
+            due.sort(key=_deadline)  # within one unit, by nanoseconds
+            self._ready.extend(due)
+            for place in places:
+                calls[place] = None
+        except BaseException:
+            self._torn = True
+            raise
+
+    def _next_expiry(self) -> int | None:
+        """The moment at which the timer wants to be advanced next; None if nothing is pending."""
+        expiry = self._timer.next_expiry()
+        if expiry is None:
+            return None
+        return self._origin + (expiry - self._start_unit) * self._unit_ns
+
+    def _apply(self) -> None:
+        """File the arrivals in the timer, then the changes."""
+        if self._torn:
+            self._repair()
+        if self._arrivals:
+            entries = list(self._arrivals)
+            new = [call for call in entries if call._args is not CANCELLED and not call._handle]
+            if new:
+                self._file(new)
+            _drop(self._arrivals, len(entries))
+        if self._changes:
+            entries = list(self._changes)
+            filed = [call for call in entries if call._handle]  # others are still among arrivals
+            cancelled = [call for call in filed if call._args is CANCELLED]
+            if cancelled:
+                self._remove(cancelled)
+            if len(cancelled) < len(filed):
+                self._refile([call for call in dict.fromkeys(filed) if not _is_done(call)])
+            _drop(self._changes, len(entries))
+
+    def _file(self, calls: list[ScheduledCall]) -> None:
+        """Schedule calls that are not in the timer."""
+        moments = [call._moment for call in calls]
+        if len(calls) <= _FEW:
+            handles = [self._timer.schedule(self._unit_of(moment)) for moment in moments]
+        else:
+            handles = self._timer.schedule_many(self._units_of(moments)).tolist()
+        places = [handle & PLACE_MASK for handle in handles]
+        missing = max(places) + 1 - len(self._calls)
+        if missing > 0:
+            self._calls.extend(repeat(None, missing))
+            self._armed.extend(repeat(0, missing))
+        table, armed = self._calls, self._armed
+        for call, moment, handle, place in zip(calls, moments, handles, places, strict=True):
+            table[place] = call
+            armed[place] = moment
+            call._handle = handle
+        late = [call for call in calls if call._args is CANCELLED]
+        if late:
+            self._remove(late)
+
+    def _refile(self, calls: list[ScheduledCall]) -> None:
+        """Give re-armed calls their new deadline; those that left the timer are filed anew."""
+        if not calls:
+            return
+        handles = [call._handle for call in calls]
+        moments = [call._moment for call in calls]
+        if len(calls) <= _FEW:
+            pairs = zip(handles, moments, strict=True)
+            found = [self._timer.reschedule(h, self._unit_of(moment)) for h, moment in pairs]
+        else:
+            found = self._timer.reschedule_many(
+                np.array(handles, np.int64), self._units_of(moments)
+            ).tolist()
+        left = []
+        for call, moment, handle, there in zip(calls, moments, handles, found, strict=True):
+            if there:
+                self._armed[handle & PLACE_MASK] = moment
+            else:
+                left.append(call)
+        if left:
+            self._file(left)
+
+    def _remove(self, calls: list[ScheduledCall]) -> None:
+        """Cancel calls in the timer; those that left it by themselves are passed over."""
+        handles = [call._handle for call in calls]
+        if len(calls) <= _FEW:
+            found = [self._timer.cancel(handle) for handle in handles]
+        else:
+            found = self._timer.cancel_many(np.array(handles, np.int64)).tolist()
+        table = self._calls
+        for handle, there in zip(handles, found, strict=True):
+            if there:
+                table[handle & PLACE_MASK] = None
+
+    def _repair(self) -> None:
+        """File again what an interruption lost between the timer and `_ready`."""
+        calls = [call for call in self._calls if call is not None]
+        self._refile([call for call in calls if not _is_done(call)])
+        self._torn = False
+
+    def _cancel_all(self) -> None:
+        """Cancel every pending call, and leave the timer and the mailbox empty."""
+        waiting = [call for call, _ in self._ready]
+        for call in [*self._arrivals, *self._calls, *self._changes, *waiting]:
+            if call is not None:
+                call.cancel()
+        self._apply()
+
+    def _unit_of(self, moment: int) -> int:
+        """The first unit that does not begin before `moment`."""
+        unit = -((self._origin - moment) // self._unit_ns)
+        return self._start_unit + min(max(unit, 0), LIMIT - self._start_unit)
+
+    def _units_of(self, moments: list[int]) -> Int64s:
+        """`_unit_of` for each moment."""
+        units = -((self._origin - np.array(moments, np.int64)) // self._unit_ns)
+        clipped: Int64s = np.clip(units, 0, LIMIT - self._start_unit) + self._start_unit
+        return clipped
+
+
+def _deadline(due: tuple[ScheduledCall, int]) -> int:
+    return due[1]
+
+
+def _is_done(call: ScheduledCall) -> bool:
+    return call._args is CANCELLED or call._args is FIRED
+
+
+def _drop(entries: deque[ScheduledCall], count: int) -> None:
+    take = entries.popleft
+    for _ in repeat(None, count):
+        take()

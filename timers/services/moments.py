@@ -1,0 +1,63 @@
+"""Seconds, timedeltas and datetimes as integer nanoseconds.
+
+A *moment* is a point of a clock, in nanoseconds in [0, 2**63 - 1]. Values beyond the range are
+clamped to it; they never wrap.
+"""
+
+import math
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from timers.errors import TimeRangeError, TimeTypeError
+from timers.limits import LIMIT
+from timers.protocol import shown
+
+if TYPE_CHECKING:
+    from timers.services.clock import Clock
+
+NS_PER_S = 1_000_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def duration_ns(value: Any, name: str) -> int:
+    """A duration of at least 0, in seconds or as a timedelta, in nanoseconds up to 2**63 - 1.
+
+    Raises TimeTypeError for what is not a number, TimeRangeError for negative values and NaN.
+
+    >>> duration_ns(0.2, "delay"), duration_ns(timedelta(minutes=1), "delay")
+    (200000000, 60000000000)
+    """
+    duration = _nanoseconds(value, name)
+    if duration < 0:
+        raise TimeRangeError(f"{name} must not be negative, not {shown(value)}")
+    return min(duration, LIMIT)
+
+
+def moment_ns(value: Any, clock: "Clock") -> int:
+    """A moment in the clock's seconds, or an aware datetime, in nanoseconds of the clock.
+
+    A datetime is converted once, with the wall clock's present offset. Raises TimeTypeError for
+    what is neither, TimeRangeError for NaN and for naive datetimes.
+    """
+    if isinstance(value, datetime):
+        if value.utcoffset() is None:
+            raise TimeRangeError(f"moment {value} has no time zone; pass an aware datetime")
+        moment = clock.now() + _nanoseconds(value - _EPOCH, "moment") - clock.wall()
+    else:
+        moment = _nanoseconds(value, "moment")
+    return min(max(moment, 0), LIMIT)
+
+
+def _nanoseconds(value: Any, name: str) -> int:
+    if isinstance(value, timedelta):
+        return ((value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds) * 1_000
+    if isinstance(value, bool) or not hasattr(value, "as_integer_ratio"):
+        raise TimeTypeError(
+            f"{name} must be seconds or a timedelta, not {type(value).__name__} ({shown(value)})"
+        )
+    if not math.isfinite(value):
+        if math.isnan(value):
+            raise TimeRangeError(f"{name} must be a number, not NaN")
+        return LIMIT if value > 0 else -LIMIT
+    numerator, denominator = value.as_integer_ratio()
+    return int((2 * numerator * NS_PER_S + denominator) // (2 * denominator))
