@@ -5,8 +5,11 @@ clamped to it; they never wrap.
 """
 
 import math
+import operator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from timers.errors import TimeRangeError, TimeTypeError
 from timers.limits import LIMIT
@@ -27,7 +30,10 @@ def duration_ns(value: Any, name: str) -> int:
     >>> duration_ns(0.2, "delay"), duration_ns(timedelta(minutes=1), "delay")
     (200000000, 60000000000)
     """
-    duration = _nanoseconds(value, name)
+    if isinstance(value, timedelta):
+        duration = _span_ns(value)
+    else:
+        duration = _seconds_ns(value, name, "a timedelta")
     if duration < 0:
         raise TimeRangeError(f"{name} must not be negative, not {shown(value)}")
     return min(duration, LIMIT)
@@ -42,18 +48,22 @@ def moment_ns(value: Any, clock: "Clock") -> int:
     if isinstance(value, datetime):
         if value.utcoffset() is None:
             raise TimeRangeError(f"moment {value} has no time zone; pass an aware datetime")
-        moment = clock.now() + _nanoseconds(value - _EPOCH, "moment") - clock.wall()
+        moment = clock.now() + _span_ns(value - _EPOCH) - clock.wall()
     else:
-        moment = _nanoseconds(value, "moment")
+        moment = _seconds_ns(value, "moment", "an aware datetime")
     return min(max(moment, 0), LIMIT)
 
 
-def _nanoseconds(value: Any, name: str) -> int:
-    if isinstance(value, timedelta):
-        return ((value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds) * 1_000
+def _span_ns(value: timedelta) -> int:
+    return ((value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds) * 1_000
+
+
+def _seconds_ns(value: Any, name: str, types: str) -> int:
+    if hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_)):
+        return operator.index(value) * NS_PER_S
     if isinstance(value, bool) or not hasattr(value, "as_integer_ratio"):
         raise TimeTypeError(
-            f"{name} must be seconds or a timedelta, not {type(value).__name__} ({shown(value)})"
+            f"{name} must be seconds or {types}, not {type(value).__name__} ({shown(value)})"
         )
     if not math.isfinite(value):
         if math.isnan(value):

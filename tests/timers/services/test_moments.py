@@ -1,0 +1,134 @@
+"""Seconds, timedeltas and datetimes as nanoseconds, and the clocks."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.timers.services.cases import MS, manual
+from timers.errors import ClockError, TimeRangeError, TimeTypeError
+from timers.limits import LIMIT
+from timers.services import ManualClock, MonotonicClock
+from timers.services.moments import duration_ns, moment_ns
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0, 0),
+        (0.2, 200 * MS),
+        (1e-9, 1),
+        (4e-10, 0),
+        (np.float64(0.2), 200 * MS),
+        (np.float32(0.5), 500 * MS),
+        (np.int64(3), 3000 * MS),
+        (Fraction(1, 3), 333_333_333),
+        (Decimal("0.001"), MS),
+        (timedelta(days=1, microseconds=1), 86_400_000 * MS + 1000),
+        (float("inf"), LIMIT),
+        (1e300, LIMIT),
+        (10**30, LIMIT),
+    ],
+)
+def test_durations_are_rounded_to_nanoseconds_and_clamped(value, expected):
+    assert duration_ns(value, "delay") == expected
+
+
+@pytest.mark.parametrize("value", [-1, -1e-9, timedelta(seconds=-1), float("nan"), float("-inf")])
+def test_a_duration_is_at_least_zero(value):
+    with pytest.raises(TimeRangeError, match="delay must"):
+        duration_ns(value, "delay")
+
+
+@pytest.mark.parametrize("value", [True, None, "1", [1], 1j, datetime(2026, 1, 1, tzinfo=UTC)])
+def test_a_duration_is_a_number_or_a_timedelta(value):
+    with pytest.raises(TimeTypeError, match="delay must be seconds or a timedelta"):
+        duration_ns(value, "delay")
+
+
+@given(st.floats(0, 4e6))
+def test_the_quick_path_rounds_as_the_exact_one(delay):
+    clock, timer = manual()
+    call = timer.schedule_after(delay, print)
+    assert abs(call._moment - duration_ns(delay, "delay")) <= 1
+
+
+def test_moments_are_seconds_of_the_clock_or_aware_datetimes():
+    clock = ManualClock()
+    clock.advance(100)
+    assert moment_ns(2.5, clock) == 2500 * MS
+    assert moment_ns(-5, clock) == 0
+    assert moment_ns(float("inf"), clock) == LIMIT
+    assert moment_ns(datetime(1970, 1, 1, 0, 2, tzinfo=UTC), clock) == 120_000 * MS
+    east = timezone(timedelta(hours=1))
+    assert moment_ns(datetime(1970, 1, 1, 1, 2, tzinfo=east), clock) == 120_000 * MS
+
+
+@pytest.mark.parametrize("value", [float("nan"), datetime(2026, 1, 1)])
+def test_a_moment_has_a_time_zone_and_a_value(value):
+    with pytest.raises(TimeRangeError):
+        moment_ns(value, ManualClock())
+
+
+@pytest.mark.parametrize("value", [True, None, "now", timedelta(hours=1)])
+def test_a_moment_is_not_of_another_type(value):
+    with pytest.raises(TimeTypeError, match="moment must be seconds or an aware datetime"):
+        moment_ns(value, ManualClock())
+
+
+def test_the_real_clock_counts_nanoseconds():
+    clock = MonotonicClock()
+    assert type(clock.now()) is int
+    assert clock.wall() > 10**18
+
+
+def test_a_manual_clock_moves_only_when_told_to():
+    clock = ManualClock()
+    clock.advance(1.5)
+    clock.advance(timedelta(seconds=1))
+    assert clock.now() == clock.wall() == 2500 * MS
+
+
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), 10**30])
+def test_a_manual_clock_refuses_to_step_back_or_past_its_end(value):
+    clock = ManualClock()
+    clock.advance(1)
+    with pytest.raises(TimeRangeError):
+        clock.advance(value)
+    assert clock.now() == 1000 * MS
+
+
+def test_a_callback_must_not_advance_the_clock():
+    clock, timer = manual()
+    errors = []
+
+    def callback():
+        with pytest.raises(ClockError) as caught:
+            clock.advance(1)
+        errors.append(caught.value)
+
+    timer.schedule_after(1, callback)
+    clock.advance(1)
+    assert len(errors) == 1
+
+
+def test_services_on_one_clock_run_in_the_order_of_their_deadlines():
+    clock, first = manual()
+    second = type(first)(type(first._timer)(), clock=clock)
+    seen = []
+    first.schedule_after(2, seen.append, "first 2")
+    second.schedule_after(1, seen.append, "second 1")
+    second.schedule_after(2, seen.append, "second 2")
+    clock.advance(3)
+    assert seen == ["second 1", "first 2", "second 2"]
+
+
+def test_a_clock_forgets_services_that_are_gone():
+    clock, timer = manual()
+    del timer
+    clock.advance(1)
+    assert clock._services == []

@@ -1,0 +1,678 @@
+"""SystemTimer: what a user can observe, on a manual clock wherever time matters."""
+
+import contextvars
+import logging
+import threading
+import weakref
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.timers.services.cases import MS, TIMERS, Recorder, SettableClock, manual, raising
+from timers import HashedWheel, HierarchicalWheel
+from timers.errors import ParameterError, TimeRangeError, TimeTypeError
+from timers.limits import LIMIT
+from timers.services import CallbackError, ServiceClosedError, ServiceStateError, SystemTimer
+from timers.services import system_timer as module
+
+EXACT = [
+    name
+    for name, timer_class in TIMERS.items()
+    if timer_class.traits.rounding(timer_class.traits.defaults).exact
+]
+
+
+def caller_driven(clock, name="cascading-wheel", **options):
+    return SystemTimer(TIMERS[name](), clock=clock, start=False, **options)
+
+
+# Deadlines
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("delay_ns", [0, 1, MS // 2, MS, MS + 1, 200 * MS])
+def test_an_exact_timer_runs_a_call_at_the_first_unit_that_is_not_early(name, delay_ns):
+    clock, timer = manual(name)
+    ran = []
+    timer.schedule_after(delay_ns / 1e9, lambda: ran.append(clock.now()))
+    clock.advance(1)
+    assert ran == [-(-delay_ns // MS) * MS]
+
+
+@pytest.mark.parametrize("name", TIMERS)
+def test_every_timer_runs_each_call_once_within_its_bounds(name):
+    clock, timer = manual(name)
+    least, greatest = timer._timer.traits.rounding(timer._timer.parameters).bounds()
+    ran = {}
+    delays = [1, 2, 10, 99, 100, 255, 256, 1000, 60_000]
+    for delay in delays:
+        timer.schedule_after(delay / 1000, lambda d=delay: ran.setdefault(d, clock.now() // MS))
+    for _ in range(61):
+        clock.advance(1)
+    assert list(ran) == delays
+    assert all(least <= ran[delay] - delay <= greatest for delay in delays)
+
+
+def test_a_timer_that_rounds_down_is_early_by_less_than_a_tick():
+    clock, _ = manual()
+    timer = SystemTimer(HierarchicalWheel(tick=20), clock=clock)
+    ran = []
+    timer.schedule_after(0.035, lambda: ran.append(clock.now()))
+    clock.advance(1)
+    assert ran == [20 * MS]
+
+
+def test_the_timer_keeps_its_own_start_and_the_service_starts_now():
+    clock, _ = manual()
+    clock.advance(123.456)
+    timer = SystemTimer(HierarchicalWheel(start=LIMIT - 10_000), clock=clock)
+    ran = []
+    timer.schedule_after(1, lambda: ran.append(timer.time()))
+    timer.schedule_after(1e9, ran.append, "beyond the range")
+    clock.advance(1)
+    assert ran == [124.456]
+    assert timer._timer.now == LIMIT - 9000
+
+
+def test_absolute_moments_are_seconds_of_the_clock_or_aware_datetimes():
+    clock, timer = manual()
+    clock.advance(10)
+    ran = []
+    timer.schedule_at(12.0, ran.append, "seconds")
+    timer.schedule_at(datetime(1970, 1, 1, 0, 0, 11, tzinfo=UTC), ran.append, "datetime")
+    timer.schedule_at(3.0, ran.append, "passed")
+    clock.advance(0)
+    assert ran == ["passed"]
+    clock.advance(2)
+    assert ran == ["passed", "datetime", "seconds"]
+
+
+@pytest.mark.parametrize("delay", [float("inf"), 1e300, timedelta.max])
+def test_an_overflowing_delay_saturates(delay):
+    clock, timer = manual()
+    call = timer.schedule_after(delay, print)
+    clock.advance(10**6)
+    assert not call.done()
+    assert call.cancel()
+
+
+def test_calls_of_one_unit_run_in_the_order_of_their_nanoseconds():
+    clock, timer = manual()
+    ran = []
+    for delay in (900, 100, 500):
+        timer.schedule_after(delay / 1e6, ran.append, delay)
+    clock.advance(0.001)
+    assert ran == [100, 500, 900]
+
+
+def test_after_a_long_pause_nothing_is_lost_or_doubled():
+    clock = SettableClock()
+    timer = caller_driven(clock)
+    ran = []
+    for delay in range(1, 1001):
+        timer.schedule_after(delay, ran.append, delay)
+    timer.schedule_every(1, ran.append, "every")
+    clock.value = 5000 * 1000 * MS
+    assert timer.advance_clock() == 1001
+    assert ran.count("every") == 1
+    assert [delay for delay in ran if delay != "every"] == list(range(1, 1001))
+    assert timer.size == 1
+
+
+# ScheduledCall
+
+
+def test_a_call_says_when_and_whether_it_ran():
+    clock, timer = manual()
+    call = timer.schedule_after(1.5, int)
+    assert (call.when(), call.done(), call.cancelled()) == (1.5, False, False)
+    assert repr(call) == "<ScheduledCall pending at 1.5 s>"
+    clock.advance(2)
+    assert (call.done(), call.cancelled(), call.cancel(), call.reschedule(9)) == (
+        (True, False, False, False)
+    )
+    assert repr(call) == "<ScheduledCall done at 1.5 s>"
+
+
+def test_cancelling_drops_callback_and_arguments_at_once():
+    class Connection:
+        def close(self):
+            raise AssertionError("cancelled")
+
+    _, timer = manual()
+    connection, argument = Connection(), Connection()
+    call = timer.schedule_after(1, connection.close, argument)
+    gone = [weakref.ref(connection), weakref.ref(argument)]
+    timer.size  # noqa: B018  # files the call
+    del connection, argument
+    assert all(reference() is not None for reference in gone)
+    assert call.cancel()
+    assert [reference() for reference in gone] == [None, None]
+    assert call.cancelled()
+    assert repr(call) == "<ScheduledCall cancelled at 1 s>"
+
+
+def test_what_ran_is_dropped():
+    class Argument:
+        pass
+
+    clock, timer = manual()
+    argument = Argument()
+    gone = weakref.ref(argument)
+    call = timer.schedule_after(1, lambda _: None, argument)
+    del argument
+    clock.advance(1)
+    assert gone() is None
+    assert call.done()
+
+
+def test_dropping_a_call_does_not_cancel_it():
+    clock, timer = manual()
+    ran = []
+    timer.schedule_after(1, ran.append, 1)
+    clock.advance(1)
+    assert ran == [1]
+
+
+def test_a_call_cancelled_before_its_batch_never_touches_the_wheel():
+    clock, timer = manual()
+    timer._timer.schedule_many = timer._timer.schedule = None  # would raise
+    for _ in range(100):
+        assert timer.schedule_after(1, print).cancel()
+    clock.advance(2)
+    assert timer.size == 0
+
+
+@pytest.mark.parametrize("filed", [False, True])
+@pytest.mark.parametrize("former, later", [(1, 3), (3, 1)])
+def test_a_call_that_is_rearmed_runs_once_at_its_new_deadline(filed, former, later):
+    clock, timer = manual()
+    ran = []
+    call = timer.schedule_after(former, lambda: ran.append(timer.time()))
+    if filed:
+        assert timer.size == 1
+    assert call.reschedule_after(later)
+    assert call.when() == later
+    clock.advance(10)
+    assert ran == [later]
+    assert not call.reschedule_after(1)
+
+
+def test_the_context_is_a_copy_or_the_one_given():
+    variable = contextvars.ContextVar("variable", default="default")
+    clock, timer = manual()
+    seen = []
+    timer.schedule_after(1, lambda: seen.append(variable.get()))
+    variable.set("at scheduling")
+    timer.schedule_after(2, lambda: (seen.append(variable.get()), variable.set("inside")))
+    given = contextvars.copy_context()
+    timer.schedule_at(
+        3, lambda: (seen.append(variable.get()), variable.set("inside")), context=given
+    )
+    variable.set("later")
+    clock.advance(5)
+    assert seen == ["default", "at scheduling", "at scheduling"]
+    assert (given[variable], variable.get()) == ("inside", "later")
+
+
+# Callbacks that use the service: boundary case 29
+
+
+@pytest.mark.parametrize("name", TIMERS)
+@pytest.mark.parametrize("what", ["schedule", "cancel", "reschedule", "rearm sibling", "raise"])
+def test_what_a_callback_does_leaves_the_others_of_its_unit_alone(name, what):
+    errors = Recorder()
+    clock, timer = manual(name, on_error=errors)
+    ran, calls = [], {}
+
+    def act(index):
+        ran.append(index)
+        match what:
+            case "schedule":
+                timer.schedule_after(0, ran.append, f"from {index}")
+            case "cancel":
+                answers.append(calls[(index + 1) % 5].cancel())
+            case "reschedule":
+                answers.append(calls[index].reschedule_after(1))
+            case "rearm sibling":
+                answers.append(calls[(index + 1) % 5].reschedule_after(5))
+            case "raise":
+                raise ValueError(index)
+
+    answers = []
+    for index in range(5):
+        calls[index] = timer.schedule_after(1, act, index)
+    clock.advance(2)
+    first = [index for index in ran if type(index) is int]
+    match what:
+        case "schedule":
+            assert sorted(first) == list(range(5))
+            assert len(ran) == 10
+        case "cancel":  # each that runs cancels the next one, if that has not run
+            assert len(first) + answers.count(True) == 5
+            assert timer.size == 0
+        case "reschedule":
+            assert answers == [False] * 5
+            assert sorted(first) == list(range(5))
+        case "rearm sibling":
+            assert len(first) + answers.count(True) == 5
+            ran.clear()
+            what = "nothing"
+            clock.advance(10)
+            assert len(ran) == answers.count(True)
+        case "raise":
+            assert sorted(error.args[0] for error in errors.errors) == list(range(5))
+    timer._timer.check()
+
+
+@pytest.mark.parametrize("name", TIMERS)
+def test_a_callback_may_close_the_service(name):
+    clock, timer = manual(name)
+    ran = []
+    closed = []
+    for index in range(3):
+        timer.schedule_after(1, lambda i=index: (ran.append(i), closed.append(timer.close())))
+    clock.advance(2)
+    assert len(ran) == 1
+    assert closed == [False]
+    assert timer.close()
+    assert timer.size == 0
+
+
+def test_a_callback_of_the_thread_may_close_the_service_without_joining_itself():
+    answers = []
+    timer = SystemTimer(HierarchicalWheel())
+    timer.schedule_after(0, lambda: answers.append(timer.close("wait")))
+    timer._thread.join(10)
+    assert answers == [False]
+    assert timer.close()
+
+
+# Exceptions
+
+
+def test_an_exception_is_logged_with_the_name_of_the_callback(caplog):
+    clock, timer = manual()
+    timer.schedule_after(1, raising(ValueError("on purpose")))
+    timer.schedule_after(1, raising(GeneratorExit("also")))
+    ran = []
+    timer.schedule_after(1, ran.append, 1)
+    with caplog.at_level(logging.ERROR, "timers.services"):
+        clock.advance(1)
+    assert [record.message for record in caplog.records] == (
+        ["callback raising.<locals>.callback raised"] * 2
+    )
+    assert "on purpose" in caplog.text
+    assert ran == [1]
+
+
+def test_a_hook_that_raises_is_logged_once(caplog):
+    clock, timer = manual(on_error=lambda callback, error: 1 / 0)
+    for _ in range(3):
+        timer.schedule_after(1, raising(ValueError()))
+    clock.advance(1)
+    assert [record.message for record in caplog.records] == [
+        "the hook for errors raised, for raising.<locals>.callback"
+    ]
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
+def test_where_the_caller_drives_exits_propagate_and_the_rest_stays_due(kind):
+    clock, timer = manual()
+    ran = []
+    timer.schedule_after(1, raising(kind()))
+    timer.schedule_after(1.5, ran.append, 1)
+    with pytest.raises(kind):
+        clock.advance(2)
+    assert clock.now() == 1000 * MS
+    assert timer.size == 1
+    clock.advance(1)
+    assert ran == [1]
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
+def test_on_the_thread_exits_go_to_the_hook(kind):
+    errors, ran = Recorder(), threading.Event()
+    with SystemTimer(HierarchicalWheel(), on_error=errors) as timer:
+        timer.schedule_after(0, raising(kind("bye")))
+        timer.schedule_after(0.001, ran.set)
+        assert ran.wait(10)
+    assert errors.texts == ["bye"]
+
+
+# Periodic calls
+
+
+@pytest.mark.parametrize(
+    ("missed", "expected"),
+    [
+        # The run at 1.0 takes until 3.5.
+        ("skip", [1.0, 4.0, 5.0, 6.0]),
+        ("burst", [1.0, 3.5, 3.5, 4.0, 5.0, 6.0]),
+        ("delay", [1.0, 4.5, 5.5]),
+    ],
+)
+def test_what_follows_a_slow_run(missed, expected):
+    clock = SettableClock()
+    timer = caller_driven(clock)
+    ran = []
+
+    def callback():
+        ran.append(timer.time())
+        if len(ran) == 1:
+            clock.value += 2500 * MS
+
+    timer.schedule_every(1, callback, missed=missed)
+    for half in range(13):
+        clock.value = max(clock.value, half * 500 * MS)
+        while timer.advance_clock():
+            pass
+    assert ran == expected
+
+
+def test_the_phase_does_not_drift():
+    clock, timer = manual()
+    call = timer.schedule_every(1 / 3, lambda: None)
+    clock.advance(1000)
+    assert call.when() == pytest.approx(333_333_333 * 3001 / 1e9)
+
+
+def test_a_periodic_call_ends_when_it_is_cancelled_and_not_when_it_raises():
+    errors = Recorder()
+    clock, timer = manual(on_error=errors)
+    call = timer.schedule_every(1, raising(ValueError()))
+    clock.advance(3)
+    assert len(errors.errors) == 3
+    assert (call.done(), call.cancel(), call.cancel(), call.done()) == (False, True, False, True)
+    clock.advance(3)
+    assert len(errors.errors) == 3
+
+
+def test_a_periodic_call_may_cancel_or_rearm_itself():
+    clock, timer = manual()
+    ran = []
+
+    def callback():
+        ran.append(timer.time())
+        assert timer.size == 0  # not while it runs
+        if len(ran) == 1:
+            assert call.reschedule_after(2.5)
+        elif len(ran) == 3:
+            assert call.cancel()
+
+    call = timer.schedule_every(1, callback)
+    clock.advance(20)
+    assert ran == [1.0, 3.5, 4.5]
+    assert timer.size == 0
+
+
+@pytest.mark.parametrize("period", [0, 1e-10, -1, float("nan")])
+def test_a_period_is_at_least_a_nanosecond(period):
+    _, timer = manual()
+    with pytest.raises(TimeRangeError, match="period"):
+        timer.schedule_every(period, print)
+
+
+def test_missed_is_one_of_three():
+    _, timer = manual()
+    with pytest.raises(ParameterError, match="missed must be skip, burst or delay, not 'catch up'"):
+        timer.schedule_every(1, print, missed="catch up")
+
+
+# Executors
+
+
+class HeldExecutor(Executor):
+    """Keeps what is submitted until the test runs it."""
+
+    def __init__(self):
+        self.tasks = []
+
+    def submit(self, fn, /, *args, **kwargs):
+        self.tasks.append(lambda: fn(*args, **kwargs))
+        return Future()
+
+
+class RefusingExecutor(Executor):
+    def submit(self, fn, /, *args, **kwargs):
+        raise RuntimeError("no more")
+
+
+def test_callbacks_run_in_the_executor():
+    with ThreadPoolExecutor(1) as pool, SystemTimer(HierarchicalWheel(), executor=pool) as timer:
+        names, done = [], threading.Event()
+        timer.schedule_after(0, lambda: (names.append(threading.current_thread()), done.set()))
+        assert done.wait(10)
+        assert names[0] is not timer._thread
+
+
+def test_a_periodic_call_never_overlaps_itself_in_an_executor():
+    executor = HeldExecutor()
+    clock, timer = manual(executor=executor)
+    call = timer.schedule_every(1, lambda: None)
+    clock.advance(10)
+    assert len(executor.tasks) == 1
+    assert call.reschedule_after(1)  # while it runs
+    clock.advance(5)
+    assert len(executor.tasks) == 1
+    executor.tasks.pop()()
+    clock.advance(0)
+    assert len(executor.tasks) == 1
+    assert call.cancel()  # while it runs: it will not start again
+    executor.tasks.pop()()
+    clock.advance(10)
+    assert executor.tasks == []
+    assert timer.size == 0
+
+
+def test_an_executor_that_refuses_is_logged_once(caplog):
+    clock, timer = manual(executor=RefusingExecutor())
+    every = timer.schedule_every(1, print)
+    timer.schedule_after(1, print)
+    clock.advance(5)
+    assert [record.message for record in caplog.records] == ["the executor refused print"]
+    assert not every.done()
+
+
+def test_an_exception_in_an_executor_goes_to_the_hook():
+    executor, errors = HeldExecutor(), Recorder()
+    clock, timer = manual(executor=executor, on_error=errors)
+    timer.schedule_after(1, raising(SystemExit("bye")))
+    clock.advance(1)
+    executor.tasks.pop()()
+    assert errors.texts == ["bye"]
+
+
+# Driving
+
+
+def test_the_caller_drives_a_service_without_a_thread():
+    clock = SettableClock()
+    timer = caller_driven(clock)
+    ran = []
+    timer.schedule_after(1, ran.append, 1)
+    assert timer.advance_clock() == 0
+    clock.value = 1000 * MS
+    assert timer.advance_clock(5) == 1
+    assert ran == [1]
+
+
+def test_advance_clock_waits_for_the_next_expiry_in_real_time():
+    timer = SystemTimer(HierarchicalWheel(), start=False)
+    before = timer.time()
+    timer.schedule_after(0.01, int)
+    assert timer.advance_clock(None) == 1
+    assert timer.time() - before >= 0.01
+    assert timer.advance_clock(0.001) == 0
+
+
+def test_a_service_has_one_driver():
+    clock, timer = manual()
+    problems = []
+
+    def callback():
+        with pytest.raises(ServiceStateError) as caught:
+            timer.advance_clock()
+        problems.append(str(caught.value))
+
+    timer.schedule_after(1, callback)
+    clock.advance(1)
+    assert problems == ["this SystemTimer is being advanced already"]
+    with (
+        SystemTimer(HierarchicalWheel()) as driven,
+        pytest.raises(ServiceStateError, match="start=False"),
+    ):
+        driven.advance_clock()
+
+
+# Closing
+
+
+def test_leaving_the_context_cancels_what_is_pending():
+    clock, timer = manual()
+    with timer:
+        filed = timer.schedule_after(1, print)
+        assert timer.size == 1
+        new = timer.schedule_after(1, print)
+    assert filed.cancelled() and new.cancelled()
+    assert timer.size == len(timer._timer) == 0
+    clock.advance(10)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda timer: timer.schedule_after(1, print),
+        lambda timer: timer.schedule_after(timedelta(seconds=1), print),
+        lambda timer: timer.schedule_at(1, print),
+        lambda timer: timer.schedule_every(1, print),
+        lambda timer: timer.advance_clock(),
+    ],
+)
+@pytest.mark.parametrize("manually", [True, False])
+def test_a_closed_service_refuses_everything(use, manually):
+    timer = manual()[1] if manually else SystemTimer(HierarchicalWheel(), start=False)
+    assert timer.close()
+    with pytest.raises(ServiceClosedError, match="SystemTimer is closed"):
+        use(timer)
+    assert timer.size == 0
+    assert timer.close()
+
+
+def test_waiting_runs_the_rest_at_their_deadlines():
+    clock, timer = manual()
+    ran = []
+    timer.schedule_after(2, ran.append, "once")
+    every = timer.schedule_every(1, ran.append, "every")
+    assert not timer.close("wait")
+    with pytest.raises(ServiceClosedError):
+        timer.schedule_after(1, print)
+    clock.advance(1)
+    assert ran == ["every"]
+    assert every.done()
+    clock.advance(5)
+    assert ran == ["every", "once"]
+    assert timer.close("wait")
+
+
+def test_a_second_close_ends_the_wait():
+    clock, timer = manual()
+    call = timer.schedule_after(2, print)
+    assert not timer.close("wait")
+    assert call.reschedule_after(3)
+    assert timer.close()
+    assert call.cancelled()
+    assert timer.close("wait")
+
+
+@pytest.mark.parametrize("start", [True, False])
+def test_waiting_in_real_time(start):
+    timer = SystemTimer(HierarchicalWheel(), start=start)
+    ran = []
+    timer.schedule_after(0.01, ran.append, 1)
+    assert timer.close("wait")
+    assert ran == [1]
+
+
+@pytest.mark.parametrize("start", [True, False])
+def test_what_is_left_after_the_timeout_of_a_wait_is_cancelled(start):
+    timer = SystemTimer(HierarchicalWheel(), start=start)
+    call = timer.schedule_after(3600, print)
+    timer.close("wait", timeout=0.01)
+    assert call.cancelled()
+    assert timer.close(timeout=10)
+
+
+def test_close_waits_for_a_running_callback_no_longer_than_asked():
+    started, release = threading.Event(), threading.Event()
+    timer = SystemTimer(HierarchicalWheel())
+    timer.schedule_after(0, lambda: (started.set(), release.wait(10)))
+    assert started.wait(10)
+    assert not timer.close(timeout=0)
+    release.set()
+    assert timer.close(timeout=10)
+
+
+def test_pending_is_cancel_or_wait():
+    _, timer = manual()
+    with pytest.raises(ParameterError, match="pending must be cancel or wait, not 'drop'"):
+        timer.close("drop")
+    with pytest.raises(TimeRangeError, match="timeout"):
+        timer.close(timeout=-1)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("delay", [-1, -0.5, float("nan"), timedelta(seconds=-1)])
+def test_a_bad_delay_is_an_error_and_the_service_goes_on(delay):
+    clock, timer = manual()
+    ran = []
+    call = timer.schedule_after(1, ran.append, 1)
+    with pytest.raises(TimeRangeError, match="delay must"):
+        timer.schedule_after(delay, print)
+    with pytest.raises(TimeRangeError, match="delay must"):
+        call.reschedule_after(delay)
+    assert timer.size == 1
+    clock.advance(1)
+    assert ran == [1]
+
+
+@pytest.mark.parametrize("schedule", ["schedule_after", "schedule_at", "schedule_every"])
+def test_a_callback_is_callable(schedule):
+    _, timer = manual()
+    with pytest.raises(CallbackError, match="the callback must be callable, not 7"):
+        getattr(timer, schedule)(1, 7)
+    assert timer.size == 0
+
+
+def test_the_timer_is_empty_and_the_unit_sensible():
+    wheel = HierarchicalWheel()
+    wheel.schedule(1)
+    with pytest.raises(ParameterError, match="the timer must be empty; it has 1 pending"):
+        SystemTimer(wheel)
+    with pytest.raises(ParameterError, match="unit_ns must lie in"):
+        SystemTimer(HierarchicalWheel(), unit_ns=0)
+    with pytest.raises(TimeTypeError, match="unit_ns must be an integer"):
+        SystemTimer(HierarchicalWheel(), unit_ns=1.5)
+
+
+def test_a_clock_that_steps_back_is_reported_and_the_service_goes_on():
+    clock, errors = SettableClock(5000 * MS), Recorder()
+    timer = caller_driven(clock, on_error=errors)
+    ran = []
+    timer.schedule_after(1, ran.append, 1)
+    timer.advance_clock()
+    clock.value = 0
+    assert timer.advance_clock() == 0
+    assert errors.texts == ["the clock stepped back from 5000000000 to 0"]
+    clock.value = 6000 * MS
+    assert timer.advance_clock() == 1
+    assert len(errors.errors) == 1
+
+
+def test_python_without_the_gil_is_refused(monkeypatch):
+    monkeypatch.setattr(module.sys, "_is_gil_enabled", lambda: False, raising=False)
+    with pytest.raises(ServiceStateError, match="needs the GIL"):
+        SystemTimer(HashedWheel())
