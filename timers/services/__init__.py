@@ -1,11 +1,13 @@
-"""Timers driven by a real clock: calls in a thread (SystemTimer)."""
+"""Timers driven by a real clock: calls from a thread (SystemTimer) and in asyncio (AsyncTimer)."""
 
+from timers.services.async_timer import AsyncTimer, Timeout
 from timers.services.calls import ScheduledCall
 from timers.services.clock import Clock, ManualClock, MonotonicClock
 from timers.services.errors import CallbackError, ServiceClosedError, ServiceStateError
 from timers.services.system_timer import SystemTimer
 
 __all__ = [
+    "AsyncTimer",
     "CallbackError",
     "Clock",
     "ManualClock",
@@ -14,4 +16,5 @@ __all__ = [
     "ServiceClosedError",
     "ServiceStateError",
     "SystemTimer",
+    "Timeout",
 ]

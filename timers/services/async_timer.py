@@ -1,0 +1,413 @@
+"""`AsyncTimer`: calls, timeouts and sleeps on an asyncio loop, with one loop timer for them all."""
+
+import asyncio
+import math
+import time
+from asyncio import AbstractEventLoop, CancelledError, Task, TimerHandle
+from collections.abc import Awaitable, Callable
+from contextvars import Context
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from timers.errors import TimeRangeError
+from timers.limits import LIMIT
+from timers.protocol import Timer, shown
+from timers.services.calls import NO_HANDLE, Missed, ScheduledCall
+from timers.services.errors import ServiceClosedError, ServiceStateError
+from timers.services.mailbox import _DEQUE_LIMIT, AWAKE, CLOSED, CallTimer
+from timers.services.moments import NS_PER_S, moment_ns
+
+T = TypeVar("T")
+
+_NEVER = CLOSED - 1  # the alarm when nothing is armed: any call is earlier
+_CREATED, _ENTERED, _EXPIRING, _EXPIRED, _EXITED = (
+    "created",
+    "active",
+    "expiring",
+    "expired",
+    "done",
+)
+
+
+class _LoopClock:
+    """The time of a loop, in nanoseconds."""
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self._time = loop.time
+
+    def now(self) -> int:
+        return int(self._time() * 1e9)
+
+    def wall(self) -> int:
+        return time.time_ns()
+
+
+class AsyncTimer(CallTimer):
+    """Calls and timeouts on an asyncio loop, of which only the next expiry is known to the loop.
+
+    `timer` is any empty timer of the registry, or one of your own; the service owns it from now on.
+    One unit is `unit_ns` nanoseconds, and deadlines are rounded up to a unit. All methods are
+    called on the loop's thread, while the loop runs; from another thread, use
+    `loop.call_soon_threadsafe`. Callbacks run in the loop. An exception in one goes to the loop's
+    exception handler, except that SystemExit and KeyboardInterrupt end the loop, as in asyncio.
+
+    >>> import asyncio
+    >>> from timers import HierarchicalWheel
+    >>> from timers.services import AsyncTimer
+    >>> async def main():
+    ...     with AsyncTimer(HierarchicalWheel()) as timer:
+    ...         call = timer.schedule_after(0.001, print, "called")
+    ...         await timer.sleep(0.01)
+    ...         try:
+    ...             async with timer.timeout(0.01):
+    ...                 await asyncio.sleep(3600)
+    ...         except TimeoutError:
+    ...             print("timed out")
+    >>> asyncio.run(main())
+    called
+    timed out
+
+    Raises:
+        ServiceStateError: if no loop runs.
+        ParameterError: for a timer that is not empty, or another `unit_ns` than 1 .. 10**18.
+    """
+
+    def __init__(self, timer: Timer, *, unit_ns: int = 1_000_000) -> None:
+        try:
+            self._loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise ServiceStateError("AsyncTimer must be made while its loop runs") from None
+        super().__init__(timer, unit_ns, _LoopClock(self._loop))
+        self._alarm = _NEVER
+        self._armed_handle: TimerHandle | None = None  # of the loop, for the next expiry
+
+    def schedule_after(
+        self,
+        delay: Any,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> ScheduledCall:
+        """Run `callback(*args)` after `delay` seconds (or a timedelta) and return the call.
+
+        As `SystemTimer.schedule_after`, and raises ServiceStateError outside the running loop.
+        """
+        self._check_loop()
+        return super().schedule_after(delay, callback, *args, context=context)
+
+    def schedule_at(
+        self,
+        moment: Any,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> ScheduledCall:
+        """Run `callback(*args)` at `moment`: seconds of `loop.time()`, or an aware datetime.
+
+        As `SystemTimer.schedule_at`, and raises ServiceStateError outside the running loop.
+        """
+        self._check_loop()
+        return super().schedule_at(moment, callback, *args, context=context)
+
+    def schedule_every(
+        self,
+        period: Any,
+        callback: Callable[..., object],
+        *args: Any,
+        missed: Missed = "skip",
+        context: Context | None = None,
+    ) -> ScheduledCall:
+        """Run `callback(*args)` once per `period` seconds (or timedelta), first after one period.
+
+        As `SystemTimer.schedule_every`, and raises ServiceStateError outside the running loop.
+        """
+        self._check_loop()
+        return super().schedule_every(period, callback, *args, missed=missed, context=context)
+
+    def timeout(self, delay: float | None) -> "Timeout":
+        """An asynchronous context manager that cancels its body after `delay` seconds.
+
+        It behaves as `asyncio.timeout`: the cancellation becomes a TimeoutError outside the body;
+        None never expires; what has passed expires in the loop's next iteration.
+
+        Raises:
+            TimeTypeError, TimeRangeError: for what is not a number, and for NaN.
+        """
+        if delay is None:
+            return Timeout(self, None)
+        if type(delay) is float and -1e6 < delay < 1e6:
+            return Timeout(self, self._now() + int(delay * 1e9))
+        offset = moment_ns(delay, self._clock)  # 0 for what is negative
+        return Timeout(self, min(self._now() + offset, LIMIT))
+
+    def timeout_at(self, moment: float | None) -> "Timeout":
+        """As `timeout`, with an absolute time of the loop; behaves as `asyncio.timeout_at`."""
+        return Timeout(self, None if moment is None else moment_ns(moment, self._clock))
+
+    async def sleep(self, delay: float, result: Any = None) -> Any:
+        """Sleep for `delay` seconds and return `result`; behaves as `asyncio.sleep`.
+
+        A delay of 0 or less lets other tasks run once.
+
+        Raises:
+            TimeTypeError, TimeRangeError: for what is not a number, and for NaN.
+        """
+        self._check_loop()
+        _check_number(delay)
+        if delay <= 0:
+            await asyncio.sleep(0)
+            return result
+        future = self._loop.create_future()
+        call = self.schedule_after(delay, _wake_future, future)
+        try:
+            await future
+        finally:
+            call.cancel()
+        return result
+
+    async def wait_for(self, awaitable: Awaitable[T], timeout: float | None) -> T:
+        """Wait for `awaitable` and return its result; behaves as `asyncio.wait_for`.
+
+        After `timeout` seconds the awaitable is cancelled, and when its cancellation has ended,
+        TimeoutError is raised. None waits without limit. With a timeout of 0 or less, the result
+        must be there already.
+
+        Raises:
+            TimeoutError: if the time was up.
+            TimeTypeError, TimeRangeError: for what is not a number, and for NaN.
+        """
+        if timeout is not None:
+            _check_number(timeout)
+        if timeout is None or timeout > 0:
+            async with self.timeout(timeout):
+                return await awaitable
+        future = asyncio.ensure_future(awaitable)
+        if not future.done():
+            future.cancel()
+            await asyncio.wait([future])
+        try:
+            return future.result()
+        except CancelledError as error:
+            raise TimeoutError from error
+
+    def close(self) -> None:
+        """Cancel every pending call, also those of timeouts, and refuse new ones.
+
+        Timeouts whose body is running never expire then, and pending sleeps never end by
+        themselves. Closing again is legal.
+        """
+        self._closed = True
+        self._alarm = CLOSED
+        if self._armed_handle is not None:
+            self._armed_handle.cancel()
+            self._armed_handle = None
+        if self._lock.locked():  # in a finalizer that our own filing ran
+            self._loop.call_soon(self.close)
+            return
+        with self._lock:
+            self._cancel_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the service."""
+        self.close()
+
+    def _check_loop(self) -> None:
+        try:
+            if asyncio.get_running_loop() is self._loop:
+                return
+        except RuntimeError:
+            pass
+        state = "is closed" if self._loop.is_closed() else "is not the one that runs here"
+        raise ServiceStateError(f"the loop of this AsyncTimer {state}")
+
+    # Driving
+
+    def _wake(self) -> None:
+        """Have the loop call `_turn` at the earliest moment of the mailbox or the timer."""
+        if self._closed:
+            return
+        if self._lock.locked():  # in a finalizer that our own filing ran
+            self._loop.call_soon(self._turn)
+        else:
+            with self._lock:
+                self._apply()
+                self._arm()
+
+    def _arm(self) -> None:
+        """Have the loop call `_turn` at the next expiry, and publish that as the alarm."""
+        if self._armed_handle is not None:
+            self._armed_handle.cancel()
+            self._armed_handle = None
+        moment = self._next_expiry()
+        if moment is None:
+            self._alarm = _NEVER
+        else:
+            self._alarm = moment - self._unit_ns + 1
+            self._armed_handle = self._loop.call_at(moment / NS_PER_S, self._turn)
+
+    def _turn(self) -> None:
+        """Run what is due."""
+        if self._closed:
+            return
+        self._armed_handle = None
+        self._alarm = AWAKE
+        try:
+            with self._lock:
+                self._collect()
+            ready = self._ready
+            while ready:
+                call, armed = ready[0]
+                call._fire(armed)
+                ready.popleft()
+        finally:
+            if not self._closed:
+                with self._lock:
+                    self._apply()
+                    self._arm()
+                if self._ready:  # an exit left through a callback; the loop may run again
+                    self._loop.call_soon(self._turn)
+
+    def _start(
+        self,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        context: Context | None,
+        finish: Callable[[], None] | None = None,
+    ) -> None:
+        try:
+            (Context() if context is None else context).run(callback, *args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            self._loop.call_exception_handler(
+                {
+                    "message": f"Exception in callback {shown(callback)} of AsyncTimer",
+                    "exception": error,
+                }
+            )
+        finally:
+            if finish is not None:
+                finish()
+
+
+class Timeout:
+    """What `AsyncTimer.timeout` returns; the methods are those of `asyncio.Timeout`."""
+
+    __slots__ = ("_call", "_cancelling", "_moment", "_service", "_state", "_task")
+
+    def __init__(self, service: AsyncTimer, moment: int | None) -> None:
+        self._service = service
+        self._moment = moment
+        self._state = _CREATED
+        self._call: ScheduledCall | None = None
+
+    def when(self) -> float | None:
+        """The deadline in seconds of `loop.time()`; None if it never expires."""
+        return None if self._moment is None else self._moment / NS_PER_S
+
+    def expired(self) -> bool:
+        """Whether the deadline has passed within the body."""
+        return self._state is _EXPIRING or self._state is _EXPIRED
+
+    def reschedule(self, when: float | None) -> None:
+        """Change the deadline, in seconds of `loop.time()`; None never expires.
+
+        Raises:
+            RuntimeError: before the body was entered, and after the deadline or the end of it.
+            TimeTypeError, TimeRangeError: for what is not a number, and for NaN.
+        """
+        if self._state is _CREATED:
+            raise ServiceStateError("the timeout has not been entered")
+        if self._state is not _ENTERED:
+            raise ServiceStateError(f"the timeout is {self._state}; it cannot be rescheduled")
+        moment = None if when is None else moment_ns(when, self._service._clock)
+        self._disarm()
+        self._moment = moment
+        self._arm()
+
+    def __repr__(self) -> str:
+        return f"<Timeout {self._state} when={self.when()}>"
+
+    async def __aenter__(self) -> Self:
+        if self._state is not _CREATED:
+            raise ServiceStateError("a timeout can be entered only once")
+        service = self._service
+        task: Task[Any] | None = asyncio.current_task(service._loop)
+        if task is None:
+            service._check_loop()
+            raise ServiceStateError("a timeout must be used inside a task")
+        if service._closed:
+            raise ServiceClosedError("AsyncTimer is closed")
+        self._task = task
+        self._cancelling = task.cancelling()
+        self._state = _ENTERED
+        if self._moment is not None:
+            self._arm()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._state is _ENTERED:
+            self._state = _EXITED
+            if self._call is not None:
+                self._call.cancel()
+                self._call = None
+        else:
+            self._state = _EXPIRED
+            # Only what this timeout cancelled becomes a TimeoutError: a request from elsewhere to
+            # cancel the task stays one.
+            if self._task.uncancel() <= self._cancelling and isinstance(error, CancelledError):
+                raise TimeoutError from error
+
+    def _arm(self) -> None:
+        moment, service = self._moment, self._service
+        if moment is None:
+            return
+        if moment <= service._now():
+            service._loop.call_soon(self._expire_if_active, moment)
+            return
+        call = ScheduledCall()
+        call._service, call._callback, call._args = service, self._expire, ()
+        call._context, call._moment, call._handle = None, moment, NO_HANDLE
+        self._call = call
+        arrivals = service._arrivals
+        arrivals.append(call)
+        if moment < service._alarm or len(arrivals) > _DEQUE_LIMIT:
+            service._attend(call)
+
+    def _disarm(self) -> None:
+        if self._call is not None:
+            self._call.cancel()
+            self._call = None
+
+    def _expire_if_active(self, moment: int) -> None:
+        if self._state is _ENTERED and self._moment is moment:
+            self._expire()
+
+    def _expire(self) -> None:
+        self._call = None
+        self._state = _EXPIRING
+        self._task.cancel()
+
+
+def _check_number(value: Any) -> None:
+    """Raise for NaN; comparing raises for what is not a number."""
+    if math.isnan(value):
+        raise TimeRangeError("the delay must be a number, not NaN")
+
+
+def _wake_future(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
