@@ -12,9 +12,9 @@ from typing import Any, Self, TypeVar
 from timers.errors import TimeRangeError
 from timers.limits import LIMIT
 from timers.protocol import Timer, shown
-from timers.services.calls import NO_HANDLE, Missed, ScheduledCall
+from timers.services.calls import DEQUE_LIMIT, NO_HANDLE, Missed, ScheduledCall
 from timers.services.errors import ServiceClosedError, ServiceStateError
-from timers.services.mailbox import _DEQUE_LIMIT, AWAKE, CLOSED, CallTimer
+from timers.services.mailbox import AWAKE, CLOSED, CallTimer
 from timers.services.moments import NS_PER_S, moment_ns
 
 T = TypeVar("T")
@@ -78,6 +78,7 @@ class AsyncTimer(CallTimer):
         except RuntimeError:
             raise ServiceStateError("AsyncTimer must be made while its loop runs") from None
         super().__init__(timer, unit_ns, _LoopClock(self._loop))
+        self._time = self._loop.time
         self._alarm = _NEVER
         self._armed_handle: TimerHandle | None = None  # of the loop, for the next expiry
 
@@ -133,16 +134,23 @@ class AsyncTimer(CallTimer):
         Raises:
             TimeTypeError, TimeRangeError: for what is not a number, and for NaN.
         """
-        if delay is None:
-            return Timeout(self, None)
+        timeout = Timeout()
+        timeout._service, timeout._state, timeout._call = self, _CREATED, None
         if type(delay) is float and -1e6 < delay < 1e6:
-            return Timeout(self, self._now() + int(delay * 1e9))
-        offset = moment_ns(delay, self._clock)  # 0 for what is negative
-        return Timeout(self, min(self._now() + offset, LIMIT))
+            timeout._moment = int((self._time() + delay) * 1e9)
+        elif delay is None:
+            timeout._moment = None
+        else:
+            offset = moment_ns(delay, self._clock)  # 0 for what is negative
+            timeout._moment = min(self._now() + offset, LIMIT)
+        return timeout
 
     def timeout_at(self, moment: float | None) -> "Timeout":
         """As `timeout`, with an absolute time of the loop; behaves as `asyncio.timeout_at`."""
-        return Timeout(self, None if moment is None else moment_ns(moment, self._clock))
+        timeout = Timeout()
+        timeout._service, timeout._state, timeout._call = self, _CREATED, None
+        timeout._moment = None if moment is None else moment_ns(moment, self._clock)
+        return timeout
 
     async def sleep(self, delay: float, result: Any = None) -> Any:
         """Sleep for `delay` seconds and return `result`; behaves as `asyncio.sleep`.
@@ -299,15 +307,19 @@ class AsyncTimer(CallTimer):
 
 
 class Timeout:
-    """What `AsyncTimer.timeout` returns; the methods are those of `asyncio.Timeout`."""
+    """Cancels the body of its `async with` at a deadline; made by `AsyncTimer.timeout`.
+
+    The methods are those of `asyncio.Timeout`.
+    """
 
     __slots__ = ("_call", "_cancelling", "_moment", "_service", "_state", "_task")
 
-    def __init__(self, service: AsyncTimer, moment: int | None) -> None:
-        self._service = service
-        self._moment = moment
-        self._state = _CREATED
-        self._call: ScheduledCall | None = None
+    _service: AsyncTimer
+    _moment: int | None  # the deadline in nanoseconds of the loop's time
+    _state: str
+    _call: ScheduledCall | None  # while it is armed
+    _task: Task[Any]
+    _cancelling: int  # requests to cancel the task when the body was entered
 
     def when(self) -> float | None:
         """The deadline in seconds of `loop.time()`; None if it never expires."""
@@ -329,7 +341,9 @@ class Timeout:
         if self._state is not _ENTERED:
             raise ServiceStateError(f"the timeout is {self._state}; it cannot be rescheduled")
         moment = None if when is None else moment_ns(when, self._service._clock)
-        self._disarm()
+        if self._call is not None:
+            self._call.cancel()
+            self._call = None
         self._moment = moment
         self._arm()
 
@@ -375,31 +389,28 @@ class Timeout:
         moment, service = self._moment, self._service
         if moment is None:
             return
-        if moment <= service._now():
+        # What has passed does not wait for the next unit. It is never later than the alarm.
+        if moment < service._alarm and moment <= service._now():
             service._loop.call_soon(self._expire_if_active, moment)
             return
         call = ScheduledCall()
-        call._service, call._callback, call._args = service, self._expire, ()
+        call._service, call._callback, call._args = service, _expire, (self,)
         call._context, call._moment, call._handle = None, moment, NO_HANDLE
         self._call = call
         arrivals = service._arrivals
         arrivals.append(call)
-        if moment < service._alarm or len(arrivals) > _DEQUE_LIMIT:
+        if moment < service._alarm or len(arrivals) > DEQUE_LIMIT:
             service._attend(call)
-
-    def _disarm(self) -> None:
-        if self._call is not None:
-            self._call.cancel()
-            self._call = None
 
     def _expire_if_active(self, moment: int) -> None:
         if self._state is _ENTERED and self._moment is moment:
-            self._expire()
+            _expire(self)
 
-    def _expire(self) -> None:
-        self._call = None
-        self._state = _EXPIRING
-        self._task.cancel()
+
+def _expire(timeout: Timeout) -> None:
+    timeout._call = None
+    timeout._state = _EXPIRING
+    timeout._task.cancel()
 
 
 def _check_number(value: Any) -> None:

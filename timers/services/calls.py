@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 Missed = Literal["skip", "burst", "delay"]
 
+MAILBOX_LIMIT = 4096
+"""Entries above which callers apply the mailbox themselves, if nobody else does."""
+
+DEQUE_LIMIT = MAILBOX_LIMIT // 2
+"""Entries of each of the mailbox's two deques above which that happens."""
+
 NO_HANDLE = 0
 """The handle of a call that has not been filed in the timer yet; timers never return 0."""
 
@@ -63,7 +69,10 @@ class ScheduledCall:
         # The thread that files an arrival first sets the handle and then looks for CANCELLED: one
         # of the two always sees the other.
         if self._handle:
-            self._service._changed(self)
+            service = self._service
+            service._changes.append(self)
+            if len(service._changes) > DEQUE_LIMIT:
+                service._relieve()
         return True
 
     def reschedule(self, moment: Any) -> bool:
@@ -111,7 +120,7 @@ class ScheduledCall:
             return False
         self._moment = moment
         self._callback = callback
-        self._service._changed(self, moment)
+        self._service._rearmed(self)
         return True
 
     def _waits_for(self, armed: int) -> bool:
@@ -176,13 +185,15 @@ class PeriodicCall(ScheduledCall):
             return
         if self._moment is armed:
             self._moment = self._following(armed, service._now())
-        service._changed(self, self._moment)
+        service._rearmed(self)
 
     def _following(self, armed: int, now: int) -> int:
         match self._missed:
             case "burst":
                 return armed + self._period
             case "delay":
-                return now + self._period
+                # After an early run, on a timer that rounds down, `now + period` may be due at once,
+                # again and again.
+                return max(armed, now) + self._period
             case _:
                 return armed + self._period * max((now - armed) // self._period + 1, 1)

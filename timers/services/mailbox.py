@@ -26,15 +26,19 @@ from timers.errors import ParameterError, TimeRangeError
 from timers.kernels.handles import PLACE_MASK
 from timers.limits import LIMIT
 from timers.protocol import Int64s, Timer, as_integer, shown
-from timers.services.calls import CANCELLED, FIRED, NO_HANDLE, Missed, PeriodicCall, ScheduledCall
+from timers.services.calls import (
+    CANCELLED,
+    DEQUE_LIMIT,
+    FIRED,
+    NO_HANDLE,
+    Missed,
+    PeriodicCall,
+    ScheduledCall,
+)
 from timers.services.clock import Clock
 from timers.services.errors import CallbackError, ServiceClosedError
 from timers.services.moments import duration_ns, moment_ns
 
-MAILBOX_LIMIT = 4096
-"""Entries above which callers apply the mailbox themselves, if nobody else does."""
-
-_DEQUE_LIMIT = MAILBOX_LIMIT // 2  # of each of the two deques
 _FEW = 4  # so many entries are applied one by one: a batch has fixed costs
 _QUICK_DELAY = 4_000_000.0  # seconds: float arithmetic is exact to the nanosecond up to here
 _LARGEST_UNIT = 10**18  # nanoseconds
@@ -108,7 +112,7 @@ class CallTimer:
         call._handle = NO_HANDLE
         arrivals = self._arrivals
         arrivals.append(call)
-        if moment < self._alarm or len(arrivals) > _DEQUE_LIMIT:
+        if moment < self._alarm or len(arrivals) > DEQUE_LIMIT:
             self._attend(call)
         return call
 
@@ -205,7 +209,7 @@ class CallTimer:
         call._context = (copy_context() or None) if context is None else context
         call._moment, call._handle = min(moment, LIMIT), NO_HANDLE
         self._arrivals.append(call)
-        if moment < self._alarm or len(self._arrivals) > _DEQUE_LIMIT:
+        if moment < self._alarm or len(self._arrivals) > DEQUE_LIMIT:
             self._attend(call)
         return call
 
@@ -214,18 +218,18 @@ class CallTimer:
         if self._closed:
             call.cancel()
             raise ServiceClosedError(f"{type(self).__name__} is closed")
-        if len(self._arrivals) > _DEQUE_LIMIT:
+        if len(self._arrivals) > DEQUE_LIMIT:
             self._relieve()
         if call._moment < self._alarm:
             self._wake()
 
-    def _changed(self, call: ScheduledCall, moment: int = LIMIT) -> None:
-        """Take note that a call was cancelled, or re-armed for `moment`."""
+    def _rearmed(self, call: ScheduledCall) -> None:
+        """Take note that a call has another deadline."""
         changes = self._changes
         changes.append(call)
-        if len(changes) > _DEQUE_LIMIT:
+        if len(changes) > DEQUE_LIMIT:
             self._relieve()
-        if moment < self._alarm:
+        if call._moment < self._alarm:
             self._wake()
 
     def _relieve(self) -> None:
@@ -299,12 +303,13 @@ class CallTimer:
             _drop(self._arrivals, len(entries))
         if self._changes:
             entries = list(self._changes)
-            filed = [call for call in entries if call._handle]  # others are still among arrivals
-            cancelled = [call for call in filed if call._args is CANCELLED]
+            # Calls without a handle are still among the arrivals.
+            cancelled = [call for call in entries if call._args is CANCELLED and call._handle]
             if cancelled:
                 self._remove(cancelled)
-            if len(cancelled) < len(filed):
-                self._refile([call for call in dict.fromkeys(filed) if not _is_done(call)])
+            if len(cancelled) < len(entries):
+                rest = dict.fromkeys(entries)
+                self._refile([call for call in rest if call._handle and not _is_done(call)])
             _drop(self._changes, len(entries))
 
     def _file(self, calls: list[ScheduledCall]) -> None:

@@ -407,6 +407,16 @@ def test_a_periodic_call_may_cancel_or_rearm_itself():
     assert timer.size == 0
 
 
+@pytest.mark.parametrize("missed", ["skip", "burst", "delay"])
+def test_an_early_timer_keeps_the_rate_of_a_period_below_its_tick(missed):
+    clock, _ = manual()
+    timer = SystemTimer(HierarchicalWheel(tick=20), clock=clock)
+    ran = []
+    timer.schedule_every(0.005, ran.append, 1, missed=missed)
+    clock.advance(1)
+    assert len(ran) == pytest.approx(200, abs=4)
+
+
 @pytest.mark.parametrize("period", [0, 1e-10, -1, float("nan")])
 def test_a_period_is_at_least_a_nanosecond(period):
     _, timer = manual()

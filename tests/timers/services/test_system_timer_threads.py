@@ -13,7 +13,7 @@ import pytest
 from tests.timers.services.cases import MS, TIMERS, SettableClock, manual
 from timers import CascadingWheel, HierarchicalWheel
 from timers.errors import CapacityError
-from timers.services import ServiceClosedError, SystemTimer, calls, mailbox
+from timers.services import ServiceClosedError, SystemTimer, calls
 
 
 class Interposed:
@@ -229,7 +229,7 @@ def test_memory_stays_flat_while_nothing_is_due(filed):
         most = max(most, len(service._arrivals) + len(service._changes))
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert most <= mailbox.MAILBOX_LIMIT + 2
+    assert most <= calls.MAILBOX_LIMIT + 2
     assert size < 2**20
     assert service.size == len(keep)
 
@@ -238,7 +238,7 @@ def test_a_million_calls_that_are_cancelled_leave_nothing():
     _, service = manual()
     for _ in range(1_000_000):
         service.schedule_after(60, print).cancel()
-    assert len(service._arrivals) <= mailbox.MAILBOX_LIMIT
+    assert len(service._arrivals) <= calls.MAILBOX_LIMIT
     assert len(service._calls) <= 2  # the call whose arrival filled the mailbox was still pending
     assert service.size == 0
 
@@ -261,7 +261,7 @@ def test_callers_apply_the_mailbox_behind_a_slow_callback():
         assert started.wait(10)
         for _ in range(10_000):
             service.schedule_after(60, print)
-        assert len(service._arrivals) <= mailbox.MAILBOX_LIMIT
+        assert len(service._arrivals) <= calls.MAILBOX_LIMIT
         assert service.size == 10_000
         release.set()
 

@@ -1,0 +1,303 @@
+"""The services beside asyncio in the same process, and what a million pending calls cost.
+
+    python -m tests.bench.test_services [--rounds 7] [--pending 100000]
+
+Rounds of asyncio and of the service take turns, so that each ratio is of runs in the same seconds.
+Prints medians and the quartiles of the ratios. `nox -s bench` runs the ratios as well.
+"""
+
+import argparse
+import asyncio
+import gc
+import os
+import random
+import resource
+import threading
+import time
+from collections import deque
+from statistics import median, quantiles
+
+import numpy as np
+import pytest
+
+from timers import CascadingWheel
+from timers.services import AsyncTimer, SystemTimer
+
+PENDING = 100_000
+PAIRS = 50_000  # of one round
+TASKS_BETWEEN = 1000  # pairs after which asyncio's loop gets a turn, in which it cleans its heap
+THREADS = 4
+SHORTEST, LONGEST = 1, 2000  # seconds
+
+
+def nothing():
+    """The callback."""
+
+
+def delays_of(kind, count, seed):
+    dice = random.Random(seed)
+    if kind == "constant":
+        return [30.0] * count
+    return [dice.uniform(SHORTEST, LONGEST) for _ in range(count)]
+
+
+# Schedule and cancel
+
+
+class AsyncioCalls:
+    """`call_later` and `cancel` beside `pending` other calls; one round has `PAIRS` pairs."""
+
+    def __init__(self, kind, pending):
+        self.loop = asyncio.new_event_loop()
+        self.kind = kind
+        self.others = deque(
+            self.loop.call_later(delay, nothing) for delay in delays_of(kind, pending, 0)
+        )
+
+    def seconds(self, seed, oldest):
+        return self.loop.run_until_complete(self.round(delays_of(self.kind, PAIRS, seed), oldest))
+
+    async def round(self, delays, oldest):
+        call_later, others = self.loop.call_later, self.others
+        start = time.process_time()
+        for first in range(0, len(delays), TASKS_BETWEEN):
+            if oldest:
+                for delay in delays[first : first + TASKS_BETWEEN]:
+                    others.append(call_later(delay, nothing))
+                    others.popleft().cancel()
+            else:
+                for delay in delays[first : first + TASKS_BETWEEN]:
+                    call_later(delay, nothing).cancel()
+            await asyncio.sleep(0)
+        return time.process_time() - start
+
+    def close(self):
+        self.loop.close()
+
+
+class ServiceCalls:
+    """`schedule_after` and `cancel` in the same way; `threads` share the pairs of a round."""
+
+    def __init__(self, kind, pending, threads=1):
+        self.timer = SystemTimer(CascadingWheel(capacity=2 * pending))
+        self.kind, self.threads = kind, threads
+        self.others = deque(
+            self.timer.schedule_after(delay, nothing) for delay in delays_of(kind, pending, 0)
+        )
+        assert self.timer.size == pending
+
+    def seconds(self, seed, oldest):
+        delays = delays_of(self.kind, PAIRS, seed)
+        if self.threads == 1:
+            start = time.process_time()
+            self.round(delays, oldest)
+            return time.process_time() - start
+        share = len(delays) // self.threads
+        workers = [
+            threading.Thread(target=self.round, args=(delays[first : first + share], oldest))
+            for first in range(0, len(delays), share)
+        ]
+        start = time.process_time()
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        return time.process_time() - start
+
+    def round(self, delays, oldest):
+        schedule_after, others = self.timer.schedule_after, self.others
+        if oldest:
+            for delay in delays:
+                others.append(schedule_after(delay, nothing))
+                others.popleft().cancel()
+        else:
+            for delay in delays:
+                schedule_after(delay, nothing).cancel()
+
+    def close(self):
+        self.timer.close()
+
+
+def alternate(base, contender, rounds):
+    """Samples of both, in seconds, taken in turns after one round each to warm up."""
+    pairs = [(base(seed), contender(seed)) for seed in range(rounds + 1)][1:]
+    return [first for first, _ in pairs], [second for _, second in pairs]
+
+
+def schedule_and_cancel(kind, oldest, pending, rounds):
+    base, contender = AsyncioCalls(kind, pending), ServiceCalls(kind, pending)
+    try:
+        return alternate(
+            lambda seed: base.seconds(seed, oldest),
+            lambda seed: contender.seconds(seed, oldest),
+            rounds,
+        )
+    finally:
+        base.close()
+        contender.close()
+
+
+def threads_beside_one(kind, pending, rounds):
+    one, many = ServiceCalls(kind, pending), ServiceCalls(kind, pending, THREADS)
+    try:
+        return alternate(
+            lambda seed: one.seconds(seed, True), lambda seed: many.seconds(seed, True), rounds
+        )
+    finally:
+        one.close()
+        many.close()
+
+
+# Timeouts
+
+
+def timeouts(pending, rounds):
+    """`async with timeout(30.0)` that does not expire, beside `pending` other calls of each."""
+
+    async def measured(timeout):
+        start = time.process_time()
+        for _ in range(PAIRS // TASKS_BETWEEN):
+            for _ in range(TASKS_BETWEEN):
+                async with timeout(30.0):
+                    pass
+            await asyncio.sleep(0)
+        return time.process_time() - start
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        own, other = [], []
+        with AsyncTimer(CascadingWheel(capacity=2 * max(pending, 1))) as timer:
+            for seed in range(rounds + 1):
+                # The loop has the pending calls of the one that is measured, not of both.
+                delays = delays_of("uniform", pending, 0)
+                handles = [loop.call_later(delay, nothing) for delay in delays]
+                first = await measured(asyncio.timeout)
+                for handle in handles:
+                    handle.cancel()
+                del handles
+                await asyncio.sleep(0)
+                calls = [timer.schedule_after(delay, nothing) for delay in delays]
+                assert timer.size == pending
+                second = await measured(timer.timeout)
+                for call in calls:
+                    call.cancel()
+                if seed:
+                    own.append(first)
+                    other.append(second)
+        return own, other
+
+    return asyncio.run(main())
+
+
+# A million pending
+
+
+def idle_and_memory(pending):
+    """(share of a core while nothing is due for 10 s, bytes per call)."""
+    gc.collect()
+    before = memory()
+    timer = SystemTimer(CascadingWheel())
+    dice = random.Random(1)
+    calls = [timer.schedule_after(dice.uniform(600, 4000), nothing) for _ in range(pending)]
+    assert timer.size == pending
+    gc.collect()
+    held = memory() - before - 8 * pending  # our own list of the calls
+    time.sleep(0.5)
+    used = time.process_time()
+    time.sleep(10)
+    used = time.process_time() - used
+    timer.close()
+    del calls
+    return used / 10, held / pending
+
+
+def memory():
+    with open("/proc/self/statm") as file:  # noqa: PTH123
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def lateness(pending, rate, seconds=5):
+    """Lateness in ms of `rate` expiries per second beside `pending` others: p50, p99, maximum."""
+    timer = SystemTimer(CascadingWheel(capacity=2 * pending))
+    late = []
+    for delay in np.random.default_rng(1).uniform(600, 4000, pending).tolist():
+        timer.schedule_after(delay, nothing)
+    assert timer.size == pending
+    gc.collect()
+    gc.freeze()  # as a server with many long-lived objects does: a full collection takes a second
+    now = time.monotonic_ns
+
+    def callback(due):
+        late.append(now() - due)
+
+    start = time.monotonic() + 2
+    moments = start + np.random.default_rng(2).uniform(0, seconds, rate * seconds)
+    for moment in moments.tolist():
+        timer.schedule_at(moment, callback, int(moment * 1e9))
+    ready = time.monotonic() - start
+    used = time.process_time()
+    time.sleep(seconds + 2)
+    used = time.process_time() - used
+    timer.close()
+    gc.unfreeze()
+    assert ready < 0, f"scheduled {ready} s too late"
+    assert len(late) == rate * seconds
+    assert min(late) >= 0
+    return *np.quantile(late, [0.5, 0.99, 1]) / 1e6, used / seconds
+
+
+# pytest
+
+
+def compare(benchmark, base, contender, name, operation):
+    samples = iter(contender)
+    benchmark.pedantic(lambda: time.sleep(next(samples) / 100), rounds=len(contender))
+    benchmark.extra_info.update(
+        name=name, operation=operation, size=PENDING, per=PAIRS, base="", base_seconds=base
+    )
+
+
+@pytest.mark.parametrize("oldest", [False, True])
+@pytest.mark.parametrize("kind", ["constant", "uniform"])
+def test_schedule_and_cancel_are_three_times_as_fast_as_asyncio(kind, oldest):
+    base, contender = schedule_and_cancel(kind, oldest, PENDING, 5)
+    assert median(a / b for a, b in zip(base, contender, strict=True)) >= 3
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--pending", type=int, default=PENDING)
+    parser.add_argument("--many", type=int, default=1_000_000)
+    options = parser.parse_args()
+    print(f"{os.cpu_count()} cores, {options.pending:,} pending, ns per pair, medians")
+
+    def show(what, samples, asked):
+        base, contender = samples
+        ratios = [a / b for a, b in zip(base, contender, strict=True)]
+        low, middle, high = quantiles(ratios, n=4)
+        each = [median(times) / PAIRS * 1e9 for times in samples]
+        print(
+            f"{what:<44} {each[0]:>7.0f} {each[1]:>7.0f}  {middle:.2f} x [{low:.2f} .. {high:.2f}]"
+            f"  asked for {asked}",
+            flush=True,
+        )
+
+    for kind in ("constant", "uniform"):
+        for oldest in (False, True):
+            which = "oldest" if oldest else "same"
+            samples = schedule_and_cancel(kind, oldest, options.pending, options.rounds)
+            show(f"schedule, cancel the {which}, {kind} delays", samples, 3)
+    samples = threads_beside_one("constant", options.pending, options.rounds)
+    show(f"{THREADS} threads, to one", samples, 1)
+    show("timeout, nothing else pending", timeouts(0, options.rounds), 1.5)
+    show("timeout beside the pending", timeouts(options.pending, options.rounds), 3)
+    share, size = idle_and_memory(options.many)
+    print(f"{options.many:,} pending: idle {share:.3%} of a core, asked for 0.5 %; ", end="")
+    print(f"{size:.0f} bytes per call, asked for 250", flush=True)
+    p50, p99, most, used = lateness(options.many, 20_000)
+    print(f"lateness at 20 000/s: p50 {p50:.2f} p99 {p99:.2f} max {most:.2f} ms; CPU {used:.1%}")
+
+
+if __name__ == "__main__":
+    main()
