@@ -17,7 +17,7 @@ import resource
 import threading
 import time
 from collections import deque
-from statistics import median, quantiles
+from statistics import quantiles
 
 import numpy as np
 import pytest
