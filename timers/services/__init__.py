@@ -2,8 +2,9 @@
 
 from timers.services.async_timer import AsyncTimer, Timeout
 from timers.services.calls import ScheduledCall
-from timers.services.clock import Clock, ManualClock, MonotonicClock
+from timers.services.clock import ManualClock, MonotonicClock
 from timers.services.errors import CallbackError, ServiceClosedError, ServiceStateError
+from timers.services.moments import Clock
 from timers.services.system_timer import SystemTimer
 
 __all__ = [

@@ -11,11 +11,12 @@ from typing import Any, Self, TypeVar
 
 from timers.errors import TimeRangeError
 from timers.limits import LIMIT
-from timers.protocol import Timer, shown
+from timers.protocol import Timer
 from timers.services.calls import DEQUE_LIMIT, NO_HANDLE, Missed, ScheduledCall
 from timers.services.errors import ServiceClosedError, ServiceStateError
 from timers.services.mailbox import AWAKE, CLOSED, CallTimer
 from timers.services.moments import NS_PER_S, moment_ns
+from timers.validation import shown
 
 T = TypeVar("T")
 

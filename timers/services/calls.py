@@ -6,14 +6,12 @@ cancellation and an expiry take the token for good. A re-arm takes it, changes t
 it back, so that the moment never changes under an expiry that holds the token.
 """
 
+from collections import deque
 from collections.abc import Callable
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 from timers.services.moments import NS_PER_S
-
-if TYPE_CHECKING:
-    from timers.services.mailbox import CallTimer
 
 Missed = Literal["skip", "burst", "delay"]
 
@@ -31,6 +29,31 @@ CANCELLED: tuple[Any, ...] = ("cancelled",)
 FIRED: tuple[Any, ...] = ("fired",)
 
 
+class Service(Protocol):
+    """What a call uses of the service that made it; `CallTimer` describes the members."""
+
+    _changes: "deque[ScheduledCall]"
+    _now: Callable[[], int]
+
+    def _moment_at(self, moment: Any) -> int: ...
+
+    def _moment_after(self, delay: Any) -> int: ...
+
+    def _relieve(self) -> None: ...
+
+    def _rearmed(self, call: "ScheduledCall") -> None: ...
+
+    def _accepts_more(self) -> bool: ...
+
+    def _start(
+        self,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        context: Context | None,
+        finish: Callable[[], None] | None = None,
+    ) -> None: ...
+
+
 class ScheduledCall:
     """A call that waits for its deadline; made by the `schedule_` methods of a service.
 
@@ -46,7 +69,7 @@ class ScheduledCall:
 
     __slots__ = ("_args", "_callback", "_context", "_handle", "_moment", "_service")
 
-    _service: "CallTimer"
+    _service: Service
     _callback: Callable[..., object]  # the token: unset once the call is done
     _args: tuple[Any, ...]  # or CANCELLED or FIRED
     _context: Context | None  # None for an empty one
@@ -192,8 +215,8 @@ class PeriodicCall(ScheduledCall):
             case "burst":
                 return armed + self._period
             case "delay":
-                # After an early run, on a timer that rounds down, `now + period` may be due at once,
-                # again and again.
+                # After an early run, on a timer that rounds down, `now + period` may be due at
+                # once, again and again.
                 return max(armed, now) + self._period
             case _:
                 return armed + self._period * max((now - armed) // self._period + 1, 1)

@@ -9,16 +9,6 @@ from timers.limits import LIMIT
 from timers.services.moments import duration_ns
 
 
-class Clock(Protocol):
-    """What a service needs to know of time, in integer nanoseconds."""
-
-    def now(self) -> int:
-        """Nanoseconds since a fixed moment; never decreases."""
-
-    def wall(self) -> int:
-        """Nanoseconds since 1970-01-01 UTC; used once for each datetime that is converted."""
-
-
 class MonotonicClock:
     """`time.monotonic_ns`, which on Linux stands still while the machine is suspended.
 

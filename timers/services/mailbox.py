@@ -25,7 +25,8 @@ import numpy as np
 from timers.errors import ParameterError, TimeRangeError
 from timers.kernels.handles import PLACE_MASK
 from timers.limits import LIMIT
-from timers.protocol import Int64s, Timer, as_integer, shown
+from timers.protocol import Timer
+from timers.rounding import Int64s
 from timers.services.calls import (
     CANCELLED,
     DEQUE_LIMIT,
@@ -35,9 +36,9 @@ from timers.services.calls import (
     PeriodicCall,
     ScheduledCall,
 )
-from timers.services.clock import Clock
 from timers.services.errors import CallbackError, ServiceClosedError
-from timers.services.moments import duration_ns, moment_ns
+from timers.services.moments import Clock, duration_ns, moment_ns
+from timers.validation import as_integer, shown
 
 _FEW = 4  # so many entries are applied one by one: a batch has fixed costs
 _QUICK_DELAY = 4_000_000.0  # seconds: float arithmetic is exact to the nanosecond up to here

@@ -7,19 +7,26 @@ clamped to it; they never wrap.
 import math
 import operator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from timers.errors import TimeRangeError, TimeTypeError
 from timers.limits import LIMIT
-from timers.protocol import shown
-
-if TYPE_CHECKING:
-    from timers.services.clock import Clock
+from timers.validation import shown
 
 NS_PER_S = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Clock(Protocol):
+    """What a service needs to know of time, in integer nanoseconds."""
+
+    def now(self) -> int:
+        """Nanoseconds since a fixed moment; never decreases."""
+
+    def wall(self) -> int:
+        """Nanoseconds since 1970-01-01 UTC; used once for each datetime that is converted."""
 
 
 def duration_ns(value: Any, name: str) -> int:
@@ -39,7 +46,7 @@ def duration_ns(value: Any, name: str) -> int:
     return min(duration, LIMIT)
 
 
-def moment_ns(value: Any, clock: "Clock") -> int:
+def moment_ns(value: Any, clock: Clock) -> int:
     """A moment in the clock's seconds, or an aware datetime, in nanoseconds of the clock.
 
     A datetime is converted once, with the wall clock's present offset. Raises TimeTypeError for

@@ -14,11 +14,12 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from timers.errors import ClockError, ParameterError
-from timers.protocol import Timer, shown
-from timers.services.clock import Clock, ManualClock, MonotonicClock
+from timers.protocol import Timer
+from timers.services.clock import ManualClock, MonotonicClock
 from timers.services.errors import ServiceClosedError, ServiceStateError
 from timers.services.mailbox import AWAKE, CLOSED, CallTimer
-from timers.services.moments import NS_PER_S, duration_ns
+from timers.services.moments import NS_PER_S, Clock, duration_ns
+from timers.validation import shown
 
 logger = logging.getLogger("timers.services")
 
