@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 from timers.errors import TimeRangeError
 from timers.limits import LIMIT
 from timers.protocol import Timer
-from timers.services.calls import DEQUE_LIMIT, NO_HANDLE, Missed, ScheduledCall
+from timers.services.calls import NO_HANDLE, Missed, ScheduledCall
 from timers.services.errors import ServiceClosedError, ServiceStateError
 from timers.services.mailbox import AWAKE, CLOSED, CallTimer
 from timers.services.moments import NS_PER_S, moment_ns
@@ -400,7 +400,7 @@ class Timeout:
         self._call = call
         arrivals = service._arrivals
         arrivals.append(call)
-        if moment < service._alarm or len(arrivals) > DEQUE_LIMIT:
+        if moment < service._alarm or len(arrivals) > service._limit:
             service._attend(call)
 
     def _expire_if_active(self, moment: int) -> None:

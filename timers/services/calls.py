@@ -33,6 +33,7 @@ class Service(Protocol):
     """What a call uses of the service that made it; `CallTimer` describes the members."""
 
     _changes: "deque[ScheduledCall]"
+    _limit: int
     _now: Callable[[], int]
 
     def _moment_at(self, moment: Any) -> int: ...
@@ -94,7 +95,7 @@ class ScheduledCall:
         if self._handle:
             service = self._service
             service._changes.append(self)
-            if len(service._changes) > DEQUE_LIMIT:
+            if len(service._changes) > service._limit:
                 service._relieve()
         return True
 

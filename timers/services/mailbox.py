@@ -40,6 +40,7 @@ from timers.services.errors import CallbackError, ServiceClosedError
 from timers.services.moments import Clock, duration_ns, moment_ns
 from timers.validation import as_integer, shown
 
+_NO_LIMIT = 1 << 62
 _FEW = 4  # so many entries are applied one by one: a batch has fixed costs
 _QUICK_DELAY = 4_000_000.0  # seconds: float arithmetic is exact to the nanosecond up to here
 _LARGEST_UNIT = 10**18  # nanoseconds
@@ -69,6 +70,7 @@ class CallTimer:
         # Callers with an earlier moment than this must wake the driver. Written with the lock held.
         self._alarm = AWAKE
         self._closed = False
+        self._limit = DEQUE_LIMIT  # above which callers apply the mailbox
         self._arrivals: deque[ScheduledCall] = deque()
         self._changes: deque[ScheduledCall] = deque()
         self._ready: deque[tuple[ScheduledCall, int]] = deque()  # due, in order; with its deadline
@@ -113,7 +115,7 @@ class CallTimer:
         call._handle = NO_HANDLE
         arrivals = self._arrivals
         arrivals.append(call)
-        if moment < self._alarm or len(arrivals) > DEQUE_LIMIT:
+        if moment < self._alarm or len(arrivals) > self._limit:
             self._attend(call)
         return call
 
@@ -210,7 +212,7 @@ class CallTimer:
         call._context = (copy_context() or None) if context is None else context
         call._moment, call._handle = min(moment, LIMIT), NO_HANDLE
         self._arrivals.append(call)
-        if moment < self._alarm or len(self._arrivals) > DEQUE_LIMIT:
+        if moment < self._alarm or len(self._arrivals) > self._limit:
             self._attend(call)
         return call
 
@@ -219,7 +221,7 @@ class CallTimer:
         if self._closed:
             call.cancel()
             raise ServiceClosedError(f"{type(self).__name__} is closed")
-        if len(self._arrivals) > DEQUE_LIMIT:
+        if len(self._arrivals) > self._limit:
             self._relieve()
         if call._moment < self._alarm:
             self._wake()
@@ -228,7 +230,7 @@ class CallTimer:
         """Take note that a call has another deadline."""
         changes = self._changes
         changes.append(call)
-        if len(changes) > DEQUE_LIMIT:
+        if len(changes) > self._limit:
             self._relieve()
         if call._moment < self._alarm:
             self._wake()
@@ -239,9 +241,11 @@ class CallTimer:
             return
         try:
             self._owner = threading.get_ident()
+            self._limit = _NO_LIMIT  # the others need not try meanwhile
             with suppress(MemoryError):  # the entries stay; the driver tries again and reports it
                 self._apply()
         finally:
+            self._limit = DEQUE_LIMIT
             self._owner = 0
             self._lock.release()
 
