@@ -49,3 +49,8 @@ def raising(error):
         raise error
 
     return callback
+
+
+def caller_driven(clock, name="cascading-wheel", **options):
+    """A SystemTimer that the test advances."""
+    return SystemTimer(TIMERS[name](), clock=clock, start=False, **options)

@@ -1,0 +1,58 @@
+"""A loop whose time jumps to the next event, and AsyncTimers on it."""
+
+import asyncio
+import selectors
+
+from tests.timers.services.cases import TIMERS
+from timers import HashedWheel
+from timers.services import (
+    AsyncTimer,
+)
+
+
+class JumpingSelector(selectors.DefaultSelector):
+    """Instead of sleeping, moves the loop's time."""
+
+    loop = None
+
+    def select(self, timeout=None):
+        self.loop.selects += 1
+        found = super().select(0)
+        if not found and timeout:
+            self.loop.now += timeout
+        return found
+
+
+class JumpingLoop(asyncio.SelectorEventLoop):
+    """A loop on which waiting takes no time; it starts at 100 s."""
+
+    def __init__(self):
+        selector = JumpingSelector()
+        selector.loop = self
+        self.now = 100.0
+        self.selects = 0
+        self.armed = []  # the moments for which call_at was asked
+        super().__init__(selector)
+
+    def time(self):
+        return self.now
+
+    def call_at(self, when, callback, *args, **options):
+        self.armed.append(when)
+        return super().call_at(when, callback, *args, **options)
+
+
+FINE = TIMERS | {"hashed-wheel": lambda: HashedWheel(tick=1)}  # 100 units by default
+
+
+def run(main, name="cascading-wheel", timers=TIMERS):
+    """The result of `main(timer, loop)` on a loop whose time jumps."""
+
+    async def outer():
+        with AsyncTimer(timers[name]()) as timer:
+            result = await main(timer, asyncio.get_running_loop())
+        assert len(timer._timer) == 0
+        return result
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        return runner.run(outer())
