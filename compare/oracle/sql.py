@@ -29,21 +29,21 @@ def due(rounding: Rounding) -> str:
     }[rounding.direction]
 
 
-def must_fire(partitions: int) -> str:
+def must_fire(partitions: int, *, rearms: bool) -> str:
     """(shard, operation, id, deadline, expected) of each arming that fires, and when it does.
 
     `tape` has the columns (shard, operation, time, op, id, deadline, due), in any order of rows.
+    Without `rearms`, two running aggregates are left out that are a good part of the work.
     """
     by_id = "PARTITION BY shard, id ORDER BY operation"
     so_far = f"{by_id} ROWS UNBOUNDED PRECEDING"
-    return f"""
-        WITH tape AS (SELECT /*+ REPARTITION({partitions}, shard, id) */ * FROM {{tape}}),
-        neighbours AS (
-            SELECT *,
-                lag(op) OVER ({by_id}) AS last_op, lag(due) OVER ({by_id}) AS last_due,
-                lead(op) OVER ({by_id}) AS next_op, lead(time) OVER ({by_id}) AS next_time
-            FROM tape
-        ),
+    arms = f"op IN ({START}, {ARM})"
+    before = following = ""
+    armed = "neighbours"
+    if rearms:
+        before = f"""
+            lag(op) OVER ({by_id}) AS last_op, lag(due) OVER ({by_id}) AS last_due,"""
+        following = f""",
         counted AS (
             SELECT *, count_if(
                 op = {REARM} AND NOT coalesce(last_op <> {CANCEL} AND last_due > time, FALSE)
@@ -51,12 +51,18 @@ def must_fire(partitions: int) -> str:
             FROM neighbours
         ),
         started AS (
-            SELECT *, max(IF(op IN ({START}, {ARM}), broken, NULL)) OVER ({so_far}) AS broken_before
-            FROM counted
-        )
-        SELECT shard, operation, id, deadline, due AS expected FROM started
-        WHERE (op IN ({START}, {ARM}) OR op = {REARM} AND broken = broken_before)
-            AND NOT coalesce(next_op <> {START} AND next_time < due, FALSE)
+            SELECT *, max(IF({arms}, broken, NULL)) OVER ({so_far}) AS broken_before FROM counted
+        )"""
+        arms, armed = f"({arms} OR op = {REARM} AND broken = broken_before)", "started"
+    return f"""
+        WITH tape AS (SELECT /*+ REPARTITION({partitions}, shard, id) */ * FROM {{tape}}),
+        neighbours AS (
+            SELECT *,{before}
+                lead(op) OVER ({by_id}) AS next_op, lead(time) OVER ({by_id}) AS next_time
+            FROM tape
+        ){following}
+        SELECT shard, operation, id, deadline, due AS expected FROM {armed}
+        WHERE {arms} AND NOT coalesce(next_op <> {START} AND next_time < due, FALSE)
     """
 
 

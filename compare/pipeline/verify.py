@@ -207,7 +207,7 @@ def _sql(spark: SparkSession, results: Results, examples: int) -> Iterator[Verif
     partitions = max(trace.totals["rows"] // _ROWS_PER_PARTITION, cores(spark))
     tape = operations(spark, results)
     for timer, of_timer in enumerate(results.contestants):
-        query = sql.must_fire(partitions)
+        query = sql.must_fire(partitions, rearms=trace.totals["rearms"] > 0)
         expected = spark.sql(query, tape=with_due(tape, of_timer))
         if not results.manifest["drained"]:
             ends = [
