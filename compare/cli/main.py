@@ -150,6 +150,7 @@ _notice = _CompilationNotice()
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code: 0, 2 for bad input, 130 when interrupted."""
     _open_streams()
+    code = 0
     try:
         code = _run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
@@ -157,7 +158,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         code = 0  # the reader of the output has seen enough
     except OSError as error:
-        code = _fail(f"cannot write the output: {error.strerror or error}")
+        # What could not be written may fail a second time here, after it has been reported.
+        code = code or _fail(f"cannot write the output: {error.strerror or error}")
     # What is still in the buffer must not fail once more at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
