@@ -56,7 +56,7 @@ def time_range(low: float, high: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A duration as people say it.
+    """A duration with the unit that suits its size.
 
     >>> [duration(s) for s in (0.04, 75, 7200, 1e6)]
     ['0.04 s', '1.2 min', '2 h', '12 days']

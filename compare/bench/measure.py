@@ -11,7 +11,7 @@ apart and subtracted.
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
@@ -216,6 +216,22 @@ class Bench:
         observed = self._observed[c, task]
         return max(least, predict(observed, at.plan.size, steps) if observed else 0.0)
 
+    def _trials(
+        self, c: int, at: _Size, series: _Series, *, counting: bool = False, sampling: bool = False
+    ) -> Iterator[tuple[Trial, Task | None, float]]:
+        """The trials of a contestant at one size."""
+        contestant = self.contestants[c]
+        return trials(
+            contestant,
+            at.plan,
+            series.tasks,
+            at.buffers,
+            at.last_expiry(contestant),
+            counting=counting,
+            sampling=sampling,
+            clock=self.clock,
+        )
+
     def _check(self, c: int, at: _Size, series: _Series, *, keep: bool) -> None:
         """Run the tasks counting, and check what they do against the oracle.
 
@@ -224,15 +240,7 @@ class Bench:
         contestant, times = self.contestants[c], _Times(at.plan, self.clock)
         counts: dict[Task, dict[str, int]] = {}
         before: dict[str, int] = {}
-        for trial, task, seconds in trials(
-            contestant,
-            at.plan,
-            series.tasks,
-            at.buffers,
-            at.last_expiry(contestant),
-            counting=True,
-            clock=self.clock,
-        ):
+        for trial, task, seconds in self._trials(c, at, series, counting=True):
             if task is not None:
                 times.add(task, seconds)
                 before = dict.fromkeys(before, 0) if task == INSERT else before
@@ -287,15 +295,7 @@ class Bench:
         if c not in self._overhead:
             self._overhead[c] = overhead(contestant, self.clock)
         times = _Times(at.plan, self.clock, self._overhead[c])
-        for trial, task, seconds in trials(
-            contestant,
-            at.plan,
-            series.tasks,
-            at.buffers,
-            at.last_expiry(contestant),
-            sampling=True,
-            clock=self.clock,
-        ):
+        for trial, task, seconds in self._trials(c, at, series, sampling=True):
             if task is not None:
                 times.add(task, seconds)
             if task in (BY_CLOCK, BY_EVENT) and digest_of(trial.replay()) != series.digests[task]:
