@@ -100,6 +100,6 @@ def pipeline(session: nox.Session) -> None:
 
 @nox.session
 def mutation(session: nox.Session) -> None:
-    """Mechanical mutation of the kernels; see docs/mutation.md."""
+    """Mechanical mutation; see docs/mutation.md: -- [FILE or FOLDER ...]."""
     session.install("-q", "-e", ".[test,mutation]")
     session.run("python", "tests/mutants/mechanical.py", *session.posargs)

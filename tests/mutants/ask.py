@@ -1,4 +1,4 @@
-"""`python ask.py SOCKET KERNEL`: ask the server of judge.py; the exit status is its answer. Imports
+"""`python ask.py SOCKET FILE`: ask the server of judge.py; the exit status is its answer. Imports
 next to nothing.
 """
 
@@ -6,11 +6,11 @@ import socket
 import sys
 
 
-def answer(path: str, kernel: str) -> bool:
-    """Whether the kernel as it is now gets past all tests."""
+def answer(path: str, file: str) -> bool:
+    """Whether the file as it is now gets past all its tests."""
     with socket.socket(socket.AF_UNIX) as judge:
         judge.connect(path)
-        judge.sendall(kernel.encode())
+        judge.sendall(file.encode())
         return judge.recv(1) == b"0"
 
 

@@ -1,5 +1,4 @@
-"""The tests that a mechanical mutant of a kernel must get past: `python -m tests.mutants.judge
-KERNEL`.
+"""The tests that a mechanical mutant must get past: `python -m tests.mutants.judge FILE`.
 
 Exit status 0 if nothing was noticed. Quick tests come first. `--serve SOCKET` makes a server that
 forks for each request, so that the libraries are imported once and not for each of a thousand
@@ -16,11 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis
-import numba.extending  # noqa: F401  # before the first fork
-import numpy as np  # noqa: F401
 import pytest
+from numba.core import config
 
 import tests.conftest  # noqa: F401  # registers the profiles
+from tests.mutants.loading import KERNELS
+from tests.mutants.product import TESTED_BY
+from tests.mutants.trial import import_libraries, interpret_what_is_compiled, run_tests
 
 ALL = (
     "cascading-wheel",
@@ -38,15 +39,28 @@ SHARED = {
 """Kernel file -> timers that it is judged by; that of the file's own name where it is not here."""
 
 EXAMPLES = 100  # of the state machine for each geometry
+PATIENCE_WITH_TESTS = 20.0  # seconds of CPU time for the tests of a file outside the kernels
 PATIENCE = 8.0  # seconds of CPU time for one tape, geometry or file; a mutant may loop for ever
 OTHERS = "place or handle or capacity or growth or grow or buffer"
 """What the boundary cases are chosen by: the rest of them is what the machine does at random."""
 
 
-def judge(kernel: str) -> None:
-    """Raise, or leave the process, if any test fails with `timers/kernels/KERNEL.py` as it is
-    now.
-    """
+def judge(file: str) -> None:
+    """Raise, or leave the process, if any test fails with a file of the product as it is now."""
+    path = Path(file)
+    if path.parent == KERNELS:
+        config.DISABLE_JIT = True
+        judge_kernel(path.stem)
+    else:
+        interpret_what_is_compiled(path.read_text())
+        signal.setitimer(signal.ITIMER_PROF, PATIENCE_WITH_TESTS)
+        verdict = run_tests(TESTED_BY[file])
+        if not verdict.passed:
+            raise AssertionError(verdict.failed)
+
+
+def judge_kernel(kernel: str) -> None:
+    """Raise, or leave the process, if any test of a kernel fails."""
     timers = SHARED.get(kernel, (kernel.replace("_", "-"),))
     from tests.timers.cases import CASES
     from tests.timers.machine import run_machine
@@ -98,37 +112,37 @@ def within_patience(run: Callable[[], object]) -> None:
 
 
 def serve(path: str) -> None:
-    """Fork for each kernel name that comes in on the socket, and answer with the exit status of the
-    judgement.
+    """Fork for each name of a file that comes in on the socket, and answer with the exit status of
+    the judgement.
     """
+    import_libraries()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)
         server.listen()
         while True:
             connection, _ = server.accept()
             with connection:
-                kernel = connection.recv(100).decode()
+                file = connection.recv(200).decode()
                 child = os.fork()
                 if child == 0:
-                    os._exit(verdict(kernel))
+                    os._exit(verdict(file))
                 _, status = os.waitpid(child, 0)
                 connection.sendall(b"0" if status == 0 else b"1")
 
 
-def verdict(kernel: str) -> int:
+def verdict(file: str) -> int:
     warnings.simplefilter("error", RuntimeWarning)  # NumPy's overflow warnings
     try:
-        judge(kernel)
-    except BaseException:  # whatever a broken kernel raises
+        judge(file)
+    except BaseException:  # whatever a broken file raises
         traceback.print_exc(limit=-3)
         return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.dont_write_bytecode = (
-        True  # mutants follow each other faster than a file's time of change can tell
-    )
+    # Mutants follow each other faster than a file's time of change can tell.
+    sys.dont_write_bytecode = True
     sys.path.insert(0, str(Path.cwd()))
     if sys.argv[1] == "--serve":
         serve(sys.argv[2])

@@ -1,7 +1,4 @@
-"""Import the timers, and the tests' machinery on top of them, with one kernel's source changed.
-
-Nothing on disk changes. What was imported before stays with whoever holds it.
-"""
+"""Import the project with the source of one file changed. Nothing on disk changes."""
 
 import importlib
 import sys
@@ -16,18 +13,20 @@ from typing import Any
 
 from tests.mutants.mutants import Mutant
 
-KERNELS = Path(__file__).parents[2] / "timers" / "kernels"
+ROOT = Path(__file__).parents[2]
+KERNELS = Path("timers", "kernels")
 RELOADED = ("timers", "tests.model", "tests.timers")
 
 
-def mutated_source(mutant: Mutant) -> str:
-    """The kernel's source with the bug in it; refuses a text that is not there exactly once."""
-    source = (KERNELS / mutant.file).read_text()
-    if source.count(mutant.old) != 1:
-        raise LookupError(
-            f"{source.count(mutant.old)} times in {mutant.file}, not once: {mutant.old!r}"
-        )
-    return source.replace(mutant.old, mutant.new)
+def changed_source(file: str | Path, old: str, new: str) -> str:
+    """The source of a file with one text replaced.
+
+    Refuses a text that does not occur exactly once.
+    """
+    source = (ROOT / file).read_text()
+    if source.count(old) != 1:
+        raise LookupError(f"{source.count(old)} times in {file}, not once: {old!r}")
+    return source.replace(old, new)
 
 
 class ChangedSource(SourceFileLoader):
@@ -40,12 +39,12 @@ class ChangedSource(SourceFileLoader):
 
 
 class Finder(MetaPathFinder):
-    def __init__(self, file: str, source: str) -> None:
-        self.module, self.path, self.source = (
-            f"timers.kernels.{Path(file).stem}",
-            str(KERNELS / file),
-            source,
-        )
+    """Finds one file of the project, with another source."""
+
+    def __init__(self, file: str | Path, source: str) -> None:
+        self.module = ".".join(Path(file).with_suffix("").parts)
+        self.path = str(ROOT / file)
+        self.source = source
 
     def find_spec(
         self, fullname: str, path: Any, target: ModuleType | None = None
@@ -57,13 +56,18 @@ class Finder(MetaPathFinder):
         )
 
 
+def mutated_source(mutant: Mutant) -> str:
+    """The source of a kernel with the mutant's bug in it."""
+    return changed_source(KERNELS / mutant.file, mutant.old, mutant.new)
+
+
 @contextmanager
 def fresh_timers(mutant: Mutant | None = None) -> Iterator[ModuleType]:
     """`tests.timers.machine`, and all that it tests, imported anew; with the mutant's bug if there
     is one.
     """
     _forget()
-    finders = [Finder(mutant.file, mutated_source(mutant))] if mutant else []
+    finders = [Finder(KERNELS / mutant.file, mutated_source(mutant))] if mutant else []
     sys.meta_path[:0] = finders
     try:
         yield importlib.import_module("tests.timers.machine")
@@ -74,5 +78,6 @@ def fresh_timers(mutant: Mutant | None = None) -> Iterator[ModuleType]:
 
 
 def _forget() -> None:
+    """Let the next import read the project again. What holds a module keeps it."""
     for name in [name for name in sys.modules if name.startswith(RELOADED)]:
         del sys.modules[name]

@@ -1,12 +1,13 @@
-"""Mechanical mutation of the kernels: every comparison, every number, every + and -, one at a time
-(Cosmic Ray).
+"""Mechanical mutation: every comparison, every number, every operator, one at a time (Cosmic Ray).
 
-    nox -s mutation                          all kernels; hours on two cores
-    nox -s mutation -- hashed_wheel pool     some of them
-    nox -s mutation -- --page                only write docs/mutation.md from the stored results
+    nox -s mutation                                     everything; hours on two cores
+    nox -s mutation -- timers/kernels                   all kernels
+    nox -s mutation -- compare reports                  the rest, a sample of SAMPLE mutants
+    nox -s mutation -- timers/kernels/pool.py           some files
+    nox -s mutation -- --page                           only write docs/mutation.md
 
-Each mutant is judged without the JIT by judge.py, in a copy of the project: the working tree is not
-touched. The results are stored in results.json, with the reason of each mutant that survives, and
+Each mutant is judged by judge.py, in a copy of the project: the working tree is not touched. The
+results are stored in results.json, with the reason of each mutant that survives, and
 docs/mutation.md is written from them. A reason is kept for as long as its mutant survives; give the
 reasons of new survivors in results.json. Ends with status 1 if too few mutants are killed, or if a
 survivor has no reason.
@@ -15,6 +16,7 @@ survivor has no reason.
 import argparse
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -27,31 +29,42 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cosmic_ray.work_db import WorkDB, use_db
-from cosmic_ray.work_item import TestOutcome, WorkerOutcome
+from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkItem, WorkResult
 
-ROOT = Path(__file__).parents[2]
-KERNELS = ROOT / "timers" / "kernels"
+# Run as a program, so that its folder is on the path and the project may not be.
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.mutants.loading import KERNELS, ROOT
+from tests.mutants.product import TESTED_BY
+
 RESULTS = ROOT / "tests" / "mutants" / "results.json"
 PAGE = ROOT / "docs" / "mutation.md"
 # What a timer does depends on no comparison and no number in these.
 NOT_MUTATED = {"__init__", "counters", "dispatch", "jit", "prefetch"}
-REQUIRED = 0.94  # of all mutants
+REQUIRED = {"kernels": 0.94, "others": 0.85}  # of all mutants
+SAMPLE = 300  # mutants of all files outside the kernels together
+SEED = 20261122  # of the sample
 TIMEOUT = 300.0  # seconds for one mutant; the judge itself gives up on endless loops earlier
 
 # Each comparison is moved to its neighbour (< to <=) and turned round (< to >=); numbers become one
 # more and one less.
 COMPARISONS = "Lt_LtE|Lt_GtE|LtE_Lt|LtE_Gt|Gt_GtE|Gt_LtE|GtE_Gt|GtE_Lt|Eq_NotEq|NotEq_Eq"
-CHOSEN = (
+OPERATORS = (
     f"ReplaceComparisonOperator_({COMPARISONS})$|NumberReplacer$"
     "|ReplaceBinaryOperator_(Add_Sub|Sub_Add)$"
+)
+# Units and shares are products and quotients, and what is drawn depends on conditions.
+MORE_OPERATORS = (
+    "|ReplaceBinaryOperator_(Mul_Div|Div_Mul|FloorDiv_Mul)$"
+    "|ReplaceAndWithOr$|ReplaceOrWithAnd$|ReplaceTrueWithFalse$|ReplaceFalseWithTrue$"
 )
 
 CONFIG = """
 [cosmic-ray]
-module-path = "timers/kernels/{kernel}.py"
+module-path = "{file}"
 timeout = {timeout}
 excluded-modules = []
-test-command = "{python} -S tests/mutants/ask.py {socket} {kernel}"
+test-command = "{python} -S tests/mutants/ask.py {socket} {file}"
 [cosmic-ray.distributor]
 name = "local"
 [cosmic-ray.filters.operators-filter]
@@ -60,30 +73,43 @@ exclude-operators = ["core/(?!{chosen}).*"]
 
 
 PAGE_HEAD = """\
-# Mechanical mutation of the kernels
+# Mechanical mutation
 
-Cosmic Ray changes the kernels in one place at a time: each comparison is moved to its neighbour and
-turned round, each number becomes one more and one less, each `+` and `-` is exchanged. Each mutant
-is judged, without the JIT, by the state machine, the references and the unit tests of what the
-kernels share. `nox -s mutation` runs all kernels, `nox -s mutation -- hashed_wheel` one; it writes
-this page from `tests/mutants/results.json`.
+Cosmic Ray changes the source in one place at a time, and the tests must notice. Each comparison is
+moved to its neighbour and turned round, each number becomes one more and one less, each `+` and `-`
+is exchanged. `nox -s mutation` runs all files, `nox -s mutation -- timers/kernels/pool.py` one; it
+writes this page from `tests/mutants/results.json`.
 
-The figures of a kernel are those of its last run, at the commit and on the day given here. The
-lines are those of that commit, with the names of today.
+The figures of a file are those of its last run, at the commit and on the day given here. The lines
+are those of that commit, with the names of today.
 
-| kernel | mutants | killed | survived | | commit | date |
+## Kernels
+
+Each mutant is judged, without the JIT, by the state machine, the references and the unit tests of
+what the kernels share. `counters`, `dispatch`, `jit` and `prefetch` are not mutated: no comparison
+or number there changes what a timer does.
+
+"""
+
+OTHERS_HEAD = f"""
+## Measurement, replay, oracles and reports
+
+Here `*` and `/`, `and` and `or`, `True` and `False` are exchanged as well. Each mutant is judged by
+the tests of its file. The mutants are a sample of {SAMPLE}, drawn with a fixed seed from all.
+
+"""
+
+TABLE_HEAD = """\
+| file | mutants | killed | survived | | commit | date |
 |---|---|---|---|---|---|---|
 """
 
 PAGE_SURVIVORS = """
-`counters`, `dispatch`, `jit` and `prefetch` are not mutated: no comparison or number there changes
-what a timer does.
-
 ## Survivors, and why
 
-A line that occurs more than once in a kernel stands for each of its mutants.
+A line that occurs more than once in a file stands for each of its mutants.
 
-| kernel | mutation | reason |
+| file | mutation | reason |
 |---|---|---|
 """
 
@@ -100,7 +126,7 @@ class Result(NamedTuple):
 def copied_project() -> Iterator[Path]:
     """A copy of what the tests need, in a temporary directory, with no compiled files in it."""
     with tempfile.TemporaryDirectory(prefix="mutation-") as directory:
-        for package in ("timers", "tests"):
+        for package in ("timers", "compare", "reports", "tests"):
             shutil.copytree(
                 ROOT / package,
                 Path(directory, package),
@@ -114,7 +140,7 @@ def copied_project() -> Iterator[Path]:
 def judge(directory: Path) -> Iterator[Path]:
     """The server that judges mutants; its socket."""
     path = directory / "judge"
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "tests.mutants.judge", "--serve", str(path)]
     with Path(directory, "judge.log").open("w") as log:
         server = subprocess.Popen(command, cwd=directory, env=environment, stdout=log, stderr=log)
@@ -129,25 +155,67 @@ def judge(directory: Path) -> Iterator[Path]:
             server.wait()
 
 
-def mutate(kernel: str, directory: Path, socket: Path) -> list[Result]:
-    """Run all mutants of one kernel."""
-    ask = [sys.executable, "-S", "tests/mutants/ask.py", str(socket), kernel]
-    if subprocess.run(ask, cwd=directory, check=False).returncode:
+def prepare(file: str, directory: Path, socket: Path) -> Path:
+    """List the mutants of a file; the session of Cosmic Ray that holds them."""
+    if not asked(file, directory, socket):
         log = Path(directory, "judge.log").read_text()[-3000:]
-        raise SystemExit(f"{kernel} fails its tests without any mutation:\n{log}")
-    config, session = f"{kernel}.toml", f"{kernel}.sqlite"
+        raise SystemExit(f"{file} fails its tests without any mutation:\n{log}")
+    name = file.replace("/", ".")
+    config, session = f"{name}.toml", f"{name}.sqlite"
     text = CONFIG.format(
-        kernel=kernel, timeout=TIMEOUT, python=sys.executable, socket=socket, chosen=CHOSEN
+        file=file,
+        timeout=TIMEOUT,
+        python=sys.executable,
+        socket=socket,
+        chosen=OPERATORS if is_kernel(file) else OPERATORS + MORE_OPERATORS,
     )
     Path(directory, config).write_text(text)
-    for command in (
-        ("cosmic_ray.cli", "init", config, session),
-        ("cosmic_ray.tools.filters.operators_filter", session, config),
-        ("cosmic_ray.cli", "exec", config, session),
-    ):
-        subprocess.run([sys.executable, "-m", *command], cwd=directory, check=True)
-    with use_db(Path(directory, session), WorkDB.Mode.open) as database:
+    cosmic_ray(directory, "cosmic_ray.cli", "init", config, session)
+    cosmic_ray(directory, "cosmic_ray.tools.filters.operators_filter", session, config)
+    return Path(directory, session)
+
+
+def asked(file: str, directory: Path, socket: Path) -> bool:
+    """Whether the file as it is now gets past its tests."""
+    ask = [sys.executable, "-S", "tests/mutants/ask.py", str(socket), file]
+    return subprocess.run(ask, cwd=directory, check=False).returncode == 0
+
+
+def cosmic_ray(directory: Path, *command: str) -> None:
+    subprocess.run([sys.executable, "-m", *command], cwd=directory, check=True)
+
+
+def sample(sessions: dict[str, Path]) -> None:
+    """Skip all but SAMPLE of the mutants of these sessions; all files have the same chance."""
+    pending: list[tuple[str, WorkItem]] = []
+    for file, session in sessions.items():
+        with use_db(session, WorkDB.Mode.open) as database:
+            items = sorted(database.pending_work_items, key=place_of_mutation)
+            pending += [(file, item) for item in items]
+    kept = random.Random(SEED).sample(range(len(pending)), min(SAMPLE, len(pending)))
+    skipped = [pending[i] for i in sorted(set(range(len(pending))) - set(kept))]
+    for file, session in sessions.items():
+        with use_db(session, WorkDB.Mode.open) as database:
+            jobs = [item.job_id for name, item in skipped if name == file]
+            database.set_multiple_results(jobs, WorkResult(WorkerOutcome.SKIPPED))
+    print(f"{len(kept)} of {len(pending)} mutants", flush=True)
+
+
+def place_of_mutation(item: WorkItem) -> tuple[str, int]:
+    (mutation,) = item.mutations
+    return mutation.operator_name, mutation.occurrence
+
+
+def run_mutants(session: Path) -> list[Result]:
+    """Judge all pending mutants of a session."""
+    config = session.with_suffix(".toml").name
+    cosmic_ray(session.parent, "cosmic_ray.cli", "exec", config, session.name)
+    with use_db(session, WorkDB.Mode.open) as database:
         return list(results(database))
+
+
+def is_kernel(file: str) -> bool:
+    return Path(file).parent == KERNELS
 
 
 def results(database: WorkDB) -> Iterator[Result]:
@@ -165,10 +233,10 @@ def results(database: WorkDB) -> Iterator[Result]:
 
 
 def record(found: list[Result], former: dict[str, Any]) -> dict[str, Any]:
-    """What is stored of a run over one kernel; the reasons come from the former run."""
+    """What is stored of a run over one file; the reasons come from the former run."""
     reasons = {(s["before"], s["after"]): s["reason"] for s in former.get("survivors", [])}
     survivors = [(result.before, result.after) for result in found if not result.killed]
-    changed = git("diff", "--stat", "HEAD", "--", "timers/kernels") != ""
+    changed = git("diff", "--stat", "HEAD", "--", "timers", "compare", "reports") != ""
     return {
         "commit": git("rev-parse", "--short", "HEAD") + (" and changes" if changed else ""),
         "date": datetime.now(UTC).date().isoformat(),
@@ -190,27 +258,44 @@ def git(*arguments: str) -> str:
 
 def share(stored: dict[str, Any]) -> float:
     """The share of all mutants that are killed."""
-    return sum(r["killed"] for r in stored.values()) / sum(r["mutants"] for r in stored.values())
+    mutants = sum(r["mutants"] for r in stored.values())
+    return sum(r["killed"] for r in stored.values()) / mutants if mutants else 1.0
+
+
+def parts(stored: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The results of the kernels, and those of all other files."""
+    return {
+        "kernels": {file: r for file, r in stored.items() if is_kernel(file)},
+        "others": {file: r for file, r in stored.items() if not is_kernel(file)},
+    }
 
 
 def page(stored: dict[str, Any]) -> str:
     """docs/mutation.md."""
-
-    def row(name: str, mutants: int, killed: int, *origin: str) -> str:
-        counts = f"{mutants} | {killed} | {mutants - killed} | {killed / mutants:.1%}"
-        return f"| {name} | {counts} | {' | '.join(origin)} |\n"
-
-    rows = [row(k, r["mutants"], r["killed"], r["commit"], r["date"]) for k, r in stored.items()]
-    totals = (sum(r[key] for r in stored.values()) for key in ("mutants", "killed"))
     survivors = [
-        f"| {kernel} | {mutation(survivor)} | {survivor['reason'] or 'none known yet'} |\n"
-        for kernel, r in stored.items()
+        f"| {file} | {mutation(survivor)} | {survivor['reason'] or 'none known yet'} |\n"
+        for file, r in stored.items()
         for survivor in r["survivors"]
     ]
+    kernels, others = parts(stored).values()
     # A dict keeps the first of equal lines.
+    distinct = dict.fromkeys(survivors)
     return "".join(
-        [PAGE_HEAD, *rows, row("all", *totals, "", ""), PAGE_SURVIVORS, *dict.fromkeys(survivors)]
+        [PAGE_HEAD, *table(kernels), OTHERS_HEAD, *table(others), PAGE_SURVIVORS, *distinct]
     )
+
+
+def table(stored: dict[str, Any]) -> list[str]:
+    """A row for each file, and one for all."""
+
+    def row(name: str, mutants: int, killed: int, *origin: str) -> str:
+        percentage = f"{killed / mutants:.1%}" if mutants else ""
+        counts = f"{mutants} | {killed} | {mutants - killed} | {percentage}"
+        return f"| {name} | {counts} | {' | '.join(origin)} |\n"
+
+    rows = [row(f, r["mutants"], r["killed"], r["commit"], r["date"]) for f, r in stored.items()]
+    totals = (sum(r[key] for r in stored.values()) for key in ("mutants", "killed"))
+    return [TABLE_HEAD, *rows, row("all", *totals, "", "")]
 
 
 def mutation(survivor: dict[str, str]) -> str:
@@ -218,38 +303,52 @@ def mutation(survivor: dict[str, str]) -> str:
     return f"`{before}` to `{after}`"
 
 
+def chosen(arguments: list[str], files: list[str]) -> list[str]:
+    """The files that are named, or lie in a folder that is named; all, if nothing is."""
+    for argument in arguments:
+        if not any(is_within(file, argument) for file in files):
+            raise SystemExit(f"no file that is mutated is or lies in {argument!r}")
+    return [f for f in files if not arguments or any(is_within(f, a) for a in arguments)]
+
+
+def is_within(file: str, name: str) -> bool:
+    return Path(name) in (Path(file), *Path(file).parents)
+
+
 def main() -> None:
-    kernels = sorted({path.stem for path in KERNELS.glob("*.py")} - NOT_MUTATED)
-    parser = argparse.ArgumentParser(
-        prog="nox -s mutation --", description="Mechanical mutation of the kernels."
+    kernels = sorted(
+        str(KERNELS / path.name)
+        for path in (ROOT / KERNELS).glob("*.py")
+        if path.stem not in NOT_MUTATED
     )
-    parser.add_argument(
-        "kernels", nargs="*", help=f"some of {', '.join(kernels)}; all, if none is named"
-    )
+    parser = argparse.ArgumentParser(prog="nox -s mutation --", description="Mechanical mutation.")
+    parser.add_argument("files", nargs="*", help="files or folders; all, if none is named")
     parser.add_argument(
         "--page", action="store_true", help="only write docs/mutation.md from the stored results"
     )
     arguments = parser.parse_args()
-    if unknown := set(arguments.kernels) - set(kernels):
-        parser.error(f"no kernel is called {sorted(unknown)[0]!r}; there are {', '.join(kernels)}")
     stored = json.loads(RESULTS.read_text())
     if not arguments.page:
+        files = chosen(arguments.files, [*kernels, *TESTED_BY])
         with copied_project() as directory, judge(directory) as socket:
-            for kernel in arguments.kernels or kernels:
-                found = mutate(kernel, directory, socket)
-                stored[kernel] = record(found, stored.get(kernel, {}))
+            sessions = {file: prepare(file, directory, socket) for file in files}
+            sample({file: session for file, session in sessions.items() if not is_kernel(file)})
+            for file, session in sessions.items():
+                stored[file] = record(run_mutants(session), stored.get(file, {}))
                 RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
-                killed, mutants = stored[kernel]["killed"], stored[kernel]["mutants"]
-                print(f"{kernel}: {killed} of {mutants} mutants killed", flush=True)
+                killed, mutants = stored[file]["killed"], stored[file]["mutants"]
+                print(f"{file}: {killed} of {mutants} mutants killed", flush=True)
     PAGE.write_text(page(stored))
     unexplained = [
-        f"{kernel}: {mutation(survivor)}"
-        for kernel, r in stored.items()
+        f"{file}: {mutation(survivor)}"
+        for file, r in stored.items()
         for survivor in r["survivors"]
         if not survivor["reason"]
     ]
-    print(f"{share(stored):.1%} of all mutants killed", *unexplained, sep="\nno reason: ")
-    sys.exit(share(stored) < REQUIRED or bool(unexplained))
+    shares = {part: share(results) for part, results in parts(stored).items()}
+    print(*(f"{part}: {killed:.1%} killed" for part, killed in shares.items()), sep="\n")
+    print(*(f"no reason: {line}" for line in unexplained), sep="\n")
+    sys.exit(bool(unexplained) or any(shares[part] < REQUIRED[part] for part in REQUIRED))
 
 
 if __name__ == "__main__":

@@ -8,21 +8,19 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from tests.mutants.loading import KERNELS, mutated_source
+from tests.mutants.loading import KERNELS, ROOT, mutated_source
 from tests.mutants.mutants import MUTANTS, Mutant
 
-ROOT = Path(__file__).parents[2]
 TIMERS = list(dict.fromkeys(mutant.timer for mutant in MUTANTS))
 SHARED = {"pool.py", "bitmap.py"}
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.bug)
 def test_seeded_bug_still_fits_its_kernel(mutant: Mutant) -> None:
-    assert mutated_source(mutant) != (KERNELS / mutant.file).read_text()
+    assert mutated_source(mutant) != (ROOT / KERNELS / mutant.file).read_text()
 
 
 def test_every_kernel_has_seeded_bugs() -> None:
