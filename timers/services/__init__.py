@@ -1,18 +1,30 @@
-"""Timers driven by a real clock: calls from a thread (SystemTimer) and in asyncio (AsyncTimer)."""
+"""Services in real time: SystemTimer on a thread, AsyncTimer in asyncio, and purgatories."""
 
 from timers.services.async_timer import AsyncTimer, Timeout
 from timers.services.calls import ScheduledCall
 from timers.services.clock import ManualClock, MonotonicClock
-from timers.services.errors import CallbackError, ServiceClosedError, ServiceStateError
+from timers.services.delayed_operation import DelayedOperation
+from timers.services.errors import (
+    CallbackError,
+    KeyTypeError,
+    ServiceClosedError,
+    ServiceStateError,
+)
 from timers.services.moments import Clock
+from timers.services.purgatory import Purgatory
+from timers.services.scanning_purgatory import ScanningPurgatory
 from timers.services.system_timer import SystemTimer
 
 __all__ = [
     "AsyncTimer",
     "CallbackError",
     "Clock",
+    "DelayedOperation",
+    "KeyTypeError",
     "ManualClock",
     "MonotonicClock",
+    "Purgatory",
+    "ScanningPurgatory",
     "ScheduledCall",
     "ServiceClosedError",
     "ServiceStateError",

@@ -1,7 +1,7 @@
-"""Scheduled calls: what a service returns, and what its mailbox holds.
+"""Entries: what the mailbox of a service holds; and scheduled calls, the entries it returns.
 
-The *token* of a call is its attribute `_callback`. `del call._callback` is one C function under the
-GIL: of all threads that try, exactly one succeeds, and the others get an AttributeError. A
+The *token* of an entry is its attribute `_callback`. `del entry._callback` is one C function under
+the GIL: of all threads that try, exactly one succeeds, and the others get an AttributeError. A
 cancellation and an expiry take the token for good. A re-arm takes it, changes the moment and puts
 it back, so that the moment never changes under an expiry that holds the token.
 """
@@ -24,15 +24,15 @@ DEQUE_LIMIT = MAILBOX_LIMIT // 2
 NO_HANDLE = 0
 """The handle of a call that has not been filed in the timer yet; timers never return 0."""
 
-# In place of a call's arguments, once it is done.
+# In place of an entry's arguments, once it is done.
 CANCELLED: tuple[Any, ...] = ("cancelled",)
 FIRED: tuple[Any, ...] = ("fired",)
 
 
 class Service(Protocol):
-    """What a call uses of the service that made it; `CallTimer` describes the members."""
+    """What an entry uses of its service; `CallTimer` describes the members."""
 
-    _changes: "deque[ScheduledCall]"
+    _changes: "deque[Entry]"
     _limit: int
     _now: Callable[[], int]
 
@@ -55,23 +55,13 @@ class Service(Protocol):
     ) -> None: ...
 
 
-class ScheduledCall:
-    """A call that waits for its deadline; made by the `schedule_` methods of a service.
-
-    Dropping it does not cancel the call. All methods may be called from any thread.
-
-    >>> from timers import HierarchicalWheel
-    >>> from timers.services import ManualClock, SystemTimer
-    >>> timer = SystemTimer(HierarchicalWheel(), clock=ManualClock())
-    >>> call = timer.schedule_after(2.0, print, "late")
-    >>> call.reschedule_after(5.0), call.when(), call.cancel(), call.cancel()
-    (True, 5.0, True, False)
-    """
+class Entry:
+    """The base of scheduled calls and delayed operations. Any thread may call any method."""
 
     __slots__ = ("_args", "_callback", "_context", "_handle", "_moment", "_service")
 
     _service: Service
-    _callback: Callable[..., object]  # the token: unset once the call is done
+    _callback: Callable[..., object]  # the token: unset once the entry is done
     _args: tuple[Any, ...]  # or CANCELLED or FIRED
     _context: Context | None  # None for an empty one
     _moment: int  # the deadline in nanoseconds of the clock
@@ -98,6 +88,33 @@ class ScheduledCall:
             if len(service._changes) > service._limit:
                 service._relieve()
         return True
+
+    def _waits_for(self, armed: int) -> bool:
+        """Whether the entry still waits to run for the deadline `armed`."""
+        return self._moment is armed and hasattr(self, "_callback")
+
+    def _fire(self, armed: int) -> None:
+        """Run the entry if it is still pending for the deadline `armed`.
+
+        Deadlines are compared by identity: a re-arm makes a new int.
+        """
+        raise NotImplementedError
+
+
+class ScheduledCall(Entry):
+    """A call that waits for its deadline; made by the `schedule_` methods of a service.
+
+    Dropping it does not cancel the call. All methods may be called from any thread.
+
+    >>> from timers import HierarchicalWheel
+    >>> from timers.services import ManualClock, SystemTimer
+    >>> timer = SystemTimer(HierarchicalWheel(), clock=ManualClock())
+    >>> call = timer.schedule_after(2.0, print, "late")
+    >>> call.reschedule_after(5.0), call.when(), call.cancel(), call.cancel()
+    (True, 5.0, True, False)
+    """
+
+    __slots__ = ()
 
     def reschedule(self, moment: Any) -> bool:
         """Give the call a new deadline: the clock's seconds or an aware datetime.
@@ -147,15 +164,7 @@ class ScheduledCall:
         self._service._rearmed(self)
         return True
 
-    def _waits_for(self, armed: int) -> bool:
-        """Whether the call still waits to run for the deadline `armed`."""
-        return self._moment is armed and hasattr(self, "_callback")
-
     def _fire(self, armed: int) -> None:
-        """Run the callback if the call is still pending for the deadline `armed`.
-
-        Deadlines are compared by identity: a re-arm makes a new int.
-        """
         if self._moment is not armed:
             return
         try:

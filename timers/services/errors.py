@@ -13,3 +13,7 @@ class ServiceStateError(TimerError, RuntimeError):
 
 class CallbackError(TimerError, TypeError):
     """A callback is not callable."""
+
+
+class KeyTypeError(TimerError, TypeError):
+    """A key is not hashable."""

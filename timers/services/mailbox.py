@@ -32,6 +32,7 @@ from timers.services.calls import (
     DEQUE_LIMIT,
     FIRED,
     NO_HANDLE,
+    Entry,
     Missed,
     PeriodicCall,
     ScheduledCall,
@@ -71,10 +72,10 @@ class CallTimer:
         self._alarm = AWAKE
         self._closed = False
         self._limit = DEQUE_LIMIT  # above which callers apply the mailbox
-        self._arrivals: deque[ScheduledCall] = deque()
-        self._changes: deque[ScheduledCall] = deque()
-        self._ready: deque[tuple[ScheduledCall, int]] = deque()  # due, in order; with its deadline
-        self._calls: list[ScheduledCall | None] = []
+        self._arrivals: deque[Entry] = deque()
+        self._changes: deque[Entry] = deque()
+        self._ready: deque[tuple[Entry, int]] = deque()  # due, in order; with its deadline
+        self._calls: list[Entry | None] = []
         self._armed: list[int] = []
         self._lock = threading.Lock()  # held to touch the timer, never while a callback runs
         self._owner = 0  # the thread that holds it
@@ -216,7 +217,7 @@ class CallTimer:
             self._attend(call)
         return call
 
-    def _attend(self, call: ScheduledCall) -> None:
+    def _attend(self, call: Entry) -> None:
         """Do what a new call asks for: refuse it, apply a full mailbox, or wake the driver."""
         if self._closed:
             call.cancel()
@@ -317,7 +318,7 @@ class CallTimer:
                 self._refile([call for call in rest if call._handle and not _is_done(call)])
             _drop(self._changes, len(entries))
 
-    def _file(self, calls: list[ScheduledCall]) -> None:
+    def _file(self, calls: list[Entry]) -> None:
         """Schedule calls that are not in the timer."""
         moments = [call._moment for call in calls]
         if len(calls) <= _FEW:
@@ -338,7 +339,7 @@ class CallTimer:
         if late:
             self._remove(late)
 
-    def _refile(self, calls: list[ScheduledCall]) -> None:
+    def _refile(self, calls: list[Entry]) -> None:
         """Give re-armed calls their new deadline; those that left the timer are filed anew."""
         if not calls:
             return
@@ -360,7 +361,7 @@ class CallTimer:
         if left:
             self._file(left)
 
-    def _remove(self, calls: list[ScheduledCall]) -> None:
+    def _remove(self, calls: list[Entry]) -> None:
         """Cancel calls in the timer; those that left it by themselves are passed over."""
         handles = [call._handle for call in calls]
         if len(calls) <= _FEW:
@@ -398,15 +399,15 @@ class CallTimer:
         return clipped
 
 
-def _deadline(due: tuple[ScheduledCall, int]) -> int:
+def _deadline(due: tuple[Entry, int]) -> int:
     return due[1]
 
 
-def _is_done(call: ScheduledCall) -> bool:
+def _is_done(call: Entry) -> bool:
     return call._args is CANCELLED or call._args is FIRED
 
 
-def _drop(entries: deque[ScheduledCall], count: int) -> None:
+def _drop(entries: deque[Entry], count: int) -> None:
     take = entries.popleft
     for _ in repeat(None, count):
         take()
