@@ -1,0 +1,1 @@
+"""The enqueue experiment: two designs of a purgatory under the same requests."""

@@ -1,0 +1,206 @@
+"""The bookkeeping of both designs of a purgatory, compiled, in simulated time.
+
+Both keep a list of watching requests for each key. In `run_purging`, the new design, a completed
+request leaves the timer at once, and the lists are purged when the estimated total exceeds the
+number pending by more than the purge interval. In `run_scanning`, the old design, a completed
+request stays in a delay queue until its deadline, or until the reaper scans the queue and the lists
+because there are too many entries.
+
+Time is in microseconds, the timer's in ticks of `TICK` microseconds. Before an event of a later
+tick the clock moves on: what is due expires, and then the reaper looks once.
+"""
+
+# ruff: noqa: ANN001, ANN201  # compiled functions are typed by their arguments
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from timers.kernels.delay_queue import ORDER, entry_of, owner_of
+from timers.kernels.dispatch import advance, cancel, next_expiry, schedule
+from timers.kernels.handles import place_of
+from timers.kernels.jit import entry, inlined, jit
+from timers.kernels.pool import NOW, PENDING
+
+TICK = 1000
+"""Microseconds of a tick of the timer."""
+
+WAITING, COMPLETED, EXPIRED = range(3)
+"""What has become of a request."""
+
+COUNTERS = (
+    "purges",
+    "lists_walked",
+    "entries_scanned",
+    "queue_scanned",
+    "most_watched",
+    "most_queued",
+    "most_pending",
+)
+(
+    PURGES,  # of all lists
+    LISTS_WALKED,  # in a purge; empty lists do not exist
+    ENTRIES_SCANNED,  # in these lists
+    QUEUE_SCANNED,  # entries of the old design's delay queue, in scans of it
+    MOST_WATCHED,  # the most entries in all lists together, as seen when the clock moved
+    MOST_QUEUED,  # ... in the timer
+    MOST_PENDING,  # ... requests that were neither completed nor expired
+) = range(len(COUNTERS))
+
+# Cells.
+ENTRIES = 0  # entries in all lists together
+WAITS = 1  # requests neither completed nor expired
+ESTIMATE = 2  # the estimated total
+CELLS = 3
+
+
+class Work(NamedTuple):
+    """What a run reads and writes beside its timer."""
+
+    time: Any  # int64, shape (events,); see Traffic
+    request: Any  # int32, shape (events,)
+    keys: Any  # int32, shape (requests, WATCHED)
+    starts: Any  # int64, shape (keys,): the position in `entries` of each key's list
+    lengths: Any  # int64, shape (keys,): the entries of each list
+    entries: Any  # int32, shape (requests * WATCHED,): watching requests; there is room in each
+    #               list for all that ever watch its key
+    handles: Any  # int64, shape (requests,)
+    waiting: Any  # int32, shape (places,): the request that a place of the timer belongs to
+    fate: Any  # int8, shape (requests,): WAITING, COMPLETED or EXPIRED
+    ended_at: Any  # int64, shape (requests,), microseconds; 0 while it waits
+    fired: Any  # EXPIRY, a buffer
+    scanned: Any  # int64, shape (places,), a buffer: what a scan finds
+    cells: Any  # int64, shape (CELLS,)
+    counters: Any  # int64, shape (len(COUNTERS),)
+
+
+@entry
+def run_purging(state, work, timeout, interval):
+    """Run all events through the new design, and then expire the rest."""
+    time, request, cells = work.time, work.request, work.cells
+    arrived = 0
+    for k in range(time.size):
+        now, r = time[k], request[k]
+        if now // TICK > state.cells[NOW]:
+            expire(state, work, now // TICK)
+            if cells[ESTIMATE] - state.cells[PENDING] > interval:
+                cells[ESTIMATE] = state.cells[PENDING]
+                purge(work)
+        if r == arrived:
+            arrived += 1
+            watch(work, r)
+            cells[ESTIMATE] += 1
+            arm(state, work, r, now + timeout)
+        else:
+            complete(work, r, now)
+            cancel(state, work.handles[r])
+    finish(state, work)
+
+
+@entry
+def run_scanning(state, work, timeout, limit):
+    """Run all events through the old design, and then expire the rest; `state` is a delay queue."""
+    time, request, cells = work.time, work.request, work.cells
+    arrived = 0
+    for k in range(time.size):
+        now, r = time[k], request[k]
+        if now // TICK > state.cells[NOW]:
+            expire(state, work, now // TICK)
+            if state.cells[PENDING] > limit:
+                scan_queue(state, work)
+            if cells[ENTRIES] > limit:
+                purge(work)
+        if r == arrived:
+            arrived += 1
+            watch(work, r)
+            arm(state, work, r, now + timeout)
+        else:
+            complete(work, r, now)
+    finish(state, work)
+
+
+@inlined
+def watch(work, r):
+    """Append a request to the list of each of its keys."""
+    keys, starts, lengths, entries = work.keys, work.starts, work.lengths, work.entries
+    for column in range(keys.shape[1]):
+        key = keys[r, column]
+        entries[starts[key] + lengths[key]] = r
+        lengths[key] += 1
+    work.cells[ENTRIES] += keys.shape[1]
+
+
+@inlined
+def arm(state, work, r, deadline):
+    """Set the timeout of a request, rounded up to a tick."""
+    handle = schedule(state, (deadline + TICK - 1) // TICK)
+    work.handles[r] = handle
+    work.waiting[place_of(handle)] = r
+    work.cells[WAITS] += 1
+
+
+@inlined
+def complete(work, r, now):
+    """Complete a request by progress."""
+    work.fate[r] = COMPLETED
+    work.ended_at[r] = now
+    work.cells[WAITS] -= 1
+
+
+@jit
+def expire(state, work, now):
+    """Move the timer's clock, and expire what is due and still waits."""
+    fired, fate, counters = work.fired, work.fate, work.counters
+    counters[MOST_WATCHED] = max(counters[MOST_WATCHED], work.cells[ENTRIES])
+    counters[MOST_QUEUED] = max(counters[MOST_QUEUED], state.cells[PENDING])
+    counters[MOST_PENDING] = max(counters[MOST_PENDING], work.cells[WAITS])
+    done = False
+    while not done:
+        n, done = advance(state, now, fired)
+        for k in range(n):
+            r = work.waiting[place_of(fired[k]["handle"])]
+            if fate[r] == WAITING:
+                fate[r] = EXPIRED
+                work.ended_at[r] = fired[k]["fired_at"] * TICK
+                work.cells[WAITS] -= 1
+
+
+@jit
+def finish(state, work):
+    """Expire what still waits after the last event."""
+    while state.cells[PENDING] > 0:
+        expire(state, work, next_expiry(state))
+
+
+@jit
+def purge(work):
+    """Take the requests that no longer wait out of all lists."""
+    starts, lengths, entries, fate = work.starts, work.lengths, work.entries, work.fate
+    cells, counters = work.cells, work.counters
+    counters[PURGES] += 1
+    counters[ENTRIES_SCANNED] += cells[ENTRIES]
+    for key in range(lengths.size):
+        counters[LISTS_WALKED] += 1 if lengths[key] > 0 else 0
+        start = np.uint64(starts[key])  # unsigned: no test for a negative index
+        kept = start
+        for i in range(start, start + np.uint64(lengths[key])):
+            r = np.uint32(entries[i])
+            entries[kept] = r
+            kept += np.uint64(fate[r] == WAITING)  # no branch: it could not be predicted
+        cells[ENTRIES] -= lengths[key] - np.int64(kept - start)
+        lengths[key] = np.int64(kept - start)
+
+
+@jit
+def scan_queue(state, work):
+    """Take the requests that no longer wait out of the delay queue."""
+    cells, fate, counters = state.cells, work.fate, work.counters
+    found = 0
+    for k in range(cells[PENDING]):
+        r = work.waiting[owner_of(cells[entry_of(k, ORDER)])]
+        if fate[r] != WAITING:
+            work.scanned[found] = work.handles[r]
+            found += 1
+    counters[QUEUE_SCANNED] += cells[PENDING]
+    for k in range(found):
+        cancel(state, work.scanned[k])

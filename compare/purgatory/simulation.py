@@ -1,0 +1,94 @@
+"""Runs the compiled designs over the same requests, and counts their work."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from compare.purgatory.kernels import (
+    CELLS,
+    COMPLETED,
+    COUNTERS,
+    EXPIRED,
+    Work,
+    run_purging,
+    run_scanning,
+)
+from compare.purgatory.traffic import KEYS, Traffic
+from timers.kernels.pool import EXPIRY
+from timers.registry import timer_class
+
+PURGING, SCANNING = "purging", "scanning"
+"""The new design and the old one."""
+
+DESIGNS = {PURGING: run_purging, SCANNING: run_scanning}
+
+PURGE_INTERVAL = 1000
+"""The purge interval of the new design and the limit of the old one, where nothing else is said."""
+
+_ROOM = 1 << 12  # rows of what expires
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What a design did with the requests."""
+
+    seconds: float  # in the compiled code
+    counters: dict[str, int]
+    fate: npt.NDArray[np.int8]  # (requests,): COMPLETED or EXPIRED
+    ended_at: npt.NDArray[np.int64]  # (requests,), microseconds
+
+    @property
+    def share_expired(self) -> float:
+        """The share of the requests that timed out."""
+        return float((self.fate == EXPIRED).mean()) if self.fate.size else 0.0
+
+    @property
+    def completed(self) -> int:
+        """The number of requests that ended in time."""
+        return int((self.fate == COMPLETED).sum())
+
+
+def simulate(
+    design: str,
+    traffic: Traffic,
+    interval: int = PURGE_INTERVAL,
+    *,
+    timer: str = "hierarchical-wheel",
+    keys: int = KEYS,
+) -> Simulated:
+    """Run a design over the requests, in simulated time.
+
+    `interval` is the purge interval of the new design, or the limit of the old one. The new design
+    may use any `timer` with a kernel; the old one has a delay queue. 60 bytes a request.
+    """
+    requests = len(traffic.keys)
+    queue = timer_class(timer if design == PURGING else "delay-queue")(capacity=max(requests, 1))
+    places = queue.state.nodes.size  # sentinels included: at least one for each place
+    watching = np.bincount(traffic.keys.ravel(), minlength=keys)
+    work = Work(
+        traffic.time,
+        traffic.request,
+        traffic.keys,
+        np.cumsum(watching) - watching,
+        np.zeros(keys, np.int64),
+        np.zeros(traffic.keys.size, np.int32),
+        np.zeros(requests, np.int64),
+        np.zeros(places, np.int32),
+        np.zeros(requests, np.int8),
+        np.zeros(requests, np.int64),
+        np.zeros(_ROOM, EXPIRY),
+        np.zeros(places, np.int64),
+        np.zeros(CELLS, np.int64),
+        np.zeros(len(COUNTERS), np.int64),
+    )
+    run: Any = DESIGNS[design]
+    # Compile, or load from the disk cache, before the clock runs.
+    run(queue.state, work._replace(time=traffic.time[:0]), traffic.timeout, interval)
+    started = time.perf_counter()
+    run(queue.state, work, traffic.timeout, interval)
+    seconds = time.perf_counter() - started
+    counters = dict(zip(COUNTERS, work.counters.tolist(), strict=True))
+    return Simulated(seconds, counters, work.fate, work.ended_at)

@@ -1,0 +1,89 @@
+"""The compiled designs do and count what plain Python does, and expire the share that is known."""
+
+import numpy as np
+import pytest
+
+from compare.purgatory.kernels import COMPLETED, EXPIRED, TICK
+from compare.purgatory.simulation import PURGING, SCANNING, simulate
+from compare.purgatory.traffic import KEYS, WATCHED, traffic
+from compare.tapes.tape import CANCEL, START
+from compare.workloads.catalogue import make
+from tests.compare.purgatory import reference
+
+REFERENCES = {PURGING: reference.purging, SCANNING: reference.scanning}
+
+
+@pytest.fixture(scope="module")
+def few():
+    """A second of both loads."""
+    return {load: traffic(load, 1000, 1000, seed=5) for load in ("low", "high")}
+
+
+@pytest.mark.parametrize("interval", [0, 1, 7, 60, 10**6])
+@pytest.mark.parametrize("design", [PURGING, SCANNING])
+@pytest.mark.parametrize("load", ["low", "high"])
+def test_a_design_does_and_counts_what_plain_python_does(few, load, design, interval):
+    found = simulate(design, few[load], interval)
+    expected = REFERENCES[design](few[load], interval)
+    assert found.counters == expected.counts
+    assert found.fate.tolist() == expected.fate
+    assert found.ended_at.tolist() == expected.ended_at
+
+
+def test_the_new_design_does_the_same_on_another_exact_timer(few):
+    usual, other = (
+        simulate(PURGING, few["high"], timer=name) for name in ("hierarchical-wheel", "delay-queue")
+    )
+    assert other.counters == usual.counters
+    assert (other.ended_at == usual.ended_at).all()
+
+
+@pytest.mark.parametrize("design", [PURGING, SCANNING])
+def test_who_completes_follows_from_the_service_time(few, design):
+    given = few["high"]
+    found = simulate(design, given)
+    in_time = given.services >= 0
+    assert (found.fate == np.where(in_time, COMPLETED, EXPIRED)).all()
+    assert (found.ended_at[in_time] == (given.arrivals + given.services)[in_time]).all()
+    late = found.ended_at[~in_time] - given.arrivals[~in_time] - given.timeout
+    assert 0 <= late.min() <= late.max() < TICK
+
+
+@pytest.mark.parametrize(("load", "share"), [("low", 0.0787), ("high", 0.5)])
+def test_the_share_that_expires_is_the_published_one(load, share):
+    requests = 100_000
+    found = simulate(PURGING, traffic(load, 100_000, requests, seed=1))
+    spread = 4 * (share * (1 - share) / requests) ** 0.5  # four standard deviations
+    assert found.share_expired == pytest.approx(share, abs=spread)
+
+
+def test_the_old_design_holds_what_has_completed_and_the_new_one_does_not(few):
+    old, new = (simulate(design, few["low"], 10**6).counters for design in (SCANNING, PURGING))
+    assert old["most_pending"] == new["most_pending"] == new["most_queued"]
+    assert old["most_queued"] > 3 * new["most_queued"]
+
+
+def test_traffic_has_the_operations_of_the_workload():
+    given = traffic("low", 1000, 500, seed=3)
+    tape = make("lognormal-low", timers=500, seed=3, parameters={"rate": 1000}).tape
+    assert (given.arrivals == tape.time[tape.op == START]).all()
+    ends = np.sort((given.arrivals + given.services)[given.services >= 0])
+    assert (ends == tape.time[tape.op == CANCEL]).all()
+    assert given.services.max() < given.timeout
+    # Each request first arrives and is then completed, at the times that are its own.
+    arrived = set()
+    for time, r in zip(given.time.tolist(), given.request.tolist(), strict=True):
+        service = given.services[r] if r in arrived else 0
+        assert time == given.arrivals[r] + service
+        arrived.add(r)
+    assert arrived == set(range(500))
+
+
+def test_a_request_watches_different_keys_and_all_keys_are_watched_alike():
+    keys = traffic("low", 1000, 10_000, seed=3).keys
+    assert keys.shape == (10_000, WATCHED)
+    assert all(len(set(row)) == WATCHED for row in keys.tolist())
+    watching = np.bincount(keys.ravel(), minlength=KEYS)
+    assert len(watching) == KEYS
+    mean = 10_000 * WATCHED / KEYS
+    assert abs(watching - mean).max() < 5 * mean**0.5
