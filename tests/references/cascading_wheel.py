@@ -2,9 +2,8 @@
 list.
 
 The functions are internal_add_timer, cascade and __run_timers. Linux has 256 slots below and four
-wheels of 64, and cuts far deadlines off; here a list holds them, and it is filed again when a lower
-bound of its deadlines comes within reach of the wheels. Linux would put a timer that is due into
-the slot that runs next; here it waits in a list of its own.
+wheels of 64, and cuts far deadlines off. Ours are the overflow list, which is filed again when a
+lower bound of its deadlines comes within reach of the wheels, and the jumps over empty units.
 """
 
 from collections.abc import Mapping
@@ -19,12 +18,12 @@ class CascadingWheel(Reference):
     def __init__(self, parameters: Mapping[str, int], start: int) -> None:
         super().__init__(parameters, start)
         self.wheels: list[list[list[Armed]]] = [[[] for _ in range(SLOTS)] for _ in range(LEVELS)]
-        self.overflow: list[Armed] = []
-        self.bound = 0
+        self.overflow: list[Armed] = []  # ours
+        self.bound = 0  # ours
 
     def arm(self, timer: Armed) -> None:
         """internal_add_timer: by the distance to the deadline."""
-        delay = timer.deadline - self.now
+        delay = timer.deadline - self.now  # ours; Linux: from the next tick
         timer.level = next(
             (level for level in range(LEVELS) if delay < SLOTS ** (level + 1)), LEVELS
         )
@@ -32,7 +31,7 @@ class CascadingWheel(Reference):
             timer.within = self.due
         elif timer.level < LEVELS:
             timer.within = self.wheels[timer.level][self.slot(timer.deadline, timer.level)]
-        else:
+        else:  # ours
             self.bound = min(timer.deadline, self.bound) if self.overflow else timer.deadline
             timer.within = self.overflow
         timer.within.append(timer)
@@ -43,15 +42,15 @@ class CascadingWheel(Reference):
     def run(self, until: int) -> None:
         self.deliver(self.due)
         while self.now < until:
-            self.now = self.next_unit(until)
+            self.now = self.next_unit(until)  # ours; Linux: + 1
             visited = self.slots_visited()
             if self.now % SLOTS == 0:
                 self.cascade_all()
             slot = self.wheels[0][self.slot(self.now, 0)]
             self.count("slots_visited", 1 if slot else 0)
             self.count("clock_visits", 1 if self.slots_visited() > visited else 0)
-            self.deliver(self.due)
             self.deliver(slot)
+            self.deliver(self.due)
 
     def cascade_all(self) -> None:
         """From the second wheel up, as far as the wheels have come round to slot 0."""
@@ -60,6 +59,7 @@ class CascadingWheel(Reference):
             self.cascade(self.wheels[level][slot])
             if slot != 0:
                 return
+        # Ours.
         if self.now % REACH == 0 and self.bound < self.now + REACH:
             self.cascade(self.overflow)
 
@@ -80,6 +80,7 @@ class CascadingWheel(Reference):
         return moment // SLOTS**level % SLOTS
 
     def next_unit(self, until: int) -> int:
+        """Ours: the next unit, or in a long jump the next one at which a slot opens."""
         if until - self.now <= WALK:
             return self.now + 1
         filed = [

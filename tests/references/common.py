@@ -28,7 +28,8 @@ class Reference:
     """A timer in plain objects. `arm`, `disarm`, `run` and `place` are the scheme's own.
 
     `due` holds the timers that are delivered by the next advance; what was overdue when it was
-    armed goes there.
+    armed goes there. That list is ours: Netty and Linux keep such a timer in the slot that comes
+    next, Kafka runs it at once.
     """
 
     def __init__(self, parameters: Mapping[str, int], start: int) -> None:

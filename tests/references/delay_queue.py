@@ -1,8 +1,9 @@
 """A binary heap of (deadline, number of the arming) in which each entry knows its index.
 
-An entry is removed as in Wegener's bottom-up heapsort: its hole sinks to a leaf, always towards the
-smaller child, and the heap's last entry is put there and rises. A re-arm moves the entry itself the
-same way.
+The heap and its index are Williams's and Sedgewick & Wayne's. Ours is the use of Wegener's sift: an
+entry is removed as in his bottom-up heapsort, where its hole sinks to a leaf, always towards the
+smaller child, and the heap's last entry is put there and rises; a re-arm moves the entry itself the
+same way. Java's PriorityQueue sinks the last entry itself.
 """
 
 from collections.abc import Mapping
@@ -25,10 +26,10 @@ class DelayQueue(Reference):
     def disarm(self, timer: Armed) -> None:
         last = self.heap.pop()
         if last is not timer:
-            self.rise(self.sink(timer.index), last)
+            self.rise(self.sink(timer.index), last)  # ours
 
     def reschedule(self, timer: Armed, deadline: int) -> None:
-        # Equal or later means down, since a re-arm is the newest of its deadline.
+        # Ours. Equal or later means down, since a re-arm is the newest of its deadline.
         hole = self.sink(timer.index) if deadline >= timer.deadline else timer.index
         timer.deadline, timer.number = deadline, next(self.numbers)
         self.rise(hole, timer)

@@ -1,10 +1,10 @@
 """Netty's HashedWheelTimer: one wheel, and for each timeout the rounds that remain until its own
 tick.
 
-As in Worker.transferTimeoutsToBuckets and HashedWheelBucket.expireTimeouts, with three declared
-differences: ticks are counted from time 0 and not from the timer's start, any number of timeouts is
-transferred at once, and after a whole rotation of one advance in which nothing was due, the
-rotations in which nothing will be are passed at once.
+As in Worker.transferTimeoutsToBuckets and HashedWheelBucket.expireTimeouts. Ours: ticks are counted
+from time 0 and not from the timer's start, any number of timeouts is transferred at once, and after
+a whole rotation of one advance in which nothing was due, the rotations in which nothing will be are
+passed at once.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from tests.references.common import Armed, Reference, remove
 
 LIMIT = 2**63 - 1
-MOST_ROUNDS = 2**31 - 1
+MOST_ROUNDS = 2**31 - 1  # ours; Netty counts rounds in 64 bits
 
 
 class HashedWheel(Reference):
@@ -37,8 +37,8 @@ class HashedWheel(Reference):
         self.timeouts.clear()
 
     def rounds(self, timer: Armed, tick: int) -> int | None:
-        """Rounds from a tick on; None for more than an int holds, which are worked out again at
-        each look.
+        """Rounds from a tick on. Ours: None for more than an int holds, which are worked out again
+        at each look.
         """
         rounds = (timer.deadline // self.tick_duration - tick) // self.wheel_size
         return rounds if rounds <= MOST_ROUNDS else None
@@ -53,11 +53,11 @@ class HashedWheel(Reference):
         )  # no moment comes after the last one
         if self.tick < last:
             self.transfer_timeouts_to_buckets()
-        quiet_since = self.tick
+        quiet_since = self.tick  # ours, as all that follows from it
         while self.tick < last and any(self.wheel):
             bucket = self.wheel[self.tick % self.wheel_size]
             self.tick += 1
-            if not bucket:
+            if not bucket:  # ours; Netty looks at it
                 continue
             self.now = min(self.tick * self.tick_duration, LIMIT)
             self.count("clock_visits")
@@ -74,7 +74,7 @@ class HashedWheel(Reference):
         self.count("slots_visited")
         expired = []
         for timer in bucket:
-            if timer.remaining_rounds is None:
+            if timer.remaining_rounds is None:  # ours
                 timer.remaining_rounds = self.rounds(timer, self.tick - 1)
             if timer.remaining_rounds == 0:
                 expired.append(timer)
@@ -87,6 +87,7 @@ class HashedWheel(Reference):
         return any_expired
 
     def skip_rotations(self, most: int) -> None:
+        """Ours: pass the rotations in which nothing is due, but no more than `most`."""
         pending = [timer for bucket in self.wheel for timer in bucket]
         self.count("timers_touched", len(pending))
         distances = [timer.deadline // self.tick_duration - self.tick for timer in pending]

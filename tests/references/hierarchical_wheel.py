@@ -3,8 +3,8 @@
 Its parts bear the names of the original: TimingWheel, TimerTaskList (a bucket), SystemTimer's
 advanceClock, and java.util.PriorityQueue inside the DelayQueue.
 
-Kafka's wheels learn the time from expiring buckets alone: `lagging_clock=True`. Without it, as in
-the kernel, advance ends with every wheel's clock aligned to the time.
+Kafka's wheels learn the time from expiring buckets alone: `lagging_clock=True`. Ours: without it,
+as in the kernel, advance ends with every wheel's clock aligned to the time.
 """
 
 from collections.abc import Mapping
@@ -119,7 +119,7 @@ class HierarchicalWheel(Reference):
 
     def arm(self, timer: Armed) -> None:
         if not self.wheel.add(timer):
-            timer.within = None  # Kafka runs it at once; here the next advance delivers it
+            timer.within = None  # ours: the next advance delivers it; Kafka runs it at once
             self.due.append(timer)
 
     def disarm(self, timer: Armed) -> None:
@@ -136,7 +136,7 @@ class HierarchicalWheel(Reference):
             self.flush(bucket)
             self.deliver(self.due)
         if not self.lagging_clock:
-            self.wheel.advance_clock(until)
+            self.wheel.advance_clock(until)  # ours
 
     def flush(self, bucket: TimerTaskList) -> None:
         """Add the timers of an expired bucket again: they go into finer wheels, or are due."""

@@ -1,5 +1,8 @@
 """Varghese & Lauck's scheme 1: all timers in one list, each of them looked at whenever the clock
 moves.
+
+The paper decrements a counter in each timer. Ours: deadlines are compared, and what is due is
+sorted.
 """
 
 from collections.abc import Mapping

@@ -21,9 +21,8 @@ bursts of whole slots. Drawback: one tick can move all the timers of an upper sl
 let advance skip empty time.
 
 Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 7, as in
-Linux's kernel/timer.c before 4.8 (internal_add_timer, cascade), which has 256 + 4 x 64 slots,
-clamps what lies beyond 2**32 and visits each unit: here all wheels have 256, the overflow list
-keeps far deadlines exact, and empty units are skipped.
+Linux's kernel/timer.c before 4.8 (internal_add_timer, cascade, __run_timers). The traits list how
+this differs from Linux.
 """
 
 from typing import Any, NamedTuple
@@ -231,9 +230,9 @@ def advance(state, now, out):
     n = 0
     while True:
         before = n
-        n = deliver(nodes, cells, DUE, out, n)
         bucket = slot_of(cells[NOW], 0)
         n = deliver(nodes, cells, bucket, out, n)
+        n = deliver(nodes, cells, DUE, out, n)
         count(counters, TIMERS_TOUCHED, n - before)
         if n == out.size and not (is_empty(nodes, DUE) and is_empty(nodes, bucket)):
             return n, False
@@ -254,18 +253,18 @@ def advance(state, now, out):
 
 @jit
 def cascade(nodes, cells, counters, now):
-    """Empty the upper slots that open at `now`, from the top down."""
+    """Empty the upper slots that open at `now`, from the bottom up."""
+    for level in range(1, LEVELS):
+        if now & ((1 << (level * SLOT_BITS)) - 1) == 0:
+            bucket = slot_of(now, level)
+            if not is_empty(nodes, bucket):
+                reinsert(nodes, cells, counters, bucket)
     if (
         now & ((1 << SPAN_BITS) - 1) == 0
         and not is_empty(nodes, OVERFLOW)
         and cells[OVERFLOW_MIN] - now < 1 << SPAN_BITS
     ):
         reinsert(nodes, cells, counters, OVERFLOW)
-    for level in range(LEVELS - 1, 0, -1):
-        if now & ((1 << (level * SLOT_BITS)) - 1) == 0:
-            bucket = slot_of(now, level)
-            if not is_empty(nodes, bucket):
-                reinsert(nodes, cells, counters, bucket)
 
 
 @inlined

@@ -16,10 +16,7 @@ delay is visited once a rotation, and the tick is the precision.
 
 Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 6, as in
 Netty's io.netty.util.HashedWheelTimer (Worker.run, Worker.transferTimeoutsToBuckets,
-HashedWheelBucket.expireTimeouts). Ticks are aligned to absolute time here (Netty: to the timer's
-start), any wheel size will do (Netty rounds up to a power of two), all that arrived is hashed at
-the end of a tick (Netty: 100 000 timers at most), and advance skips empty slots and, in a long
-jump, the rotations in which nothing is due.
+HashedWheelBucket.expireTimeouts). The traits list how this differs from Netty.
 """
 
 from typing import Any, NamedTuple

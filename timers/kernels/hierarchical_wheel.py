@@ -1,4 +1,4 @@
-"""Hierarchical wheel: wheels of growing ticks, created on demand, and a delay queue of buckets.
+"""Hierarchical wheel: wheels of growing ticks, and a delay queue of their buckets.
 
 Each level has `wheel_size` slots; its tick is the interval that the whole level below spans. A
 timer goes into the first level whose interval covers it. The first timer in a bucket sets the
@@ -23,9 +23,8 @@ levels - 1 moves later. Drawback: the tick rounds down, so a timer fires up to t
 emptied buckets wake the timer for nothing.
 
 Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 7, as in
-Apache Kafka's utils/timer (Timer.scala, TimingWheel.scala, TimerTaskList.scala). Kafka's wheels
-learn the time from expiring buckets alone and lag behind when idle; here advance ends with every
-level's clock aligned to now.
+Apache Kafka's utils/timer (Timer.scala, TimingWheel.scala, TimerTaskList.scala). The traits list
+how this differs from Kafka.
 """
 
 from typing import Any, NamedTuple
@@ -75,7 +74,7 @@ from timers.limits import LIMIT
 
 WHEEL_SIZE = HEADER  # number of slots of each level
 LEVELS_TO_LIMIT = HEADER + 1  # number of levels up to the one that reaches LIMIT
-LEVELS = HEADER + 2  # number of levels created so far
+LEVELS = HEADER + 2  # number of levels used so far
 QUEUED = HEADER + 3  # number of buckets in the delay queue
 QUEUE = HEADER + 4  # index in `cells` of the queue's first entry
 FIRST_LEVEL = HEADER + 5  # from here LEVEL_FIELDS cells for each level:

@@ -43,6 +43,10 @@ class CascadingWheel(KernelTimer):
             "all five levels have 256 slots (Linux: 256 and 4 x 64)",
             "beyond 2**40 units an overflow list stays exact (Linux clamps to 2**32 - 1)",
             "empty units are skipped (Linux visits each)",
+            "a level is chosen by the distance from now (Linux: from the next tick, so a delay of "
+            "exactly 256 goes one level lower)",
+            "a re-arm to the same deadline goes to the end of its slot (Linux: stays in its place)",
+            "no slack (Linux since 2.6.38: delays of 256 ticks and more grow by up to 1/256)",
         ),
     )
 

@@ -41,8 +41,13 @@ class DelayQueue(KernelTimer):
         jumps="straight to the earliest deadline",
         suits="exact order, few timers, or few cancels",
         drawback="each expiry costs O(log n)",
-        source="Williams, Algorithm 232 (1964); Sedgewick & Wayne, Algorithms, 2.4 (index)",
-        deviations=("java.util.concurrent.DelayQueue has no index: its remove(object) is O(n)",),
+        source="Williams, Algorithm 232 (1964); Sedgewick & Wayne, Algorithms, 2.4 (index); "
+        "Wegener, Bottom-up heapsort (1993), for the sift on removal",
+        deviations=(
+            "java.util.concurrent.DelayQueue has no index: its remove(object) is O(n)",
+            "a removal sifts the hole to a leaf and then up (Java: down, and up where it stayed)",
+            "equal deadlines fire in the order of arming (Java's DelayQueue: in any order)",
+        ),
     )
 
     def __init__(

@@ -51,6 +51,8 @@ class HashedWheel(KernelTimer):
             "any wheel size (Netty rounds up to a power of two)",
             "empty slots and quiet rotations are skipped (Netty visits each tick)",
             "all that arrived is hashed at the end of the tick (Netty: at most 100 000 timers)",
+            "a cancelled timer leaves its bucket at once (Netty: at the next tick)",
+            "an overdue timer fires at the next advance (Netty: at the end of the tick)",
         ),
     )
 

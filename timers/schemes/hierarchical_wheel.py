@@ -24,7 +24,7 @@ class HierarchicalWheel(KernelTimer):
     traits = Traits(
         name="hierarchical-wheel",
         scheme="scheme 7, hierarchical wheels driven by a delay queue of buckets (Kafka)",
-        summary="overflow wheels created on demand; a delay queue of buckets drives the clock",
+        summary="wheels of growing ticks; a delay queue of their buckets drives the clock",
         rounding=lambda parameters: Rounding("down", parameters["tick"]),
         order="unspecified",
         defaults={"tick": 1, "wheel_size": 20},
@@ -39,13 +39,16 @@ class HierarchicalWheel(KernelTimer):
             Cost("expiry", "levels", "linear", "one delay for all", "refiled"),
             Cost("tick", "N", "linear", "the worst tick: all timers in one upper slot", "refiled"),
         ),
-        horizon="none: levels are added until they reach the deadline",
+        horizon="none: the highest level reaches 2**63 - 1",
         jumps="straight to the next queued bucket",
         suits="delays of every length, mostly cancelled; a thread that sleeps between buckets",
         drawback="rounds down, so early by up to tick - 1; emptied buckets wake it for nothing",
         source="Varghese & Lauck 1987, scheme 7; Apache Kafka utils/timer/TimingWheel",
         deviations=(
             "advance aligns every level's clock to now (Kafka's lags until a bucket expires)",
+            "all levels are allocated at once (Kafka creates overflow wheels on demand)",
+            "an overdue timer fires at the next advance (Kafka runs it when it is added)",
+            "exact up to 2**63 - 1 (Kafka's arithmetic overflows beyond 2**61)",
             "not thread-safe (Kafka locks)",
         ),
     )
