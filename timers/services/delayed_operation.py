@@ -1,28 +1,34 @@
 """`DelayedOperation`: a request that waits for a condition or for its timeout."""
 
-import threading
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from timers.services.calls import FIRED, NO_HANDLE, Entry
-from timers.services.moments import duration_ns
+from timers.services.moments import QUICK_DURATION, duration_ns
+
+# What `_trying` says: whether a thread runs `try_complete`, and whether it has to do so again.
+_IDLE, _TRYING, _ASKED = 0, 1, 2
 
 
 class _Watcher(Protocol):
-    """The purgatory of an operation."""
+    """What an operation uses of its purgatory."""
 
-    def _one_left(self) -> None: ...
+    _left: int
+    _purge_above: float
+
+    def _request_purge(self) -> None: ...
 
 
 class DelayedOperation(Entry):
     """A request that is completed by progress or by its timeout, exactly once.
 
     Subclasses say what it waits for. `delay` is the timeout in seconds (or a timedelta); it counts
-    from the moment at which a purgatory watches the operation. No two threads run `try_complete`
-    at the same time, because the purgatory holds `lock` meanwhile. Pass one lock to several
-    operations that share state; it must be reentrant (an RLock, which is also the default). Where
-    `try_complete` of one operation leads to another, give both the same lock, or two threads that
-    take their locks in opposite orders wait for each other.
+    from the moment at which a purgatory watches the operation.
+
+    A purgatory never runs `try_complete` of one operation in two threads at once: the thread that
+    is at it does it again for the other, and nobody waits. Where operations share state, give them
+    a `lock`; it is held while `try_complete` runs. It has to be reentrant if `try_complete` or
+    `on_complete` can lead to another operation with the same lock.
 
     >>> from timers import HierarchicalWheel
     >>> from timers.services import ManualClock, Purgatory, SystemTimer
@@ -52,16 +58,21 @@ class DelayedOperation(Entry):
         TimeTypeError, TimeRangeError: for a delay that is not a duration of at least 0.
     """
 
-    __slots__ = ("_delay", "_lock", "_purgatory")
+    __slots__ = ("_lock", "_purgatory", "_trying")
 
-    _delay: int  # nanoseconds
-    _lock: AbstractContextManager[Any]
+    # `_moment` is the delay, until a purgatory watches the operation.
+    _lock: AbstractContextManager[Any] | None
     _purgatory: _Watcher | None  # None until one watches the operation
+    _trying: int
 
     def __init__(self, delay: Any, lock: AbstractContextManager[Any] | None = None) -> None:
-        self._delay = duration_ns(delay, "delay")
-        self._lock = threading.RLock() if lock is None else lock
+        if type(delay) is float and 0.0 <= delay <= QUICK_DURATION:
+            self._moment = int(delay * 1e9 + 0.5)
+        else:
+            self._moment = duration_ns(delay, "delay")
+        self._lock = lock
         self._purgatory = None
+        self._trying = _IDLE
         self._callback = _pending
         self._args = ()
         self._context = None
@@ -92,8 +103,9 @@ class DelayedOperation(Entry):
         True exactly for the one caller, of all threads, that completed it; `on_complete` has then
         run on the caller's thread. False if it was completed, had timed out or was cancelled.
         """
-        if not self.cancel():
+        if not Entry.cancel(self):
             return False
+        self._count_as_left()
         self.on_complete()
         return True
 
@@ -101,8 +113,7 @@ class DelayedOperation(Entry):
         """Withdraw the operation: True exactly if it will neither complete nor time out. O(1)."""
         if not Entry.cancel(self):
             return False
-        if self._purgatory is not None:
-            self._purgatory._one_left()
+        self._count_as_left()
         return True
 
     def __repr__(self) -> str:
@@ -114,13 +125,55 @@ class DelayedOperation(Entry):
         except AttributeError:
             return
         self._args = FIRED
-        if self._purgatory is not None:
-            self._purgatory._one_left()
+        self._count_as_left()
         self._service._start(self._time_out, (), None)
 
     def _time_out(self) -> None:
         self.on_complete()
         self.on_expiration()
+
+    def _count_as_left(self) -> None:
+        purgatory = self._purgatory
+        if purgatory is not None:
+            purgatory._left += 1
+            if purgatory._left > purgatory._purge_above:
+                purgatory._request_purge()
+
+    def _try(self) -> bool:
+        """`try_complete`, if the operation is pending and no other thread is at it.
+
+        The thread that is at it then tries once more: it may have looked before the condition
+        became true.
+        """
+        if self._args:
+            return False
+        # CPython switches threads, and runs signal handlers, at calls and jumps back alone: nothing
+        # comes between a look at `_trying` and the assignment after it.
+        if self._trying:
+            self._trying = _ASKED
+            return False
+        self._trying = _TRYING
+        completed, failure = False, None
+        try:
+            while True:
+                try:
+                    if self._lock is None:
+                        completed = self.try_complete()
+                    else:
+                        with self._lock:
+                            completed = self.try_complete()
+                except BaseException as error:
+                    failure = failure or error
+                if completed or self._args or self._trying == _TRYING:
+                    self._trying = _IDLE
+                    break
+                self._trying = _TRYING
+        except BaseException:  # a signal at the jump back
+            self._trying = _IDLE
+            raise
+        if failure is not None:
+            raise failure
+        return completed
 
 
 def _pending() -> None:

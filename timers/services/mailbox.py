@@ -14,7 +14,7 @@ deques last, and applying one of them again does no harm.
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
 from itertools import repeat
@@ -38,12 +38,11 @@ from timers.services.calls import (
     ScheduledCall,
 )
 from timers.services.errors import CallbackError, ServiceClosedError
-from timers.services.moments import Clock, duration_ns, moment_ns
+from timers.services.moments import QUICK_DURATION, Clock, duration_ns, moment_ns
 from timers.validation import as_integer, shown
 
 _NO_LIMIT = 1 << 62
 _FEW = 4  # so many entries are applied one by one: a batch has fixed costs
-_QUICK_DELAY = 4_000_000.0  # seconds: float arithmetic is exact to the nanosecond up to here
 _LARGEST_UNIT = 10**18  # nanoseconds
 
 AWAKE = -1
@@ -100,7 +99,7 @@ class CallTimer:
             CallbackError: if the callback is not callable.
             ServiceClosedError: after `close`.
         """
-        if type(delay) is float and 0.0 <= delay <= _QUICK_DELAY:
+        if type(delay) is float and 0.0 <= delay <= QUICK_DURATION:
             moment = self._now() + int(delay * 1e9 + 0.5)
         else:
             moment = self._moment_after(delay)
@@ -227,6 +226,12 @@ class CallTimer:
         if call._moment < self._alarm:
             self._wake()
 
+    def _post(self, entries: Sequence[Entry], first: int) -> None:
+        """Put new entries into the mailbox; `first` is the earliest of their moments."""
+        self._arrivals.extend(entries)
+        if len(self._arrivals) > self._limit or first < self._alarm:
+            self._attend(min(entries, key=_moment))
+
     def _rearmed(self, call: ScheduledCall) -> None:
         """Take note that a call has another deadline."""
         changes = self._changes
@@ -331,11 +336,13 @@ class CallTimer:
             self._calls.extend(repeat(None, missing))
             self._armed.extend(repeat(0, missing))
         table, armed = self._calls, self._armed
+        late = []
         for call, moment, handle, place in zip(calls, moments, handles, places, strict=True):
             table[place] = call
             armed[place] = moment
             call._handle = handle
-        late = [call for call in calls if call._args is CANCELLED]
+            if call._args is CANCELLED:
+                late.append(call)
         if late:
             self._remove(late)
 
@@ -397,6 +404,10 @@ class CallTimer:
         units = -((self._origin - np.array(moments, np.int64)) // self._unit_ns)
         clipped: Int64s = np.clip(units, 0, LIMIT - self._start_unit) + self._start_unit
         return clipped
+
+
+def _moment(entry: Entry) -> int:
+    return entry._moment
 
 
 def _deadline(due: tuple[Entry, int]) -> int:

@@ -18,6 +18,9 @@ from timers.validation import shown
 NS_PER_S = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+QUICK_DURATION = 4_000_000.0
+"""Seconds up to which float arithmetic is exact to the nanosecond; callers skip `duration_ns`."""
+
 
 class Clock(Protocol):
     """What a service needs to know of time, in integer nanoseconds."""

@@ -5,11 +5,11 @@ completes it leaves the timer at once and stays in the lists. There it is found 
 the list, or by a purge of all lists.
 """
 
+import math
 import threading
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Any
 
 from timers.errors import ParameterError
 from timers.limits import LIMIT
@@ -19,39 +19,51 @@ from timers.services.system_timer import SystemTimer
 from timers.validation import as_parameter, shown
 
 _MOST_SHARDS = 1 << 20
-_NO_KEY = object()  # the key of operations that are watched under none
 
 
 class _Shard:
-    """The lists of the keys whose hash falls here. `lock` is held to look one up and change it."""
+    """The lists of the keys whose hash falls here.
 
-    __slots__ = ("lists", "lock")
+    Adding takes no lock, so a list may be deleted as empty before something is added to it. Whoever
+    adds therefore looks afterwards whether the list is still that of the key.
+    """
+
+    __slots__ = ("_removing", "lists")
 
     def __init__(self) -> None:
         self.lists: dict[Hashable, list[DelayedOperation]] = {}
-        self.lock = threading.RLock()
+        self._removing = threading.RLock()  # a finalizer may come back
 
     def add(self, key: Hashable, operations: Sequence[DelayedOperation]) -> None:
-        with self.lock:
-            watchers = self.lists.get(key)
+        lists = self.lists
+        while True:
+            watchers = lists.get(key)
             if watchers is None:
-                self.lists[key] = list(operations)
-            else:
-                watchers.extend(operations)
+                watchers = lists.setdefault(key, [])
+            watchers.extend(operations)
+            if lists.get(key) is watchers:
+                break
+
+    def take(self, key: Hashable) -> list[DelayedOperation]:
+        """Remove the list of a key and return it."""
+        with self._removing:
+            return self.lists.pop(key, [])
 
     def drop_completed(self, key: Hashable) -> int:
         """Remove the completed operations of a key, and its list if that leaves it empty."""
-        with self.lock:
+        with self._removing:
             watchers = self.lists.get(key)
             if watchers is None:
                 return 0
-            # A finalizer may add to the list meanwhile, so only the part that was seen is replaced.
+            # Others may add to the list meanwhile, so only the part that was seen is replaced.
             seen = len(watchers)
             pending = [each for each in islice(watchers, seen) if not each._args]
             if len(pending) < seen:
                 watchers[:seen] = pending
             if not watchers:
                 del self.lists[key]
+                if watchers:  # a key whose __eq__ is Python code let others in
+                    self.add(key, watchers)
             return seen - len(pending)
 
 
@@ -114,7 +126,8 @@ class Purgatory:
         self._entered = 0  # operations that came to be watched
         self._left = 0  # of these, completed, timed out or cancelled
         self._left_at_purge = 0
-        self._purge_is_due = False
+        # `_left - _left_at_purge` is the estimated total minus the number pending.
+        self._purge_above = self._interval if reaper else math.inf
 
     @property
     def delayed(self) -> int:
@@ -141,49 +154,56 @@ class Purgatory:
         """Try to complete an operation, and watch it until it completes or times out.
 
         True if this call completed it. Its condition is tried once more after it has been added to
-        the lists, so that progress in between is not missed. If `try_complete` raises, the
-        operation is withdrawn. O(keys).
+        the lists, so that progress in between is not missed. Without keys, only its timeout and
+        `force_complete` complete it. An error withdraws the operation. O(keys).
 
         Raises:
-            KeyTypeError: for a key that is not hashable; the operation is not touched.
-            ParameterError: for what is not a DelayedOperation, or without its `__init__`.
-            ServiceStateError: if a purgatory watches it already.
+            KeyTypeError: for a key that is not hashable, and keys that are not iterable.
+            ParameterError: for what is not a DelayedOperation, or one without its `__init__`.
+            ServiceStateError: if a purgatory watches it already; that one goes on.
             ServiceClosedError: after `shutdown`, or after `close` of the timer.
         """
-        return bool(self.try_complete_else_watch_many((operation,), keys))
+        self._check((operation,))
+        try:
+            if operation._try():
+                return True
+            if not self._enter(operation):
+                return False
+            self._watch((operation,), keys)
+            if operation._try():
+                return True
+            self._schedule((operation,))
+        except BaseException:
+            operation.cancel()
+            raise
+        return False
 
     def try_complete_else_watch_many(
         self, operations: Iterable[DelayedOperation], keys: Iterable[Hashable]
     ) -> int:
         """`try_complete_else_watch` for many operations that watch the same keys.
 
-        Returns the number of them that this call completed. All are checked before the first is
-        touched.
+        Returns the number of them that this call completed. An error withdraws all of them.
+        O(operations * keys).
 
         Raises:
-            As `try_complete_else_watch`. If one `try_complete` raises, all are withdrawn.
+            As `try_complete_else_watch`.
         """
-        self._check_open()
-        keys = list(keys) or [_NO_KEY]
-        shards = [self._shard_of(key) for key in keys]
         operations = list(operations)
-        for operation in operations:
-            _check(operation)
+        self._check(operations)
         completed = 0
         waiting = []
         try:
             for operation in operations:
-                if _try(operation):
+                if operation._try():
                     completed += 1
                 elif self._enter(operation):
                     waiting.append(operation)
-            for key, shard in zip(keys, shards, strict=True):
-                shard.add(key, waiting)
-            self._check_open()  # `shutdown` withdraws what it finds in the lists
+            self._watch(waiting, keys)
             for operation in waiting:
-                completed += _try(operation)
-                if not operation._args:
-                    self._schedule(operation)
+                if operation._try():
+                    completed += 1
+            self._schedule(waiting)
         except BaseException:
             for operation in operations:
                 operation.cancel()
@@ -200,14 +220,16 @@ class Purgatory:
         watchers = shard.lists.get(key)
         if watchers is None:
             return 0
-        completed = stale = 0
+        completed, stale = 0, False
         for operation in watchers.copy():
             if not operation._args:
                 try:
-                    completed += _try(operation)
+                    if operation._try():
+                        completed += 1
                 except Exception as error:
                     self._timer._report(operation.try_complete, error)
-            stale += bool(operation._args)
+            if operation._args:
+                stale = True
         if stale:
             shard.drop_completed(key)
         return completed
@@ -219,9 +241,7 @@ class Purgatory:
         Raises:
             KeyTypeError: for a key that is not hashable.
         """
-        shard = self._shard_of(key)
-        with shard.lock:
-            watchers = shard.lists.pop(key, [])
+        watchers = self._shard_of(key).take(key)
         return [operation for operation in watchers if operation.cancel()]
 
     def purge(self) -> int:
@@ -230,8 +250,8 @@ class Purgatory:
         O(entries of all lists).
         """
         # The estimate is reset first: what completes during the purge counts for the next one.
-        self._left_at_purge = self._left
-        self._purge_is_due = False
+        self._left_at_purge = left = self._left
+        self._purge_above = left + self._interval if self._reaper else math.inf
         return sum(
             shard.drop_completed(key)
             for shard in self._shards
@@ -246,31 +266,34 @@ class Purgatory:
             for key in list(shard.lists):
                 self.cancel_for_key(key)
 
-    # What operations call
-
-    def _one_left(self) -> None:
-        self._left += 1
-        # The estimated total minus the number pending.
-        if self._left - self._left_at_purge > self._interval and self._reaper:
-            self._request_purge()
-
     def _request_purge(self) -> None:
-        if not self._purge_is_due and not self._closed:
-            self._purge_is_due = True
-            with suppress(ServiceClosedError):
-                self._timer.schedule_after(0, self.purge)
+        """Called by operations when the estimate is too far from the number pending."""
+        self._purge_above = math.inf  # ask once
+        with suppress(ServiceClosedError):
+            self._timer.schedule_after(0, self.purge)
 
     # Helpers
 
-    def _check_open(self) -> None:
+    def _check(self, operations: Sequence[DelayedOperation]) -> None:
+        """Refuse what cannot be watched."""
         if self._closed or self._timer._closed:
-            raise ServiceClosedError(f"purgatory {shown(self.name)} is closed")
+            raise self._is_closed()
+        for operation in operations:
+            if not isinstance(operation, DelayedOperation) or not hasattr(operation, "_trying"):
+                raise ParameterError(
+                    f"{shown(operation)} is not a DelayedOperation on which __init__ was called"
+                )
+            if operation._purgatory is not None:
+                raise _is_watched(operation)
+
+    def _is_closed(self) -> ServiceClosedError:
+        return ServiceClosedError(f"purgatory {shown(self.name)} is closed")
 
     def _shard_of(self, key: Hashable) -> _Shard:
         try:
             return self._shards[hash(key) % len(self._shards)]
-        except TypeError as error:
-            raise KeyTypeError(f"a key must be hashable, not {shown(key)}") from error
+        except TypeError:
+            raise KeyTypeError(f"a key must be hashable, not {shown(key)}") from None
 
     def _enter(self, operation: DelayedOperation) -> bool:
         """Count an operation as pending, unless it completed before."""
@@ -284,35 +307,33 @@ class Purgatory:
                 return True
         except AttributeError:
             return False
-        raise _watched_already(operation)
+        raise _is_watched(operation)
 
-    def _schedule(self, operation: DelayedOperation) -> None:
-        """Put an operation in the timer. If it has completed since, the timer passes it over."""
-        timer: Any = self._timer
-        operation._service = timer
-        operation._moment = min(timer._now() + operation._delay, LIMIT)
-        timer._arrivals.append(operation)
-        if operation._moment < timer._alarm or len(timer._arrivals) > timer._limit:
-            timer._attend(operation)
+    def _watch(self, operations: Sequence[DelayedOperation], keys: Iterable[Hashable]) -> None:
+        """Add operations to the lists of their keys."""
+        try:
+            keys = iter(keys)
+        except TypeError:
+            raise KeyTypeError(f"keys must be an iterable, not {shown(keys)}") from None
+        for key in keys:
+            self._shard_of(key).add(key, operations)
+        if self._closed:  # `shutdown` may have looked at the lists before
+            raise self._is_closed()
+
+    def _schedule(self, operations: Sequence[DelayedOperation]) -> None:
+        """Put operations into the timer, which passes over those that are completed by then."""
+        if not operations:
+            return
+        timer = self._timer
+        now, first = timer._now(), LIMIT
+        for operation in operations:
+            moment = now + operation._moment
+            if moment < first:
+                first = moment
+            operation._service = timer
+            operation._moment = min(moment, LIMIT)
+        timer._post(operations, first)
 
 
-def _check(operation: DelayedOperation) -> None:
-    """Refuse what cannot be watched."""
-    try:
-        taken = operation._purgatory is not None
-    except AttributeError:
-        raise ParameterError(
-            f"{shown(operation)} is not a DelayedOperation on which __init__ was called"
-        ) from None
-    if taken:
-        raise _watched_already(operation)
-
-
-def _watched_already(operation: DelayedOperation) -> ServiceStateError:
+def _is_watched(operation: DelayedOperation) -> ServiceStateError:
     return ServiceStateError(f"{operation!r} is watched already")
-
-
-def _try(operation: DelayedOperation) -> bool:
-    """`try_complete` with the operation's lock held."""
-    with operation._lock:
-        return not operation._args and bool(operation.try_complete())

@@ -4,7 +4,7 @@ Source: the request purgatory of Apache Kafka before version 0.8.3. Its queue is
 which nothing can be removed but the head, so completed requests stay in it.
 """
 
-from typing import Any
+from collections.abc import Sequence
 
 from timers.limits import LIMIT
 from timers.services.calls import ScheduledCall
@@ -85,12 +85,12 @@ class ScanningPurgatory(Purgatory):
                 call.cancel()
         return len(completed)
 
-    def _schedule(self, operation: DelayedOperation) -> None:
-        timer: Any = self._timer
-        moment = timer._now() + operation._delay
-        self._queue[operation] = timer._enter(
-            ScheduledCall(), moment, self._pass_deadline, (operation,), None
-        )
+    def _schedule(self, operations: Sequence[DelayedOperation]) -> None:
+        timer = self._timer
+        for operation in operations:
+            moment = timer._now() + operation._moment
+            call = timer._enter(ScheduledCall(), moment, self._pass_deadline, (operation,), None)
+            self._queue[operation] = call
 
     def _pass_deadline(self, operation: DelayedOperation) -> None:
         self._queue.pop(operation, None)
