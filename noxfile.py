@@ -27,8 +27,7 @@ def report(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """All tests: -- any pytest options."""
     session.install("-q", "-e", ".[pipeline,connect,test]")
-    # All tests that start Spark go to one worker: one JVM, not two.
-    session.run("pytest", "-n", "2", "--dist", "loadgroup", *session.posargs)
+    session.run("pytest", "-n", "2", *session.posargs)  # tests/conftest.py deals them out
 
 
 @nox.session

@@ -27,7 +27,8 @@ _log = logging.getLogger(__name__)
 # Kernels allocate nothing, so they need no reference counting (`_nrt`): with it, LLVM leaves calls
 # to it inside the hot loops, ten times the cost of the work itself. The "numpy" error model drops
 # the test for division by zero: a tick or wheel size of zero is refused by the constructors.
-_OPTIONS: Any = {"_nrt": False, "error_model": "numpy"}
+# Wrappers for C would be compiled for each function and called by nobody: an eighth of the time.
+_OPTIONS: Any = {"_nrt": False, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 FORCE_INLINE: Any = {"forceinline": True, **_OPTIONS}
 """Options of what LLVM compiles into each of its callers."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from compare.logs.parsing import FRACTION_DIGITS, guess_form, read_duration, read_number, read_time
 from compare.tapes.units import EXPONENTS
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 NUMBERS = [
     "0",

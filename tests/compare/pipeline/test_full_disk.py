@@ -17,7 +17,7 @@ from compare.tapes.trace import write_trace
 from compare.workloads.catalogue import make
 from timers.errors import TimerError
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 FULL = "cannot write .*No space left on device"
 

@@ -18,7 +18,7 @@ from compare.workloads.catalogue import Plan, WorkloadError, digest, make
 from compare.workloads.writing import write_shard, write_trace_of
 from timers import TimerError
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 def digests(trace):

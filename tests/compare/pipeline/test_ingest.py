@@ -19,7 +19,7 @@ from compare.tapes.trace import TraceError, open_trace
 from tests.compare import made_logs as logs
 from timers import TimerError
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 FORMATS = {
     "csv": logs.as_csv,

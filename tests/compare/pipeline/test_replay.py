@@ -31,7 +31,7 @@ from compare.workloads.catalogue import make
 from tests.compare.small_tapes import tape_of
 from timers.errors import TimerError
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).resolve().parents[3]
 TIMERS = (

@@ -30,7 +30,7 @@ from compare.pipeline.stream import (
 from compare.spark.session import PipelineError
 from timers import TimerError
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).resolve().parents[3]
 IDLE, DELAY = 10, 20

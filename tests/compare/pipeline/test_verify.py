@@ -46,7 +46,7 @@ from timers.limits import LIMIT
 from timers.registry import timer_class
 from timers.rounding import OwnRounding, Rounding
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 ALL = 10**6
 FORMS = [

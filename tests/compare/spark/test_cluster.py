@@ -17,7 +17,7 @@ from compare.tapes.trace import write_trace
 from compare.workloads.catalogue import make
 from tests.compare.daemons import PATIENCE, ROOT, Daemons, until
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.cluster]
+pytestmark = [pytest.mark.spark, pytest.mark.cluster]
 
 TIMERS = ("unordered-list", "hierarchical-wheel", "heapq-delay-queue", "delay-queue")
 

@@ -14,7 +14,7 @@ from compare.workloads.writing import write_trace_of
 from tests.compare.daemons import PATIENCE, ROOT, Daemons
 
 pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.cluster]
+pytestmark = [pytest.mark.spark, pytest.mark.cluster]
 
 
 def test_every_stage_works_through_spark_connect(daemons: Daemons, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from compare.spark.data_source import plan_of, register
 from compare.spark.session import failure
 from compare.workloads.catalogue import WorkloadError
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture

@@ -140,7 +140,6 @@ def test_well_formed_masters(master):
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_session_that_is_lent_gets_its_settings_back(spark, tmp_path):
     logs.as_jsonl(tmp_path / "log")
     theirs = {
@@ -176,7 +175,6 @@ def test_a_session_that_is_lent_gets_its_settings_back(spark, tmp_path):
 
 @pytest.mark.cluster
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_the_command_on_a_machine_without_java(tmp_path):
     """The whole way, in a process of its own: no Java on PATH, an empty home, nothing on the
     terminal but ours.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from compare.spark.tasks import even_shares, in_tasks, shares
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 def flat(dealt):
