@@ -136,6 +136,6 @@ def listing() -> str:
             f"{workload.name}, in {workload.unit}",
             textwrap.fill(workload.summary, 78, initial_indent="    ", subsequent_indent="    "),
         ]
-        for name, value in workload.defaults.items():
-            lines.append(f"      {f'{name}={value}':<18}{workload.meaning[name]}")
+        for name, parameter in workload.parameters.items():
+            lines.append(f"      {f'{name}={parameter.default}':<18}{parameter.meaning}")
     return "\n".join(lines)

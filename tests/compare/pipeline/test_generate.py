@@ -84,7 +84,7 @@ def test_workers_find_the_machine_code_that_the_driver_compiled(spark, tmp_path)
             pass
         for _ in Plan.of("lognormal-low", timers=10).pieces():
             pass
-        functions = (generator.merge_rows, generator.sort_before, generator.drop_rows)
+        functions = (generator.fill_events, generator.fill_rows, generator.keep_later)
         yield pa.record_batch(
             {"misses": [sum(sum(f.stats.cache_misses.values()) for f in functions)]}
         )
