@@ -5,11 +5,13 @@ is fitted, and multiplied by the steps that will be needed.
 """
 
 import math
+import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from compare.bench.contestant import Contestant
 from compare.bench.sources import fresh_replay
+from compare.replay.engine import Clock
 from compare.tapes.tape import Tape
 
 MOST_GROWTH = 1.0
@@ -49,7 +51,13 @@ def predict(observed: Sequence[Observed], size: int, steps: int) -> float:
     return float(last.seconds / max(last.steps, 1) * (size / last.size) ** growth * steps)
 
 
-def predict_replay(contestant: Contestant, tape: Tape, id_space: int, budget: float) -> float:
+def predict_replay(
+    contestant: Contestant,
+    tape: Tape,
+    id_space: int,
+    budget: float,
+    clock: Clock = time.perf_counter,
+) -> float:
     """Seconds that replaying a tape will take, from ever longer prefixes of it.
 
     Prefixes end at a quarter of the tape, or where the next one alone would exceed the budget. A
@@ -63,7 +71,7 @@ def predict_replay(contestant: Contestant, tape: Tape, id_space: int, budget: fl
     ):
         prefix = Tape(tape.time[:size], tape.op[:size], tape.id[:size], tape.deadline[:size])
         counted = fresh_replay(contestant, prefix, id_space, counting=True).outcome
-        seconds = fresh_replay(contestant, prefix, id_space).outcome.seconds
+        seconds = fresh_replay(contestant, prefix, id_space, clock=clock).outcome.seconds
         work = None if counted.counters is None else size + sum(counted.counters.values())
         observed.append(Observed(size, size, work, seconds))
         size *= NEXT_PREFIX

@@ -2,8 +2,9 @@
 
 import json
 import sys
+import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from compare.bench.store import (
 )
 from compare.bench.task import TASKS
 from compare.oracle.compiled import Expected, expect
+from compare.replay.engine import Clock
 from compare.replay.outcome import Outcome
 from compare.tapes.tape import Tape
 from compare.workloads.catalogue import LARGEST_SEED, MOST, workload_named
@@ -52,8 +54,8 @@ class ComparisonError(TimerError, ValueError):
     """A comparison asks for a number out of range, for something twice, or for nothing."""
 
 
-def run_comparison(options: Comparison) -> Path:
-    """Measure, replay and store; returns the path of the stored run.
+def run_comparison(options: Comparison, clock: Clock = time.perf_counter) -> Path:
+    """Measure by a clock of seconds, replay and store; returns the path of the stored run.
 
     All options are checked before anything is measured, and a comparison that fails stores nothing.
     A progress bar is shown where stderr is a terminal.
@@ -74,8 +76,9 @@ def run_comparison(options: Comparison) -> Path:
     sources = [trace_source(path) for path in options.traces]
     sources += [workload_source(name, options.operations, options.seed) for name in workloads]
 
-    bench = Bench(contestants, sorted(options.sizes), options.repeats, options.budget, options.seed)
-    replays = [_Replays(contestants, source, options.repeats, options.budget) for source in sources]
+    limits = options.repeats, options.budget
+    bench = Bench(contestants, options.sizes, *limits, options.seed, clock)
+    replays = [_Replays(contestants, source, *limits, clock) for source in sources]
     with _Progress(bench.steps + sum(replay.steps for replay in replays)) as step:
         bench.run(step)
         for replay in replays:
@@ -147,10 +150,15 @@ class _Replays:
     """One source, replayed through all contestants."""
 
     def __init__(
-        self, contestants: Sequence[Contestant], source: Source, repeats: int, budget: float
+        self,
+        contestants: Sequence[Contestant],
+        source: Source,
+        repeats: int,
+        budget: float,
+        clock: Clock,
     ) -> None:
         self.contestants, self.source = contestants, source
-        self.repeats, self.budget = repeats, budget
+        self.repeats, self.budget, self.clock = repeats, budget, clock
         self.too_long: dict[int, float] = {}  # contestant -> predicted seconds
         self.seconds: dict[int, list[float]] = {}  # contestant -> of each repeat, all shards
         self.outcomes = dict.fromkeys(range(len(contestants)), Outcome())
@@ -172,7 +180,7 @@ class _Replays:
     def _predict(self, tape: Tape, id_space: int, step: Step) -> None:
         """Decide what is run, and how often: the same for all shards."""
         for c, contestant in self._each(step, "estimating"):
-            predicted = predict_replay(contestant, tape, id_space, self.budget)
+            predicted = predict_replay(contestant, tape, id_space, self.budget, self.clock)
             predicted *= self.source.counts["operations"] / max(tape.time.size, 1)
             if predicted > self.budget:
                 self.too_long[c] = predicted
@@ -196,7 +204,9 @@ class _Replays:
         for repeat in range(self.repeats):
             for c, contestant in self._each(step, "timing"):
                 if repeat < len(self.seconds.get(c, ())):
-                    self.seconds[c][repeat] += timed_replay(contestant, tape, id_space, digests[c])
+                    self.seconds[c][repeat] += timed_replay(
+                        contestant, tape, id_space, digests[c], clock=self.clock
+                    )
 
     def _each(self, step: Step, doing: str) -> Iterator[tuple[int, Contestant]]:
         for c, contestant in enumerate(self.contestants):
@@ -205,6 +215,16 @@ class _Replays:
 
 
 # ---- what is stored
+
+
+_OF_WORK = (
+    "LONGEST_DELAY",
+    "SETTLING",
+    "HOLD_PAIRS",
+    "PAIRS_PER_UNIT",
+    "LEAST_TIMED",
+    "LEAST_FIRED",
+)
 
 
 def _manifest(
@@ -220,17 +240,13 @@ def _manifest(
             **{name: value for name, value in asdict(options).items() if name != "command"},
             "timers": [contestant.label for contestant in contestants],
             "workloads": workloads_of(options),
-            "longest_delay": work.LONGEST_DELAY,
-            "hold_pairs": work.HOLD_PAIRS,
-            "least_timed": work.LEAST_TIMED,
-            "least_fired": work.LEAST_FIRED,
+            **{name.lower(): getattr(work, name) for name in _OF_WORK},
         },
         "sources": [_described(replay) for replay in replays],
         "agreement": {
             "checked": "Before anything was timed, every expiry of every tape was checked against"
             " the closed form that the timer's traits declare, with the order and the counts. The"
-            " timed runs fired the same rows. (For a timer without a kernel, the first sample is"
-            " the run that was checked.)",
+            " timed runs fired the same rows.",
             "contestants": len(contestants),
             "tapes": bench.tapes + sum(len(one.seconds) * one.source.shards for one in replays),
             "expiries": bench.expiries
@@ -258,33 +274,38 @@ def _described(replay: _Replays) -> dict[str, Any]:
 def _tables(
     contestants: Sequence[Contestant], bench: Bench, replays: Sequence[_Replays]
 ) -> dict[str, pa.Table]:
-    who = [{"timer": c.name, "parameters": parameters_json(c.parameters)} for c in contestants]
     labels = [
         {
-            **key,
+            "timer": c.name,
+            "parameters": parameters_json(c.parameters),
             "engine": c.engine,
             "exact": c.rounding.exact,
             **dict(zip(("lateness_low", "lateness_high"), c.rounding.bounds(), strict=True)),
         }
-        for key, c in zip(who, contestants, strict=True)
+        for c in contestants
     ]
-    rows = {
-        "samples": list(_samples(labels, bench)),
-        "counters": [
+    samples = sorted(
+        bench.samples,
+        key=lambda one: (one.size, TASKS.index(one.task), one.contestant, one.repeat or 0),
+    )
+    rows: dict[str, list[dict[str, Any]]] = {
+        "samples": [
             {
-                **who[c],
-                "size": size,
-                **task._asdict(),
-                "counter": counter,
-                "count": number,
-                "operations": operations,
+                **labels[one.contestant],
+                **one._asdict(),
+                **one.task._asdict(),
+                "status": MEASURED if one.predicted_seconds is None else TOO_LONG,
             }
-            for c, size, task, counter, number, operations in bench.counted
+            for one in samples
+        ],
+        "counters": [
+            {**labels[one.contestant], **one._asdict(), **one.task._asdict(), "count": one.value}
+            for one in bench.counted
         ],
         "replays": [row for replay in replays for row in _replay_rows(labels, replay)],
         "lateness": [
             {
-                **who[c],
+                **labels[c],
                 "source": replay.source.name,
                 "lateness": value,
                 "width": width,
@@ -295,42 +316,23 @@ def _tables(
             for value, width, timers in replay.outcomes[c].lateness.bins()
         ],
         "memory": [
-            {**who[c], "capacity": size, "nbytes": nbytes, "nbytes_per_timer": nbytes / size}
-            for c, size, nbytes in bench.memory
+            {
+                **labels[one.contestant],
+                **asdict(one),
+                "capacity": one.size,
+                "nbytes_per_timer": one.nbytes / one.size,
+            }
+            for one in bench.memory
         ],
+        "slots": [{**labels[one.contestant], **one._asdict()} for one in bench.slots],
     }
-    return {name: _table(rows[name], schema) for name, schema in SCHEMAS.items()}
-
-
-def _table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_pylist(
-        [{name: row.get(name) for name in schema.names} for row in rows], schema=schema
-    )
-
-
-def _samples(labels: Sequence[Mapping[str, Any]], bench: Bench) -> Iterator[dict[str, Any]]:
-    """Samples, and measurements that were too long, by size, task, contestant and repeat."""
-    keyed: list[tuple[tuple[int, int, int, int], dict[str, Any]]] = []
-    for sample in bench.samples:
-        row = {
-            **sample.task._asdict(),
-            "status": MEASURED,
-            "operations": sample.operations,
-            "repeat": sample.repeat,
-            "ns_per_operation": sample.ns_per_operation,
-        }
-        key = sample.size, TASKS.index(sample.task), sample.contestant, sample.repeat
-        keyed.append((key, row))
-    for omitted in bench.too_long:
-        row = {
-            **omitted.task._asdict(),
-            "status": TOO_LONG,
-            "operations": omitted.operations,
-            "predicted_seconds": omitted.seconds,
-        }
-        keyed.append(((omitted.size, TASKS.index(omitted.task), omitted.contestant, 0), row))
-    for (size, _, c, _), row in sorted(keyed, key=lambda item: item[0]):
-        yield {**labels[c], "size": size, **row}
+    return {
+        name: pa.Table.from_pylist(
+            [{column: row.get(column) for column in schema.names} for row in rows[name]],
+            schema=schema,
+        )
+        for name, schema in SCHEMAS.items()
+    }
 
 
 def _replay_rows(labels: Sequence[Mapping[str, Any]], replay: _Replays) -> Iterator[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from compare.bench.contestant import Contestant
 from compare.oracle.compiled import AgreementError, Expected, check_agreement
-from compare.replay.engine import Replay, first_time, replay
+from compare.replay.engine import Clock, Replay, first_time, replay
 from compare.replay.outcome import Outcome
 from compare.tapes.tape import Tape, count_ops
 from compare.tapes.trace import Trace, open_trace
@@ -59,11 +60,17 @@ def workload_source(name: str, operations: int, seed: int) -> Source:
 
 
 def fresh_replay(
-    contestant: Contestant, tape: Tape, id_space: int, *, drain: bool = True, counting: bool = False
+    contestant: Contestant,
+    tape: Tape,
+    id_space: int,
+    *,
+    drain: bool = True,
+    counting: bool = False,
+    clock: Clock = time.perf_counter,
 ) -> Replay:
     """Replay a tape through a new timer."""
     timer = contestant.new(first_time(tape), counting=counting)
-    return replay(timer, tape, id_space, drain_timer=drain)
+    return replay(timer, tape, id_space, drain_timer=drain, clock=clock)
 
 
 def checked_replay(
@@ -79,13 +86,19 @@ def checked_replay(
 
 
 def timed_replay(
-    contestant: Contestant, tape: Tape, id_space: int, digest: bytes, *, drain: bool = True
+    contestant: Contestant,
+    tape: Tape,
+    id_space: int,
+    digest: bytes,
+    *,
+    drain: bool = True,
+    clock: Clock = time.perf_counter,
 ) -> float:
     """The seconds of another replay.
 
     Raises AgreementError when it fires other rows than the one that was checked.
     """
-    done = fresh_replay(contestant, tape, id_space, drain=drain)
+    done = fresh_replay(contestant, tape, id_space, drain=drain, clock=clock)
     if digest_of(done) != digest:
         raise AgreementError(f"{contestant.label} fired other rows when timed than when checked")
     return done.outcome.seconds

@@ -8,14 +8,15 @@ A store is a directory of runs. Each run is a directory of its own, written once
         counters.parquet   the work of the same measurements, counted: the same on every machine
         replays.parquet    every sample of whole tapes, from workloads and traces
         lateness.parquet   how late, or early if negative, their timers fired
-        memory.parquet     bytes at full capacity
+        memory.parquet     bytes at full capacity, and while and after it grows
+        slots.parquet      how many pending timers a wheel had in its slots
 
 A contestant is a timer with its parameters. The columns `timer` (the name on the command line) and
 `parameters` (a JSON object with sorted keys, "{}" without any) identify it in every table and in
 the manifest's `traits`. The schemas below say what each column means.
 
     manifest.json
-    format, version    "wheelwork-run", 1
+    format, version    "wheelwork-run", 2
     created            UTC, ISO 8601
     command            the command line, a list
     commit, dirty      of the checkout that was run; both null outside one
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     from compare.bench.contestant import Contestant
 
 FORMAT = "wheelwork-run"
-VERSION = 1
+VERSION = 2
 
 MEASURED, TOO_LONG = "measured", "too long"
 
@@ -142,7 +143,18 @@ MEMORY = _schema(
     ("capacity", _INTEGER),  # timers pending at once, all of the room used
     ("nbytes", _INTEGER),  # held then, geometry and bookkeeping included
     ("nbytes_per_timer", _NUMBER),
+    ("peak_nbytes", _INTEGER),  # held at most while one more is inserted, for which it grows
+    ("grown_nbytes", _INTEGER),  # held afterwards, and from then on
+    ("growth_seconds", pa.list_(_NUMBER)),  # that the insert took, by repeat
 )
+
+SLOTS = _schema(
+    *_CONTESTANT,
+    ("size", _INTEGER),  # timers pending at first
+    ("pending", _INTEGER),  # after holding
+    ("in_slots", _INTEGER),  # of these in slots of the wheel; the others wait in a list
+)
+"""One row for each wheel and size at which it was held."""
 
 SCHEMAS: Mapping[str, pa.Schema] = {
     "samples": SAMPLES,
@@ -150,6 +162,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     "replays": REPLAYS,
     "lateness": LATENESS,
     "memory": MEMORY,
+    "slots": SLOTS,
 }
 """Table -> schema. The file of table `t` is `t.parquet`."""
 
@@ -183,6 +196,7 @@ class Run:
     replays: pa.Table
     lateness: pa.Table
     memory: pa.Table
+    slots: pa.Table
 
 
 def parameters_json(parameters: Parameters) -> str:
@@ -199,31 +213,28 @@ def traits_of(contestant: "Contestant") -> dict[str, Any]:
     traits, rounding = contestant.traits, contestant.rounding
     lowest, highest = rounding.bounds()
     return {
+        **{name: getattr(traits, name) for name in _KEPT_TRAITS},
         "timer": contestant.name,
         "parameters": dict(contestant.parameters),
         "label": contestant.label,
         "engine": contestant.engine,
-        "name": traits.name,
-        "scheme": traits.scheme,
-        "summary": traits.summary,
         "due_at": str(rounding),
-        "order": traits.order,
         "defaults": dict(traits.defaults),
         "exact": rounding.exact,
         "lateness_low": lowest,
         "lateness_high": highest,
-        "exact_next_expiry": traits.exact_next_expiry,
         "costs": [
             str(cost) if cost.workload == "any" else f"{cost} [{cost.workload}]"
             for cost in traits.costs
         ],
-        "horizon": traits.horizon,
-        "jumps": traits.jumps,
-        "suits": traits.suits,
-        "drawback": traits.drawback,
-        "source": traits.source,
         "deviations": list(traits.deviations),
     }
+
+
+_KEPT_TRAITS = (
+    *("name", "scheme", "summary", "order", "exact_next_expiry"),
+    *("horizon", "jumps", "suits", "drawback", "source"),
+)
 
 
 def check_store(root: str | os.PathLike[str]) -> None:

@@ -44,7 +44,8 @@ _UNITS = {"hold": "cancel and insert", "expiry": "timer fired"}
 _MEANINGS = {
     INSERT: "Scheduling timers, from none pending up to N.",
     CANCEL_ALL: "Cancelling all N pending timers, in random order.",
-    HOLD: "With N timers pending: cancel a random one and schedule a new one, as one operation.",
+    HOLD: "With N timers pending: cancel a random one and schedule a new one, as one operation; the"
+    " clock moves one unit for every 100 of them.",
     BY_CLOCK: "The clock moves one unit at a time until all N timers have fired; the whole time,"
     " per timer.",
     BY_EVENT: "The clock moves from one wake-up to the next until all N timers have fired; the"

@@ -8,7 +8,7 @@ pending.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,21 +59,27 @@ class Replay:
     fired: Rows
 
 
-def replay(timer: Timer, tape: Tape, id_space: int, *, drain_timer: bool = True) -> Replay:
+def replay(
+    timer: Timer,
+    tape: Tape,
+    id_space: int,
+    *,
+    drain_timer: bool = True,
+    clock: Clock = time.perf_counter,
+) -> Replay:
     """Run a tape through a timer that stands at the tape's first time and has nothing pending.
 
     Without `drain_timer` it stops at the last operation. Raises ReplayError for a timer without a
     kernel that breaks the protocol.
     """
-    parts: list[Rows] = []
+    parts = [np.empty(0, FIRED)]
     room = min(int(np.count_nonzero(tape.op != CANCEL)), FIRED_AT_ONCE)
-    loop = loop_for(timer, Buffers(id_space, room), lambda rows: parts.append(rows.copy()))
+    loop = loop_for(timer, Buffers(id_space, room), lambda rows: parts.append(rows.copy()), clock)
     for first in range(0, tape.time.size, OPERATIONS_AT_ONCE):
         loop.run(operations_of(tape, first, min(first + OPERATIONS_AT_ONCE, tape.time.size)))
     if drain_timer:
         loop.drain()
-    outcome = loop.finish()
-    fired = np.concatenate(parts) if parts else np.empty(0, FIRED)
+    outcome, fired = loop.finish(), np.concatenate(parts)
     return Replay(replace(outcome, lateness=Lateness.of(lateness_of(tape, fired))), fired)
 
 
@@ -150,50 +156,28 @@ class CompiledLoop:
         First room is made for as many timers as they arm, which is not timed. Without `reserve` the
         timer has that room already.
         """
-        timer, buffers, cursor, clock = self.timer, self._buffers, self._cursor, self._clock
+        timer, buffers, cursor = self.timer, self._buffers, self._cursor
         if reserve:
             timer.reserve(int(np.count_nonzero(operations["op"] != CANCEL)))
-        state, early = timer.state, self._early
+        state = timer.state
         places = state.nodes.size  # sentinels included: at least one for each place
         if buffers.armed_by.size < places:
             more = np.zeros(places - buffers.armed_by.size, np.int32)
             buffers.armed_by = np.concatenate([buffers.armed_by, more])
-        handles, armed_by, fired = buffers.handles, buffers.armed_by, buffers.fired
         cursor[FIRST], cursor[NEXT] = self._operations, 0
         self._operations += operations.size
-        seconds = 0.0
-        while True:
-            started = clock()
-            run(state, operations, early, cursor, handles, armed_by, fired)
-            seconds += clock() - started
-            if cursor[NEXT] == operations.size:
-                self._seconds += seconds
-                return seconds
-            self._hand_over()  # there was no room for what fires
+        arguments = operations, self._early, cursor, buffers.handles
+        return self._timed(lambda: bool(cursor[NEXT] == operations.size), run, *arguments)
 
     def drain(self) -> float:
         """Advance from wake-up to wake-up until nothing is pending."""
-        timer, cursor, clock = self.timer, self._cursor, self._clock
-        armed_by, fired = self._buffers.armed_by, self._buffers.fired
+        timer, cursor = self.timer, self._cursor
         cursor[MOST_PENDING] = max(cursor[MOST_PENDING], len(timer))
-        seconds = 0.0
-        while True:
-            started = clock()
-            drain(timer.state, cursor, armed_by, fired)
-            seconds += clock() - started
-            if not len(timer):
-                self._seconds += seconds
-                return seconds
-            self._hand_over()
+        return self._timed(lambda: not len(timer), drain, cursor)
 
     def tick(self, until: int) -> float:
         """Advance by one unit at a time up to `until`; the buffers have room for all that fires."""
-        clock, armed_by, fired = self._clock, self._buffers.armed_by, self._buffers.fired
-        started = clock()
-        tick(self.timer.state, until, self._cursor, armed_by, fired)
-        seconds = clock() - started
-        self._seconds += seconds
-        return seconds
+        return self._timed(lambda: True, tick, until, self._cursor)
 
     def finish(self) -> Outcome:
         """Give the last rows to `take`, and return what was done, without lateness."""
@@ -213,6 +197,25 @@ class CompiledLoop:
             seconds=self._seconds,
             counters=self.timer.counters,
         )
+
+    def _timed(
+        self, is_done: Callable[[], bool], compiled: Callable[..., None], *arguments: Any
+    ) -> float:
+        """Call compiled code until it is done; each time what fires fills the buffer, hand it over.
+
+        Handing over is not timed.
+        """
+        clock, state = self._clock, self.timer.state
+        armed_by, fired = self._buffers.armed_by, self._buffers.fired
+        seconds = 0.0
+        while True:
+            started = clock()
+            compiled(state, *arguments, armed_by, fired)
+            seconds += clock() - started
+            if is_done():
+                self._seconds += seconds
+                return seconds
+            self._hand_over()
 
     def _hand_over(self) -> None:
         rows = int(self._cursor[ROWS])
@@ -238,11 +241,26 @@ class PythonLoop:
 
     def run(self, operations: Rows, *, reserve: bool = True) -> float:
         """Run operations, of dtype OPERATION, that follow the earlier ones."""
-        timer, handles, armed_by, early = self.timer, self._handles, self._armed_by, self._early
         columns = [operations[name].tolist() for name in ("time", "op", "id", "deadline")]
-        scheduled = cancelled = rescheduled = 0
-        most_pending = self._outcome.most_pending
-        started = self._clock()
+        return self._timed(lambda: self._run(columns))
+
+    def drain(self) -> float:
+        """Advance from wake-up to wake-up until nothing is pending."""
+        return self._timed(self._drain)
+
+    def tick(self, until: int) -> float:
+        """Advance by one unit at a time up to `until`."""
+        return self._timed(lambda: self._tick(until))
+
+    def finish(self) -> Outcome:
+        """Give the last rows to `take`, and return what was done, without lateness."""
+        self._hand_over()
+        pending, nbytes = len(self.timer), int(self.timer.nbytes)
+        return self._outcome + Outcome(pending=pending, most_pending=pending, nbytes=nbytes)
+
+    def _run(self, columns: Sequence[list[int]]) -> Outcome:
+        timer, handles, armed_by, early = self.timer, self._handles, self._armed_by, self._early
+        scheduled = cancelled = rescheduled = most_pending = 0
         now = timer.now
         may_be_due = True  # something that can be due at once was armed since the last advance
         for k, (at, op, i, deadline) in enumerate(
@@ -270,24 +288,17 @@ class PythonLoop:
                     continue
             armed_by[handle] = k
             may_be_due = deadline - now <= early
-        seconds = self._clock() - started
-        self._outcome += Outcome(
-            operations=operations.size,
+        return Outcome(
+            operations=len(columns[0]),
             scheduled=scheduled,
             cancelled=cancelled,
             rescheduled=rescheduled,
             most_pending=most_pending,
-            seconds=seconds,
         )
-        if len(self._rows) >= FIRED_AT_ONCE:
-            self._hand_over()
-        return seconds
 
-    def drain(self) -> float:
-        """Advance from wake-up to wake-up until nothing is pending."""
+    def _drain(self) -> Outcome:
         timer, most_pending = self.timer, len(self.timer)
         wakeups = idle_wakeups = idle = 0
-        started = self._clock()
         while len(timer):
             wakeup = timer.next_wakeup() if idle < PATIENCE else timer.next_expiry()
             if wakeup is None or idle > 2 * PATIENCE:
@@ -298,22 +309,12 @@ class PythonLoop:
             wakeups += 1
             idle = 0 if self._advance(wakeup) else idle + 1
             idle_wakeups += idle > 0
-        return self._advanced(started, wakeups, idle_wakeups, most_pending)
+        return Outcome(wakeups=wakeups, idle_wakeups=idle_wakeups, most_pending=most_pending)
 
-    def tick(self, until: int) -> float:
-        """Advance by one unit at a time up to `until`."""
-        wakeups = idle_wakeups = 0
-        started = self._clock()
-        for moment in range(self.timer.now + 1, until + 1):
-            wakeups += 1
-            idle_wakeups += not self._advance(moment)
-        return self._advanced(started, wakeups, idle_wakeups)
-
-    def finish(self) -> Outcome:
-        """Give the last rows to `take`, and return what was done, without lateness."""
-        self._hand_over()
-        pending, nbytes = len(self.timer), int(self.timer.nbytes)
-        return self._outcome + Outcome(pending=pending, most_pending=pending, nbytes=nbytes)
+    def _tick(self, until: int) -> Outcome:
+        moments = range(self.timer.now + 1, until + 1)
+        idle_wakeups = sum(not self._advance(moment) for moment in moments)
+        return Outcome(wakeups=len(moments), idle_wakeups=idle_wakeups)
 
     def _advance(self, moment: int) -> int:
         expired = self.timer.advance(moment)
@@ -329,13 +330,13 @@ class PythonLoop:
             self._rows.append((operation, deadline, fired_at))
         return len(expired.handles)
 
-    def _advanced(
-        self, started: float, wakeups: int, idle_wakeups: int, most_pending: int = 0
-    ) -> float:
+    def _timed(self, work: Callable[[], Outcome]) -> float:
+        started = self._clock()
+        done = work()
         seconds = self._clock() - started
-        self._outcome += Outcome(
-            wakeups=wakeups, idle_wakeups=idle_wakeups, most_pending=most_pending, seconds=seconds
-        )
+        self._outcome += replace(done, seconds=seconds)
+        if len(self._rows) >= FIRED_AT_ONCE:
+            self._hand_over()
         return seconds
 
     def _hand_over(self) -> None:

@@ -1,7 +1,10 @@
 """Somebody's own timers, as `module:Class` names them: some right, some wrong in one way each."""
 
+from typing import ClassVar
+
 import numpy as np
 
+from tests.compare.clocks import FakeClock
 from timers import HeapqDelayQueue
 from timers.protocol import Expired
 
@@ -72,3 +75,42 @@ class NoTimer:
 
 class NoStart:
     """Cannot be told when to begin."""
+
+
+class Timed(HeapqDelayQueue):
+    """Spends seconds of a clock on each call: so many times `factor` as it was when it was made."""
+
+    clock, factor = FakeClock(), 1
+    made: ClassVar[list["Timed"]] = []
+    MAKE, SCHEDULE, CANCEL, RESCHEDULE, ADVANCE, FIRE, WAKE = 1009, 3, 5, 17, 7, 11, 13
+
+    def __init__(self, **keywords):
+        super().__init__(**keywords)
+        self.clock.seconds += self.MAKE
+        self.factor, self.spent = Timed.factor, 0
+        Timed.made.append(self)
+
+    def spend(self, seconds):
+        self.clock.seconds += seconds * self.factor
+        self.spent += seconds * self.factor
+
+    def schedule(self, deadline):
+        self.spend(self.SCHEDULE)
+        return super().schedule(deadline)
+
+    def cancel(self, handle):
+        self.spend(self.CANCEL)
+        return super().cancel(handle)
+
+    def reschedule(self, handle, deadline):
+        self.spend(self.RESCHEDULE)
+        return super().reschedule(handle, deadline)
+
+    def advance(self, now):
+        rows = super().advance(now)
+        self.spend(self.ADVANCE + self.FIRE * len(rows.handles))
+        return rows
+
+    def next_wakeup(self):
+        self.spend(self.WAKE)
+        return super().next_wakeup()

@@ -133,6 +133,8 @@ def write_synthetic(
             who
             | {"capacity": sizes[-1], "nbytes_per_timer": _BYTES.get(timer, 32.01)}
             | {"nbytes": int(_BYTES.get(timer, 32.01) * sizes[-1])}
+            | {"peak_nbytes": 96 * sizes[-1], "grown_nbytes": 64 * sizes[-1]}
+            | {"growth_seconds": [1.1e-8 * sizes[-1], 1.3e-8 * sizes[-1], 1.2e-8 * sizes[-1]]}
         )
     manifest = {
         "command": ["wheelwork", "compare", "--sizes", ",".join(map(str, sizes))],

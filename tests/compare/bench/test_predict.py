@@ -60,7 +60,8 @@ def test_absurd_growth_is_cut():
 def test_a_replay_is_predicted_from_its_prefixes(monkeypatch, counted, growth, budget, sizes):
     tape, seen = make("constant", operations=64_000).tape, []
 
-    def pretend(timer, prefix, id_space, *, counting=False):
+    def pretend(timer, prefix, id_space, *, counting=False, clock=None):
+        assert (counting, clock) in [(True, None), (False, "a clock")]
         n = prefix.time.size
         seen.extend([n] if counting else [])
         cost = n * n**growth
@@ -68,7 +69,7 @@ def test_a_replay_is_predicted_from_its_prefixes(monkeypatch, counted, growth, b
         return Replay(Outcome(seconds=1e-9 * cost, counters=counters), np.empty(0, FIRED))
 
     monkeypatch.setattr(compare.bench.predict, "fresh_replay", pretend)
-    predicted = predict_replay(contestant("delay-queue"), tape, 5, budget)
+    predicted = predict_replay(contestant("delay-queue"), tape, 5, budget, "a clock")
     assert predicted == pytest.approx(1e-9 * 64_000 * 64_000**growth, rel=0.01)
     assert seen == sizes
 

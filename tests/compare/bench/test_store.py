@@ -42,6 +42,9 @@ MEMORY = (
                 "capacity": 10,
                 "nbytes": 240,
                 "nbytes_per_timer": 24.0,
+                "peak_nbytes": 720,
+                "grown_nbytes": 480,
+                "growth_seconds": [0.5, 0.25],
             }
         ],
         SCHEMAS["memory"],
@@ -64,6 +67,7 @@ def test_what_is_written_is_read_again(stored):
         "replays": 0,
         "lateness": 0,
         "memory": 1,
+        "slots": 0,
     }
     assert run.memory.equals(MEMORY)
     assert all(getattr(run, name).schema.equals(schema) for name, schema in SCHEMAS.items())
@@ -88,10 +92,9 @@ def test_only_what_can_be_unknown_may_be_null(tmp_path):
         name: [field.name for field in schema if field.nullable] for name, schema in SCHEMAS.items()
     }
     assert nullable["samples"] == ["predicted_seconds", "repeat", "ns_per_operation"]
-    assert nullable["counters"] == nullable["lateness"] == nullable["memory"] == []
-    rows = [
-        {"timer": None, "parameters": "{}", "capacity": 1, "nbytes": 1, "nbytes_per_timer": 1.0}
-    ]
+    assert [nullable[name] for name in ("counters", "lateness", "memory", "slots")] == [[]] * 4
+    rows = [dict.fromkeys(SCHEMAS["memory"].names, 1) | {"timer": None, "parameters": "{}"}]
+    rows[0]["growth_seconds"] = [0.5]
     with pytest.raises(ValueError, match="null values"):
         write_run(
             tmp_path / "runs",
@@ -132,7 +135,7 @@ def damage(path, how):
     elif how == "a list":
         manifest.write_text("[]")
     elif how == "newer":
-        manifest.write_text(json.dumps({**content, "version": 2}))
+        manifest.write_text(json.dumps({**content, "version": 3}))
     elif how == "entry missing":
         del content["machine"]
         manifest.write_text(json.dumps(content))
@@ -164,7 +167,7 @@ def damage(path, how):
         ("no utf-8", "is not valid JSON"),
         ("foreign", "is not the manifest of a stored run"),
         ("a list", "is not the manifest of a stored run"),
-        ("newer", "has version 2; this release reads 1"),
+        ("newer", "has version 3; this release reads 2"),
         ("entry missing", "machine is missing or not an object"),
         ("wrong type", "commit is missing or not valid"),
         ("no table", "samples.parquet does not exist"),
