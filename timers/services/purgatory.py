@@ -336,4 +336,4 @@ class Purgatory:
 
 
 def _is_watched(operation: DelayedOperation) -> ServiceStateError:
-    return ServiceStateError(f"{operation!r} is watched already")
+    return ServiceStateError(f"{operation!r} has been watched before; make a new one")

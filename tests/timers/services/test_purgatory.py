@@ -1,9 +1,22 @@
 """Purgatory and ScanningPurgatory: what each method does, with a clock that the test moves."""
 
+import math
+import random
+
 import pytest
 
-from tests.timers.services.cases import manual
-from timers.services import DelayedOperation, Purgatory, ScanningPurgatory
+from tests.timers.services.cases import MS, Recorder, SettableClock, caller_driven, manual
+from timers import HierarchicalWheel
+from timers.errors import ClockError, ParameterError, TimeRangeError, TimeTypeError
+from timers.services import (
+    DelayedOperation,
+    KeyTypeError,
+    Purgatory,
+    ScanningPurgatory,
+    ServiceClosedError,
+    ServiceStateError,
+    SystemTimer,
+)
 
 DESIGNS = {"new": Purgatory, "old": ScanningPurgatory}
 
@@ -14,6 +27,7 @@ class Waiting(DelayedOperation):
     def __init__(self, delay=1.0, ready=False, lock=None):
         super().__init__(delay, lock)
         self.ready, self.log = ready, []
+        self.delay = delay
 
     def try_complete(self):
         self.log.append("try")
@@ -37,7 +51,7 @@ def purgatory(design):
     """A purgatory on a ManualClock, as its attribute `clock`."""
     clock, timer = manual()
     made = design("test", timer)
-    made.clock = clock
+    made.clock, made.turns = clock, timer.size  # the reaper of the old design is a call as well
     return made
 
 
@@ -88,3 +102,336 @@ def test_cancel_for_key_withdraws(purgatory):
     assert purgatory.delayed == 0
     assert purgatory.purge() > 0
     assert purgatory.watched == 0
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_it_agrees_with_a_model(purgatory, seed):
+    """Random operations beside a dict of what is pending, with its deadline in ms."""
+    dice = random.Random(seed)
+    now, pending, ended = 0, {}, []
+    for _ in range(300):
+        choice = dice.random()
+        key = dice.randrange(5)
+        if choice < 0.5:
+            made = [Waiting(dice.randrange(1, 50) / 1000) for _ in range(dice.choice((1, 1, 3)))]
+            keys = {key, dice.randrange(5)}
+            for operation in made:
+                operation.keys = keys
+                operation.ready = dice.random() < 0.1
+            ready = [operation for operation in made if operation.ready]
+            if len(made) == 1:
+                assert purgatory.try_complete_else_watch(made[0], keys) == bool(ready)
+            else:
+                assert purgatory.try_complete_else_watch_many(made, keys) == len(ready)
+            ended += [(operation, ["complete"]) for operation in ready]
+            for operation in made:
+                if not operation.ready:
+                    pending[operation] = now + round(1000 * operation.delay)
+        elif choice < 0.6 and pending:
+            dice.choice(list(pending)).ready = True
+        elif choice < 0.7 and pending:
+            operation = dice.choice(list(pending))
+            assert operation.force_complete()
+            del pending[operation]
+            ended.append((operation, ["complete"]))
+        elif choice < 0.8:
+            found = [each for each in pending if each.ready and key in each.keys]
+            assert purgatory.check_and_complete(key) == len(found)
+            for operation in found:
+                del pending[operation]
+                ended.append((operation, ["complete"]))
+        elif choice < 0.83:
+            found = [each for each in pending if key in each.keys]
+            assert set(purgatory.cancel_for_key(key)) == set(found)
+            for operation in found:
+                del pending[operation]
+                ended.append((operation, []))
+        else:
+            step = dice.randrange(20)
+            now += step
+            purgatory.clock.advance(step / 1000)
+            for operation in [each for each, deadline in pending.items() if deadline <= now]:
+                del pending[operation]
+                ended.append((operation, ["complete", "expire"]))
+        assert purgatory.delayed == len(pending)
+        if dice.random() < 0.05:
+            purgatory.purge()
+            assert purgatory.watched == sum(len(operation.keys) for operation in pending)
+    for operation, log in ended:
+        assert operation.is_completed
+        assert [entry for entry in operation.log if entry != "try"] == log
+    assert not any(operation.is_completed for operation in pending)
+
+
+# When the lists are purged
+
+
+def test_the_lists_are_purged_by_the_estimated_total():
+    clock, timer = manual()
+    purgatory = Purgatory("test", timer, purge_interval=10)
+    operations = [Waiting() for _ in range(30)]
+    purgatory.try_complete_else_watch_many(operations, "ab")
+    for operation in operations[:10]:
+        operation.force_complete()
+    clock.advance(0)
+    assert (purgatory.watched, purgatory.delayed, purgatory.estimated_total) == (60, 20, 30)
+    operations[10].force_complete()
+    operations[11].force_complete()
+    assert purgatory.watched == 60
+    assert timer.size == 18 + 1  # one purge, asked for once
+    clock.advance(0)
+    assert (purgatory.watched, purgatory.delayed, purgatory.estimated_total) == (36, 18, 18)
+    purgatory.try_complete_else_watch(Waiting(), "ab")
+    assert purgatory.estimated_total == 19
+    for operation in operations[12:23]:
+        operation.force_complete()
+    clock.advance(0)
+    assert (purgatory.watched, purgatory.estimated_total) == (16, 8)
+
+
+def test_without_a_reaper_nothing_is_purged_unasked():
+    clock, timer = manual()
+    purgatory = Purgatory("test", timer, purge_interval=0, reaper=False)
+    for number in range(20):
+        purgatory.try_complete_else_watch(Waiting(0.1), [number])
+    clock.advance(1)
+    assert purgatory.watched == 20
+    assert purgatory.purge() == 20
+    assert purgatory.watched == 0
+
+
+def test_empty_lists_disappear():
+    _, timer = manual()
+    purgatory = Purgatory("test", timer)
+    for number in range(100):
+        operation = Waiting()
+        purgatory.try_complete_else_watch(operation, [number, "all"])
+        operation.ready = True
+        assert purgatory.check_and_complete(number) == 1
+    assert [len(shard.lists) for shard in purgatory._shards if shard.lists] == [1]
+    purgatory.check_and_complete("all")
+    assert not any(shard.lists for shard in purgatory._shards)
+
+
+def test_a_completed_operation_leaves_the_timer_at_once():
+    _, timer = manual()
+    purgatory = Purgatory("test", timer)
+    operations = [Waiting() for _ in range(3)]
+    purgatory.try_complete_else_watch_many(operations, "a")
+    assert timer.size == 3
+    operations[1].force_complete()
+    assert timer.size == 2
+    assert purgatory.watched == 3
+
+
+def test_the_old_design_keeps_completed_operations_until_a_scan_finds_them():
+    clock, timer = manual("delay-queue")
+    purgatory = ScanningPurgatory("test", timer, limit=5)
+    operations = [Waiting(1 + number / 10) for number in range(6)]
+    purgatory.try_complete_else_watch_many(operations, "a")
+    for operation in operations[1:5]:
+        operation.force_complete()
+    assert (purgatory.queued, purgatory.watched, purgatory.delayed) == (6, 6, 2)
+    assert timer.size == 6 + 1  # and the reaper's next turn
+    clock.advance(0.2)  # a turn
+    assert (purgatory.queued, purgatory.watched, timer.size) == (2, 2, 3)
+    purgatory.try_complete_else_watch_many(operations := [Waiting(2) for _ in range(3)], "a")
+    for operation in operations:
+        operation.force_complete()
+    clock.advance(0.8)  # below the limit: the first one times out, and nothing is scanned
+    assert (purgatory.queued, purgatory.watched, purgatory.delayed) == (4, 5, 1)
+    clock.advance(10)
+    assert (purgatory.queued, purgatory.delayed) == (0, 0)
+
+
+def test_the_old_design_scans_in_vain_above_its_limit():
+    clock, timer = manual("delay-queue")
+    purgatory = ScanningPurgatory("test", timer, limit=5)
+    purgatory.try_complete_else_watch_many([Waiting(10) for _ in range(9)], "a")
+    clock.advance(1)
+    assert (purgatory.queued, purgatory.watched, purgatory.reap()) == (9, 9, 0)
+
+
+# Ends
+
+
+def test_shutdown_withdraws_and_refuses(purgatory):
+    operation = Waiting()
+    purgatory.try_complete_else_watch(operation, "ab")
+    purgatory.shutdown()
+    purgatory.shutdown()
+    assert operation.is_completed
+    assert (purgatory.watched, purgatory.delayed, purgatory._timer.size) == (0, 0, 0)
+    late = Waiting()
+    with pytest.raises(ServiceClosedError, match="purgatory 'test' is closed"):
+        purgatory.try_complete_else_watch(late, "a")
+    assert not late.is_completed
+    purgatory.clock.advance(5)
+    assert "complete" not in operation.log + late.log
+
+
+def test_a_timer_that_closes_withdraws_what_is_pending(purgatory):
+    operation = Waiting()
+    purgatory.try_complete_else_watch(operation, "ab")
+    purgatory._timer.close()
+    assert not operation.force_complete() or purgatory.__class__ is ScanningPurgatory
+    assert purgatory.delayed == 0
+    with pytest.raises(ServiceClosedError):
+        purgatory.try_complete_else_watch_many([Waiting()], "a")
+    purgatory.purge()
+    assert purgatory.watched == 0
+
+
+def test_a_cancelled_operation_neither_completes_nor_expires(purgatory):
+    operation = Waiting()
+    purgatory.try_complete_else_watch(operation, "a")
+    assert operation.cancel()
+    assert not operation.cancel()
+    operation.ready = True
+    assert purgatory.check_and_complete("a") == 0
+    purgatory.clock.advance(5)
+    assert operation.log == ["try", "try"]
+    assert purgatory.watched == 0
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("delay", "error"),
+    [
+        (-1, TimeRangeError),
+        (-0.5, TimeRangeError),
+        (math.nan, TimeRangeError),
+        ("1", TimeTypeError),
+        (None, TimeTypeError),
+        (True, TimeTypeError),
+    ],
+)
+def test_a_delay_that_is_none_is_refused(delay, error):
+    with pytest.raises(error, match="delay must"):
+        Waiting(delay)
+
+
+class Unready(DelayedOperation):
+    """Its `__init__` forgets that of its base."""
+
+    def __init__(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("make", "keys", "error", "text"),
+    [
+        (Waiting, [[]], KeyTypeError, r"a key must be hashable, not \[\]"),
+        (Waiting, 5, KeyTypeError, "keys must be an iterable, not 5"),
+        (str, "a", ParameterError, "'' is not a DelayedOperation"),
+        (Unready, "a", ParameterError, "__init__ was called"),
+        (lambda: DelayedOperation(1), "a", NotImplementedError, "does not define try_complete"),
+    ],
+)
+def test_bad_input_is_one_clear_error_and_leaves_nothing(purgatory, make, keys, error, text):
+    for watch in (
+        purgatory.try_complete_else_watch,
+        lambda operation, keys: purgatory.try_complete_else_watch_many([operation], keys),
+    ):
+        with pytest.raises(error, match=text):
+            watch(make(), keys)
+    assert (purgatory.delayed, purgatory._timer.size - purgatory.turns) == (0, 0)
+    purgatory.purge()
+    assert purgatory.watched == 0
+
+
+def test_bad_keys_are_refused_by_every_method(purgatory):
+    for method in (purgatory.check_and_complete, purgatory.cancel_for_key):
+        with pytest.raises(KeyTypeError, match="a key must be hashable, not {}"):
+            method({})
+
+
+def test_an_operation_is_watched_once(purgatory):
+    operation = Waiting()
+    purgatory.try_complete_else_watch(operation, "a")
+    with pytest.raises(ServiceStateError, match="<Waiting pending> has been watched"):
+        purgatory.try_complete_else_watch(operation, "b")
+    assert not operation.is_completed
+    twice = Waiting()
+    with pytest.raises(ServiceStateError, match="has been watched"):
+        purgatory.try_complete_else_watch_many([twice, twice], "b")
+    assert twice.is_completed
+    assert purgatory.delayed == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"purge_interval": -1}, ParameterError),
+        ({"purge_interval": 1.5}, TimeTypeError),
+        ({"shards": 0}, ParameterError),
+        ({"timer": HierarchicalWheel()}, ParameterError),
+    ],
+)
+def test_bad_parameters_are_refused(options, error):
+    with pytest.raises(error):
+        Purgatory("test", **{"timer": manual()[1]} | options)
+    assert not isinstance(HierarchicalWheel(), SystemTimer)
+
+
+def test_an_exception_of_one_operation_does_not_stop_the_others():
+    errors = Recorder()
+    clock, timer = manual(on_error=errors)
+    purgatory = Purgatory("test", timer)
+
+    class Failing(Waiting):
+        """Fails whenever it is tried after it has become ready, and in its end."""
+
+        def try_complete(self):
+            if self.ready:
+                raise ValueError("try")
+            return False
+
+        def on_complete(self):
+            raise ValueError("end")
+
+    failing, second = Failing(), Waiting()
+    purgatory.try_complete_else_watch_many([failing, second], "a")
+    failing.ready = second.ready = True
+    assert purgatory.check_and_complete("a") == 1
+    clock.advance(5)
+    assert errors.texts == ["try", "end"]
+    assert (purgatory.delayed, timer.size) == (0, 0)
+
+
+def test_an_operation_whose_try_fails_is_withdrawn(purgatory):
+    class Failing(Waiting):
+        """Fails the second time."""
+
+        def try_complete(self):
+            if self.log:
+                raise ValueError("second try")
+            self.log.append("try")
+            return False
+
+    operation = Failing()
+    with pytest.raises(ValueError, match="second try"):
+        purgatory.try_complete_else_watch(operation, "a")
+    assert operation.is_completed
+    assert purgatory.delayed == 0
+    purgatory.purge()
+    assert purgatory.watched == 0
+
+
+def test_a_clock_that_steps_back_loses_nothing(design):
+    errors = Recorder()
+    clock = SettableClock(10_000 * MS)
+    timer = caller_driven(clock, on_error=errors)
+    purgatory = design("test", timer)
+    operation = Waiting(1)
+    purgatory.try_complete_else_watch(operation, "a")
+    timer.advance_clock()
+    clock.value = 5_000 * MS
+    timer.advance_clock()
+    assert len(errors.errors) == 1
+    assert isinstance(errors.errors[0], ClockError)
+    clock.value = 11_000 * MS
+    timer.advance_clock()
+    assert operation.log[-1] == "expire"

@@ -1,0 +1,358 @@
+"""Purgatory under threads: each race in a fixed interleaving, and then all at once."""
+
+import random
+import threading
+import time
+
+import pytest
+
+from tests.timers.services.cases import manual
+from timers import CascadingWheel
+from timers.services import DelayedOperation, Purgatory, ServiceClosedError, SystemTimer
+
+THREADS = 8
+
+
+class Waiting(DelayedOperation):
+    """An operation that calls `during(number)` while it is tried for the so-manieth time, after it
+    has looked at its condition.
+    """
+
+    def __init__(self, during=lambda number: None, lock=None):
+        super().__init__(1.0, lock)
+        self.ready, self.tries, self.log = False, 0, []
+        self.during = during
+
+    def try_complete(self):
+        self.tries += 1
+        ready = self.ready
+        self.during(self.tries)
+        return ready and self.force_complete()
+
+    def on_complete(self):
+        self.log.append("complete")
+
+    def on_expiration(self):
+        self.log.append("expire")
+
+
+@pytest.fixture
+def purgatory():
+    """A purgatory on a ManualClock, as its attribute `clock`."""
+    clock, timer = manual()
+    made = Purgatory("test", timer)
+    made.clock = clock
+    return made
+
+
+def in_thread(function, *args):
+    """What a function returns on another thread."""
+    results = []
+    thread = threading.Thread(target=lambda: results.append(function(*args)))
+    thread.start()
+    thread.join(10)
+    assert results, "the thread waits for something"
+    return results[0]
+
+
+def make_ready_and_check(purgatory, operation):
+    operation.ready = True
+    return purgatory.check_and_complete("a")
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("lock", [None, threading.RLock()], ids=["free", "locked"])
+def test_progress_between_the_check_and_the_watch_is_not_missed(purgatory, lock, many):
+    def during(number):
+        if number == 1:  # not in a list yet
+            assert in_thread(make_ready_and_check, purgatory, operation) == 0
+
+    operation = Waiting(during, lock)
+    if many:
+        assert purgatory.try_complete_else_watch_many([operation], "a") == 1
+    else:
+        assert purgatory.try_complete_else_watch(operation, "a")
+    assert (operation.log, operation.tries) == (["complete"], 2)
+    assert (purgatory.delayed, purgatory._timer.size) == (0, 0)
+
+
+@pytest.mark.parametrize("lock", [None, threading.RLock()], ids=["free", "locked"])
+@pytest.mark.parametrize("turn", [2, 3])
+def test_progress_while_another_thread_tries_is_not_missed(purgatory, lock, turn):
+    """Turn 2 is the second look of the watching thread, turn 3 that of a check."""
+
+    def during(number):
+        if number == turn:
+            assert in_thread(make_ready_and_check, purgatory, operation) == 0
+
+    operation = Waiting(during, lock)
+    assert purgatory.try_complete_else_watch(operation, "a") == (turn == 2)
+    if turn == 3:
+        assert purgatory.check_and_complete("a") == 1
+    assert (operation.log, operation.tries) == (["complete"], turn + 1)
+    assert (purgatory.delayed, purgatory._timer.size) == (0, 0)
+
+
+def test_a_request_to_try_again_outlives_an_exception(purgatory):
+    def during(number):
+        if number == 3:
+            in_thread(make_ready_and_check, purgatory, operation)
+            raise ValueError
+
+    operation = Waiting(during)
+    purgatory._timer._on_error = lambda callback, error: operation.log.append(type(error))
+    purgatory.try_complete_else_watch(operation, "a")
+    purgatory.check_and_complete("a")
+    assert operation.log == ["complete", ValueError]
+    assert operation.tries == 4
+
+
+def test_an_operation_that_fails_can_be_tried_again(purgatory):
+    def during(number):
+        if number == 3:
+            raise KeyboardInterrupt
+
+    operation = Waiting(during)
+    purgatory.try_complete_else_watch(operation, "a")
+    with pytest.raises(KeyboardInterrupt):
+        purgatory.check_and_complete("a")
+    assert make_ready_and_check(purgatory, operation) == 1
+
+
+def test_operations_that_complete_one_another_do_not_wait_for_each_other(purgatory):
+    """With a lock for each of them, two threads would take the locks in opposite orders."""
+
+    def during(number):
+        if number == 3:
+            assert in_thread(purgatory.check_and_complete, "b") == 0
+
+    def back(number):
+        if number == 3:
+            assert in_thread(purgatory.check_and_complete, "a") == 0
+
+    first, second = Waiting(during), Waiting(back)
+    purgatory.try_complete_else_watch(first, "a")
+    purgatory.try_complete_else_watch(second, "b")
+    assert purgatory.check_and_complete("a") == 0
+    assert (first.tries, second.tries) == (4, 3)
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("turn", [1, 2])
+def test_a_completion_while_it_is_being_watched_is_counted_once(purgatory, turn, many):
+    """Before it is counted as pending, and between the lists and the timer."""
+
+    def during(number):
+        if number == turn:
+            assert in_thread(operation.force_complete)
+
+    operation = Waiting(during)
+    if many:
+        assert purgatory.try_complete_else_watch_many([operation], "ab") == 0
+    else:
+        assert not purgatory.try_complete_else_watch(operation, "ab")
+    assert operation.log == ["complete"]
+    assert (purgatory.delayed, purgatory._timer.size) == (0, 0)
+    purgatory.purge()
+    assert purgatory.watched == 0
+    purgatory.clock.advance(5)
+    assert operation.log == ["complete"]
+
+
+def test_a_completion_after_the_timer_returned_the_operation_wins(purgatory):
+    timer, operation = purgatory._timer, Waiting()
+    purgatory.try_complete_else_watch(operation, "a")
+    purgatory.clock._now = 10**9
+    timer._prepare()
+    assert len(timer._ready) == 1
+    assert in_thread(operation.force_complete)
+    timer._run_ready()
+    assert operation.log == ["complete"]
+    assert purgatory.delayed == 0
+
+
+def test_a_timeout_that_has_begun_wins_over_a_completion(purgatory):
+    class Slow(Waiting):
+        """Another thread wants to complete it while it times out."""
+
+        def on_complete(self):
+            assert not in_thread(self.force_complete)
+            super().on_complete()
+
+    operation = Slow()
+    purgatory.try_complete_else_watch(operation, "a")
+    purgatory.clock.advance(1)
+    assert operation.log == ["complete", "expire"]
+    assert purgatory.delayed == 0
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_shutdown_while_it_is_being_watched_withdraws_it(purgatory, many):
+    operation = Waiting(lambda number: in_thread(purgatory.shutdown))
+    with pytest.raises(ServiceClosedError):
+        if many:
+            purgatory.try_complete_else_watch_many([operation], "a")
+        else:
+            purgatory.try_complete_else_watch(operation, "a")
+    assert operation.is_completed
+    assert (operation.log, purgatory.delayed) == ([], 0)
+
+
+class Hooked(dict):
+    """The lists of a shard, whose next look-up calls `hook` just after it has found the list."""
+
+    hook = None
+
+    def get(self, key, default=None):
+        found = super().get(key, default)
+        if self.hook is not None:
+            hook, self.hook = self.hook, None
+            hook()
+        return found
+
+
+def test_a_list_that_is_removed_as_empty_while_something_is_added_loses_nothing(purgatory):
+    for shard in purgatory._shards:
+        shard.lists = Hooked()
+    first, second = Waiting(), Waiting()
+    purgatory.try_complete_else_watch(first, "a")
+    first.force_complete()
+    purgatory._shard_of("a").lists.hook = lambda: in_thread(purgatory.purge)
+    purgatory.try_complete_else_watch(second, "a")
+    assert make_ready_and_check(purgatory, second) == 1
+
+
+def test_what_is_added_during_a_purge_is_not_removed(purgatory):
+    class Adding(Waiting):
+        """Another thread watches an operation when this one is looked at."""
+
+        def __getattribute__(self, name):
+            if name == "_args" and hooks:
+                hooks.pop()()
+            return super().__getattribute__(name)
+
+    hooks = []
+    first, second = Adding(), Waiting()
+    purgatory.try_complete_else_watch(first, "a")
+    first.force_complete()
+    hooks.append(lambda: in_thread(purgatory.try_complete_else_watch, second, "a"))
+    assert purgatory.purge() == 1
+    assert purgatory.watched == 1
+    assert make_ready_and_check(purgatory, second) == 1
+
+
+class Key:
+    """A key that compares in Python code, in which other threads may run."""
+
+    hooks = ()
+
+    def __hash__(self):
+        return 1
+
+    def __eq__(self, other):
+        if self.hooks:
+            self.hooks.pop()()
+        return True
+
+
+def test_what_is_added_while_an_empty_list_is_deleted_is_not_lost(purgatory):
+    first, second, own, other = Waiting(), Waiting(), Key(), Key()
+    purgatory.try_complete_else_watch(first, [own])
+    first.force_complete()
+    # Called by the second comparison: the first one finds the list, the second one deletes it.
+    own.hooks = [
+        lambda: in_thread(purgatory.try_complete_else_watch, second, [own]),
+        lambda: None,
+    ]
+    assert purgatory._shard_of(other).drop_completed(other) == 1
+    assert not own.hooks
+    second.ready = True
+    assert purgatory.check_and_complete(own) == 1
+
+
+# All at once
+
+
+class Counted(DelayedOperation):
+    """An operation that counts how often it ends, and how."""
+
+    __slots__ = ("completions", "expirations", "ready")
+
+    def __init__(self, delay):
+        super().__init__(delay)
+        self.ready = False
+        self.completions = self.expirations = 0
+
+    def try_complete(self):
+        return self.ready and self.force_complete()
+
+    def on_complete(self):
+        self.completions += 1
+
+    def on_expiration(self):
+        self.expirations += 1
+
+
+def race(count, seed=1):
+    """`count` operations, each completed by one thread or another, or timed out meanwhile."""
+    timer = SystemTimer(CascadingWheel(capacity=count))
+    timer.schedule_after(0, lambda: None)
+    purgatory = Purgatory("race", timer, shards=4)
+    made = [[] for _ in range(THREADS)]
+    wins = [0] * THREADS
+    failures = []
+
+    def work(number):
+        dice = random.Random(seed * 100 + number)
+        own = made[number]
+        try:
+            for turn in range(count // THREADS):
+                operation = Counted(dice.random() * 0.02)
+                key = dice.randrange(20)
+                if turn % 5 == 0:
+                    wins[number] += purgatory.try_complete_else_watch_many(
+                        [operation], [key, "all"]
+                    )
+                else:
+                    wins[number] += purgatory.try_complete_else_watch(operation, [key, turn])
+                own.append(operation)
+                target = dice.choice(made[dice.randrange(THREADS)][-200:] or own)
+                if turn % 3 == 0:
+                    wins[number] += target.force_complete()
+                elif turn % 3 == 1:
+                    target.ready = True
+                    wins[number] += purgatory.check_and_complete(turn)
+                elif turn % 100 == 2:
+                    wins[number] += purgatory.check_and_complete(key)
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(300)
+    assert not failures
+    give_up = time.monotonic() + 60
+    while timer.size and time.monotonic() < give_up:
+        time.sleep(0.01)  # real time passes until the last timeout
+    timer.close()  # joins the thread that runs the timeouts
+    operations = [operation for own in made for operation in own]
+    assert len(operations) == count // THREADS * THREADS
+    assert {operation.completions for operation in operations} == {1}
+    expired = sum(operation.expirations for operation in operations)
+    assert sum(wins) + expired == len(operations)
+    assert (purgatory.delayed, timer.size) == (0, 0)
+    assert 0.1 < expired / len(operations) < 0.9
+    purgatory.purge()
+    assert purgatory.watched == 0
+    assert not any(shard.lists for shard in purgatory._shards)
+
+
+def test_each_operation_completes_exactly_once_under_eight_threads():
+    race(100_000)
+
+
+@pytest.mark.slow
+def test_each_of_a_million_operations_completes_exactly_once():
+    race(1_000_000, seed=2)
