@@ -435,3 +435,14 @@ def test_a_clock_that_steps_back_loses_nothing(design):
     clock.value = 11_000 * MS
     timer.advance_clock()
     assert operation.log[-1] == "expire"
+
+
+def test_the_earliest_of_many_wakes_the_driver():
+    timer = caller_driven(SettableClock())
+    purgatory = Purgatory("test", timer)
+    purgatory.try_complete_else_watch(Waiting(5), "a")
+    timer._prepare()
+    purgatory.try_complete_else_watch_many([Waiting(9), Waiting(6)], "a")
+    assert timer._bell.locked()
+    purgatory.try_complete_else_watch_many([Waiting(9), Waiting(1), Waiting(6)], "a")
+    assert not timer._bell.locked()

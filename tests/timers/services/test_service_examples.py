@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parents[3] / "docs" / "examples"
-EXAMPLES = sorted([*FOLDER.glob("system_timer_*.py"), *FOLDER.glob("async_*.py")])
+KINDS = ("system_timer_*", "async_*", "purgatory_*", "idle_server*")
+EXAMPLES = sorted(path for kind in KINDS for path in FOLDER.glob(f"{kind}.py"))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
