@@ -21,6 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from compare.files import CANNOT_WRITE, errors_as
 from compare.logs.head import LogError
 from compare.logs.parsing import DECIMAL, FORMS, FRACTION_DIGITS, read_duration, read_time
 from compare.logs.readers import (
@@ -35,7 +36,13 @@ from compare.logs.readers import (
 )
 from compare.pipeline.shards import RESULT, UNNUMBERED, write_shards
 from compare.spark.progress import progress
-from compare.spark.session import failure, is_local, plain_failures, spark_session
+from compare.spark.session import (
+    PipelineError,
+    failure,
+    is_local,
+    plain_failures,
+    spark_session,
+)
 from compare.tapes.trace import (
     MAX_SHARDS,
     REJECTED,
@@ -53,11 +60,9 @@ _EXAMPLES = 5
 """The number of rejected rows that are shown."""
 _QUOTE = 40
 """The number of characters of a bad value that are shown."""
-_BRIEF = 1 << 27
-_BRIEF_COMPRESSED = 1 << 24
-"""The bytes of a plain and of a compressed log below which a brief session is faster: about two
-million rows.
-"""
+_SMALL = 1 << 23
+_SMALL_COMPRESSED = 1 << 20
+"""The bytes of a plain and of a compressed log below which one task is faster than several."""
 
 
 class IngestError(TimerError, ValueError):
@@ -240,12 +245,12 @@ def touch_rows(rows: DataFrame, form: str, *, options: Options, idle: int) -> Da
 
 
 def write_tapes(
-    rows: DataFrame, recipe_kind: str, patience: int, shards: int, directory: Path
+    rows: DataFrame, recipe_kind: str, patience: int, shards: int, directory: Path, *, small: bool
 ) -> tuple[list[Shard], int]:
     """Sort rows and write one file per shard, and one for the rejected rows.
 
     Returns the manifest's entries, in order, and the number of rejected rows. One pass over the
-    log.
+    log. With `small` the rows are written by this process.
     """
     value = "end" if "end" in rows.columns else "key"
     rejected = (
@@ -258,16 +263,21 @@ def write_tapes(
         "block + index AS position",
         f"IF(kind IS NULL, NULL, CAST({rejected} AS BINARY)) AS rejected",
     )
-    ordered = _partition_by_shard(divided, shards + 1).sortWithinPartitions(
-        "shard", "start", "position"
-    )
-    write = partial(
-        write_shards, kind=recipe_kind, directory=str(directory), patience=patience, shards=shards
-    )
-    written = {
-        row["number"]: Shard(**{name: row[name] for name in Shard.__dataclass_fields__})
-        for row in ordered.mapInArrow(lambda batches: write(batches), RESULT).collect()
-    }
+    order = ("shard", "start", "position")
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with errors_as(PipelineError, f"{CANNOT_WRITE} to {directory.parent}"):
+            yield from write_shards(
+                batches, kind=recipe_kind, directory=directory, patience=patience, shards=shards
+            )
+
+    if small:
+        # One task, and no Python workers, which take two seconds to start.
+        entries = write(divided.coalesce(1).sortWithinPartitions(*order).toArrow().to_batches())
+    else:
+        ordered = _partition_by_shard(divided, shards + 1).sortWithinPartitions(*order)
+        entries = iter(ordered.mapInArrow(write, RESULT).toArrow().to_batches())
+    written = {row.pop("number"): Shard(**row) for batch in entries for row in batch.to_pylist()}
     left_out = written.pop(shards, None)
     for number in set(range(shards)) - written.keys():
         # The hash left it without a row.
@@ -298,11 +308,11 @@ def _ingest(
         found, compressed = (None, False) if "://" in name else inspect(Path(name), options.format)
         if found is not None:
             _check_columns(found, recipe.roles)
-        brief = found is not None and Path(name).stat().st_size < (
-            _BRIEF_COMPRESSED if compressed else _BRIEF
+        small = found is not None and Path(name).stat().st_size < (
+            _SMALL_COMPRESSED if compressed else _SMALL
         )
         with (
-            spark_session(options.master, session, brief=brief) as spark,
+            spark_session(options.master, session, brief=small) as spark,
             plain_failures(f"{name}: the Spark job failed"),
             _readable(name, compressed),
             _reachable(name, compressed, spark) as uri,
@@ -316,7 +326,12 @@ def _ingest(
             checked = reject_rows(recipe.interpret(rows, form), options)
             with progress(spark, "ingest"):
                 shards, left_out = write_tapes(
-                    checked, recipe.kind, recipe.patience, options.shards, unfinished.directory
+                    checked,
+                    recipe.kind,
+                    recipe.patience,
+                    options.shards,
+                    unfinished.directory,
+                    small=small,
                 )
             unfinished.shards += shards
             counts = _counts(shards, left_out, found, spark, uri, unfinished.directory)

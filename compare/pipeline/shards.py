@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compare.files import CANNOT_WRITE, NewFile, errors_as
+from compare.files import NewFile
 from compare.logs.requests import RequestTape
 from compare.logs.touches import TouchTape
 from compare.tapes.trace import Shard, ShardWriter, shard_name
@@ -34,7 +34,7 @@ _WHERE_AND_WHY = ("block", "index", "kind", "problem")
 
 
 def write_shards(
-    batches: Iterable[pa.RecordBatch], *, kind: str, directory: str, patience: int, shards: int
+    batches: Iterable[pa.RecordBatch], *, kind: str, directory: Path, patience: int, shards: int
 ) -> Iterator[pa.RecordBatch]:
     """Write the rows of each shard as a file in `directory`; yield one row of RESULT per shard.
 
@@ -45,25 +45,24 @@ def write_shards(
     timers and a row group.
     """
     shard: _Shard | _Rejected | None = None
-    with errors_as(OSError, f"{CANNOT_WRITE} to {Path(directory).parent}"):
-        for batch in batches:
-            numbers = batch.column("shard").to_numpy()
-            cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
-            for begin, end in pairwise(cuts):
-                if begin == end:
-                    continue
-                number = int(numbers[begin])
-                if shard is None or number != shard.number:
-                    if shard is not None:
-                        yield shard.close()
-                    shard = (
-                        _Rejected(number, directory)
-                        if number == shards
-                        else _Shard(number, kind, directory, patience)
-                    )
-                shard.add(batch.slice(begin, end - begin))
-        if shard is not None:
-            yield shard.close()
+    for batch in batches:
+        numbers = batch.column("shard").to_numpy()
+        cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+        for begin, end in pairwise(cuts):
+            if begin == end:
+                continue
+            number = int(numbers[begin])
+            if shard is None or number != shard.number:
+                if shard is not None:
+                    yield shard.close()
+                shard = (
+                    _Rejected(number, directory)
+                    if number == shards
+                    else _Shard(number, kind, directory, patience)
+                )
+            shard.add(batch.slice(begin, end - begin))
+    if shard is not None:
+        yield shard.close()
 
 
 def row_of(number: int, shard: Shard) -> pa.RecordBatch:
@@ -74,9 +73,9 @@ def row_of(number: int, shard: Shard) -> pa.RecordBatch:
 class _Shard:
     """One shard being written."""
 
-    def __init__(self, number: int, kind: str, directory: str, patience: int) -> None:
+    def __init__(self, number: int, kind: str, directory: Path, patience: int) -> None:
         self.number = number
-        self._writer = ShardWriter(Path(directory, shard_name(number)))
+        self._writer = ShardWriter(directory / shard_name(number))
         self._tape: RequestTape | TouchTape
         self._tape, self._columns = _TAPES[kind](patience), _COLUMNS[kind]
 
@@ -92,9 +91,9 @@ class _Shard:
 class _Rejected:
     """The rejected rows, being written."""
 
-    def __init__(self, number: int, directory: str) -> None:
+    def __init__(self, number: int, directory: Path) -> None:
         self.number = number
-        self._file = NewFile(Path(directory, UNNUMBERED))
+        self._file = NewFile(directory / UNNUMBERED)
         self._writer: pq.ParquetWriter | None = None
         self._rows = 0
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -121,8 +121,8 @@ def spark_session(
     that session is used instead: it gets the SQL settings that the pipeline needs until the block
     ends, and is not stopped.
 
-    With `brief`, a local session starts sooner but is slower for work of more than some seconds: a
-    log of two rows takes two thirds of the time.
+    With `brief`, a local session starts sooner, but it is slower for work of more than some seconds
+    and lacks the functions of Spark's machine learning.
 
     Raises:
         PipelineError: if PySpark or Java is missing, or the master is malformed or does not answer.
@@ -386,9 +386,31 @@ def _start(master: str, brief: bool) -> "SparkSession":
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
             PySparkLogger.getLogger(name).disabled = True
         try:
-            return SparkSession(SparkContext(conf=conf, gateway=gateway))
+            context = SparkContext(conf=conf, gateway=gateway)
+            with _no_extensions(context) if brief else nullcontext():
+                return SparkSession(context)
         except (PySparkException, Py4JError) as error:
             raise PipelineError(f"cannot start Spark on {master}: {failure(error)}") from None
+
+
+@contextmanager
+def _no_extensions(context: Any) -> Iterator[None]:
+    """Hide the extensions that Java's service loader finds from a session that starts.
+
+    Spark has one, functions for machine learning, which takes a second.
+    """
+    jvm = context._jvm
+    thread = jvm.java.lang.Thread.currentThread()
+    loader = thread.getContextClassLoader()
+    # Py4J itself shall not look for classes through the thread.
+    use = jvm.py4j.reflection.ReflectionUtil.setClassLoadingStrategy
+    use(jvm.py4j.reflection.RootClassLoadingStrategy())
+    thread.setContextClassLoader(jvm.java.lang.ClassLoader.getPlatformClassLoader())
+    try:
+        yield
+    finally:
+        thread.setContextClassLoader(loader)
+        use(jvm.py4j.reflection.CurrentThreadClassLoadingStrategy())
 
 
 def _check_master(master: str) -> None:

@@ -13,6 +13,7 @@ import pytest
 from compare.cli import options
 from compare.logs.parsing import FORMS
 from compare.logs.readers import READERS, LogError
+from compare.pipeline import ingest as ingest_module
 from compare.pipeline.ingest import IngestError, Options, ingest_requests, ingest_touches
 from compare.tapes.tape import CANCEL, START
 from compare.tapes.trace import TraceError, open_trace
@@ -95,7 +96,9 @@ def test_clients_that_fall_idle(touches, recorded_log, idle, scheduled):
     assert done.trace.shards[0].id_space < 100  # of 1753 clients
 
 
-def test_the_tape_does_not_depend_on_how_a_log_is_split(requests, touches, spark, tmp_path):
+def test_the_tape_does_not_depend_on_how_a_log_is_split(
+    requests, touches, spark, tmp_path, monkeypatch
+):
     rng = random.Random(7)
     rows = [
         (rng.randrange(2000) / 1000, rng.randrange(300) / 1000, f"k{rng.randrange(40)}")
@@ -117,6 +120,7 @@ def test_the_tape_does_not_depend_on_how_a_log_is_split(requests, touches, spark
         )
 
     whole = ingest("whole")
+    monkeypatch.setattr(ingest_module, "_SMALL", 0)  # Python workers write
     name = "spark.sql.files.maxPartitionBytes"
     before = spark.conf.get(name)
     spark.conf.set(name, "20000")
@@ -500,14 +504,20 @@ def test_rows_far_behind_the_rows_before_them_are_late(spark, requests, tmp_path
 # ---- shards
 
 
-def test_shards_hold_the_same_operations(touches, requests, tmp_path):
+def test_shards_hold_the_same_operations(touches, requests, tmp_path, monkeypatch):
     log = tmp_path / "log.csv"
     rows = [f"{k / 10},{k % 7 / 10},k{k % 5}" for k in range(400)]
     log.write_text("\n".join(["ts,rtt,client", *rows]))
     for ingest, span in ((touches, {"idle": "300ms"}), (requests, {"timeout": "300ms"})):
         whole = ingest(log, out=f"{ingest}-1", unit="ms", **span).trace
         split = ingest(log, out=f"{ingest}-9", unit="ms", shards=9, **span).trace
+        with monkeypatch.context() as patch:
+            patch.setattr(ingest_module, "_SMALL", 0)
+            by_workers = ingest(log, out=f"{ingest}-workers", unit="ms", shards=9, **span).trace
         assert len(split.shards) == 9
+        assert by_workers.shards == split.shards
+        for shard in range(9):
+            assert logs.rows_of(by_workers.load(shard)) == logs.rows_of(split.load(shard))
         assert (
             split.totals == whole.totals or ingest is touches
         )  # there, who is first under an id depends on the others
