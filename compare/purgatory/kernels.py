@@ -3,11 +3,11 @@
 Both keep a list of watching requests for each key. In `run_purging`, the new design, a completed
 request leaves the timer at once, and the lists are purged when the estimated total exceeds the
 number pending by more than the purge interval. In `run_scanning`, the old design, a completed
-request stays in a delay queue until its deadline, or until the reaper scans the queue and the lists
-because there are too many entries.
+request stays in a delay queue until its deadline or until the reaper scans the queue. The reaper
+takes a turn after each deadline, and at least five times a second.
 
 Time is in microseconds, the timer's in ticks of `TICK` microseconds. Before an event of a later
-tick the clock moves on: what is due expires, and then the reaper looks once.
+tick the clock moves on.
 """
 
 # ruff: noqa: ANN001, ANN201  # compiled functions are typed by their arguments
@@ -24,6 +24,9 @@ from timers.kernels.pool import NOW, PENDING
 
 TICK = 1000
 """Microseconds of a tick of the timer."""
+
+REAPER_PERIOD = 200
+"""Ticks between two turns of the old design's reaper, at most."""
 
 WAITING, COMPLETED, EXPIRED = range(3)
 """What has become of a request."""
@@ -68,7 +71,7 @@ class Work(NamedTuple):
     waiting: Any  # int32, shape (places,): the request that a place of the timer belongs to
     fate: Any  # int8, shape (requests,): WAITING, COMPLETED or EXPIRED
     ended_at: Any  # int64, shape (requests,), microseconds; 0 while it waits
-    fired: Any  # EXPIRY, a buffer
+    fired: Any  # EXPIRY, a buffer; of one row in the old design
     scanned: Any  # int64, shape (places,), a buffer: what a scan finds
     cells: Any  # int64, shape (CELLS,)
     counters: Any  # int64, shape (len(COUNTERS),)
@@ -100,16 +103,22 @@ def run_purging(state, work, timeout, interval):
 @entry
 def run_scanning(state, work, timeout, limit):
     """Run all events through the old design, and then expire the rest; `state` is a delay queue."""
-    time, request, cells = work.time, work.request, work.cells
+    time, request = work.time, work.request
     arrived = 0
+    next_turn = state.cells[NOW] + REAPER_PERIOD
     for k in range(time.size):
         now, r = time[k], request[k]
-        if now // TICK > state.cells[NOW]:
-            expire(state, work, now // TICK)
-            if state.cells[PENDING] > limit:
-                scan_queue(state, work)
-            if cells[ENTRIES] > limit:
-                purge(work)
+        tick = now // TICK
+        if tick > state.cells[NOW]:
+            note_sizes(state, work)
+            done = False
+            while not done:
+                found, done = pass_deadlines(state, work, tick)
+                if found > 0:
+                    reap(state, work, limit)
+            if tick >= next_turn:
+                reap(state, work, limit)
+                next_turn = tick + REAPER_PERIOD
         if r == arrived:
             arrived += 1
             watch(work, r)
@@ -147,22 +156,45 @@ def complete(work, r, now):
     work.cells[WAITS] -= 1
 
 
+@inlined
+def note_sizes(state, work):
+    """Note the sizes, if they are the greatest so far."""
+    cells, counters = work.cells, work.counters
+    counters[MOST_WATCHED] = max(counters[MOST_WATCHED], cells[ENTRIES])
+    counters[MOST_QUEUED] = max(counters[MOST_QUEUED], state.cells[PENDING])
+    counters[MOST_PENDING] = max(counters[MOST_PENDING], cells[WAITS])
+
+
+@jit
+def pass_deadlines(state, work, now):
+    """Move the timer's clock, and expire what still waits; returns what `advance` does."""
+    fired, fate = work.fired, work.fate
+    found, done = advance(state, now, fired)
+    for k in range(found):
+        r = work.waiting[place_of(fired[k]["handle"])]
+        if fate[r] == WAITING:
+            fate[r] = EXPIRED
+            work.ended_at[r] = fired[k]["fired_at"] * TICK
+            work.cells[WAITS] -= 1
+    return found, done
+
+
 @jit
 def expire(state, work, now):
-    """Move the timer's clock, and expire what is due and still waits."""
-    fired, fate, counters = work.fired, work.fate, work.counters
-    counters[MOST_WATCHED] = max(counters[MOST_WATCHED], work.cells[ENTRIES])
-    counters[MOST_QUEUED] = max(counters[MOST_QUEUED], state.cells[PENDING])
-    counters[MOST_PENDING] = max(counters[MOST_PENDING], work.cells[WAITS])
+    """Pass all deadlines up to `now`."""
+    note_sizes(state, work)
     done = False
     while not done:
-        n, done = advance(state, now, fired)
-        for k in range(n):
-            r = work.waiting[place_of(fired[k]["handle"])]
-            if fate[r] == WAITING:
-                fate[r] = EXPIRED
-                work.ended_at[r] = fired[k]["fired_at"] * TICK
-                work.cells[WAITS] -= 1
+        _, done = pass_deadlines(state, work, now)
+
+
+@inlined
+def reap(state, work, limit):
+    """The reaper's turn: scan all lists if they are too long together, and the queue if it is."""
+    if work.cells[ENTRIES] > limit:
+        purge(work)
+    if state.cells[PENDING] > limit:
+        scan_queue(state, work)
 
 
 @jit

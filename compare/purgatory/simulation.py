@@ -25,10 +25,11 @@ PURGING, SCANNING = "purging", "scanning"
 
 DESIGNS = {PURGING: run_purging, SCANNING: run_scanning}
 
-PURGE_INTERVAL = 1000
-"""The purge interval of the new design and the limit of the old one, where nothing else is said."""
+INTERVALS = {PURGING: 1000, SCANNING: 10_000}
+"""The purge interval of the new design and the limit of the old one, unless others are given."""
 
-_ROOM = 1 << 12  # rows of what expires
+_ROOM = {PURGING: 1 << 12, SCANNING: 1}
+"""Rows of what expires at once; the old design polls its queue for one after the other."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Simulated:
 def simulate(
     design: str,
     traffic: Traffic,
-    interval: int = PURGE_INTERVAL,
+    interval: int | None = None,
     *,
     timer: str = "hierarchical-wheel",
     keys: int = KEYS,
@@ -64,6 +65,7 @@ def simulate(
     `interval` is the purge interval of the new design, or the limit of the old one. The new design
     may use any `timer` with a kernel; the old one has a delay queue. 60 bytes a request.
     """
+    interval = INTERVALS[design] if interval is None else interval
     requests = len(traffic.keys)
     queue = timer_class(timer if design == PURGING else "delay-queue")(capacity=max(requests, 1))
     places = queue.state.nodes.size  # sentinels included: at least one for each place
@@ -79,7 +81,7 @@ def simulate(
         np.zeros(places, np.int32),
         np.zeros(requests, np.int8),
         np.zeros(requests, np.int64),
-        np.zeros(_ROOM, EXPIRY),
+        np.zeros(_ROOM[design], EXPIRY),
         np.zeros(places, np.int64),
         np.zeros(CELLS, np.int64),
         np.zeros(len(COUNTERS), np.int64),

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from compare.purgatory.kernels import COMPLETED, COUNTERS, EXPIRED, TICK, WAITING
+from compare.purgatory.kernels import COMPLETED, COUNTERS, EXPIRED, REAPER_PERIOD, TICK, WAITING
 
 
 class Purgatory:
@@ -30,7 +30,7 @@ class Purgatory:
         }
         self.lists = {key: requests for key, requests in waiting.items() if requests}
 
-    def expire(self, tick):
+    def expire(self, tick, passed):
         pending = self.fate.count(WAITING) - self.to_come
         for name, value in (
             ("most_watched", self.watched),
@@ -38,20 +38,24 @@ class Purgatory:
             ("most_pending", pending),
         ):
             self.counts[name] = max(self.counts[name], value)
-        for r in [r for r, deadline in self.queue.items() if deadline <= tick]:
-            deadline = self.queue.pop(r)
+        while due := [(at, r) for r, at in self.queue.items() if at <= tick]:
+            deadline, r = min(due)
+            del self.queue[r]
             if self.fate[r] == WAITING:
                 self.fate[r], self.ended_at[r] = EXPIRED, deadline * TICK
+            passed()
 
-    def run(self, look, left):
-        """`look` is called after the clock has moved, `left` for each request that completes."""
+    def run(self, passed=lambda: None, moved=lambda tick: None, completed=lambda r: None):
+        """`passed` is called after each deadline, `moved` after each move of the clock, `completed`
+        for each request that completes.
+        """
         clock = 0
         self.to_come = len(self.fate)
         for now, r in zip(self.traffic.time.tolist(), self.traffic.request.tolist(), strict=True):
             if now // TICK > clock:
                 clock = now // TICK
-                self.expire(clock)
-                look()
+                self.expire(clock, passed)
+                moved(clock)
             if r == len(self.fate) - self.to_come:
                 self.to_come -= 1
                 for key in self.traffic.keys[r].tolist():
@@ -59,9 +63,8 @@ class Purgatory:
                 self.queue[r] = -((now + self.traffic.timeout) // -TICK)
             else:
                 self.fate[r], self.ended_at[r] = COMPLETED, now
-                left(r)
-        self.expire(clock)
-        self.expire(2**62)
+                completed(r)
+        self.expire(2**62, lambda: None)
         return self
 
 
@@ -70,28 +73,35 @@ def purging(traffic, interval):
     purgatory = Purgatory(traffic)
     at_purge = 0  # requests that had left when the lists were last purged
 
-    def look():
+    def moved(_):
         nonlocal at_purge
         gone = len(purgatory.fate) - purgatory.fate.count(WAITING)
         if gone - at_purge > interval:
             at_purge = gone
             purgatory.purge()
 
-    return purgatory.run(look, purgatory.queue.pop)
+    return purgatory.run(moved=moved, completed=purgatory.queue.pop)
 
 
 def scanning(traffic, limit):
     """The old design: a completed request stays in the queue."""
     purgatory = Purgatory(traffic)
+    next_turn = REAPER_PERIOD
 
-    def look():
+    def turn():
+        if purgatory.watched > limit:
+            purgatory.purge()
         queue = purgatory.queue
         if len(queue) > limit:
             purgatory.counts["queue_scanned"] += len(queue)
             purgatory.queue = {
                 r: deadline for r, deadline in queue.items() if purgatory.fate[r] == WAITING
             }
-        if purgatory.watched > limit:
-            purgatory.purge()
 
-    return purgatory.run(look, lambda r: None)
+    def moved(tick):
+        nonlocal next_turn
+        if tick >= next_turn:
+            turn()
+            next_turn = tick + REAPER_PERIOD
+
+    return purgatory.run(passed=turn, moved=moved)
