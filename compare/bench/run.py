@@ -328,10 +328,10 @@ def _tables(
     }
     return {
         name: pa.Table.from_pylist(
-            [{column: row.get(column) for column in schema.names} for row in rows[name]],
-            schema=schema,
+            [{column: row.get(column) for column in SCHEMAS[name].names} for row in found],
+            schema=SCHEMAS[name],
         )
-        for name, schema in SCHEMAS.items()
+        for name, found in rows.items()
     }
 
 

@@ -1,4 +1,5 @@
-"""Stored runs: what `wheelwork compare` measured. Reports read nothing else.
+"""Stored runs: what `wheelwork compare` and `wheelwork purgatory` measured. Reports read nothing
+else.
 
 A store is a directory of runs. Each run is a directory of its own, written once and never changed:
 
@@ -10,6 +11,7 @@ A store is a directory of runs. Each run is a directory of its own, written once
         lateness.parquet   how late, or early if negative, their timers fired
         memory.parquet     bytes at full capacity, and while and after it grows
         slots.parquet      how many pending timers a wheel had in its slots
+        purgatory.parquet  trials of the enqueue experiment
 
 A contestant is a timer with its parameters. The columns `timer` (the name on the command line) and
 `parameters` (a JSON object with sorted keys, "{}" without any) identify it in every table and in
@@ -156,6 +158,35 @@ SLOTS = _schema(
 )
 """One row for each wheel and size at which it was held."""
 
+_TRIAL = (
+    ("requests", _INTEGER),  # that were enqueued
+    ("achieved", _NUMBER),  # ... in a second; null in simulated time
+    ("cpu_us", _NUMBER),  # processor time for a request, of all threads or of the compiled code
+    ("gc_us", _NUMBER),  # ... of this in the garbage collector
+    ("peak_bytes", _INTEGER),  # the most resident memory beyond that at the start
+    ("late_p50_ms", _NUMBER),  # quantiles of the lateness of timeouts
+    ("late_p99_ms", _NUMBER),
+    ("late_max_ms", _NUMBER),
+    ("share_expired", _NUMBER),
+    ("estimated_total", _NUMBER),  # mean of the new design's estimate
+    ("exact_total", _NUMBER),  # ... and of what it estimates: requests in the lists
+    ("estimate_error", _NUMBER),  # the greatest difference between the two
+    ("failed", _TEXT),  # why it failed; null where it did not
+    ("counters", pa.map_(_TEXT, _INTEGER)),  # of compare.purgatory.kernels; null in real time
+)
+PURGATORY = _schema(
+    ("kind", _TEXT),  # "rate", "limit" and "memory": in real time; "compiled": in simulated time
+    ("load", _TEXT),  # rate of timeouts: low or high
+    ("design", _TEXT),  # purging (new), scanning (old), or none: the experiment's own threads
+    ("timer", _TEXT),  # name
+    ("rate", _INTEGER),  # requests that arrive in a second, on average
+    ("interval", _INTEGER),  # purge interval of the new design, limit of the old one
+    ("memory_bytes", _INTEGER),  # that may be allocated; null where there is no limit
+    *_TRIAL,
+    nullable=("memory_bytes", *(name for name, _ in _TRIAL)),
+)
+"""One row for each trial of the enqueue experiment, in the order in which they were run."""
+
 SCHEMAS: Mapping[str, pa.Schema] = {
     "samples": SAMPLES,
     "counters": COUNTERS,
@@ -163,8 +194,9 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     "lateness": LATENESS,
     "memory": MEMORY,
     "slots": SLOTS,
+    "purgatory": PURGATORY,
 }
-"""Table -> schema. The file of table `t` is `t.parquet`."""
+"""Table -> schema. The file of table `t` is `t.parquet`; a run without such figures has no rows."""
 
 _ENTRIES: Mapping[str, type | tuple[type, ...]] = {
     "created": str,
@@ -197,6 +229,7 @@ class Run:
     lateness: pa.Table
     memory: pa.Table
     slots: pa.Table
+    purgatory: pa.Table
 
 
 def parameters_json(parameters: Parameters) -> str:
@@ -252,11 +285,12 @@ def write_run(
     """Store a run and return its path, `root/<UTC time>-<random>`.
 
     The run appears complete or not at all. `manifest` holds all entries but format, version,
-    created and tables; `tables` have the columns of SCHEMAS. Raises RunError where the run cannot
-    be written.
+    created and tables; `tables` have the columns of SCHEMAS, and those left out are empty. Raises
+    RunError where the run cannot be written.
     """
     root = Path(root)
     created = datetime.now(UTC)
+    tables = {name: tables.get(name, schema.empty_table()) for name, schema in SCHEMAS.items()}
     complete = {
         "format": FORMAT,
         "version": VERSION,

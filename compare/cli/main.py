@@ -28,6 +28,10 @@ COMMANDS = {
     "summarise": ("compare.cli.commands.summarise:summarise", "Summarise replay results."),
     "stream": ("compare.cli.commands.stream:stream", "Find idle connections in a stream."),
     "compare": ("compare.cli.commands.compare:compare", "Measure timers and store the results."),
+    "purgatory": (
+        "compare.cli.commands.purgatory:purgatory",
+        "Compare designs for delayed requests.",
+    ),
     "report": ("reports.command:report", "Write results as a page with charts."),
 }
 """Name -> `module:attribute` of the command and its line of help, in the order of use."""

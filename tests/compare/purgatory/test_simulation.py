@@ -30,14 +30,6 @@ def test_a_design_does_and_counts_what_plain_python_does(few, load, design, inte
     assert found.ended_at.tolist() == expected.ended_at
 
 
-def test_the_new_design_does_the_same_on_another_exact_timer(few):
-    usual, other = (
-        simulate(PURGING, few["high"], timer=name) for name in ("hierarchical-wheel", "delay-queue")
-    )
-    assert other.counters == usual.counters
-    assert (other.ended_at == usual.ended_at).all()
-
-
 @pytest.mark.parametrize("design", [PURGING, SCANNING])
 def test_who_completes_follows_from_the_service_time(few, design):
     given = few["high"]

@@ -1,0 +1,210 @@
+"""`wheelwork purgatory`: run the enqueue experiment, store it and print a summary."""
+
+import json
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import Any
+
+import click
+
+from compare.cli.options import (
+    COUNT,
+    COUNTS,
+    INTEGER,
+    PLACE,
+    SECONDS,
+    TIMER,
+    Command,
+    Decorator,
+    Parsed,
+    flag,
+    json_option,
+    option,
+    select,
+)
+from compare.cli.text import table
+from compare.purgatory.options import QUICK, Experiment
+
+Row = dict[str, Any]
+
+_DEFAULT = Experiment()
+
+
+def _setting(name: str, kind: Parsed, help: str, field: str | None = None) -> Decorator:
+    """An option whose default is that of the experiment, which is another with --quick."""
+    default = getattr(_DEFAULT, field or name.removeprefix("--"))
+    text = (
+        ",".join(f"{each:,}".replace(",", "_") for each in default)
+        if isinstance(default, tuple)
+        else default
+    )
+    return option(
+        name, kind, f"{help}  [default: {text}]", field=field, default=None, show_default=False
+    )
+
+
+@click.command(
+    cls=Command,
+    epilog="""\b
+Examples:
+  wheelwork purgatory --quick
+  wheelwork purgatory --rates 1e4,2e4,5e4 --seconds 5
+  wheelwork report --run runs        (the newest run as a page)""",
+)
+@flag("--quick", "Fewer and shorter trials, other defaults: under a minute.")
+@_setting("--rates", COUNTS, "Requests in a second; a design that cannot keep up stops there.")
+@_setting("--seconds", SECONDS, "Seconds of arrivals in each trial.")
+@_setting("--refinements", INTEGER, "Rates tried between the last that worked and the next.")
+@_setting("--limits", COUNTS, "Limits of the old design's reaper, for the sweep.")
+@_setting("--memory", COUNT, "MiB that the trials with little memory have.", field="memory_mib")
+@_setting("--requests", COUNT, "Requests of a compiled trial.")
+@_setting("--repeats", COUNT, "Samples of a compiled trial.")
+@_setting("--timer", TIMER, "Timer of the new design.")
+@_setting("--seed", INTEGER, "Seed of the requests.")
+@option(
+    "--out",
+    PLACE,
+    "Directory in which the run is stored.",
+    field="runs",
+    metavar="RUNS",
+    default=_DEFAULT.runs,
+)
+@json_option
+def purgatory(quick: bool, as_json: bool, **options: Any) -> None:
+    """Compare two designs of a purgatory, in which requests wait for an answer.
+
+    Requests arrive at rising rates; each waits for 200 ms and watches 3 keys. With
+    the load "low" 7.87 % of them time out, with "high" half. The new design takes
+    an answered request out of its timer at once. The old one leaves it in a delay
+    queue, which a reaper scans. Both run in real time, with threads, and compiled,
+    in simulated time. All takes about five minutes.
+    """
+    from dataclasses import replace
+
+    from compare.bench.store import read_run
+    from compare.purgatory.experiment import run_experiment
+
+    given = {name: value for name, value in options.items() if value is not None}
+    chosen = replace(
+        QUICK if quick else _DEFAULT,
+        **select(Experiment, given),
+        command=click.get_current_context().obj,
+    )
+    path = run_experiment(chosen)
+    run = read_run(path)
+    rows = run.purgatory.to_pylist(maps_as_pydicts="strict")
+    if as_json:
+        click.echo(json.dumps({"run": str(path), "trials": rows}, indent=1))
+    else:
+        click.echo(f"{text_of(rows)}\n\nstored in {path}")
+
+
+# ---- text
+
+_LEGEND = """\
+CPU: microseconds of processor time for a request; GC: of these in the garbage
+collector; MiB: the most memory beyond that at the start; p50, p99, max: ms that
+timeouts are late; out: the share of the requests that timed out; scanned:
+entries of lists and queue that were looked at for a request"""
+
+DESIGNS = {"purging": "new", "scanning": "old", "none": "(none)"}
+
+
+def text_of(rows: Sequence[Row]) -> str:
+    """The figures of all trials in 80 columns."""
+    kinds: dict[str, list[Row]] = {}
+    for row in rows:
+        kinds.setdefault(row["kind"], []).append(row)
+    parts = []
+    if found := kinds.get("rate"):
+        title = "In real time, at rising rates; three threads of one process"
+        parts += [[title, *_trials(found, "rate")], _saturation(found), _totals(found)]
+    for kind, title in (("limit", "The limit of the reaper"), ("memory", "Little memory")):
+        if found := kinds.get(kind):
+            memory = found[0]["memory_bytes"]
+            room = f" and {memory >> 20} MiB more than at the start" if memory else ""
+            title = f"{title}: load {found[0]['load']} at {found[0]['rate']:,}/s{room}"
+            parts.append([title, *_trials(found, "interval")])
+    if found := kinds.get("compiled"):
+        parts.append(["Compiled, in simulated time, on one core", *_compiled(found)])
+    return "\n\n".join(["\n".join(lines) for lines in parts] + [_LEGEND])
+
+
+def _trials(rows: Iterable[Row], varied: str) -> list[str]:
+    """A table of trials in which `varied` (a column) is varied."""
+    heading = {"rate": "rate", "interval": "limit"}[varied]
+    found = [["", heading, "achieved", "CPU", "GC", "MiB", "p50", "p99", "max", "out"]]
+    failures = []
+    for row in rows:
+        if row["failed"]:
+            failures.append(row["failed"])
+        found.append(
+            [
+                f"{row['load']:4} {DESIGNS[row['design']]}" + "*" * bool(row["failed"]),
+                f"{row[varied]:,}",
+                _number(row["achieved"], ",.0f"),
+                _number(row["cpu_us"], ".1f"),
+                _number(row["gc_us"], ".1f"),
+                _number(row["peak_bytes"], ".1f", 2**20),
+                *(_number(row[f"late_{which}_ms"], ".0f") for which in ("p50", "p99", "max")),
+                _number(row["share_expired"], ".1%"),
+            ]
+        )
+    return [*table(found), *(f"*  failed: {failure}" for failure in dict.fromkeys(failures))]
+
+
+def _saturation(rows: Sequence[Row]) -> list[str]:
+    from compare.purgatory.experiment import saturation
+
+    lines = []
+    found = saturation(rows)
+    for load in dict.fromkeys(load for load, _ in found):
+        designs = [
+            f"{DESIGNS[design]} {highest:,}/s{'' if failed else ' or more'}"
+            for (of, design), (highest, failed) in found.items()
+            if of == load
+        ]
+        lines.append(f"Keeps up with, load {load}: {', '.join(designs)}")
+    return lines
+
+
+def _totals(rows: Iterable[Row]) -> list[str]:
+    found = [["", "rate", "estimated total", "exact", "largest difference"]]
+    for row in rows:
+        if row["estimated_total"] is not None:
+            figures = (row[name] for name in ("estimated_total", "exact_total", "estimate_error"))
+            found.append(
+                [
+                    f"{row['load']:4} {DESIGNS[row['design']]}",
+                    f"{row['rate']:,}",
+                    *(_number(figure, ",.0f") for figure in figures),
+                ]
+            )
+    return ["Requests in the lists", *table(found)]
+
+
+def _compiled(rows: Iterable[Row]) -> list[str]:
+    cases: dict[tuple[str, str, int], list[Row]] = {}
+    for row in rows:
+        cases.setdefault((row["load"], row["design"], row["rate"]), []).append(row)
+    found = [["", "rate", "ns each", "M/s", "scanned each", "most queued", "out"]]
+    for (load, design, rate), samples in cases.items():
+        us = median(sample["cpu_us"] for sample in samples)
+        counters = samples[0]["counters"]
+        scanned = counters["entries_scanned"] + counters["queue_scanned"]
+        found.append(
+            [
+                f"{load:4} {DESIGNS[design]}",
+                f"{rate:,}",
+                f"{us * 1000:,.0f}",
+                f"{1 / us:,.2f}",
+                f"{scanned / samples[0]['requests']:,.1f}",
+                f"{counters['most_queued']:,}",
+                f"{samples[0]['share_expired']:.1%}",
+            ]
+        )
+    return table(found)
+
+
+def _number(value: float | None, form: str, unit: int = 1) -> str:
+    return "-" if value is None else format(value / unit, form)

@@ -1,0 +1,209 @@
+"""The whole experiment: both designs at rising rates, in real time and compiled."""
+
+import math
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from tqdm import tqdm
+
+from compare.bench.machine import surroundings
+from compare.bench.store import PURGATORY, check_store, write_run
+from compare.purgatory.options import Experiment
+from compare.purgatory.simulation import INTERVALS, PURGING, SCANNING, simulate
+from compare.purgatory.traffic import LOADS, MICROSECONDS, Traffic, traffic
+from compare.purgatory.trial import NONE, Trial, measure
+from timers.errors import TimerError
+from timers.registry import timer_class
+
+Row = dict[str, Any]
+
+RATE, LIMIT, MEMORY, COMPILED = "rate", "limit", "memory", "compiled"
+"""Kinds of trials."""
+
+LARGEST_RATE = 10**7
+LARGEST_TRIAL = 10**7  # requests
+
+_KEPT_UP = 0.95
+"""The share of the target rate that must be achieved ..."""
+
+_IN_TIME_MS = 200.0
+"""... and how late, at the 99th percentile, a timeout may be: as long again as it is."""
+
+
+class ExperimentError(TimerError, ValueError):
+    """A number that is out of range for the experiment."""
+
+
+def run_experiment(options: Experiment) -> Path:
+    """Run all trials, store them as a run, and return its path.
+
+    Raises:
+        TimerError: ExperimentError, UnknownTimerError or RunError for options that cannot be used.
+    """
+    _check(options)
+    check_store(options.runs)
+    timer_class(options.timer)
+    bar = tqdm(
+        disable=not sys.stderr.isatty(), leave=False, bar_format="{desc} {elapsed}", miniters=1
+    )
+    rows = []
+    with bar:
+        for row in _rows(options, bar.set_description_str):
+            rows.append(row)
+    columns = {name: [row.get(name) for row in rows] for name in PURGATORY.names}
+    given = {name: value for name, value in asdict(options).items() if name != "command"}
+    manifest = {
+        "command": list(options.command),
+        **surroundings(),
+        "parameters": given,
+        "sources": [],
+        "agreement": {},
+        "traits": [],
+    }
+    return write_run(
+        options.runs, manifest, {"purgatory": pa.Table.from_pydict(columns, schema=PURGATORY)}
+    )
+
+
+def _check(options: Experiment) -> None:
+    bounds = [
+        *(("rate", rate, 100, LARGEST_RATE) for rate in options.rates),
+        *(("limit", limit, 0, LARGEST_TRIAL) for limit in options.limits),
+        ("memory", options.memory_mib, 1, 2**20),
+        ("requests", options.requests, 1, LARGEST_TRIAL),
+        ("repeats", options.repeats, 1, 1000),
+        ("refinements", options.refinements, 0, 10),
+        ("seed", options.seed, 0, 2**63 - 1),
+    ]
+    for name, value, lowest, highest in bounds:
+        if not lowest <= value <= highest:
+            raise ExperimentError(f"{name} must lie in [{lowest}, {highest}], not {value}")
+    if not options.rates:
+        raise ExperimentError("there is no rate to run at")
+    if not 0.1 <= options.seconds <= LARGEST_TRIAL / max(options.rates):
+        raise ExperimentError(
+            f"seconds must lie in [0.1, {LARGEST_TRIAL / max(options.rates):g}] at a rate of "
+            f"{max(options.rates)}, not {options.seconds:g}"
+        )
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A design under a load."""
+
+    options: Experiment
+    load: str
+    design: str
+
+    @property
+    def timer(self) -> str:
+        return "delay-queue" if self.design == SCANNING else self.options.timer
+
+    def trial(self, kind: str, rate: int, interval: int | None = None) -> Row:
+        """Run one trial in real time; its row."""
+        options = self.options
+        memory = options.memory_mib << 20 if kind == MEMORY else None
+        interval = INTERVALS.get(self.design, 0) if interval is None else interval
+        trial = Trial(self.design, self.timer, interval, memory)
+        requests = max(int(rate * options.seconds), 1)
+        key = {"kind": kind, "load": self.load, "rate": rate, **asdict(trial)}
+        return key | measure(trial, _traffic(self.load, rate, requests, options.seed))
+
+    def simulations(self, rate: int) -> Iterator[Row]:
+        """Run one compiled trial; a row for each sample."""
+        options = self.options
+        requests = _traffic(self.load, rate, options.requests, options.seed)
+        for _ in range(options.repeats):
+            found = simulate(self.design, requests, timer=self.timer)
+            yield {
+                "kind": COMPILED,
+                "load": self.load,
+                "design": self.design,
+                "timer": self.timer,
+                "rate": rate,
+                "interval": INTERVALS[self.design],
+                "requests": options.requests,
+                "cpu_us": found.seconds / options.requests * MICROSECONDS,
+                "share_expired": found.share_expired,
+                "counters": list(found.counters.items()),
+            }
+            if found.seconds > 1.0:
+                break
+
+
+@lru_cache(maxsize=4)
+def _traffic(load: str, rate: int, requests: int, seed: int) -> Traffic:
+    return traffic(load, rate, requests, seed)
+
+
+def _rows(options: Experiment, step: Any) -> Iterator[Row]:
+    """Every trial, in the order in which they are run."""
+    rates = sorted(options.rates)
+    cases = [_Case(options, load, design) for load in LOADS for design in (PURGING, SCANNING)]
+    for case in cases:
+        for rate in rates:
+            step(f"compiled: {case.design}, {case.load}, {rate}/s")
+            samples = list(case.simulations(rate))
+            yield from samples
+            if rate * min(sample["cpu_us"] for sample in samples) > MICROSECONDS:
+                break  # one processor could not do it
+
+    def tried(case: _Case, kind: str, rate: int, interval: int | None = None) -> Row:
+        step(f"{kind}: {case.design}, {case.load}, {rate}/s")
+        return case.trial(kind, rate, interval)
+
+    none = _Case(options, next(iter(LOADS)), NONE)
+    for rate in rates:
+        yield tried(none, RATE, rate)
+    for case in cases:
+        kept_up, too_fast = 0, 0
+        for rate in rates:
+            row = tried(case, RATE, rate)
+            yield row
+            if not keeps_up(row):
+                too_fast = rate
+                break
+            kept_up = rate
+        for _ in range(options.refinements if kept_up and too_fast else 0):
+            rate = round(math.sqrt(kept_up * too_fast) / 1000) * 1000
+            row = tried(case, RATE, rate)
+            yield row
+            kept_up, too_fast = (rate, too_fast) if keeps_up(row) else (kept_up, rate)
+    new, old = (_Case(options, "low", design) for design in (PURGING, SCANNING))
+    rate = rates[min(1, len(rates) - 1)]
+    yield tried(new, LIMIT, rate)
+    for limit in options.limits:
+        yield tried(old, LIMIT, rate, limit)
+    # With the limit that costs the old design the least processor time.
+    yield tried(old, MEMORY, rate, max(options.limits, default=None))
+    yield tried(new, MEMORY, rate)
+
+
+def keeps_up(row: Row) -> bool:
+    """Whether a design kept up with the rate: nothing failed, and hardly anything was late."""
+    late = row.get("late_p99_ms")
+    achieved = row.get("achieved") or 0.0
+    return (
+        row.get("failed") is None
+        and achieved >= _KEPT_UP * row["rate"]
+        and (late is None or late <= _IN_TIME_MS)
+    )
+
+
+def saturation(rows: Iterable[Row]) -> dict[tuple[str, str], tuple[int, bool]]:
+    """For each load and design the highest rate that it kept up with, and whether there was one
+    that was too high for it.
+    """
+    found: dict[tuple[str, str], tuple[int, bool]] = {}
+    for row in rows:
+        if row["kind"] == RATE and row["design"] != NONE:
+            highest, failed = found.get((row["load"], row["design"]), (0, False))
+            if keeps_up(row):
+                highest = max(highest, row["rate"])
+            found[row["load"], row["design"]] = highest, failed or not keeps_up(row)
+    return found

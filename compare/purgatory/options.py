@@ -1,0 +1,36 @@
+"""The options of the enqueue experiment, for the command `purgatory` and for Python.
+
+>>> from compare.purgatory.experiment import run_experiment
+>>> path = run_experiment(QUICK)  # doctest: +SKIP
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What to run. The defaults are those of the command line."""
+
+    rates: tuple[int, ...] = (10_000, 20_000, 40_000, 80_000, 160_000, 320_000)
+    seconds: float = 3.0  #: of arrivals in a trial
+    refinements: int = 2  #: further rates between the last that was kept up with and the next
+    limits: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)  #: of the old design's reaper
+    memory_mib: int = 16  #: of the trials with little memory
+    requests: int = 200_000  #: of each compiled trial
+    repeats: int = 5  #: samples of a compiled trial
+    timer: str = "hierarchical-wheel"  #: of the new design
+    seed: int = 0
+    runs: str = "runs"  #: the directory in which the run is stored
+    command: tuple[str, ...] = ("run_experiment",)  #: what the manifest names as the command
+
+
+QUICK = Experiment(
+    rates=(10_000, 40_000),
+    seconds=0.4,
+    refinements=0,
+    limits=(1_000, 1_000_000),
+    memory_mib=8,
+    requests=50_000,
+    repeats=2,
+)
+"""The same in seconds: enough to see that it works, not to compare figures."""

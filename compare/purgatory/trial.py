@@ -1,0 +1,304 @@
+"""One run of the experiment in real time, in a process of its own.
+
+One thread enqueues requests as they arrive. Another completes those that end in time, from a delay
+queue of its own. The timer's thread expires the others. What the two threads of the experiment cost
+by themselves is measured by the design NONE, in which requests are neither watched nor timed.
+"""
+
+import gc
+import heapq
+import math
+import resource
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from compare.purgatory.simulation import PURGING, SCANNING
+from compare.purgatory.traffic import WATCHED, Traffic
+from timers.registry import timer_class
+from timers.services import (
+    DelayedOperation,
+    MonotonicClock,
+    Purgatory,
+    ScanningPurgatory,
+    SystemTimer,
+)
+
+NONE = "none"
+"""The design that does nothing."""
+
+PAYLOAD = 100
+"""Bytes of a request."""
+
+_NS = 10**9
+_WARM_UP = 500  # requests, so that compiled code is loaded before anything is measured
+_POLL_S = 0.001  # at which both threads look for requests: a tick
+_SAMPLE_S = 0.02  # at which memory and sizes are looked at
+_PATIENCE_S = 5.0  # for which the last requests are waited for
+_OVERRUN = 2.0  # times the planned duration, after which no more requests are enqueued
+
+_now = MonotonicClock.now
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is run: columns of `compare.bench.store.PURGATORY`."""
+
+    design: str
+    timer: str
+    interval: int
+    memory_bytes: int | None = None
+
+
+def measure(trial: Trial, traffic: Traffic) -> dict[str, Any]:
+    """Run a trial in a new process, and return its figures by the names of the stored columns.
+
+    Where it fails, `failed` says why and the other figures are those up to there, or missing.
+    """
+    context = get_context("forkserver")  # its children have not one thread, and start within ms
+    context.set_forkserver_preload([__name__])
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_run, args=(trial, traffic, sender))
+    process.start()
+    sender.close()
+    found: dict[str, Any] = {}
+    with suppress(EOFError):
+        found = receiver.recv()
+    process.join()
+    return found or {"failed": f"the process ended with exit code {process.exitcode}"}
+
+
+def _run(trial: Trial, traffic: Traffic, sender: Connection) -> None:
+    """In the new process: run the first requests unmeasured, then all."""
+    few = traffic._replace(**{name: getattr(traffic, name)[:_WARM_UP] for name in _OF_A_REQUEST})
+    _Run(replace(trial, memory_bytes=None), few).measure()
+    gc.collect()
+    gc.freeze()
+    sender.send(_Run(trial, traffic).measure())
+
+
+_OF_A_REQUEST = ("arrivals", "services", "keys")
+
+
+class Request(DelayedOperation):
+    """A request of 100 bytes that only its completing thread or its timeout ends."""
+
+    __slots__ = ("deadline", "late", "payload")
+
+    def __init__(self, timeout: float, deadline: int, late: list[int]) -> None:
+        super().__init__(timeout)
+        self.deadline, self.late = deadline, late
+        self.payload = bytes(PAYLOAD)
+
+    def try_complete(self) -> bool:
+        """Nothing but its service time completes it."""
+        return False
+
+    def on_expiration(self) -> None:
+        """Note how late the timeout is."""
+        self.late.append(_now() - self.deadline)
+
+
+class _NoPurgatory:
+    """Takes requests and forgets them."""
+
+    def try_complete_else_watch(self, request: Request, keys: Iterable[int]) -> None:
+        """Do nothing."""
+
+
+class _Run:
+    """The threads of a trial, and what they note."""
+
+    def __init__(self, trial: Trial, traffic: Traffic) -> None:
+        self.trial, self.traffic = trial, traffic
+        self.errors: list[BaseException] = []
+        self.late: list[int] = []  # nanoseconds, of each request that expired
+        self.completed = 0
+        self.enqueued = 0
+        self.answers: deque[tuple[int, int, Request]] = deque()  # on the way to the other thread
+        self.over = False
+        self.peak = 0  # resident bytes
+        self.totals: list[tuple[int, float]] = []  # estimated and exact
+        self.gc_ns = self._gc_began = 0
+
+    def measure(self) -> dict[str, Any]:
+        """Run it; the figures."""
+        interval = self.trial.interval
+        with SystemTimer(timer_class(self.trial.timer)(), on_error=self._note) as timer:
+            if self.trial.design == PURGING:
+                self.purgatory: Any = Purgatory("requests", timer, purge_interval=interval)
+            elif self.trial.design == SCANNING:
+                self.purgatory = ScanningPurgatory("requests", timer, limit=interval)
+            else:
+                self.purgatory = _NoPurgatory()
+            threads = [threading.Thread(target=each) for each in (self._complete, self._watch)]
+            arrivals = (self.traffic.arrivals * 1000).tolist()
+            services = (self.traffic.services * 1000).tolist()
+            keys = [tuple(row) for row in self.traffic.keys.tolist()]
+            before = _resident()
+            for thread in threads:
+                thread.start()
+            if self.trial.memory_bytes is not None:
+                _limit_memory(self.trial.memory_bytes)
+            gc.callbacks.append(self._note_collection)
+            cpu, started = time.process_time_ns(), _now()
+            try:
+                self._enqueue(started, arrivals, services, keys)
+                elapsed = _now() - started
+                self._wait()
+            except MemoryError as error:
+                elapsed = _now() - started
+                self._note(None, error)
+            finally:
+                cpu = time.process_time_ns() - cpu
+                self.over = True
+                gc.callbacks.remove(self._note_collection)
+                if self.trial.memory_bytes is not None:
+                    _limit_memory(None)
+            for thread in threads:
+                thread.join()
+        return self._figures(elapsed, cpu, before)
+
+    def _figures(self, elapsed: int, cpu: int, before: int) -> dict[str, Any]:
+        requests = max(self.enqueued, 1)
+        late = sorted(self.late)
+        lost = self.enqueued - self.completed - len(late)
+        failed = None
+        if self.errors:
+            failed = type(self.errors[0]).__name__
+        elif lost and self.trial.design != NONE:
+            failed = f"{lost} requests did not end within {_PATIENCE_S:g} s"
+        return {
+            "requests": self.enqueued,
+            "achieved": self.enqueued / elapsed * _NS,
+            "cpu_us": cpu / requests / 1000,
+            "gc_us": self.gc_ns / requests / 1000,
+            "peak_bytes": max(self.peak - before, 0),
+            "late_p50_ms": _quantile(late, 0.50),
+            "late_p99_ms": _quantile(late, 0.99),
+            "late_max_ms": _quantile(late, 1.0),
+            "share_expired": len(late) / requests if self.trial.design != NONE else None,
+            **self._totals(),
+            "failed": failed,
+        }
+
+    def _totals(self) -> dict[str, float]:
+        if not self.totals:
+            return {}
+        estimates, exact = zip(*self.totals, strict=True)
+        return {
+            "estimated_total": mean(estimates),
+            "exact_total": mean(exact),
+            "estimate_error": max(abs(a - b) for a, b in self.totals),
+        }
+
+    # The threads
+
+    def _enqueue(
+        self, started: int, arrivals: list[int], services: list[int], keys: list[tuple[int, ...]]
+    ) -> None:
+        timeout, late = self.traffic.timeout / 1e6, self.late
+        timeout_ns = self.traffic.timeout * 1000
+        watch, answer = self.purgatory.try_complete_else_watch, self.answers.append
+        number, end = len(arrivals), started + int(_OVERRUN * arrivals[-1]) + _NS
+        i, now = 0, started
+        while i < number and now < end and not self.errors:
+            wait = started + arrivals[i] - now
+            if wait > 0:
+                time.sleep(max(wait / _NS, _POLL_S))
+            now = _now()
+            while i < number and started + arrivals[i] <= now < end:
+                now = _now()
+                request = Request(timeout, now + timeout_ns, late)
+                if services[i] >= 0:
+                    answer((now + services[i], i, request))
+                watch(request, keys[i])
+                i += 1
+                self.enqueued = i
+
+    def _complete(self) -> None:
+        """The delay queue of answers: complete each request when its service time is over."""
+        queue: list[tuple[int, int, Request]] = []
+        answers = self.answers
+        try:
+            while not self.over:
+                while answers:
+                    heapq.heappush(queue, answers.popleft())
+                while queue and queue[0][0] <= _now():
+                    self.completed += heapq.heappop(queue)[2].force_complete()
+                time.sleep(_POLL_S)
+        except MemoryError as error:
+            self._note(None, error)
+
+    def _watch(self) -> None:
+        """Look at the memory, and compare the estimated total with the exact one."""
+        try:
+            while not self.over:
+                self.peak = max(self.peak, _resident())
+                if self.trial.design == PURGING:
+                    estimate = self.purgatory.estimated_total
+                    self.totals.append((estimate, self.purgatory.watched / WATCHED))
+                time.sleep(_SAMPLE_S)
+        except MemoryError as error:
+            self._note(None, error)
+
+    def _wait(self) -> None:
+        """Wait until every request has ended."""
+        end = _now() + int(_PATIENCE_S * _NS)
+        expected = self.enqueued if self.trial.design != NONE else self._to_answer()
+        while self.completed + len(self.late) < expected and _now() < end and not self.errors:
+            time.sleep(0.005)
+
+    def _to_answer(self) -> int:
+        return int((self.traffic.services[: self.enqueued] >= 0).sum())
+
+    # What is noted
+
+    def _note(self, _: object, error: BaseException) -> None:
+        self.errors.append(error)
+
+    def _note_collection(self, phase: str, _: object) -> None:
+        if phase == "start":
+            self._gc_began = time.perf_counter_ns()
+        else:
+            self.gc_ns += time.perf_counter_ns() - self._gc_began
+
+
+def _quantile(ordered: list[int], share: float) -> float | None:
+    """The least value, in milliseconds, that so many are not above; None if there are none."""
+    if not ordered:
+        return None
+    return ordered[max(math.ceil(share * len(ordered)) - 1, 0)] / 1e6
+
+
+_STATM = Path("/proc/self/statm")
+
+
+def _pages(column: int) -> int:
+    try:
+        pages = int(_STATM.read_text().split()[column])
+    except OSError:  # not Linux: the greatest so far, which is what is asked for in the end
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
+    return pages * resource.getpagesize()
+
+
+def _resident() -> int:
+    """The process's resident memory in bytes."""
+    return _pages(1)
+
+
+def _limit_memory(extra: int | None) -> None:
+    """Let the process allocate so many bytes more, or as many as the machine has."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    soft = hard if extra is None else _pages(0) + extra
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))

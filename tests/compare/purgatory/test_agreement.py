@@ -1,0 +1,87 @@
+"""On one clock the services do what the kernels do, request by request."""
+
+from datetime import timedelta
+
+import pytest
+
+from compare.purgatory.kernels import COMPLETED, EXPIRED
+from compare.purgatory.simulation import PURGING, SCANNING, simulate
+from compare.purgatory.traffic import traffic
+from timers import DelayQueue, HierarchicalWheel
+from timers.services import (
+    DelayedOperation,
+    ManualClock,
+    Purgatory,
+    ScanningPurgatory,
+    SystemTimer,
+)
+
+
+class Request(DelayedOperation):
+    def __init__(self, number, timeout, clock, fate, ended_at):
+        super().__init__(timeout)
+        self.number, self.clock, self.fate, self.ended_at = number, clock, fate, ended_at
+
+    def try_complete(self):
+        return False
+
+    def on_complete(self):
+        assert self.number not in self.fate
+        self.fate[self.number] = COMPLETED
+        self.ended_at[self.number] = self.clock.now() // 1000
+
+    def on_expiration(self):
+        self.fate[self.number] = EXPIRED
+
+
+def counted(cls):
+    """The class, counting its purges of the lists."""
+
+    class Counted(cls):
+        purges = 0
+
+        def purge(self):
+            self.purges += 1
+            return super().purge()
+
+    return Counted
+
+
+@pytest.mark.parametrize("load", ["low", "high"])
+@pytest.mark.parametrize(
+    ("design", "make_timer", "make"),
+    [
+        (PURGING, HierarchicalWheel, lambda t: counted(Purgatory)("r", t, purge_interval=40)),
+        (SCANNING, DelayQueue, lambda t: ScanningPurgatory("r", t, limit=40)),
+    ],
+    ids=[PURGING, SCANNING],
+)
+def test_services_and_kernels_agree_on_who_completes_and_who_expires(
+    load, design, make_timer, make
+):
+    given = traffic(load, 2000, 600, seed=4)
+    clock = ManualClock()
+    timer = SystemTimer(make_timer(), clock=clock)
+    purgatory = make(timer)
+    requests, fate, ended_at = [], {}, {}
+    for now, r in zip(given.time.tolist(), given.request.tolist(), strict=True):
+        clock.advance(timedelta(microseconds=now - clock.now() // 1000))
+        if r == len(requests):
+            requests.append(Request(r, 0.2, clock, fate, ended_at))
+            purgatory.try_complete_else_watch(requests[r], given.keys[r].tolist())
+        else:
+            assert requests[r].force_complete()
+    clock.advance(0.3)
+    found = simulate(design, given, 40)
+    numbers = range(len(requests))
+    assert [fate[r] for r in numbers] == found.fate.tolist()
+    assert [ended_at[r] for r in numbers] == found.ended_at.tolist()
+    assert set(fate.values()) == {COMPLETED, EXPIRED}
+    assert purgatory.delayed == 0
+    if design == PURGING:
+        # A purge is due within a tick, and what completes in the same tick may come before it.
+        assert abs(purgatory.purges - found.counters["purges"]) <= 1 < purgatory.purges
+    purgatory.purge()
+    assert purgatory.watched == 0
+    purgatory.shutdown()
+    timer.close()

@@ -1,0 +1,122 @@
+"""The whole experiment, with trials that are made up: what is run, kept and refused."""
+
+from dataclasses import replace
+
+import pytest
+
+from compare.bench.store import RunError, read_run
+from compare.purgatory import experiment
+from compare.purgatory.experiment import ExperimentError, keeps_up, run_experiment, saturation
+from compare.purgatory.options import QUICK
+from compare.purgatory.simulation import PURGING, SCANNING
+from timers.errors import UnknownTimerError
+
+CAN = {"none": 10**9, PURGING: 90_000, SCANNING: 30_000}
+"""Requests in a second that the made-up designs can do."""
+
+
+@pytest.fixture
+def trials(monkeypatch):
+    """Replaces the trials in real time; the list of those that were asked for."""
+    asked = []
+
+    def measure(trial, traffic):
+        rate = len(traffic.arrivals) / 0.1
+        asked.append((trial, rate))
+        return {
+            "requests": len(traffic.arrivals),
+            "achieved": min(rate, CAN[trial.design]),
+            "late_p99_ms": 3.0,
+            "failed": "MemoryError" if trial.memory_bytes and trial.design == SCANNING else None,
+        }
+
+    monkeypatch.setattr(experiment, "measure", measure)
+    return asked
+
+
+@pytest.fixture
+def options(tmp_path):
+    return replace(QUICK, seconds=0.1, requests=500, repeats=2, runs=str(tmp_path / "runs"))
+
+
+def test_rates_rise_until_a_design_cannot_keep_up_and_are_refined(trials, options):
+    path = run_experiment(replace(options, rates=(80_000, 20_000, 40_000), refinements=2))
+    rows = read_run(path).purgatory.to_pylist()
+    ladder = {
+        design: [
+            row["rate"]
+            for row in rows
+            if (row["kind"], row["load"], row["design"]) == ("rate", "low", design)
+        ]
+        for design in CAN
+    }
+    assert ladder == {
+        "none": [20_000, 40_000, 80_000],
+        PURGING: [20_000, 40_000, 80_000],
+        SCANNING: [20_000, 40_000, 28_000, 33_000],
+    }
+    assert saturation(rows) == {
+        (load, design): found
+        for load in ("low", "high")
+        for design, found in ((PURGING, (80_000, False)), (SCANNING, (28_000, True)))
+    }
+
+
+def test_the_run_has_every_kind_of_trial_and_what_they_found(trials, options):
+    run = read_run(run_experiment(options))
+    rows = run.purgatory.to_pylist(maps_as_pydicts="strict")
+    assert list(dict.fromkeys(row["kind"] for row in rows)) == [
+        "compiled",
+        "rate",
+        "limit",
+        "memory",
+    ]
+    assert [row["interval"] for row in rows if row["kind"] == "limit"] == [1000, *options.limits]
+    little = [row for row in rows if row["kind"] == "memory"]
+    assert [(row["design"], row["failed"], row["interval"]) for row in little] == [
+        (SCANNING, "MemoryError", max(options.limits)),
+        (PURGING, None, 1000),
+    ]
+    assert {row["memory_bytes"] for row in little} == {8 << 20}
+    compiled = [row for row in rows if row["kind"] == "compiled"]
+    assert all(row["counters"]["most_pending"] > 0 and row["cpu_us"] > 0 for row in compiled)
+    assert len(compiled) == 2 * 2 * 2 * options.repeats  # loads, designs, rates
+    assert run.manifest["parameters"]["seconds"] == 0.1
+    assert run.samples.num_rows == run.replays.num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("achieved", "late", "failed", "expected"),
+    [
+        (9500.0, 200.0, None, True),
+        (9499.0, 1.0, None, False),
+        (10000.0, 201.0, None, False),
+        (10000.0, None, None, True),  # no request timed out, or none was timed
+        (10000.0, 1.0, "MemoryError", False),
+        (None, None, "the process ended with exit code -9", False),
+    ],
+)
+def test_a_design_keeps_up_if_it_is_in_time_and_fails_nothing(achieved, late, failed, expected):
+    row = {"rate": 10_000, "achieved": achieved, "late_p99_ms": late, "failed": failed}
+    assert keeps_up(row) is expected
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"rates": ()}, ExperimentError, "there is no rate"),
+        ({"rates": (99,)}, ExperimentError, "rate must lie in [100, 10000000], not 99"),
+        ({"limits": (-1,)}, ExperimentError, "limit must lie"),
+        ({"seconds": 0.05}, ExperimentError, "seconds must lie in [0.1, 250] at a rate of 40000"),
+        ({"seconds": 251.0}, ExperimentError, "seconds must lie"),
+        ({"timer": "no-such"}, UnknownTimerError, "no-such"),
+        ({"runs": "/dev/null/x"}, RunError, "cannot store runs"),
+    ],
+)
+def test_options_that_cannot_be_used_are_refused_before_anything_runs(
+    trials, options, change, error, message
+):
+    with pytest.raises(error) as caught:
+        run_experiment(replace(options, **change))
+    assert message in str(caught.value)
+    assert not trials
