@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
 # -- how `pytest -n 2` deals the tests out
 
 ALONE = ("tests/timers/test_state_machine.py", "tests/mutants/test_mutants.py")
-"""Files of long tests that share nothing: dealt out last and one by one, so that no worker waits."""
+"""Files of long tests that share nothing: dealt out last, one by one, so that no worker waits."""
 
 
 @cache

@@ -24,11 +24,11 @@ FULL = "cannot write .*No space left on device"
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 KiB; only the superuser may mount one."""
+    """A file system of 32 KiB; only the superuser may mount one."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", disk], capture_output=True, check=False
     )
     if mounted.returncode:
         pytest.skip(f"cannot mount a small file system: {mounted.stderr.decode().strip()}")
@@ -49,7 +49,7 @@ def fails(call: Any, kind: type[TimerError]) -> None:
 def test_generate_leaves_nothing(spark: Any, small_disk: Path) -> None:
     fails(
         lambda: generate(
-            "uniform", small_disk / "trace", operations=200_000, shards=2, session=spark
+            "uniform", small_disk / "trace", operations=50_000, shards=2, session=spark
         ),
         PipelineError,
     )
@@ -58,9 +58,7 @@ def test_generate_leaves_nothing(spark: Any, small_disk: Path) -> None:
 
 def test_ingest_leaves_nothing(spark: Any, small_disk: Path, tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
-    log.write_text(
-        "ts,rtt\n" + "".join(f"{k * 7919 % 100_003}.{k:06},0.1\n" for k in range(100_000))
-    )
+    log.write_text("ts,rtt\n" + "".join(f"{k * 7919 % 20_011}.{k:06},0.1\n" for k in range(20_000)))
     options = Options("ts", unit="us")
     fails(
         lambda: ingest_requests(
@@ -72,7 +70,7 @@ def test_ingest_leaves_nothing(spark: Any, small_disk: Path, tmp_path: Path) -> 
 
 
 def test_a_replay_never_looks_complete(spark: Any, small_disk: Path, tmp_path: Path) -> None:
-    tapes = [make("uniform", operations=size, seed=size).tape for size in (50, 60_000)]
+    tapes = [make("uniform", operations=size, seed=size).tape for size in (50, 20_000)]
     trace = write_trace(tmp_path / "trace", tapes, unit="ms", source={"kind": "test"})
     out = small_disk / "results"
     fails(lambda: replay_grid(trace.path, ["delay-queue"], out, session=spark), PipelineError)

@@ -216,7 +216,7 @@ def python_workers():
 
 @pytest.fixture
 def full_disk(spark):
-    """No Python worker can write more than 1 MB to a file."""
+    """No Python worker can write more than 256 KiB to a file."""
     if not hasattr(resource, "prlimit"):
         pytest.skip("limits of other processes can be set on Linux alone")
     spark.range(2).mapInArrow(
@@ -225,7 +225,7 @@ def full_disk(spark):
     limited = [(pid, resource.prlimit(pid, resource.RLIMIT_FSIZE)) for pid in python_workers()]
     assert limited
     for pid, (_, hard) in limited:
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (1 << 20, hard))
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (1 << 18, hard))
     yield
     for pid, limits in limited:
         try:
@@ -236,7 +236,7 @@ def full_disk(spark):
 
 def test_a_disk_that_is_full_is_told_in_one_line(spark, tmp_path, full_disk):
     with pytest.raises(PipelineError) as raised:
-        generate("uniform", tmp_path / "trace", timers=10**6, session=spark)
+        generate("uniform", tmp_path / "trace", timers=200_000, session=spark)
     assert str(raised.value) == f"cannot write to {tmp_path}: File too large"
     assert list(tmp_path.iterdir()) == []
 
@@ -272,10 +272,10 @@ def test_the_failure_of_a_worker_is_its_last_line():
 
 def test_a_disk_that_is_full_without_spark_is_told_in_one_line(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, hard))
     try:
         with pytest.raises(TraceError) as raised:
-            write_trace_of(Plan.of("uniform", timers=10**6), tmp_path / "trace")
+            write_trace_of(Plan.of("uniform", timers=200_000), tmp_path / "trace")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert str(raised.value).startswith(f"cannot write {tmp_path / 'trace'}: ")

@@ -581,7 +581,7 @@ def test_logs_that_are_none(requests, tmp_path):
 
 def test_damaged_gzip_is_told_and_leaves_nothing(requests, tmp_path):
     data = gzip.compress(
-        "\n".join(["ts,rtt", *(f"{k}.{k * 7919 % 1000},0.1" for k in range(200_000))]).encode()
+        "\n".join(["ts,rtt", *(f"{k}.{k * 7919 % 1000},0.1" for k in range(50_000))]).encode()
     )
     flipped = bytearray(data)
     flipped[len(data) // 2] ^= 0x55

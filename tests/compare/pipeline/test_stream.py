@@ -34,7 +34,7 @@ pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).resolve().parents[3]
 IDLE, DELAY = 10, 20
-FILES = 6
+FILES = 4
 END = 5_000
 
 
@@ -119,8 +119,8 @@ def test_the_same_as_session_window_uninterrupted_and_restarted(spark, tmp_path)
     files = random_files(1)
     write(tmp_path / "in", files)
     expected = sorted(reference(spark, tmp_path / "in"), key=repr)
-    assert len(expected) > 30
-    seen, interrupted = follow(start(spark, watch(tmp_path)))
+    assert len(expected) > 20
+    seen, interrupted = follow(start(spark, watch(tmp_path, batch_files=2)))
     assert seen == Seen(sum(map(len, files)), len(expected), 0, 0)
     assert not interrupted
     assert written(spark, tmp_path) == expected
@@ -128,10 +128,10 @@ def test_the_same_as_session_window_uninterrupted_and_restarted(spark, tmp_path)
     # The same in three runs, the second of which is stopped in the middle of its work.
     for path in (tmp_path / "in").iterdir():
         path.unlink()
-    write(tmp_path / "in", files[:3])
+    write(tmp_path / "in", files[:2])
     follow(start(spark, watch(tmp_path, "again")))
     assert 0 < len(written(spark, tmp_path, "again")) < len(expected)
-    write(tmp_path / "in", files[:6])
+    write(tmp_path / "in", files[:4])
     query = start(spark, watch(tmp_path, "again"))
     query.awaitTermination(1)
     query.stop()
@@ -221,7 +221,7 @@ def test_silence_stops_time_and_heartbeats_move_it(spark, tmp_path):
             time="t",
             key="k",
             idle="10s",
-            shards=5,
+            shards=2,
             heartbeats=heartbeats,
         )
         query = (
@@ -234,10 +234,10 @@ def test_silence_stops_time_and_heartbeats_move_it(spark, tmp_path):
             if heartbeats is None:
                 query.processAllAvailable()
             else:  # which never end
-                for _ in range(30):
+                for _ in range(300):
                     if spark.table(name).count() == 2:
                         break
-                    query.awaitTermination(1)
+                    query.awaitTermination(0.1)
         finally:
             query.stop()
         return sorted(row["key"] for row in spark.table(name).collect())
