@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from compare.bench.task import Task
 from reports import formats
@@ -17,8 +18,11 @@ MANY = 0.05
 that factor.
 """
 
-ABOUT_ONE = 1.005
-"""A ratio that is not shown as more than 1.00."""
+CHEAP = 1e6
+"""Nanoseconds of a core in each second of traffic, 0.1 %: below that, speed decides nothing."""
+
+BEARABLE = 0.01
+"""The share of a timeout by which a tick may delay it, where precision is advised on."""
 
 
 @dataclass(frozen=True)
@@ -32,56 +36,168 @@ class Findings:
 
 def find(summary: Summary) -> Findings:
     """What the run shows. O(cells)."""
-    sizes = [formats.count(size) for size in summary.sizes] or [""]
+    sizes = [formats.counted(size, "timer") for size in summary.sizes] or [""]
+    all_round = _all_round(summary)
     topics = [
-        (f"With {sizes[-1]} timers pending", _operations(summary)),
-        (f"With only {sizes[0]} timers", _small(summary)),
+        ("In all measurements", all_round if summary.own else []),
+        (f"With {sizes[-1]} pending", _operations(summary)),
+        (f"With only {sizes[0]}", _small(summary)),
         ("Whole workloads", _workloads(summary)),
-        ("Precision", _precision(summary)),
+        ("Precision", [*_precision(summary), *_needed(summary)]),
         ("Grows with N", _growth(summary)),
         ("Memory", _memory(summary)),
         ("Plain Python", _interpreter(summary)),
         ("Not run", _skipped(summary)),
         ("Noise", _noise(summary)),
     ]
-    return Findings(*_headline(summary), [topic for topic in topics if topic[1]])
+    headline, *remarks = _traffic(summary) or all_round
+    return Findings(headline, " ".join(remarks), [topic for topic in topics if topic[1]])
 
 
-def _headline(summary: Summary) -> tuple[str, str]:
-    """The timer whose greatest ratio to the fastest is the least, and how often it is fastest."""
+# ---- one's own traces
+
+
+def _traffic(summary: Summary) -> list[str]:
+    """What a second of one's own traffic costs, and a sentence about each trace."""
+    cheap, verdicts = [], []
+    for source in summary.own:
+        column = summary.replayed(source)
+        most = {who: cell.interval[1] * source.rate for who, cell in column.items()}
+        few = [who for who in column if most[who] <= CHEAP]
+        if len(few) == len(column):
+            cheap.append((source.short, max(most.values())))
+        elif few:
+            dear = formats.listed(who.full for who in column if who not in few)
+            verdicts.append(
+                f"On {source.short}, {dear} may take more than {formats.nanoseconds(CHEAP)} of "
+                "each second: choose by precision among the others."
+            )
+        else:
+            verdicts.append(f"On {source.short}, {_fastest(column, source)}.")
+    if cheap:
+        names, worst = zip(*cheap, strict=True)
+        verdicts.insert(
+            0,
+            f"Choose by precision: on {formats.listed(names)} every timer takes at most "
+            f"{formats.nanoseconds(max(worst))} of each second.",
+        )
+    return (
+        [" ".join(verdicts), *(_rate(summary, source) for source in summary.own)]
+        if verdicts
+        else []
+    )
+
+
+def _rate(summary: Summary, source: Source) -> str:
+    """How many operations there were, in which time, and how many timers were pending."""
+    found = summary.replays[source]
+    pending = [of.row["most_pending"] for who, of in found.items() if who.exact and of.cell.spread]
+    where = " in one shard" if source.details["shards"] > 1 else ""
+    return (
+        f"{source.short}: {formats.counted(source.details['operations'], 'operation')} in "
+        f"{formats.duration(source.seconds)}, {formats.amount(source.rate)} per second"
+        + (
+            f", with at most {formats.counted(pending[0], 'timer')} pending{where}"
+            if pending
+            else ""
+        )
+        + "."
+    )
+
+
+def _fastest(column: Column, source: Source) -> str:
+    """Who is fastest on a trace, and how much of each second it takes."""
+    first, *tied = leaders(column) or sorted(column, key=lambda who: column[who].level)
+    low, high = (formats.nanoseconds(end * source.rate) for end in column[first].interval)
+    text = f"{first.full} is fastest: it takes {low} to {high} of each second"
+    return f"{text}, tied with {formats.listed(who.full for who in tied)}" if tied else text
+
+
+def _needed(summary: Summary) -> list[str]:
+    """The tick that the timeouts of one's own traces bear."""
+    return [
+        f"{source.short}: its timeout is {formats.duration(source.timeout)}. A tick of up to "
+        f"{formats.duration(BEARABLE * source.timeout)} moves no timer by more than {BEARABLE:.0%} "
+        "of that."
+        for source in summary.own
+        if source.timeout
+    ]
+
+
+# ---- all measurements
+
+
+def _all_round(summary: Summary) -> list[str]:
+    """The timers whose greatest ratio to the fastest is the least, and how often they lead."""
     columns = _columns(summary)
     rivals = _rivals(columns)
     if not rivals:
-        return "This run has no measurements to compare.", ""
-    worst = {
-        who: max(column[who].level / column[leaders(column)[0]].level for column in columns)
-        for who in rivals
-    }
-    first, *others = sorted(rivals, key=lambda who: worst[who])
+        return ["This run has no measurements to compare."]
+    worst = {who: _worst(who, columns) for who in rivals}
+    ordered = sorted(rivals, key=lambda who: worst[who])
+    first = ordered[0]
     all_exact = all(who.exact for who in summary.contestants)
     kind = "timer" if all_exact or not first.exact else "exact timer"
-    extent = _extent(summary)
-    if not others:
-        return f"{first.full} is the only {kind} that took part in every measurement.", extent
-    headline = (
-        f"{first.full} is the best all-rounder: in every measurement it takes at most "
-        f"{formats.ratio(worst[first])} the time of the fastest {kind}."
-        if worst[first] > ABOUT_ONE
-        else f"{first.full} is the fastest {kind}, or tied for it, in every measurement."
-    )
+    if len(ordered) == 1:
+        return [
+            f"{first.full} is the only {kind} that took part in every measurement.",
+            _extent(summary),
+        ]
+    best = [who for who in ordered if worst[who].low <= worst[first].high]
+    names, are, s = formats.listed(who.full for who in best), "is", ""
+    if len(best) > 1:
+        are, s = "are", "s"
+    if all(who in leaders(column) for who in best for column in columns):
+        headline = f"{names} {are} the fastest {kind}{s}, or tied for it, in every measurement."
+    else:
+        ratio = worst[best[-1]]
+        headline = (
+            f"{names} {are} the best all-rounder{s}: in every measurement "
+            f"{'they take' if s else 'it takes'} at most {formats.ratio(ratio.level)} "
+            f"({formats.ratio(ratio.low)} to {formats.ratio(ratio.high)}) the time of the fastest "
+            f"{kind}."
+        )
     won = sum(first in leaders(column) for column in columns)
-    return headline, (
-        f"{extent} It is fastest or tied in {won} of {formats.counted(len(columns), 'measurement')}"
-        f". Next comes {others[0].full}, with at most {formats.ratio(worst[others[0]])} the time "
-        "of the fastest."
-    )
+    found = [
+        headline,
+        _extent(summary),
+        f"{first.full} is fastest or tied in {won} of "
+        f"{formats.counted(len(columns), 'measurement')}.",
+    ]
+    if len(best) > 1:
+        found.append("The spread of the samples does not tell which of them is better.")
+    elif others := ordered[len(best) :]:
+        found.append(
+            f"Next comes {others[0].full}, with at most {formats.ratio(worst[others[0]].level)} "
+            "the time of the fastest."
+        )
+    return found
+
+
+class Ratio(NamedTuple):
+    """A ratio of two times, and the interval that it lies in."""
+
+    level: float
+    low: float
+    high: float
+
+
+def _worst(who: Contestant, columns: Sequence[Column]) -> Ratio:
+    """The greatest ratio of a contestant's time to the fastest."""
+    found = [Ratio(1.0, 1.0, 1.0)]
+    for column in columns:
+        own, best = column[who], column[leaders(column)[0]]
+        if own is not best:
+            low, high = own.interval[0] / best.interval[1], own.interval[1] / best.interval[0]
+            found.append(Ratio(own.level / best.level, low, high))
+    return Ratio(*map(max, zip(*found, strict=True)))
 
 
 def _extent(summary: Summary) -> str:
     parts = []
     if summary.cells:
-        size = formats.count(summary.sizes[-1])
-        parts.append(f"{len(summary.cells)} operations with {size} timers pending")
+        size = formats.counted(summary.sizes[-1], "timer")
+        parts.append(f"{formats.counted(len(summary.cells), 'operation')} with {size} pending")
     if summary.replays:
         parts.append(formats.counted(len(summary.replays), "replayed workload"))
     return f"Compared: {formats.listed(parts)}."
@@ -148,7 +264,11 @@ def _verdict(summary: Summary, column: Column, unit: str) -> str:
         second = min(slower, key=lambda who: column[who].level)
         ratio = formats.ratio(column[second].level / best)
         text += f"; next comes {second.full} with {ratio} the time"
-    rough = [who for who in others if not who.exact and first.exact and column[who].level < best]
+    rough = [
+        who
+        for who, cell in others.items()
+        if not who.exact and first.exact and cell.interval[1] < column[first].interval[0]
+    ]
     if rough:
         text += f"; faster but less precise: {_timed(column, rough)}"
     return text + "."
@@ -192,9 +312,9 @@ def _growth(summary: Summary) -> list[str]:
         for who, cells in by_contestant.items():
             low, high = min(cells), max(cells)
             few, many = cells[low].spread, cells[high]
-            if few is None or few.median <= 0:
+            if few is None or few.level <= 0:
                 continue
-            growth = many.level / few.median
+            growth = many.level / few.level
             surely = many.reach[0] / few.high  # however the samples scatter
             if surely > MUCH and growth > worst.get(who, (0.0,))[0]:
                 worst[who] = (
@@ -267,14 +387,15 @@ def _skipped(summary: Summary) -> list[str]:
 
 
 def _noise(summary: Summary) -> list[str]:
+    if summary.of_shards:  # they differ by nature
+        return []
     spreads = [cell.spread for cell in summary.all_cells]
     repeated = [spread for spread in spreads if spread and spread.samples > 1]
     noisy = sum(spread.scatter > NOISY for spread in repeated)
     if noisy <= MANY * len(repeated):
         return []
-    why = "the shards differ, or the machines were" if summary.of_shards else "the machine was"
     return [
-        f"In {noisy} of {formats.counted(len(repeated), 'measurement')} the slowest "
-        f"{summary.sample} took more than {NOISY:g} times as long as the fastest: {why} busy. Do "
-        "not rely on small differences in time. The counted work is not affected."
+        f"In {noisy} of {formats.counted(len(repeated), 'measurement')} the slowest sample took "
+        f"more than {NOISY:g} times as long as the fastest: the machine was busy. Do not rely on "
+        "small differences in time. The counted work is not affected."
     ]

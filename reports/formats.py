@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-NO_BREAK = "\u202f"  # a narrow space that keeps a number and its unit on one line
+NO_BREAK = "\u202f"  # a narrow space, between groups of digits
+SPACE = "\xa0"  # keeps a number and its unit on one line
 
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 _BYTES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
-_DURATIONS = ((86_400.0, "days"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
+_DURATIONS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"))
 _COUNTERS = {
     "comparisons": "comparisons of deadlines",
     "timers_touched": "timers looked at",
@@ -40,7 +41,7 @@ def nanoseconds(value: float) -> str:
     """A time given in nanoseconds, in the unit that suits it.
 
     >>> [nanoseconds(ns) for ns in (0.5, 999.9, 2_000_000, 61e9)]
-    ['0.500 ns', '1.00 µs', '2.00 ms', '61.0 s']
+    ['0.500\\xa0ns', '1.00\\xa0µs', '2.00\\xa0ms', '61.0\\xa0s']
     """
     return _scaled(value, _TIMES)
 
@@ -49,27 +50,28 @@ def time_range(low: float, high: float) -> str:
     """From one time to another, both given in nanoseconds, naming the unit once.
 
     >>> time_range(9.81, 11.2), time_range(950.0, 1100.0)
-    ('9.81–11.2', '950 ns–1.10 µs')
+    ('9.81–11.2', '950\\xa0ns–1.10\\xa0µs')
     """
-    (first, unit), (last, other) = (nanoseconds(value).rsplit(" ", 1) for value in (low, high))
-    return f"{first}–{last}" if unit == other else f"{first} {unit}–{last} {other}"
+    (first, unit), (last, other) = (nanoseconds(value).split(SPACE) for value in (low, high))
+    both = f"{first}{SPACE}{unit}–{last}{SPACE}{other}"
+    return f"{first}–{last}" if unit == other else both
 
 
 def duration(seconds: float) -> str:
     """A duration with the unit that suits its size.
 
     >>> [duration(s) for s in (0.04, 75, 7200, 1e6)]
-    ['0.04 s', '1.2 min', '2 h', '12 days']
+    ['40\\xa0ms', '1.2\\xa0min', '2\\xa0h', '12\\xa0d']
     """
-    number, _, unit = _scaled(seconds, _DURATIONS, 2 if seconds >= 1 else 1).rpartition(" ")
-    return f"{_trimmed(number)} {unit}"
+    number, _, unit = _scaled(seconds, _DURATIONS, 2 if seconds >= 1 else 1).partition(SPACE)
+    return f"{_trimmed(number)}{SPACE}{unit}"
 
 
 def data_size(count: float) -> str:
     """Bytes in the unit that suits them.
 
     >>> data_size(32), data_size(3 * 2**20)
-    ('32.0 B', '3.00 MiB')
+    ('32.0\\xa0B', '3.00\\xa0MiB')
     """
     return _scaled(count, _BYTES)
 
@@ -87,9 +89,9 @@ def size(value: int) -> str:
     """A number of pending timers, on one line.
 
     >>> size(1000)
-    'N\xa0=\xa01\u202f000'
+    'N\\xa0=\\xa01\\u202f000'
     """
-    return f"N\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{count(value)}"
+    return f"N{SPACE}={SPACE}{count(value)}"
 
 
 def ratio(value: float) -> str:
@@ -117,8 +119,8 @@ def short_count(value: int) -> str:
     ('256', '1k', '2.5M')
     """
     for factor, letter in ((10**6, "M"), (10**3, "k")):
-        if value >= factor:
-            return f"{float(f'{value / factor:.3g}'):g}{letter}"
+        if (scaled := float(f"{value / factor:.3g}")) >= 1:
+            return f"{scaled:g}{letter}"
     return str(value)
 
 
@@ -126,9 +128,9 @@ def tick(value: float, form: Callable[[float], str]) -> str:
     """The text of a tick: a form without the zeros that only a measured figure needs.
 
     >>> tick(1000.0, nanoseconds), tick(0.1, amount)
-    ('1 µs', '0.1')
+    ('1\\xa0µs', '0.1')
     """
-    number, space, unit = form(value).partition(" ")
+    number, space, unit = form(value).partition(SPACE)
     return _trimmed(number) + space + unit
 
 
@@ -150,32 +152,40 @@ def unit_name(unit: str) -> str:
     return _UNIT_NAMES.get(unit, "units")
 
 
-def unit_symbol(unit: str) -> str:
+def unit_symbol(unit: str, number: int = 0) -> str:
     """A tape's unit as it stands behind a number.
 
-    >>> unit_symbol("us"), unit_symbol("unit")
-    ('µs', 'units')
+    >>> unit_symbol("us"), unit_symbol("unit"), unit_symbol("unit", 1)
+    ('µs', 'units', 'unit')
     """
-    return _UNIT_SYMBOLS.get(unit, unit)
+    return unit if number == 1 and unit == "unit" else _UNIT_SYMBOLS.get(unit, unit)
+
+
+def units(number: int, unit: str) -> str:
+    """A number of a tape's units; without the unit where it is not known.
+
+    >>> units(1000, "us"), units(1, "unit"), units(5, "")
+    ('1\\u202f000\\xa0µs', '1\\xa0unit', '5')
+    """
+    return count(number) + (SPACE + unit_symbol(unit, number) if unit else "")
 
 
 def lateness(low: int, high: int, unit: str = "") -> str:
     """A range of lateness; negative is early.
 
     >>> lateness(1, 100, "us")
-    '1–100 µs late'
+    '1–100\\xa0µs\\xa0late'
 
     >>> lateness(0, 0), lateness(1, 100), lateness(-9, 0), lateness(-3, 3)
-    ('exactly at the deadline', '1–100 late', '0–9 early', '3 early to 3 late')
+    ('exactly at the deadline', '1–100\\xa0late', '0–9\\xa0early', '3\\xa0early to 3\\xa0late')
     """
     if low == high == 0:
         return "exactly at the deadline"
-    of = f" {unit_symbol(unit)}" if unit else ""
     if low < 0 < high:
-        return f"{count(-low)}{of} early to {count(high)}{of} late"
+        return f"{units(-low, unit)}{SPACE}early to {units(high, unit)}{SPACE}late"
     least, most = sorted((abs(low), abs(high)))
-    numbers = count(most) if least == most else f"{count(least)}–{count(most)}"
-    return f"{numbers}{of} {'early' if low < 0 else 'late'}"
+    start = "" if least == most else f"{count(least)}–"
+    return f"{start}{units(most, unit)}{SPACE}{'early' if low < 0 else 'late'}"
 
 
 def listed(words: Iterable[str]) -> str:
@@ -192,9 +202,9 @@ def counted(number: int, noun: str) -> str:
     """A number of things.
 
     >>> counted(1, "workload"), counted(1200, "workload")
-    ('1 workload', '1\\u202f200 workloads')
+    ('1\\xa0workload', '1\\u202f200\\xa0workloads')
     """
-    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+    return f"{count(number)}{SPACE}{noun}{'' if number == 1 else 's'}"
 
 
 def cut(text: str, characters: int) -> str:
@@ -208,9 +218,9 @@ def cut(text: str, characters: int) -> str:
 
 def _scaled(value: float, units: Sequence[tuple[float, str]], digits: int = 3) -> str:
     """A value in the largest of the units (largest first) in which it is at least 1."""
-    rounded = float(f"{value:.{digits - 1}e}")
-    factor, unit = next((unit for unit in units if rounded >= unit[0]), units[-1])
-    return f"{significant(rounded / factor, digits)} {unit}"
+    fitting = (of for of in units if float(f"{value / of[0]:.{digits - 1}e}") >= 1)
+    factor, unit = next(fitting, units[-1])
+    return f"{significant(value / factor, digits)}{SPACE}{unit}"
 
 
 def _trimmed(number: str) -> str:

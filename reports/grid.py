@@ -1,6 +1,7 @@
 """Replayed grids as a Summary, like that of a stored run.
 
-Here the samples of a time are a trace's shards, each replayed once, not repeats of the same tape.
+A time is that of all shards of a trace together. Its samples are the shards, each replayed once,
+and not repeats of the same tape.
 """
 
 import json
@@ -100,10 +101,9 @@ def _names(workloads: Mapping[Path, str]) -> dict[Path, str]:
 
 
 def _replayed(row: Mapping[str, Any]) -> Replayed:
-    median, least, most = (
-        row[f"shard_ns_per_operation_{which}"] for which in ("median", "least", "most")
-    )
-    return Replayed(Cell(Spread(median, least, most, row["shards"]), 0.0, row["operations"]), row)
+    least, most = (row[f"shard_ns_per_operation_{which}"] for which in ("least", "most"))
+    spread = Spread.between(row["ns_per_operation"], least, most, row["shards"])
+    return Replayed(Cell(spread, 0.0, row["operations"]), row)
 
 
 def _source(name: str, row: Mapping[str, Any]) -> Source:
@@ -112,8 +112,9 @@ def _source(name: str, row: Mapping[str, Any]) -> Source:
         "operations": row["operations"],
         "timers": row["scheduled"],
         "shards": row["shards"],
+        "span": row["span"],
         "details": {
             key: value for key, value in made.items() if isinstance(value, str | int | float | dict)
         },
     }
-    return Source(name, row["unit"], details)
+    return Source(name, row["unit"], details, own=True)

@@ -1,48 +1,64 @@
-"""The median and the spread of samples, and which of several measurements are tied."""
+"""The median of samples, the interval that holds it, and which of several measurements are tied."""
 
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
+from math import comb
 from statistics import median
 from typing import NamedTuple, TypeVar
 
-LARGEST_TIE = 1.25
-"""Medians that differ by a greater factor are never tied: with so much noise they are only
-uncertain.
-"""
+UNSURE = 0.1
+"""An interval leaves out the true median with at most this probability."""
+
+FEW, MARGIN = 5, 1.1
+"""With fewer samples than FEW even the whole range says too little: it is widened by MARGIN."""
 
 _Measured = TypeVar("_Measured")
 
 
 class Spread(NamedTuple):
-    """The median, least and greatest of some samples."""
+    """The median, least and greatest of some samples, and the interval of the true median."""
 
-    median: float
+    level: float  # the median; of shards, the time of all of them together
     low: float
     high: float
     samples: int
+    interval: tuple[float, float]
 
     @classmethod
     def of(cls, values: Iterable[float]) -> "Spread":
-        """Of one or more samples.
+        """Of one or more samples. O(n log n).
 
-        >>> Spread.of([3.0, 1.0, 8.0])
-        Spread(median=3.0, low=1.0, high=8.0, samples=3)
+        The interval is that of the sign test, which assumes no distribution: the least and the
+        greatest sample for 5 to 7 of them, the second least and the second greatest for 8.
+
+        >>> Spread.of([3.0, 1.0, 8.0, 4.0, 2.0])
+        Spread(level=3.0, low=1.0, high=8.0, samples=5, interval=(1.0, 8.0))
         """
         ordered = sorted(values)
-        return cls(median(ordered), ordered[0], ordered[-1], len(ordered))
+        cut = _left_out(len(ordered))
+        return cls.between(median(ordered), ordered[cut], ordered[-1 - cut], len(ordered))._replace(
+            low=ordered[0], high=ordered[-1]
+        )
+
+    @classmethod
+    def between(cls, level: float, low: float, high: float, samples: int) -> "Spread":
+        """Of samples that lie between two values.
+
+        >>> Spread.between(22.0, 22.0, 30.0, 1).interval
+        (20.0, 33.0)
+        """
+        margin = MARGIN if samples < FEW else 1.0
+        return cls(level, low, high, samples, (low / margin, high * margin))
 
     def tied_with(self, other: "Spread") -> bool:
-        """Whether the two are about the same: the median of one lies within the other's samples.
+        """Whether the intervals overlap, so that the samples do not tell which is less.
 
-        Medians that differ by more than LARGEST_TIE are not tied, however much the samples scatter.
-
-        >>> Spread(10.0, 9.0, 12.0, 5).tied_with(Spread(11.5, 11.0, 13.0, 5))
-        True
-        >>> Spread(10.0, 9.0, 99.0, 5).tied_with(Spread(50.0, 50.0, 50.0, 5))
-        False
+        >>> a, b, c = (Spread.between(n, n - 1, n + 1, 5) for n in (10, 12, 13))
+        >>> a.tied_with(b), a.tied_with(c)
+        (True, False)
         """
-        if max(self.median, other.median) > LARGEST_TIE * min(self.median, other.median):
-            return False
-        return self.low <= other.median <= self.high or other.low <= self.median <= other.high
+        (low, high), (least, greatest) = self.interval, other.interval
+        return low <= greatest and least <= high
 
     @property
     def scatter(self) -> float:
@@ -58,6 +74,19 @@ def fastest(spreads: Mapping[_Measured, Spread]) -> list[_Measured]:
     """
     if not spreads:
         return []
-    first = min(spreads, key=lambda who: spreads[who].median)
+    first = min(spreads, key=lambda who: spreads[who].level)
     ties = [who for who in spreads if who != first and spreads[who].tied_with(spreads[first])]
     return [first, *ties]
+
+
+def _left_out(samples: int) -> int:
+    """How many samples lie outside the interval at each of its ends.
+
+    The true median is below the k-th least of n samples as often as fewer than k of n coins show
+    heads.
+
+    >>> [_left_out(n) for n in (1, 5, 7, 8, 11, 13)]
+    [0, 0, 0, 1, 2, 3]
+    """
+    ways = accumulate(comb(samples, heads) for heads in range(samples + 1))
+    return max(sum(2 * fewer <= UNSURE * 2.0**samples for fewer in ways) - 1, 0)

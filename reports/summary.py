@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from compare.bench.store import MEASURED, Run, RunError, parameters_json
 from compare.bench.task import Task
+from compare.tapes.units import EXPONENTS, parse_duration
 from reports import formats
 from reports.statistics import Spread, fastest
 
@@ -85,7 +86,7 @@ class Cell(NamedTuple):
     def level(self) -> float:
         """Nanoseconds per operation, measured or predicted."""
         if self.spread is not None:
-            return self.spread.median
+            return self.spread.level
         return self.predicted_seconds * 1e9 / max(self.operations, 1)
 
     @property
@@ -93,6 +94,11 @@ class Cell(NamedTuple):
         """The least and the greatest sample, or twice the prediction."""
         spread = self.spread
         return (self.level, self.level) if spread is None else (spread.low, spread.high)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval of the median, or twice the prediction."""
+        return (self.level, self.level) if self.spread is None else self.spread.interval
 
     @property
     def text(self) -> str:
@@ -130,11 +136,30 @@ class Source:
     name: str
     unit: str
     details: Mapping[str, Any]  # the manifest's entry
+    own: bool = False  # a trace that was given, not one of the built-in workloads
 
     @property
     def short(self) -> str:
         """The name, or the last part of a path."""
         return self.name.rstrip("/").rpartition("/")[2]
+
+    @property
+    def seconds(self) -> float:
+        """From its first operation to its last; 0.0 where that or the unit is not known."""
+        exponent = EXPONENTS.get(self.unit)
+        return 0.0 if exponent is None else self.details.get("span", 0) / 10**exponent
+
+    @property
+    def timeout(self) -> float:
+        """Seconds of its timeouts, or idle periods; 0.0 where they are not all alike."""
+        made = self.details.get("details", {})
+        text = made.get("timeout") or made.get("idle")
+        return parse_duration(text, self.unit) / 10 ** EXPONENTS[self.unit] if text else 0.0
+
+    @property
+    def rate(self) -> float:
+        """Operations per second; 0.0 where that is not known."""
+        return self.details["operations"] / self.seconds if self.seconds else 0.0
 
 
 Column = Mapping[Contestant, Cell]
@@ -157,6 +182,11 @@ class Summary:
     def of_shards(self) -> bool:
         """Whether it is of replayed grids, each shard once, and not of repeats in one process."""
         return self.sample == "shard"
+
+    @cached_property
+    def own(self) -> list[Source]:
+        """The traces that were given, where their rates are known."""
+        return [source for source in self.replays if source.own and source.rate]
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -248,6 +278,7 @@ def summarise(run: Run) -> Summary:
     try:
         contestants = contestants_of(run.manifest["traits"])
         described = {entry["name"]: entry for entry in run.manifest["sources"]}
+        given = run.manifest["parameters"].get("traces", ())
     except (KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{run.path}: the manifest is damaged: {error} is missing") from None
     by_key = {(who.timer, parameters_json(who.parameters)): who for who in contestants}
@@ -287,7 +318,8 @@ def summarise(run: Run) -> Summary:
     sources: dict[str, Source] = {}
     replays: dict[Source, dict[Contestant, Replayed]] = {}
     for (name, who), rows in repeats.items():
-        source = sources.setdefault(name, Source(name, rows[0]["unit"], described.get(name, {})))
+        of = Source(name, rows[0]["unit"], described.get(name, {}), name in given)
+        source = sources.setdefault(name, of)
         found = Replayed(_cell(rows), rows[0], tuple(bins[name, who]))
         replays.setdefault(source, {})[who] = found
 

@@ -25,7 +25,7 @@ class Source:
     name: str
     unit: str
     details: Mapping[str, Any]  # what made it
-    counts: Mapping[str, int]  # shards, operations, starts, cancels, rearms, arms, id_space
+    counts: Mapping[str, int]  # shards, operations, starts, cancels, rearms, arms, id_space, span
     shards: int
     load: Callable[[int], tuple[Tape, int]]  # shard -> tape and its id space
 
@@ -39,6 +39,7 @@ def trace_source(path: str | os.PathLike[str]) -> Source:
         "operations": totals.pop("rows"),
         **totals,
         "id_space": max(shard.id_space for shard in trace.shards),
+        "span": trace.span,
     }
 
     def load(shard: int) -> tuple[Tape, int]:
@@ -55,6 +56,7 @@ def workload_source(name: str, operations: int, seed: int) -> Source:
         "operations": made.tape.time.size,
         **count_ops(made.tape)._asdict(),
         "id_space": made.id_space,
+        "span": int(made.tape.time[-1] - made.tape.time[0]),
     }
     return Source(name, made.unit, made.source, counts, 1, lambda shard: (made.tape, made.id_space))
 

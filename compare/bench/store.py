@@ -27,7 +27,8 @@ the manifest's `traits`. The schemas below say what each column means.
     parameters         all that was asked for or chosen: timers, sizes, repeats, budget, seed, ...
     sources            an object for each source of replays: name, unit, timers (that exact
                        contestants schedule), shards, operations (of these starts, cancels, rearms,
-                       arms), id_space (the largest of its shards), details (what made it)
+                       arms), id_space (the largest of its shards), span (units from the first
+                       operation to the last), details (what made it)
     agreement          checked (what was checked against the oracle, as text), contestants, tapes
                        (each counted once for each contestant), expiries (rows compared)
     traits             an object for each contestant, in the order of tables: see `traits_of`
@@ -256,10 +257,12 @@ def traits_of(contestant: "Contestant") -> dict[str, Any]:
         "exact": rounding.exact,
         "lateness_low": lowest,
         "lateness_high": highest,
-        "costs": [
-            str(cost) if cost.workload == "any" else f"{cost} [{cost.workload}]"
-            for cost in traits.costs
-        ],
+        "costs": list(  # each once, though several counters may show it
+            dict.fromkeys(
+                str(cost) if cost.workload == "any" else f"{cost} [{cost.workload}]"
+                for cost in traits.costs
+            )
+        ),
         "deviations": list(traits.deviations),
     }
 

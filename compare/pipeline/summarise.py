@@ -43,6 +43,7 @@ SCHEMA = pa.schema(
         ("source", pa.string()),
         ("unit", pa.string()),
         ("shards", pa.int64()),
+        ("span", pa.int64()),
         *columns(),
         ("ns_per_operation", pa.float64()),
         *((f"lateness_{suffix}", pa.int64()) for suffix in QUANTILES),
@@ -82,6 +83,7 @@ def table_of(results: Results) -> pa.Table:
         "source": json.dumps(source, sort_keys=True),
         "unit": results.trace.unit,
         "shards": len(results.trace.shards),
+        "span": results.trace.span,
     }
     rows = []
     for number, timer in enumerate(results.contestants):

@@ -125,6 +125,13 @@ class Trace:
         totals: Mapping[str, int] = self.manifest["totals"]
         return totals
 
+    @property
+    def span(self) -> int:
+        """Units from the first operation to the last, of all shards; 0 without any."""
+        firsts, lasts = zip(*((one.first_time, one.last_time) for one in self.shards), strict=True)
+        times = [time for time in (*firsts, *lasts) if time is not None]
+        return max(times, default=0) - min(times, default=0)
+
     def load(self, shard: int = 0) -> Tape:
         """Read one shard and check it. O(rows) time and memory, 21 bytes a row; for the rest see
         `pieces`.

@@ -2,8 +2,16 @@
 
 from reports import formats
 from reports.findings import find
-from reports.sections.parts import Entry, Section, Table, entry, ratio_note, time_entry
-from reports.summary import Summary
+from reports.sections.parts import (
+    NOTHING,
+    Entry,
+    Section,
+    Table,
+    entry,
+    ratio_note,
+    time_entry,
+)
+from reports.summary import Contestant, Source, Summary, leaders
 
 
 def section(summary: Summary) -> Section:
@@ -15,9 +23,51 @@ def section(summary: Summary) -> Section:
         "In short",
         headline=found.headline,
         lead=found.remark,
-        tables=[at_a_glance(summary)] if summary.sizes else [],
+        tables=[
+            *([traffic(summary)] if summary.own else []),
+            *([at_a_glance(summary)] if summary.sizes else []),
+        ],
         terms=found.topics,
     )
+
+
+def traffic(summary: Summary) -> Table:
+    """What a second of each of one's own traces costs, and how far its timers fired from their
+    deadlines.
+    """
+    return Table.of(
+        "traffic",
+        "Your traffic: what each second of it costs, and how far from their deadlines timers fired",
+        [
+            heading
+            for source in summary.own
+            for heading in (f"{source.short}: cost of a second", "timers fired")
+        ],
+        {
+            who: [entry for source in summary.own for entry in _of_second(summary, source, who)]
+            for who in summary.contestants
+        },
+        "Cost: time of one core; the interval that holds it in brackets. Bold: the fastest exact "
+        "timer, and exact timers tied with it.",
+    )
+
+
+def _of_second(summary: Summary, source: Source, who: Contestant) -> list[Entry]:
+    replayed, column = summary.replays[source].get(who), summary.replayed(source)
+    if replayed is None:
+        return [NOTHING, NOTHING]
+    low, high = (end * source.rate for end in replayed.cell.interval)
+    detail = f"({formats.time_range(low, high)})" if replayed.cell.spread else "predicted"
+    cost = formats.nanoseconds(replayed.cell.level * source.rate)
+    row = replayed.row
+    late = (
+        NOTHING
+        if row["lateness_min"] is None
+        else Entry(
+            formats.lateness(row["lateness_min"], row["lateness_max"], source.unit), number=False
+        )
+    )
+    return [Entry(cost, detail, who in leaders(column)), late]
 
 
 def at_a_glance(summary: Summary) -> Table:
@@ -33,7 +83,7 @@ def at_a_glance(summary: Summary) -> Table:
         ]
     return Table.of(
         "glance",
-        f"With {formats.count(summary.sizes[-1])} timers pending: time per operation, memory, "
+        f"With {formats.counted(summary.sizes[-1], 'timer')} pending: time per operation, memory, "
         "precision",
         [*(task.title for task in columns), "memory per timer", "fires"],
         rows,

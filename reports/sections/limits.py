@@ -13,8 +13,8 @@ def limits(summary: Summary) -> list[str]:
     """What the figures cannot say."""
     cores = summary.manifest["machine"].get("cores")
     of_any = [
-        f"Everything runs in one thread{f', on one of {cores} cores' if cores else ''}. The locks "
-        "and the contention of a concurrent service are not measured.",
+        f"Everything runs in one thread{f', on one of {cores} cores' if (cores or 0) > 1 else ''}. "
+        "The locks and the contention of a concurrent service are not measured.",
         "The timers are compiled Python (Numba, LLVM). Kafka, Netty and Linux use the same "
         "algorithms in Java or C, with objects, garbage collection and threads to wake, so their "
         "times differ. A single call from Python costs some hundred nanoseconds more; the batch "

@@ -53,11 +53,11 @@ def _commit(manifest: Mapping[str, Any]) -> str:
 
 def _machine(summary: Summary) -> list[str]:
     machine = summary.manifest["machine"]
-    memory = machine.get("memory_bytes")
+    cores, memory = machine.get("cores"), machine.get("memory_bytes")
     used = "a shard is replayed on one" if summary.of_shards else "the comparison uses one"
     return [
         str(machine.get("cpu") or "processor unknown"),
-        f"{machine.get('cores') or 'unknown number of'} cores usable; {used}",
+        f"{formats.counted(cores, 'core') if cores else 'unknown number of cores'} usable; {used}",
         f"{formats.data_size(memory)} of memory" if memory else "memory unknown",
         str(machine.get("platform") or "platform unknown"),
     ]

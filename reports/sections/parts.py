@@ -116,8 +116,8 @@ def time_entry(summary: Summary, column: Column, who: Contestant, *, spread: boo
     if spread and cell.spread.samples > 1:
         details.append(f"({formats.time_range(cell.spread.low, cell.spread.high)})")
     base = summary.base and column.get(summary.base)
-    if base and base.spread and base.spread.median:
-        details.append(formats.ratio(cell.spread.median / base.spread.median))
+    if base and base.spread and base.level:
+        details.append(formats.ratio(cell.level / base.level))
     return Entry(formats.nanoseconds(cell.level), " ".join(details), who in leaders(column))
 
 
@@ -137,9 +137,10 @@ def chart_notes(summary: Summary, cells: Sequence[Cell]) -> str:
         spread = f"There is one {summary.sample} of each time, so no spread is shown."
     else:
         number = "–".join(map(str, dict.fromkeys((samples[0], samples[-1]))))
+        level = "the time of all" if summary.of_shards else "the median of"
         spread = (
-            f"Markers show the median of {number} {summary.sample}s, bars the range from the least "
-            "to the greatest."
+            f"Markers show {level} {number} {summary.sample}s, bars the range from the least to "
+            "the greatest."
         )
     notes = [spread, "Axes of time are logarithmic."]
     if any(not who.compiled for who in summary.contestants):

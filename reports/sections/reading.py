@@ -1,8 +1,9 @@
 """How to read the page: its terms, each in a sentence or two."""
 
 from reports import formats
+from reports.formats import SPACE
 from reports.sections.parts import Section, Terms
-from reports.statistics import LARGEST_TIE
+from reports.statistics import FEW, MARGIN, UNSURE
 from reports.summary import Summary
 
 HOLD = (
@@ -31,14 +32,21 @@ def _operations(summary: Summary) -> Terms:
 
 
 def _times(summary: Summary) -> Terms:
-    explained = [f"Times are per operation, the median of the {summary.sample}s. 1 µs is 1000 ns."]
+    of = "of all shards together" if summary.of_shards else "the median of the samples"
+    explained = [f"Times are per operation, {of}. 1{SPACE}µs is 1000{SPACE}ns."]
     if summary.base:
         explained.append(
             f"A ratio such as 1.50× compares with {summary.base.timer}: above 1 is slower."
         )
     explained.append(
-        f"Two times are tied if the median of one lies between the least and the greatest "
-        f"{summary.sample} of the other, and the medians differ by at most {LARGEST_TIE - 1:.0%}."
+        f"Two times are tied if their intervals overlap: from the least {summary.sample} to the "
+        f"greatest, {MARGIN - 1:.0%} wider at each end with fewer than {FEW}"
+        + (
+            f". Where there are many samples, the interval holds the median with {1 - UNSURE:.0%} "
+            "confidence."
+            if not summary.of_shards
+            else "."
+        )
     )
     if any(cell.spread is None for cell in summary.all_cells):
         explained.append(

@@ -31,7 +31,7 @@ def replays(summary: Summary, source: Source) -> Table:
     found, column = summary.replays[source], summary.replayed(source)
     columns = _of_grid(found.values(), source) if summary.of_shards else _of_run(source)
     note = (
-        "Time per operation: median of the shards, expiries included; the least and the greatest "
+        "Time per operation: of all shards together, expiries included; the least and the greatest "
         "shard in brackets. Lateness is that of all timers that fired. Memory is the most that one "
         "shard's timer held at the end, with the room that a replay reserves."
         if summary.of_shards
@@ -72,11 +72,11 @@ def _of_grid(replays: Iterable[Replayed], source: Source) -> Columns:
         "still pending": _figure("pending"),
         "most pending, one shard": _figure("most_pending"),
         "memory, one shard": _figure("nbytes", formats.data_size),
-        f"lateness [{formats.unit_symbol(source.unit)}]: least": _figure("lateness_min"),
-        "median": _figure("lateness_p50"),
-        "99 %": _figure("lateness_p99"),
-        "99.9 %": _figure("lateness_p999"),
-        "most": _figure("lateness_max"),
+        f"lateness [{formats.unit_symbol(source.unit)}]: min": _figure("lateness_min"),
+        "p50": _figure("lateness_p50"),
+        "p99": _figure("lateness_p99"),
+        "p99.9": _figure("lateness_p999"),
+        "max": _figure("lateness_max"),
         **{
             f"{formats.counter_title(name)} per operation": _per_operation(name)
             for name in counters

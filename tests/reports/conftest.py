@@ -5,6 +5,7 @@ import pytest
 
 from compare.bench.store import Run, read_run
 from reports.summary import Summary, summarise
+from tests.reports.primes import Primes, make
 from tests.reports.synthetic import write_synthetic
 
 
@@ -40,3 +41,14 @@ def unwritable(tmp_path: Path) -> Path:
     if os.access(path, os.W_OK):
         pytest.skip("this user may write everywhere")
     return path
+
+
+@pytest.fixture(scope="session")
+def primes() -> Primes:
+    return make()
+
+
+@pytest.fixture(scope="session")
+def distinct(primes: Primes) -> Summary:
+    """The summary of the run of primes."""
+    return summarise(primes.run)

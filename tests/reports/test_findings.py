@@ -1,45 +1,373 @@
-from compare.bench.store import read_run
+"""Each sentence of the findings says what the figures say."""
+
+import re
+
+import pytest
+
+from compare.bench.task import BY_CLOCK, HOLD, INSERT
 from reports.findings import find
-from reports.summary import Summary, summarise
-from tests.reports.synthetic import defaults, write_synthetic
+from reports.statistics import Spread
+from reports.summary import Cell, Replayed, Source, Summary, contestants_of
+from tests.reports.primes import LABELS, traits_of
+
+CASCADING, QUEUE, FINE, COARSE, EARLY, HEAPQ, MINE = contestants_of(map(traits_of, LABELS))
 
 
-def test_the_findings_follow_from_the_figures(summary: Summary):
+def cell(level, margin=0.01, samples=5):
+    """Samples around a level, within a margin."""
+    steps = [2 * n / (samples - 1) - 1 for n in range(samples)] if samples > 1 else [0.0]
+    return Cell(Spread.of(level * (1 + margin * step) for step in steps), 0.0, 1000)
+
+
+def too_long(seconds):
+    return Cell(None, seconds, 1000)
+
+
+def summary_of(cells=(), replays=(), memory=(), **others):
+    """From {task: {size: {contestant: cell}}}, and {source: {contestant: (cell, row)}}."""
+    cells, replays = dict(cells), dict(replays)
+    who = {
+        one: None
+        for columns in [column for sizes in cells.values() for column in sizes.values()]
+        + list(replays.values())
+        + [dict(memory)]
+        for one in columns
+    }
+    order = [one for one in (CASCADING, QUEUE, FINE, COARSE, EARLY, HEAPQ, MINE) if one in who]
+    return Summary(
+        {},
+        tuple(order),
+        {
+            task: {
+                one: own
+                for one in order
+                if (own := {size: column[one] for size, column in sizes.items() if one in column})
+            }
+            for task, sizes in cells.items()
+        },
+        {},
+        {
+            source: {one: Replayed(found[0], found[1]) for one, found in column.items()}
+            for source, column in replays.items()
+        },
+        dict(memory),
+        **others,
+    )
+
+
+def row(**values):
+    return {"lateness_min": 0, "lateness_max": 0, "fired": 31, "scheduled": 37} | values
+
+
+def told(summary):
+    """Headline, remark and topics, with ordinary spaces."""
+
+    def plain(text):
+        return re.sub("[\xa0\u202f]", " ", text)
+
     found = find(summary)
-    assert found.headline.startswith("cascading-wheel is the best all-rounder")
-    topics = dict(found.topics)
-    assert topics["With 1\u202f000\u202f000 timers pending"][0].startswith(
-        "Insert: unordered-list at "
-    )
-    assert (
-        "less precise: hashed-wheel (0–100 late) at"
-        in topics["With 1\u202f000\u202f000 timers pending"][3]
-    )
-    assert any(
-        text.startswith("unordered-list: expiry, clock-driven takes 9")
-        for text in topics["Grows with N"]
-    )
-    assert any("1–100 ms late on uniform" in text for text in topics["Precision"])
+    topics = {plain(topic): list(map(plain, texts)) for topic, texts in found.topics}
+    return plain(found.headline), plain(found.remark), topics
 
 
-def test_another_run_has_another_find(tmp_path):
-    chosen = [
-        (name, parameters)
-        for name, parameters in defaults()
-        if name in ("delay-queue", "hierarchical-wheel")
+def column(**levels):
+    names = {"cascading": CASCADING, "queue": QUEUE, "fine": FINE, "coarse": COARSE, "heapq": HEAPQ}
+    names |= {"early": EARLY, "mine": MINE}
+    return {names[name]: cell(level) for name, level in levels.items()}
+
+
+# ---- the headline of a run
+
+
+def test_the_best_all_rounder_and_how_sure_that_is():
+    headline, remark, _ = told(
+        summary_of(
+            {
+                INSERT: {100: column(cascading=10, queue=20, coarse=2, heapq=1)},
+                HOLD: {100: column(cascading=15, queue=10, coarse=2, heapq=1)},
+                BY_CLOCK: {100: column(cascading=10, queue=30, coarse=2, heapq=1)},
+            }
+        )
+    )
+    assert headline == (
+        "cascading-wheel is the best all-rounder: in every measurement it takes at most 1.50× "
+        "(1.47× to 1.53×) the time of the fastest exact timer."
+    )
+    assert remark == (
+        "Compared: 3 operations with 100 timers pending. cascading-wheel is fastest or tied in "
+        "2 of 3 measurements. Next comes delay-queue, with at most 3.00× the time of the fastest."
+    )
+
+
+def test_within_the_noise_there_is_no_winner():
+    noisy = {CASCADING: cell(15, 0.4), QUEUE: cell(10)}
+    headline, remark, _ = told(
+        summary_of({INSERT: {7: noisy}, HOLD: {7: column(cascading=10, queue=16)}})
+    )
+    assert headline == (
+        "cascading-wheel and delay-queue are the best all-rounders: in every measurement they take "
+        "at most 1.60× (1.57× to 1.63×) the time of the fastest timer."
+    )
+    assert remark.endswith(
+        "cascading-wheel is fastest or tied in 2 of 2 measurements. The spread of the samples does "
+        "not tell which of them is better."
+    )
+
+
+def test_always_fastest_or_tied():
+    headline, remark, _ = told(summary_of({INSERT: {1: column(cascading=10, queue=16)}}))
+    assert headline == "cascading-wheel is the fastest timer, or tied for it, in every measurement."
+    assert remark == (
+        "Compared: 1 operation with 1 timer pending. cascading-wheel is fastest or tied in 1 of "
+        "1 measurement. Next comes delay-queue, with at most 1.60× the time of the fastest."
+    )
+    both = {CASCADING: cell(10, 0.1), QUEUE: cell(10.5, 0.1), COARSE: cell(3)}
+    headline, _, _ = told(summary_of({INSERT: {1: both}}))
+    assert headline == (
+        "cascading-wheel and delay-queue are the fastest exact timers, or tied for it, in every "
+        "measurement."
+    )
+
+
+def test_only_who_took_part_in_all_is_compared():
+    cells = {INSERT: {9: column(cascading=10, queue=5)}, HOLD: {9: column(cascading=10)}}
+    assert told(summary_of(cells))[0] == (
+        "cascading-wheel is the only timer that took part in every measurement."
+    )
+    cells = {INSERT: {9: {COARSE: cell(3), FINE: cell(2)}}}
+    assert told(summary_of(cells))[0].startswith("hashed-wheel (tick=10: 1–10 late) is the fastest")
+    assert told(summary_of({}))[0] == "This run has no measurements to compare."
+    cells = {INSERT: {9: {QUEUE: too_long(3.0)}}}
+    assert told(summary_of(cells))[0] == "This run has no measurements to compare."
+
+
+# ---- one's own traces
+
+
+def trace(name="logs/own.trace", own=True, unit="ms", span=4000, shards=1, **made):
+    details = {"operations": 2000, "span": span, "shards": shards, "details": made}
+    return Source(name, unit, details, own)
+
+
+def replayed(most_pending=13, **levels):
+    return {who: (found, row(most_pending=most_pending)) for who, found in column(**levels).items()}
+
+
+def test_where_all_are_cheap_precision_decides():
+    """2000 operations in 4 s are 500 per second; of 40 ns each they take 20 µs of it."""
+    slow = {INSERT: {100_000: column(cascading=1, queue=9)}}
+    headline, remark, topics = told(
+        summary_of(slow, {trace(timeout="30s"): replayed(cascading=40, queue=20, heapq=600)})
+    )
+    assert headline == (
+        "Choose by precision: on own.trace every timer takes at most 303 µs of each second."
+    )
+    assert remark == (
+        "own.trace: 2 000 operations in 4 s, 500 per second, with at most 13 timers pending."
+    )
+    assert topics["In all measurements"][0].startswith("cascading-wheel is the best all-rounder")
+    assert topics["Precision"][-1] == (
+        "own.trace: its timeout is 30 s. A tick of up to 300 ms moves no timer by more than 1% of "
+        "that."
+    )
+
+
+def test_several_traces_and_shards():
+    replays = {
+        trace(): replayed(cascading=40, queue=20),
+        trace("other", unit="us", span=4_000_000, shards=3, idle="5s"): replayed(1, queue=50),
+    }
+    headline, remark, topics = told(summary_of({}, replays))
+    assert headline == (
+        "Choose by precision: on own.trace and other every timer takes at most 25.2 µs of each "
+        "second."
+    )
+    assert remark.endswith(
+        "other: 2 000 operations in 4 s, 500 per second, with at most 1 timer pending in one shard."
+    )
+    assert topics["Precision"][-1].startswith("other: its timeout is 5 s. A tick of up to 50 ms")
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected"),
+    [
+        (
+            {"cascading": 1e6, "queue": 1e7},
+            "On own.trace, cascading-wheel is fastest: it takes 495 ms to 505 ms of each second.",
+        ),
+        (
+            {"cascading": 1e6, "queue": 1.01e6},
+            "On own.trace, cascading-wheel is fastest: it takes 495 ms to 505 ms of each second, "
+            "tied with delay-queue.",
+        ),
+        (
+            {"cascading": 40, "queue": 1e7, "heapq": 1e7},
+            "On own.trace, delay-queue and heapq-delay-queue (Python loop) may take more than "
+            "1.00 ms of each second: choose by precision among the others.",
+        ),
+        (  # 2 µs at 500 per second are 1 ms exactly, and the interval is wider
+            {"cascading": 40, "queue": 2000},
+            "On own.trace, delay-queue may take more than 1.00 ms of each second: choose by "
+            "precision among the others.",
+        ),
+    ],
+)
+def test_where_not_all_are_cheap_speed_decides(levels, expected):
+    headline, _, _ = told(summary_of({}, {trace(): replayed(**levels)}))
+    assert headline == expected
+
+
+@pytest.mark.parametrize(
+    "source", [trace(own=False), trace(unit="unit"), trace(span=0)], ids=["not own", "unit", "span"]
+)
+def test_without_a_rate_the_headline_is_about_all_measurements(source):
+    headline, _, topics = told(summary_of({}, {source: replayed(cascading=40, queue=20)}))
+    assert headline.startswith("delay-queue is the fastest timer")
+    assert "In all measurements" not in topics
+
+
+# ---- topics
+
+
+def test_who_is_fastest_who_follows_and_who_is_less_precise():
+    _, _, topics = told(
+        summary_of(
+            {
+                INSERT: {5: column(cascading=10, queue=30, coarse=2, fine=9, early=11, heapq=90)},
+                HOLD: {
+                    5: {
+                        QUEUE: cell(20),
+                        CASCADING: cell(19.9),
+                        EARLY: cell(19.7),  # within the noise
+                        HEAPQ: cell(90),
+                    }
+                },
+                BY_CLOCK: {5: {QUEUE: cell(1234), CASCADING: cell(2468)}},
+            }
+        )
+    )
+    assert topics["With 5 timers pending"] == [
+        "Insert: cascading-wheel at 10.0 ns per insert; delay-queue takes 3.00× as long; faster "
+        "but less precise: hashed-wheel (tick=10: 1–10 late) at 9.00 ns and hashed-wheel (0–100 "
+        "late) at 2.00 ns.",
+        "Hold: cascading-wheel at 19.9 ns per cancel and insert, tied with delay-queue at 20.0 ns.",
+        "Expiry, clock-driven: delay-queue at 1.23 µs per timer fired; next comes cascading-wheel "
+        "with 2.00× the time.",
     ]
-    found = find(summarise(read_run(write_synthetic(tmp_path, chosen, sizes=(1000,)))))
-    assert found.headline.startswith("hierarchical-wheel is the best all-rounder")
-    assert "cascading" not in str(found)
-    assert "Not run" not in dict(found.topics)
 
 
-def test_a_single_timer_and_no_workloads_have_an_find(tmp_path):
-    chosen = [("hashed-wheel", {"tick": 100, "wheel_size": 512})]
-    summary = summarise(read_run(write_synthetic(tmp_path, chosen, sizes=(1000,), workloads=())))
-    assert find(summary).headline.startswith("hashed-wheel (0–100 late) is the only timer")
+def test_small_sizes_are_told_apart():
+    sizes = {3: column(cascading=20, queue=10), 900: column(cascading=20, queue=30)}
+    tied = {3: {CASCADING: cell(20), QUEUE: cell(20.1)}, 900: column(cascading=20, queue=30)}
+    _, _, topics = told(summary_of({INSERT: sizes, HOLD: tied}))
+    assert topics["With only 3 timers"] == ["Insert: delay-queue is fastest instead."]
+    assert list(topics)[:2] == ["With 900 timers pending", "With only 3 timers"]
 
 
-def test_an_empty_run_has_an_find(tmp_path):
-    summary = summarise(read_run(write_synthetic(tmp_path, (), sizes=(1000,), workloads=())))
-    assert find(summary).headline == "This run has no measurements to compare."
+def test_workloads_say_how_many_timers_fired():
+    _, _, topics = told(
+        summary_of({}, {trace("keepalive", own=False): replayed(cascading=40, queue=20)})
+    )
+    assert topics["Whole workloads"] == [
+        "keepalive (31 of 37 timers fired): delay-queue at 20.0 ns per operation; next comes "
+        "cascading-wheel with 2.00× the time."
+    ]
+
+
+def test_precision_is_that_of_the_replays():
+    late = row(lateness_min=-2, lateness_max=41)
+    replays = {
+        trace("a", own=False): {QUEUE: (cell(9), row()), MINE: (cell(9), late)},
+        trace("b", own=False): {QUEUE: (cell(9), row()), MINE: (cell(9), late)},
+        trace("c", own=False, unit="us"): {
+            QUEUE: (cell(9), row()),
+            MINE: (cell(9), row(lateness_min=3, lateness_max=5)),
+            COARSE: (cell(9), row(lateness_min=None, lateness_max=None)),
+        },
+    }
+    _, _, topics = told(summary_of({}, replays))
+    assert topics["Precision"] == [
+        "delay-queue fired every timer exactly at its deadline.",
+        "hashed-wheel (0–100 late): as declared; nothing fired in a replay.",
+        "Mine (3 early to 7 late) fired 2 ms early to 41 ms late on a and b; 3–5 µs late on c.",
+    ]
+    _, _, topics = told(summary_of({INSERT: {1: column(queue=3)}}))
+    assert topics["Precision"] == ["All of them fired every timer exactly at its deadline."]
+
+
+def test_growth_is_told_where_it_is_certain():
+    cells = {
+        INSERT: {
+            10: {QUEUE: cell(10), CASCADING: cell(10), COARSE: cell(10), HEAPQ: cell(10)},
+            500: {
+                QUEUE: cell(200),
+                CASCADING: cell(99),  # not much
+                COARSE: cell(110, 0.2),  # not certain
+                HEAPQ: too_long(4.0),  # 4 ms per operation
+            },
+        },
+        HOLD: {10: {QUEUE: cell(10)}, 500: {QUEUE: cell(300)}},
+    }
+    _, _, topics = told(summary_of(cells))
+    assert topics["Grows with N"] == [
+        "delay-queue: hold takes 30.0× as long per timer at N = 500 as at N = 10.",
+        "heapq-delay-queue (Python loop): insert takes 400 000× as long per timer at N = 500 as at "
+        "N = 10 (predicted).",
+    ]
+    assert topics["Not run"] == [
+        "heapq-delay-queue (Python loop): 1 measurement would take too long, 4 s by prediction. "
+        "“How it was measured” lists them."
+    ]
+
+
+def test_what_was_not_run_is_summed_up():
+    cells = {
+        task: {10: {QUEUE: cell(1), HEAPQ: too_long(s)}} for task, s in ((INSERT, 7), (HOLD, 3))
+    }
+    _, _, topics = told(summary_of(cells))
+    assert topics["Not run"][0].startswith(
+        "heapq-delay-queue (Python loop): 2 measurements would take too long, 3 s to 7 s by"
+    )
+
+
+def test_memory_is_from_the_least_to_the_most():
+    memory = {QUEUE: {10: 99.0, 500: 24.0}, COARSE: {500: 31.0}, HEAPQ: {10: 1.0, 500: 240.0}}
+    _, _, topics = told(summary_of(memory=memory))
+    assert topics["Memory"] == [
+        "From 24.0 B per pending timer (delay-queue) to 240 B (heapq-delay-queue)."
+    ]
+    _, _, topics = told(summary_of(memory={QUEUE: {10: 24.0}, COARSE: {10: 24.01}}))
+    assert topics["Memory"] == ["24.0 B per pending timer."]
+
+
+def test_the_interpreter_is_compared_with_the_fastest_compiled_timer():
+    cells = {
+        INSERT: {5: column(cascading=10, queue=30, heapq=70)},
+        HOLD: {5: column(cascading=10, queue=5, heapq=85)},
+    }
+    _, _, topics = told(summary_of(cells))
+    assert topics["Plain Python"] == [
+        "heapq-delay-queue takes 7.00× to 17.0× the time of the fastest compiled timer at these "
+        "operations. This includes the interpreter's overhead."
+    ]
+
+
+def test_noise_is_told_of_samples_and_not_of_shards():
+    def noisy(times, **others):
+        tasks = [(size, cell(10, 0.3)) for size in range(1, times + 1)]
+        quiet = [(size, cell(10, 0.19)) for size in range(times + 1, 21)]
+        cells = {INSERT: {size: {QUEUE: one} for size, one in tasks + quiet}}
+        return told(summary_of(cells, **others))[2].get("Noise")
+
+    assert noisy(1) is None  # one of twenty is not many
+    assert noisy(2) == [
+        "In 2 of 20 measurements the slowest sample took more than 1.5 times as long as the "
+        "fastest: the machine was busy. Do not rely on small differences in time. The counted work "
+        "is not affected."
+    ]
+    assert noisy(20, sample="shard") is None  # they differ by nature
+
+
+def test_single_samples_are_not_noise():
+    cells = {INSERT: {5: {QUEUE: cell(3, samples=1), CASCADING: cell(9, 0.5)}}}
+    assert told(summary_of(cells))[2]["Noise"][0].startswith("In 1 of 1 measurement the slowest")

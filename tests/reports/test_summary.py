@@ -1,77 +1,161 @@
+"""The summary of a run, and of grids, holds each figure in its place."""
+
 import json
 from statistics import median
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from compare.bench.store import Run, RunError, parameters_json, read_run
-from compare.bench.task import TASKS, Task
+from compare.bench.store import RunError, read_run
+from compare.bench.task import TASKS
+from compare.pipeline.summarise import ABOUT, SCHEMA
+from reports.grid import read_grids
 from reports.statistics import Spread
-from reports.summary import Cell, Summary, leaders, summarise
-from tests.reports.synthetic import SIZES, contestant_of, defaults, write_synthetic
+from reports.summary import Bin, Cell, Summary, leaders, summarise
+from tests.reports.primes import (
+    CAPACITIES,
+    COUNTERS,
+    LABELS,
+    OWN,
+    SIZES,
+    SMALL,
+    SOURCES,
+    TOO_LONG,
+    TOO_LONG_REPLAY,
+    WHO,
+    ZERO,
+    Supply,
+    who_of,
+)
+from tests.reports.synthetic import contestant_of, defaults, write_synthetic
 
 
-def key(who):
-    return who.timer, parameters_json(who.parameters)
+def test_every_cell_has_its_samples(primes, distinct):
+    assert tuple(distinct.cells) == TASKS
+    assert distinct.sizes == SIZES
+    for task in TASKS:
+        assert [who.label for who in distinct.cells[task]] == list(LABELS)
+        for label in LABELS:
+            found = distinct.cells[task][who_of(distinct, label)]
+            assert list(found) == list(SIZES)
+            for size in SIZES:
+                if (label, task, size) == TOO_LONG:
+                    assert (found[size].spread, found[size].predicted_seconds) == (None, 1733.0)
+                    continue
+                samples = primes.samples[label, task, size]
+                assert found[size].spread == Spread.of(samples)
+                assert found[size].level == median(samples)
+                assert found[size].reach == (min(samples), max(samples))
+                assert found[size].predicted_seconds == 0.0
+                assert distinct.column(task, size)[who_of(distinct, label)] is found[size]
 
 
-def test_medians_and_spreads_are_those_of_the_samples(run: Run, summary: Summary):
-    rows = run.samples.to_pylist()
-    cells = [
-        (task, who, size, cell)
-        for task, by_contestant in summary.cells.items()
-        for who, by_size in by_contestant.items()
-        for size, cell in by_size.items()
+def test_a_prediction_is_per_operation(primes, distinct):
+    label, task, size = TOO_LONG
+    seconds, operations = primes.predicted[TOO_LONG]
+    cell = distinct.cells[task][who_of(distinct, label)][size]
+    assert cell.operations == operations
+    assert cell.level == pytest.approx(seconds * 1e9 / operations)
+    assert cell.reach == cell.interval == (cell.level, cell.level)
+    where = [(text, who.label, seconds) for text, who, seconds in distinct.too_long()]
+    assert where == [
+        ("expiry, clock-driven at N = 500\u202f000", label, 1733.0),
+        ("replay of keepalive", TOO_LONG_REPLAY[0], 2011.0),
     ]
-    for task, who, size, cell in cells:
-        samples = sorted(
-            row["ns_per_operation"]
-            for row in rows
-            if (row["operation"], row["driver"], row["timer"], row["parameters"], row["size"])
-            == (*task, *key(who), size)
-            and row["status"] == "measured"
+
+
+def test_counts_are_divided_by_their_operations(primes, distinct):
+    for task in TASKS:
+        assert distinct.counters(task) == list(COUNTERS)
+        assert distinct.counters(task, idle=True) == [ZERO]
+        for counter in (*COUNTERS, ZERO):
+            curves = distinct.counts[task][counter]
+            assert [who.label for who in curves] == [
+                label for label in LABELS if WHO[label][0] == "compiled"
+            ]
+            for who, curve in curves.items():
+                assert curve == {
+                    size: primes.counts[who.label, task, counter, size][0]
+                    / primes.counts[who.label, task, counter, size][1]
+                    for size in SIZES
+                }
+
+
+def test_replays_have_their_rows_and_bins(primes, distinct):
+    assert [source.name for source in distinct.replays] == list(SOURCES)
+    for source, found in distinct.replays.items():
+        assert source.unit == SOURCES[source.name]
+        assert source.own == (source.name in OWN)
+        assert source.details == primes.sources[source.name]
+        assert [who.label for who in found] == list(LABELS)
+        for who, replayed in found.items():
+            key = who.label, source.name
+            if key == TOO_LONG_REPLAY:
+                assert replayed.cell.predicted_seconds == 2011.0
+                assert replayed.cell.operations == source.details["operations"]
+                continue
+            assert replayed.cell.spread == Spread.of(primes.times[key])
+            assert replayed.bins == tuple(Bin(*one) for one in primes.bins[key])
+            expected = primes.rows[key]
+            assert {name: replayed.row[name] for name in expected} == expected
+            assert replayed.counters == dict(expected["counters"] or ())
+        assert distinct.replayed(source) == {who: of.cell for who, of in found.items()}
+
+
+def test_rates_and_timeouts_are_those_of_the_trace(primes, distinct):
+    assert [source.name for source in distinct.own] == list(OWN)
+    for source in distinct.replays:
+        about = primes.sources[source.name]
+        seconds = about["span"] / {"us": 1e6, "ms": 1e3, "s": 1.0}.get(about["unit"], float("inf"))
+        assert source.seconds == pytest.approx(seconds)
+        assert source.rate == (pytest.approx(about["operations"] / seconds) if seconds else 0.0)
+        assert source.timeout == (30.0 if source.name in OWN else 0.0)
+
+
+def test_memory_is_that_of_its_capacity(primes, distinct):
+    for label in LABELS:
+        own = [capacity for capacity in CAPACITIES if (label, capacity) in primes.memory]
+        found = distinct.memory[who_of(distinct, label)]
+        assert found == {capacity: primes.memory[label, capacity] for capacity in own}
+        assert distinct.footprint(who_of(distinct, label)) == (
+            own[-1],
+            primes.memory[label, own[-1]],
         )
-        if cell.spread is None:
-            assert not samples
-        else:
-            assert cell.spread == (median(samples), samples[0], samples[-1], len(samples))
+    assert own[-1] == CAPACITIES[-1] != CAPACITIES[-2]
+    assert distinct.footprint(who_of(distinct, SMALL))[0] == CAPACITIES[-2]
 
 
-def test_every_cell_of_the_run_is_there(summary: Summary):
-    assert tuple(summary.cells) == TASKS
-    assert summary.sizes == SIZES
-    for cells in summary.cells.values():
-        assert tuple(cells) == summary.contestants
-        assert all(tuple(by_size) == SIZES for by_size in cells.values())
+def test_contestants_are_what_the_manifest_says(distinct):
+    assert [who.label for who in distinct.contestants] == list(LABELS)
+    for who in distinct.contestants:
+        engine, low, high = WHO[who.label]
+        assert (who.engine, who.lateness, who.exact) == (engine, (low, high), low == high == 0)
+        assert who.compiled == (engine == "compiled")
+        assert who.variant == (1 if who.label == "hashed-wheel" else 0)
+    assert [who.full.replace("\xa0", " ") for who in distinct.contestants] == [
+        "cascading-wheel",
+        "delay-queue",
+        "hashed-wheel (tick=10: 1–10 late)",
+        "hashed-wheel (0–100 late)",
+        "hierarchical-wheel (tick=5: 0–4 early)",
+        "heapq-delay-queue (Python loop)",
+        "Mine (3 early to 7 late)",
+    ]
+    assert [who.plain for who in distinct.contestants][2:4] == [
+        "hashed-wheel (tick=10)",
+        "hashed-wheel",
+    ]
+    assert distinct.base.label == "delay-queue"
+    assert len(distinct.all_cells) == len(LABELS) * (len(TASKS) * len(SIZES) + len(SOURCES))
 
 
-def test_counts_are_per_operation(run: Run, summary: Summary):
-    row = next(
-        row for row in run.counters.to_pylist() if row["counter"] == "refiled" and row["count"]
-    )
-    counts = summary.counts[Task(row["operation"], row["driver"])]["refiled"]
-    found = counts[contestant_of(summary, row["timer"])][row["size"]]
-    assert found == row["count"] / row["operations"]
-
-
-def test_counters_that_are_zero_for_all_are_kept_apart(summary: Summary):
-    insert = TASKS[0]
-    assert summary.counters(insert) == ["comparisons", "queue_offers"]
-    idle = summary.counters(insert, idle=True)
-    assert "refiled" in idle
-    assert not set(summary.counters(insert)) & set(idle)
-
-
-def test_what_was_too_long_carries_its_prediction(summary: Summary):
-    found = {(where, who.timer): seconds for where, who, seconds in summary.too_long()}
-    where = "expiry, clock-driven at N = 1\u202f000\u202f000"
-    assert found[where, "unordered-list"] == pytest.approx(600, rel=0.01)
-    cell = summary.cells[TASKS[3]][contestant_of(summary, "unordered-list")][1_000_000]
-    assert cell.spread is None
-    assert cell.level == pytest.approx(600e9 / 1e6, rel=0.01)
-
-
-def test_the_yardstick_is_the_base(summary: Summary):
-    assert summary.base is contestant_of(summary, "delay-queue")
+def test_the_leader_is_the_fastest_exact_compiled_timer(primes, distinct):
+    exact = "cascading-wheel", "delay-queue"
+    for task in TASKS:
+        for size in SIZES:
+            best = min(exact, key=lambda label: median(primes.samples[label, task, size]))
+            assert [who.label for who in leaders(distinct.column(task, size))] == [best]
 
 
 def test_without_the_yardstick_the_first_compiled_timer_is_the_base(tmp_path):
@@ -127,7 +211,7 @@ def test_contestants_say_their_settings_precision_and_engine(tmp_path):
             )
         )
     )
-    assert [who.full for who in found.contestants] == [
+    assert [who.full.replace("\xa0", " ") for who in found.contestants] == [
         "hashed-wheel (tick=1, wheel-size=64: 0–1 late)",
         "hashed-wheel (0–100 late)",
         "hierarchical-wheel (tick=10: 0–9 early)",
@@ -149,3 +233,77 @@ def test_a_damaged_manifest_is_one_line(tmp_path, damage):
         summarise(read_run(path))
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+# ---- grids
+
+NAMES = ("delay-queue", "hashed-wheel")
+SETTINGS = ({}, {"tick": 100, "wheel_size": 512})
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory):
+    """Rows of primes in two files, and the summary of both."""
+    prime, files, rows = Supply(), [], []
+    for unit, workload in (("us", "first"), ("s", "second")):
+        own = []
+        shared = {"shards": prime.near(11), "span": next(prime), "operations": next(prime)}
+        for number, (name, parameters) in enumerate(zip(NAMES, SETTINGS, strict=True)):
+            row = {
+                field.name: next(prime)
+                for field in SCHEMA
+                if field.type in (pa.int64(), pa.float64())
+            }
+            row |= shared | {
+                "timer": name,
+                "parameters": json.dumps(parameters, sort_keys=True),
+                "label": name,
+                "engine": "compiled",
+                "workload": workload,
+                "source": json.dumps({"timeout": "3s", "examples": ["left out"]}),
+                "unit": unit,
+                "counters": [("comparisons", next(prime))] if number == 0 else None,
+            }
+            own.append(row)
+        path = tmp_path_factory.mktemp("grid") / workload
+        asked = {"asked": {"drained": workload}, "machine": {"cpu": workload}}
+        table = pa.Table.from_pylist(own, schema=SCHEMA)
+        pq.write_table(table.replace_schema_metadata({ABOUT: json.dumps(asked)}), path)
+        files.append(path)
+        rows.append(own)
+    return rows, read_grids(files)
+
+
+def test_a_grid_holds_each_figure_in_its_place(grid):
+    rows, summary = grid
+    assert [source.name for source in summary.replays] == ["first", "second"]
+    for own, (source, found) in zip(rows, summary.replays.items(), strict=True):
+        assert (source.unit, source.own) == (own[0]["unit"], True)
+        assert source.details == {
+            "operations": own[0]["operations"],
+            "timers": own[0]["scheduled"],
+            "shards": own[0]["shards"],
+            "span": own[0]["span"],
+            "details": {"timeout": "3s"},
+        }
+        assert [who.timer for who in found] == list(NAMES)
+        for row, replayed in zip(own, found.values(), strict=True):
+            spread = replayed.cell.spread
+            assert spread.level == row["ns_per_operation"]  # of all shards together
+            assert (spread.low, spread.high, spread.samples) == (
+                row["shard_ns_per_operation_least"],
+                row["shard_ns_per_operation_most"],
+                row["shards"],
+            )
+            assert replayed.cell.operations == row["operations"]
+            assert replayed.row == row
+
+
+def test_a_grid_says_where_it_was_made(grid):
+    _, summary = grid
+    assert summary.of_shards
+    assert summary.manifest["machine"] == {"cpu": "first"}
+    assert summary.manifest["parameters"] == {
+        "grid 1": {"drained": "first"},
+        "grid 2": {"drained": "second"},
+    }

@@ -442,6 +442,8 @@ def test_sources_tell_their_counts(tmp_path):
         name: sum(int((tape.op == op).sum()) for tape in tapes)
         for name, op in {"starts": START, "cancels": CANCEL, "rearms": REARM, "arms": ARM}.items()
     }
+    times = np.concatenate([tape.time for tape in tapes])
+    assert source.counts["span"] == np.ptp(times) > 0  # of all shards, not of one
     made = workload_source("uniform", 50, 3)
     assert made.counts == {
         "shards": 1,
@@ -451,4 +453,5 @@ def test_sources_tell_their_counts(tmp_path):
         "rearms": 0,
         "arms": 0,
         "id_space": made.load(0)[1],
+        "span": int(np.ptp(made.load(0)[0].time)),
     }

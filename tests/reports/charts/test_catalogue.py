@@ -67,7 +67,7 @@ def test_every_series_is_named_with_its_precision_and_engine(drawn):
     remarks = {"hashed-wheel": "0–100 late", "heapq-delay-queue": "Python loop"}
     named = {timer: remarks.get(timer, "") for timer, _ in defaults()}
     for picture in drawn.values():
-        text = " ".join(words(picture.figure)).replace("\u202f", " ")
+        text = " ".join(words(picture.figure)).replace("\xa0", " ")
         drawn_not = (
             picture.caption.partition("Zero, so not drawn: ")[2]
             + picture.caption.partition("Not counted: ")[2]
@@ -117,8 +117,8 @@ def test_what_was_too_long_is_hollow_and_says_so(drawn):
         return {line.get_marker() for line in lines if line.get_markerfacecolor() == "#ffffff"}
 
     picture = drawn["time-expiry-clock"]
-    assert any("too long: predicted 10 min" in text for text in words(picture.figure))
-    assert "unordered-list too long: predicted 10 min" in picture.alt
+    assert any("too long: predicted 10\xa0min" in text for text in words(picture.figure))
+    assert "unordered-list too long: predicted 10\xa0min" in picture.alt
     too_long = ("unordered-list", "heapq-delay-queue")
     assert hollow("time-expiry-clock") == {look_of(timer).marker for timer in too_long}
     assert hollow("time-insert") == set()

@@ -1,0 +1,313 @@
+"""A stored run in which every value is another prime, so that no figure can stand in for another.
+
+Medians differ from means, the first sample is neither the least nor the median, and who is fastest
+differs from task to task. What the run holds is kept beside it, keyed by what it belongs to, so
+that tests need not read it the way that reports do.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import isqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from compare.bench.store import SCHEMAS, Run, parameters_json
+from compare.bench.task import TASKS, Task
+from reports.summary import Contestant, Summary, summarise
+
+MOST = 1_200_000
+SIZES = (1_000, 20_000, 500_000)
+FACTORS = dict(zip(SIZES, (1e-4, 1e-2, 10.0), strict=True))  # ns, µs and ms
+REPEATS = 5
+SHAPE = (1.0, 1.02, 1.05, 1.16, 1.25)  # of samples: their mean is not their median
+ORDER = (3, 0, 4, 1, 2)  # in which samples are taken, from the least to the greatest
+
+# label, engine, lateness; the yardstick is neither the first nor the last
+WHO = {
+    "cascading-wheel": ("compiled", 0, 0),
+    "delay-queue": ("compiled", 0, 0),
+    "hashed-wheel/tick=10": ("compiled", 1, 10),
+    "hashed-wheel": ("compiled", 0, 100),
+    "hierarchical-wheel/tick=5": ("compiled", -4, 0),
+    "heapq-delay-queue": ("python loop", 0, 0),
+    "some.where:Mine": ("compiled", -3, 7),
+}
+LABELS = tuple(WHO)
+SOURCES = {"logs/dns.trace": "us", "clients.trace/": "ms", "keepalive": "s", "uniform": "unit"}
+OWN = ("logs/dns.trace", "clients.trace/")
+COUNTERS = ("comparisons", "refiled", "slots_visited")
+ZERO = "empty_polls"  # for all
+CAPACITIES = (700, 9_000, 60_000)
+COUNTS = (
+    "scheduled",
+    "cancelled",
+    "rescheduled",
+    "fired",
+    "pending",
+    "most_pending",
+    "wakeups",
+    "idle_wakeups",
+    "nbytes",
+)
+
+TOO_LONG = "heapq-delay-queue", TASKS[3], SIZES[-1]
+TOO_LONG_REPLAY = "heapq-delay-queue", "keepalive"
+SILENT = "some.where:Mine", "uniform"  # nothing fires
+ONE_AT_ZERO = "cascading-wheel"  # one counter of it is zero
+SMALL = "hierarchical-wheel/tick=5"  # its memory is not measured at the greatest capacity
+
+
+class Supply:
+    """Primes, each given out once. Neighbours differ in the three digits that are shown."""
+
+    def __init__(self) -> None:
+        is_prime = np.ones(MOST, bool)
+        for divisor in range(2, isqrt(MOST) + 1):
+            is_prime[2 * divisor :: divisor] = False
+        self.left = np.flatnonzero(is_prime)
+        self.calls = 0
+
+    def near(self, value: float) -> int:
+        """The next prime from a value on that was not given out."""
+        at = np.searchsorted(self.left, value)
+        found = int(self.left[at])
+        self.left = np.delete(self.left, at)
+        return found
+
+    def __next__(self) -> int:
+        self.calls += 1
+        return self.near(10_007 * 1.031 ** (self.calls * 37 % 149))
+
+    def groups(self, number: int) -> list[list[int]]:
+        """As many groups of five samples that do not overlap, from the least to the greatest."""
+        self.calls += 1
+        first = 100_003 * 1.013 ** (self.calls * 5 % 17)
+        return [[self.near(first * 1.31**n * shape) for shape in SHAPE] for n in range(number)]
+
+
+@dataclass
+class Primes:
+    """The run, and what it holds."""
+
+    run: Run = field(init=False)
+    samples: dict[tuple[str, Task, int], list[float]] = field(default_factory=dict)
+    counts: dict[tuple[str, Task, str, int], tuple[int, int]] = field(default_factory=dict)
+    times: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    rows: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    bins: dict[tuple[str, str], list[tuple[int, int, int]]] = field(default_factory=dict)
+    memory: dict[tuple[str, int], float] = field(default_factory=dict)
+    sources: dict[str, dict[str, Any]] = field(default_factory=dict)
+    predicted: dict[Any, tuple[float, int]] = field(default_factory=dict)  # seconds, operations
+
+    def summary(self) -> Summary:
+        return summarise(self.run)
+
+
+def key_of(label: str) -> dict[str, str]:
+    timer, *settings = label.split("/")
+    parameters = {name: int(value) for name, value in (one.split("=") for one in settings)}
+    return {"timer": timer, "parameters": parameters_json(parameters)}
+
+
+def labelled(label: str) -> dict[str, Any]:
+    engine, low, high = WHO[label]
+    return key_of(label) | {
+        "engine": engine,
+        "exact": low == high == 0,
+        "lateness_low": low,
+        "lateness_high": high,
+    }
+
+
+def traits_of(label: str) -> dict[str, Any]:
+    """Each trait is a text that names the trait and the contestant."""
+    texts = ("name", "scheme", "summary", "due_at", "horizon", "jumps", "suits", "drawback")
+    settings = label.split("/")[1:]
+    return (
+        labelled(label)
+        | {name: f"the {name} of {label}" for name in (*texts, "source")}
+        | {
+            "label": label,
+            "parameters": {n: int(v) for n, v in (one.split("=") for one in settings)},
+            "defaults": {},
+            "order": "fifo" if label == "delay-queue" else "unspecified",
+            "exact_next_expiry": label == "cascading-wheel",
+            "costs": [f"schedule of {label}", f"tick of {label}"],
+            "deviations": [f"this of {label}", f"that of {label}"] if "tick" in label else [],
+        }
+    )
+
+
+def five(group: list[int], factor: float) -> list[float]:
+    return [group[place] * factor for place in ORDER]
+
+
+def make() -> Primes:
+    made, prime = Primes(), Supply()
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in SCHEMAS}
+    # Contestants are met in another order than the manifest has them in.
+    labels = LABELS[::-1]
+    for t, task in enumerate(TASKS):
+        for s, size in enumerate(SIZES):
+            groups = prime.groups(len(labels))
+            for c, label in enumerate(labels):
+                own = groups[(3 * c + t + s) % len(labels)]
+                _measure(made, rows, label, task, size, five(own, FACTORS[size]), next(prime))
+                _count(made, rows, label, task, size, prime)
+    for s, (source, unit) in enumerate(SOURCES.items()):
+        made.sources[source] = {
+            "name": source,
+            "unit": unit,
+            "timers": next(prime),
+            "shards": 3 if source == OWN[1] else 1,
+            "operations": next(prime),
+            "starts": next(prime),
+            "id_space": next(prime),
+            "span": next(prime) * {"us": 10**6, "ms": 10**3}.get(unit, 1),
+            "details": {"kind": f"made as {source}", "timeout": "30s"} if source in OWN else {},
+        }
+        groups = prime.groups(len(labels))
+        for c, label in enumerate(labels):
+            own = groups[(2 * c + s) % len(labels)]
+            _replay(made, rows, label, source, five(own, 1e-3 * 10**s), prime)
+    for capacity in CAPACITIES:
+        for label in labels:
+            if (label, capacity) != (SMALL, CAPACITIES[-1]):
+                made.memory[label, capacity] = next(prime) / 1000
+                rows["memory"].append(
+                    key_of(label)
+                    | {"capacity": capacity, "nbytes": next(prime)}
+                    | {"nbytes_per_timer": made.memory[label, capacity]}
+                )
+    tables = {
+        name: pa.Table.from_pylist(
+            [{column: row.get(column) for column in schema.names} for row in rows[name]], schema
+        )
+        for name, schema in SCHEMAS.items()
+    }
+    made.run = Run(Path("runs/primes"), manifest(made), **tables)
+    return made
+
+
+def _measure(
+    made: Primes,
+    rows: dict[str, list[dict[str, Any]]],
+    label: str,
+    task: Task,
+    size: int,
+    samples: list[float],
+    operations: int,
+) -> None:
+    common = labelled(label) | task._asdict() | {"size": size, "operations": operations}
+    if (label, task, size) == TOO_LONG:
+        made.predicted[TOO_LONG] = 1733.0, operations
+        rows["samples"].append(common | {"status": "too long", "predicted_seconds": 1733.0})
+        return
+    made.samples[label, task, size] = samples
+    for repeat, value in enumerate(samples):
+        one = {"status": "measured", "repeat": repeat, "ns_per_operation": value}
+        rows["samples"].append(common | one)
+
+
+def _count(
+    made: Primes,
+    rows: dict[str, list[dict[str, Any]]],
+    label: str,
+    task: Task,
+    size: int,
+    prime: Supply,
+) -> None:
+    if WHO[label][0] != "compiled":
+        return
+    for counter in (*COUNTERS, ZERO):
+        zero = counter == ZERO or (label, counter) == (ONE_AT_ZERO, COUNTERS[1])
+        count = 0 if zero else next(prime)
+        operations = prime.near(3001 * 1.07 ** (len(made.counts) % 31))
+        made.counts[label, task, counter, size] = count, operations
+        rows["counters"].append(
+            key_of(label)
+            | task._asdict()
+            | {"size": size, "counter": counter, "count": count, "operations": operations}
+        )
+
+
+def _replay(
+    made: Primes,
+    rows: dict[str, list[dict[str, Any]]],
+    label: str,
+    source: str,
+    samples: list[float],
+    prime: Supply,
+) -> None:
+    about = made.sources[source]
+    common = labelled(label) | {
+        "source": source,
+        "source_json": "{}",
+        "unit": about["unit"],
+        "operations": about["operations"],
+    }
+    if (label, source) == TOO_LONG_REPLAY:
+        made.predicted[TOO_LONG_REPLAY] = 2011.0, about["operations"]
+        made.rows[label, source] = common
+        rows["replays"].append(common | {"status": "too long", "predicted_seconds": 2011.0})
+        return
+    _, low, high = WHO[label]
+    if (label, source) == SILENT:
+        bins = []
+    elif low == high == 0:
+        bins = [(0, 1, next(prime))]
+    else:
+        bins = [(low, 1, next(prime)), (low + 2, 1, next(prime)), (high, 1, next(prime))]
+    late = {
+        "lateness_min": bins[0][0] if bins else None,
+        "lateness_median": bins[len(bins) // 2][0] + 0.5 * (low != high) if bins else None,
+        "lateness_max": bins[-1][0] if bins else None,
+    }
+    row = common | {name: next(prime) for name in COUNTS} | late | {"seconds": 1.0 * next(prime)}
+    row["counters"] = [("comparisons", next(prime))] if WHO[label][0] == "compiled" else None
+    made.rows[label, source], made.times[label, source] = row, samples
+    made.bins[label, source] = bins
+    rows["lateness"] += [
+        key_of(label) | {"source": source, "lateness": value, "width": width, "timers": timers}
+        for value, width, timers in bins
+    ]
+    for repeat, value in enumerate(samples):
+        one = {"status": "measured", "repeat": repeat, "ns_per_operation": value}
+        rows["replays"].append(row | one)
+
+
+def manifest(made: Primes) -> dict[str, Any]:
+    return {
+        "created": "2026-01-31T12:00:00+00:00",
+        "command": ["wheelwork", "compare", "two words"],
+        "commit": "c0ffee",
+        "dirty": True,
+        "versions": {"wheelwork": "1.2.3", "numba": None},
+        "machine": {
+            "cpu": "Some CPU",
+            "cores": 5,
+            "memory_bytes": 3 * 2**30,
+            "platform": "Some platform",
+        },
+        "parameters": {"traces": list(OWN), "repeats": 5, "budget": 1.5},
+        "sources": list(made.sources.values()),
+        "agreement": {"checked": "all of it", "expiries": 1_234_577},
+        "traits": [traits_of(label) for label in LABELS],
+        "tables": {},
+    }
+
+
+def who_of(summary: Summary, label: str) -> Contestant:
+    (found,) = [who for who in summary.contestants if who.label == label]
+    return found
+
+
+def only(summary: Summary, **changes: Any) -> Summary:
+    return replace(summary, **changes)
+
+
+def by_label(column: Mapping[Contestant, Any]) -> dict[str, Any]:
+    return {who.label: value for who, value in column.items()}

@@ -1,0 +1,445 @@
+"""Each cell of each table shows its figure of the run."""
+
+from dataclasses import replace
+from statistics import median
+
+import pytest
+
+from compare.bench.task import TASKS
+from reports import formats
+from reports.sections import (
+    answer,
+    limits,
+    memory,
+    method,
+    reading,
+    schemes,
+    times,
+    work,
+    workloads,
+)
+from reports.sections.parts import NOTHING, Entry, Row, Table, chart_notes
+from reports.statistics import Spread
+from reports.summary import Cell
+from tests.reports.primes import (
+    CAPACITIES,
+    COUNTERS,
+    LABELS,
+    ONE_AT_ZERO,
+    OWN,
+    SILENT,
+    SIZES,
+    SMALL,
+    SOURCES,
+    TOO_LONG,
+    TOO_LONG_REPLAY,
+    WHO,
+    only,
+    who_of,
+)
+
+EXACT = ("cascading-wheel", "delay-queue")
+MISSING = "–"
+
+
+def cells_of(table, distinct):
+    """(label, heading) -> entry, with the rows checked."""
+    found = {}
+    expected = [who for who in distinct.contestants if who.label in LABELS]
+    for row in table.rows:
+        (who,) = [who for who in expected if (who.short, who.remark) == (row.heading, row.remark)]
+        assert row.timer == who.timer
+        for heading, entry in zip(table.headings[1:], row.entries, strict=True):
+            found[who.label, heading] = entry
+    assert table.headings[0] == "timer"
+    return found
+
+
+def time_of(samples, base, *, spread=True):
+    """What a table shows for a time: the median, the spread, the ratio to the yardstick."""
+    details = [f"({formats.time_range(min(samples), max(samples))})"] * spread
+    details += [formats.ratio(median(samples) / median(base))] if base else []
+    return formats.nanoseconds(median(samples)), " ".join(details)
+
+
+def best_of(samples):
+    return min(EXACT, key=lambda label: median(samples[label]))
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_times(primes, distinct, task):
+    table = times.times(distinct, task)
+    assert (table.name, table.caption) == (
+        f"times-{task.name}",
+        f"{task.title}: time per {task.unit}",
+    )
+    assert table.headings == ["timer", *map(formats.size, SIZES)]
+    found = cells_of(table, distinct)
+    for size in SIZES:
+        samples = {
+            label: primes.samples[label, task, size]
+            for label in LABELS
+            if (label, task, size) in primes.samples
+        }
+        for label in LABELS:
+            entry = found[label, formats.size(size)]
+            if (label, task, size) == TOO_LONG:
+                assert (entry.text, entry.detail) == ("too long", f"29{formats.SPACE}min predicted")
+                continue
+            expected = time_of(samples[label], samples["delay-queue"])
+            assert (entry.text, entry.detail) == expected
+            assert entry.best == (label == best_of(samples))
+            assert entry.number
+    assert table.note.startswith(f"{task.meaning} Median; the least and the greatest sample in")
+    assert table.note.endswith("ratio to the time of delay-queue in the same column.")
+
+
+def test_at_a_glance(primes, distinct):
+    table = answer.at_a_glance(distinct)
+    found = cells_of(table, distinct)
+    for task in TASKS:
+        samples = {
+            label: primes.samples[label, task, SIZES[-1]]
+            for label in LABELS
+            if (label, task, SIZES[-1]) in primes.samples
+        }
+        for label, own in samples.items():
+            entry = found[label, task.title]
+            assert (entry.text, entry.detail) == time_of(own, samples["delay-queue"], spread=False)
+            assert entry.best == (label == best_of(samples))
+    assert found[TOO_LONG[0], TOO_LONG[1].title].text == "too long"
+    for label in LABELS:
+        capacity = CAPACITIES[-2 if label == SMALL else -1]
+        value = formats.data_size(primes.memory[label, capacity])
+        assert found[label, "memory per timer"].text == value
+        fires = found[label, "fires"]
+        assert (fires.text, fires.number) == (who_of(distinct, label).precision, False)
+    assert found["delay-queue", "fires"].text == "exact"
+    assert table.caption.startswith(f"With 500\u202f000{formats.SPACE}timers pending: ")
+
+
+def test_traffic(primes, distinct):
+    table = answer.traffic(distinct)
+    assert table.headings == [
+        "timer",
+        *(
+            part
+            for name in ("dns.trace", "clients.trace")
+            for part in (f"{name}: cost of a second", "timers fired")
+        ),
+    ]
+    for s, source in enumerate(OWN):
+        about = primes.sources[source]
+        seconds = about["span"] / {"us": 1e6, "ms": 1e3}[about["unit"]]
+        for row, label in zip(table.rows, LABELS, strict=True):
+            cost, fired = row.entries[2 * s : 2 * s + 2]
+            samples = [
+                value * about["operations"] / seconds for value in primes.times[label, source]
+            ]
+            assert cost.text == formats.nanoseconds(median(samples))
+            assert cost.detail == f"({formats.time_range(min(samples), max(samples))})"
+            bins = primes.bins[label, source]
+            assert fired.text == formats.lateness(bins[0][0], bins[-1][0], about["unit"])
+            assert not fired.number
+            assert cost.best == (
+                label == best_of({one: primes.times[one, source] for one in EXACT})
+            )
+
+
+def test_traffic_that_was_predicted_or_fired_nothing(distinct):
+    own = {
+        replace(source, own=True, details={**source.details, "span": 7}, unit="ms"): found
+        for source, found in distinct.replays.items()
+        if source.name in (TOO_LONG_REPLAY[1], SILENT[1])
+    }
+    table = answer.traffic(only(distinct, replays=own))
+    rows = dict(zip(LABELS, table.rows, strict=True))
+    predicted = rows[TOO_LONG_REPLAY[0]].entries
+    operations = next(iter(own)).details["operations"]
+    assert predicted[0].text == formats.nanoseconds(2011e9 / operations * operations / 0.007)
+    assert predicted[0].detail == "predicted"
+    assert predicted[1] is rows[SILENT[0]].entries[3] is NOTHING
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_work(primes, distinct, task):
+    table = work.work(distinct, task)
+    found = cells_of(table, distinct)
+    titles = list(map(formats.counter_title, COUNTERS))
+    assert table.headings == ["timer", *titles]
+    assert {label for label, _ in found} == {
+        label for label in LABELS if WHO[label][0] == "compiled"
+    }
+    for (label, heading), entry in found.items():
+        counter = COUNTERS[titles.index(heading)]
+        first, last = (
+            count / operations
+            for size in (SIZES[0], SIZES[-1])
+            for count, operations in [primes.counts[label, task, counter, size]]
+        )
+        both = f"{formats.amount(first)} →{formats.NO_BREAK}{formats.amount(last)}"
+        zero = (label, counter) == (ONE_AT_ZERO, COUNTERS[1])
+        assert (entry.text, entry.detail) == ("0" if zero else both, "")
+    assert table.caption == f"{task.title}: counted work per {task.unit}"
+    first, last = formats.size(SIZES[0]), formats.size(SIZES[-1])
+    assert table.note == f"Counts at {first} → at {last}. Zero for all: empty buckets polled."
+
+
+def test_work_at_one_size_and_where_it_ends_earlier(distinct):
+    task, who = TASKS[0], distinct.contestants[1]
+    curves = {who: {SIZES[0]: 2.5, SIZES[1]: 7.5}}
+    changed = only(distinct, counts={task: {"refiled": curves}})
+    (row,) = work.work(changed, task).rows
+    assert row.entries == [Entry(f"2.5 →{formats.NO_BREAK}7.5", f"at {formats.size(SIZES[1])}")]
+    one = only(
+        distinct,
+        cells={task: {who: {SIZES[0]: distinct.cells[task][who][SIZES[0]]}}},
+        counts={task: {"refiled": {who: {SIZES[0]: 2.5}}}},
+    )
+    table = work.work(one, task)
+    assert (table.rows[0].entries, table.note) == (
+        [Entry("2.5")],
+        f"Counts at {formats.size(SIZES[0])}.",
+    )
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_replays(primes, distinct, source):
+    (of,) = [one for one in distinct.replays if one.name == source]
+    table = workloads.replays(distinct, of)
+    about = primes.sources[source]
+    parts = [
+        formats.counted(about["operations"], "operation"),
+        formats.counted(about["timers"], "timer"),
+        f"at most {formats.count(about['id_space'])} at once",
+        formats.counted(about["shards"], "shard"),
+    ]
+    assert table.caption == f"{of.short}: {', '.join(parts)}"
+    found = cells_of(table, distinct)
+    symbol = {"us": "µs", "unit": "units"}.get(about["unit"], about["unit"])
+    columns = {
+        "scheduled": "scheduled",
+        "cancelled": "cancelled",
+        "rescheduled": "rescheduled",
+        "fired": "fired",
+        "still pending": "pending",
+        "wake-ups at the end": "wakeups",
+        "… with nothing due": "idle_wakeups",
+    }
+    for label in LABELS:
+        if (label, source) == TOO_LONG_REPLAY:
+            entry = found[label, "time per operation"]
+            assert (entry.text, entry.detail) == ("too long", f"34{formats.SPACE}min predicted")
+            assert {found[label, heading].text for heading in columns} == {MISSING}
+            continue
+        samples, row = primes.times[label, source], primes.rows[label, source]
+        entry = found[label, "time per operation"]
+        assert (entry.text, entry.detail) == time_of(samples, primes.times["delay-queue", source])
+        assert entry.best == (label == best_of({one: primes.times[one, source] for one in EXACT}))
+        for heading, name in columns.items():
+            assert found[label, heading].text == formats.count(row[name])
+        late = found[label, f"lateness: least / median / most [{symbol}]"].text
+        least, middle, most = (row[f"lateness_{which}"] for which in ("min", "median", "max"))
+        assert late == (MISSING if least is None else f"{least:g} / {middle:g} / {most:g}")
+    assert table.note.startswith("Median time per operation")
+    assert table.note.endswith(f"Lateness is in {formats.unit_name(about['unit'])}.")
+
+
+def test_replays_of_shards(primes, distinct):
+    """Each figure of a grid is in its column, under the name that `summarise` gives it."""
+    source = next(iter(distinct.replays))
+    names = {
+        "fired": "fired",
+        "still pending": "pending",
+        "most pending, one shard": "most_pending",
+        "lateness [µs]: min": "lateness_min",
+        "p50": "lateness_p50",
+        "p99": "lateness_p99",
+        "p99.9": "lateness_p999",
+        "max": "lateness_max",
+    }
+    changed = {
+        who: of._replace(
+            row={
+                **of.row,
+                **{name: 101 * (n + 1) for n, name in enumerate(names.values())},
+                "nbytes": 5 * 2**20,
+            }
+        )
+        for who, of in distinct.replays[source].items()
+    }
+    grid = only(distinct, replays={source: changed}, sample="shard")
+    table = workloads.replays(grid, source)
+    found = cells_of(table, distinct)
+    for label in LABELS:
+        for n, heading in enumerate(names):
+            assert found[label, heading].text == formats.count(101 * (n + 1))
+        assert found[label, "memory, one shard"].text == f"5.00{formats.SPACE}MiB"
+        counted = found[label, "comparisons of deadlines per operation"].text
+        row = primes.rows[label, source.name]
+        if row["counters"]:
+            assert counted == formats.amount(row["counters"][0][1] / row["operations"])
+        else:
+            assert counted == MISSING
+    assert "of all shards together" in table.note
+
+
+def test_memory(primes, distinct):
+    section = memory.section(distinct)
+    (table,) = section.tables
+    found = cells_of(table, distinct)
+    assert table.headings == ["timer", *map(formats.size, CAPACITIES)]
+    for label in LABELS:
+        for capacity in CAPACITIES:
+            value = primes.memory.get((label, capacity))
+            text = MISSING if value is None else formats.data_size(value)
+            assert found[label, formats.size(capacity)].text == text
+
+
+def test_schemes(distinct):
+    found = cells_of(schemes.behaviour(distinct), distinct)
+    found |= cells_of(schemes.advice(distinct), distinct)
+    for label in LABELS:
+        who, traits = who_of(distinct, label), f"of {label}"
+        assert found[label, "scheme"].text == f"the scheme {traits}"
+        assert found[label, "scheme"].detail == ", ".join(
+            part.replace("=", " ") for part in label.split("/")[1:]
+        )
+        here = "" if who.exact else f". Here: {who.precision}."
+        assert found[label, "fires at"].text == f"the due_at {traits}{here}"
+        order = "first armed, first fired" if label == "delay-queue" else "unspecified"
+        assert found[label, "order within one unit"].text == order
+        assert found[label, "horizon"].text == f"the horizon {traits}"
+        assert found[label, "over empty time"].text == f"the jumps {traits}"
+        both = f"this {traits}; that {traits}" if "tick" in label else "none"
+        assert found[label, "deviations"].text == both
+        assert found[label, "declared costs"].text == f"schedule {traits}; tick {traits}"
+        assert found[label, "suits"].text == f"the suits {traits}"
+        assert found[label, "drawback"].text == f"the drawback {traits}"
+        bound = "exact" if label == "cascading-wheel" else "a bound that may be earlier"
+        assert found[label, "next expiry"].text == bound
+        assert found[label, "source"].text == f"the source {traits}"
+        assert not any(entry.number for (of, _), entry in found.items() if of == label)
+
+
+def test_the_method(primes, distinct):
+    told = dict(method.method(distinct))
+    assert told["When"] == ["2026-01-31T12:00:00+00:00"]
+    assert told["Command"] == ["wheelwork compare 'two words'"]
+    assert told["Code"] == ["commit c0ffee with uncommitted changes"]
+    assert told["Versions"] == ["wheelwork 1.2.3", "numba unknown"]
+    assert told["Machine"] == [
+        "Some CPU",
+        f"5{formats.SPACE}cores usable; the comparison uses one",
+        f"3.00{formats.SPACE}GiB of memory",
+        "Some platform",
+    ]
+    assert told["Parameters"] == [
+        "traces: logs/dns.trace, clients.trace/",
+        "repeats: 5",
+        "budget: 1.5",
+    ]
+    assert told["Workloads"][:2] == [f"{name}: kind made as {name}, timeout 30s" for name in OWN]
+    assert told["Checks"] == ["checked: all of it", "expiries: 1\u202f234\u202f577"]
+    who = who_of(distinct, TOO_LONG[0]).full
+    assert told["Not run"] == [
+        f"{who}, expiry, clock-driven at N = 500\u202f000: too long, "
+        f"29{formats.SPACE}min predicted",
+        f"{who}, replay of keepalive: too long, 34{formats.SPACE}min predicted",
+    ]
+    assert told["Engines"][1].startswith(f"Python loop: {who}.")
+
+
+@pytest.mark.parametrize(
+    ("change", "term", "text"),
+    [
+        ({"commit": None}, "Code", "not run from a checkout, so the commit is unknown"),
+        ({"dirty": False}, "Code", "commit c0ffee"),
+        ({"machine": {}}, "Machine", "processor unknown"),
+        ({"machine": {"cores": 1}}, "Machine", f"1{formats.SPACE}core usable; the comparison uses"),
+        ({"agreement": {"a_b": True, "c": None}}, "Checks", "a b: yes"),
+        ({"agreement": {"c": {"d": False, "e": []}}}, "Checks", "c: d no, e none"),
+    ],
+)
+def test_what_is_not_known_is_said(distinct, change, term, text):
+    told = dict(method.method(only(distinct, manifest={**distinct.manifest, **change})))
+    assert told[term][0] == text or any(one.startswith(text) for one in told[term])
+
+
+def test_the_terms(distinct):
+    told = dict(reading.section(distinct).terms)
+    assert [text.partition(":")[0] for text in told["Operations"]] == [
+        "Insert",
+        "Cancel",
+        "Hold",
+        "Expiry, clock-driven",
+        "Expiry, event-driven",
+    ]
+    assert all(
+        task.meaning in text
+        for task, text in zip(TASKS, told["Operations"], strict=True)
+        if task.operation != "hold"
+    )
+    times = " ".join(told["Times"])
+    assert "the median of the samples" in times
+    assert "compares with delay-queue" in times
+    assert "10% wider at each end with fewer than 5" in times
+    assert "90% confidence" in times
+    assert "“Too long”" in times
+    assert told["Unit"][0].endswith("count microseconds, milliseconds, seconds and units.")
+    shards = " ".join(dict(reading.section(only(distinct, sample="shard")).terms)["Times"])
+    assert "of all shards together" in shards and "confidence" not in shards
+
+
+def test_the_limits(distinct):
+    texts = limits.limits(distinct)
+    assert texts[0].startswith("This is one run on one machine.")
+    assert "one thread, on one of 5 cores." in texts[1]
+    shards = limits.limits(only(distinct, sample="shard"))
+    assert shards[0].startswith("Each timer replays each shard once.")
+    assert len(shards) == len(texts) - 2
+
+
+def spread_of(*counts):
+    return [Cell(Spread.of([1.0] * n) if n else None, 1.0, 1) for n in counts]
+
+
+@pytest.mark.parametrize(
+    ("counts", "sample", "start"),
+    [
+        ([0], "sample", "All times are predicted."),
+        ([1, 1, 0], "sample", "There is one sample of each time, so no spread is shown."),
+        ([1], "shard", "There is one shard of each time"),
+        ([5, 5], "sample", "Markers show the median of 5 samples, bars the range"),
+        ([5, 2, 3], "sample", "Markers show the median of 2–5 samples, bars the range"),
+        ([4], "shard", "Markers show the time of all 4 shards, bars the range"),
+    ],
+)
+def test_the_notes_of_charts(distinct, counts, sample, start):
+    shown = spread_of(*counts)
+    text = chart_notes(only(distinct, sample=sample), shown)
+    assert text.startswith(start)
+    assert ("Hollow markers" in text) == (0 in counts)
+    assert "“Python loop”" in text and "late or early" in text
+    plain = tuple(who for who in distinct.contestants if who.exact and who.compiled)
+    text = chart_notes(only(distinct, contestants=plain), shown)
+    assert "Python loop" not in text and "late or early" not in text
+
+
+def table_of(*kinds):
+    entries = [Entry("7", number=kind == "n") for kind in kinds]
+    return Table("t", "c", ["timer", *kinds], [Row("a", "", entries, "a")])
+
+
+def test_columns_are_set_by_what_they_hold():
+    table = table_of("n", "w")
+    assert [table.is_number(column) for column in (-1, 0, 1)] == [False, True, False]
+    assert not table.in_words and table_of("w", "w").in_words
+    assert table_of("n", "n").narrow and not table_of("n", "n", "n").narrow
+    assert not table_of("w").narrow
+
+
+def test_rows_without_figures_are_left_out(distinct):
+    one, other, *_ = distinct.contestants
+    table = Table.of("t", "c", ["x"], {one: [NOTHING], other: [Entry("3")]})
+    assert [row.heading for row in table.rows] == [other.short]

@@ -1,0 +1,136 @@
+"""Numbers and units, at the boundaries where their form changes."""
+
+import pytest
+
+from reports import formats
+from reports.formats import NO_BREAK, SPACE
+
+
+def plain(text: str) -> str:
+    """With ordinary spaces, and _ between groups of digits."""
+    return text.replace(SPACE, " ").replace(NO_BREAK, "_")
+
+
+@pytest.mark.parametrize(
+    ("form", "value", "text"),
+    [
+        (formats.nanoseconds, 0.0, "0 ns"),
+        (formats.nanoseconds, 0.0127, "0.0127 ns"),
+        (formats.nanoseconds, 1.0, "1.00 ns"),
+        (formats.nanoseconds, 99.94, "99.9 ns"),
+        (formats.nanoseconds, 999.4, "999 ns"),
+        (formats.nanoseconds, 999.6, "1.00 µs"),
+        (formats.nanoseconds, 1237.0, "1.24 µs"),
+        (formats.nanoseconds, 999.6e3, "1.00 ms"),
+        (formats.nanoseconds, 1.237e7, "12.4 ms"),
+        (formats.nanoseconds, 999.6e6, "1.00 s"),
+        (formats.nanoseconds, 1.237e13, "12_400 s"),
+        (formats.duration, 0.0123, "10 ms"),
+        (formats.duration, 0.94, "900 ms"),
+        (formats.duration, 0.96, "1 s"),
+        (formats.duration, 1.0, "1 s"),
+        (formats.duration, 59.4, "59 s"),
+        (formats.duration, 59.8, "1 min"),
+        (formats.duration, 1733.0, "29 min"),
+        (formats.duration, 5400.0, "1.5 h"),
+        (formats.duration, 86_400.0, "1 d"),
+        (formats.duration, 864_000.0, "10 d"),
+        (formats.data_size, 0.5, "0.500 B"),
+        (formats.data_size, 1023.0, "1_020 B"),
+        (formats.data_size, 1024.0, "1.00 KiB"),
+        (formats.data_size, 5 * 2**20, "5.00 MiB"),
+        (formats.data_size, 7 * 2**30, "7.00 GiB"),
+        (formats.data_size, 3000 * 2**30, "3_000 GiB"),
+        (formats.count, 999, "999"),
+        (formats.count, -1234567, "-1_234_567"),
+        (formats.size, 20_000, "N = 20_000"),
+        (formats.ratio, 0.994, "0.99×"),
+        (formats.ratio, 9.994, "9.99×"),
+        (formats.ratio, 10.06, "10.1×"),
+        (formats.ratio, 1237.0, "1_240×"),
+        (formats.amount, 0.0, "0"),
+        (formats.amount, 0.0999, "0.1"),
+        (formats.amount, 0.01237, "0.012"),
+        (formats.amount, 0.1237, "0.124"),
+        (formats.amount, 2.0, "2"),
+        (formats.amount, 200.4, "200"),
+        (formats.amount, 1237.0, "1_240"),
+        (formats.short_count, 999, "999"),
+        (formats.short_count, 1000, "1k"),
+        (formats.short_count, 20_000, "20k"),
+        (formats.short_count, 999_999, "1M"),
+        (formats.short_count, 10**6, "1M"),
+        (formats.short_count, 2_560_000, "2.56M"),
+        (formats.unit_name, "us", "microseconds"),
+        (formats.unit_name, "ms", "milliseconds"),
+        (formats.unit_name, "s", "seconds"),
+        (formats.unit_name, "unit", "units"),
+        (formats.unit_symbol, "us", "µs"),
+        (formats.unit_symbol, "ms", "ms"),
+        (formats.unit_symbol, "s", "s"),
+        (formats.unit_symbol, "unit", "units"),
+        (formats.counter_title, "comparisons", "comparisons of deadlines"),
+        (formats.counter_title, "timers_touched", "timers looked at"),
+        (formats.counter_title, "slots_visited", "slots visited"),
+        (formats.counter_title, "refiled", "timers re-filed"),
+        (formats.counter_title, "queue_offers", "buckets queued"),
+        (formats.counter_title, "queue_polls", "buckets polled"),
+        (formats.counter_title, "empty_polls", "empty buckets polled"),
+        (formats.counter_title, "clock_visits", "stops of the clock"),
+        (formats.counter_title, "advances", "calls to advance"),
+        (formats.counter_title, "idle_advances", "idle calls to advance"),
+    ],
+)
+def test_a_value_has_its_text(form, value, text):
+    assert plain(form(value)) == text
+    assert " " not in form(value) or form in (formats.counter_title,)  # it stays on one line
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "unit", "text"),
+    [
+        (0, 0, "ms", "exactly at the deadline"),
+        (0, 1, "unit", "0–1 unit late"),
+        (1, 1, "unit", "1 unit late"),
+        (2, 2, "unit", "2 units late"),
+        (3, 17, "us", "3–17 µs late"),
+        (0, 1700, "ms", "0–1_700 ms late"),
+        (-17, -3, "s", "3–17 s early"),
+        (-17, 0, "s", "0–17 s early"),
+        (-17, -17, "", "17 early"),
+        (-1, 5, "unit", "1 unit early to 5 units late"),
+        (-3, 17, "ms", "3 ms early to 17 ms late"),
+    ],
+)
+def test_lateness_names_its_side_and_its_unit(low, high, unit, text):
+    assert plain(formats.lateness(low, high, unit)) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (1.0, 2.0, "1.00–2.00"),
+        (999.0, 1001.0, "999 ns–1.00 µs"),
+        (2e6, 3e6, "2.00–3.00"),
+        (2e6, 3e9, "2.00 ms–3.00 s"),
+    ],
+)
+def test_a_range_names_a_common_unit_once(low, high, text):
+    assert plain(formats.time_range(low, high)) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0 things"), (1, "1 thing"), (2, "2 things"), (1000, "1_000 things")]
+)
+def test_a_number_has_its_noun(number, text):
+    assert plain(formats.counted(number, "thing")) == text
+
+
+def test_lists_and_cuts():
+    assert formats.listed(["a", "b"]) == "a and b"
+    assert formats.listed(iter("abcd")) == "a, b, c and d"
+    assert formats.cut("abcdef", 6) == "abcdef"
+    assert formats.cut("abcdefg", 6) == "abcde…"
+    assert plain(formats.tick(20.0, formats.nanoseconds)) == "20 ns"
+    assert plain(formats.tick(2500.0, formats.nanoseconds)) == "2.5 µs"
+    assert plain(formats.tick(1024.0, formats.data_size)) == "1 KiB"

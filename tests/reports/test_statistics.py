@@ -1,0 +1,78 @@
+"""Spreads, intervals and ties."""
+
+from itertools import product
+
+import pytest
+
+from reports.statistics import Spread, fastest
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"),
+    [
+        ([7.0], (7.0, 7.0, 7.0, 1)),
+        ([7.0, 3.0], (5.0, 3.0, 7.0, 2)),
+        ([7.0, 3.0, 4.0], (4.0, 3.0, 7.0, 3)),
+        ([11.0, 2.0, 31.0, 3.0, 5.0], (5.0, 2.0, 31.0, 5)),
+    ],
+)
+def test_level_low_and_high(samples, expected):
+    assert Spread.of(samples)[:4] == expected
+    assert Spread.of(iter(samples)) == Spread.of(sorted(samples))
+
+
+@pytest.mark.parametrize(
+    ("number", "left_out"),
+    [(5, 0), (7, 0), (8, 1), (10, 1), (11, 2), (12, 2), (13, 3), (20, 5), (1000, 473)],
+)
+def test_the_interval_leaves_out_few_samples_at_each_end(number, left_out):
+    samples = [100.0 + n for n in range(number)]
+    spread = Spread.of(reversed(samples))
+    assert spread.interval == (samples[left_out], samples[-1 - left_out])
+    assert (spread.low, spread.high) == (samples[0], samples[-1])
+
+
+@pytest.mark.parametrize("number", [5, 8, 9, 12])
+def test_the_interval_misses_the_median_at_most_one_time_in_ten(number):
+    """Each sample is above or below the true median, all ways equally likely."""
+    missed = 0
+    for below in product((-1.0, 1.0), repeat=number):
+        low, high = Spread.of(below).interval
+        missed += not low < 0 < high
+    assert missed <= 0.1 * 2**number
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_with_few_samples_the_interval_is_wider_than_their_range(number):
+    samples = [100.0 + n for n in range(number)]
+    low, high = Spread.of(samples).interval
+    assert (low, high) == pytest.approx((100.0 / 1.1, samples[-1] * 1.1))
+
+
+def of(level, low, high):
+    return Spread.between(level, low, high, 5)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "tied"),
+    [
+        (of(10, 9, 11), of(13, 12, 14), False),
+        (of(10, 9, 12), of(13, 12, 14), True),  # they touch
+        (of(10, 9, 13.5), of(13, 12, 14), True),
+        (of(10, 9, 99), of(50, 49, 51), True),  # with so much noise nothing is certain
+        (of(10, 5, 20), of(10, 9, 11), True),  # one within the other
+    ],
+)
+def test_ties_are_decided_by_intervals(one, other, tied):
+    assert one.tied_with(other) == other.tied_with(one) == tied
+    expected = ["one", "other"] if tied else ["one"]
+    assert fastest({"other": other, "one": one._replace(level=9.9)}) == expected
+
+
+def test_scatter_is_the_greatest_over_the_least():
+    assert of(3, 2, 10).scatter == 5.0
+    assert of(0, 0, 10).scatter == 1.0
+
+
+def test_the_fastest_of_none_is_nobody():
+    assert fastest({}) == []
