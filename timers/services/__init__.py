@@ -10,6 +10,7 @@ from timers.services.errors import (
     ServiceClosedError,
     ServiceStateError,
 )
+from timers.services.idle_detector import IdleDetector, ScanningIdleDetector
 from timers.services.moments import Clock
 from timers.services.purgatory import Purgatory
 from timers.services.scanning_purgatory import ScanningPurgatory
@@ -20,10 +21,12 @@ __all__ = [
     "CallbackError",
     "Clock",
     "DelayedOperation",
+    "IdleDetector",
     "KeyTypeError",
     "ManualClock",
     "MonotonicClock",
     "Purgatory",
+    "ScanningIdleDetector",
     "ScanningPurgatory",
     "ScheduledCall",
     "ServiceClosedError",

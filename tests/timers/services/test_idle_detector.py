@@ -1,0 +1,197 @@
+"""IdleDetector beside a dict of last touches, for every timer of the registry."""
+
+import math
+import random
+from functools import partial
+
+import numpy as np
+import pytest
+
+from timers import CascadingWheel, HierarchicalWheel, names
+from timers.errors import (
+    ClockError,
+    ParameterError,
+    TimeRangeError,
+    TimeTypeError,
+    UnknownTimerError,
+)
+from timers.services import IdleDetector, KeyTypeError, ScanningIdleDetector
+
+KEYS = [0, 1, 7, 70, -3, 1 << 24, 1 << 70, "a", "b", (1, 2), 2.5, None, frozenset()]
+
+MAKERS = {
+    "eager": IdleDetector,
+    "lazy": partial(IdleDetector, lazy=True),
+    "scanning": ScanningIdleDetector,
+    "rounding down": partial(IdleDetector, timer=partial(HierarchicalWheel, tick=7)),
+    "rounding down, lazy": partial(IdleDetector, timer=partial(HierarchicalWheel, 7), lazy=True),
+}
+
+
+@pytest.fixture(params=MAKERS)
+def make(request):
+    """The class of a detector that closes at the very tick, with some of its arguments."""
+    return MAKERS[request.param]
+
+
+def ticks_until_idle(at, timeout, tick):
+    return -(-(at + timeout) // tick)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_it_agrees_with_a_model(make, seed):
+    """Times are whole milliseconds; the model keeps the tick at which a key is idle."""
+    dice = random.Random(seed)
+    timeout, tick = dice.choice([(30_000, 1000), (2_500, 1000), (0, 10), (100, 7)])
+    detector = make(timeout / 1000, tick / 1000)
+    now, idle_at = 0, {}
+    for _ in range(200):
+        keys = [dice.choice(KEYS) for _ in range(dice.choice((1, 1, 4)))]
+        at = dice.choice((None, now, now + dice.randrange(3 * tick), max(now - 3 * tick, 0)))
+        if dice.random() < 0.7:
+            moment = (now // tick + 1) * tick if at is None else at
+            for key in keys:
+                idle_at[key] = max(idle_at.get(key, 0), ticks_until_idle(moment, timeout, tick))
+            seconds = None if at is None else at / 1000
+            if len(keys) == 1:
+                detector.touch(keys[0], seconds)
+            elif dice.random() < 0.5:
+                detector.touch_many(keys, at=seconds)
+            else:
+                numbers = np.array([dice.choice((0, 1, 7, 70)) for _ in range(9)])
+                detector.touch_many(keys, at=seconds)
+                detector.touch_many(numbers, at=seconds)
+                for key in numbers.tolist():
+                    idle_at[key] = max(idle_at.get(key, 0), ticks_until_idle(moment, timeout, tick))
+        elif dice.random() < 0.2:
+            assert detector.remove(keys[0]) == (idle_at.pop(keys[0], None) is not None)
+        else:
+            now += dice.choice((0, tick, dice.randrange(2 * timeout + 5 * tick)))
+            found = detector.advance(now / 1000)
+            expected = {key: due for key, due in idle_at.items() if due <= now // tick}
+            assert len(found) == len(expected)
+            assert set(found) == set(expected)
+            dues = [expected[key] for key in found]
+            assert dues == sorted(dues)
+            for key in found:
+                del idle_at[key]
+        assert len(detector) == len(idle_at)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("name", names())
+def test_no_timer_closes_early_and_none_by_more_than_a_tick_late(name, lazy):
+    detector = IdleDetector(10, 1, timer=name, lazy=lazy)
+    closed = {}
+    for now in range(42):
+        for key in detector.advance(now):
+            closed[key] = now
+        for key in range(30):
+            if now <= key:
+                detector.touch(key, at=now)
+    assert sorted(closed) == list(range(30))
+    assert {when - key for key, when in closed.items()} <= {10, 11}
+
+
+def test_without_a_time_a_touch_counts_from_the_next_tick(make):
+    detector = make(10, 1)
+    detector.advance(3.5)
+    detector.touch("a")
+    assert detector.advance(13.9) == []
+    assert detector.advance(14) == ["a"]
+
+
+def test_an_earlier_time_changes_nothing(make):
+    detector = make(10, 1)
+    detector.touch("a", at=8)
+    detector.touch("a", at=2)
+    detector.touch_many(["a"], at=2)
+    detector.touch_many(np.array([5]), at=8)
+    detector.touch_many(np.array([5]), at=2)
+    assert detector.advance(17) == []
+    assert set(detector.advance(18)) == {"a", 5}
+
+
+def test_an_integer_is_one_key_in_whatever_form_it_comes(make):
+    detector = make(10, 1)
+    detector.touch(5, at=0)
+    detector.touch(np.int32(5), at=1)
+    detector.touch_many(np.array([5, 5], np.uint8), at=2)
+    detector.touch_many(np.array([5, -5, 1 << 30]), at=3)
+    assert len(detector) == 3
+    assert detector.advance(12) == []
+    assert set(detector.advance(13)) == {5, -5, 1 << 30}
+
+
+def test_a_lazy_detector_moves_no_timer_for_a_packet():
+    timer = CascadingWheel()
+    detector = IdleDetector(10, 1, timer=lambda: timer, lazy=True)
+    detector.touch_many(np.arange(3), at=0)
+    assert timer.next_expiry() == 10
+    detector.touch(0, at=5)
+    detector.touch_many(np.array([1, 1]), at=6)
+    assert timer.next_expiry() == 10
+    assert detector.advance(10) == [2]
+    assert timer.next_expiry() == 15
+    assert detector.advance(16) == [0, 1]
+
+
+def test_the_idle_ones_are_told_apart_from_those_that_are_armed_again():
+    """The timer gives the places of those that fell idle to those that are armed again."""
+    detector = IdleDetector(10, 1, lazy=True)
+    for key in ("a", 1, "b", 2):
+        detector.touch(key, at=0)
+    for key in ("b", 2):
+        detector.touch(key, at=3)
+    assert detector.advance(12) == ["a", 1]
+    detector.touch("c", at=12)
+    assert detector.remove("b")
+    assert detector.advance(13) == [2]
+    assert detector.advance(22) == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"timeout": -1}, TimeRangeError),
+        ({"timeout": math.nan}, TimeRangeError),
+        ({"timeout": "30"}, TimeTypeError),
+        ({"tick": 0}, TimeRangeError),
+        ({"tick": -1}, TimeRangeError),
+    ],
+)
+def test_bad_parameters_are_refused(make, arguments, error):
+    with pytest.raises(error, match=next(iter(arguments))):
+        make(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("timer", "error"),
+    [
+        ("hierarchical", UnknownTimerError),
+        (dict, ParameterError),
+        (lambda: HierarchicalWheel(start=5), ParameterError),
+    ],
+)
+def test_a_bad_timer_is_refused(timer, error):
+    with pytest.raises(error):
+        IdleDetector(timer=timer)
+
+
+def test_bad_input_changes_nothing(make):
+    detector = make(10, 1)
+    detector.touch("a", at=0)
+    detector.advance(5)
+    for at, error in ((-1, TimeRangeError), (math.nan, TimeRangeError), ("1", TimeTypeError)):
+        with pytest.raises(error, match="at must"):
+            detector.touch("a", at=at)
+        with pytest.raises(error, match="now must"):
+            detector.advance(at)
+    for method in (detector.touch, detector.remove, lambda key: detector.touch_many(["b", key])):
+        with pytest.raises(KeyTypeError, match=r"a key must be hashable, not \[\]"):
+            method([])
+    with pytest.raises(ClockError, match=r"the clock cannot go back from 5.0 to 4.9"):
+        detector.advance(4.9)
+    detector.touch_many(np.array([], np.int64))
+    assert len(detector) == 1
+    assert detector.advance(10) == ["a"]

@@ -1,0 +1,99 @@
+"""The example server with a thousand real connections: silent, chatty and half-open ones."""
+
+import asyncio
+import resource
+import runpy
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "idle_server.py"
+EACH = 333
+TIMEOUT = 0.5
+
+
+@pytest.fixture
+def many_files():
+    """Room for two ends of each connection."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = 3 * 2 * EACH + 500
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        pytest.skip(f"needs {needed} open files; the limit is {hard}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, needed), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_thousand_connections(many_files):
+    example = runpy.run_path(str(EXAMPLE))
+    idle_for = {}  # peer -> seconds without a packet when the server closed it
+
+    class Server(example["EchoServer"]):
+        """Notes when it heard from whom, and whom it closed."""
+
+        def __init__(self):
+            super().__init__(TIMEOUT)
+            self.heard = {}
+
+        def touch(self, connection):
+            self.heard[connection] = self.now()
+            super().touch(connection)
+
+    class Noting:
+        """The detector, noting what it found."""
+
+        def __init__(self, server):
+            self.server, self.detector = server, server.detector
+
+        def __getattr__(self, name):
+            return getattr(self.detector, name)
+
+        def advance(self, now):
+            idle = self.detector.advance(now)
+            for connection in idle:
+                peer = connection.transport.get_extra_info("peername")
+                idle_for[peer] = now - self.server.heard[connection]
+            return idle
+
+    async def connect(port):
+        end = socket.socket()
+        end.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(end, ("127.0.0.1", port))
+        return end
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        async with Server() as server:
+            server.detector = Noting(server)
+            ends = [await connect(server.port) for _ in range(3 * EACH)]
+            silent, chatty, half_open = (ends[first::3] for first in range(3))
+            names = [{end.getsockname() for end in some} for some in (silent, chatty, half_open)]
+            for end in half_open:
+                end.send(b"last words")
+                end.shutdown(socket.SHUT_WR)
+            give_up = loop.time() + 20
+            while len(idle_for) < 2 * EACH and loop.time() < give_up:
+                for end in chatty:
+                    end.send(b"x")
+                await asyncio.sleep(TIMEOUT / 20)
+            assert set(idle_for) == names[0] | names[2]
+            assert len(server.detector.detector) == EACH
+            assert min(idle_for.values()) >= TIMEOUT
+            # All are closed at the first look after their time; a busy machine may look late.
+            assert sorted(idle_for.values())[EACH] < TIMEOUT + 1
+            async with asyncio.timeout(10):
+                for end in silent + half_open:
+                    with suppress(ConnectionResetError):
+                        while await loop.sock_recv(end, 100):
+                            pass
+            for end in chatty:
+                assert end.recv(1) == b"x"
+            for end in ends:
+                end.close()
+            while len(server.detector.detector) and loop.time() < give_up:
+                await asyncio.sleep(0.01)  # until the server has heard of it
+            assert len(server.detector.detector) == 0
+
+    asyncio.run(main())
