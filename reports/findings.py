@@ -1,7 +1,7 @@
 """What a reader may conclude from a run, in sentences worked out from its figures alone."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -350,14 +350,25 @@ def _lateness(summary: Summary, who: Contestant) -> str:
 
 
 def _memory(summary: Summary) -> list[str]:
-    found = {who: at[1] for who in summary.contestants if (at := summary.footprint(who))}
+    size = max((capacity for sizes in summary.memory.values() for capacity in sizes), default=0)
+    found = {who: sizes[size] for who, sizes in summary.memory.items() if size in sizes}
     if not found:
         return []
-    ordered = sorted(found, key=lambda who: found[who])
-    least, most = (formats.data_size(found[ordered[place]]) for place in (0, -1))
-    if least == most:
-        return [f"{least} per pending timer."]
-    return [f"From {least} per pending timer ({ordered[0].plain}) to {most} ({ordered[-1].plain})."]
+    texts = [_range({who: of.at_rest for who, of in found.items()}, formats.data_size)]
+    texts[0] += " per pending timer."
+    if pauses := {who: of.pause.level for who, of in found.items() if of.pause}:
+        texts.append(
+            "One insert more than there is room for takes "
+            f"{_range(pauses, formats.nanoseconds)} at {formats.size(size)}."
+        )
+    return texts
+
+
+def _range(found: Mapping[Contestant, float], form: Callable[[float], str]) -> str:
+    """From the least to the greatest, and whose they are."""
+    least, most = (by(found, key=lambda who: found[who]) for by in (min, max))
+    first, last = form(found[least]), form(found[most])
+    return first if first == last else f"{first} ({least.plain}) to {last} ({most.plain})"
 
 
 def _interpreter(summary: Summary) -> list[str]:

@@ -112,6 +112,15 @@ def amount(value: float) -> str:
     return _trimmed(significant(value, 3 if value >= 0.1 else 2))
 
 
+def share(value: float) -> str:
+    """A part of a whole.
+
+    >>> share(0.9871), share(0.0004), share(1.0)
+    ('98.7\\xa0%', '0.04\\xa0%', '100\\xa0%')
+    """
+    return f"{_trimmed(significant(100 * value, 3 if value >= 0.01 else 1))}{SPACE}%"
+
+
 def short_count(value: int) -> str:
     """A whole number for a tick: thousands as k, millions as M.
 

@@ -116,6 +116,15 @@ class Bin(NamedTuple):
     timers: int
 
 
+class Memory(NamedTuple):
+    """Bytes for each pending timer when all room is used, and what happens with one more."""
+
+    at_rest: float
+    peak: float  # while it grows
+    grown: float  # after that
+    pause: Spread | None  # ns that the insert takes; None where it was not measured
+
+
 class Replayed(NamedTuple):
     """What was found for one contestant and source."""
 
@@ -175,7 +184,9 @@ class Summary:
     counts: Mapping[Task, Mapping[str, Mapping[Contestant, Mapping[int, float]]]]
     """Counter -> contestant -> size -> count per operation."""
     replays: Mapping[Source, Mapping[Contestant, Replayed]]
-    memory: Mapping[Contestant, Mapping[int, float]]  # capacity -> bytes per timer
+    memory: Mapping[Contestant, Mapping[int, Memory]]  # by capacity
+    slots: Mapping[Contestant, Mapping[int, float]] = field(default_factory=dict)
+    """Size -> the share of the pending timers that are in the slots of a wheel."""
     sample: str = "sample"  # what a spread is over: repeats, or "shard": the parts of a trace
 
     @property
@@ -222,7 +233,8 @@ class Summary:
 
     def footprint(self, who: Contestant) -> tuple[int, float] | None:
         """The largest capacity measured, and the bytes per timer at it; None where not measured."""
-        return max(self.memory.get(who, {}).items(), default=None)
+        found = self.memory.get(who)
+        return (max(found), found[max(found)].at_rest) if found else None
 
     def counters(self, task: Task, *, idle: bool = False) -> list[str]:
         """The counters of a task that are not zero everywhere, or (`idle`) those that are."""
@@ -323,10 +335,13 @@ def summarise(run: Run) -> Summary:
         found = Replayed(_cell(rows), rows[0], tuple(bins[name, who]))
         replays.setdefault(source, {})[who] = found
 
-    memory: dict[Contestant, dict[int, float]] = {}
+    memory: dict[Contestant, dict[int, Memory]] = {}
     for who, row in rows_of(run.memory):
-        memory.setdefault(who, {})[row["capacity"]] = row["nbytes_per_timer"]
-    return Summary(run.manifest, contestants, cells, counts, replays, memory)
+        memory.setdefault(who, {})[row["capacity"]] = _memory(row)
+    slots: dict[Contestant, dict[int, float]] = {}
+    for who, row in rows_of(run.slots):
+        slots.setdefault(who, {})[row["size"]] = row["in_slots"] / max(row["pending"], 1)
+    return Summary(run.manifest, contestants, cells, counts, replays, memory, slots)
 
 
 def contestants_of(traits: Iterable[Mapping[str, Any]]) -> tuple[Contestant, ...]:
@@ -349,3 +364,9 @@ def _cell(rows: list[dict[str, Any]]) -> Cell:
         0.0 if samples else rows[0]["predicted_seconds"],
         rows[0]["operations"],
     )
+
+
+def _memory(row: Mapping[str, Any]) -> Memory:
+    peak, grown = (row[name] / row["capacity"] for name in ("peak_nbytes", "grown_nbytes"))
+    pauses = [seconds * 1e9 for seconds in row["growth_seconds"]]
+    return Memory(row["nbytes_per_timer"], peak, grown, Spread.of(pauses) if pauses else None)

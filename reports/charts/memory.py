@@ -32,7 +32,7 @@ def draw(summary: Summary) -> Iterator[Picture]:
         "memory",
         title,
         "All that the timer holds, bookkeeping included, divided by the number of pending timers "
-        "when its capacity is used up. Just after a doubling it is up to twice as much."
+        "when its capacity is used up."
         + (" Hatched: Python objects." if any(not who.compiled for who in found) else ""),
         f"Bar chart, bytes per timer with {most:,} pending: {', '.join(texts)}.",
         figure,

@@ -2,7 +2,7 @@
 
 from compare.bench.task import Task
 from reports import formats
-from reports.sections.parts import NOTHING, Entry, Section, Table
+from reports.sections.parts import NOTHING, Entry, Section, Table, entry
 from reports.summary import Contestant, Summary
 
 
@@ -11,6 +11,8 @@ def section(summary: Summary) -> Section | None:
     tables = [table for task in summary.cells if (table := work(summary, task))]
     if not tables:
         return None
+    if summary.slots:
+        tables.append(in_slots(summary))
     uncompiled = any(not who.compiled for who in summary.contestants)
     return Section(
         "work",
@@ -44,6 +46,21 @@ def work(summary: Summary, task: Task) -> Table | None:
         loose=True,
     )
     return table if table.rows else None
+
+
+def in_slots(summary: Summary) -> Table:
+    """The share of the timers that were in the slots of each wheel while it was held."""
+    return Table.of(
+        "slots",
+        "Share of the pending timers that are in slots while holding",
+        map(formats.size, summary.sizes),
+        {
+            who: [entry(sizes.get(size), formats.share) for size in summary.sizes]
+            for who, sizes in summary.slots.items()
+        },
+        "The others wait in a list: until the wheel reaches that far, or for the end of the tick "
+        "in which they were scheduled. With a low share the times of hold are those of that list.",
+    )
 
 
 def _growth(summary: Summary, task: Task, name: str, who: Contestant) -> Entry:

@@ -40,6 +40,7 @@ SOURCES = {"logs/dns.trace": "us", "clients.trace/": "ms", "keepalive": "s", "un
 OWN = ("logs/dns.trace", "clients.trace/")
 COUNTERS = ("comparisons", "refiled", "slots_visited")
 ZERO = "empty_polls"  # for all
+WHEELS = LABELS[2:4]
 CAPACITIES = (700, 9_000, 60_000)
 COUNTS = (
     "scheduled",
@@ -99,6 +100,8 @@ class Primes:
     rows: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     bins: dict[tuple[str, str], list[tuple[int, int, int]]] = field(default_factory=dict)
     memory: dict[tuple[str, int], float] = field(default_factory=dict)
+    growth: dict[tuple[str, int], tuple[int, int, list[float]]] = field(default_factory=dict)
+    slots: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     sources: dict[str, dict[str, Any]] = field(default_factory=dict)
     predicted: dict[Any, tuple[float, int]] = field(default_factory=dict)  # seconds, operations
 
@@ -177,11 +180,24 @@ def make() -> Primes:
         for label in labels:
             if (label, capacity) != (SMALL, CAPACITIES[-1]):
                 made.memory[label, capacity] = next(prime) / 1000
+                made.growth[label, capacity] = peak, grown, pauses = (
+                    next(prime),
+                    next(prime),
+                    five(prime.groups(1)[0], 1e-8) if label != LABELS[0] else [],
+                )
                 rows["memory"].append(
                     key_of(label)
                     | {"capacity": capacity, "nbytes": next(prime)}
                     | {"nbytes_per_timer": made.memory[label, capacity]}
+                    | {"peak_nbytes": peak, "grown_nbytes": grown, "growth_seconds": pauses}
                 )
+    for size in SIZES:
+        for label in WHEELS:
+            pending = next(prime)
+            made.slots[label, size] = (in_slots := prime.near(pending / 7), pending)
+            rows["slots"].append(
+                key_of(label) | {"size": size, "pending": pending, "in_slots": in_slots}
+            )
     tables = {
         name: pa.Table.from_pylist(
             [{column: row.get(column) for column in schema.names} for row in rows[name]], schema

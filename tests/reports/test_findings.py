@@ -1,16 +1,23 @@
 """Each sentence of the findings says what the figures say."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from compare.bench.task import BY_CLOCK, HOLD, INSERT
 from reports.findings import find
 from reports.statistics import Spread
-from reports.summary import Cell, Replayed, Source, Summary, contestants_of
+from reports.summary import Cell, Memory, Replayed, Source, Summary, contestants_of
 from tests.reports.primes import LABELS, traits_of
 
-CASCADING, QUEUE, FINE, COARSE, EARLY, HEAPQ, MINE = contestants_of(map(traits_of, LABELS))
+ALL = contestants_of(map(traits_of, LABELS))
+CASCADING, QUEUE, FINE, COARSE, EARLY, HEAPQ, MINE = ALL
+
+
+SIMPLE, LIST = (
+    replace(COARSE, timer=name, label=name, exact=True) for name in ("simple-wheel", "a-list")
+)
 
 
 def cell(level, margin=0.01, samples=5):
@@ -33,7 +40,7 @@ def summary_of(cells=(), replays=(), memory=(), **others):
         + [dict(memory)]
         for one in columns
     }
-    order = [one for one in (CASCADING, QUEUE, FINE, COARSE, EARLY, HEAPQ, MINE) if one in who]
+    order = [one for one in (*ALL, LIST, SIMPLE) if one in who]
     return Summary(
         {},
         tuple(order),
@@ -256,6 +263,18 @@ def test_who_is_fastest_who_follows_and_who_is_less_precise():
     ]
 
 
+def test_of_those_that_follow_the_fastest_is_named():
+    cells = {INSERT: {5: column(cascading=10, heapq=11) | {SIMPLE: cell(20), LIST: cell(30)}}}
+    _, _, topics = told(summary_of(cells))
+    assert topics["With 5 timers pending"] == [
+        "Insert: cascading-wheel at 10.0 ns per insert; next comes simple-wheel with 2.00× the "
+        "time."
+    ]
+    cells[INSERT][5][QUEUE] = cell(25)
+    _, _, topics = told(summary_of(cells))
+    assert topics["With 5 timers pending"][0].endswith("; delay-queue takes 2.50× as long.")
+
+
 def test_small_sizes_are_told_apart():
     sizes = {3: column(cascading=20, queue=10), 900: column(cascading=20, queue=30)}
     tied = {3: {CASCADING: cell(20), QUEUE: cell(20.1)}, 900: column(cascading=20, queue=30)}
@@ -331,12 +350,22 @@ def test_what_was_not_run_is_summed_up():
 
 
 def test_memory_is_from_the_least_to_the_most():
-    memory = {QUEUE: {10: 99.0, 500: 24.0}, COARSE: {500: 31.0}, HEAPQ: {10: 1.0, 500: 240.0}}
+    def of(at_rest, *pause):
+        return Memory(at_rest, 7.0, 11.0, Spread.of(pause) if pause else None)
+
+    memory = {
+        QUEUE: {10: of(99.0), 500: of(24.0, 1.7e6, 1.9e7, 3e6)},
+        COARSE: {500: of(31.0, 1e6)},
+        HEAPQ: {10: of(1.0), 500: of(240.0)},
+        CASCADING: {10: of(2.0, 9e9)},  # not at the largest capacity
+    }
     _, _, topics = told(summary_of(memory=memory))
     assert topics["Memory"] == [
-        "From 24.0 B per pending timer (delay-queue) to 240 B (heapq-delay-queue)."
+        "24.0 B (delay-queue) to 240 B (heapq-delay-queue) per pending timer.",
+        "One insert more than there is room for takes 1.00 ms (hashed-wheel) to 3.00 ms "
+        "(delay-queue) at N = 500.",
     ]
-    _, _, topics = told(summary_of(memory={QUEUE: {10: 24.0}, COARSE: {10: 24.01}}))
+    _, _, topics = told(summary_of(memory={QUEUE: {10: of(24.0)}, COARSE: {10: of(24.01)}}))
     assert topics["Memory"] == ["24.0 B per pending timer."]
 
 

@@ -69,6 +69,12 @@ def test_ties_are_decided_by_intervals(one, other, tied):
     assert fastest({"other": other, "one": one._replace(level=9.9)}) == expected
 
 
+def test_the_fastest_has_the_least_median():
+    """Not the least sample, the least greatest one, or the first."""
+    spreads = {"late": of(9, 6, 10), "first": of(8, 7, 30), "low": of(12, 1, 31)}
+    assert fastest(spreads) == ["first", "late", "low"]
+
+
 def test_scatter_is_the_greatest_over_the_least():
     assert of(3, 2, 10).scatter == 5.0
     assert of(0, 0, 10).scatter == 1.0

@@ -23,6 +23,7 @@ from tests.reports.primes import (
     SOURCES,
     TOO_LONG,
     TOO_LONG_REPLAY,
+    WHEELS,
     WHO,
     ZERO,
     Supply,
@@ -117,13 +118,29 @@ def test_memory_is_that_of_its_capacity(primes, distinct):
     for label in LABELS:
         own = [capacity for capacity in CAPACITIES if (label, capacity) in primes.memory]
         found = distinct.memory[who_of(distinct, label)]
-        assert found == {capacity: primes.memory[label, capacity] for capacity in own}
+        for capacity in own:
+            peak, grown, pauses = primes.growth[label, capacity]
+            assert found[capacity] == (
+                primes.memory[label, capacity],
+                peak / capacity,
+                grown / capacity,
+                Spread.of(1e9 * pause for pause in pauses) if pauses else None,
+            )
+        assert list(found) == own
         assert distinct.footprint(who_of(distinct, label)) == (
             own[-1],
             primes.memory[label, own[-1]],
         )
     assert own[-1] == CAPACITIES[-1] != CAPACITIES[-2]
     assert distinct.footprint(who_of(distinct, SMALL))[0] == CAPACITIES[-2]
+
+
+def test_slots_are_shares(primes, distinct):
+    assert [who.label for who in distinct.slots] == list(WHEELS)
+    for who, found in distinct.slots.items():
+        for size in SIZES:
+            in_slots, pending = primes.slots[who.label, size]
+            assert found[size] == in_slots / pending
 
 
 def test_contestants_are_what_the_manifest_says(distinct):

@@ -18,7 +18,7 @@ from reports.sections import (
     work,
     workloads,
 )
-from reports.sections.parts import NOTHING, Entry, Row, Table, chart_notes
+from reports.sections.parts import NOTHING, Entry, Row, Table, chart_notes, time_entry
 from reports.statistics import Spread
 from reports.summary import Cell
 from tests.reports.primes import (
@@ -33,6 +33,7 @@ from tests.reports.primes import (
     SOURCES,
     TOO_LONG,
     TOO_LONG_REPLAY,
+    WHEELS,
     WHO,
     only,
     who_of,
@@ -286,7 +287,7 @@ def test_replays_of_shards(primes, distinct):
 
 def test_memory(primes, distinct):
     section = memory.section(distinct)
-    (table,) = section.tables
+    table, growth = section.tables
     found = cells_of(table, distinct)
     assert table.headings == ["timer", *map(formats.size, CAPACITIES)]
     for label in LABELS:
@@ -294,6 +295,35 @@ def test_memory(primes, distinct):
             value = primes.memory.get((label, capacity))
             text = MISSING if value is None else formats.data_size(value)
             assert found[label, formats.size(capacity)].text == text
+    found = cells_of(growth, distinct)
+    for label in LABELS:
+        if label == SMALL:
+            assert (label, "pause") not in found
+            continue
+        at = label, CAPACITIES[-1]
+        peak, grown, pauses = primes.growth[at]
+        assert found[label, "at rest"].text == formats.data_size(primes.memory[at])
+        assert found[label, "at the peak"].text == formats.data_size(peak / CAPACITIES[-1])
+        assert found[label, "after growth"].text == formats.data_size(grown / CAPACITIES[-1])
+        pause = found[label, "pause"]
+        if label == LABELS[0]:
+            assert pause is NOTHING
+            continue
+        times = [1e9 * seconds for seconds in pauses]
+        assert pause.text == formats.nanoseconds(median(times))
+        assert pause.detail == f"({formats.time_range(min(times), max(times))})"
+    assert growth.caption.endswith(formats.size(CAPACITIES[-1]))
+
+
+def test_slots(primes, distinct):
+    table = work.section(distinct).tables[-1]
+    found = cells_of(table, distinct)
+    assert {label for label, _ in found} == set(WHEELS)
+    for label in WHEELS:
+        for size in SIZES:
+            in_slots, pending = primes.slots[label, size]
+            assert found[label, formats.size(size)].text == formats.share(in_slots / pending)
+    assert len(work.section(only(distinct, slots={})).tables) == len(TASKS)
 
 
 def test_schemes(distinct):
@@ -398,6 +428,17 @@ def test_the_limits(distinct):
     shards = limits.limits(only(distinct, sample="shard"))
     assert shards[0].startswith("Each timer replays each shard once.")
     assert len(shards) == len(texts) - 2
+
+
+def test_brackets_hold_the_range_and_not_the_interval(distinct):
+    """They differ where there are few samples, and where there are many."""
+    who = distinct.contestants[0]
+    for samples in ([100.0, 103.0], [100.0 + n for n in range(9)]):
+        column = {who: Cell(Spread.of(samples), 0.0, 1)}
+        detail = time_entry(distinct, column, who).detail
+        assert detail == f"({formats.time_range(100.0, samples[-1])})"
+    assert time_entry(distinct, {who: Cell(Spread.of([7.0]), 0.0, 1)}, who).detail == ""
+    assert time_entry(distinct, {}, who) is NOTHING
 
 
 def spread_of(*counts):
