@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import shutil
+import socket
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -61,9 +63,13 @@ def obstacle(path: str | os.PathLike[str]) -> str | None:
 
 @contextmanager
 def parents(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Make the missing parents of a path. They are removed again if the block fails."""
+    """Make the missing parents of a path. They are removed again if the block fails.
+
+    What processes that were killed have left beside the path is removed.
+    """
     missing = [parent for parent in Path(path).parents if not parent.exists()]
     Path(path).parent.mkdir(parents=True, exist_ok=True)
+    _remove_leftovers(Path(path).parent)
     try:
         yield
     except BaseException:
@@ -116,7 +122,8 @@ def new_directory(path: str | os.PathLike[str], *, replace: bool = False) -> Ite
     cannot be made.
     """
     target = Path(path)
-    made, old = _temporary(target), _temporary(target)
+    made = _temporary(target)
+    old = made.with_name(made.name + _REPLACED)
     with parents(target):
         made.mkdir()
         try:
@@ -130,12 +137,40 @@ def new_directory(path: str | os.PathLike[str], *, replace: bool = False) -> Ite
                     old.rename(target)
                 raise
             shutil.rmtree(old, ignore_errors=True)
+            _remove_leftovers(target.parent, _REPLACED)
         finally:
             shutil.rmtree(made, ignore_errors=True)
 
 
+_REPLACED = ".old"
+"""What the name of a directory ends with that a new one replaces: its only copy for a moment."""
+
+
 def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    owner = f"{socket.gethostname()}-{os.getpid()}"
+    return path.with_name(f".{path.name}.{owner}.{uuid.uuid4().hex}")
+
+
+def _remove_leftovers(directory: Path, ending: str = "") -> None:
+    """Remove the temporary files and directories of processes of this machine that have ended."""
+    name = re.compile(rf"\..+\.{re.escape(socket.gethostname())}-(\d+)\.[0-9a-f]{{32}}{ending}")
+    with suppress(OSError):  # of a directory that may not be read
+        for entry in os.scandir(directory):
+            if (found := name.fullmatch(entry.name)) and not _is_alive(int(found[1])):
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                else:
+                    Path(entry.path).unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it belongs to another user
+        return True
+    return True
 
 
 def write_json(path: str | os.PathLike[str], value: Mapping[str, Any]) -> None:

@@ -7,8 +7,11 @@ when it is called, and returns its exit code or None.
 
 import logging
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module, metadata
 from typing import Any
 
@@ -18,6 +21,7 @@ DISTRIBUTION = "wheelwork"
 GROUP = "wheelwork.commands"
 BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT, as in shells
+TERMINATED = 143  # 128 + SIGTERM
 
 COMMANDS = {
     "timers": ("compare.cli.commands.timers:timers", "List the timers and their traits."),
@@ -152,11 +156,16 @@ _notice = _CompilationNotice()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line and return its exit code: 0, 2 for bad input, 130 when interrupted."""
+    """Run a command line and return its exit code.
+
+    0, 2 for bad input, 130 when interrupted, 143 when terminated. A command has exit codes of its
+    own as well.
+    """
     _open_streams()
     code = 0
     try:
-        code = _run(list(sys.argv[1:] if argv is None else argv))
+        with _terminable():
+            code = _run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -167,6 +176,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     # What is still in the buffer must not fail once more at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM: handled as Ctrl-C is, so that nothing half-done is left behind."""
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Raise _Terminated on SIGTERM, where Python delivers signals: in the main thread."""
+
+    def terminate(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not stop the cleaning up
+        raise _Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _open_streams() -> None:
@@ -189,9 +220,11 @@ def _run(argv: list[str]) -> int:
             return cli.invoke(ctx) or 0
     except click.exceptions.Exit as leaving:  # --help and --version
         return leaving.exit_code
-    except KeyboardInterrupt:
-        print(f"{DISTRIBUTION}: interrupted", file=sys.stderr)
-        return INTERRUPTED
+    except KeyboardInterrupt as error:
+        terminated = isinstance(error, _Terminated)
+        word = "terminated" if terminated else "interrupted"
+        print(f"{DISTRIBUTION}: {word}", file=sys.stderr)
+        return TERMINATED if terminated else INTERRUPTED
     except BrokenPipeError:
         raise
     except Exception as error:

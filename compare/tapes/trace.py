@@ -397,7 +397,18 @@ def _parse_shard(entry: object, path: Path) -> Shard:
         may_be_none = name in ("first_time", "last_time") and entry["rows"] == 0
         if not (value is None if may_be_none else type(value) is int and value >= 0):
             raise TraceError(f"{path}: {name} of {file} is {value!r}; it must be an integer from 0")
-    return Shard(**{name: entry[name] for name in fields})
+    shard = Shard(**{name: entry[name] for name in fields})
+    _check_id_space(shard, path)
+    return shard
+
+
+def _check_id_space(shard: Shard, path: str | os.PathLike[str]) -> None:
+    """Raise TraceError for more ids than rows: whoever replays it makes a table of all ids."""
+    if shard.id_space > shard.rows:
+        raise TraceError(
+            f"{path}: id_space of {shard.file} is {shard.id_space}; it must not exceed the"
+            f" {shard.rows} rows"
+        )
 
 
 def _check_target(path: str | os.PathLike[str], force: bool) -> Path:
@@ -426,6 +437,8 @@ def _complete(unfinished: UnfinishedTrace, path: str | os.PathLike[str]) -> None
     """Write the manifest, and remove the files that it does not list."""
     if not unfinished.shards:
         raise TraceError(f"a trace has at least one shard; {path} would have none")
+    for shard in unfinished.shards:
+        _check_id_space(shard, path)
     manifest = {
         "format": FORMAT,
         "version": VERSION,

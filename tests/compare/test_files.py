@@ -2,7 +2,9 @@
 
 import json
 import os
+import socket
 import stat
+import subprocess
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,6 +44,29 @@ def test_a_file_appears_when_it_is_complete(tmp_path):
         assert path.read_text() == "another"
     assert path.read_text() == "new"
     assert names(tmp_path) == ["file"]
+
+
+def test_what_a_killed_process_left_behind_is_removed(tmp_path):
+    """Only what ended processes of this machine have left, and nothing that resembles it."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    ours, code = socket.gethostname(), "0123456789abcdef" * 2
+    left = [f".{name}.{ours}-{process.pid}.{code}" for name in ("out", "other")]
+    replaced = f"{left[0]}.old"
+    kept = [
+        f".out.{ours}-{os.getpid()}.{code}",
+        f".out.{ours}-{process.pid}.notes",
+        f".out.elsewhere-{process.pid}.{code}",
+        f"out.{ours}-{process.pid}.{code}",
+    ]
+    (tmp_path / f".file.{ours}-{process.pid}.{code}").touch()
+    for name in (*left, *kept, replaced):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    with new_directory(tmp_path / "out") as made:
+        # The only copy of what was to be replaced stays until there is a new one.
+        assert names(tmp_path) == sorted([*kept, replaced, made.name])
+    assert names(tmp_path) == sorted([*kept, "out"])
 
 
 def test_a_file_that_fails_leaves_the_old_one(tmp_path):

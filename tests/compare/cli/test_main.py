@@ -1,7 +1,9 @@
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import MISSING, fields
 from importlib import metadata
 from pathlib import Path
@@ -12,7 +14,7 @@ import compare.cli.main
 from compare.bench.comparison import Comparison
 from compare.bench.store import latest_run, read_run
 from compare.cli.commands.compare import summary
-from compare.cli.main import BAD_INPUT, COMMANDS, COMPILING, INTERRUPTED, main
+from compare.cli.main import BAD_INPUT, COMMANDS, COMPILING, INTERRUPTED, TERMINATED, main
 from compare.tapes.trace import open_trace
 from timers.errors import CapacityError
 from timers.registry import names
@@ -174,6 +176,20 @@ def test_what_goes_wrong_is_one_line(said, monkeypatch, error, code, says):
 
     monkeypatch.setattr("compare.bench.contestant.contestant", fail)
     assert said("timers") == (code, "", says)
+
+
+def test_sigterm_leaves_nothing_behind(said, monkeypatch, here):
+    def write_shard(plan, number, directory, progress):
+        (directory / "shard-00000.parquet").touch()
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)  # is interrupted
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr("compare.workloads.writing.write_shard", write_shard)
+    line = "generate uniform --timer-count 5 --out new/t"
+    assert said(*line.split()) == (TERMINATED, "", "wheelwork: terminated\n")
+    assert list(here.iterdir()) == []
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_a_bug_is_not_hidden(monkeypatch):

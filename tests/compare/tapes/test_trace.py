@@ -126,6 +126,8 @@ def test_bad_tapes_are_refused_and_leave_nothing(path):
         write_trace(path, [], unit="ms", source={})
     with pytest.raises(TraceError, match="unit 'h' is not us, ms, s or unit"):
         write_trace(path, [tape_of(GOOD)], unit="h", source={})
+    with pytest.raises(TraceError, match="id_space of .* is 8; it must not exceed the 6 rows"):
+        write_trace(path, [with_row(5, id=7, op=START)], unit="ms", source={})
     for source in ({"x": object()}, {"x": float("nan")}):
         with pytest.raises(TraceError, match="source cannot be written as JSON"):
             write_trace(path, [tape_of(GOOD)], unit="ms", source=source)
@@ -272,6 +274,9 @@ def test_manifests_that_are_wrong(path, written, changes, why):
         ({"rows": True}, "rows of shard-00000.parquet is True"),
         ({"id_space": "2"}, "id_space of shard-00000.parquet is '2'"),
         ({"first_time": None}, "first_time of shard-00000.parquet is None"),
+        # A replay makes a table of so many ids before it reads a row.
+        ({"id_space": 2**31}, "id_space of shard-00000.parquet is 2147483648; .* the 6 rows"),
+        ({"id_space": 7}, "id_space of shard-00000.parquet is 7; it must not exceed the 6 rows"),
     ],
 )
 def test_manifests_with_wrong_shards(path, written, changes, why):
