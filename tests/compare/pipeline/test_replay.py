@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,16 +15,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import compare.pipeline.replay
 import compare.pipeline.shard_replay
 import compare.tapes.trace
 from compare.bench.contestant import parse_contestant
 from compare.cli.commands.summarise import text_of
+from compare.files import MANIFEST
 from compare.pipeline.replay import IDS_AT_ONCE, groups_of, replay_grid
-from compare.pipeline.results import ResultsError, open_results, outcome_of
+from compare.pipeline.results import Results, ResultsError, open_results, outcome_of, outcome_table
 from compare.pipeline.shard_replay import ShardReplay, run_side_by_side
 from compare.pipeline.summarise import SCHEMA, summarise
 from compare.replay.engine import first_time, lateness_of, replay
-from compare.replay.outcome import Outcome
+from compare.replay.lateness import Lateness
+from compare.replay.outcome import NUMBERS, Outcome
 from compare.spark.session import PipelineError
 from compare.tapes.tape import ARM, CANCEL, REARM, START
 from compare.tapes.trace import open_trace, write_trace
@@ -365,6 +369,28 @@ def test_the_same_replay_again_changes_nothing(spark, results, trace):
     assert {path: path.stat().st_mtime_ns for path in results.path.rglob("*.parquet")} == before
 
 
+def test_a_replay_is_not_resumed_by_other_kernels(results, trace, monkeypatch):
+    """Some shards would be the old kernels', and some the new ones'."""
+    outcome = results.outcome_file(0, 1)
+    kept = outcome.read_bytes()
+    before = (results.path / MANIFEST).read_text()
+    monkeypatch.setattr(compare.pipeline.replay, "source_digest", lambda package: "of a change")
+    outcome.unlink()
+    try:
+        refused(
+            ResultsError,
+            "the version of the timers differs",
+            trace.path,
+            TIMERS,
+            results.path,
+            counting=True,
+        )
+        assert not outcome.exists()
+        assert (results.path / MANIFEST).read_text() == before
+    finally:
+        outcome.write_bytes(kept)
+
+
 # ---- refusals
 
 
@@ -576,7 +602,47 @@ def test_the_summary_adds_up(results):
         assert (row["lateness_min"], row["lateness_max"]) == (late[0], late[-1])
     text = text_of(table.to_pylist())
     assert max(map(len, text.splitlines())) <= 80
-    assert all(name in text for name in TIMERS)
+    for name in TIMERS:
+        assert name in text
+
+
+def test_the_summary_takes_each_shard_into_account(results, tmp_path):
+    """Another prime for each number of each shard of each timer."""
+    (tmp_path / "expiries").mkdir()
+    shutil.copy(results.path / MANIFEST, tmp_path / MANIFEST)
+    is_prime = (n for n in range(101, 10**6) if all(n % k for k in range(2, int(n**0.5) + 1)))
+    made = {}
+    for timer, shard in results.replays():
+        numbers = {name: next(is_prime) for name in NUMBERS}
+        late = Lateness.of(np.array([next(is_prime) for _ in range(5 + shard)]))
+        counters = {"comparisons": next(is_prime)}
+        done = Outcome(**numbers, counters=counters, lateness=late)
+        made.setdefault(timer, []).append(done)
+        path = Results(tmp_path, {}, results.trace, ()).outcome_file(timer, shard)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(outcome_table(timer, shard, f"engine {timer}", done), path)
+    table = summarise(tmp_path).to_pylist()
+    assert len(table) == len(made) == 4
+    for timer, row in enumerate(table):
+        shards = made[timer]
+        assert len(shards) == 3
+        for name in NUMBERS:
+            add = max if name in ("most_pending", "nbytes") else sum
+            assert row[name] == add(getattr(one, name) for one in shards)
+        operations = [one.operations for one in shards]
+        ns = [one.seconds * 1e9 / one.operations for one in shards]
+        assert row["ns_per_operation"] == sum(one.seconds for one in shards) * 1e9 / sum(operations)
+        for name, values in (("operations", operations), ("ns_per_operation", ns)):
+            found = [row[f"shard_{name}_{which}"] for which in ("least", "median", "most")]
+            assert found == sorted(values)
+        assert dict(row["counters"]) == {
+            "comparisons": sum(one.counters["comparisons"] for one in shards)
+        }
+        late = sorted(value for one in shards for value in one.lateness.values.tolist())
+        assert (row["lateness_min"], row["lateness_max"]) == (late[0], late[-1])
+        assert row["lateness_p50"] == late[8]  # of 18
+        assert row["lateness_p90"] == late[16]
+        assert (row["engine"], row["shards"], row["unit"]) == (f"engine {timer}", 3, "us")
 
 
 def test_long_names_stand_on_lines_of_their_own(results):

@@ -288,6 +288,11 @@ def test_csv_and_parquet_files(spark, tmp_path):
     seen, _ = follow(start(spark, watch(tmp_path)))
     assert seen == Seen(3, 1, 0, 1)
     assert written(spark, tmp_path)[0][1] == datetime(2024, 5, 1, 10, 0, 0, 250_000)
+    # Restarted with a file whose columns are others: refused, not read by their positions.
+    (tmp_path / "in" / "b.csv").write_text("x,k,t\n1,2,2024-05-01T12:00:00Z\n")
+    with pytest.raises(PipelineError, match=r"b\.csv|header"):
+        follow(start(spark, watch(tmp_path)))
+    assert [row[0] for row in written(spark, tmp_path)] == ["u"]
     events = spark.read.json(
         spark.sparkContext.parallelize(
             ['{"t": 1700000000.5, "k": "u"}', '{"t": 1700000100, "k": "w"}']
@@ -353,8 +358,14 @@ def test_what_does_not_fit_is_one_line_and_leaves_nothing(spark, tmp_path):
 def test_a_checkpoint_is_bound_to_its_settings(spark, tmp_path):
     write(tmp_path / "in", [[(1000, "a"), (1001, "b")]])
     follow(start(spark, watch(tmp_path)))
-    with pytest.raises(StreamError, match="is for shards 3, not 4"):
-        check(watch(tmp_path, shards=4))
+    for change, says in [
+        ({"shards": 4}, "shards 3, not 4"),
+        ({"key": "other"}, "key k, not other"),
+        ({"time": "other"}, "time t, not other"),
+        ({"heartbeat": True, "follow": True}, "heartbeat False, not True"),
+    ]:
+        with pytest.raises(StreamError, match=f"is for {says}"):
+            check(watch(tmp_path, **change))
     # And where somebody calls the function with his own checkpoint, the state itself tells.
     write(tmp_path / "in", [[(1000, "a")], [(END, "a"), (END, "b")]])
     settings = tmp_path / "out.state" / "wheelwork.json"

@@ -19,6 +19,7 @@ from compare.workloads.catalogue import (
 )
 from compare.workloads.generator import END
 from compare.workloads.variates import exp, log, normal
+from compare.workloads.writing import write_trace_of
 
 SEED = 42
 MEMBERS = BLOCK + 904  # one block and a part of another
@@ -164,6 +165,23 @@ def test_pieces_are_what_sorting_all_at_once_gives(name, batch, monkeypatch):
     assert 0 < found[-1].time.size <= 1000
     assert list(zip(*(column.tolist() for column in joined(found)), strict=True)) == expected
     assert (pieces.rows, pieces.id_space) == (len(expected), id_space)
+
+
+def test_a_trace_is_written_piece_by_piece(tmp_path, monkeypatch):
+    plan = Plan.of("keepalive", operations=4500, shards=2, seed=SEED)
+    whole = [plan.pieces(shard) for shard in range(2)]
+    tapes = [joined(list(pieces)) for pieces in whole]
+    monkeypatch.setattr("compare.workloads.generator.PIECE", 1000)
+    monkeypatch.setattr("compare.tapes.trace.ROW_GROUP", 1500)
+    heard = []
+    trace = write_trace_of(plan, tmp_path / "trace", progress=heard.append)
+    assert heard == [1000, 1000, 250] * 2
+    for shard, (entry, tape) in enumerate(zip(trace.shards, tapes, strict=True)):
+        assert same(trace.load(shard), tape)
+        assert entry.id_space == whole[shard].id_space
+        assert (entry.first_time, entry.last_time) == (tape.time[0], tape.time[-1])
+        counts = (entry.rows, entry.starts, entry.cancels, entry.rearms, entry.arms)
+        assert counts == (2250, *(np.count_nonzero(tape.op == op) for op in range(4)))
 
 
 @pytest.mark.parametrize("batch", [1, 1 << 17])
