@@ -1,8 +1,8 @@
-"""Run the tests of `product.py` on its seeded bugs, and once without: `python -m
+"""Run the tests of the seeded bugs in one folder, and once without a bug: `python -m
 tests.mutants.hunt_product FOLDER`.
 
 One process for each folder imports the libraries, and forks for each bug. Prints one line of JSON
-for each bug and one for each set of tests.
+for each bug and one for the run without.
 """
 
 import json
@@ -10,7 +10,7 @@ import sys
 
 import tests.conftest  # noqa: F401  # registers the profiles
 from tests.mutants.loading import changed_source
-from tests.mutants.product import BUGS, TESTED_BY
+from tests.mutants.product import BUGS
 from tests.mutants.trial import import_libraries, try_bug
 
 
@@ -18,13 +18,11 @@ def main(folder: str) -> None:
     import_libraries()
     bugs = [bug for bug in BUGS if bug.file.rpartition("/")[0] == folder]
     for bug in bugs:
-        verdict = try_bug(bug.file, changed_source(*bug), TESTED_BY[bug.file])
+        verdict = try_bug(bug.file, changed_source(bug.file, bug.old, bug.new), (bug.test,))
         killed_by = None if verdict.passed else verdict.failed
         print(json.dumps({**bug._asdict(), "killed by": killed_by}), flush=True)
-    for files in dict.fromkeys(TESTED_BY[bug.file] for bug in bugs):
-        verdict = try_bug("", None, files)
-        failed = None if verdict.passed else verdict.failed
-        print(json.dumps({"tests": files, "failed": failed}), flush=True)
+    verdict = try_bug("", None, tuple(dict.fromkeys(bug.test for bug in bugs)))
+    print(json.dumps({"failed": None if verdict.passed else verdict.failed}), flush=True)
 
 
 if __name__ == "__main__":
