@@ -4,7 +4,6 @@ import pytest
 from compare.bench import measure, work
 from compare.bench.contestant import contestant, parse_contestant
 from compare.bench.measure import Bench, Sample, overhead
-from compare.bench.slots import slots_of
 from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, TASKS
 from compare.bench.work import SETTLE, plan
 from compare.oracle.compiled import NEVER, AgreementError, expect
@@ -441,22 +440,6 @@ def test_memory_is_told_full_and_grown_and_while_it_grows(measured):
             assert one.grown_nbytes == made.nbytes > one.nbytes
             # The old places are still there while they are copied to the new ones.
             assert 0 <= one.peak_nbytes - one.grown_nbytes - 24 * one.size < one.nbytes + 4000
-
-
-@pytest.mark.parametrize("name", names())
-def test_timers_in_slots_are_those_that_a_wheel_finds_there(name):
-    timer = contestant(name).new(0, 300)
-    handles = timer.schedule_many(np.arange(2, 1202, 4)).tolist()
-    timer.advance(230)
-    handles += timer.schedule_many([231, 231, 290, 5000, 230]).tolist()
-    if not name.endswith("wheel"):
-        assert slots_of(1, 300, timer) == []
-        return
-    places = [timer._kernel.locate(timer.state, handle) for handle in handles]
-    pending = [place for place in places if place]
-    found = sum("slot" in place for place in pending)
-    assert slots_of(1, 300, timer) == [(1, 300, len(pending), found)]
-    assert 50 < found < len(pending)
 
 
 def test_slots_are_told_of_wheels_after_holding(measured):

@@ -8,22 +8,17 @@ from compare.bench.sources import digest_of
 from compare.oracle.compiled import check_agreement, expect
 from compare.replay.engine import (
     PATIENCE,
-    Buffers,
     Replay,
     ReplayError,
     first_time,
     has_kernel,
     lateness_of,
-    loop_for,
-    operations_of,
     replay,
 )
 from compare.replay.lateness import Lateness
 from compare.replay.outcome import NUMBERS
 from compare.tapes.tape import ARM, CANCEL, REARM, START, id_space_of
 from compare.workloads.catalogue import WORKLOADS, make
-from tests.compare.clocks import COSTS, FakeClock, spend_in_compiled_code
-from tests.compare.own_timers import Timed
 from tests.compare.small_tapes import tape_of, tapes
 from timers import HeapqDelayQueue
 from timers.protocol import Expired
@@ -173,134 +168,6 @@ def test_a_timer_with_a_kernel_is_known_by_its_state():
     stateful.state = "running"  # somebody's own attribute
     assert not has_kernel(stateful)
     assert has_kernel(contestant("delay-queue").new())
-
-
-# ---- what is timed
-
-
-def pieces(tape, size):
-    """The operations of a tape, some at a time."""
-    return [
-        operations_of(tape, k, min(k + size, len(tape.op))) for k in range(0, len(tape.op), size)
-    ]
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """A clock that moves by what `Timed` does, and by calls of compiled loops."""
-    clock = FakeClock()
-    monkeypatch.setattr(Timed, "clock", clock)
-    monkeypatch.setattr(Timed, "factor", 1)
-    return clock
-
-
-def slow_take(clock, taken):
-    def take(rows):
-        clock.seconds += 10**6
-        taken.append(rows.copy())
-
-    return take
-
-
-SHORT = tape_of(
-    (0, START, 0, 5),
-    (0, START, 1, 9),
-    (0, START, 2, 9),
-    (1, REARM, 0, 7),
-    (2, CANCEL, 1, 0),
-    (7, ARM, 1, 7),  # overdue: the next operation finds it fired
-    (7, START, 3, 20),
-    (8, START, 4, 21),
-)
-
-
-def test_a_python_loop_is_timed_from_its_first_call_to_its_last(clock):
-    taken = []
-    loop = loop_for(Timed(), Buffers(5), slow_take(clock, taken), clock)
-    t = Timed
-    seconds = [loop.run(piece) for piece in pieces(SHORT, 5)]
-    # The clock is moved to 1, 2, 7 (the first timer fires), 7 again (the overdue one) and 8.
-    first = 3 * t.SCHEDULE + t.RESCHEDULE + t.CANCEL + 2 * t.ADVANCE
-    # A re-arm of a timer that is not pending is tried before it is started.
-    then = 3 * t.SCHEDULE + t.RESCHEDULE + 3 * t.ADVANCE + 2 * t.FIRE
-    assert seconds == [first, then]
-    assert loop.tick(12) == 4 * t.ADVANCE + t.FIRE
-    assert loop.drain() == 2 * (t.WAKE + t.ADVANCE + t.FIRE)
-    outcome = loop.finish()
-    assert outcome.seconds == first + then + 4 * t.ADVANCE + 3 * t.FIRE + 2 * (t.WAKE + t.ADVANCE)
-    assert (outcome.wakeups, outcome.idle_wakeups) == (4 + 2, 3)
-    assert (outcome.operations, outcome.most_pending, outcome.pending) == (8, 3, 0)
-    assert outcome.fired == sum(map(len, taken)) == 5
-
-
-@pytest.mark.parametrize("room", [0, 1, 5])
-def test_a_compiled_loop_is_timed_in_its_calls_alone(clock, monkeypatch, room):
-    calls = spend_in_compiled_code(monkeypatch, clock)
-    timer, taken = contestant("delay-queue").new(0, 1), []
-    loop = loop_for(timer, Buffers(5, room), slow_take(clock, taken), clock)
-    reserve = timer.reserve
-
-    def slow_reserve(extra):
-        clock.seconds += 10**6
-        reserve(extra)
-
-    timer.reserve = slow_reserve
-    calls.clear()
-    spent = []
-
-    def one(name, seconds):
-        """So long did the calls of one loop take, and nothing else is counted."""
-        assert {called for called, _ in calls} == {name}
-        assert seconds == sum(cost for _, cost in calls)
-        spent.append(seconds)
-        number = len(calls)
-        calls.clear()
-        return number
-
-    several = [one("run", loop.run(piece)) for piece in pieces(SHORT, 5)]
-    if room == 5:
-        assert one("tick", loop.tick(12)) == 1
-    several.append(one("drain", loop.drain()))
-    assert several == {0: [1, 2, 4], 1: [1, 1, 3], 5: [1, 1, 1]}[room]
-    outcome = loop.finish()
-    assert outcome.seconds == sum(spent)
-    assert sum(map(len, taken)) == outcome.fired == 5
-    fired = replay(contestant("delay-queue").new(), SHORT, 5).fired
-    assert np.concatenate(taken).tolist() == fired.tolist()
-
-
-def test_a_replay_is_timed_in_all_its_pieces(clock, monkeypatch):
-    monkeypatch.setattr(compare.replay.engine, "OPERATIONS_AT_ONCE", 3)
-    t = Timed
-    operations = 6 * t.SCHEDULE + 2 * t.RESCHEDULE + t.CANCEL + 5 * t.ADVANCE + 2 * t.FIRE
-    done = replay(Timed(), SHORT, 5, drain_timer=False, clock=clock)
-    assert done.outcome.seconds == operations
-    drained = replay(Timed(), SHORT, 5, clock=clock)
-    assert drained.outcome.seconds == operations + 3 * (t.WAKE + t.ADVANCE + t.FIRE)
-    spend_in_compiled_code(monkeypatch, clock)
-    done = replay(contestant("delay-queue").new(), SHORT, 5, clock=clock)
-    (run, each), (drain, every) = COSTS["run"], COSTS["drain"]
-    assert done.outcome.seconds == 3 * run + 8 * each + drain + 3 * every
-    assert done.outcome.ns_per_operation == done.outcome.seconds * 1e9 / 8
-
-
-@pytest.mark.parametrize(("name", "parameters"), COMPILED, ids=str)
-def test_by_clock_all_fires_as_by_event(name, parameters):
-    tape = MADE["uniform"].tape
-    taken = []
-    timer = contestant(name, parameters).new(first_time(tape))
-    loop = loop_for(timer, Buffers(1500), lambda rows: taken.append(rows.copy()))
-    loop.run(operations_of(tape, 0, len(tape.op)))
-    drained = run(name, parameters, tape)
-    last = int(drained.fired["fired_at"].max())
-    begun = timer.now
-    loop.tick(last)
-    outcome = loop.finish()
-    assert timer.now == last
-    assert np.concatenate(taken).tolist() == drained.fired.tolist()
-    fired = drained.fired["fired_at"]
-    assert outcome.wakeups == last - begun
-    assert outcome.idle_wakeups == last - begun - np.unique(fired[fired > begun]).size
 
 
 class FiresTwice(HeapqDelayQueue):
