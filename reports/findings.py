@@ -79,7 +79,7 @@ def _traffic(summary: Summary) -> list[str]:
         verdicts.insert(
             0,
             f"Choose by precision: on {formats.listed(names)} every timer takes at most "
-            f"{formats.nanoseconds(max(worst))} of each second.",
+            f"{formats.nanoseconds(max(worst))} of each second of that traffic.",
         )
     return (
         [" ".join(verdicts), *(_rate(summary, source) for source in summary.own)]

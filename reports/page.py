@@ -21,6 +21,7 @@ from reports.summary import Summary, summarise
 from timers.errors import TimerError
 
 PAGE = "index.html"
+JOINER = "\u2060"  # after a dash, so that a range stays on one line
 MARK = "report.json"
 """The file by which a directory is known as a report, and may be replaced by a newer one."""
 FORMAT = "wheelwork-report"
@@ -96,6 +97,7 @@ def render(
         autoescape=True,
         undefined=StrictUndefined,
         keep_trailing_newline=True,
+        finalize=lambda text: text.replace("–", f"–{JOINER}") if type(text) is str else text,
     )
     environment.filters["colour"] = _colour
     environment.filters["anchor"] = lambda name: re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

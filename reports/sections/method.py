@@ -9,6 +9,28 @@ from reports import formats
 from reports.sections.parts import Section, Terms
 from reports.summary import Summary
 
+ALIKE = (
+    "All timers take the same operations, in the same order, in turns: what disturbs the machine "
+    "disturbs all.",
+    "The loop fetches its own entry of each timer's handle ahead of time, for all compiled timers.",
+    "The clock of the timers moves while they are held and in replays, so that wheels do their "
+    "work in their slots. Expiry is never one jump over all deadlines: that would favour a scan.",
+    "Room for more timers is made outside what is timed; “Memory” tells what growing takes.",
+    "The median time of an empty call is subtracted from each sample of a compiled timer.",
+)
+"""What holds for each contestant, so that it favours none."""
+
+NOT_ALIKE = (
+    "Timers of unequal precision do unequal work: a tick of 100 has fewer moments than a tick of "
+    "1. Compare them at one precision, or read the time together with the lateness.",
+    "A Python loop pays for each call, a compiled timer for none.",
+    "The work that a wheel puts off, such as hashing what has arrived, is in the cost of a later "
+    "operation or of expiry. Compare whole workloads before single operations.",
+    "Arrays of this size are often on huge pages, where those of other programs are not. That "
+    "makes a difference beside figures from elsewhere, and none within this page.",
+)
+"""What favours some contestants, or this page over other measurements."""
+
 
 def section(summary: Summary) -> Section:
     """All that is known about the measurement."""
@@ -32,6 +54,8 @@ def method(summary: Summary) -> Terms:
         ("Checks", _items(manifest["agreement"])),
         ("Not run", too_long(summary) or ["nothing was too long"]),
         ("Engines", _engines(summary)),
+        ("Alike for all", ALIKE),
+        ("Not alike", NOT_ALIKE),
     ]
     return [(term, texts) for term, texts in rows if texts]
 

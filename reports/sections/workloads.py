@@ -56,6 +56,7 @@ def _of_run(source: Source) -> Columns:
         "cancelled": _figure("cancelled"),
         "rescheduled": _figure("rescheduled"),
         "fired": _figure("fired"),
+        "most pending": _figure("most_pending"),
         "still pending": _figure("pending"),
         "wake-ups at the end": _figure("wakeups"),
         "… with nothing due": _figure("idle_wakeups"),
@@ -113,5 +114,5 @@ def described(source: Source) -> str:
         if isinstance(details.get(f"{noun}s"), int)
     ]
     if isinstance(details.get("id_space"), int):
-        parts.insert(2, f"at most {formats.count(details['id_space'])} at once")
+        parts.insert(2, formats.counted(details["id_space"], "id"))
     return ", ".join(parts) or "replayed"

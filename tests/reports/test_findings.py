@@ -167,7 +167,8 @@ def test_where_all_are_cheap_precision_decides():
         summary_of(slow, {trace(timeout="30s"): replayed(cascading=40, queue=20, heapq=600)})
     )
     assert headline == (
-        "Choose by precision: on own.trace every timer takes at most 303 µs of each second."
+        "Choose by precision: on own.trace every timer takes at most 303 µs of each second of "
+        "that traffic."
     )
     assert remark == (
         "own.trace: 2 000 operations in 4 s, 500 per second, with at most 13 timers pending."
@@ -187,7 +188,7 @@ def test_several_traces_and_shards():
     headline, remark, topics = told(summary_of({}, replays))
     assert headline == (
         "Choose by precision: on own.trace and other every timer takes at most 25.2 µs of each "
-        "second."
+        "second of that traffic."
     )
     assert remark.endswith(
         "other: 2 000 operations in 4 s, 500 per second, with at most 1 timer pending in one shard."

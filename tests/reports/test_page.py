@@ -1,41 +1,13 @@
 import json
 import re
-from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
 
 from compare.bench.store import Run, read_run
-from reports.page import ReportError, check_target, render, write_report
-from reports.palette import INK, look_of
-from reports.sections.catalogue import sections
+from reports.page import ReportError, check_target, write_report
+from tests.reports.html import Reader
 from tests.reports.synthetic import defaults, write_synthetic
-
-
-class Reader(HTMLParser):
-    VOID = ("meta", "link", "br", "img", "input", "hr")
-
-    def __init__(self):
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.texts: list[str] = []
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] != "style":
-            self.texts.append(data)
 
 
 @pytest.fixture(scope="module")
@@ -188,89 +160,3 @@ def test_a_failure_leaves_the_old_report(run: Run, tmp_path, monkeypatch):
         write_report(run, out)
     assert (out / "index.html").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
-
-
-class Tables(HTMLParser):
-    """The tables of a page: for each the rows, each a list of (text, classes) of its cells."""
-
-    def __init__(self, text: str):
-        super().__init__()
-        self.tables: dict[str, list[list[list[str]]]] = {}
-        self.colours: list[str] = []
-        self.inside = False
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        own = dict(attributes)
-        if tag == "table":
-            self.rows = self.tables.setdefault(own["aria-labelledby"], [])
-        elif tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th"):
-            self.rows[-1].append([own.get("class") or ""])
-            self.inside = True
-        elif tag == "span" and self.inside:
-            self.colours.append(own["style"])
-
-    def handle_endtag(self, tag):
-        if tag in ("td", "th"):
-            self.inside = False
-
-    def handle_data(self, data):
-        if self.inside and data.strip():
-            self.rows[-1][-1].append(data.replace("\u2060", ""))
-
-
-@pytest.fixture(scope="module")
-def rendered(distinct):
-    return render(distinct, "the-run", {})
-
-
-def test_each_cell_of_the_page_is_that_of_its_table(rendered, distinct):
-    found = Tables(rendered)
-    tables = [table for section in sections(distinct) for table in section.tables]
-    assert len(found.tables) == len(tables)
-    colours = []
-    for table, rows in zip(tables, found.tables.values(), strict=True):
-        heads = [cell[1] for cell in rows[0]]
-        assert heads == table.headings
-        assert [cell[0] for cell in rows[0]] == [
-            "number" if table.is_number(column) else "" for column in range(-1, len(heads) - 1)
-        ]
-        for row, cells in zip(table.rows, rows[1:], strict=True):
-            assert cells[0][1:] == [text for text in (row.heading, row.remark) if text]
-            for entry, cell in zip(row.entries, cells[1:], strict=True):
-                classes = {name for name in ("number", "best") if getattr(entry, name)}
-                assert set(cell[0].split()) == classes
-                assert cell[1:] == [text for text in (entry.text, entry.detail) if text]
-            colours.append(look_of(row.timer).colour)
-    assert [colour.removeprefix("background:") for colour in found.colours] == [
-        "currentColor" if colour == INK else colour for colour in colours
-    ]
-
-
-def test_the_page_says_what_it_is_of(rendered, distinct):
-    reader = Reader()
-    reader.feed(rendered)
-    text = " ".join(" ".join(reader.texts).split()).replace("\u2060", "")
-    names = ", ".join(who.plain for who in distinct.contestants[:-1])
-    assert f"{names} and Mine on Some CPU, 31 January 2026." in text
-    assert "Made by wheelwork 1.2.3 from what is stored in the-run." in text
-    for section in sections(distinct):
-        plain = " ".join(section.headline.split())
-        assert plain in text.replace("\xa0", " ") or plain in text
-        for term, sentences in section.terms:
-            at = text.index(" ".join(term.split()))
-            assert all(" ".join(one.split()) in text[at:] for one in sentences)
-        for point in section.points:
-            assert " ".join(point.split()) in text
-
-
-@pytest.mark.parametrize(
-    ("created", "shown"),
-    [("2026-03-09T01:00:00+00:00", "9 March 2026"), ("some day", "some day")],
-)
-def test_the_day_of_the_page(distinct, created, shown):
-    manifest = {**distinct.manifest, "created": created, "machine": {"platform": "A platform"}}
-    text = render(replace(distinct, manifest=manifest), "run", {})
-    assert f"on A platform, {shown}." in text

@@ -1,8 +1,10 @@
 """Reads from a Matplotlib figure what it shows."""
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import pytest
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex
@@ -69,6 +71,12 @@ def spans(axes: Axes, who: Contestant) -> list[tuple[tuple[float, float], tuple[
         and to_hex(collection.get_colors()[0]) == colour(who)
         for segment in collection.get_segments()
     ]
+
+
+def fitted(low: float, high: float) -> object:
+    """The limits of a logarithmic axis over more than a decade, with a little room at its ends."""
+    margin = 10 ** max(0.06 * math.log10(high / low), 0.12)
+    return pytest.approx((low / margin, high * margin))
 
 
 def notes(axes: Axes) -> list[Annotation]:

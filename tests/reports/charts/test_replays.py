@@ -11,7 +11,16 @@ from matplotlib.patches import StepPatch
 from reports import formats
 from reports.charts import lateness, replays, trade_off
 from reports.palette import INK
-from tests.reports.charts.drawn import colour, marks, named_rows, notes, spans, strokes, tick_labels
+from tests.reports.charts.drawn import (
+    colour,
+    fitted,
+    marks,
+    named_rows,
+    notes,
+    spans,
+    strokes,
+    tick_labels,
+)
 from tests.reports.primes import LABELS, SILENT, SOURCES, TOO_LONG_REPLAY, only, who_of
 
 SYMBOLS = dict(zip(SOURCES, ("µs", "ms", "s", "units"), strict=True))
@@ -73,7 +82,8 @@ def test_the_panels_of_time_share_an_axis_that_holds_all(times, primes):
     found = panels(times)
     (limits,) = {axes.get_xlim() for axes in found.values()}
     samples = [value for values in primes.times.values() for value in values]
-    assert limits[0] < min(samples) and limits[1] > max(samples)
+    predicted = [s * 1e9 / n for key, (s, n) in primes.predicted.items() if len(key) == 2]
+    assert limits == fitted(min(samples), max(samples + predicted))
     assert {axes.get_xscale() for axes in found.values()} == {"log"}
     assert [axes.get_xlabel() for axes in found.values()] == ["", "", *["time per operation"] * 2]
     assert tick_labels(found["uniform"], "x", [2000.0]) == [f"2{formats.SPACE}µs"]
@@ -231,9 +241,8 @@ def test_time_stands_against_the_worst_deviation(trade, primes, distinct, source
         if len(line.get_xdata()) == 2
     ]
     assert joined == [([10, 100], list(map(median, two)))]
-    low, high = axes.get_ylim()
-    values = [value for samples in primes.times.values() for value in samples]
-    assert low < min(values) and high > max(values)
+    values = [value for key, samples in primes.times.items() if key != SILENT for value in samples]
+    assert axes.get_ylim() == fitted(min(values), max(values))
     assert axes.get_xlim()[0] < min(exact) and axes.get_xlim()[1] > 100
     assert tick_labels(axes, "x", [0.0, 20.0, 4000.0]) == ["0", "20", "4k"]
 

@@ -212,7 +212,7 @@ def test_replays(primes, distinct, source):
     parts = [
         formats.counted(about["operations"], "operation"),
         formats.counted(about["timers"], "timer"),
-        f"at most {formats.count(about['id_space'])} at once",
+        formats.counted(about["id_space"], "id"),
         formats.counted(about["shards"], "shard"),
     ]
     assert table.caption == f"{of.short}: {', '.join(parts)}"
@@ -223,6 +223,7 @@ def test_replays(primes, distinct, source):
         "cancelled": "cancelled",
         "rescheduled": "rescheduled",
         "fired": "fired",
+        "most pending": "most_pending",
         "still pending": "pending",
         "wake-ups at the end": "wakeups",
         "… with nothing due": "idle_wakeups",
