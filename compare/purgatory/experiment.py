@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -13,26 +13,26 @@ from tqdm import tqdm
 
 from compare.bench.machine import surroundings
 from compare.bench.store import PURGATORY, check_store, write_run
-from compare.purgatory.options import Experiment
-from compare.purgatory.simulation import INTERVALS, PURGING, SCANNING, simulate
+from compare.purgatory.figures import (
+    COMPILED,
+    LIMIT,
+    MEMORY,
+    NONE,
+    PURGING,
+    RATE,
+    SCANNING,
+    Row,
+    keeps_up,
+)
+from compare.purgatory.options import INTERVALS, Experiment
+from compare.purgatory.simulation import simulate
 from compare.purgatory.traffic import LOADS, MICROSECONDS, Traffic, traffic
-from compare.purgatory.trial import NONE, Trial, measure
+from compare.purgatory.trial import Trial, measure
 from timers.errors import TimerError
 from timers.registry import timer_class
 
-Row = dict[str, Any]
-
-RATE, LIMIT, MEMORY, COMPILED = "rate", "limit", "memory", "compiled"
-"""Kinds of trials."""
-
 LARGEST_RATE = 10**7
 LARGEST_TRIAL = 10**7  # requests
-
-_KEPT_UP = 0.95
-"""The share of the target rate that must be achieved ..."""
-
-_IN_TIME_MS = 200.0
-"""... and how late, at the 99th percentile, a timeout may be: as long again as it is."""
 
 
 class ExperimentError(TimerError, ValueError):
@@ -182,28 +182,3 @@ def _rows(options: Experiment, step: Any) -> Iterator[Row]:
     # With the limit that costs the old design the least processor time.
     yield tried(old, MEMORY, rate, max(options.limits, default=None))
     yield tried(new, MEMORY, rate)
-
-
-def keeps_up(row: Row) -> bool:
-    """Whether a design kept up with the rate: nothing failed, and hardly anything was late."""
-    late = row.get("late_p99_ms")
-    achieved = row.get("achieved") or 0.0
-    return (
-        row.get("failed") is None
-        and achieved >= _KEPT_UP * row["rate"]
-        and (late is None or late <= _IN_TIME_MS)
-    )
-
-
-def saturation(rows: Iterable[Row]) -> dict[tuple[str, str], tuple[int, bool]]:
-    """For each load and design the highest rate that it kept up with, and whether there was one
-    that was too high for it.
-    """
-    found: dict[tuple[str, str], tuple[int, bool]] = {}
-    for row in rows:
-        if row["kind"] == RATE and row["design"] != NONE:
-            highest, failed = found.get((row["load"], row["design"]), (0, False))
-            if keeps_up(row):
-                highest = max(highest, row["rate"])
-            found[row["load"], row["design"]] = highest, failed or not keeps_up(row)
-    return found

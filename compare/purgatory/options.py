@@ -6,6 +6,11 @@
 
 from dataclasses import dataclass
 
+from compare.purgatory.figures import NONE, PURGING, SCANNING
+
+INTERVALS = {PURGING: 1000, SCANNING: 10_000, NONE: 0}
+"""The purge interval of the new design and the limit of the old one, unless others are given."""
+
 
 @dataclass(frozen=True)
 class Experiment:

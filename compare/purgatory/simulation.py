@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from compare.purgatory.figures import PURGING, SCANNING
 from compare.purgatory.kernels import (
     CELLS,
     COMPLETED,
@@ -16,17 +17,12 @@ from compare.purgatory.kernels import (
     run_purging,
     run_scanning,
 )
+from compare.purgatory.options import INTERVALS
 from compare.purgatory.traffic import KEYS, Traffic
 from timers.kernels.pool import EXPIRY
 from timers.registry import timer_class
 
-PURGING, SCANNING = "purging", "scanning"
-"""The new design and the old one."""
-
-DESIGNS = {PURGING: run_purging, SCANNING: run_scanning}
-
-INTERVALS = {PURGING: 1000, SCANNING: 10_000}
-"""The purge interval of the new design and the limit of the old one, unless others are given."""
+_RUN = {PURGING: run_purging, SCANNING: run_scanning}
 
 _ROOM = {PURGING: 1 << 12, SCANNING: 1}
 """Rows of what expires at once; the old design polls its queue for one after the other."""
@@ -86,7 +82,7 @@ def simulate(
         np.zeros(CELLS, np.int64),
         np.zeros(len(COUNTERS), np.int64),
     )
-    run: Any = DESIGNS[design]
+    run: Any = _RUN[design]
     # Compile, or load from the disk cache, before the clock runs.
     run(queue.state, work._replace(time=traffic.time[:0]), traffic.timeout, interval)
     started = time.perf_counter()

@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from compare.purgatory.simulation import PURGING, SCANNING
+from compare.purgatory.figures import NONE, PURGING, SCANNING
 from compare.purgatory.traffic import WATCHED, Traffic
 from timers.registry import timer_class
 from timers.services import (
@@ -32,9 +32,6 @@ from timers.services import (
     ScanningPurgatory,
     SystemTimer,
 )
-
-NONE = "none"
-"""The design that does nothing."""
 
 PAYLOAD = 100
 """Bytes of a request."""

@@ -23,9 +23,16 @@ from compare.cli.options import (
     select,
 )
 from compare.cli.text import table
+from compare.purgatory.figures import (
+    COMPILED,
+    DESIGNS,
+    LIMIT,
+    MEMORY,
+    RATE,
+    Row,
+    saturation,
+)
 from compare.purgatory.options import QUICK, Experiment
-
-Row = dict[str, Any]
 
 _DEFAULT = Experiment()
 
@@ -107,8 +114,6 @@ collector; MiB: the most memory beyond that at the start; p50, p99, max: ms that
 timeouts are late; out: the share of the requests that timed out; scanned:
 entries of lists and queue that were looked at for a request"""
 
-DESIGNS = {"purging": "new", "scanning": "old", "none": "(none)"}
-
 
 def text_of(rows: Sequence[Row]) -> str:
     """The figures of all trials in 80 columns."""
@@ -116,16 +121,16 @@ def text_of(rows: Sequence[Row]) -> str:
     for row in rows:
         kinds.setdefault(row["kind"], []).append(row)
     parts = []
-    if found := kinds.get("rate"):
+    if found := kinds.get(RATE):
         title = "In real time, at rising rates; three threads of one process"
         parts += [[title, *_trials(found, "rate")], _saturation(found), _totals(found)]
-    for kind, title in (("limit", "The limit of the reaper"), ("memory", "Little memory")):
+    for kind, title in ((LIMIT, "The limit of the reaper"), (MEMORY, "Little memory")):
         if found := kinds.get(kind):
             memory = found[0]["memory_bytes"]
             room = f" and {memory >> 20} MiB more than at the start" if memory else ""
             title = f"{title}: load {found[0]['load']} at {found[0]['rate']:,}/s{room}"
             parts.append([title, *_trials(found, "interval")])
-    if found := kinds.get("compiled"):
+    if found := kinds.get(COMPILED):
         parts.append(["Compiled, in simulated time, on one core", *_compiled(found)])
     return "\n\n".join(["\n".join(lines) for lines in parts] + [_LEGEND])
 
@@ -154,8 +159,6 @@ def _trials(rows: Iterable[Row], varied: str) -> list[str]:
 
 
 def _saturation(rows: Sequence[Row]) -> list[str]:
-    from compare.purgatory.experiment import saturation
-
     lines = []
     found = saturation(rows)
     for load in dict.fromkeys(load for load, _ in found):

@@ -4,8 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from compare.purgatory.figures import PURGING, SCANNING
 from compare.purgatory.kernels import COMPLETED, EXPIRED
-from compare.purgatory.simulation import PURGING, SCANNING, simulate
+from compare.purgatory.simulation import simulate
 from compare.purgatory.traffic import traffic
 from timers import DelayQueue, HierarchicalWheel
 from timers.services import (

@@ -6,9 +6,9 @@ import pytest
 
 from compare.bench.store import RunError, read_run
 from compare.purgatory import experiment
-from compare.purgatory.experiment import ExperimentError, keeps_up, run_experiment, saturation
+from compare.purgatory.experiment import ExperimentError, run_experiment
+from compare.purgatory.figures import PURGING, SCANNING, keeps_up, saturation
 from compare.purgatory.options import QUICK
-from compare.purgatory.simulation import PURGING, SCANNING
 from timers.errors import UnknownTimerError
 
 CAN = {"none": 10**9, PURGING: 90_000, SCANNING: 30_000}

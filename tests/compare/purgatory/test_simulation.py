@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from compare.purgatory.figures import PURGING, SCANNING
 from compare.purgatory.kernels import COMPLETED, EXPIRED, TICK
-from compare.purgatory.simulation import PURGING, SCANNING, simulate
+from compare.purgatory.simulation import simulate
 from compare.purgatory.traffic import KEYS, WATCHED, traffic
 from compare.tapes.tape import CANCEL, START
 from compare.workloads.catalogue import make

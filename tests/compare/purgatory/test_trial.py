@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from compare.purgatory.simulation import PURGING, SCANNING
+from compare.purgatory.figures import NONE, PURGING, SCANNING
 from compare.purgatory.traffic import traffic
-from compare.purgatory.trial import NONE, Trial, _quantile, _Run, measure
+from compare.purgatory.trial import Trial, _quantile, _Run, measure
 
 MEBIBYTE = 1 << 20
 
