@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from compare.bench.store import Run
+from compare.bench.store import Run, latest_experiment
 from compare.files import errors_as, has_format, new_directory, obstacle, write_json
 from reports import formats
 from reports.charts.catalogue import pictures
@@ -54,13 +55,17 @@ def check_target(out: str | os.PathLike[str]) -> None:
 def write_report(run: Run, out: str | os.PathLike[str]) -> Path:
     """Write the report of a run into the directory `out` and return the absolute path of its page.
 
-    The report appears complete or not at all, and replaces an older one.
+    The report appears complete or not at all, and replaces an older one. A run without the enqueue
+    experiment is shown with the newest one beside it, if there is one.
 
     Raises:
         ReportError: It cannot be written, or `out` is something other than a report.
         RunError: The run is damaged.
     """
-    return write_page(summarise(run), str(run.path.absolute()), out)
+    summary = summarise(run)
+    if summary.experiment is None:
+        summary = replace(summary, experiment=latest_experiment(run.path.parent))
+    return write_page(summary, str(run.path.absolute()), out)
 
 
 def write_page(summary: Summary, origin: str, out: str | os.PathLike[str]) -> Path:
@@ -103,7 +108,7 @@ def render(
     environment.filters["anchor"] = lambda name: re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     machine = summary.manifest["machine"]
     return environment.get_template("page.html").render(
-        names=formats.listed(who.plain for who in summary.contestants),
+        names=formats.listed(who.plain for who in summary.contestants) or "The enqueue experiment",
         machine=machine.get("cpu") or machine.get("platform") or "an unknown machine",
         created=_day(summary.manifest["created"]),
         sections=sections(summary),

@@ -188,6 +188,7 @@ class Summary:
     slots: Mapping[Contestant, Mapping[int, float]] = field(default_factory=dict)
     """Size -> the share of the pending timers that are in the slots of a wheel."""
     sample: str = "sample"  # what a spread is over: repeats, or "shard": the parts of a trace
+    experiment: Run | None = None  # whose `purgatory` has trials: this run, or one beside it
 
     @property
     def of_shards(self) -> bool:
@@ -205,6 +206,11 @@ class Summary:
         return tuple(
             sorted({n for task in self.cells.values() for cells in task.values() for n in cells})
         )
+
+    @cached_property
+    def trials(self) -> list[dict[str, Any]]:
+        """The trials of the enqueue experiment; see compare.bench.store.PURGATORY."""
+        return [] if self.experiment is None else self.experiment.purgatory.to_pylist()
 
     @cached_property
     def base(self) -> Contestant | None:
@@ -341,7 +347,10 @@ def summarise(run: Run) -> Summary:
     slots: dict[Contestant, dict[int, float]] = {}
     for who, row in rows_of(run.slots):
         slots.setdefault(who, {})[row["size"]] = row["in_slots"] / max(row["pending"], 1)
-    return Summary(run.manifest, contestants, cells, counts, replays, memory, slots)
+    experiment = run if run.purgatory.num_rows else None
+    return Summary(
+        run.manifest, contestants, cells, counts, replays, memory, slots, experiment=experiment
+    )
 
 
 def contestants_of(traits: Iterable[Mapping[str, Any]]) -> tuple[Contestant, ...]:

@@ -40,6 +40,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -337,14 +338,30 @@ def latest_run(root: str | os.PathLike[str]) -> Path:
     return runs[-1]
 
 
+def latest_experiment(root: str | os.PathLike[str]) -> Run | None:
+    """The newest run below a store that has trials of the enqueue experiment; None without one.
+
+    Runs that cannot be read are passed over.
+    """
+    for path in reversed(runs_in(root)):
+        with suppress(RunError):
+            if _manifest(path)["tables"].get("purgatory"):
+                return read_run(path)
+    return None
+
+
 def read_run(path: str | os.PathLike[str]) -> Run:
     """Read the run in the directory `path`, all of it.
 
     Raises RunError when it is missing, damaged, of another version or not a run.
     """
     path = Path(path)
-    manifest = read_manifest(path, "a stored run", FORMAT, VERSION, _ENTRIES, RunError)
+    manifest = _manifest(path)
     return Run(path, manifest, **{name: _read_table(path, name, manifest) for name in SCHEMAS})
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    return read_manifest(path, "a stored run", FORMAT, VERSION, _ENTRIES, RunError)
 
 
 def _read_table(path: Path, name: str, manifest: Mapping[str, Any]) -> pa.Table:

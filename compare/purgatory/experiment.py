@@ -175,7 +175,7 @@ def _rows(options: Experiment, step: Any) -> Iterator[Row]:
             yield row
             kept_up, too_fast = (rate, too_fast) if keeps_up(row) else (kept_up, rate)
     new, old = (_Case(options, "low", design) for design in (PURGING, SCANNING))
-    rate = rates[min(1, len(rates) - 1)]
+    rate = rates[min(2, len(rates) - 1)]
     yield tried(new, LIMIT, rate)
     for limit in options.limits:
         yield tried(old, LIMIT, rate, limit)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import matplotlib as mpl
 
-from reports.charts import lateness, memory, replays, times, trade_off, work
+from reports.charts import lateness, memory, purgatory, replays, times, trade_off, work
 from reports.charts.pictures import SETTINGS, Picture
 from reports.summary import Summary
 
@@ -14,6 +14,7 @@ CHARTS: tuple[tuple[str, Callable[[Summary], Iterator[Picture]]], ...] = (
     ("workloads", replays.draw),
     ("workloads", trade_off.draw),
     ("workloads", lateness.draw),
+    ("purgatory", purgatory.draw),
     ("memory", memory.draw),
 )
 """Section, and what draws its charts, or none where the run has no figures for them."""

@@ -7,6 +7,7 @@ from reports.sections import (
     limits,
     memory,
     method,
+    purgatory,
     reading,
     schemes,
     times,
@@ -23,6 +24,7 @@ SECTIONS: tuple[Callable[[Summary], Section | None], ...] = (
     work.section,
     workloads.section,
     memory.section,
+    purgatory.section,
     schemes.section,
     method.section,
     limits.section,
@@ -32,5 +34,7 @@ SECTIONS: tuple[Callable[[Summary], Section | None], ...] = (
 
 def sections(summary: Summary) -> list[Section]:
     """The sections that the run has figures for."""
-    found = (make(summary) for make in SECTIONS)
+    alone = summary.trials and not summary.contestants
+    makers = (purgatory.section, method.section) if alone else SECTIONS
+    found = (make(summary) for make in makers)
     return [section for section in found if section is not None]

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from reports import formats
@@ -40,7 +40,7 @@ def section(summary: Summary) -> Section:
 def method(summary: Summary) -> Terms:
     """How it was measured: terms with what there is to say about each."""
     manifest = summary.manifest
-    rows = [
+    rows: list[tuple[str, Sequence[str]]] = [
         ("When", [manifest["created"]]),
         ("Command", [shlex.join(map(str, manifest["command"]))]),
         ("Code", [_commit(manifest)]),
@@ -53,10 +53,13 @@ def method(summary: Summary) -> Terms:
         ),
         ("Checks", _items(manifest["agreement"])),
         ("Not run", too_long(summary) or ["nothing was too long"]),
-        ("Engines", _engines(summary)),
-        ("Alike for all", ALIKE),
-        ("Not alike", NOT_ALIKE),
     ]
+    if summary.contestants:
+        rows += [
+            ("Engines", _engines(summary)),
+            ("Alike for all", ALIKE),
+            ("Not alike", NOT_ALIKE),
+        ]
     return [(term, texts) for term, texts in rows if texts]
 
 

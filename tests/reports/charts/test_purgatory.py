@@ -1,0 +1,108 @@
+"""The charts of the enqueue experiment show the stored figures, each at its own place."""
+
+import pytest
+from matplotlib import rc_context
+
+from compare.bench.store import read_run
+from reports.charts.pictures import SETTINGS
+from reports.charts.purgatory import draw
+from reports.palette import look_of
+from reports.summary import summarise
+from tests.reports.trials import LIMITS, RATES, trials, write_trials
+
+COLOURS = {
+    "purging": look_of("hierarchical-wheel").colour,
+    "scanning": look_of("delay-queue").colour,
+}
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    summary = summarise(read_run(write_trials(tmp_path_factory.mktemp("trials"))))
+    with rc_context(SETTINGS):
+        return {picture.name: picture for picture in draw(summary)}
+
+
+def lines(axes):
+    """The points of the lines that join them, by colour and whether they are dashed."""
+    return {
+        (line.get_color(), line.is_dashed()): list(zip(*line.get_data(), strict=True))
+        for line in axes.get_lines()
+        if len(line.get_xdata()) == 2 and line.get_marker() == "None" and line.get_linewidth() > 1
+    }
+
+
+def expected(kind, column, scale=1.0, x="rate"):
+    found = {}
+    for row in trials():
+        if row["kind"] == kind and row["design"] in COLOURS:
+            key = COLOURS[row["design"]], row["load"] == "high"
+            found.setdefault(key, []).append((row[x], row[column] * scale))
+    return found
+
+
+def test_every_kind_of_trial_has_a_chart(drawn):
+    assert list(drawn) == ["purgatory-rates", "purgatory-limit", "purgatory-compiled"]
+
+
+@pytest.mark.parametrize(
+    ("panel", "column", "scale"),
+    [
+        (0, "achieved", 1.0),
+        (1, "cpu_us", 1e3),
+        (2, "late_p99_ms", 1e6),
+        (3, "peak_bytes", 2.0**-20),
+    ],
+)
+def test_figures_at_rising_rates(drawn, panel, column, scale):
+    axes = drawn["purgatory-rates"].figure.axes[panel]
+    found, wanted = lines(axes), expected("rate", column, scale)
+    assert found.keys() == wanted.keys()
+    for key, points in wanted.items():
+        assert found[key] == [pytest.approx(point) for point in points]
+    assert axes.get_xscale() == axes.get_yscale() == "log"
+
+
+def test_what_did_not_keep_up_is_hollow(drawn):
+    axes = drawn["purgatory-rates"].figure.axes[1]
+    hollow = {
+        (line.get_color(), float(line.get_xdata()[0]))
+        for line in axes.get_lines()
+        if len(line.get_xdata()) == 1 and line.get_markerfacecolor() == "#ffffff"
+    }
+    assert hollow == {(COLOURS["scanning"], float(max(RATES)))}
+
+
+def test_the_sweep_shows_the_old_design_against_a_line_for_the_new_one(drawn):
+    rows = [row for row in trials() if row["kind"] == "limit"]
+    (new,) = (row for row in rows if row["design"] == "purging")
+    old = [row for row in rows if row["design"] == "scanning"]
+    for axes, column, scale in zip(
+        drawn["purgatory-limit"].figure.axes, ("cpu_us", "peak_bytes"), (1e3, 2.0**-20), strict=True
+    ):
+        joined = [line for line in axes.get_lines() if len(line.get_xdata()) == 2]
+        levels = {line.get_color(): list(map(float, line.get_ydata())) for line in joined}
+        assert levels == {
+            COLOURS["scanning"]: pytest.approx([row[column] * scale for row in old]),
+            COLOURS["purging"]: pytest.approx([new[column] * scale] * 2),
+        }
+        low, high = axes.get_ylim()
+        assert low < new[column] * scale < high
+        assert [row["interval"] for row in old] == list(LIMITS)
+
+
+def test_compiled_times_are_medians_and_scans_are_per_request(drawn):
+    times, scans = drawn["purgatory-compiled"].figure.axes
+    first = COLOURS["purging"], False
+    # Of the samples 100, 300 and 200 ns, and 200, 600 and 400 ns.
+    assert lines(times)[first] == [pytest.approx((10_000, 200)), pytest.approx((40_000, 400))]
+    assert lines(scans)[first] == [(10_000, 3.0), (40_000, 6.0)]
+    assert len(lines(times)) == len(lines(scans)) == 4
+
+
+def test_charts_say_what_they_show(drawn):
+    for picture in drawn.values():
+        for axes in picture.figure.axes:
+            assert axes.get_title(loc="left")
+            assert axes.get_xlabel() in ("requests/s asked for (log)", "limit, entries (log)")
+        assert "load" in (picture.alt + picture.caption).lower()

@@ -1,0 +1,103 @@
+"""The section of the enqueue experiment says what its trials found, and stands on both pages."""
+
+import pytest
+
+from compare.bench.store import latest_experiment, read_run
+from reports.page import write_report
+from reports.sections.purgatory import of_compiled, of_memory, of_rates, section
+from reports.summary import summarise
+from tests.reports.synthetic import write_synthetic
+from tests.reports.trials import trials, write_trials
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    return write_trials(tmp_path_factory.mktemp("trials"))
+
+
+def plain(text):
+    return text.replace("\u202f", " ").replace("\xa0", " ")
+
+
+def texts(table):
+    return {
+        row.heading: [plain(f"{cell.text} {cell.detail}".strip()) for cell in row.entries]
+        for row in table.rows
+    }
+
+
+def test_the_headline_compares_where_half_of_the_requests_time_out(stored):
+    found = section(summarise(read_run(stored)))
+    assert plain(found.headline) == (
+        "Where half of the requests time out, the new design keeps up with at least 40 000 "
+        "requests/s, the old one with 10 000."
+    )
+    assert any("Example CPU" in point and stored.name in point for point in found.points)
+
+
+def test_each_design_is_shown_at_the_highest_rate_that_it_kept_up_with():
+    rows = trials()
+    found = texts(of_rates(rows))
+    assert list(found) == ["new, load low", "old, load low", "new, load high", "old, load high"]
+    at = {(row["load"], row["design"], row["rate"]): row for row in rows if row["kind"] == "rate"}
+    new, old = at["low", "purging", 40_000], at["low", "scanning", 10_000]
+    level = round(new["cpu_us"])
+    estimate = f"{level * 100} exact {level * 100 + 1}, off by at most {level}"
+    assert [text.replace(" ", "") for text in found["new, load low"]] == [
+        text.replace(" ", "")
+        for text in (
+            "40 000 or more",
+            f"{level}.0 µs",
+            f"{level / 10:.2f} µs",
+            f"{level}.0 MiB",
+            f"{level / 4:g} / {level} / {level * 3}",
+            f"{level / 10:.2f}%",
+            estimate,
+        )
+    ]
+    assert found["old, load low"][0] == "10 000"
+    assert found["old, load low"][1] == f"{old['cpu_us']:.1f} µs"
+    assert found["old, load low"][-1] == "–"
+
+
+def test_the_trials_with_little_memory_say_how_they_ended():
+    table = of_memory(trials())
+    assert "16.0 MiB" in plain(table.caption)
+    assert {name: row[-1] for name, row in texts(table).items()} == {
+        "old, load low": "failed: MemoryError",
+        "new, load low": "went on",
+    }
+
+
+def test_compiled_figures_are_medians_with_the_work_of_all_scans():
+    rows = [row for row in trials() if row["kind"] == "compiled"]
+    found = texts(of_compiled(rows))
+    # The first three samples are 100, 300 and 200 ns; 2 entries and 1 of the queue per request.
+    assert found["new, load low"][0] == "200 ns 3 scanned"
+    assert len(found) == 4
+    assert all(len(cells) == 2 and "–" not in cells for cells in found.values())
+
+
+def test_the_page_of_the_experiment_has_its_section_alone(stored, tmp_path):
+    page = write_report(read_run(stored), tmp_path / "report")
+    text = page.read_text(encoding="utf-8")
+    assert 'id="purgatory"' in text
+    assert 'id="method"' in text
+    assert 'id="schemes"' not in text
+    assert "The enqueue experiment on Example CPU" in text
+    names = ("rates", "limit", "compiled")
+    assert {path.name for path in (page.parent / "figures").glob("*.svg")} == {
+        f"purgatory-{name}.svg" for name in names
+    }
+
+
+def test_a_comparison_is_shown_with_the_newest_experiment_beside_it(tmp_path):
+    assert latest_experiment(tmp_path) is None
+    older, newer = (write_trials(tmp_path) for _ in range(2))
+    comparison = write_synthetic(tmp_path, (), sizes=(1000,), workloads=())
+    assert latest_experiment(tmp_path).path == newer
+    text = write_report(read_run(comparison), tmp_path / "report").read_text(encoding="utf-8")
+    assert newer.name in text
+    assert older.name not in text
+    (newer / "manifest.json").write_text("damaged")
+    assert latest_experiment(tmp_path).path == older
