@@ -6,7 +6,6 @@ cancellation and an expiry take the token for good. A re-arm takes it, changes t
 it back, so that the moment never changes under an expiry that holds the token.
 """
 
-from collections import deque
 from collections.abc import Callable
 from contextvars import Context
 from typing import Any, Literal, Protocol
@@ -18,8 +17,8 @@ Missed = Literal["skip", "burst", "delay"]
 MAILBOX_LIMIT = 4096
 """Entries above which callers apply the mailbox themselves, if nobody else does."""
 
-DEQUE_LIMIT = MAILBOX_LIMIT // 2
-"""Entries of each of the mailbox's two deques above which that happens."""
+LIST_LIMIT = MAILBOX_LIMIT // 2
+"""Entries of each of the mailbox's two lists above which that happens."""
 
 NO_HANDLE = 0
 """The handle of a call that has not been filed in the timer yet; timers never return 0."""
@@ -32,7 +31,7 @@ FIRED: tuple[Any, ...] = ("fired",)
 class Service(Protocol):
     """What an entry uses of its service; `CallTimer` describes the members."""
 
-    _changes: "deque[Entry]"
+    _changes: "list[Entry]"
     _limit: int
     _now: Callable[[], int]
 

@@ -1,6 +1,6 @@
 """What the services share: calls, the mailbox through which they reach the timer, and their filing.
 
-Callers never touch the timer. They append to one of two deques, which is atomic and takes no lock:
+Callers never touch the timer. They append to one of two lists, which is atomic and takes no lock:
 `_arrivals` holds new calls, `_changes` calls that were cancelled or re-armed after they had been
 filed. Whoever holds `_lock` applies both in batches. A call that was cancelled before that is
 dropped without touching the timer.
@@ -9,7 +9,7 @@ The timer holds no callbacks: `_calls` and `_armed` hold, by the place of the ha
 the deadline for which it was filed.
 
 Applying can be interrupted anywhere, by a signal or a failed allocation. The entries leave the
-deques last, and applying one of them again does no harm.
+lists last, and applying one of them again does no harm.
 """
 
 import threading
@@ -29,8 +29,8 @@ from timers.protocol import Timer
 from timers.rounding import Int64s
 from timers.services.calls import (
     CANCELLED,
-    DEQUE_LIMIT,
     FIRED,
+    LIST_LIMIT,
     NO_HANDLE,
     Entry,
     Missed,
@@ -70,9 +70,9 @@ class CallTimer:
         # Callers with an earlier moment than this must wake the driver. Written with the lock held.
         self._alarm = AWAKE
         self._closed = False
-        self._limit = DEQUE_LIMIT  # above which callers apply the mailbox
-        self._arrivals: deque[Entry] = deque()
-        self._changes: deque[Entry] = deque()
+        self._limit = LIST_LIMIT  # above which callers apply the mailbox
+        self._arrivals: list[Entry] = []
+        self._changes: list[Entry] = []
         self._ready: deque[tuple[Entry, int]] = deque()  # due, in order; with its deadline
         self._calls: list[Entry | None] = []
         self._armed: list[int] = []
@@ -243,17 +243,19 @@ class CallTimer:
 
     def _relieve(self) -> None:
         """Apply the mailbox, unless another thread, or a frame below this one, is at it."""
-        if not self._lock.acquire(blocking=False):
+        if self._lock.locked():
             return
-        try:
-            self._owner = threading.get_ident()
-            self._limit = _NO_LIMIT  # the others need not try meanwhile
-            with suppress(MemoryError):  # the entries stay; the driver tries again and reports it
-                self._apply()
-        finally:
-            self._limit = DEQUE_LIMIT
-            self._owner = 0
-            self._lock.release()
+        # Taken by `with`, after which no signal handler can come between the lock and the `try`. If
+        # another thread was faster, this waits until its batch is applied.
+        with self._lock:
+            try:
+                self._owner = threading.get_ident()
+                self._limit = _NO_LIMIT  # the others need not try meanwhile
+                with suppress(MemoryError):  # the entries stay; the driver tries and reports it
+                    self._apply()
+            finally:
+                self._limit = LIST_LIMIT
+                self._owner = 0
 
     def _wake(self) -> None:
         """Make the driver look into the mailbox."""
@@ -307,13 +309,13 @@ class CallTimer:
         if self._torn:
             self._repair()
         if self._arrivals:
-            entries = list(self._arrivals)
+            entries = self._arrivals.copy()
             new = [call for call in entries if call._args is not CANCELLED and not call._handle]
             if new:
                 self._file(new)
-            _drop(self._arrivals, len(entries))
+            del self._arrivals[: len(entries)]
         if self._changes:
-            entries = list(self._changes)
+            entries = self._changes.copy()
             # Calls without a handle are still among the arrivals.
             cancelled = [call for call in entries if call._args is CANCELLED and call._handle]
             if cancelled:
@@ -321,7 +323,7 @@ class CallTimer:
             if len(cancelled) < len(entries):
                 rest = dict.fromkeys(entries)
                 self._refile([call for call in rest if call._handle and not _is_done(call)])
-            _drop(self._changes, len(entries))
+            del self._changes[: len(entries)]
 
     def _file(self, calls: list[Entry]) -> None:
         """Schedule calls that are not in the timer."""
@@ -416,9 +418,3 @@ def _deadline(due: tuple[Entry, int]) -> int:
 
 def _is_done(call: Entry) -> bool:
     return call._args is CANCELLED or call._args is FIRED
-
-
-def _drop(entries: deque[Entry], count: int) -> None:
-    take = entries.popleft
-    for _ in repeat(None, count):
-        take()

@@ -163,7 +163,7 @@ def test_an_exit_ends_the_loop_and_the_rest_stays_due(kind):
 
 
 def test_a_full_mailbox_is_applied(monkeypatch):
-    monkeypatch.setattr(mailbox, "DEQUE_LIMIT", 10)
+    monkeypatch.setattr(mailbox, "LIST_LIMIT", 10)
 
     async def main(timer, loop):
         calls = [timer.schedule_after(60, print) for _ in range(100)]

@@ -42,8 +42,8 @@ def machine_of(make_timer):
 
         def __init__(self):
             super().__init__()
-            self.usual_limit = mailbox.DEQUE_LIMIT
-            mailbox.DEQUE_LIMIT = 3  # callers often apply the mailbox themselves
+            self.usual_limit = mailbox.LIST_LIMIT
+            mailbox.LIST_LIMIT = 3  # callers often apply the mailbox themselves
             self.clock = ManualClock()
             self.errors = Recorder()
             timer = make_timer()
@@ -179,7 +179,7 @@ def machine_of(make_timer):
             assert self.timer.size == sum(expected.pending for expected in self.expected)
 
         def teardown(self):
-            mailbox.DEQUE_LIMIT = self.usual_limit
+            mailbox.LIST_LIMIT = self.usual_limit
             self.timer._timer.check()
             assert self.timer.close()
             assert self.timer.size == len(self.timer._timer) == 0

@@ -1,5 +1,6 @@
 """SystemTimer with threads, processes and memory: each race in a fixed interleaving."""
 
+import dis
 import os
 import random
 import subprocess
@@ -7,13 +8,14 @@ import sys
 import threading
 import time
 import tracemalloc
+from itertools import pairwise
 
 import pytest
 
 from tests.timers.services.cases import MS, TIMERS, SettableClock, manual
 from timers import CascadingWheel, HierarchicalWheel
 from timers.errors import CapacityError
-from timers.services import ServiceClosedError, SystemTimer, calls
+from timers.services import ServiceClosedError, SystemTimer, calls, mailbox
 
 
 class Interposed:
@@ -469,3 +471,53 @@ def test_at_exit_pending_calls_are_cancelled_and_a_running_one_may_end():
         [sys.executable, "-c", EXIT], capture_output=True, text=True, timeout=60, check=False
     )
     assert (result.returncode, result.stdout, result.stderr) == (0, "ended\n", "")
+
+
+# Signals
+
+
+def points_of(function):
+    """The offsets before which CPython runs signal handlers: those after a call or a jump back."""
+    instructions = list(dis.get_instructions(function))
+    return [
+        after.offset
+        for before, after in pairwise(instructions)
+        if before.opname in ("CALL", "CALL_FUNCTION_EX", "RESUME", "JUMP_BACKWARD")
+    ]
+
+
+def raising_at(point, code):
+    """A trace function that raises KeyboardInterrupt before one instruction of `code`."""
+
+    def tracer(frame, event, _):
+        if frame.f_code is not code:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and frame.f_lasti == point:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return tracer
+
+    return tracer
+
+
+def test_a_signal_while_a_caller_applies_the_mailbox_leaves_the_lock_free():
+    """A handler that raises, at each point of `_relieve` at which CPython may run one."""
+    relieve = mailbox.CallTimer._relieve
+    raised = 0
+    for point in points_of(relieve):
+        service = SystemTimer(CascadingWheel(), clock=SettableClock(), start=False)
+        service.schedule_after(1, print)
+        former = sys.gettrace()
+        sys.settrace(raising_at(point, relieve.__code__))
+        try:
+            service._relieve()
+        except KeyboardInterrupt:
+            raised += 1
+        finally:
+            sys.settrace(former)
+        assert not service._lock.locked()
+        assert service._owner == 0
+        assert service._limit == calls.LIST_LIMIT
+        assert service.size == 1
+    assert raised > 5
