@@ -280,3 +280,12 @@ def test_the_legend_names_each_look(trade, distinct):
     for label in LABELS:
         who = who_of(distinct, label)
         assert to_hex(names[who.full].get_color()) == colour(who)
+
+
+def test_the_axis_of_time_has_room_for_every_bar(primes, distinct):
+    source = next(iter(distinct.replays))
+    (picture,) = replays.draw(only(distinct, replays={source: distinct.replays[source]}))
+    (axes,) = picture.figure.axes
+    samples = [v for key, of in primes.times.items() if key[1] == source.name for v in of]
+    assert axes.get_xlim() == fitted(min(samples), max(samples))
+    assert max(samples) / min(samples) > 10**0.6  # or a bar could end beyond a marker unseen
