@@ -46,8 +46,6 @@ def find(summary: Summary) -> Findings:
         ("Precision", [*_precision(summary), *_needed(summary)]),
         ("Grows with N", _growth(summary)),
         ("Memory", _memory(summary)),
-        ("Plain Python", _interpreter(summary)),
-        ("Not run", _skipped(summary)),
         ("Noise", _noise(summary)),
     ]
     headline, *remarks = _traffic(summary) or all_round
@@ -369,32 +367,6 @@ def _range(found: Mapping[Contestant, float], form: Callable[[float], str]) -> s
     least, most = (by(found, key=lambda who: found[who]) for by in (min, max))
     first, last = form(found[least]), form(found[most])
     return first if first == last else f"{first} ({least.plain}) to {last} ({most.plain})"
-
-
-def _interpreter(summary: Summary) -> list[str]:
-    ratios: dict[Contestant, list[float]] = defaultdict(list)
-    for column in (_last(summary, task) for task in summary.cells):
-        for first in leaders(column)[:1]:
-            for who, cell in column.items():
-                if first.compiled and not who.compiled and cell.spread and column[first].level:
-                    ratios[who].append(cell.level / column[first].level)
-    return [
-        f"{who.plain} takes {formats.ratio(min(found))} to {formats.ratio(max(found))} the time of "
-        "the fastest compiled timer at these operations. This includes the interpreter's overhead."
-        for who, found in ratios.items()
-    ]
-
-
-def _skipped(summary: Summary) -> list[str]:
-    found: Mapping[Contestant, list[float]] = defaultdict(list)
-    for _, who, seconds in summary.too_long():
-        found[who].append(seconds)
-    return [
-        f"{who.full}: {formats.counted(len(seconds), 'measurement')} would take too long, "
-        + " to ".join(dict.fromkeys(map(formats.duration, (min(seconds), max(seconds)))))
-        + " by prediction. “How it was measured” lists them."
-        for who, seconds in found.items()
-    ]
 
 
 def _noise(summary: Summary) -> list[str]:

@@ -6,11 +6,6 @@ from reports.sections.parts import Section, Terms
 from reports.statistics import FEW, MARGIN, UNSURE
 from reports.summary import Summary
 
-HOLD = (
-    "Hold: one cancel and one schedule, while N timers stay pending. This is the steady state of a "
-    "server that sets a timeout for each request and cancels it when the answer arrives."
-)
-
 
 def section(summary: Summary) -> Section:
     """The terms that the other sections use."""
@@ -21,13 +16,9 @@ def section(summary: Summary) -> Section:
 def _operations(summary: Summary) -> Terms:
     if not summary.cells:
         return []
-    explained = [
-        HOLD if task.operation == "hold" else f"{task.title}: {task.meaning}"
-        for task in summary.cells
-    ]
     return [
         ("N", ["The number of pending timers: scheduled, not yet fired and not cancelled."]),
-        ("Operations", explained),
+        ("Operations", [f"{task.title}: {task.meaning}" for task in summary.cells]),
     ]
 
 

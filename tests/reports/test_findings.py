@@ -334,20 +334,6 @@ def test_growth_is_told_where_it_is_certain():
         "heapq-delay-queue (Python loop): insert takes 400 000× as long per timer at N = 500 as at "
         "N = 10 (predicted).",
     ]
-    assert topics["Not run"] == [
-        "heapq-delay-queue (Python loop): 1 measurement would take too long, 4 s by prediction. "
-        "“How it was measured” lists them."
-    ]
-
-
-def test_what_was_not_run_is_summed_up():
-    cells = {
-        task: {10: {QUEUE: cell(1), HEAPQ: too_long(s)}} for task, s in ((INSERT, 7), (HOLD, 3))
-    }
-    _, _, topics = told(summary_of(cells))
-    assert topics["Not run"][0].startswith(
-        "heapq-delay-queue (Python loop): 2 measurements would take too long, 3 s to 7 s by"
-    )
 
 
 def test_memory_is_from_the_least_to_the_most():
@@ -368,18 +354,6 @@ def test_memory_is_from_the_least_to_the_most():
     ]
     _, _, topics = told(summary_of(memory={QUEUE: {10: of(24.0)}, COARSE: {10: of(24.01)}}))
     assert topics["Memory"] == ["24.0 B per pending timer."]
-
-
-def test_the_interpreter_is_compared_with_the_fastest_compiled_timer():
-    cells = {
-        INSERT: {5: column(cascading=10, queue=30, heapq=70)},
-        HOLD: {5: column(cascading=10, queue=5, heapq=85)},
-    }
-    _, _, topics = told(summary_of(cells))
-    assert topics["Plain Python"] == [
-        "heapq-delay-queue takes 7.00× to 17.0× the time of the fastest compiled timer at these "
-        "operations. This includes the interpreter's overhead."
-    ]
 
 
 def test_noise_is_told_of_samples_and_not_of_shards():
