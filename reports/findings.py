@@ -337,10 +337,8 @@ def _lateness(summary: Summary, who: Contestant) -> str:
     """How late a contestant fired in the replays."""
     seen: dict[str, list[str]] = defaultdict(list)
     for source, by_contestant in summary.replays.items():
-        row = by_contestant[who].row if who in by_contestant else {}
-        if row.get("lateness_min") is not None:
-            late = formats.lateness(row["lateness_min"], row["lateness_max"], source.unit)
-            seen[late].append(source.short)
+        if who in by_contestant and (late := by_contestant[who].late):
+            seen[formats.lateness(*late, source.unit)].append(source.short)
     if not seen:
         return f"{who.full}: as declared; nothing fired in a replay."
     parts = [f"{late} on {formats.listed(sources)}" for late, sources in seen.items()]

@@ -133,6 +133,12 @@ class Replayed(NamedTuple):
     bins: tuple[Bin, ...] = ()
 
     @property
+    def late(self) -> tuple[int, int] | None:
+        """The least and the greatest lateness seen; None where nothing fired, or it was not run."""
+        low, high = self.row["lateness_min"], self.row["lateness_max"]
+        return None if low is None else (low, high)
+
+    @property
     def counters(self) -> Mapping[str, int]:
         """Cost counters of the whole tape; empty where it has none."""
         return dict(self.row["counters"] or ())

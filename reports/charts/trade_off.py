@@ -20,7 +20,7 @@ def draw(summary: Summary) -> Iterator[Picture]:
         return
     title = "Time against precision"
     fired = {
-        source: {who: of for who, of in found.items() if of.row["lateness_max"] is not None}
+        source: {who: of for who, of in found.items() if of.late}
         for source, found in summary.replays.items()
     }
     shown = [who for who in summary.contestants if any(who in of for of in fired.values())]
@@ -28,10 +28,7 @@ def draw(summary: Summary) -> Iterator[Picture]:
     levels = [level for of in fired.values() for r in of.values() for level in r.cell.reach]
     texts = []
     for axes, (source, points) in zip(found, fired.items(), strict=True):
-        deviations = {
-            who: max(replayed.row["lateness_max"], -replayed.row["lateness_min"])
-            for who, replayed in points.items()
-        }
+        deviations = {who: max(map(abs, replayed.late or ())) for who, replayed in points.items()}
         _deviation_axis(axes, max(deviations.values(), default=0))
         log_axis(axes, "y", levels, formats.nanoseconds, most_ticks=6)
         _draw(axes, points, _places(deviations))

@@ -59,15 +59,8 @@ def _of_second(summary: Summary, source: Source, who: Contestant) -> list[Entry]
     low, high = (end * source.rate for end in replayed.cell.interval)
     detail = f"({formats.time_range(low, high)})" if replayed.cell.spread else "predicted"
     cost = formats.nanoseconds(replayed.cell.level * source.rate)
-    row = replayed.row
-    late = (
-        NOTHING
-        if row["lateness_min"] is None
-        else Entry(
-            formats.lateness(row["lateness_min"], row["lateness_max"], source.unit), number=False
-        )
-    )
-    return [Entry(cost, detail, who in leaders(column)), late]
+    late = formats.lateness(*replayed.late, source.unit) if replayed.late else NOTHING.text
+    return [Entry(cost, detail, who in leaders(column)), Entry(late, number=False)]
 
 
 def at_a_glance(summary: Summary) -> Table:
