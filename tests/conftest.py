@@ -45,6 +45,15 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 def pytest_configure(config: pytest.Config) -> None:
     if not config.option.markexpr:
         config.option.markexpr = "not slow and not cluster"
+    if os.environ.get("COVERAGE_FOLDER"):
+        from tests.covered import Covered, Table
+
+        deals_out = hasattr(config.option, "dist") and config.option.dist != "no"
+        is_worker = hasattr(config, "workerinput")
+        if not deals_out:
+            config.pluginmanager.register(Covered())
+        if not is_worker:
+            config.pluginmanager.register(Table())
 
 
 # -- how `pytest -n 2` deals the tests out

@@ -92,7 +92,7 @@ def test_all_shards_of_a_trace_are_replayed(run):
     assert {row["operations"] for row in rows(run.replays, source=source["name"])} == {800}
     late = rows(run.lateness, source=source["name"], timer="hashed-wheel")
     fired = rows(run.replays, source=source["name"], timer="hashed-wheel")[0]["fired"]
-    assert sum(row["timers"] for row in late) == fired
+    assert sum(row["timers"] for row in late) == fired > 0
     assert all(0 < row["lateness"] <= 100 and row["width"] == 1 for row in late)
 
 
@@ -111,11 +111,10 @@ def test_counters_are_kept_beside_the_times(run):
     assert looks[0]["count"] > 40 * 40
     assert looks[0]["operations"] == 40
     for row in run.replays.to_pylist():
-        assert (row["counters"] is None) is (row["engine"] == "python loop")
-        assert row["counters"] is None or dict(row["counters"]).keys() >= {
-            "comparisons",
-            "clock_visits",
-        }
+        if row["engine"] == "python loop":
+            assert row["counters"] is None
+        else:
+            assert dict(row["counters"]).keys() >= {"comparisons", "clock_visits"}
 
 
 def test_memory_and_slots_are_told_for_each_size(run):

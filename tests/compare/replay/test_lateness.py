@@ -51,7 +51,8 @@ def test_coarse_quantiles_are_off_by_less_than_a_thousandth_towards_zero(values)
     assert late.counts.sum() == len(values)
     for share, found in zip(SHARES, late.quantiles(SHARES), strict=True):
         true = quantile(values, share)
-        assert found == true or abs(true) >= 1 << DIGITS
+        if abs(true) < 1 << DIGITS:
+            assert found == true
         # Kept within the least and the greatest value, it may be beyond the true one.
         assert abs(true - found) <= abs(true) / 1000
     assert late.coarse() == late

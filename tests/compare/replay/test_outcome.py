@@ -26,6 +26,8 @@ def test_outcomes_add_up(one, other):
     assert total.lateness == one.lateness + other.lateness
     if one.counters and other.counters:
         assert total.counters == {name: one.counters[name] + other.counters[name] for name in "ab"}
+    else:
+        assert total.counters == (one.counters or other.counters)
     assert one + Outcome() == Outcome() + one == one
 
 

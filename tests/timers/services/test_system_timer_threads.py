@@ -400,6 +400,7 @@ def test_a_call_that_meets_close_is_refused_or_cancelled():
         service.close()
         worker.join(10)
         assert service.size == 0
+        assert accepted
         assert all(call.cancelled() for call in accepted)
 
 
