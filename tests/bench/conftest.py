@@ -25,7 +25,7 @@ def pytest_terminal_summary(terminalreporter, config):
         "Each round ran right after a round of its base. Medians in ns per operation;"
         " ratio: median [quartiles]."
     )
-    head = f"{'timer':<26} {'operation':<11} {'N':>9} {'ns':>8} {'base ns':>8} {'ratio':>6}"
+    head = f"{'timer':<29} {'operation':<13} {'N':>9} {'ns':>8} {'base ns':>8} {'ratio':>6}"
     write(f"{head}  quartiles    asked for, base")
     for bench in sorted(
         session.benchmarks, key=lambda bench: (bench.group, bench.extra_info.get("name", ""))
@@ -38,7 +38,7 @@ def pytest_terminal_summary(terminalreporter, config):
         target = target_of(info)
         verdict = "" if target is None else f"<= {target}" if ratio <= target else f"over {target}"
         write(
-            f"{info['name']:<26} {info['operation']:<11} {info['size']:>9,}"
+            f"{info['name']:<29} {info['operation']:<13} {info['size']:>9,}"
             f" {median(samples):>8.1f} {median(base):>8.1f}"
             f" {ratio:>6.2f}  {low:.2f} .. {high:.2f}  {verdict:<9} {info['base']}"
         )

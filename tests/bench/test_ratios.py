@@ -2,119 +2,112 @@
 pytest-benchmark's own table.
 """
 
-import heapq
 import time
+from functools import cache
 
 import numpy as np
 import pytest
 
-from compare.replay.engine import operations_of
-from compare.replay.loops import CELLS, run
-from compare.tapes.tape import CANCEL, START, Tape
+from compare.bench.contestant import parse_contestant
+from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, Task
+from compare.bench.work import COURSES, LONGEST_DELAY, SETTLE, SETTLING, Trial, plan
 from tests.bench import yardstick
 from timers import timer_class
-from timers.kernels.pool import EXPIRY
 
-LONGEST_DELAY = 60_000
-HOLD_PAIRS = 1_000_000
-PUSHES = 20_000
 SIZES = [100_000, 1_000_000]
-ROUNDS = 11
+ROUNDS, HEAPQ_ROUNDS = 7, 3
 KERNELS = ["delay-queue", "simple-wheel", "hashed-wheel", "hierarchical-wheel", "cascading-wheel"]
-END = LONGEST_DELAY + 1_000  # by then a tick of 100 has passed too
+WIDE = "simple-wheel/wheel-size=65536"  # which has a slot for each delay
+STANDING = Task("hold", "standing")  # the clock does not move
+COURSE = {task: course for course in COURSES for task in course} | {
+    STANDING: (INSERT, SETTLE, STANDING)
+}
+TASKS = (INSERT, CANCEL_ALL, HOLD, STANDING, BY_CLOCK, BY_EVENT)
+END = 2 * LONGEST_DELAY  # by then a tick of 100 has passed, too
 
-YARDSTICK, HEAPQ = "yardstick", "heapq push"
+YARDSTICK, HEAPQ = "yardstick", "heapq"
 TARGETS = {  # (timer, operation) -> (yardstick, greatest ratio asked for)
+    **{("cascading-wheel", task.name): (YARDSTICK, 1.1) for task in TASKS},
     **{
-        ("cascading-wheel", operation): (YARDSTICK, 1.1)
-        for operation in ("insert", "cancel", "expire", "hold")
+        (name, task.name): (YARDSTICK, 1.1)
+        for name in (WIDE, "simple-wheel", "hashed-wheel")
+        for task in (INSERT, CANCEL_ALL)
     },
     **{
-        (name, op): (YARDSTICK, 1.1)
-        for name in ("simple-wheel", "hashed-wheel")
-        for op in ("insert", "cancel")
+        ("hierarchical-wheel", task.name): (YARDSTICK, 3.0 if task.operation == "expiry" else 2.0)
+        for task in TASKS
     },
     **{
-        ("hierarchical-wheel", operation): (YARDSTICK, 2.0)
-        for operation in ("insert", "cancel", "hold")
+        ("delay-queue", task.name): (HEAPQ, target)
+        for task, target in {INSERT: 0.7, CANCEL_ALL: 0.7, BY_EVENT: 0.7}.items()
     },
-    ("hierarchical-wheel", "expire"): (YARDSTICK, 3.0),
-    **{("delay-queue", operation): (HEAPQ, 0.7) for operation in ("insert", "cancel")},
-    ("delay-queue", "expire"): (HEAPQ, 2.0),
 }
 
 
-@pytest.fixture(scope="module")
-def tapes():
-    """size -> operation -> tape, and packed as `run` takes it.
-
-    Fill an empty timer; cancel all in random order; churn; one operation past the end.
-    """
-    rng = np.random.default_rng(0)
-
-    def tape(op, ids, time=0):
-        op, ids = np.asarray(op, np.int8), np.asarray(ids, np.int32)
-        deadlines = np.where(op == START, rng.integers(1, LONGEST_DELAY + 1, op.size), 0)
-        return Tape(np.full(op.size, time), op, ids, deadlines)
-
-    made = {
-        size: {
-            "insert": tape(np.full(size, START), np.arange(size)),
-            "cancel": tape(np.full(size, CANCEL), rng.permutation(size)),
-            "hold": tape(
-                np.tile([CANCEL, START], HOLD_PAIRS),
-                np.repeat(rng.integers(0, size, HOLD_PAIRS), 2),
-            ),
-            "expire": tape([CANCEL], [0], time=END),
-        }
-        for size in SIZES
-    }
-    for by_operation in made.values():
-        by_operation |= {
-            f"{name}, packed": operations_of(t, 0, t.time.size) for name, t in by_operation.items()
-        }
-    return made
+@cache
+def tapes(size):
+    """The tapes of `wheelwork compare`, and the buffers of a replay."""
+    made = plan(size, 0)
+    standing = made.rows[HOLD].copy()
+    standing["time"] = SETTLING
+    made.rows[STANDING] = standing
+    return made, made.buffers()
 
 
 class Yardstick:
-    """The yardstick, filled or empty."""
+    """The yardstick on its way through a course."""
 
-    def __init__(self, size, tapes):
+    def __init__(self, size):
+        self.plan, _ = tapes(size)
         self.nodes, self.clock = yardstick.allocate(size + 1)
         self.handles = np.full(size, -1, np.int64)
-        self.fired = np.full((size, 3), -1, np.int64)  # touched before it is timed
-        self.tapes = tapes
+        self.fired = np.full((self.plan.buffers().fired.size, 3), -1, np.int64)  # touched before
 
-    def run(self, operation):
-        return yardstick.replay(
-            self.nodes, self.clock, *self.tapes[operation], self.handles, self.fired
-        )
+    def run(self, task):
+        if task.operation == "expiry":  # it does not know when it must be woken: always by clock
+            last = int(self.nodes["deadline"][yardstick.BUCKETS :].max())
+            return yardstick.tick(self.nodes, self.clock, last, self.fired)
+        rows = self.plan.rows[task]
+        return yardstick.replay(self.nodes, self.clock, rows, self.handles, self.fired)
 
 
 class Kernel:
-    """A timer inside `replay`, filled or empty."""
+    """A timer in a replay, on its way through a course."""
 
-    def __init__(self, name, size, tapes):
-        self.timer = timer_class(name)(capacity=size + 1)
-        self.early = -self.timer.traits.rounding(self.timer.parameters).bounds()[0]
-        self.handles = np.full(size, -1, np.int64)
-        self.armed_by = np.full(self.timer.state.nodes.size, -1, np.int32)
-        self.fired = np.ones(size + 1, EXPIRY)  # touched before it is timed
-        self.tapes = tapes
+    def __init__(self, name, size):
+        made, buffers = tapes(size)
+        self.trial = Trial(parse_contestant(name), made, buffers, time.perf_counter)
+        self.until = int(made.holding.deadline.max()) + 100  # a tick later
 
-    def run(self, operation):
-        cursor = np.zeros(CELLS, np.int64)
-        state = self.timer.state
-        run(
-            state,
-            self.tapes[f"{operation}, packed"],
-            self.early,
-            cursor,
-            self.handles,
-            self.armed_by,
-            self.fired,
-        )
-        return cursor
+    def run(self, task):
+        return self.trial.run(task, self.until)
+
+
+class Heapq:
+    """What a Python program does with heapq, on its way through a course."""
+
+    def __init__(self, size):
+        self.plan, _ = tapes(size)
+        self.heap, self.live = [], set()
+        deadlines = self.plan.filling.deadline[:size].tolist()
+        self.items = list(zip(deadlines, range(size), strict=True))
+        self.order = self.plan.rows[CANCEL_ALL]["id"].tolist()
+
+    def run(self, task):
+        if task == INSERT:
+            yardstick.heapq_insert(self.heap, self.live, self.items)
+        elif task == CANCEL_ALL:
+            yardstick.heapq_cancel(self.heap, self.live, self.order)
+        elif task.operation == "expiry":
+            yardstick.heapq_expire(self.heap, self.live, END)
+
+
+def ready_for(made, task):
+    """`made` after what stands before a task; a heap has no tick and is not held."""
+    course = COURSE[task]
+    for before in course[: course.index(task)]:
+        made.run(before)
+    return made
 
 
 def paired(benchmark, name, operation, size, per, base, time_base, fresh, rounds=ROUNDS):
@@ -149,71 +142,52 @@ def seconds_of(call, *arguments):
     return time.perf_counter() - started
 
 
-def filled(loop, operation):
-    if operation != "insert":
-        loop.run("insert")
-    return loop
-
-
-@pytest.fixture(scope="module")
-def heaps():
-    """Makes a heap of so many tuples, and tuples to push."""
-    rng = np.random.default_rng(0)
-
-    def items(size, first):
-        return [(int(d), first + k) for k, d in enumerate(rng.integers(1, LONGEST_DELAY + 1, size))]
-
-    def new(size):
-        heap = items(size, 0)
-        heapq.heapify(heap)
-        return heap, items(PUSHES, size)
-
-    return new
-
-
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("operation", ["insert", "cancel", "hold", "expire"])
-@pytest.mark.parametrize("name", KERNELS)
-def test_replay(benchmark, tapes, heaps, name, operation, size):
-    if name == "simple-wheel" and operation == "expire":
-        pytest.skip(
-            "delays of 117 rotations wait in its overflow list; `wheelwork compare` measures that"
-        )
-    base, _ = TARGETS.get((name, operation), (YARDSTICK, None))
-    per = HOLD_PAIRS if operation == "hold" else size
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+@pytest.mark.parametrize("name", [*KERNELS, WIDE])
+def test_replay(benchmark, name, task, size):
+    if name == "simple-wheel" and task.operation == "expiry":
+        pytest.skip("it scans its overflow list 117 times; `wheelwork compare` measures that")
+    base, _ = TARGETS.get((name, task.name), (YARDSTICK, None))
+    made, _ = tapes(size)
+    per = made.operations(HOLD if task == STANDING else task)
 
     def time_base():
-        if base == HEAPQ:
-            return seconds_of(yardstick.heapq_pushes, *heaps(size)) / PUSHES * per
-        return seconds_of(filled(Yardstick(size, tapes[size]), operation).run, operation)
+        against = Heapq(size) if base == HEAPQ else Yardstick(size)
+        return seconds_of(ready_for(against, task).run, task)
 
     def fresh():
-        return filled(Kernel(name, size, tapes[size]), operation).run, operation
+        return ready_for(Kernel(name, size), task).run, task
 
-    paired(benchmark, name, operation, size, per, base, time_base, fresh)
+    rounds = HEAPQ_ROUNDS if base == HEAPQ else ROUNDS
+    paired(benchmark, name, task.name, size, per, base, time_base, fresh, rounds)
 
 
 BATCH = 100_000
 SCALAR_CALLS = 2_000
 
 
-@pytest.mark.parametrize("operation", ["insert", "cancel"])
+@pytest.mark.parametrize("task", [INSERT, CANCEL_ALL], ids=lambda task: task.name)
 @pytest.mark.parametrize("name", KERNELS)
-def test_batch_calls(benchmark, tapes, name, operation):
+def test_batch_calls(benchmark, name, task):
     """Batch calls from Python beside replay of the same operations: asked for within 1.2x."""
-    deadlines = tapes[BATCH]["insert"].deadline
-    order = tapes[BATCH]["cancel"].id
+    made, _ = tapes(BATCH)
+    deadlines = made.filling.deadline[:BATCH]
+    order = made.rows[CANCEL_ALL]["id"]
 
     def time_base():
-        return seconds_of(filled(Kernel(name, BATCH, tapes[BATCH]), operation).run, operation)
+        return seconds_of(ready_for(Kernel(name, BATCH), task).run, task)
 
     def fresh():
         timer = timer_class(name)(capacity=BATCH + 1)
-        if operation == "insert":
+        if task == INSERT:
             return timer.schedule_many, deadlines
-        return timer.cancel_many, timer.schedule_many(deadlines)[order]
+        handles = timer.schedule_many(deadlines)
+        timer.advance(SETTLING)
+        timer.cancel(handles[0])
+        return timer.cancel_many, handles[order]
 
-    paired(benchmark, f"{name}, batch", operation, BATCH, BATCH, "replay", time_base, fresh)
+    paired(benchmark, f"{name}, batch", task.name, BATCH, BATCH, "replay", time_base, fresh)
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -3,14 +3,18 @@ compiled code.
 
 It has a replay loop, handles with generations, an id -> handle map and expiries in three columns,
 and nothing else: no growth, no re-arm, no overflow, no checks, no counters, nothing due at once.
-Timers are filed by the highest bit in which deadline and clock differ. All that the project's own
-timers take beyond its times is the price of their contract, or room for improvement.
+Timers are filed by the highest bit in which deadline and clock differ. Its loop reads the same rows
+as the project's own, and prefetches its map alike. All that the project's timers take beyond its
+times is the price of their contract, or room for improvement.
 """
 
 import heapq
 
 import numpy as np
 from numba import njit
+
+from compare.replay.loops import LOOK_AHEAD
+from timers.kernels.prefetch import prefetch
 
 LEVELS, SLOT_BITS = 5, 8
 SLOTS = 1 << SLOT_BITS
@@ -108,21 +112,36 @@ def advance(nodes, clock, until, fired, first):
 
 
 @njit
-def replay(nodes, clock, times, ops, ids, deadlines, handles, fired):
-    """Run a tape of starts and cancels; returns the rows written to `fired`."""
+def replay(nodes, clock, operations, handles, fired):
+    """Run starts and cancels, of dtype OPERATION; returns the rows written to `fired`."""
     n = 0
-    for k in range(times.size):
-        if times[k] > clock[NOW]:
-            n += advance(nodes, clock, times[k], fired, n)
-        if ops[k] == START:
-            i = insert(nodes, clock, deadlines[k])
-            handles[ids[k]] = (np.int64(nodes[i].generation) << 32) | i
+    last = np.uint32(operations.size)
+    for row in range(operations.size):
+        k = np.uint32(row)
+        at = operations[k].time
+        if at > clock[NOW]:
+            n += advance(nodes, clock, at, fired, n)
+        i = np.uint32(operations[k].id)
+        if operations[k].op == START:
+            node = insert(nodes, clock, operations[k].deadline)
+            handles[i] = (np.int64(nodes[node].generation) << 32) | node
         else:
-            handle = handles[ids[k]]
-            i = handle & 0xFFFFFFFF
-            if nodes[i].generation == handle >> 32:
-                nodes[i].generation += 1
-                cancel(nodes, clock, i)
+            if k + LOOK_AHEAD < last:
+                prefetch(handles, np.uint32(operations[np.uint32(k + LOOK_AHEAD)].id))
+            handle = handles[i]
+            node = handle & 0xFFFFFFFF
+            if nodes[node].generation == handle >> 32:
+                nodes[node].generation += 1
+                cancel(nodes, clock, node)
+    return n
+
+
+@njit
+def tick(nodes, clock, until, fired):
+    """Advance by one unit at a time."""
+    n = 0
+    while clock[NOW] < until:
+        n += advance(nodes, clock, clock[NOW] + 1, fired, n)
     return n
 
 
@@ -132,7 +151,31 @@ def bare_call(a, b):
     return a.size + b.size
 
 
-def heapq_pushes(heap, items):
-    """Push tuples onto a heap of the standard library."""
+# ---- what Python programs do with the standard library
+
+
+def heapq_insert(heap, live, items):
+    """Push (deadline, number) tuples."""
     for item in items:
         heapq.heappush(heap, item)
+        live.add(item[1])
+
+
+def heapq_cancel(heap, live, numbers):
+    """Forget timers; drop their entries when those are most of the heap, as asyncio does."""
+    for number in numbers:
+        live.discard(number)
+        if len(heap) > 64 and 2 * len(live) < len(heap):
+            heap[:] = [item for item in heap if item[1] in live]
+            heapq.heapify(heap)
+
+
+def heapq_expire(heap, live, until):
+    """Pop all that is due, and keep what was not cancelled."""
+    fired = []
+    while heap and heap[0][0] <= until:
+        item = heapq.heappop(heap)
+        if item[1] in live:
+            live.remove(item[1])
+            fired.append(item)
+    return fired
