@@ -29,6 +29,19 @@ def test_growth_is_fitted(power, counted):
     )
 
 
+def test_growth_of_counts_is_that_of_the_last_sizes_and_of_times_that_of_all():
+    sizes, work, seconds = (100, 200, 400), (100, 200, 800), (1e-4, 8e-4, 16e-4)
+    counted = [Observed(n, n, w, t) for n, w, t in zip(sizes, work, seconds, strict=True)]
+    # The work of a step has doubled, though it was the same before.
+    assert predict(counted, 800, 800) == pytest.approx(16e-4 / 400 * 2 * 800)
+    timed = [one._replace(work=None) for one in counted]
+    # A step's time is four times what it was at a quarter of the size.
+    assert predict(timed, 800, 800) == pytest.approx(16e-4 / 400 * 2 * 800)
+    assert predict(
+        [one._replace(work=n) for one, n in zip(counted, sizes, strict=True)], 800, 800
+    ) == (pytest.approx(16e-4 / 400 * 800))
+
+
 def test_what_is_counted_outweighs_the_times():
     noisy = [Observed(100, 100, 100, 5.0), Observed(1000, 1000, 1000, 0.001)]
     assert predict(noisy, 10_000, 10_000) == pytest.approx(0.01)
@@ -66,7 +79,8 @@ def test_a_replay_is_predicted_from_its_prefixes(monkeypatch, counted, growth, b
         seen.extend([n] if counting else [])
         cost = n * n**growth
         counters = {"looks": cost - n} if counted else None
-        return Replay(Outcome(seconds=1e-9 * cost, counters=counters), np.empty(0, FIRED))
+        seconds = 1e-9 * cost * (3 if counting else 1)  # counting takes time itself
+        return Replay(Outcome(seconds=seconds, counters=counters), np.empty(0, FIRED))
 
     monkeypatch.setattr(compare.bench.predict, "fresh_replay", pretend)
     predicted = predict_replay(contestant("delay-queue"), tape, 5, budget, "a clock")

@@ -122,22 +122,30 @@ def test_a_replay_is_timed_in_all_its_pieces(clock, monkeypatch):
 
 @pytest.mark.parametrize("name", ["delay-queue", "cascading-wheel", "heapq-delay-queue"])
 def test_what_is_counted(name):
-    """By hand: of SHORT, in pieces, and of the clock that then moves unit by unit to 12."""
+    """By hand: of a tape in pieces, and of the clock that then moves unit by unit to 12."""
+    tape = tape_of(
+        *zip(*(column.tolist() for column in SHORT), strict=True),
+        (9, START, 0, 9),
+        (9, CANCEL, 0, 0),  # too late, as is the next
+        (9, CANCEL, 1, 0),
+        (9, START, 0, 30),
+        (9, CANCEL, 0, 0),
+    )
     taken = []
     timer = contestant(name).new(0, 1)
-    loop = loop_for(timer, Buffers(5, 5), lambda rows: taken.append(rows.copy()))
-    for piece in pieces(SHORT, 3):
+    loop = loop_for(timer, Buffers(5, 6), lambda rows: taken.append(rows.copy()))
+    for piece in pieces(tape, 3):
         loop.run(piece)
     loop.tick(12)
     loop.drain()
     done = loop.finish()
-    assert (done.operations, done.scheduled, done.cancelled, done.rescheduled) == (8, 6, 1, 1)
-    assert (done.fired, done.pending, done.most_pending) == (5, 0, 3)
-    assert (done.wakeups - done.idle_wakeups, timer.now) == (3, 21)
+    assert (done.operations, done.scheduled, done.cancelled, done.rescheduled) == (13, 8, 2, 1)
+    assert (done.fired, done.pending, done.most_pending) == (6, 0, 3)
+    assert (done.wakeups - done.idle_wakeups, timer.now) == (2, 21)
     if name != "cascading-wheel":  # which wakes up to cascade
-        assert done.wakeups == 4 + 2
+        assert done.wakeups == 3 + 2
     rows = [row for part in taken for row in part.tolist()]
-    assert rows == [(3, 7, 7), (5, 7, 7), (2, 9, 9), (6, 20, 20), (7, 21, 21)]
+    assert rows == [(3, 7, 7), (5, 7, 7), (2, 9, 9), (8, 9, 9), (6, 20, 20), (7, 21, 21)]
     assert done.nbytes == timer.nbytes
 
 
