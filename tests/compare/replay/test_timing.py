@@ -134,7 +134,7 @@ def test_what_is_counted(name):
     taken = []
     timer = contestant(name).new(0, 1)
     loop = loop_for(timer, Buffers(5, 6), lambda rows: taken.append(rows.copy()))
-    for piece in pieces(tape, 3):
+    for piece in pieces(tape, 4):
         loop.run(piece)
     loop.tick(12)
     loop.drain()
