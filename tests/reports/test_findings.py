@@ -183,7 +183,7 @@ def test_where_all_are_cheap_precision_decides():
 def test_several_traces_and_shards():
     replays = {
         trace(): replayed(cascading=40, queue=20),
-        trace("other", unit="us", span=4_000_000, shards=3, idle="5s"): replayed(1, queue=50),
+        trace("other", unit="us", span=4_000_000, shards=2, idle="5s"): replayed(1, queue=50),
     }
     headline, remark, topics = told(summary_of({}, replays))
     assert headline == (
@@ -223,6 +223,25 @@ def test_several_traces_and_shards():
 def test_where_not_all_are_cheap_speed_decides(levels, expected):
     headline, _, _ = told(summary_of({}, {trace(): replayed(**levels)}))
     assert headline == expected
+
+
+def test_cheap_traces_come_first_and_what_was_not_run_says_nothing():
+    not_run = too_long(8.0)
+    replays = {
+        trace("heavy"): {
+            CASCADING: (not_run, {}),
+            COARSE: (cell(1e6), row(most_pending=5, fired=1)),
+            QUEUE: (cell(1e6), row(most_pending=17)),
+        },
+        trace("light"): replayed(queue=3),
+    }
+    headline, remark, topics = told(summary_of({}, replays))
+    assert headline.startswith("Choose by precision: on light every timer")
+    assert headline.endswith(
+        "On heavy, delay-queue is fastest: it takes 495 ms to 505 ms of each second."
+    )
+    assert "at most 17 timers pending. light" in remark
+    assert topics["Whole workloads"][0].startswith("heavy (31 of 37 timers fired): delay-queue at")
 
 
 @pytest.mark.parametrize(
@@ -326,13 +345,17 @@ def test_growth_is_told_where_it_is_certain():
                 HEAPQ: too_long(4.0),  # 4 ms per operation
             },
         },
-        HOLD: {10: {QUEUE: cell(10)}, 500: {QUEUE: cell(300)}},
+        HOLD: {
+            10: {QUEUE: cell(10), MINE: cell(10)},
+            500: {QUEUE: cell(300), MINE: cell(104)},  # a little more than much
+        },
     }
     _, _, topics = told(summary_of(cells))
     assert topics["Grows with N"] == [
         "delay-queue: hold takes 30.0× as long per timer at N = 500 as at N = 10.",
         "heapq-delay-queue (Python loop): insert takes 400 000× as long per timer at N = 500 as at "
         "N = 10 (predicted).",
+        "Mine (3 early to 7 late): hold takes 10.4× as long per timer at N = 500 as at N = 10.",
     ]
 
 
