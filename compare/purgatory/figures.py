@@ -37,11 +37,15 @@ def saturation(rows: Iterable[Row]) -> dict[tuple[str, str], tuple[int, bool]]:
     """For each load and design the highest rate that it kept up with, and whether there was one
     that was too high for it.
     """
-    found: dict[tuple[str, str], tuple[int, bool]] = {}
+    tried: dict[tuple[str, str], dict[int, bool]] = {}
     for row in rows:
         if row["kind"] == RATE and row["design"] != NONE:
-            highest, failed = found.get((row["load"], row["design"]), (0, False))
-            if keeps_up(row):
-                highest = max(highest, row["rate"])
-            found[row["load"], row["design"]] = highest, failed or not keeps_up(row)
-    return found
+            rates = tried.setdefault((row["load"], row["design"]), {})
+            rates[row["rate"]] = rates.get(row["rate"], False) or keeps_up(row)
+    return {
+        case: (
+            max((rate for rate, kept in rates.items() if kept), default=0),
+            False in rates.values(),
+        )
+        for case, rates in tried.items()
+    }

@@ -81,8 +81,8 @@ def _rates(rows: Sequence[Row]) -> Picture:
     return Picture(
         "purgatory-rates",
         title,
-        "All threads of a design share one interpreter lock. Hollow: it did not keep up. The thin "
-        "line is what was asked for.",
+        "All threads of a design share one interpreter lock. Hollow: it did not keep up, in two "
+        "trials, of which the median is shown. The thin line is what was asked for.",
         f"Four line charts against the rate of requests. The most achieved: {'; '.join(told)}.",
         figure,
     )
@@ -172,7 +172,8 @@ def _series(
         for row in own:
             if found := value(row):  # zero cannot be drawn on a logarithmic axis
                 samples.setdefault(row[x], []).append(found)
-        failed = {row[x] for row in own if row["kind"] != COMPILED and not keeps_up(row)}
+        kept_up = {row[x] for row in own if row["kind"] == COMPILED or keeps_up(row)}
+        failed = {row[x] for row in own} - kept_up
         if samples:
             yield case, {at: median(samples[at]) for at in sorted(samples)}, failed
 

@@ -12,6 +12,7 @@ from compare.purgatory.figures import (
     RATE,
     SCANNING,
     Row,
+    keeps_up,
     saturation,
 )
 from reports import formats
@@ -57,7 +58,8 @@ def of_rates(rows: Iterable[Row]) -> Table:
     found = []
     for (load, design), (highest, failed) in saturation(rows).items():
         of_case = [row for row in rows if _is(row, RATE, load, design)]
-        row = next((row for row in of_case if row["rate"] == highest), of_case[0])
+        at_it = [row for row in of_case if row["rate"] == highest and keeps_up(row)]
+        row = at_it[0] if at_it else of_case[0]
         late = [row[f"late_{which}_ms"] for which in ("p50", "p99", "max")]
         estimated = (
             Entry(
@@ -101,8 +103,8 @@ def of_rates(rows: Iterable[Row]) -> Table:
         ],
         found,
         "A design keeps up if it achieves 95 % of the rate, and 99 % of the timeouts are less than "
-        "200 ms late. The estimated total is the number of requests in the lists as the new design "
-        "estimates it, on average.",
+        "200 ms late, in the first trial or the second. The estimated total is the number of "
+        "requests in the lists as the new design estimates it, on average.",
         loose=True,
     )
 

@@ -53,13 +53,39 @@ def test_rates_rise_until_a_design_cannot_keep_up_and_are_refined(trials, option
     assert ladder == {
         "none": [20_000, 40_000, 80_000],
         PURGING: [20_000, 40_000, 80_000],
-        SCANNING: [20_000, 40_000, 28_000, 33_000],
+        SCANNING: [20_000, 40_000, 40_000, 28_000, 33_000, 33_000],  # again where it failed
     }
-    assert saturation(rows) == {
-        (load, design): found
-        for load in ("low", "high")
-        for design, found in ((PURGING, (80_000, False)), (SCANNING, (28_000, True)))
-    }
+    assert (
+        saturation(rows)
+        == saturation(rows[::-1])
+        == {
+            (load, design): found
+            for load in ("low", "high")
+            for design, found in ((PURGING, (80_000, False)), (SCANNING, (28_000, True)))
+        }
+    )
+
+
+def test_a_disturbed_trial_is_repeated_and_does_not_end_the_ladder(monkeypatch, trials, options):
+    calm = experiment.measure
+    disturbed = []
+
+    def measure(trial, traffic):
+        found = calm(trial, traffic)
+        if trial.design == PURGING and not disturbed:
+            disturbed.append(found | {"late_p99_ms": 300.0})
+            return disturbed[0]
+        return found
+
+    monkeypatch.setattr(experiment, "measure", measure)
+    rows = read_run(run_experiment(options)).purgatory.to_pylist()
+    found = [
+        (row["rate"], row["late_p99_ms"])
+        for row in rows
+        if (row["kind"], row["load"], row["design"]) == ("rate", "low", PURGING)
+    ]
+    assert found == [(10_000, 300.0), (10_000, 3.0), (40_000, 3.0)]
+    assert saturation(rows)["low", PURGING] == (40_000, False)
 
 
 def test_the_run_has_every_kind_of_trial_and_what_they_found(trials, options):
