@@ -16,6 +16,7 @@ from timers.services.moments import duration_ns
 from timers.validation import shown
 
 _TABLE_LIMIT = 1 << 24  # integer keys below this are looked up in an array
+_SMALLEST_WHEEL, _LARGEST_WHEEL = 64, 2048
 _NOT_AN_INTEGER = -1
 _UNKNOWN = 0  # timers never return this handle
 
@@ -50,9 +51,10 @@ class IdleDetector(_Ticks):
     """Connections with one timer each, which every packet moves by the timeout.
 
     Times are seconds, and the clock starts at 0. `timer` is a name of the registry or a function
-    that makes an empty timer; one unit of it is a tick. A connection that was last touched at time
-    t falls idle at the first tick that is not before t + `timeout`. A timer that rounds up makes
-    that later, but none makes it earlier. Not thread-safe.
+    that makes an empty timer; one unit of it is a tick. A timer that is named gets wheels that hold
+    the timeout, up to 4096 ticks. A connection that was last touched at time t falls idle at the
+    first tick that is not before t + `timeout`. A timer that rounds up makes that later, but none
+    makes it earlier. Not thread-safe.
 
     With `lazy=True` a packet only notes the time. When the timer fires, it is armed again for what
     is left of the timeout. That is cheaper where most packets come well before the timeout.
@@ -83,7 +85,7 @@ class IdleDetector(_Ticks):
         lazy: bool = False,
     ) -> None:
         super().__init__(timeout, tick)
-        self._timer = _made(timer)
+        self._timer = _made(timer, self._timeout // self._tick + 2)
         self._lazy = lazy
         self._handles: Int64s = np.zeros(0, np.int64)  # by key, for integers below _TABLE_LIMIT
         self._handle_of: dict[Hashable, int] = {}  # for all other keys
@@ -306,12 +308,14 @@ class ScanningIdleDetector(_Ticks):
         return idle
 
 
-def _made(timer: str | Callable[[], Timer]) -> Timer:
+def _made(timer: str | Callable[[], Timer], ticks: int) -> Timer:
+    """The timer; one that is given by name has wheels that reach `ticks` ahead, if it has any."""
     if isinstance(timer, str):
         scheme = timer_class(timer)
-        made = scheme()
-        if made.parameters.get("tick", 1) != 1:
-            made = scheme(tick=1)
+        wheel = 1 << min(ticks, _LARGEST_WHEEL).bit_length()
+        fitting = {"tick": 1, "wheel_size": max(wheel, _SMALLEST_WHEEL)}
+        known = scheme().parameters
+        made = scheme(**{name: value for name, value in fitting.items() if name in known})
     else:
         made = timer()
     if not isinstance(made, Timer) or len(made) or made.now:

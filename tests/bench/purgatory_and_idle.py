@@ -1,0 +1,257 @@
+"""What a purgatory and an idle detector cost, and the pictures of it in docs/services.md.
+
+    python -m tests.bench.purgatory_and_idle [--rounds 5] [--draw]
+
+Counts CPU time of the whole process, so that other programs disturb little. With `--draw`, the
+results are drawn into docs/pictures.
+"""
+
+import argparse
+import gc
+import os
+import threading
+import time
+from collections import deque
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from statistics import median
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from timers import CascadingWheel
+from timers.services import (
+    DelayedOperation,
+    IdleDetector,
+    Purgatory,
+    ScanningIdleDetector,
+    SystemTimer,
+)
+
+REQUESTS = 200_000  # of one round
+WAITING = 7_500  # requests that are pending at a time: 150 000/s for 50 ms
+HANDED_OVER = 250  # requests that the completing thread gets at a time
+
+CONNECTIONS = 100_000
+PACKETS = (1, 10, 100)  # per connection and minute
+WARM_UP, MEASURED = 40, 20  # simulated seconds
+
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+
+
+# Purgatory
+
+
+class Request(DelayedOperation):
+    """A request that another thread completes."""
+
+    __slots__ = ()
+
+    def try_complete(self):
+        return False
+
+
+def purgatory_rate(batch, purge_interval, collected=True, requests=REQUESTS):
+    """Requests per second of CPU, from their construction to their completion.
+
+    One thread enqueues them, one by one or in batches, under three keys that all of them share; a
+    second one completes them, the oldest first, as soon as more than `WAITING` are pending.
+    """
+    keys = ("one", "two", "three")
+    handed_over = SimpleQueue()
+
+    def complete():
+        while (some := handed_over.get()) is not None:
+            for request in some:
+                request.force_complete()
+
+    with SystemTimer(CascadingWheel(capacity=4 * WAITING)) as timer:
+        purgatory = Purgatory("requests", timer, purge_interval=purge_interval)
+        completer = threading.Thread(target=complete)
+        completer.start()
+        waiting = deque()
+        gc.collect()
+        if not collected:
+            gc.disable()
+        start = time.process_time()
+        for _ in range(0, requests, HANDED_OVER):
+            if batch == 1:
+                some = []
+                for _ in range(HANDED_OVER):
+                    request = Request(30.0)
+                    purgatory.try_complete_else_watch(request, keys)
+                    some.append(request)
+            else:
+                some = [Request(30.0) for _ in range(HANDED_OVER)]
+                purgatory.try_complete_else_watch_many(some, keys)
+            waiting.append(some)
+            while len(waiting) > WAITING // HANDED_OVER:
+                handed_over.put(waiting.popleft())
+        for some in [*waiting, None]:
+            handed_over.put(some)
+        completer.join()
+        used = time.process_time() - start
+        gc.enable()
+        assert purgatory.delayed == 0
+    return requests / used
+
+
+def purgatories(rounds):
+    """(name, rates of the rounds) for each way to enqueue."""
+    kinds = {
+        "one by one": (1, 1000),
+        "one by one, without garbage collector": (1, 1000, False),
+        "batches of 250": (250, 1000),
+        "batches, purged every 10 000": (250, 10_000),
+        "the same, without garbage collector": (250, 10_000, False),
+    }
+    for kind in kinds.values():
+        purgatory_rate(*kind, requests=20_000)
+    rates = {name: [] for name in kinds}
+    for _ in range(rounds):
+        for name, kind in kinds.items():
+            rates[name].append(purgatory_rate(*kind))
+    return rates
+
+
+# Idle connections
+
+DETECTORS = {
+    "scan": ScanningIdleDetector,
+    "ring": IdleDetector,
+    "lazy ring": partial(IdleDetector, lazy=True),
+}
+
+
+def idle_cost(make, packets_per_minute, seed):
+    """CPU seconds per simulated second of `CONNECTIONS` that send packets at random times.
+
+    A connection that falls idle is closed; its next packet opens it again.
+    """
+    random_numbers = np.random.default_rng(seed)
+    packets = [
+        random_numbers.integers(0, CONNECTIONS, count)
+        for count in random_numbers.poisson(
+            CONNECTIONS * packets_per_minute / 60, WARM_UP + MEASURED
+        )
+    ]
+    detector = make(timeout=30, tick=1)
+    detector.touch_many(np.arange(CONNECTIONS), at=0)
+    for second in range(WARM_UP):
+        detector.advance(second)
+        detector.touch_many(packets[second])
+    gc.collect()
+    start = time.process_time()
+    for second in range(WARM_UP, WARM_UP + MEASURED):
+        detector.advance(second)
+        detector.touch_many(packets[second])
+    return (time.process_time() - start) / MEASURED
+
+
+def idle_costs(rounds):
+    """Milliseconds per simulated second: {packets: {detector: samples}}."""
+    for make in DETECTORS.values():
+        idle_cost(make, 1, 0)
+    return {
+        packets: {
+            name: [1e3 * idle_cost(make, packets, seed) for seed in range(rounds)]
+            for name, make in DETECTORS.items()
+        }
+        for packets in PACKETS
+    }
+
+
+# Pictures
+
+INK, BLUE, ORANGE, GREEN = "#1f2328", "#0072b2", "#d55e00", "#009e73"
+
+
+def axes_of(width, height):
+    """A white figure with one pair of axes."""
+    figure = Figure(figsize=(width, height), facecolor="white", layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def save(figure, name):
+    figure.savefig(PICTURES / f"{name}.png", dpi=150, metadata={"Software": None})
+
+
+def draw_idle(costs):
+    """Bars on a logarithmic scale, three for each rate of packets."""
+    figure, axes = axes_of(7.2, 3.4)
+    colours = dict(zip(DETECTORS, (ORANGE, BLUE, GREEN), strict=True))
+    for place, of_detectors in enumerate(costs.values()):
+        for shift, (name, samples) in enumerate(of_detectors.items()):
+            x, value = place + 0.27 * (shift - 1), median(samples)
+            label = name if place == 0 else None
+            axes.bar(x, value, 0.24, color=colours[name], label=label)
+            axes.text(x, value * 1.08, f"{value:.2g}", ha="center", fontsize=9, color=INK)
+    axes.set_yscale("log")
+    axes.set_xticks(range(len(costs)), [str(packets) for packets in costs])
+    axes.set_xlabel("packets per connection and minute")
+    axes.set_ylabel("CPU, ms per simulated second")
+    axes.set_title(
+        f"Finding the idle among {CONNECTIONS:,} connections", loc="left", fontsize=11, color=INK
+    )
+    axes.margins(y=0.15)
+    axes.legend(frameon=False, loc="upper left")
+    save(figure, "idle-detectors")
+
+
+def draw_purgatories(rates):
+    """A bar for each way to enqueue, with the rounds as points, and what was asked for."""
+    figure, axes = axes_of(7.2, 3.0)
+    for place, samples in enumerate(rates.values()):
+        axes.barh(place, median(samples) / 1e3, 0.6, color=BLUE, alpha=0.85)
+        axes.plot([rate / 1e3 for rate in samples], [place] * len(samples), "o", color=INK, ms=3)
+    axes.set_yticks(range(len(rates)), list(rates))
+    axes.invert_yaxis()
+    for target, rows in ((150, (-0.4, 1.4)), (590, (1.6, 4.4))):
+        axes.plot([target, target], rows, color=ORANGE, linewidth=1.5)
+        axes.text(target, rows[1], f" {target} asked for", color=ORANGE, fontsize=9, va="bottom")
+    axes.set_xlim(0, 700)
+    axes.set_xlabel("thousand requests per second of CPU")
+    axes.set_title("Purgatory: watch three keys, complete, purge", loc="left", fontsize=11)
+    save(figure, "purgatory-rates")
+
+
+def measure_purgatories(options):
+    rates = purgatories(options.rounds)
+    for name, samples in rates.items():
+        spread = f"{min(samples):,.0f} .. {max(samples):,.0f}"
+        print(f"purgatory, {name:<40} {median(samples):>9,.0f} requests/s  [{spread}]")
+    if options.draw:
+        draw_purgatories(rates)
+
+
+def measure_idle(options):
+    costs = idle_costs(options.rounds)
+    for packets, of_detectors in costs.items():
+        for name, samples in of_detectors.items():
+            ratios = [a / b for a, b in zip(of_detectors["scan"], samples, strict=True)]
+            print(
+                f"idle, {packets:>3} packets/min, {name:<10} {median(samples):>7.2f} ms/s"
+                f"  {median(ratios):.1f} x cheaper than the scan"
+                f" [{min(ratios):.1f} .. {max(ratios):.1f}]"
+            )
+    if options.draw:
+        draw_idle(costs)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--draw", action="store_true", help="write the pictures of the docs")
+    options = parser.parse_args()
+    print(f"{os.cpu_count()} cores, {options.rounds} rounds", flush=True)
+    measure_purgatories(options)
+    measure_idle(options)
+
+
+if __name__ == "__main__":
+    main()
