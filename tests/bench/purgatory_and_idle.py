@@ -192,6 +192,7 @@ def draw_idle(costs):
             axes.bar(x, value, 0.24, color=colours[name], label=label)
             axes.text(x, value * 1.08, f"{value:.2g}", ha="center", fontsize=9, color=INK)
     axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.set_xticks(range(len(costs)), [str(packets) for packets in costs])
     axes.set_xlabel("packets per connection and minute")
     axes.set_ylabel("CPU, ms per simulated second")
@@ -211,10 +212,10 @@ def draw_purgatories(rates):
         axes.plot([rate / 1e3 for rate in samples], [place] * len(samples), "o", color=INK, ms=3)
     axes.set_yticks(range(len(rates)), list(rates))
     axes.invert_yaxis()
-    for target, rows in ((150, (-0.4, 1.4)), (590, (1.6, 4.4))):
+    for target, rows in ((150, (-0.45, 1.4)), (590, (1.6, 4.4))):
         axes.plot([target, target], rows, color=ORANGE, linewidth=1.5)
-        axes.text(target, rows[1], f" {target} asked for", color=ORANGE, fontsize=9, va="bottom")
-    axes.set_xlim(0, 700)
+        axes.text(target, rows[0], f" {target} asked for", color=ORANGE, fontsize=9, va="bottom")
+    axes.set_xlim(0, 750)
     axes.set_xlabel("thousand requests per second of CPU")
     axes.set_title("Purgatory: watch three keys, complete, purge", loc="left", fontsize=11)
     save(figure, "purgatory-rates")
