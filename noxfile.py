@@ -39,7 +39,7 @@ def tests(session: nox.Session) -> None:
 def cluster(session: nox.Session) -> None:
     """The tests that start Spark servers and commands as processes of their own."""
     session.install("-q", "-e", ".[pipeline,connect,test]")
-    session.run("pytest", "-m", "cluster", "tests/compare", *session.posargs)
+    session.run("pytest", "-n", "2", "-m", "cluster", "tests/compare", *session.posargs)
 
 
 @nox.session

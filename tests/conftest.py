@@ -58,7 +58,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 # -- how `pytest -n 2` deals the tests out
 
-ALONE = ("tests/timers/test_state_machine.py", "tests/mutants/test_mutants.py")
+ALONE = (
+    "tests/timers/test_state_machine.py",
+    "tests/mutants/test_mutants.py",
+    "tests/mutants/test_product.py",
+)
 """Files of long tests that share nothing: dealt out last, one by one, so that no worker waits."""
 
 
@@ -82,8 +86,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """One worker, and so one JVM, for all that uses Spark; one for each other file, whose fixtures
     are then made once.
 
-    pytest-xdist's own `--dist loadgroup` forgets its groups with pytest 9.2.
+    pytest-xdist's own `--dist loadgroup` forgets its groups with pytest 9.2. The tests of `nox -s
+    cluster` are few and long: they are dealt out one by one.
     """
+    if config.option.markexpr == "cluster":
+        return None
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):

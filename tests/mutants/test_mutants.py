@@ -30,6 +30,7 @@ def test_every_kernel_has_seeded_bugs() -> None:
 
 @pytest.mark.parametrize("timer", TIMERS)
 def test_machine_kills_every_mutant(timer: str) -> None:
+    """Up to ten seconds a timer: they show that the model-based tests find what they are for."""
     run = subprocess.run(
         [sys.executable, "-m", "tests.mutants.hunt", timer],
         cwd=ROOT,

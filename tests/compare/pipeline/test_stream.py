@@ -116,6 +116,7 @@ def written(spark, tmp_path, out="out", kind="idle"):
 
 
 def test_the_same_as_session_window_uninterrupted_and_restarted(spark, tmp_path):
+    """Ten seconds, four streams: only a whole stream shows what a restart repeats or leaves out."""
     files = random_files(1)
     write(tmp_path / "in", files)
     expected = sorted(reference(spark, tmp_path / "in"), key=repr)
