@@ -46,7 +46,8 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
     for row in (row for of in rows.values() for row in of):
         key = row["timer"], row["parameters"]
         if key not in traits:
-            traits[key] = traits_of(contestant(row["timer"], json.loads(row["parameters"])))
+            found = contestant(row["timer"], json.loads(row["parameters"]))
+            traits[key] = traits_of(found) | {"label": row["label"]}
     by_key = dict(zip(traits, contestants_of(traits.values()), strict=True))
     names = _names({path: of[0]["workload"] for path, of in rows.items()})
     about = [json.loads(table.schema.metadata[ABOUT]) for table in tables.values()]

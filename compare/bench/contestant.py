@@ -1,15 +1,17 @@
 """Contestants: timers with their parameters, of which each tape gets a new instance.
 
 A contestant is written `NAME` or `NAME/tick=1/wheel-size=64`. NAME is a registered timer, or the
-`module:Class` of your own, which follows `timers.protocol`.
+`module:Class` of your own, which follows `timers.protocol`. A tick is a number of units or a
+duration, `NAME/tick=100ms`, which becomes a number of the unit of each trace.
 """
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compare.replay.engine import has_kernel
+from compare.tapes.units import TAPE_UNITS, DurationError, duration_text, parse_duration
 from timers.errors import ParameterError, TimerError, UnknownTimerError
 from timers.registry import timer_class
 from timers.rounding import UNKNOWN_BOUNDS, AnyRounding
@@ -47,18 +49,38 @@ class Contestant:
     parameters: Mapping[str, int]
     traits: Traits
     engine: str  # COMPILED, or PYTHON_LOOP for a timer without a kernel
+    #: The tick for the label, where the parameter does not say it: a duration such as "100ms", or
+    #: a number of units that was given although it is the default.
+    tick: str | None = None
 
     @property
     def label(self) -> str:
-        """The name, with the parameters that are not the defaults."""
-        own = {
+        """The name, with the parameters that are not the defaults, and the duration of a tick.
+
+        This is how a contestant is written on a command line and shown everywhere.
+        """
+        own: dict[str, int | str] = {
             name: value
             for name, value in self.parameters.items()
             if value != self.traits.defaults.get(name)
         }
+        if self.tick is not None:
+            own[TICK] = self.tick
         return "/".join(
             [self.name, *(f"{name.replace('_', '-')}={value}" for name, value in own.items())]
         )
+
+    @property
+    def has_duration(self) -> bool:
+        """Whether its tick is a duration, and not a number of units."""
+        return self.tick is not None and not _is_integer(self.tick)
+
+    def in_unit(self, unit: str) -> "Contestant":
+        """The same contestant for a trace of this unit. Raises ParameterError."""
+        if not self.has_duration:
+            return self
+        ticks = _ticks(self.tick, unit)
+        return contestant(self.name, {**self.parameters, TICK: ticks}, self.tick)
 
     @property
     def rounding(self) -> AnyRounding:
@@ -78,18 +100,34 @@ class Contestant:
             )
         return self.timer_class(**self.parameters, start=start)
 
-    def precision(self) -> str:
-        """When it fires, as text: "exact", or the bounds of its lateness in units."""
-        bounds = self.rounding.bounds()
-        if bounds == UNKNOWN_BOUNDS:
-            return "lateness undeclared"
-        return "exact" if bounds == (0, 0) else f"lateness {bounds[0]} to {bounds[1]}"
+
+def lateness_text(traits: Mapping[str, Any]) -> str:
+    """When a contestant of a stored run may fire: "exact", "up to 100ms late",
+    "up to 9 units early".
+
+    The bounds are durations where its tick was given as one.
+    """
+    low, high = traits["lateness_low"], traits["lateness_high"]
+    if (low, high) == UNKNOWN_BOUNDS:
+        return "lateness undeclared"
+
+    def text(bound: int) -> str:
+        if traits["tick"] is None or _is_integer(traits["tick"]):
+            return f"{bound} unit{'s' * (bound != 1)}"
+        microseconds = parse_duration(traits["tick"], "us") // traits["parameters"][TICK]
+        return duration_text(bound * microseconds, "us")
+
+    found = [f"up to {text(-low)} early"] * (low < 0) + [f"up to {text(high)} late"] * (high > 0)
+    return " and ".join(found) or "exact"
 
 
-def contestant(name: str, parameters: Mapping[str, int] | None = None) -> Contestant:
+def contestant(
+    name: str, parameters: Mapping[str, int] | None = None, tick: str | None = None
+) -> Contestant:
     """The contestant of a registered timer's name, or of a `module:Class`.
 
-    Parameters that are left out have their defaults.
+    Parameters that are left out have the defaults of the class. `tick` is the duration that their
+    tick stands for, as the label says it.
 
     Raises:
         UnknownTimerError: no timer has this name.
@@ -114,13 +152,69 @@ def contestant(name: str, parameters: Mapping[str, int] | None = None) -> Contes
             f"{name} is not a timer: its traits are {timer.traits!r:.40}, not timers.traits.Traits"
         )
     engine = COMPILED if has_kernel(timer) else PYTHON_LOOP
-    return Contestant(name, found, dict(timer.parameters), timer.traits, engine)
+    return Contestant(name, found, dict(timer.parameters), timer.traits, engine, tick)
 
 
-def parse_contestant(text: str) -> Contestant:
-    """The contestant written as `NAME/parameter=value/...`, with hyphens for underscores."""
+TICK = "tick"
+
+
+def parse_contestant(text: str, units: Sequence[str] = ("ms",)) -> Contestant:
+    """The contestant written as `NAME/parameter=value/...`, with hyphens for underscores.
+
+    A tick may be a duration, which must be a whole number of each of the `units`. A default of more
+    than one unit is taken for milliseconds where that is a whole number of each unit, and is else
+    one unit. The contestant is that for the first unit. Raises ParameterError, and what
+    `contestant` does.
+    """
     name, *settings = text.split("/")
-    return contestant(name, dict(parse_setting(setting) for setting in settings))
+    given, tick = {}, None
+    for setting in settings:
+        word, equals, value = setting.partition("=")
+        if word.strip() == TICK and equals and not _is_integer(value):
+            tick = value
+            given[TICK] = 1  # until it is known that the timer has one
+        else:
+            given.update([parse_setting(setting)])
+    found = contestant(name, given)
+    default = found.traits.defaults.get(TICK, 1)
+    if default > 1 and tick is None:
+        if given.get(TICK) == default:
+            return replace(found, tick=str(default))
+        if TICK not in given:
+            tick = f"{default}ms"
+            if not all(_is_whole(tick, unit) for unit in units):
+                return contestant(name, {**given, TICK: 1})
+    if tick is None:
+        return found
+    ticks = [_ticks(tick, unit) for unit in units]
+    return contestant(name, {**given, TICK: ticks[0]}, duration_text(ticks[0], units[0]))
+
+
+def _is_whole(tick: str, unit: str) -> bool:
+    try:
+        return bool(_ticks(tick, unit))
+    except ParameterError:
+        return False
+
+
+def _ticks(tick: str, unit: str) -> int:
+    """The units of a tick. Raises ParameterError."""
+    if unit not in TAPE_UNITS:
+        raise ParameterError(
+            f"tick {tick!r:.40} needs a trace whose unit is a duration; give a number of units"
+        )
+    try:
+        return parse_duration(tick, unit)
+    except DurationError as error:
+        raise ParameterError(f"tick must be a number of units or a duration: {error}") from None
+
+
+def _is_integer(text: str) -> bool:
+    try:
+        int(text)
+    except ValueError:
+        return False
+    return True
 
 
 def parse_setting(text: str) -> tuple[str, int]:

@@ -40,7 +40,7 @@ from compare.replay.engine import Clock
 from compare.replay.outcome import Outcome
 from compare.tapes.tape import Tape
 from compare.workloads.catalogue import LARGEST_SEED, MOST, workload_named
-from timers.errors import TimerError
+from timers.errors import ParameterError, TimerError
 from timers.registry import names
 
 LARGEST_SIZE = 10**7  # 600 MB of tapes and timers
@@ -67,18 +67,22 @@ def run_comparison(options: Comparison, clock: Clock = time.perf_counter) -> Pat
     """
     _check(options)
     check_store(options.runs)
-    contestants = [parse_contestant(text) for text in options.timers or names()]
-    _refuse_twice("timer", [contestant.label for contestant in contestants])
     workloads = workloads_of(options)
     for name in workloads:
         workload_named(name)
     _refuse_twice("source", [*options.traces, *workloads])
     sources = [trace_source(path) for path in options.traces]
     sources += [workload_source(name, options.operations, options.seed) for name in workloads]
+    units = [source.unit for source in sources]
+    contestants = [_contestant(text, units) for text in options.timers or names()]
+    _refuse_twice("timer", [contestant.label for contestant in contestants])
 
     limits = options.repeats, options.budget
     bench = Bench(contestants, options.sizes, *limits, options.seed, clock)
-    replays = [_Replays(contestants, source, *limits, clock) for source in sources]
+    replays = [
+        _Replays([one.in_unit(source.unit) for one in contestants], source, *limits, clock)
+        for source in sources
+    ]
     with _Progress(bench.steps + sum(replay.steps for replay in replays)) as step:
         bench.run(step)
         for replay in replays:
@@ -88,6 +92,17 @@ def run_comparison(options: Comparison, clock: Clock = time.perf_counter) -> Pat
         _manifest(options, contestants, bench, replays),
         _tables(contestants, bench, replays),
     )
+
+
+def _contestant(text: str, units: Sequence[str]) -> Contestant:
+    """A contestant for traces of these units; without a trace a unit is a millisecond.
+
+    Where that is too coarse for its tick, a unit is a microsecond.
+    """
+    try:
+        return parse_contestant(text, ["ms", *units])
+    except ParameterError:
+        return parse_contestant(text, ["us", *units])
 
 
 def _check(options: Comparison) -> None:

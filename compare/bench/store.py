@@ -251,6 +251,7 @@ def traits_of(contestant: "Contestant") -> dict[str, Any]:
         **{name: getattr(traits, name) for name in _KEPT_TRAITS},
         "timer": contestant.name,
         "parameters": dict(contestant.parameters),
+        "tick": contestant.tick,
         "label": contestant.label,
         "engine": contestant.engine,
         "due_at": str(rounding),

@@ -248,7 +248,7 @@ def comparison_options(store: str) -> Decorator:
         option(
             "--timers",
             TIMERS,
-            "Timers to compare, as in hashed-wheel/tick=5 or module:Class. "
+            "Timers to compare, as in hashed-wheel/tick=5ms or module:Class. "
             "Default: all that are registered.",
             default=default.timers,
         ),

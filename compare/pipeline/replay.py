@@ -75,7 +75,7 @@ def replay_grid(
     Raises TimerError in one line for anything that is wrong.
     """
     opened = open_trace(trace)
-    contestants = [parse_contestant(text) for text in timers]
+    contestants = [parse_contestant(text, [opened.unit]) for text in timers]
     manifest = _manifest(opened, contestants, expiries, drained, counting)
     path = Path(out)
     if problem := obstacle(path.parent):
@@ -123,7 +123,12 @@ def _manifest(
         "source": trace.source,
         "trace": {"path": str(trace.path.resolve()), "digest": trace.manifest_digest},
         "timers": [
-            {"name": timer.name, "label": timer.label, "parameters": dict(timer.parameters)}
+            {
+                "name": timer.name,
+                "label": timer.label,
+                "parameters": dict(timer.parameters),
+                "tick": timer.tick,
+            }
             for timer in contestants
         ],
         "shards": len(trace.shards),

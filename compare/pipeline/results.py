@@ -137,7 +137,10 @@ def open_results(path: str | os.PathLike[str], *, complete: bool = True) -> Resu
         raise ResultsError(f"the trace of {path} cannot be opened: {error}") from None
     if trace.manifest_digest != wanted["digest"]:
         raise ResultsError(f"the trace {trace.path} is not the one that {path} was made of")
-    found = tuple(contestant(timer["name"], timer["parameters"]) for timer in manifest["timers"])
+    found = tuple(
+        contestant(timer["name"], timer["parameters"], timer["tick"])
+        for timer in manifest["timers"]
+    )
     results = Results(path, manifest, trace, found)
     if complete and not results.complete:
         left = len(results.unfinished())

@@ -31,6 +31,23 @@ _LONGEST = (
 )
 
 
+def duration_text(units: int, unit: str) -> str:
+    """A duration as text, in the largest unit of which it is a whole number.
+
+    Where the unit stands for no duration ("unit"), it is the number alone.
+
+    >>> duration_text(100_000, "us"), duration_text(1500, "ms"), duration_text(5, "unit")
+    ('100ms', '1500ms', '5')
+    """
+    if unit not in TAPE_UNITS:
+        return str(units)
+    for name in reversed(TAPE_UNITS):
+        number = Fraction(units) * _SECONDS[unit] / _SECONDS[name]
+        if number.denominator == 1:
+            return f"{number}{name}"
+    raise AssertionError  # one of them is the unit itself
+
+
 class DurationError(TimerError, ValueError):
     """A text that is not a duration, or one that is not a positive multiple of the unit."""
 

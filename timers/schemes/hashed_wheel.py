@@ -12,6 +12,8 @@ class HashedWheel(KernelTimer):
     """One wheel of `wheel_size` slots (1 .. 2**20) of `tick` units each, with rounds; as in Netty.
 
     New timers are queued, and hashed into slots by the advance that passes the end of their tick.
+    The default tick is 100 units, 100 ms where a unit is a millisecond; choose another one with
+    another unit. (On the command line the default is 100 ms in the unit of each trace.)
 
     >>> timer = HashedWheel(tick=100, wheel_size=8)
     >>> handle = timer.schedule(1234)

@@ -29,7 +29,7 @@ Row = dict[str, Any]
 Examples:
   wheelwork compare
   wheelwork compare requests.trace --workload keepalive --sizes 1e4,1e5
-  wheelwork compare --timers delay-queue,hashed-wheel,hashed-wheel/tick=1""",
+  wheelwork compare --timers delay-queue,hashed-wheel,hashed-wheel/tick=1ms""",
 )
 @traces_argument
 @comparison_options("--out")
@@ -143,15 +143,15 @@ def _figure(rows: Sequence[Row]) -> str:
 
 
 def _footnotes(run: "Run") -> list[str]:
+    from compare.bench.contestant import lateness_text
+
     contestants = run.manifest["traits"]
     lines = []
     if any(c["engine"] != "compiled" for c in contestants):
         lines.append("*  plain Python loop: not comparable with compiled figures")
     for c in contestants:
         if not c["exact"]:
-            lines.append(
-                f"+  {c['label']} fires {c['lateness_low']} to {c['lateness_high']} units late"
-            )
+            lines.append(f"+  {c['label']} fires {lateness_text(c)}")
     statuses = {
         *run.samples.column("status").to_pylist(),
         *run.replays.column("status").to_pylist(),

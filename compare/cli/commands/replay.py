@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   wheelwork generate lognormal-low --timer-count 1e5 --out low.trace
-  wheelwork replay low.trace --timer hashed-wheel --tick 1000
+  wheelwork replay low.trace --timer hashed-wheel --tick 1ms
   wheelwork replay low.trace --timer my_module:MyTimer --json
   wheelwork replay low.trace --out replayed \\
-      --timers hierarchical-wheel,hashed-wheel/tick=500,delay-queue""",
+      --timers hierarchical-wheel,hashed-wheel/tick=0.5ms,delay-queue""",
 )
 @click.argument("trace", type=PLACE)
 @option("--timer", TIMER, "A timer, or module:Class for your own.")
-@option("--timers", TIMERS, "Several, as in hashed-wheel/tick=5; needs --out.")
+@option("--timers", TIMERS, "Several, as in hashed-wheel/tick=5ms; needs --out.")
 @flag("--no-drain", "Stop at the last operation, with timers pending.")
 @section(
     "With --timer",
-    option("--tick", INTEGER, "Units of a tick, if the timer has one."),
+    option("--tick", "TIME", "Tick, if the timer has one: 100ms, or a number of units."),
     option("--wheel-size", INTEGER, "Slots of a wheel, if the timer has one."),
     json_option,
 )
@@ -86,7 +86,7 @@ def _check_unused(options: dict[str, Any], names: tuple[str, ...], mode: str) ->
         if options[name] not in (None, False):
             flag = name.removeprefix("as_").replace("_", "-")
             parameter = name in ("tick", "wheel_size")
-            hint = "; write parameters as in hashed-wheel/tick=5" if parameter else ""
+            hint = "; write parameters as in hashed-wheel/tick=5ms" if parameter else ""
             raise click.UsageError(f"--{flag} cannot be used with {mode}{hint}")
 
 
@@ -122,14 +122,15 @@ def _replay_several(
 
 
 def _replay_one(trace: str, name: str, no_drain: bool, options: dict[str, Any]) -> None:
-    from compare.bench.contestant import contestant
+    from compare.bench.contestant import parse_contestant
     from compare.bench.sources import checked_replay, timed_replay, trace_source
     from compare.oracle.compiled import expect
     from compare.replay.outcome import Outcome
 
     given = {name: options[name] for name in ("tick", "wheel_size") if options[name] is not None}
-    timer = contestant(name, given)
+    settings = [f"{parameter.replace('_', '-')}={value}" for parameter, value in given.items()]
     source = trace_source(trace)
+    timer = parse_contestant("/".join([name, *settings]), [source.unit])
     drain = not no_drain
     outcome, seconds = Outcome(), 0.0
     for shard in range(source.shards):
@@ -146,9 +147,12 @@ def _replay_one(trace: str, name: str, no_drain: bool, options: dict[str, Any]) 
 
 
 def _text(timer: "Contestant", source: "Source", outcome: "Outcome") -> str:
-    settings = ", ".join(
-        f"{name.replace('_', '-')} {value}" for name, value in timer.parameters.items()
-    )
+    from compare.tapes.units import duration_text
+
+    shown: dict[str, int | str] = dict(timer.parameters)
+    if "tick" in timer.parameters:
+        shown["tick"] = duration_text(timer.parameters["tick"], source.unit)
+    settings = ", ".join(f"{name.replace('_', '-')} {value}" for name, value in shown.items())
     shards = f"in {source.shards} shards, " if source.shards > 1 else ""
     late = outcome.lateness
     rows: list[tuple[str, str, str]] = [

@@ -1,20 +1,29 @@
 import dataclasses
+import json
+import re
 import sys
 
 import numpy as np
 import pytest
 
 from compare.bench.comparison import DEFAULT_WORKLOADS, Comparison, workloads_of
-from compare.bench.contestant import ContestantError, contestant, parse_contestant, parse_setting
+from compare.bench.contestant import (
+    ContestantError,
+    contestant,
+    lateness_text,
+    parse_contestant,
+    parse_setting,
+)
 from compare.bench.measure import Bench
 from compare.bench.run import ComparisonError, run_comparison
 from compare.bench.sources import trace_source, workload_source
-from compare.bench.store import MEASURED, TOO_LONG, latest_run, read_run
+from compare.bench.store import MEASURED, TOO_LONG, latest_run, read_run, traits_of
 from compare.bench.work import plan
 from compare.oracle.compiled import AgreementError, expect
 from compare.tapes.tape import ARM, CANCEL, REARM, START
 from compare.tapes.trace import TraceError, write_trace
 from compare.workloads.catalogue import WorkloadError, make
+from tests.compare.small_tapes import tape_of
 from timers import TimerError
 from timers.errors import ParameterError, UnknownTimerError
 from timers.registry import names
@@ -137,7 +146,9 @@ def test_the_manifest_tells_what_was_run_where(run):
     manifest = run.manifest
     assert manifest["parameters"]["sizes"] == [40]
     assert manifest["parameters"]["workloads"] == ["lognormal-high"]
-    assert manifest["parameters"]["timers"] == names()
+    assert manifest["parameters"]["timers"] == [
+        "hashed-wheel/tick=100ms" if name == "hashed-wheel" else name for name in names()
+    ]
     assert manifest["versions"]["numba"]
     assert manifest["machine"]["cores"] >= 1
     assert [traits["timer"] for traits in manifest["traits"]] == names()
@@ -260,7 +271,7 @@ def test_workloads_are_replayed_unless_traces_are_given():
         (
             {"timers": ("hashed-wheel/tick=x",)},
             ParameterError,
-            "'tick=x' is not a parameter and an integer",
+            "tick must be a number of units or a duration: duration 'x' is not a number",
         ),
         ({"timers": (OWN + "NoTimer",)}, ContestantError, "it lacks now, parameters"),
         ({"timers": (OWN + "NoStart",)}, ContestantError, "cannot be called with (start=0)"),
@@ -316,13 +327,106 @@ def test_a_module_that_is_no_python_is_named(tmp_path, monkeypatch):
 
 def test_settings_and_labels():
     assert parse_setting("wheel-size=64") == ("wheel_size", 64)
-    assert parse_contestant("hashed-wheel").label == "hashed-wheel"
+    assert contestant("hashed-wheel").label == "hashed-wheel"
     assert (
         parse_contestant("hashed-wheel/wheel-size=64/tick=100").label
-        == "hashed-wheel/wheel-size=64"
+        == "hashed-wheel/wheel-size=64/tick=100"
     )
-    assert parse_contestant("hashed-wheel/tick=5").precision() == "lateness 0 to 5"
-    assert parse_contestant("hierarchical-wheel").precision() == "exact"
+
+
+@pytest.mark.parametrize(
+    ("text", "units", "ticks", "label"),
+    [
+        ("hashed-wheel", ["ms"], 100, "/tick=100ms"),
+        ("hashed-wheel", ["us"], 100_000, "/tick=100ms"),
+        ("hashed-wheel", ["us", "ms"], 100_000, "/tick=100ms"),
+        ("hashed-wheel", ["s"], 1, "/tick=1"),
+        ("hashed-wheel", ["ms", "s"], 1, "/tick=1"),
+        ("hashed-wheel", ["unit"], 1, "/tick=1"),
+        ("hashed-wheel/tick=100", ["us"], 100, "/tick=100"),
+        ("hashed-wheel/tick=100", ["us", "ms"], 100, "/tick=100"),
+        ("hashed-wheel/tick=100", ["unit"], 100, "/tick=100"),
+        ("hashed-wheel/tick=5", ["us"], 5, "/tick=5"),
+        ("hashed-wheel/tick=0.25s", ["ms"], 250, "/tick=250ms"),
+        ("hashed-wheel/tick=2s", ["s"], 2, "/tick=2s"),
+        ("hierarchical-wheel", ["us"], 1, ""),
+        ("hierarchical-wheel/tick=1ms", ["us"], 1000, "/tick=1ms"),
+    ],
+)
+def test_a_tick_is_a_duration_in_the_unit_of_the_trace(text, units, ticks, label):
+    found = parse_contestant(text, units)
+    assert found.parameters["tick"] == ticks
+    assert found.label == text.partition("/")[0] + label
+    again = parse_contestant(found.label, units)
+    assert again == found
+    if label.endswith("s"):
+        of_seconds = {"us": 10**6, "ms": 10**3, "s": 1}
+        for unit in units:
+            other = found.in_unit(unit)
+            assert other.label == found.label
+            assert other.parameters["tick"] * of_seconds[units[0]] == ticks * of_seconds[unit]
+    else:
+        assert found.in_unit("us") is found
+
+
+@pytest.mark.parametrize(
+    ("text", "units", "says"),
+    [
+        ("hashed-wheel/tick=100ms", ["s"], "'100ms' is not a positive multiple of 1 s"),
+        ("hashed-wheel/tick=100us", ["us", "ms"], "'100us' is not a positive multiple of 1 ms"),
+        ("hashed-wheel/tick=0ms", ["ms"], "'0ms' is not a positive multiple of 1 ms"),
+        ("hashed-wheel/tick=100ms", ["unit"], "tick '100ms' needs a trace whose unit is a dur"),
+        ("hashed-wheel/tick=fast", ["ms"], "tick must be a number of units or a duration: "),
+        ("hashed-wheel/tick=", ["ms"], "tick must be a number of units or a duration: "),
+        ("delay-queue/tick=100ms", ["ms"], "delay-queue has no tick; it has no parameter"),
+        ("hashed-wheel/wheel-size=1s", ["ms"], "'wheel-size=1s' is not a parameter and an int"),
+    ],
+)
+def test_a_tick_that_is_not_a_whole_number_of_units_is_one_clear_error(text, units, says):
+    with pytest.raises(ParameterError, match=re.escape(says)):
+        parse_contestant(text, units)
+
+
+def test_lateness_is_a_duration_where_the_tick_is():
+    def lateness(text, units):
+        return lateness_text(traits_of(parse_contestant(text, units)))
+
+    assert lateness("hashed-wheel", ["us"]) == "up to 100ms late"
+    assert lateness("hashed-wheel/tick=5", ["us"]) == "up to 5 units late"
+    assert lateness("hierarchical-wheel/tick=1s", ["ms"]) == "up to 999ms early"
+    assert lateness("hierarchical-wheel", ["ms"]) == "exact"
+
+
+def test_each_source_has_the_tick_in_its_unit(tmp_path, monkeypatch):
+    tape = tape_of((0, START, 0, 150_000), (10, START, 1, 250_000))
+    traces = [
+        str(write_trace(tmp_path / unit, [tape], unit=unit, source={}).path)
+        for unit in ("us", "ms")
+    ]
+    timers = ("hashed-wheel", "hashed-wheel/tick=7", "hierarchical-wheel/tick=10ms")
+    path = run_comparison(
+        Comparison(
+            traces=tuple(traces), timers=timers, sizes=(), repeats=1, runs=f"{tmp_path}/runs"
+        )
+    )
+    run = read_run(path)
+    assert [entry["label"] for entry in run.manifest["traits"]] == [
+        "hashed-wheel/tick=100ms",
+        "hashed-wheel/tick=7",
+        "hierarchical-wheel/tick=10ms",
+    ]
+    late = {
+        (row["source"], *json.loads(row["parameters"]).values()): row["lateness_max"]
+        for row in run.replays.to_pylist()
+    }
+    assert late == {
+        (traces[0], 100, 512): 50_000,
+        (traces[0], 7, 512): 5,
+        (traces[0], 10, 20): 0,
+        (traces[1], 100, 512): 100,
+        (traces[1], 7, 512): 5,
+        (traces[1], 10, 20): 0,
+    }
 
 
 def test_contestants_that_fire_alike_share_a_rounding():
