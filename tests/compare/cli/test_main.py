@@ -389,7 +389,7 @@ def test_replay_as_text(said, trace):
     assert code == 0
     assert max(map(len, out.splitlines())) <= 80
     assert out.startswith(
-        "hierarchical-wheel (tick 1000, wheel-size 8): 434 operations from some.trace\n"
+        "hierarchical-wheel (tick 1ms, wheel-size 8): 434 operations from some.trace\n"
     )
     assert [line.split()[0] for line in out.splitlines()[1:6]] == COUNTS
     assert "lateness, max" in out
