@@ -70,14 +70,9 @@ class Contestant:
             [self.name, *(f"{name.replace('_', '-')}={value}" for name, value in own.items())]
         )
 
-    @property
-    def has_duration(self) -> bool:
-        """Whether its tick is a duration, and not a number of units."""
-        return self.tick is not None and not _is_integer(self.tick)
-
     def in_unit(self, unit: str) -> "Contestant":
         """The same contestant for a trace of this unit. Raises ParameterError."""
-        if not self.has_duration:
+        if self.tick is None or _is_integer(self.tick):
             return self
         ticks = _ticks(self.tick, unit)
         return contestant(self.name, {**self.parameters, TICK: ticks}, self.tick)
