@@ -148,6 +148,16 @@ def test_only_who_took_part_in_all_is_compared():
     assert told(summary_of(cells))[0] == "This run has no measurements to compare."
 
 
+def test_where_no_exact_or_compiled_timer_was_run_others_count():
+    for other, name in ((COARSE, "hashed-wheel (0–100 late)"), (HEAPQ, "heapq-delay-queue")):
+        cells = {
+            INSERT: {9: {QUEUE: cell(10), other: cell(20)}},
+            HOLD: {9: {QUEUE: too_long(1.0), other: cell(20)}},  # 50 000 times as much
+        }
+        headline, _, _ = told(summary_of(cells))
+        assert headline.startswith(f"{name} ") and "2.00× (1.96× to 2.04×)" in headline
+
+
 # ---- one's own traces
 
 
