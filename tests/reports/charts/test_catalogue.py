@@ -42,6 +42,16 @@ def test_every_chart_is_there(drawn):
     assert list(drawn) == [*expected, "replays", "lateness", "memory"]
 
 
+def test_every_chart_is_in_its_section(distinct):
+    found = {name: [one.name for one in of] for name, of in pictures(distinct).items()}
+    assert found == {
+        "times": [f"time-{task.name}" for task in TASKS],
+        "work": [f"work-{task.name}" for task in TASKS],
+        "workloads": ["replays", "trade-off", "lateness"],
+        "memory": ["memory"],
+    }
+
+
 def test_every_file_of_a_chart_is_in_the_table():
     modules = [
         import_module(f"reports.charts.{info.name}") for info in iter_modules(charts.__path__)

@@ -18,6 +18,7 @@ from reports.sections import (
     work,
     workloads,
 )
+from reports.sections.catalogue import sections
 from reports.sections.parts import NOTHING, Entry, Row, Table, chart_notes, time_entry
 from reports.statistics import Spread
 from reports.summary import Cell
@@ -469,7 +470,32 @@ def table_of(*kinds):
     return Table("t", "c", ["timer", *kinds], [Row("a", "", entries, "a")])
 
 
+def test_each_section_has_its_tables(distinct):
+    found = {one.name: [table.name for table in one.tables] for one in sections(distinct)}
+    names = [task.name for task in TASKS]
+    assert found == {
+        "answer": ["traffic", "glance"],
+        "reading": [],
+        "times": [f"times-{name}" for name in names],
+        "work": [*(f"work-{name}" for name in names), "slots"],
+        "workloads": [f"replay-{source}" for source in SOURCES],
+        "memory": ["memory", "growth"],
+        "schemes": ["behaviour", "advice"],
+        "method": [],
+        "limits": [],
+    }
+    others = {one: of for one, of in distinct.replays.items() if not one.own}
+    first, *_ = sections(only(distinct, replays=others))
+    assert [table.name for table in first.tables] == ["glance"]
+    first, *rest = sections(only(distinct, cells={}))
+    assert [table.name for table in first.tables] == ["traffic"]
+    assert "times" not in [one.name for one in rest]
+    assert "workloads" not in [one.name for one in sections(only(distinct, replays={}))]
+
+
 def test_columns_are_set_by_what_they_hold():
+    mixed = Table("t", "c", ["timer", "x"], [*table_of("n").rows, *table_of("w").rows])
+    assert mixed.in_words
     table = table_of("n", "w")
     assert [table.is_number(column) for column in (-1, 0, 1)] == [False, True, False]
     assert not table.in_words and table_of("w", "w").in_words
