@@ -86,7 +86,8 @@ def plain(text: str) -> str:
 )
 def test_a_value_has_its_text(form, value, text):
     assert plain(form(value)) == text
-    assert " " not in form(value) or form in (formats.counter_title,)  # it stays on one line
+    if form is not formats.counter_title:
+        assert " " not in form(value)  # it stays on one line
 
 
 @pytest.mark.parametrize(

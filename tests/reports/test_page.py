@@ -123,6 +123,7 @@ def test_a_report_replaces_a_report_and_leaves_nothing_else_behind(run: Run, tmp
 def test_an_empty_directory_may_be_used(run: Run, tmp_path):
     (tmp_path / "report").mkdir()
     write_report(run, tmp_path / "report")
+    assert (tmp_path / "report" / "index.html").is_file()
 
 
 @pytest.mark.usefixtures("bare")

@@ -31,7 +31,7 @@ SHORT = dict(zip(SOURCES, ("dns.trace", "clients.trace", "keepalive", "uniform")
 def panels(picture):
     found = dict(zip(SOURCES, picture.figure.axes, strict=True))
     for source, axes in found.items():
-        assert axes.get_title("left") or axes.get_title() == SHORT[source]
+        assert (axes.get_title("left") or axes.get_title()) == SHORT[source]
     return found
 
 
@@ -167,7 +167,7 @@ def test_lateness_is_drawn_where_it_is_and_as_often(late, primes, distinct, sour
 
 def test_rows_and_panels_have_names(late, distinct):
     for source, axes in panels(late).items():
-        assert axes.get_title("left") == SHORT[source] or axes.get_title() == SHORT[source]
+        assert SHORT[source] in (axes.get_title("left"), axes.get_title())
     assert (
         late.title
         == late.figure.get_suptitle()

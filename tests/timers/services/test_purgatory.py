@@ -274,7 +274,7 @@ def test_a_timer_that_closes_withdraws_what_is_pending(purgatory):
     operation = Waiting()
     purgatory.try_complete_else_watch(operation, "ab")
     purgatory._timer.close()
-    assert not operation.force_complete() or purgatory.__class__ is ScanningPurgatory
+    assert operation.force_complete() is isinstance(purgatory, ScanningPurgatory)
     assert purgatory.delayed == 0
     with pytest.raises(ServiceClosedError):
         purgatory.try_complete_else_watch_many([Waiting()], "a")
