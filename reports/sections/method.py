@@ -25,7 +25,8 @@ NOT_ALIKE = (
     "1. Compare them at one precision, or read the time together with the lateness.",
     "A Python loop pays for each call, a compiled timer for none.",
     "The work that a wheel puts off, such as hashing what has arrived, is in the cost of a later "
-    "operation or of expiry. Compare whole workloads before single operations.",
+    "operation or of expiry; of the timers that are inserted first it is in none, since the clock "
+    "then moves on untimed. Compare whole workloads before single operations.",
     "Arrays of this size are often on huge pages, where those of other programs are not. That "
     "makes a difference beside figures from elsewhere, and none within this page.",
 )
