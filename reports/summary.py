@@ -13,6 +13,7 @@ from compare.bench.task import Task
 from compare.tapes.units import EXPONENTS, parse_duration
 from reports import formats
 from reports.statistics import Spread, fastest
+from timers.rounding import UNKNOWN_BOUNDS
 
 YARDSTICK = "delay-queue"
 """The timer that ratios refer to, where it took part: what one would use without wheels."""
@@ -45,7 +46,9 @@ class Contestant:
 
     @property
     def precision(self) -> str:
-        """When it may fire: "exact", "0–100 late", "0–9 early"."""
+        """When it may fire: "exact", "0–100 late", "0–9 early", "lateness undeclared"."""
+        if self.lateness == UNKNOWN_BOUNDS:
+            return "lateness undeclared"
         return "exact" if self.exact else formats.lateness(*self.lateness)
 
     @property

@@ -1,6 +1,7 @@
 """The summary of a run, and of grids, holds each figure in its place."""
 
 import json
+from dataclasses import replace
 from statistics import median
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ from tests.reports.primes import (
     who_of,
 )
 from tests.reports.synthetic import contestant_of, defaults, write_synthetic
+from timers.rounding import UNKNOWN_BOUNDS
 
 
 def test_every_cell_has_its_samples(primes, distinct):
@@ -159,6 +161,8 @@ def test_contestants_are_what_the_manifest_says(distinct):
         "heapq-delay-queue (Python loop)",
         "Mine (3 early to 7 late)",
     ]
+    undeclared = replace(distinct.contestants[-1], lateness=UNKNOWN_BOUNDS)
+    assert undeclared.full == "Mine (lateness undeclared)"
     assert [who.plain for who in distinct.contestants][2:4] == [
         "hashed-wheel (tick=10)",
         "hashed-wheel",
