@@ -1,4 +1,4 @@
-"""Services in real time: SystemTimer on a thread, AsyncTimer in asyncio, and purgatories."""
+"""Services in real time: SystemTimer, AsyncTimer, purgatories and idle detectors."""
 
 from timers.services.async_timer import AsyncTimer, Timeout
 from timers.services.calls import ScheduledCall
