@@ -1,1 +1,1 @@
-"""Charts, tables, findings and one self-contained page from stored runs and replayed grids."""
+"""Charts, tables, findings and one self-contained page from stored runs and replayed results."""

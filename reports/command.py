@@ -57,7 +57,7 @@ class ReportOptionError(TimerError, ValueError):
 Examples:
   wheelwork report
   wheelwork report --run runs/20260131T120000.000000Z-1f2e3d4c
-  wheelwork report --grid replayed
+  wheelwork report --replayed replayed
   wheelwork report --requests dns.log --time ts --duration rtt --timeout 5s
   wheelwork report --touches access.log.gz --idle 30s""",
 )
@@ -71,7 +71,7 @@ Examples:
 )
 @option("--run", PLACE, "Show a stored run, or the newest in RUNS.", metavar="RUN", field="stored")
 @option(
-    "--grid",
+    "--replayed",
     PLACE,
     "Show what `replay --out` or `summarise --out` wrote.",
     metavar="RESULTS...",
@@ -98,17 +98,17 @@ Examples:
 )
 @section("The comparison", comparison_options("--runs"))
 def report(
-    traces: tuple[str, ...], out: str, stored: str | None, grid: tuple[str, ...], **options: Any
+    traces: tuple[str, ...], out: str, stored: str | None, replayed: tuple[str, ...], **options: Any
 ) -> None:
     """Compare timers and write the results as a page with charts and tables.
 
     The page is one file; its charts lie beside it as SVG and PNG. With --run or
-    --grid nothing is measured: stored results are shown. With --requests or
+    --replayed nothing is measured: stored results are shown. With --requests or
     --touches a log is turned into a trace first, and replayed beside the usual
     workloads. TRACEs are replayed as in `compare`.
     """
     logs = {f"--{kind}": options[kind] for kind in _KINDS}
-    refuse_both({"--run": stored, "--grid": grid, **logs})
+    refuse_both({"--run": stored, "--replayed": replayed, **logs})
     if stored and traces:
         raise click.UsageError(f"--run shows a stored run; the trace {traces[0]} has no part in it")
     _check_unused(options)
@@ -116,12 +116,12 @@ def report(
     from reports.page import check_target, write_report
 
     check_target(out)
-    if grid:
+    if replayed:
         from reports.grid import read_grids
         from reports.page import write_page
 
-        grids = [*grid, *traces]  # all that follow --grid
-        click.echo(write_page(read_grids(grids), ", ".join(grids), out))
+        results = [*replayed, *traces]  # all that follow --replayed
+        click.echo(write_page(read_grids(results), ", ".join(results), out))
         return
     if stored:
         path = _stored(stored)

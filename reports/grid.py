@@ -39,7 +39,7 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
         TimerError: A timer is unknown.
     """
     if not paths:
-        raise GridError("there is no grid to show; name at least one")
+        raise GridError("there are no results to show; name at least one")
     tables = {Path(path): _read(Path(path)) for path in paths}
     rows = {path: table.to_pylist() for path, table in tables.items()}
     traits: dict[tuple[str, str], dict[str, Any]] = {}
@@ -54,10 +54,10 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
     return Summary(
         manifest={
             **about[0],  # where the first was made; of the others, what was asked
-            "parameters": {f"grid {i}": other["asked"] for i, other in enumerate(about, 1)},
+            "parameters": {f"results {i}": other["asked"] for i, other in enumerate(about, 1)},
             "agreement": {
                 "checked": "not by this report; `wheelwork verify RESULTS` checks every expiry of "
-                "a grid against the oracle"
+                "replayed results against the oracle"
             },
         },
         contestants=tuple(by_key.values()),
@@ -86,7 +86,7 @@ def _read(path: Path) -> pa.Table:
         table = pq.read_table(path)
     if not table.schema.equals(SCHEMA) or ABOUT not in (table.schema.metadata or {}):
         raise GridError(
-            f"{path} is not the table of a replayed grid; `wheelwork summarise RESULTS` makes one"
+            f"{path} is not a table of replayed results; `wheelwork summarise RESULTS` makes one"
         )
     if not table.num_rows:
         raise GridError(f"{path} has no rows")

@@ -50,7 +50,7 @@ IDS_AT_ONCE = 1 << 21
 _LOCK = ".lock"
 
 
-def replay_grid(
+def replay_trace(
     trace: str | os.PathLike[str],
     timers: Sequence[str],
     out: str | os.PathLike[str],

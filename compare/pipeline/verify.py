@@ -1,4 +1,4 @@
-"""Check that each timer of a grid replay fired what it must, when it must, and nothing else.
+"""Check that each timer of a replay fired what it must, when it must, and nothing else.
 
 There are two methods, which share only the names of the roundings and of the kinds of mismatches:
 
@@ -88,7 +88,7 @@ def verify(
     master: str | None = None,
     session: SparkSession | None = None,
 ) -> Verification:
-    """Compare all that a grid replay fired with what its trace says that it must fire.
+    """Compare all that a replay fired with what its trace says that it must fire.
 
     Counts the mismatches of each timer by kind (`compare.oracle.mismatches.KINDS`), and gives
     `examples` of each kind. Both methods, "compiled" and "sql", find the same.

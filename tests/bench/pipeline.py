@@ -31,7 +31,7 @@ from compare.bench.contestant import parse_contestant
 from compare.cli.commands.summarise import text_of
 from compare.pipeline.generate import generate
 from compare.pipeline.ingest import Options, ingest_requests
-from compare.pipeline.replay import replay_grid
+from compare.pipeline.replay import replay_trace
 from compare.pipeline.summarise import summarise
 from compare.pipeline.verify import verify
 from compare.replay.engine import operations_of
@@ -210,7 +210,7 @@ def replay_one(
     timers, out = options.timers, directory / "replayed"
 
     def grid(master: str, expiries: bool) -> None:
-        replay_grid(trace.path, timers, out, expiries=expiries, session=on(master))
+        replay_trace(trace.path, timers, out, expiries=expiries, session=on(master))
 
     def clean() -> None:
         shutil.rmtree(out, ignore_errors=True)
@@ -251,7 +251,7 @@ def verify_one(
 ) -> None:
     out = directory / "to-verify"
     shutil.rmtree(out, ignore_errors=True)
-    replay_grid(trace.path, TIMERS[:1], out, session=on("local[2]"))
+    replay_trace(trace.path, TIMERS[:1], out, session=on("local[2]"))
     timers = trace.totals["starts"] + trace.totals["arms"] + trace.totals["rearms"]
     print(f"verify {trace.path.name}, {timers:,} timers armed, {TIMERS[0]}")
     contenders = {
@@ -341,7 +341,7 @@ def bench_large(on: Callable[[str], Any], directory: Path, options: argparse.Nam
         "generate": (options.operations, lambda: generate(LARGE, trace, **amount, session=spark)),
         "replay, every expiry written": (
             replayed,
-            lambda: replay_grid(trace, GRID, out, session=spark),
+            lambda: replay_trace(trace, GRID, out, session=spark),
         ),
         "summarise": (replayed, lambda: print(text_of(summarise(out).to_pylist()))),
     }

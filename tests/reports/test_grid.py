@@ -150,7 +150,7 @@ def test_the_page(tmp_path, capsys):
 
     write(tmp_path / "a.parquet")
     assert (
-        main(["report", "--grid", str(tmp_path / "a.parquet"), "--out", str(tmp_path / "page")])
+        main(["report", "--replayed", str(tmp_path / "a.parquet"), "--out", str(tmp_path / "page")])
         == 0
     )
     assert capsys.readouterr().out == f"{tmp_path}/page/index.html\n"
@@ -158,7 +158,7 @@ def test_the_page(tmp_path, capsys):
     assert "Time against precision" in text and "the time of all 4 shards" in text
     assert "before anything is timed" not in text  # that is true of comparisons alone
     assert (
-        main(["report", "--grid", str(tmp_path / "a.parquet"), "--out", str(tmp_path / "page")])
+        main(["report", "--replayed", str(tmp_path / "a.parquet"), "--out", str(tmp_path / "page")])
         == 0
     )  # replaced
 
@@ -170,7 +170,7 @@ def test_the_page(tmp_path, capsys):
         (["text"], r"text is not a readable Parquet file: "),
         (
             ["foreign"],
-            r"foreign is not the table of a replayed grid; `wheelwork summarise RESULTS` makes one",
+            r"foreign is not a table of replayed results; `wheelwork summarise RESULTS` makes one",
         ),
         (["no-rows"], r"no-rows has no rows"),
         (["stranger"], r"no timer is called 'nobody'"),
@@ -192,7 +192,7 @@ def test_nonsense_is_one_line(tmp_path, monkeypatch, capsys, arguments, said):
     pq.write_table(table.set_column(0, table.schema.field(0), names), tmp_path / "stranger")
     (tmp_path / "empty").mkdir()
     before = sorted(tmp_path.rglob("*"))
-    assert main(["report", "--grid", *arguments]) == 2
+    assert main(["report", "--replayed", *arguments]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert re.fullmatch(rf"wheelwork: error: [^\n]*{said}[^\n]*\n", err), err

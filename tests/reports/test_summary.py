@@ -325,6 +325,6 @@ def test_a_grid_says_where_it_was_made(grid):
     assert summary.of_shards
     assert summary.manifest["machine"] == {"cpu": "first"}
     assert summary.manifest["parameters"] == {
-        "grid 1": {"drained": "first"},
-        "grid 2": {"drained": "second"},
+        "results 1": {"drained": "first"},
+        "results 2": {"drained": "second"},
     }

@@ -98,9 +98,9 @@ def _replay_several(
     from compare.spark.session import require_spark
 
     require_spark()
-    from compare.pipeline.replay import replay_grid
+    from compare.pipeline.replay import replay_trace
 
-    results = replay_grid(
+    results = replay_trace(
         trace,
         timers,
         options["out"],

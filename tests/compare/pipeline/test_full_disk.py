@@ -9,7 +9,7 @@ import pytest
 
 from compare.pipeline.generate import generate
 from compare.pipeline.ingest import Options, ingest_requests
-from compare.pipeline.replay import replay_grid
+from compare.pipeline.replay import replay_trace
 from compare.pipeline.results import ResultsError, open_results
 from compare.pipeline.summarise import summarise
 from compare.spark.session import PipelineError
@@ -73,11 +73,11 @@ def test_a_replay_never_looks_complete(spark: Any, small_disk: Path, tmp_path: P
     tapes = [make("uniform", operations=size, seed=size).tape for size in (50, 20_000)]
     trace = write_trace(tmp_path / "trace", tapes, unit="ms", source={"kind": "test"})
     out = small_disk / "results"
-    fails(lambda: replay_grid(trace.path, ["delay-queue"], out, session=spark), PipelineError)
+    fails(lambda: replay_trace(trace.path, ["delay-queue"], out, session=spark), PipelineError)
     if out.exists():  # the small shard may have been finished
         with pytest.raises(ResultsError, match="is not complete: 1 of 2 shard replays are missing"):
             open_results(out)
-    again = replay_grid(trace.path, ["delay-queue"], tmp_path / "elsewhere", session=spark)
+    again = replay_trace(trace.path, ["delay-queue"], tmp_path / "elsewhere", session=spark)
     with pytest.raises(OSError), (small_disk / "filler").open("wb", buffering=0) as filler:
         while True:
             filler.write(bytes(4096))

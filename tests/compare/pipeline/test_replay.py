@@ -21,7 +21,7 @@ import compare.tapes.trace
 from compare.bench.contestant import parse_contestant
 from compare.cli.commands.summarise import text_of
 from compare.files import MANIFEST
-from compare.pipeline.replay import IDS_AT_ONCE, groups_of, replay_grid
+from compare.pipeline.replay import IDS_AT_ONCE, groups_of, replay_trace
 from compare.pipeline.results import Results, ResultsError, open_results, outcome_of, outcome_table
 from compare.pipeline.shard_replay import ShardReplay, run_side_by_side
 from compare.pipeline.summarise import SCHEMA, summarise
@@ -72,7 +72,7 @@ def trace(tmp_path_factory):
 @pytest.fixture(scope="module")
 def results(spark, trace, tmp_path_factory):
     out = tmp_path_factory.mktemp("grid") / "results"
-    return replay_grid(trace.path, TIMERS, out, counting=True, session=spark)
+    return replay_trace(trace.path, TIMERS, out, counting=True, session=spark)
 
 
 def alone(tape, id_space, timer, *, counting=False, **options):
@@ -240,7 +240,7 @@ def test_replays_share_a_shard_as_long_as_there_are_groups_for_all():
 
 
 def test_summaries_alone_keep_no_expiries(spark, trace, results, tmp_path):
-    only = replay_grid(
+    only = replay_trace(
         trace.path, TIMERS[:1], tmp_path / "out", expiries=False, counting=True, session=spark
     )
     assert not (only.path / "expiries").exists()
@@ -258,14 +258,14 @@ def test_most_pending_is_the_most_when_the_clock_moves_on(spark, tmp_path):
         (3, START, 0, 70),
     )
     trace = write(tmp_path / "trace", tape)
-    replays = replay_grid(
+    replays = replay_trace(
         trace.path, ["delay-queue", "heapq-delay-queue"], tmp_path / "out", session=spark
     ).read_outcomes()
     assert replays["most_pending"].to_pylist() == [5, 5]
 
 
 def test_without_draining_what_is_pending_stays(spark, trace, tmp_path):
-    done = replay_grid(
+    done = replay_trace(
         trace.path, ["simple-wheel"], tmp_path / "out", drained=False, session=spark
     ).read_outcomes()
     for row in done.to_pylist():
@@ -285,7 +285,7 @@ def whole(spark, tmp_path_factory):
     """A replay that was not interrupted."""
     path = tmp_path_factory.mktemp("whole")
     tapes = (make("uniform", operations=4_000, seed=seed).tape for seed in range(6))
-    return replay_grid(write(path / "trace", *tapes).path, SLOW, path / "out", session=spark)
+    return replay_trace(write(path / "trace", *tapes).path, SLOW, path / "out", session=spark)
 
 
 @pytest.mark.cluster
@@ -319,7 +319,7 @@ def test_a_replay_that_is_killed_is_resumed(spark, whole, tmp_path, number, code
         ResultsError, match=r"not complete: \d+ of 12 shard replays are missing; rerun the replay"
     ):
         open_results(out)
-    resumed = replay_grid(whole.trace.path, SLOW, out, session=spark)
+    resumed = replay_trace(whole.trace.path, SLOW, out, session=spark)
     assert {path: path.stat().st_mtime_ns for path in first} == before, (
         "a finished shard was replayed again"
     )
@@ -356,7 +356,7 @@ def test_a_task_whose_worker_dies_is_tried_again(spark, tmp_path, monkeypatch):
     trace = write(
         tmp_path / "trace", *(make("uniform", operations=100, seed=seed).tape for seed in range(4))
     )
-    done = replay_grid(trace.path, ["mortal:Mortal"], tmp_path / "out", session=spark)
+    done = replay_trace(trace.path, ["mortal:Mortal"], tmp_path / "out", session=spark)
     assert (tmp_path / "died").exists()
     assert done.complete
     assert done.read_outcomes()["operations"].to_pylist() == [100] * 4
@@ -364,7 +364,7 @@ def test_a_task_whose_worker_dies_is_tried_again(spark, tmp_path, monkeypatch):
 
 def test_the_same_replay_again_changes_nothing(spark, results, trace):
     before = {path: path.stat().st_mtime_ns for path in results.path.rglob("*.parquet")}
-    again = replay_grid(trace.path, TIMERS, results.path, counting=True, session=spark)
+    again = replay_trace(trace.path, TIMERS, results.path, counting=True, session=spark)
     assert again.complete
     assert {path: path.stat().st_mtime_ns for path in results.path.rglob("*.parquet")} == before
 
@@ -396,14 +396,14 @@ def test_a_replay_is_not_resumed_by_other_kernels(results, trace, monkeypatch):
 
 def refused(error, match, *arguments, **options):
     with pytest.raises(error, match=match) as caught:
-        replay_grid(*arguments, **options)
+        replay_trace(*arguments, **options)
     assert isinstance(caught.value, TimerError)
     assert "\n" not in str(caught.value)
 
 
 def test_another_replay_is_refused_and_replaced_by_force(spark, trace, tmp_path):
     out = tmp_path / "out"
-    replay_grid(trace.path, ["delay-queue"], out, session=spark)
+    replay_trace(trace.path, ["delay-queue"], out, session=spark)
     refused(
         ResultsError,
         "another replay .the list of timers differs.",
@@ -422,7 +422,7 @@ def test_another_replay_is_refused_and_replaced_by_force(spark, trace, tmp_path)
         session=spark,
     )
     assert open_results(out).contestants[0].name == "delay-queue"
-    forced = replay_grid(trace.path, ["simple-wheel"], out, force=True, session=spark)
+    forced = replay_trace(trace.path, ["simple-wheel"], out, force=True, session=spark)
     assert [timer.name for timer in forced.contestants] == ["simple-wheel"]
 
 
@@ -564,7 +564,7 @@ def test_two_at_once_are_refused(spark, results, trace):
 
 def test_a_trace_that_changed_is_not_that_of_the_results(spark, tmp_path):
     trace = write(tmp_path / "trace", make("uniform", operations=100).tape)
-    replay_grid(trace.path, ["delay-queue"], tmp_path / "out", session=spark)
+    replay_trace(trace.path, ["delay-queue"], tmp_path / "out", session=spark)
     write_trace(
         trace.path,
         [make("uniform", operations=90).tape],

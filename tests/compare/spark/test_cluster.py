@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from compare.cli.main import COMPILING
-from compare.pipeline.replay import replay_grid
+from compare.pipeline.replay import replay_trace
 from compare.pipeline.results import open_results
 from compare.tapes.trace import write_trace
 from compare.workloads.catalogue import make
@@ -55,7 +55,7 @@ def test_the_result_is_right_although_a_worker_is_killed(
     assert b"4 timers x 8 shards, 256,000 operations" in said
     assert complaints.replace(f"{COMPILING}\n".encode(), b"") == b""
     assert finished_before < 32, "the worker was killed too late to show anything"
-    alone = replay_grid(trace.path, TIMERS, tmp_path / "alone", session=spark)
+    alone = replay_trace(trace.path, TIMERS, tmp_path / "alone", session=spark)
     found = open_results(out)
     mine, other = (one.read_outcomes().drop_columns("seconds") for one in (found, alone))
     assert mine.equals(other)
