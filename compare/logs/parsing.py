@@ -5,9 +5,10 @@ two such numbers still fits Spark's widest decimal.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from compare.tapes.units import EXPONENTS
 from timers import LIMIT
@@ -55,15 +56,29 @@ def guess_form(text: str) -> str | None:
     return next((form for limit, form in _EPOCH_BELOW if size < limit), "epoch-ns")
 
 
+def guessed_range(form: str, unit: str) -> tuple[int, int | None]:
+    """The numbers of units that `guess_form` takes for times in an epoch format: from, below."""
+    limits = [0, *(limit for limit, _ in _EPOCH_BELOW), None]
+    place = [*(name for _, name in _EPOCH_BELOW), "epoch-ns"].index(form)
+    shift = EXPONENTS[unit] - EXPONENTS[EPOCHS[form]]
+    low, high = (
+        None if limit is None else limit * 10**shift if shift > 0 else limit // 10**-shift
+        for limit in limits[place : place + 2]
+    )
+    return low or 0, high
+
+
 def read_time(rows: DataFrame, column: str, form: str, unit: str) -> DataFrame:
     """Replace a column of texts in a time format by units since 1970; see `read_number`.
 
-    A time without a zone is UTC.
+    A time without a zone is UTC. There is a further column, `column_zone`: the minutes by which the
+    time's zone is ahead of UTC, or null.
     """
     if form in EPOCHS:
+        rows = rows.withColumn(f"{column}_zone", F.lit(0))
         return read_number(rows, column, str(EXPONENTS[unit] - EXPONENTS[EPOCHS[form]]))
     steps = _CLOCK_STEPS | (_ACCESS_STEPS if form == "access" else {})
-    return read_number(rows, column, str(EXPONENTS[unit]), steps)
+    return read_number(rows, column, str(EXPONENTS[unit]), steps, ("more", "negative", "zone"))
 
 
 def read_duration(rows: DataFrame, column: str, default: str, unit: str) -> DataFrame:
@@ -85,7 +100,11 @@ def read_duration(rows: DataFrame, column: str, default: str, unit: str) -> Data
 
 
 def read_number(
-    rows: DataFrame, column: str, places: str, before: Mapping[str, str] | None = None
+    rows: DataFrame,
+    column: str,
+    places: str,
+    before: Mapping[str, str] | None = None,
+    kept_steps: Sequence[str] = ("more", "negative"),
 ) -> DataFrame:
     """Replace a column of texts by the absolute values of the numbers in them, times 10**places.
 
@@ -93,6 +112,7 @@ def read_number(
     of range, becomes null. There are two further columns: `column_more` says whether digits were
     cut off, and `column_negative` whether the number is negative. `places` is an expression.
     `before` has steps that come first; the last one is called "text" and is what is read.
+    `kept_steps` become the further columns.
     """
     steps = dict(before or {"text": "trim({column})"}) | _NUMBER_STEPS
     # A step refers to another by its name in braces. Patterns are inserted by name as well,
@@ -103,7 +123,7 @@ def read_number(
         f"{expression.format_map(names)} AS {names[step]}" for step, expression in steps.items()
     ]
     kept = [name for name in rows.columns if name != column]
-    results = [f"{names[step]} AS {column}_{step}" for step in ("more", "negative")]
+    results = [f"{names[step]} AS {column}_{step}" for step in kept_steps]
     return rows.selectExpr("*", *columns).selectExpr(
         *kept, f"{names['number']} AS {column}", *results
     )
@@ -154,11 +174,12 @@ _CLOCK_STEPS = {
     " + try_cast(substring({iso}, 15, 2) AS BIGINT)",
     "clock": "substring({iso}, 17)",
     "second": "IF(startswith({clock}, ':'), try_cast(substring({clock}, 2, 2) AS INT), 0)",
-    "zone": "translate(regexp_extract({clock}, '([zZ]|[+-][0-9:]+)$', 1), ':zZ', '')",
-    "ahead": "coalesce(try_cast(substring({zone}, 2, 2) AS INT) * 60, 0)"
-    " + coalesce(try_cast(substring({zone}, 4, 2) AS INT), 0)",
-    "utc": "{minutes} + IF(startswith({zone}, '-'), {ahead}, -{ahead})",
-    "text": "concat(({days} * 1440 + {utc}) * 60 + {second}, '.',"
+    "suffix": "regexp_extract({clock}, '([zZ]|[+-][0-9:]+)$', 1)",
+    "offset": "translate({suffix}, ':zZ', '')",
+    "ahead": "coalesce(try_cast(substring({offset}, 2, 2) AS INT) * 60, 0)"
+    " + coalesce(try_cast(substring({offset}, 4, 2) AS INT), 0)",
+    "zone": "IF({suffix} = '', NULL, IF(startswith({offset}, '-'), -{ahead}, {ahead}))",
+    "text": "concat(({days} * 1440 + {minutes} - coalesce({zone}, 0)) * 60 + {second}, '.',"
     " regexp_extract({clock}, '[.,]([0-9]+)', 1))",
 }
 # From `17/May/2015:10:05:03 +0000`; the other steps are those of ISO 8601.

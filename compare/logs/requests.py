@@ -54,10 +54,17 @@ class RequestTape:
         self._rows = 0
         self._pending = _gather([])
         self._ids = Ids()
+        self.timed_out = 0
+        """Requests that were not answered in time."""
 
     @property
     def id_space(self) -> int:
         """The number of ids so far."""
+        return self._ids.id_space
+
+    @property
+    def most_pending(self) -> int:
+        """The largest number of timers that are pending at once."""
         return self._ids.id_space
 
     def add(self, start: Int64s, end: Int64s, answered: Bools, position: Int64s) -> Tape:
@@ -68,6 +75,7 @@ class RequestTape:
         """
         if not len(start):
             return EMPTY
+        self.timed_out += len(start) - int(np.count_nonzero(answered))
         leave = np.where(answered, end, start + self._timeout)
         self._gathered.append(
             _Requests(start, leave, answered, position, np.full(len(start), _UNSTARTED, np.int32))

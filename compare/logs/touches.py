@@ -22,9 +22,14 @@ class TouchTape:
     def __init__(self, idle: int) -> None:
         self._idle = idle
         # key -> time of the last touch, id; oldest first
-        self._holders: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
-        self._oldest = 0  # no last touch is earlier
+        self._pending: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
+        self._silent: OrderedDict[bytes, tuple[int, int]] = OrderedDict()  # after the deadline
+        self._next = 0  # no key falls silent and no id comes free earlier
         self._ids = Ids()
+        self.timed_out = 0
+        """Timers that fire, if they are exact, also after the last row."""
+        self.most_pending = 0
+        """The largest number of timers that are pending at once."""
 
     @property
     def id_space(self) -> int:
@@ -33,13 +38,16 @@ class TouchTape:
 
     def add(self, time: Int64s, keys: Sequence[bytes]) -> Tape:
         """Add rows in the order of time; return one operation for each. O(n)."""
-        holders = self._holders
+        pending = self._pending
         ids = np.empty(len(time), np.int32)
         ops = np.full(len(time), ARM, np.int8)
         for row, (now, key) in enumerate(zip(time.tolist(), keys, strict=True)):
-            if now - 2 * self._idle >= self._oldest:
-                self._release(now)
-            held = holders.pop(key, None)
+            if now >= self._next:
+                self._expire(now)
+            held = pending.pop(key, None)
+            if held is None:
+                self.timed_out += 1
+                held = self._silent.pop(key, None)
             if held is not None:
                 id_ = held[1]
             else:
@@ -47,21 +55,29 @@ class TouchTape:
                 id_ = self._ids.take()
                 if id_ < before:
                     ops[row] = START
-            holders[key] = (now, id_)
+            pending[key] = (now, id_)
             ids[row] = id_
+            if len(pending) > self.most_pending:
+                self.most_pending = len(pending)
         return Tape(time, ops, ids, time + self._idle)
 
     def finish(self) -> Tape:
         """The remaining operations: none."""
         return EMPTY
 
-    def _release(self, now: int) -> None:
-        """Free the ids of the keys that have been silent for two idle periods."""
-        while self._holders:
-            key = next(iter(self._holders))
-            self._oldest, id_ = self._holders[key]
-            if self._oldest + 2 * self._idle > now:
+    def _expire(self, now: int) -> None:
+        """Note which keys are silent, and free the ids after two idle periods."""
+        self._next = now + self._idle
+        while self._pending:
+            key, (last, _) = next(iter(self._pending.items()))
+            if last + self._idle > now:
+                self._next = last + self._idle
+                break
+            self._silent[key] = self._pending.pop(key)
+        while self._silent:
+            key, (last, id_) = next(iter(self._silent.items()))
+            if last + 2 * self._idle > now:
+                self._next = min(self._next, last + 2 * self._idle)
                 return
-            del self._holders[key]
+            del self._silent[key]
             self._ids.release(id_)
-        self._oldest = now

@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from compare.files import CANNOT_WRITE, errors_as
 from compare.logs.head import LogError
-from compare.logs.parsing import DECIMAL, FORMS, FRACTION_DIGITS, read_duration, read_time
+from compare.logs.parsing import FORMS
 from compare.logs.readers import (
     READERS,
     SAMPLE,
@@ -34,7 +34,19 @@ from compare.logs.readers import (
     from_lines,
     inspect,
 )
-from compare.pipeline.shards import RESULT, UNNUMBERED, write_shards
+from compare.pipeline.reading import NO_TIMES, Reading, TimesObserved
+from compare.pipeline.rows import (
+    DUPLICATE,
+    LATE,
+    QUOTE,
+    UNREADABLE,
+    Form,
+    printable,
+    reject_rows,
+    request_rows,
+    touch_rows,
+)
+from compare.pipeline.shards import UNNUMBERED, WRITTEN, write_shards
 from compare.spark.progress import progress
 from compare.spark.session import (
     PipelineError,
@@ -54,12 +66,10 @@ from compare.tapes.trace import (
     shard_name,
 )
 from compare.tapes.units import EXPONENTS, TAPE_UNITS, parse_duration
-from timers import LIMIT, TimerError
+from timers import TimerError
 
 _EXAMPLES = 5
 """The number of rejected rows that are shown."""
-_QUOTE = 40
-"""The number of characters of a bad value that are shown."""
 _SMALL = 1 << 23
 _SMALL_COMPRESSED = 1 << 20
 """The bytes of a plain and of a compressed log below which one task is faster than several."""
@@ -98,10 +108,6 @@ class Options:
             parse_duration(self.in_order_within, self.unit)
 
 
-UNREADABLE, DUPLICATE, LATE = "unreadable", "duplicate", "late"
-"""Why a row is rejected."""
-
-
 class Ingested(NamedTuple):
     """The result of an ingestion. The rejected rows are in the table `trace.rejected`."""
 
@@ -111,6 +117,7 @@ class Ingested(NamedTuple):
     duplicate: int
     late: int
     examples: tuple[str, ...]  # the first rejected rows, as in "line 7: time 'x' is not iso"
+    reading: Reading
 
 
 class _Recipe(NamedTuple):
@@ -119,8 +126,9 @@ class _Recipe(NamedTuple):
     kind: str
     roles: Roles
     patience: int  # units: the timeout, or the idle period
+    patience_text: str
     # the rows of a reader and the time format -> rows to write
-    interpret: Callable[[DataFrame, str], DataFrame]
+    interpret: Callable[[DataFrame, Form], DataFrame]
     source: Mapping[str, Any]  # for the manifest
 
 
@@ -152,7 +160,8 @@ def ingest_requests(
     patience = parse_duration(timeout, options.unit)
     interpret = partial(
         request_rows,
-        options=options,
+        unit=options.unit,
+        shards=options.shards,
         timeout=patience,
         duration_unit=duration_unit,
         time_is=time_is,
@@ -162,7 +171,7 @@ def ingest_requests(
     if options.unique is not None:
         roles["unique"] = options.unique
     return _ingest(
-        log, out, options, _Recipe("requests", roles, patience, interpret, source), session
+        log, out, options, _Recipe("requests", roles, patience, timeout, interpret, source), session
     )
 
 
@@ -180,77 +189,29 @@ def ingest_touches(
     Each row re-arms the timer of its key, to fire after an idle period such as "30s".
     """
     patience = parse_duration(idle, options.unit)
-    interpret = partial(touch_rows, options=options, idle=patience)
+    interpret = partial(touch_rows, unit=options.unit, shards=options.shards, idle=patience)
     roles = {"time": options.time, "key": key}
     if options.unique is not None:
         roles["unique"] = options.unique
-    recipe = _Recipe("touches", roles, patience, interpret, {"idle": idle})
+    recipe = _Recipe("touches", roles, patience, idle, interpret, {"idle": idle})
     return _ingest(log, out, options, recipe, session)
 
 
-def request_rows(
-    rows: DataFrame, form: str, *, options: Options, timeout: int, duration_unit: str, time_is: str
-) -> DataFrame:
-    """Interpret requests: `start` and, if the answer came within `timeout` units, `end`.
+class _Written(NamedTuple):
+    """The tapes of a log."""
 
-    Both are rounded down to a unit. `problem` says what is wrong with a row, or is null.
-    """
-    unit = options.unit
-    rows = rows.selectExpr("*", "time AS time_text", "duration AS duration_text")
-    rows = read_duration(read_time(rows, "time", form, unit), "duration", duration_unit, unit)
-    start, end = "time", "time + duration"
-    if time_is == "end":
-        # Rounded up: to subtract a little less could lift the start to the next unit.
-        up = f"CAST(duration + IF(duration_more, 1e-{FRACTION_DIGITS}BD, 0) AS {DECIMAL})"
-        start, end = f"floor(time - {up})", "time"
-    rows = rows.selectExpr(
-        "*",
-        f"try_cast({start} AS BIGINT) AS start",
-        f"try_cast({end} AS BIGINT) AS answer",
-        f"IF(try_subtract(answer, start) < {timeout}, answer, NULL) AS end",
-    )
-    problems = {
-        **_time_problems(form, unit),
-        "duration_text IS NOT NULL AND duration IS NULL": (
-            "duration",
-            "is not a number in range",
-        ),
-        "duration_negative": ("duration", "is negative"),
-        f"duration_text IS NULL AND '{time_is}' = 'end'": "it has no duration to tell its start",
-        **_start_problems(timeout, unit),
-    }
-    texts = {"time": "time_text", "duration": "duration_text"}
-    return _interpreted(
-        rows, problems, texts, _shard(options, "time_text, duration_text"), "start", "end"
-    )
-
-
-def touch_rows(rows: DataFrame, form: str, *, options: Options, idle: int) -> DataFrame:
-    """Interpret touches: `start`, the time rounded down to a unit, and `key`, as bytes.
-
-    `problem` says what is wrong with a row, or is null.
-    """
-    rows = read_time(rows.selectExpr("*", "time AS time_text"), "time", form, options.unit)
-    problems = {
-        **_time_problems(form, options.unit),
-        "key IS NULL": "it has no key",
-        **_start_problems(idle, options.unit),
-    }
-    rows = rows.selectExpr("*", "try_cast(time AS BIGINT) AS start")
-    # Not every key is UTF-8, and Python strings must be.
-    texts = {"time": "time_text", "key": "key"}
-    return _interpreted(
-        rows, problems, texts, _shard(options, "key"), "start", "CAST(key AS BINARY) AS key"
-    )
+    shards: list[Shard]
+    rejected: int  # rows
+    timed_out: int  # timers
+    most_pending: int  # timers of one shard
 
 
 def write_tapes(
     rows: DataFrame, recipe_kind: str, patience: int, shards: int, directory: Path, *, small: bool
-) -> tuple[list[Shard], int]:
+) -> _Written:
     """Sort rows and write one file per shard, and one for the rejected rows.
 
-    Returns the manifest's entries, in order, and the number of rejected rows. One pass over the
-    log. With `small` the rows are written by this process.
+    One pass over the log. With `small` the rows are written by this process.
     """
     value = "end" if "end" in rows.columns else "key"
     rejected = (
@@ -276,15 +237,26 @@ def write_tapes(
         entries = write(divided.coalesce(1).sortWithinPartitions(*order).toArrow().to_batches())
     else:
         ordered = _partition_by_shard(divided, shards + 1).sortWithinPartitions(*order)
-        entries = iter(ordered.mapInArrow(write, RESULT).toArrow().to_batches())
-    written = {row.pop("number"): Shard(**row) for batch in entries for row in batch.to_pylist()}
-    left_out = written.pop(shards, None)
-    for number in set(range(shards)) - written.keys():
+        entries = iter(ordered.mapInArrow(write, WRITTEN).toArrow().to_batches())
+    shards_found: dict[int, Shard] = {}
+    timed_out = most_pending = 0
+    for row in (row for batch in entries for row in batch.to_pylist()):
+        timed_out += row.pop("timed_out")
+        most_pending = max(most_pending, row.pop("most_pending"))
+        number = row.pop("number")
+        shards_found[number] = Shard(**row)
+    rejected_rows = shards_found.pop(shards, None)
+    for number in set(range(shards)) - shards_found.keys():
         # The hash left it without a row.
         with ShardWriter(directory / shard_name(number)) as writer:
             pass
-        written[number] = writer.shard(id_space=0)
-    return [written[number] for number in range(shards)], left_out.rows if left_out else 0
+        shards_found[number] = writer.shard(id_space=0)
+    return _Written(
+        [shards_found[number] for number in range(shards)],
+        rejected_rows.rows if rejected_rows else 0,
+        timed_out,
+        most_pending,
+    )
 
 
 def _partition_by_shard(rows: DataFrame, shards: int) -> DataFrame:
@@ -323,29 +295,53 @@ def _ingest(
             rows = found.rows(spark, uri, recipe.roles)
             _check_presence(rows, found, recipe.roles)
             form = _time_form(rows, found, options)
-            checked = reject_rows(recipe.interpret(rows, form), options)
+            late = options.in_order_within
+            checked = reject_rows(
+                recipe.interpret(rows, form),
+                options.unit,
+                None if late is None else parse_duration(late, options.unit),
+                options.unique,
+            )
+            times = TimesObserved(options.unit, recipe.patience)
             with progress(spark, "ingest"):
-                shards, left_out = write_tapes(
-                    checked,
+                written = write_tapes(
+                    checked.observe(times.observation, *times.columns()),
                     recipe.kind,
                     recipe.patience,
                     options.shards,
                     unfinished.directory,
                     small=small,
                 )
-            unfinished.shards += shards
-            counts = _counts(shards, left_out, found, spark, uri, unfinished.directory)
+            unfinished.shards += written.shards
+            counts = _counts(written, found, spark, uri, unfinished.directory)
             _check_counts(counts, name, options.strict)
+            times_seen = times.results() if counts.rows else NO_TIMES
         bound = {"in_order_within": options.in_order_within} if options.in_order_within else {}
         unfinished.source |= {
             "format": found.format,
             "columns": dict(recipe.roles),
-            "time_format": form,
+            "time_format": form.name if counts.rows else None,
             **bound,
             **recipe.source,
             **counts._asdict(),
         }
-    return Ingested(open_trace(out), *counts)
+    trace = open_trace(out)
+    reading = Reading(
+        kind=recipe.kind,
+        unit=options.unit,
+        patience=recipe.patience_text,
+        time_format=form.name if counts.rows else None,
+        guessed=form.guessed,
+        rows=counts.rows - counts.left_out,
+        first=min(
+            (one.first_time for one in trace.shards if one.first_time is not None), default=0
+        ),
+        last=max((one.last_time for one in trace.shards if one.last_time is not None), default=0),
+        timed_out=written.timed_out,
+        most_pending=written.most_pending,
+        times=times_seen,
+    )
+    return Ingested(trace, *counts, reading)
 
 
 class _Counts(NamedTuple):
@@ -361,18 +357,18 @@ class _Counts(NamedTuple):
 
 
 def _counts(
-    shards: list[Shard], left_out: int, found: Log, session: SparkSession, uri: str, directory: Path
+    written: _Written, found: Log, session: SparkSession, uri: str, directory: Path
 ) -> _Counts:
     """Count the rows and the rejected rows, and describe the first of these."""
-    rows = sum(shard.starts + shard.arms for shard in shards) + left_out
-    if not left_out:
+    rows = sum(shard.starts + shard.arms for shard in written.shards) + written.rejected
+    if not written.rejected:
         return _Counts(rows, 0, 0, 0, ())
     by_kind: Counter[str] = Counter()
     examples: list[str] = []
     for number, kind, problem in _numbered_rejects(found, session, uri, directory):
         by_kind[kind] += 1
         if len(examples) < _EXAMPLES:
-            examples.append(f"{found.record} {number}: {_printable(problem)}")
+            examples.append(f"{found.record} {number}: {printable(problem)}")
     return _Counts(rows, by_kind[UNREADABLE], by_kind[DUPLICATE], by_kind[LATE], tuple(examples))
 
 
@@ -395,9 +391,7 @@ def _numbered_rejects(
 
 
 def _check_counts(counts: _Counts, name: str, strict: bool) -> None:
-    if not counts.rows:
-        raise IngestError(f"{name} has no rows")
-    if counts.left_out == counts.rows:
+    if counts.left_out and counts.left_out == counts.rows:
         raise IngestError(
             f"none of the {counts.rows} rows of {name} can be read; {counts.examples[0]}"
         )
@@ -409,7 +403,7 @@ def _check_counts(counts: _Counts, name: str, strict: bool) -> None:
         )
 
 
-def _time_form(rows: DataFrame, found: Log, options: Options) -> str:
+def _time_form(rows: DataFrame, found: Log, options: Options) -> Form:
     """The time format: that of the column's type, the given one, or that of the first value."""
     implied = found.implied_form(options.time)
     if implied is not None:
@@ -418,128 +412,19 @@ def _time_form(rows: DataFrame, found: Log, options: Options) -> str:
                 f"{found.name}: column {options.time!r} holds timestamps, so its time format"
                 f" cannot be {options.time_format}"
             )
-        return implied
+        return Form(implied, guessed=False)
     if options.time_format != "auto":
-        return options.time_format
+        return Form(options.time_format, guessed=False)
     form = first_form(found, rows, options.time)
     if form is None:
         value = rows.where(F.col("time").isNotNull()).select("time").first()
-        if value is None:
-            raise IngestError(f"{found.name} has no row with a time in column {options.time!r}")
+        if value is None:  # any format will do
+            return Form("iso", guessed=False)
         raise IngestError(
-            f"{found.name}: {_printable(value[0][:_QUOTE])!r} in column {options.time!r} is not a"
+            f"{found.name}: {printable(value[0][:QUOTE])!r} in column {options.time!r} is not a"
             f" time in a known format ({', '.join(FORMS)})"
         )
-    return form
-
-
-Problems = Mapping[str, str | tuple[str, str]]
-"""Condition in SQL -> the problem of a row where it holds, or (the column, its problem)."""
-
-
-def _time_problems(form: str, unit: str) -> Problems:
-    """The problems of a row before its start is known."""
-    return {
-        "time_text IS NULL": "it has no time",
-        "time IS NULL": ("time", f"is not {form} or is out of range"),
-        "time_negative": ("time", "is before 1970"),
-        "time_more": ("time", f"has more than {FRACTION_DIGITS} digits after the {unit}"),
-    }
-
-
-def _start_problems(patience: int, unit: str) -> Problems:
-    """The problems of a row whose start is known."""
-    return {
-        "start IS NULL OR start < 0": "it started before 1970",
-        f"start > {LIMIT - patience}": f"its deadline would be beyond 2**63 - 1 {unit}",
-    }
-
-
-def _interpreted(
-    rows: DataFrame, problems: Problems, texts: Mapping[str, str], *columns: str
-) -> DataFrame:
-    """Select `columns`, the position of each row, `at`, its time, and `problem`, its first problem.
-
-    `texts` are the names and columns that are kept of a rejected row.
-    """
-    whens = ["WHEN fault IS NOT NULL THEN fault"]
-    for condition, problem in problems.items():
-        if isinstance(problem, tuple):
-            name, complaint = problem
-            text = f"concat('{name} \\'', left({name}_text, {_QUOTE}), '\\' {complaint}')"
-        else:
-            text = f"'{problem}'"
-        whens.append(f"WHEN {condition} THEN {text}")
-    kept = ", ".join(f"'{name}', CAST({column} AS STRING)" for name, column in texts.items())
-    unique = ["unique"] if "unique" in rows.columns else []
-    return rows.selectExpr(
-        "block",
-        "index",
-        f"CASE {' '.join(whens)} END AS problem",
-        "try_cast(time AS BIGINT) AS at",
-        *unique,
-        *columns,
-        f"named_struct({kept}) AS texts",
-    )
-
-
-def reject_rows(understood: DataFrame, options: Options) -> DataFrame:
-    """Set `kind` to UNREADABLE, DUPLICATE or LATE, or to null; `problem` has the details."""
-    rows = understood.withColumn("kind", F.when(F.col("problem").isNotNull(), UNREADABLE))
-    if options.in_order_within is not None:
-        rows = _reject_late(
-            rows, parse_duration(options.in_order_within, options.unit), options.unit
-        )
-    if options.unique is not None:
-        rows = _reject_duplicates(rows, options.unique)
-    return rows
-
-
-def _reject_late(rows: DataFrame, bound: int, unit: str) -> DataFrame:
-    """Reject rows whose time is more than `bound` behind the latest time before them in the log."""
-    times = F.when(F.col("kind").isNull(), F.col("at"))
-    blocks = rows.groupBy("block").agg(F.max(times).alias("latest"))
-    # One row per block: few enough for a single task.
-    earlier = Window.orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
-    blocks = blocks.select("block", F.max("latest").over(earlier).alias("before_block"))
-    within = Window.partitionBy("block").orderBy("index").rowsBetween(Window.unboundedPreceding, -1)
-    rows = rows.join(F.broadcast(blocks), "block").withColumn(
-        "behind", F.greatest("before_block", F.max(times).over(within)) - F.col("at")
-    )
-    is_late = F.col("kind").isNull() & (F.col("behind") > bound)
-    problem = F.concat(
-        F.lit("it is "), F.col("behind").cast("string"), F.lit(f" {unit} behind the rows before it")
-    )
-    return _mark(rows, is_late, LATE, problem).drop("before_block", "behind")
-
-
-def _reject_duplicates(rows: DataFrame, name: str) -> DataFrame:
-    """Reject rows whose text in the column `unique` an earlier row of the log has as well."""
-    first = Window.partitionBy("unique", "group").orderBy("block", "index")
-    # Rows that cannot be duplicates are spread, or they would be one large group.
-    has_text = F.col("kind").isNull() & F.col("unique").isNotNull()
-    rows = rows.withColumn("group", F.when(~has_text, F.col("block") + F.col("index"))).withColumn(
-        "before", F.row_number().over(first) - 1
-    )
-    is_duplicate = has_text & (F.col("before") > 0)
-    quoted = F.concat(F.lit("'"), F.left("unique", F.lit(_QUOTE)), F.lit("'"))
-    problem = F.concat(F.lit(f"{_printable(name)} "), quoted, F.lit(" is that of an earlier row"))
-    return _mark(rows, is_duplicate, DUPLICATE, problem).drop("group", "before")
-
-
-def _mark(rows: DataFrame, condition: Column, kind: str, problem: Column) -> DataFrame:
-    return rows.withColumns(
-        {
-            "kind": F.when(condition, kind).otherwise(F.col("kind")),
-            "problem": F.when(condition, problem).otherwise(F.col("problem")),
-        }
-    )
-
-
-def _shard(options: Options, columns: str) -> str:
-    """The shard of a row, from a hash that does not depend on the machine or the partitions."""
-    number = f"pmod(xxhash64({columns}), {options.shards})" if options.shards > 1 else "0"
-    return f"CAST({number} AS INT) AS shard"
+    return Form(form, guessed=True)
 
 
 def _check_choice(what: str, value: str, choices: Iterable[str]) -> None:
@@ -608,7 +493,3 @@ def _readable(name: str, compressed: bool) -> Iterator[None]:
             raise
         what = "is damaged: its gzip data" if compressed else "cannot be read:"
         raise LogError(f"{name} {what} {failure(error)}") from None
-
-
-def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text)

@@ -25,7 +25,8 @@ RESULT = ", ".join(
     for name, kind in zip(RESULT_ARROW.names, RESULT_ARROW.types, strict=True)
 )
 """The Spark schema of a shard's number and its entry in the manifest."""
-
+WRITTEN = f"{RESULT}, timed_out bigint, most_pending bigint"
+"""The same, and what became of its timers."""
 
 UNNUMBERED = "rejected-unnumbered.parquet"
 """The file of the rejected rows before they have their numbers in the log."""
@@ -36,7 +37,7 @@ _WHERE_AND_WHY = ("block", "index", "kind", "problem")
 def write_shards(
     batches: Iterable[pa.RecordBatch], *, kind: str, directory: Path, patience: int, shards: int
 ) -> Iterator[pa.RecordBatch]:
-    """Write the rows of each shard as a file in `directory`; yield one row of RESULT per shard.
+    """Write the rows of each shard as a file in `directory`; yield one row of WRITTEN per shard.
 
     Rows of "requests" are (shard, start, end or null, position), ordered by shard, start and
     position; rows of "touches" are (shard, start, key), ordered by shard, start and place in the
@@ -85,7 +86,8 @@ class _Shard:
     def close(self) -> pa.RecordBatch:
         self._writer.append(self._tape.finish())
         self._writer.close()
-        return row_of(self.number, self._writer.shard(self._tape.id_space))
+        row = row_of(self.number, self._writer.shard(self._tape.id_space))
+        return _written(row, self._tape.timed_out, self._tape.most_pending)
 
 
 class _Rejected:
@@ -121,7 +123,14 @@ class _Rejected:
             "file": UNNUMBERED,
             "rows": self._rows,
         }
-        return pa.RecordBatch.from_pylist([{"number": self.number} | entry], schema=RESULT_ARROW)
+        row = pa.RecordBatch.from_pylist([{"number": self.number} | entry], schema=RESULT_ARROW)
+        return _written(row, 0, 0)
+
+
+def _written(row: pa.RecordBatch, timed_out: int, most_pending: int) -> pa.RecordBatch:
+    """A row of RESULT as one of WRITTEN."""
+    row = row.append_column("timed_out", pa.array([timed_out]))
+    return row.append_column("most_pending", pa.array([most_pending]))
 
 
 def _request_columns(rows: pa.RecordBatch) -> tuple[Any, ...]:

@@ -1,6 +1,7 @@
 """`wheelwork ingest`: a log becomes a trace."""
 
 from collections.abc import Callable
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -108,6 +109,7 @@ def touches(log: str, out: str, key: str, idle: str, **how: Any) -> None:
 
 def summary(ingested: "Ingested") -> str:
     """What a log was turned into."""
+    from compare.pipeline.reading import time_text
     from compare.tapes.trace import REJECTED
 
     trace, examples = ingested.trace, ingested.examples
@@ -121,14 +123,33 @@ def summary(ingested: "Ingested") -> str:
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in left_out.items() if count)
     rejected = f", of which {kinds} left out (in {REJECTED})" if number else ""
     more = [f"... and {number - len(examples):,} more"] if number > len(examples) else []
-    shards = f" in {len(trace.shards)} shards" if len(trace.shards) > 1 else ""
+    shards, in_one = "", ""
+    if len(trace.shards) > 1:
+        shards, in_one = f" in {len(trace.shards)} shards", " in one shard"
+    how = ingested.reading
+    times = []
+    if how.rows:
+        rate = how.rows / how.seconds if how.seconds else how.rows
+        fired = "timed out" if how.kind == "requests" else "fell idle"
+        times = [
+            f"times       {how.time_format}{' (guessed)' if how.guessed else ''}, in {how.unit}",
+            f"            from {time_text(how.first, how.unit)} UTC",
+            f"            to   {time_text(how.last, how.unit)} UTC",
+            f"rate        {f'{rate:,.0f}' if rate >= 100 else f'{rate:.3g}'} rows a second",
+            f"{fired}   {how.timed_out:,} ({how.timed_out / how.rows:.1%}), after {how.patience}",
+            f"pending     at most {how.most_pending:,} at once{in_one}",
+        ]
+    warnings = [
+        fill(text, initial_indent="warning     ", subsequent_indent=" " * 12, width=80)
+        for text in how.warnings
+    ]
     return "\n".join(
         [
             f"rows        {ingested.rows:,}{rejected}",
             *(f"            {line}" for line in [*examples, *more]),
-            f"operations  {totals['rows']:,}: {operations}",
-            f"ids         at most {max(shard.id_space for shard in trace.shards):,} in use at once",
-            f"unit        {trace.unit}",
+            f"operations  {totals['rows']:,}{f': {operations}' if operations else ''}",
+            *times,
             f"trace       {trace.path}{shards}",
+            *warnings,
         ]
     )

@@ -361,16 +361,75 @@ def test_the_first_value_decides_the_time_format(touches, tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("ts,client\nnever,a\n-,a\n1521911720865,a\n5,a\n2018-03-24T17:15:20Z,a\n")
     done = touches(log, unit="ms")
-    assert done.trace.load().time.tolist() == [5, 1521911720865]
+    assert done.trace.load().time.tolist() == [1521911720865]
     assert logs.manifest(done.trace)["source"]["time_format"] == "epoch-ms"
     assert [example.partition(":")[0] for example in done.examples] == [
         "line 2",
         "line 3",
+        "line 5",
         "line 6",
     ]
     assert touches(log, unit="ms", time_format="iso", out="iso").trace.load().time.tolist() == [
         1521911720000
     ]
+
+
+@pytest.mark.parametrize(("unit", "shift"), [("us", 3), ("ms", 0), ("s", -3)])
+def test_seconds_among_milliseconds_are_rejected_and_the_other_way_round(
+    touches, tmp_path, unit, shift
+):
+    milliseconds, seconds = "1521911720000", "1521911720"
+    for first, other, form in (
+        (milliseconds, seconds, "epoch-ms"),
+        (seconds, milliseconds, "epoch-s"),
+    ):
+        log = tmp_path / f"{form}.csv"
+        log.write_text(f"ts,client\n{first},a\n{other},a\n{first},b\n")
+        done = touches(log, unit=unit, idle="5s", out=f"{form}-{unit}")
+        assert done.trace.load().time.tolist() == [int(1521911720000 * 10.0**shift)] * 2
+        assert done.examples == (
+            f"line 3: time '{other}' is not {form}, the format of the first time",
+        )
+    # Who names the format means it.
+    named = touches(log, unit=unit, out=f"named-{unit}", time_format="epoch-s")
+    assert (named.rows, named.unreadable) == (3, 0)
+
+
+def test_what_a_log_was_read_as(requests, touches, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text(
+        "ts,rtt,client\n2020-01-01T00:00:00Z,2,a\n2020-01-01T02:00:02+02:00,9,b\n"
+        "2020-01-01T00:00:03,,a\nnoon,1,a\n2020-01-01T00:00:04-00:30,1,b\n"
+    )
+    base = 1_577_836_800_000
+    for shards in (1, 3):
+        read = requests(log, unit="ms", out=f"r{shards}", shards=shards).reading
+        assert (read.time_format, read.guessed, read.rows) == ("iso", True, 4)
+        assert (read.first, read.last) == (base, base + 1_805_000)
+        assert read.timed_out == 2
+        assert read.times == ("1s", 1, (-30, 120))
+        read = touches(log, unit="ms", out=f"t{shards}", shards=shards).reading
+        assert (read.first, read.last) == (base, base + 1_804_000)
+        assert read.timed_out == 3  # a's one timer, and two of b's
+        assert read.times == ("1s", 1, (-30, 120))
+    assert requests(log, unit="ms", out="whole").reading.most_pending == 2
+    assert touches(log, unit="ms", out="touches").reading.most_pending == 2
+    # Ten times the step is a fine one.
+    assert requests(log, timeout="10s", out="fine", time_format="iso").reading.times.step is None
+
+
+def test_a_log_without_rows_is_an_empty_trace(requests, touches, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("ts,rtt,client\n")
+    for ingest in (requests, touches):
+        done = ingest(log, out=str(ingest), shards=2)
+        assert (done.rows, done.trace.totals["rows"], len(done.trace.shards)) == (0, 0, 2)
+        assert done.reading.time_format is None
+        assert done.reading.warnings == ()
+        assert open_trace(done.trace.path).source["time_format"] is None
+    log.write_text("ts,rtt\n,1\n-,2\n")
+    with pytest.raises(IngestError, match="none of the 2 rows of .* line 2: it has no time"):
+        requests(log, out="timeless")
 
 
 def test_times_at_the_end_of_the_range(touches, tmp_path):
@@ -567,7 +626,6 @@ def test_logs_that_are_none(requests, tmp_path):
         ".": "is a directory",
         "empty": "is empty",
         "blank": "is empty",
-        "header": "has no row with a time",
         "prose": "in no known format",
         "zeros": "is neither text",
         "xz": "is compressed with xz",

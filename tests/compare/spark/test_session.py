@@ -212,8 +212,12 @@ def test_the_command_on_a_machine_without_java(tmp_path):
         "rows        7, of which 1 unreadable left out (in rejected.parquet)\n"
         "            line 8: time 'noon' is not epoch-s or is out of range\n"
         "operations  10: 6 starts, 4 cancels\n"
-        "ids         at most 3 in use at once\n"
-        "unit        us\n"
+        "times       epoch-s (guessed), in us\n"
+        "            from 2018-03-24 17:15:20.100001 UTC\n"
+        "            to   2018-03-24 17:15:26.499999 UTC\n"
+        "rate        0.938 rows a second\n"
+        "timed out   2 (33.3%), after 5s\n"
+        "pending     at most 3 at once\n"
         "trace       trace\n"
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bin", "home", "log.csv", "trace"]

@@ -1,0 +1,117 @@
+"""How a log was read: what its times say, and warnings where they look wrong."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from pyspark.sql import Column, Observation
+from pyspark.sql import functions as F
+
+from compare.tapes.units import EXPONENTS
+
+_STEPS = {"1ms": 10**3, "10ms": 10**4, "100ms": 10**5, "1s": 10**6, "1m": 60 * 10**6}
+"""Steps that timestamps may have, in microseconds. Each divides the next one."""
+_YEAR = 366 * 86_400  # seconds
+
+
+class Times(NamedTuple):
+    """What the times of the rows have in common."""
+
+    step: str | None  # the longest of _STEPS that they are multiples of, if it is coarse
+    without_zone: int  # how many lack the zone that their format may have
+    zones: tuple[int, int] | None  # the least and the largest, in minutes ahead of UTC
+
+
+NO_TIMES = Times(None, 0, None)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a log was read, and what came of it."""
+
+    kind: str  # "requests" or "touches"
+    unit: str
+    patience: str  # the timeout or the idle period, as given
+    time_format: str | None  # None if there is no row
+    guessed: bool  # whether the format is that of the first value
+    rows: int  # that were used
+    first: int  # of the operations, in units; 0 if there are none
+    last: int
+    timed_out: int
+    most_pending: int  # in one shard
+    times: Times
+
+    @property
+    def seconds(self) -> float:
+        """From the first operation to the last."""
+        return (self.last - self.first) / float(10 ** EXPONENTS[self.unit])
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What looks wrong, a sentence each."""
+        if not self.rows:
+            return ()
+        step, without_zone, zones = self.times
+        doubt = f"Are the timeout of {self.patience} and the unit of the durations right?"
+        found = []
+        if not self.timed_out:
+            found.append(f"No request timed out. {doubt}")
+        elif self.timed_out == self.rows and self.kind == "requests":
+            found.append(f"Every request timed out. {doubt}")
+        elif self.timed_out == self.rows:
+            found.append(f"No key was touched again within {self.patience}.")
+        if step is not None:
+            found.append(f"All times are multiples of {step}, which is coarse for {self.patience}.")
+        if without_zone:
+            found.append(
+                f"{without_zone:,} of {self.rows:,} times without a zone were read as UTC."
+            )
+        if zones is not None and zones[0] != zones[1]:
+            found.append(f"The times have different zones, {' to '.join(map(_zone, zones))}.")
+        if self.seconds > _YEAR:
+            years = f"{self.seconds / _YEAR:,.1f}"
+            found.append(f"The log spans {years} years. Are all times in the same format?")
+        return tuple(found)
+
+
+def _zone(minutes: int) -> str:
+    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
+
+
+def time_text(moment: int, unit: str) -> str:
+    """A time as text, as in `2018-03-24 17:15:20.865`."""
+    return str(np.array(moment, f"datetime64[{unit}]")).replace("T", " ")
+
+
+class TimesObserved:
+    """Finds out what the times have in common during the pass over the log."""
+
+    def __init__(self, unit: str, patience: int) -> None:
+        self.observation = Observation()
+        scale = 10**6 // 10 ** EXPONENTS[unit]  # microseconds
+        self._steps = {
+            name: step // scale
+            for name, step in _STEPS.items()
+            if step >= scale and 10 * (step // scale) > patience
+        }
+
+    def columns(self) -> list[Column]:
+        """Aggregates of the columns `kind`, `at` and `time_zone`."""
+        used, zone = F.col("kind").isNull(), F.col("time_zone")
+        steps = (
+            F.bool_and(F.when(used, F.col("at") % step == 0)).alias(name)
+            for name, step in self._steps.items()
+        )
+        return [
+            F.count_if(used & zone.isNull()).alias("without_zone"),
+            F.min(F.when(used, zone)).alias("least"),
+            F.max(F.when(used, zone)).alias("largest"),
+            *steps,
+        ]
+
+    def results(self) -> Times:
+        """What was found. Only after a pass over a log that has rows."""
+        seen = self.observation.get
+        step = next((name for name in reversed(self._steps) if seen[name]), None)
+        zones = None if seen["least"] is None else (seen["least"], seen["largest"])
+        return Times(step, seen["without_zone"], zones)
