@@ -46,9 +46,19 @@ class Contestant:
 
     @property
     def precision(self) -> str:
-        """When it may fire: "exact", "0–100 late", "0–9 early", "lateness undeclared"."""
+        """When it may fire: "exact", "0–100 late", "0–9 early", "lateness undeclared".
+
+        The bounds are durations where its tick is one: "0–100 ms late".
+        """
         if self.lateness == UNKNOWN_BOUNDS:
             return "lateness undeclared"
+        tick = self.traits.get("tick") or ""
+        if tick.endswith("s"):  # a duration, and not a number of units
+            microseconds = parse_duration(tick, "us") // self.parameters["tick"]
+            low, high = (bound * microseconds for bound in self.lateness)
+            sizes = {unit: 10 ** (6 - EXPONENTS[unit]) for unit in ("s", "ms", "us")}
+            unit = next(unit for unit, size in sizes.items() if low % size == high % size == 0)
+            return formats.lateness(low // sizes[unit], high // sizes[unit], unit)
         return "exact" if self.exact else formats.lateness(*self.lateness)
 
     @property

@@ -36,7 +36,8 @@ def behaviour(summary: Summary) -> Table:
 
 def _behaviour(who: Contestant) -> list[Entry]:
     traits = who.traits
-    parameters = (f"{name.replace('_', ' ')} {value}" for name, value in who.parameters.items())
+    shown = {**who.parameters, **({"tick": traits["tick"]} if traits.get("tick") else {})}
+    parameters = (f"{name.replace('_', ' ')} {value}" for name, value in shown.items())
     fires = str(traits["due_at"])
     return [
         Entry(traits["scheme"], ", ".join(parameters), number=False),

@@ -354,6 +354,13 @@ def test_schemes(distinct):
         assert not any(entry.number for (of, _), entry in found.items() if of == label)
 
 
+def test_a_tick_is_shown_as_the_duration_that_was_given(distinct):
+    who = who_of(distinct, "hashed-wheel/tick=10")
+    who = replace(who, traits={**who.traits, "tick": "10ms"})
+    (row,) = schemes.behaviour(only(distinct, contestants=(who,))).rows
+    assert row.entries[0].detail == "tick 10ms"
+
+
 def test_the_method(primes, distinct):
     told = dict(method.method(distinct))
     assert told["When"] == ["2026-01-31T12:00:00+00:00"]
