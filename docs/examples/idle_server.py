@@ -80,10 +80,10 @@ class EchoServer:
 
 async def main() -> None:
     """One connection that keeps sending, and one that does not."""
-    async with EchoServer(timeout=0.3) as server:
+    async with EchoServer(timeout=0.5) as server:
         silent, other = await asyncio.open_connection("127.0.0.1", server.port)
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        for _ in range(10):
+        for _ in range(12):
             writer.write(b"hello")
             answer = await reader.read(100)
             await asyncio.sleep(0.05)
