@@ -167,9 +167,10 @@ def results_manifest(path: Path) -> dict[str, Any]:
             isinstance(timer, dict)
             and isinstance(timer.get("name"), str)
             and isinstance(timer.get("parameters"), dict)
+            and "tick" in timer
         ):
             raise ResultsError(
-                f"{path / MANIFEST}: each of the timers must have a name and parameters"
+                f"{path / MANIFEST}: each of the timers must have a name, parameters and tick"
             )
     if not {"path", "digest"} <= manifest["trace"].keys():
         raise ResultsError(f"{path / MANIFEST}: the trace must have a path and a digest")

@@ -84,7 +84,9 @@ def results(tmp_path):
         "format": "wheelwork-results",
         "version": 1,
         "trace": {"path": str(trace.path), "digest": trace.manifest_digest},
-        "timers": [{"name": name, "parameters": parameters} for name, parameters in TIMERS],
+        "timers": [
+            {"name": name, "parameters": parameters, "tick": None} for name, parameters in TIMERS
+        ],
         "made": {"when": "today"},
         "expiries": True,
         "drained": True,
@@ -184,4 +186,13 @@ def test_a_missing_shard_is_named(results):
     (results / "manifest.json").write_text(json.dumps(manifest | {"complete": False}))
     assert not open_results(results, complete=False).complete
     with pytest.raises(ResultsError, match="not complete: 1 of 8 shard replays are missing"):
+        open_results(results)
+
+
+@pytest.mark.parametrize("entry", ["name", "parameters", "tick"])
+def test_a_timer_that_is_not_described_is_an_error(results, entry):
+    manifest = json.loads((results / "manifest.json").read_text())
+    del manifest["timers"][1][entry]
+    (results / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ResultsError, match="must have a name, parameters and tick"):
         open_results(results)
