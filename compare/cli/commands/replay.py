@@ -71,6 +71,8 @@ def replay(
     rerun the command to resume.
     """
     refuse_both({"--timer": timer, "--timers": timers})
+    if timer and "," in timer:
+        raise click.UsageError(f"--timer takes one name; use --timers {timer} and --out RESULTS")
     if timers:
         _check_unused(options, ("tick", "wheel_size", "as_json"), "--timers")
         _replay_several(trace, timers, no_drain, options)

@@ -566,6 +566,7 @@ NONSENSE = {
         "nix": "no timer is called 'nix'",
         "delay-queue --tick 5": "delay-queue has no tick; it has no parameter",
         "simple-wheel --tick 5": "simple-wheel has no tick; it has wheel-size",
+        "delay-queue,hashed-wheel": "--timer takes one name; use --timers delay-queue,hashed-wheel",
         "hashed-wheel --tick 0": "tick must lie in [1, 9223372036854775807], not 0",
         f"hashed-wheel --tick {'9' * 30}": "tick must lie in [1, 9223372036854775807], not 999",
         "hashed-wheel --tick 1e3": "duration '1e3' is not a number with a unit",
