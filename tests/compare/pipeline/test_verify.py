@@ -96,7 +96,7 @@ def write_results(path, tapes, timers, rows_of, *, drained=True, expiries=True):
             "digest": hashlib.sha256((trace.path / MANIFEST).read_bytes()).hexdigest(),
         },
         "timers": [
-            {"name": c.name, "label": c.label, "parameters": dict(c.parameters)}
+            {"name": c.name, "label": c.label, "parameters": dict(c.parameters), "tick": c.tick}
             for c in contestants
         ],
         "shards": len(trace.shards),
