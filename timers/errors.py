@@ -30,7 +30,11 @@ class RoundingError(TimerError, ValueError):
 
 
 class CapacityError(TimerError, MemoryError):
-    """More pending timers than fit; none was scheduled."""
+    """More pending timers than fit, or no memory for the answer; nothing is lost."""
+
+
+class CopyError(TimerError, TypeError):
+    """An attempt to copy or pickle a timer."""
 
 
 class InvariantError(TimerError, RuntimeError):

@@ -1,7 +1,11 @@
 """The contract of a timer: held by every implementation, by the model in the tests, and by yours.
 
 **Time** is an integer count of *units* in [0, 2**63 - 1]. You say what a unit is; 1 ms is the usual
-choice. A timer never reads a clock: `advance(now)` tells it the time. Timers are not thread-safe.
+choice. A timer never reads a clock: `advance(now)` tells it the time.
+
+**Threads.** A timer belongs to one thread at a time. Two threads that use one timer at once can
+crash the interpreter; nothing checks for it. `timers.services.SystemTimer` takes calls from any
+thread.
 
 **Deadlines and delays.** `schedule` takes an absolute deadline, `schedule_after` a delay relative
 to the timer's `now`. A deadline that has passed is legal, and so is a negative delay: the next
@@ -21,7 +25,18 @@ gives a handle's place: a dense index from 0, stable while the timer is pending.
 arrays indexed by it.
 
 **Errors** derive from `timers.TimerError` and from the nearest builtin. An operation that raises
-has changed nothing.
+has changed nothing. Timers can be neither copied nor pickled.
+
+**Interruptions.** Finalizers and signal handlers run between any two bytecodes. They may call the
+same timer, and a signal handler may raise. Each method takes effect in one step, its last but the
+return. What raises before that step leaves the timer as if the method had not been called; what
+raises after it, as if it had returned. An `advance` takes effect timer by timer. If it is
+interrupted, or has no memory for its answer, the next `advance` returns first what had fired
+already, with `fired_at` unchanged. Until then `now` is the moment that it had reached, and
+`next_expiry` and `next_wakeup` are `now`. What had fired is not pending: `len` does not count it,
+and `cancel` and `reschedule` give False. If a nested `advance` returns it, the outer one does not.
+A nested `advance` that went further than the outer one counts as the earlier of the two, so the
+outer one may raise ClockError.
 """
 
 from collections.abc import Mapping

@@ -4,14 +4,17 @@ Whatever is refused raises an error of one line that names the argument, the val
 """
 
 import operator
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from timers.errors import ParameterError, TimeRangeError, TimeTypeError
+from timers.errors import CapacityError, ParameterError, TimeRangeError, TimeTypeError
 from timers.limits import LIMIT
 from timers.rounding import Int64s
+
+INT64, BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 _MOST_BITS_SHOWN = 256  # of an integer in an error message
 
@@ -55,24 +58,12 @@ def as_integers(values: npt.ArrayLike, name: str) -> Int64s:
 
     Raises TimeTypeError or TimeRangeError; it names the first element that is not an int64.
     """
-    array = values if isinstance(values, np.ndarray) else _array_of(values, name)
-    if array.ndim != 1:
-        raise TimeTypeError(f"{name} must be one-dimensional, not of shape {array.shape}")
-    if array.size == 0 and array.dtype.kind in "fO":  # what NumPy makes of an empty list
-        return np.empty(0, np.int64)
-    if array.dtype.kind == "O":
-        for position, value in enumerate(array):
-            integer = as_integer(value, f"{name}[{position}]")
-            if not -LIMIT - 1 <= integer <= LIMIT:
-                raise _out_of_range(f"{name}[{position}] =", integer)
-        return array.astype(np.int64)
-    if array.dtype.kind not in "iu":
-        raise TimeTypeError(
-            f"{name} must hold integers, not {array.dtype} ({name}[0] = {array[:1].tolist()})"
-        )
-    if array.dtype == np.uint64:
-        _refuse_any(array > LIMIT, array, name)
-    return np.ascontiguousarray(array, np.int64)
+    return _as_integers(values, name, lambda position, value: _refuse(name, position, value))
+
+
+def as_handles(values: npt.ArrayLike, name: str) -> Int64s:
+    """`as_integers`, where what is no int64 becomes 0, which no timer's handle is."""
+    return _as_integers(values, name, lambda position, value: 0)
 
 
 def as_times(values: npt.ArrayLike, name: str) -> Int64s:
@@ -82,13 +73,14 @@ def as_times(values: npt.ArrayLike, name: str) -> Int64s:
     """
     array = as_integers(values, name)
     if array.size and array.min() < 0:
-        _refuse_any(array < 0, array, name)
+        position = int(np.argmax(array < 0))
+        _refuse(name, position, int(array[position]))
     return array
 
 
 def as_pairs(handles: npt.ArrayLike, deadlines: npt.ArrayLike) -> tuple[Int64s, Int64s]:
-    """Handles and as many deadlines. Raises TimeTypeError, TimeRangeError."""
-    some, as_many = as_integers(handles, "handles"), as_times(deadlines, "deadlines")
+    """Handles and as many integers. Raises TimeTypeError, TimeRangeError."""
+    some, as_many = as_handles(handles, "handles"), as_integers(deadlines, "deadlines")
     if some.size != as_many.size:
         raise TimeRangeError(f"{some.size} handles do not go with {as_many.size} deadlines")
     return some, as_many
@@ -102,23 +94,56 @@ def shown(value: Any) -> str:
     return f"{' '.join(repr(value).split()):.60}"
 
 
-def _array_of(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
-    """A sequence as an array of objects, so that an error can name the first bad element."""
+def _as_integers(values: Any, name: str, beyond: Callable[[int, int], int]) -> Int64s:
+    """`as_integers`; `beyond(position, value)` replaces what is no int64, or raises."""
+    is_plain = type(values) is np.ndarray and values.dtype is INT64 and values.ndim == 1
+    if is_plain and values.flags.carray:
+        return values  # type: ignore[no-any-return]  # an array of int64
     try:
-        items = list(values)  # type: ignore[arg-type]  # raises for what is not a sequence
-    except TypeError:
-        raise TimeTypeError(
-            f"{name} must be a 1-D array of integers, not {type(values).__name__}"
-        ) from None
-    array = np.empty(len(items), object)
-    array[:] = items
-    return array
+        if type(values) in (list, tuple) and {*map(type, values)} == {int}:
+            try:
+                return np.array(values, INT64)
+            except OverflowError:
+                pass  # one of them is no int64
+        return _converted(values, name, beyond)
+    except MemoryError:
+        raise CapacityError(f"no memory for the {name}; nothing has changed") from None
 
 
-def _refuse_any(bad: npt.NDArray[np.bool_], array: npt.NDArray[Any], name: str) -> None:
-    if bad.any():
-        position = int(np.argmax(bad))
-        raise _out_of_range(f"{name}[{position}] =", int(array[position]))
+def _converted(values: Any, name: str, beyond: Callable[[int, int], int]) -> Int64s:
+    """`_as_integers` of what is not yet an array of INT64, nor a list of int64 integers."""
+    if isinstance(values, (Mapping, np.ma.MaskedArray)):
+        raise _no_array(values, name)
+    if not isinstance(values, np.ndarray):
+        try:
+            values = list(values)
+        except TypeError:  # it is not iterable
+            raise _no_array(values, name) from None
+    else:
+        if values.ndim != 1:
+            raise TimeTypeError(f"{name} must be one-dimensional, not of shape {values.shape}")
+        if values.size == 0 and values.dtype.kind == "f":  # what NumPy makes of an empty list
+            return np.empty(0, INT64)
+        if values.dtype.kind not in "iuO":
+            raise TimeTypeError(
+                f"{name} must hold integers, not {values.dtype} ({name}[0] = {values[:1].tolist()})"
+            )
+        if values.dtype.kind != "O" and not (values.dtype == np.uint64 and (values > LIMIT).any()):
+            return np.ascontiguousarray(values, INT64)
+        values = values.tolist()
+    integers = [as_integer(value, f"{name}[{position}]") for position, value in enumerate(values)]
+    for position, integer in enumerate(integers):
+        if not -LIMIT - 1 <= integer <= LIMIT:
+            integers[position] = beyond(position, integer)
+    return np.array(integers, INT64)
+
+
+def _no_array(values: Any, name: str) -> TimeTypeError:
+    return TimeTypeError(f"{name} must be a 1-D array of integers, not {type(values).__name__}")
+
+
+def _refuse(name: str, position: int, value: int) -> NoReturn:
+    raise _out_of_range(f"{name}[{position}] =", value)
 
 
 def _out_of_range(name: str, value: int) -> TimeRangeError:

@@ -43,5 +43,5 @@ class LazyHeap:
 
     def compact(self) -> None:
         if len(self.heap) > max(MOST_STALE, 2 * len(self.live)):
-            self.heap = [entry for entry in self.heap if entry[2] is not None]
+            self.heap = list(self.live.values())
             heapq.heapify(self.heap)

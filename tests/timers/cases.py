@@ -7,6 +7,7 @@ import numpy as np
 
 from tests.model import Model, Row
 from timers.kernels import delay_queue
+from timers.kernels.dispatch import ARRIVED, FILLED
 from timers.kernels.handles import LAST_GENERATION
 from timers.kernels.pool import BASE, EXPIRY
 from timers.limits import LIMIT
@@ -137,9 +138,9 @@ def advance_into(timer: Any, now: int, rows: int) -> tuple[np.ndarray, bool]:
     Through the entry that the timer calls, which is cached on disk; `dispatch.advance` itself would
     be compiled anew.
     """
-    out = np.zeros(rows, EXPIRY)
-    filled, done = timer._call.advance(*timer.state, now, out)
-    return out[:filled], done
+    out = np.zeros(1 + rows, EXPIRY)
+    outcome = timer._call.advance(*timer.state, now, out)
+    return out[1 : 1 + out[0][FILLED]], outcome == ARRIVED
 
 
 def age(timer: Any, uses: int) -> None:

@@ -68,7 +68,10 @@ NUMPY_INTEGERS = [
     np.uint64,
     np.intp,
 ]
-NO_ARRAYS = [5, None, 1.5, True, np.int64(3), np.array(3), object()]
+NO_ARRAYS = [
+    *(5, None, 1.5, True, np.int64(3), np.array(3), object(), {5: 6, 7: 8}),
+    np.ma.array([60, 70], mask=[True, False]),
+]
 WRONG_DTYPES = [
     np.array([1.0, 2.0]),
     np.array([True, False]),
@@ -282,6 +285,48 @@ def test_element_out_of_range_is_named_by_its_position_and_value(
         assert "[1]" in message
         assert str(values[1]) in message
     assert len(pair.finish()) == 2
+
+
+class Indexed:
+    """An integer by `__index__`, which may be asked only once."""
+
+    def __init__(self, value: int) -> None:
+        self.values = [value]
+
+    def __index__(self) -> int:
+        return self.values.pop()
+
+
+@every_timer
+def test_elements_are_converted_once(case: Case) -> None:
+    timer = case()
+    handles = timer.schedule_many([Indexed(60), Indexed(70)]).tolist()
+    assert timer.reschedule_many(
+        np.array([Indexed(handle) for handle in handles], object), [Indexed(80), Indexed(90)]
+    ).all()
+    assert timer.cancel_many([Indexed(handle) for handle in handles]).all()
+    with pytest.raises(TimeRangeError, match=r"\[0\] = 9223372036854775808 is outside"):
+        timer.schedule_many([Indexed(2**63)])
+
+
+@every_timer
+def test_handles_beyond_int64_are_nobodys(case: Case) -> None:
+    pair, handle = at_work(case)
+    for beyond in (2**63, 2**64, 10**5000, -(2**63) - 1, Indexed(2**63)):
+        assert pair.timer.cancel_many([beyond]).tolist() == [False]  # type: ignore[list-item]
+    unsigned = np.array([2**63 + handle, 2**64 - 1], np.uint64)
+    assert pair.timer.cancel_many(unsigned).tolist() == [False, False]
+    assert pair.timer.reschedule_many([2**63, handle], [60, 70]).tolist() == [False, True]
+    pair.model.reschedule(handle, 70)
+    assert len(pair.finish()) == 2
+
+
+@every_geometry
+def test_parameters_are_read_only(case: Case) -> None:
+    parameters: Any = case().parameters
+    with pytest.raises(TypeError):
+        parameters["tick"] = 5
+    assert parameters == dict(case.parameters)
 
 
 @every_timer

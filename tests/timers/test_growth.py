@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from timers.registry import names, timer_class
-from timers.schemes.heapq_delay_queue import HeapqDelayQueue
+from timers.schemes.heapq_delay_queue import Entry, HeapqDelayQueue
 from timers.traits import ALL_COUNTERS, Cost
 
 SAMPLE = (
@@ -71,8 +71,8 @@ class CountedHeapq(HeapqDelayQueue):
     def counters(self) -> dict[str, int]:
         return {"comparisons": Counted.comparisons}
 
-    def _arm(self, handle: int, deadline: int) -> None:
-        super()._arm(handle, Counted(deadline))
+    def _new_entry(self, deadline: int, handle: int) -> Entry:
+        return super()._new_entry(Counted(deadline), handle)
 
 
 Measured = tuple[dict[str, int], int]

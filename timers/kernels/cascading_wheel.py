@@ -47,18 +47,20 @@ from timers.kernels.pool import (
     NOW,
     PENDING,
     allocate_nodes,
+    append_bucket,
     bucket_at,
     check_pool,
     claim,
     deliver,
     detach,
     earliest_in,
+    enlarged_pool,
     handle_of,
     is_empty,
     link,
     link_marked,
+    move_pool,
     release,
-    reserve_nodes,
     row_of,
     unlink_marked,
 )
@@ -94,8 +96,14 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
     return State(allocate_nodes(BUCKETS, capacity), cells, counters)
 
 
-def reserve(state: State, extra: int) -> State:
-    return state._replace(nodes=reserve_nodes(state.nodes, state.cells, extra))
+def enlarged(state: State, capacity: int) -> State:
+    larger: State = enlarged_pool(state, capacity)
+    return larger
+
+
+@inlined
+def move_all(state, target):
+    return move_pool(state, target)
 
 
 @inlined
@@ -234,9 +242,12 @@ def advance(state, now, out):
         n = deliver(nodes, cells, bucket, out, n)
         n = deliver(nodes, cells, DUE, out, n)
         count(counters, TIMERS_TOUCHED, n - before)
-        if n == out.size and not (is_empty(nodes, DUE) and is_empty(nodes, bucket)):
-            return n, False
         unmark(cells, WORDS, bucket)
+        # What `out` has no room for is due until the next call, the slot's own first.
+        append_bucket(nodes, DUE, bucket)
+        append_bucket(nodes, bucket, DUE)
+        if not is_empty(nodes, DUE):
+            return n, False
         if cells[NOW] >= now:
             return n, True
         stop = next_stop(nodes, cells)

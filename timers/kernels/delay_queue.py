@@ -35,7 +35,16 @@ from timers.kernels.handles import (
     place_of,
 )
 from timers.kernels.jit import inlined, jit
-from timers.kernels.pool import FREE, HEADER, NONE, NOW, PENDING, RETIRED, grown
+from timers.kernels.pool import (
+    FREE,
+    HEADER,
+    NONE,
+    NOW,
+    PENDING,
+    RETIRED,
+    is_replaced,
+    move_cells,
+)
 from timers.kernels.prefetch import prefetch
 
 PLACE = np.dtype(
@@ -65,31 +74,34 @@ State = DelayQueueState
 
 
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
-    cells = aligned(HEAP)
-    cells[NOW], cells[FREE] = start, NONE
-    return with_capacity(State(np.zeros(0, PLACE), cells, counters), capacity)
+    nodes, cells = np.empty(capacity, PLACE), aligned(HEAP + ENTRY * capacity)
+    nodes["generation"] = FIRST_GENERATION
+    nodes["index"] = -2 - np.arange(1, capacity + 1)
+    nodes["index"][-1] = -2 - NONE
+    cells[NOW] = start
+    return State(nodes, cells, counters)
 
 
-def reserve(state: State, extra: int) -> State:
-    nodes, cells, _ = state
-    used = int(cells[PENDING] + cells[RETIRED])
-    if nodes.size - used >= extra:
-        return state
-    return with_capacity(state, grown(nodes.size, used, extra))
+def enlarged(state: State, capacity: int) -> State:
+    cells = aligned(HEAP + ENTRY * capacity)
+    cells[NOW] = NONE
+    return State(np.empty(capacity, PLACE), cells, state.counters)
 
 
-def with_capacity(state: State, capacity: int) -> State:
-    """A larger copy of a State whose new places are free."""
-    nodes, cells, counters = state
-    places = np.empty(capacity, PLACE)
-    places[: nodes.size] = nodes
-    places["generation"][nodes.size :] = FIRST_GENERATION
-    places["index"][nodes.size :] = -2 - np.arange(nodes.size + 1, capacity + 1)
-    places["index"][-1] = -2 - cells[FREE]
-    larger = aligned(HEAP + ENTRY * capacity)
-    larger[: cells.size] = cells
-    larger[FREE] = nodes.size
-    return State(places, larger, counters)
+@jit
+def move_all(state, target):
+    nodes, cells, larger, target_cells = state.nodes, state.cells, target.nodes, target.cells
+    if is_replaced(cells):
+        return False
+    for i in range(nodes.size):
+        larger[i] = nodes[i]
+    for i in range(nodes.size, larger.size):
+        larger[i]["generation"] = FIRST_GENERATION
+        larger[i]["index"] = -2 - (i + 1)
+    move_cells(cells, target_cells)
+    larger[larger.size - 1]["index"] = -2 - target_cells[FREE]
+    target_cells[FREE] = nodes.size
+    return True
 
 
 def aligned(length: int) -> np.ndarray[Any, Any]:

@@ -16,24 +16,26 @@ from inspect import signature
 from types import ModuleType
 from typing import Any
 
-from numba import types
+import numpy as np
+from numba import typeof, types
 from numba.extending import overload
 
-from timers.kernels.jit import FORCE_INLINE, entry
+from timers.kernels.jit import FORCE_INLINE, inlined, specialised
+from timers.kernels.pool import EXPIRY, NOW, is_replaced, room
 
 KERNEL_FUNCTIONS: dict[str, tuple[str, ...]] = {}
 """The compiled functions of a kernel, declared below, and their parameters."""
 
 PYTHON_FUNCTIONS = {
     "allocate": ("start", "capacity", "parameters", "counters"),
-    "reserve": ("state", "extra"),
+    "enlarged": ("state", "capacity"),
     "locate": ("state", "handle"),
     "check": ("state",),
 }
 """The functions of a kernel that are plain Python, and their parameters.
 
-`allocate` returns the State of a new timer. `reserve` returns a State with places for `extra` more
-timers, or raises MemoryError and changes nothing. `locate` describes where a pending timer is, and
+`allocate` returns the State of a new timer, and `enlarged` a State with more places for `move_all` to
+fill; both raise MemoryError if there is none. `locate` describes where a pending timer is, and
 `check` raises InvariantError if a structural invariant does not hold.
 """
 
@@ -70,6 +72,14 @@ def dispatched(declared: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @dispatched
+def move_all(state, target):
+    """Move all to a State that `enlarged` returned, and mark `state` as replaced; False if it was.
+
+    Compiled, it is one step: no code of Python's runs between its beginning and its end.
+    """
+
+
+@dispatched
 def schedule(state, deadline):
     """Add a timer for a deadline in [0, LIMIT] and return its handle. A place is reserved."""
 
@@ -93,7 +103,7 @@ def advance(state, now, out):
 
     Returns the number of rows written and whether the clock has arrived at `now`. If not, `out` is
     full: call again with the same `now` to resume, even within one unit. `now` is not before the
-    clock, and `out` has at least one row.
+    clock. With no rows at all, the clock moves up to where something is due.
     """
 
 
@@ -112,66 +122,133 @@ def next_wakeup(state):
     """The next moment at which advance has work to do, emptied buckets included; NONE if never."""
 
 
-@entry
-def schedule_many(state, deadlines, handles):
-    """Fill `handles` (int64) with a new timer for each of `deadlines` (int64); places are
-    reserved.
-    """
-    for k in range(deadlines.size):
-        handles[k] = schedule(state, deadlines[k])
+# What `Calls.advance` returns: it has arrived, `out` has no more room, `now` lies before the clock.
+ARRIVED, FULL, BACKWARDS = 1, 0, -1
 
-
-@entry
-def cancel_many(state, handles, cancelled):
-    """Fill `cancelled` (bool) with whether each of `handles` (int64) was pending."""
-    for k in range(handles.size):
-        cancelled[k] = cancel(state, handles[k])
-
-
-@entry
-def reschedule_many(state, handles, deadlines, rescheduled):
-    """Fill `rescheduled` (bool) with whether each of `handles` (int64) was pending."""
-    for k in range(handles.size):
-        rescheduled[k] = reschedule(state, handles[k], deadlines[k])
+# The first row of an EXPIRY array that `Calls.advance` fills says how it is used:
+FILLED = "handle"  # the number of rows after it that have been written
+CLOSED = "deadline"  # 1 where no more may be written: somebody has looked at them
 
 
 class Calls:
     """The compiled functions that Python calls for one scheme: `call.schedule(*state, deadline)`
     and so on.
 
+    Python may run finalizers and signal handlers before the arguments have reached the compiled
+    function. If one of them made the timer grow, the arrays at hand have been replaced: then each
+    function does nothing and returns None. So does `schedule` where there is no room, and
+    `schedule_many` where there is none for all. What a function does it does in one step.
+
+    `schedule_many` and `reschedule_many` return the number of deadlines before the first that is
+    negative; if there is one, they do nothing else.
+
     A State travels as its arrays and is put together inside: passing the NamedTuple itself costs
     twice as much. The closures hold only the State class, by which they are found in the disk cache
-    again.
+    again. Each function is compiled when it is first used, for the arrays' types: what Python calls
+    is not Numba's dispatcher, which would look at the types each time, at three times the cost.
     """
 
-    def __init__(self, State: Any) -> None:
+    def __init__(self, State: Any, types_of_arrays: tuple[Any, ...]) -> None:
+        def call_move_all(nodes, cells, counters, larger, larger_cells):
+            return move_all(State(nodes, cells, counters), State(larger, larger_cells, counters))
+
         def call_schedule(nodes, cells, counters, deadline):
+            if is_replaced(cells) or room(nodes, cells) < 1:
+                return None
             return schedule(State(nodes, cells, counters), deadline)
 
         def call_cancel(nodes, cells, counters, handle):
+            if is_replaced(cells):
+                return None
             return cancel(State(nodes, cells, counters), handle)
 
         def call_reschedule(nodes, cells, counters, handle, deadline):
+            if is_replaced(cells):
+                return None
             return reschedule(State(nodes, cells, counters), handle, deadline)
 
         def call_advance(nodes, cells, counters, now, out):
-            return advance(State(nodes, cells, counters), now, out)
+            if is_replaced(cells):
+                return None
+            if now < cells[NOW]:
+                return BACKWARDS
+            if out[0][CLOSED] != 0:
+                return FULL
+            filled, arrived = advance(State(nodes, cells, counters), now, out[1:])
+            out[0][FILLED] = filled
+            return ARRIVED if arrived else FULL
 
         def call_next_expiry(nodes, cells, counters):
+            if is_replaced(cells):
+                return None
             return next_expiry(State(nodes, cells, counters))
 
         def call_next_wakeup(nodes, cells, counters):
+            if is_replaced(cells):
+                return None
             return next_wakeup(State(nodes, cells, counters))
 
-        def compiled(function):
-            # The arguments' types are the same for all schemes, so the name must tell them apart
-            # (see above).
-            function.__qualname__ = f"{State.__name__}.{function.__name__}"
-            return entry(function)
+        def call_schedule_many(nodes, cells, counters, deadlines, handles):
+            legal = count_legal(deadlines)
+            if legal < deadlines.size:
+                return legal
+            if is_replaced(cells) or room(nodes, cells) < deadlines.size:
+                return None
+            for k in range(deadlines.size):
+                handles[k] = schedule(State(nodes, cells, counters), deadlines[k])
+            return legal
 
-        self.schedule = compiled(call_schedule)
-        self.cancel = compiled(call_cancel)
-        self.reschedule = compiled(call_reschedule)
-        self.advance = compiled(call_advance)
-        self.next_expiry = compiled(call_next_expiry)
-        self.next_wakeup = compiled(call_next_wakeup)
+        def call_cancel_many(nodes, cells, counters, handles, cancelled):
+            if is_replaced(cells):
+                return None
+            for k in range(handles.size):
+                cancelled[k] = cancel(State(nodes, cells, counters), handles[k])
+            return handles.size
+
+        def call_reschedule_many(nodes, cells, counters, handles, deadlines, rescheduled):
+            legal = count_legal(deadlines)
+            if legal < deadlines.size:
+                return legal
+            if is_replaced(cells):
+                return None
+            for k in range(handles.size):
+                rescheduled[k] = reschedule(State(nodes, cells, counters), handles[k], deadlines[k])
+            return legal
+
+        integer, integers, bools = types.int64, types.int64[::1], types.boolean[::1]
+        nodes, cells, _ = types_of_arrays
+        self._functions = {
+            "move_all": (call_move_all, (nodes, cells)),
+            "schedule": (call_schedule, (integer,)),
+            "cancel": (call_cancel, (integer,)),
+            "reschedule": (call_reschedule, (integer, integer)),
+            "advance": (call_advance, (integer, typeof(np.empty(0, EXPIRY)))),
+            "next_expiry": (call_next_expiry, ()),
+            "next_wakeup": (call_next_wakeup, ()),
+            "schedule_many": (call_schedule_many, (integers, integers)),
+            "cancel_many": (call_cancel_many, (integers, bools)),
+            "reschedule_many": (call_reschedule_many, (integers, integers, bools)),
+        }
+        self._name, self._types = State.__name__, types_of_arrays
+
+    def __getattr__(self, name: str) -> Any:
+        """Compile a function, or take it from the disk cache, when it is first asked for."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        function: Any
+        function, more_types = self._functions[name]
+        # The arguments' types are the same for all schemes, so the name must tell them apart (see
+        # above).
+        function.__qualname__ = f"{self._name}.{function.__name__}"
+        compiled = specialised(function, (*self._types, *more_types))
+        setattr(self, name, compiled)
+        return compiled
+
+
+@inlined
+def count_legal(deadlines):
+    """The number of deadlines before the first that is negative."""
+    for k in range(deadlines.size):
+        if deadlines[k] < 0:
+            return k
+    return deadlines.size

@@ -44,15 +44,16 @@ from timers.kernels.pool import (
     detach,
     dump,
     earliest_in,
+    enlarged_pool,
     handle_of,
     is_empty,
     link,
     link_marked,
+    move_pool,
     quotient,
     quotient_by,
     reciprocal,
     release,
-    reserve_nodes,
     row_of,
     unlink,
     unlink_marked,
@@ -97,8 +98,14 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
     return State(allocate_nodes(buckets, capacity), cells, counters)
 
 
-def reserve(state: State, extra: int) -> State:
-    return state._replace(nodes=reserve_nodes(state.nodes, state.cells, extra))
+def enlarged(state: State, capacity: int) -> State:
+    larger: State = enlarged_pool(state, capacity)
+    return larger
+
+
+@inlined
+def move_all(state, target):
+    return move_pool(state, target)
 
 
 @inlined

@@ -59,14 +59,15 @@ from timers.kernels.pool import (
     deliver,
     detach,
     dump,
+    enlarged_pool,
     handle_of,
     is_empty,
     link,
+    move_pool,
     quotient,
     quotient_by,
     reciprocal,
     release,
-    reserve_nodes,
     row_of,
     unlink,
 )
@@ -127,8 +128,14 @@ def levels_of(tick: int, wheel_size: int) -> list[tuple[int, int]]:
     return levels
 
 
-def reserve(state: State, extra: int) -> State:
-    return state._replace(nodes=reserve_nodes(state.nodes, state.cells, extra))
+def enlarged(state: State, capacity: int) -> State:
+    larger: State = enlarged_pool(state, capacity)
+    return larger
+
+
+@inlined
+def move_all(state, target):
+    return move_pool(state, target)
 
 
 @inlined
@@ -324,6 +331,9 @@ def advance(state, now, out):
             align_levels(cells, expiration)
             count(counters, CLOCK_VISITS, 1)
         flush(nodes, cells, counters, bucket)
+        # All that expires now is due before `out` can be full: no bucket of now stays queued.
+        while cells[QUEUED] > 0 and nodes[cells[cells[QUEUE]]]["deadline"] == expiration:
+            flush(nodes, cells, counters, poll(nodes, cells, counters))
 
 
 @inlined

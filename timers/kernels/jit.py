@@ -58,6 +58,12 @@ def entry(function: Callable[..., Any]) -> Any:
     return compiled
 
 
+def specialised(function: Callable[..., Any], signature: tuple[Any, ...]) -> Any:
+    """`entry` for one signature: the compiled function itself, which looks at no types."""
+    compiled = entry(function)
+    return compiled if config.DISABLE_JIT else compiled.compile(signature)
+
+
 def _boxing(function: Callable[..., Any]) -> Callable[..., Any]:
     """What a compiled function does when it returns to Python: an integer becomes an int."""
 

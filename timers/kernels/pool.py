@@ -25,7 +25,7 @@ from timers.kernels.handles import (
     generation_of,
     place_of,
 )
-from timers.kernels.jit import inlined
+from timers.kernels.jit import inlined, jit
 from timers.limits import LIMIT
 
 NONE = -1  # no moment, no row
@@ -50,7 +50,7 @@ EXPIRY = np.dtype([("handle", "i8"), ("deadline", "i8"), ("fired_at", "i8")])
 
 # The first cells of every State's `cells`, int64. What is particular to a kernel follows from
 # HEADER on.
-NOW = 0  # the clock
+NOW = 0  # the clock; NONE, like PENDING, in cells that have been replaced
 FREE = 1  # first free row, or NONE
 PENDING = 2  # number of pending timers
 RETIRED = 3  # number of places whose generations are used up
@@ -89,22 +89,52 @@ def grown(capacity: int, used: int, extra: int) -> int:
     return capacity
 
 
-def reserve_nodes(
-    nodes: np.ndarray[Any, Any], cells: np.ndarray[Any, Any], extra: int
-) -> np.ndarray[Any, Any]:
-    """`nodes`, or a larger copy with room for `extra` more. `cells` changes only on success."""
-    base = int(cells[BASE])
-    capacity, used = nodes.size - base, int(cells[PENDING] + cells[RETIRED])
-    if capacity - used >= extra:
-        return nodes
-    larger = np.empty(base + grown(capacity, used, extra), NODE)
-    larger[: nodes.size] = nodes
-    larger["deadline"][nodes.size :] = 0
-    larger["rounds"][nodes.size :] = 0
-    chain_free(larger, nodes.size)
-    larger["next"][-1] = cells[FREE]
-    cells[FREE] = nodes.size
-    return larger
+def enlarged_pool(state: Any, capacity: int) -> Any:
+    """A State with `capacity` places for `move_pool` to fill; it counts as replaced until then."""
+    cells = state.cells
+    larger = np.empty(int(cells[BASE]) + capacity, NODE)
+    return state._replace(nodes=larger, cells=np.full(cells.size, NONE))
+
+
+@jit
+def move_pool(state, target):
+    """Move everything to a larger State, whose new places are free."""
+    nodes, cells, larger, target_cells = state.nodes, state.cells, target.nodes, target.cells
+    if is_replaced(cells):
+        return False
+    for i in range(nodes.size):
+        larger[i] = nodes[i]
+    for i in range(nodes.size, larger.size):
+        larger[i]["deadline"] = 0
+        larger[i]["next"] = i + 1
+        larger[i]["prev"] = FREE_ROW
+        larger[i]["generation"] = FIRST_GENERATION
+        larger[i]["rounds"] = 0
+    move_cells(cells, target_cells)
+    larger[larger.size - 1]["next"] = target_cells[FREE]
+    target_cells[FREE] = nodes.size
+    return True
+
+
+@inlined
+def move_cells(cells, target):
+    """Copy the cells to an array that is at least as long, and leave them marked as replaced."""
+    for i in range(cells.size):
+        target[i] = cells[i]
+    cells[NOW] = NONE
+    cells[PENDING] = NONE
+
+
+@inlined
+def is_replaced(cells):
+    """Whether a State has been moved to larger arrays, or is to be filled by a move."""
+    return cells[NOW] == NONE
+
+
+@inlined
+def room(nodes, cells):
+    """The number of free places."""
+    return nodes.size - cells[BASE] - cells[PENDING] - cells[RETIRED]
 
 
 @inlined
@@ -201,6 +231,21 @@ def detach(nodes, bucket):
     nodes[bucket]["next"] = bucket
     nodes[bucket]["prev"] = bucket
     return first
+
+
+@inlined
+def append_bucket(nodes, bucket, target):
+    """Move all rows of a bucket to the tail of another one."""
+    first, last = nodes[bucket]["next"], nodes[bucket]["prev"]
+    if first == bucket:
+        return
+    tail = nodes[target]["prev"]
+    nodes[tail]["next"] = first
+    nodes[first]["prev"] = tail
+    nodes[last]["next"] = target
+    nodes[target]["prev"] = last
+    nodes[bucket]["next"] = bucket
+    nodes[bucket]["prev"] = bucket
 
 
 @inlined

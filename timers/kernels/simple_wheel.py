@@ -32,18 +32,20 @@ from timers.kernels.pool import (
     NOW,
     PENDING,
     allocate_nodes,
+    append_bucket,
     bucket_at,
     check_pool,
     claim,
     deliver,
     earliest_in,
+    enlarged_pool,
     handle_of,
     is_empty,
     link,
     link_marked,
+    move_pool,
     quotient,
     release,
-    reserve_nodes,
     row_of,
     unlink,
     unlink_marked,
@@ -73,8 +75,14 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
     return State(allocate_nodes(buckets, capacity), cells, counters)
 
 
-def reserve(state: State, extra: int) -> State:
-    return state._replace(nodes=reserve_nodes(state.nodes, state.cells, extra))
+def enlarged(state: State, capacity: int) -> State:
+    larger: State = enlarged_pool(state, capacity)
+    return larger
+
+
+@inlined
+def move_all(state, target):
+    return move_pool(state, target)
 
 
 @inlined
@@ -201,9 +209,11 @@ def advance(state, now, out):
         slot = slot_of(cells[NOW], cells[WHEEL_SIZE])
         n = deliver(nodes, cells, slot, out, n)
         count(counters, TIMERS_TOUCHED, n - before)
-        if n == out.size and not (is_empty(nodes, due_bucket(cells)) and is_empty(nodes, slot)):
-            return n, False
         unmark(cells, WORDS, slot)
+        # What `out` has no room for is due until the next call.
+        append_bucket(nodes, slot, due_bucket(cells))
+        if not is_empty(nodes, due_bucket(cells)):
+            return n, False
         if cells[NOW] >= now:
             return n, True
         scan_at = next_scan(nodes, cells)

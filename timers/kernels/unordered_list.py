@@ -32,11 +32,12 @@ from timers.kernels.pool import (
     claim,
     detach,
     earliest_in,
+    enlarged_pool,
     handle_of,
     is_empty,
     link,
+    move_pool,
     release,
-    reserve_nodes,
     row_of,
     unlink,
 )
@@ -66,8 +67,14 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
     return State(allocate_nodes(BUCKETS, capacity), cells, counters)
 
 
-def reserve(state: State, extra: int) -> State:
-    return state._replace(nodes=reserve_nodes(state.nodes, state.cells, extra))
+def enlarged(state: State, capacity: int) -> State:
+    larger: State = enlarged_pool(state, capacity)
+    return larger
+
+
+@inlined
+def move_all(state, target):
+    return move_pool(state, target)
 
 
 @inlined

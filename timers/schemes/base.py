@@ -1,22 +1,45 @@
-"""What all timers with a kernel have in common: validation, growth, batches, results."""
+"""What all timers with a kernel have in common: validation, growth, batches, results.
 
-from collections.abc import Mapping
+What changes a timer is done by one compiled call each, which nothing can interrupt. Between two
+bytecodes anything may happen to the timer: a finalizer or a signal handler may call it. If that
+made it grow, the arrays at hand are not the timer's any more; the compiled function says so with
+None, and is called again with the new ones.
+"""
+
+from collections.abc import Iterable, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
+from numba import typeof
 
 from timers.errors import CapacityError, ClockError
 from timers.kernels import dispatch
 from timers.kernels.counters import COUNTERS, allocate_counters
+from timers.kernels.dispatch import ARRIVED, BACKWARDS, CLOSED, FILLED, FULL
 from timers.kernels.handles import PLACE_MASK
-from timers.kernels.pool import BASE, EXPIRY, MOST_PLACES, NONE, NOW, PENDING, RETIRED
+from timers.kernels.pool import BASE, EXPIRY, MOST_PLACES, NONE, NOW, PENDING, RETIRED, grown
 from timers.limits import LIMIT
 from timers.protocol import Bools, Expired
 from timers.rounding import Int64s
+from timers.schemes.undelivered import NotCopied, Undelivered
 from timers.traits import Traits
-from timers.validation import as_integer, as_integers, as_pairs, as_parameter, as_time, as_times
+from timers.validation import (
+    BOOL,
+    INT64,
+    as_handles,
+    as_integer,
+    as_integers,
+    as_pairs,
+    as_parameter,
+    as_time,
+    as_times,
+)
+
+Rows = npt.NDArray[np.void]
+"""An array of EXPIRY."""
 
 DEFAULT_CAPACITY = 1024
 """Pending timers for which a new timer has room before it grows."""
@@ -27,8 +50,8 @@ LARGEST_CAPACITY = MOST_PLACES
 LARGEST_WHEEL = 1 << 20
 """The most slots of one wheel: more would be memory without use."""
 
-_FIRST_ROWS = 256  # rows that most advances return at most: one small buffer kept for good
-_MORE_ROWS = 1 << 16  # rows fetched at a time once the first buffer was full
+_FIRST_ROWS = 256  # rows that most advances return at most
+_MORE_ROWS = 1 << 16  # rows fetched at a time once the first part was full
 
 
 @overload
@@ -50,20 +73,47 @@ def place_of(handle: Any) -> Any:
 
 
 @cache
-def _calls_of(state_class: type) -> dispatch.Calls:
-    return dispatch.Calls(state_class)
+def _calls_of(state_class: type, types_of_arrays: tuple[Any, ...]) -> dispatch.Calls:
+    return dispatch.Calls(state_class, types_of_arrays)
 
 
-def _expired(parts: list[npt.NDArray[np.void]]) -> Expired:
-    """The columns of EXPIRY rows that came in parts."""
-    if len(parts) == 1:
-        [rows] = parts
+def _part(rows: int) -> Rows:
+    """Room for so many rows of what fires, as `Calls.advance` fills it."""
+    part = np.empty(1 + rows, EXPIRY)
+    part[0] = 0
+    return part
+
+
+def _expired(parts: Iterable[Rows]) -> Expired:
+    """The columns of parts."""
+    filled = [part[1 : 1 + int(part[0][FILLED])] for part in parts]
+    if not filled:
+        return nothing()
+    if len(filled) == 1:
+        [rows] = filled
         return Expired(rows["handle"].copy(), rows["deadline"].copy(), rows["fired_at"].copy())
     columns = ("handle", "deadline", "fired_at")
-    return Expired(*(np.concatenate([part[column] for part in parts]) for column in columns))
+    return Expired(*(np.concatenate([part[column] for part in filled]) for column in columns))
 
 
-class KernelTimer:
+def nothing() -> Expired:
+    """An Expired without rows: twice as fast as the constructor of a named tuple."""
+    empty = (np.empty(0, INT64), np.empty(0, INT64), np.empty(0, INT64))
+    return tuple.__new__(Expired, empty)
+
+
+def answers(size: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """An array for the answers of a batch. Raises CapacityError."""
+    try:
+        return np.empty(size, dtype)
+    except MemoryError:
+        raise CapacityError(f"no memory for {size} answers; nothing has changed") from None
+
+
+_NO_ROOM = _part(0)  # the clock moves as far as nothing fires
+
+
+class KernelTimer(NotCopied):
     """A timer whose work is done by a kernel; see `timers.protocol` for the contract.
 
     The cost of each operation is declared in `traits.costs`. `counting=True` keeps cost counters
@@ -79,16 +129,27 @@ class KernelTimer:
         start = as_time(start, "start")
         capacity = as_parameter(capacity, "capacity", 1, LARGEST_CAPACITY)
         counters = allocate_counters() if counting else None
-        self._parameters = dict(parameters)
+        self._parameters = MappingProxyType(dict(parameters))
         try:
-            self.state = self._kernel.allocate(start, capacity, self._parameters, counters)
+            state = self._kernel.allocate(start, capacity, self._parameters, counters)
         except MemoryError:
             raise CapacityError(
-                f"no memory for capacity {capacity} with {self._parameters}"
+                f"no memory for capacity {capacity} with {dict(parameters)}"
             ) from None
-        self._call = _calls_of(type(self.state))  # type: ignore[arg-type]  # a class is hashable
-        self._room = 0  # so many places are free for certain: timers only leave between looks
-        self._out = np.zeros(_FIRST_ROWS, EXPIRY)
+        # By capacity: the present State, and while the timer grows the larger one that is to be.
+        self._states: dict[int, Any] = {capacity: state}
+        # The arrays of the present State; or, after an interruption, of one that has been replaced.
+        self._arrays: tuple[Any, Any, Any] = tuple(state)
+        self._call = _calls_of(type(state), tuple(map(typeof, state)))  # type: ignore[arg-type]  # a class is hashable
+        self._undelivered: Undelivered[Rows] = Undelivered()
+
+    @property
+    def state(self) -> Any:
+        """The arrays; larger ones replace them when the timer grows."""
+        while True:
+            for state in tuple(self._states.values()):
+                if state.cells[NOW] != NONE:  # it has not been replaced
+                    return state
 
     @property
     def now(self) -> int:
@@ -98,14 +159,15 @@ class KernelTimer:
         >>> DelayQueue(start=5).now
         5
         """
-        return int(self.state.cells[NOW])
+        now: int = self._arrays[1].item(NOW)
+        return now if now != NONE else int(self.state.cells[NOW])
 
     @property
     def parameters(self) -> Mapping[str, int]:
-        """The scheme's parameters of this instance. O(1).
+        """The scheme's parameters of this instance, read-only. O(1).
 
         >>> from timers import HashedWheel
-        >>> HashedWheel(tick=100, wheel_size=8).parameters
+        >>> dict(HashedWheel(tick=100, wheel_size=8).parameters)
         {'tick': 100, 'wheel_size': 8}
         """
         return self._parameters
@@ -132,9 +194,10 @@ class KernelTimer:
         >>> timer.counters["comparisons"]
         2
         """
-        if self.state.counters is None:
+        counters = self._arrays[2]
+        if counters is None:
             return None
-        return dict(zip(COUNTERS, self.state.counters.tolist(), strict=True))
+        return dict(zip(COUNTERS, counters.tolist(), strict=True))
 
     def __len__(self) -> int:
         """The number of pending timers. O(1).
@@ -145,7 +208,8 @@ class KernelTimer:
         >>> len(timer)
         1
         """
-        return int(self.state.cells[PENDING])
+        pending: int = self._arrays[1].item(PENDING)
+        return pending if pending != NONE else int(self.state.cells[PENDING])
 
     def __repr__(self) -> str:
         arguments = [f"{name}={value}" for name, value in self._parameters.items()]
@@ -168,13 +232,7 @@ class KernelTimer:
         """
         if type(extra) is not int:
             extra = as_integer(extra, "extra")
-        self._room = 0  # the caller may use up the room behind our back, on `state` itself
-        try:
-            self.state = self._kernel.reserve(self.state, extra)
-        except MemoryError:
-            raise CapacityError(
-                f"no memory for {extra} more timers beside {len(self)} pending"
-            ) from None
+        self._grow(extra)
 
     def schedule(self, deadline: int) -> int:
         """Add a timer for an absolute deadline and return its handle.
@@ -194,11 +252,12 @@ class KernelTimer:
         """
         if type(deadline) is not int or not 0 <= deadline <= LIMIT:
             deadline = as_time(deadline, "deadline")
-        if not self._room:
-            self._make_room()
-        self._room -= 1
-        handle: int = self._call.schedule(*self.state, deadline)
-        return handle
+        while True:
+            nodes, cells, counters = self._arrays
+            handle: int | None = self._call.schedule(nodes, cells, counters, deadline)
+            if handle is not None:
+                return handle
+            self._grow(1)
 
     def schedule_after(self, delay: int) -> int:
         """Add a timer for now + delay and return its handle.
@@ -236,8 +295,12 @@ class KernelTimer:
             handle = as_integer(handle, "handle")
         if not 0 < handle <= LIMIT:
             return False
-        cancelled: bool = self._call.cancel(*self.state, handle)
-        return cancelled
+        while True:
+            nodes, cells, counters = self._arrays
+            cancelled: bool | None = self._call.cancel(nodes, cells, counters, handle)
+            if cancelled is not None:
+                return cancelled
+            self._refresh()
 
     def reschedule(self, handle: int, deadline: int) -> bool:
         """Give a pending timer a new deadline, and say whether it was pending.
@@ -255,11 +318,18 @@ class KernelTimer:
         >>> timer.reschedule(handle, 20), timer.next_expiry()
         (True, 20)
         """
-        handle, deadline = as_integer(handle, "handle"), as_time(deadline, "deadline")
+        if type(handle) is not int or type(deadline) is not int or not 0 <= deadline <= LIMIT:
+            handle, deadline = as_integer(handle, "handle"), as_time(deadline, "deadline")
         if not 0 < handle <= LIMIT:
             return False
-        rescheduled: bool = self._call.reschedule(*self.state, handle, deadline)
-        return rescheduled
+        while True:
+            nodes, cells, counters = self._arrays
+            rescheduled: bool | None = self._call.reschedule(
+                nodes, cells, counters, handle, deadline
+            )
+            if rescheduled is not None:
+                return rescheduled
+            self._refresh()
 
     def advance(self, now: int) -> Expired:
         """Move the clock to `now` and return the timers that fired, ordered by `fired_at`.
@@ -270,6 +340,7 @@ class KernelTimer:
             TimeTypeError: `now` is not an integer.
             TimeRangeError: it is outside [0, 2**63 - 1].
             ClockError: it lies before the timer's clock.
+            CapacityError: there is no memory for what has fired; the next `advance` returns it.
 
         >>> from timers import DelayQueue
         >>> timer = DelayQueue()
@@ -278,16 +349,18 @@ class KernelTimer:
         >>> expired.deadlines, expired.fired_at
         (array([10, 20]), array([10, 20]))
         """
-        now = as_time(now, "now")
-        if now < self.now:
-            raise ClockError(f"now {now} lies before the timer's clock {self.now}")
-        rows, done = self._call.advance(*self.state, now, self._out)
-        parts = [self._out[:rows]]
-        while not done:
-            out = np.zeros(min(_MORE_ROWS, max(len(self), 1)), EXPIRY)
-            rows, done = self._call.advance(*self.state, now, out)
-            parts.append(out[:rows])
-        return _expired(parts)
+        if type(now) is not int or not 0 <= now <= LIMIT:
+            now = as_time(now, "now")
+        while True:
+            nodes, cells, counters = self._arrays
+            outcome: int | None = self._call.advance(nodes, cells, counters, now, _NO_ROOM)
+            if outcome == ARRIVED and not self._undelivered:
+                return nothing()
+            if outcome == BACKWARDS:
+                raise ClockError(f"now {now} lies before the timer's clock {self.now}")
+            if outcome is not None:
+                return self._deliver(now, outcome)
+            self._refresh()
 
     def next_expiry(self) -> int | None:
         """A lower bound of the next `fired_at`; exact where `traits.exact_next_expiry`.
@@ -303,7 +376,14 @@ class KernelTimer:
         >>> timer.next_expiry()
         10
         """
-        moment = self._call.next_expiry(*self.state)
+        while True:
+            nodes, cells, counters = self._arrays
+            moment: int | None = self._call.next_expiry(nodes, cells, counters)
+            if moment is not None:
+                break
+            self._refresh()
+        if self._undelivered and self._has_fired():
+            return self.now
         return None if moment == NONE else moment
 
     def next_wakeup(self) -> int | None:
@@ -318,7 +398,14 @@ class KernelTimer:
         >>> timer.next_wakeup()
         400
         """
-        moment = self._call.next_wakeup(*self.state)
+        while True:
+            nodes, cells, counters = self._arrays
+            moment: int | None = self._call.next_wakeup(nodes, cells, counters)
+            if moment is not None:
+                break
+            self._refresh()
+        if self._undelivered and self._has_fired():
+            return self.now
         return None if moment == NONE else moment
 
     def schedule_many(self, deadlines: npt.ArrayLike) -> Int64s:
@@ -336,11 +423,16 @@ class KernelTimer:
         >>> timer.schedule_many([30, 10]).size
         2
         """
-        deadlines = as_times(deadlines, "deadlines")
-        self.reserve(deadlines.size)
-        handles = np.empty(deadlines.size, np.int64)
-        dispatch.schedule_many(self.state, deadlines, handles)
-        return handles
+        deadlines = as_integers(deadlines, "deadlines")
+        handles = answers(deadlines.size, INT64)
+        while True:
+            nodes, cells, counters = self._arrays
+            legal: int | None = self._call.schedule_many(nodes, cells, counters, deadlines, handles)
+            if legal == handles.size:
+                return handles
+            if legal is not None:
+                as_times(deadlines, "deadlines")  # names the first that is negative
+            self._grow(handles.size)
 
     def cancel_many(self, handles: npt.ArrayLike) -> Bools:
         """`cancel` for each handle of a 1-D array or sequence of integers, in order.
@@ -350,7 +442,6 @@ class KernelTimer:
 
         Raises:
             TimeTypeError: an element is not an integer; the message names the first.
-            TimeRangeError: an element is not an int64; the message names the first.
 
         >>> from timers import DelayQueue
         >>> timer = DelayQueue()
@@ -358,10 +449,13 @@ class KernelTimer:
         >>> timer.cancel_many([*handles, 12345])
         array([ True,  True, False])
         """
-        handles = as_integers(handles, "handles")
-        cancelled = np.empty(handles.size, np.bool_)
-        dispatch.cancel_many(self.state, handles, cancelled)
-        return cancelled
+        handles = as_handles(handles, "handles")
+        cancelled = answers(handles.size, BOOL)
+        while True:
+            nodes, cells, counters = self._arrays
+            if self._call.cancel_many(nodes, cells, counters, handles, cancelled) is not None:
+                return cancelled
+            self._refresh()
 
     def reschedule_many(self, handles: npt.ArrayLike, deadlines: npt.ArrayLike) -> Bools:
         """`reschedule` for each pair of a handle and a deadline, in order.
@@ -370,8 +464,7 @@ class KernelTimer:
 
         Raises:
             TimeTypeError: an element is not an integer; the message names the first.
-            TimeRangeError: a handle is not an int64, a deadline is outside [0, 2**63 - 1], or the
-                lengths differ.
+            TimeRangeError: a deadline is outside [0, 2**63 - 1], or the lengths differ.
 
         >>> from timers import DelayQueue
         >>> timer = DelayQueue()
@@ -382,9 +475,17 @@ class KernelTimer:
         5
         """
         handles, deadlines = as_pairs(handles, deadlines)
-        rescheduled = np.empty(handles.size, np.bool_)
-        dispatch.reschedule_many(self.state, handles, deadlines, rescheduled)
-        return rescheduled
+        rescheduled = answers(handles.size, BOOL)
+        while True:
+            nodes, cells, counters = self._arrays
+            legal: int | None = self._call.reschedule_many(
+                nodes, cells, counters, handles, deadlines, rescheduled
+            )
+            if legal == handles.size:
+                return rescheduled
+            if legal is not None:
+                as_times(deadlines, "deadlines")  # names the first that is negative
+            self._refresh()
 
     def locate(self, handle: int) -> dict[str, int | str]:
         """Where the structure holds a pending timer: its level and slot, say, or its heap index.
@@ -402,7 +503,7 @@ class KernelTimer:
         handle = as_integer(handle, "handle")
         found: dict[str, int | str] = {}
         if 0 < handle <= LIMIT:
-            found = self._kernel.locate(self.state, handle)
+            found = self._kernel.locate(self._snapshot(), handle)
         return found
 
     def check(self) -> None:
@@ -414,9 +515,71 @@ class KernelTimer:
         >>> from timers import DelayQueue
         >>> DelayQueue().check()
         """
-        self._kernel.check(self.state)
+        self._kernel.check(self._snapshot())
 
-    def _make_room(self) -> None:
-        self.reserve(1)
-        nodes, cells, _ = self.state
-        self._room = int(nodes.size - cells[BASE] - cells[PENDING] - cells[RETIRED])
+    def _refresh(self) -> None:
+        """Take the present State's arrays after a nested call has replaced those at hand."""
+        self._arrays = tuple(self.state)
+
+    def _grow(self, extra: int) -> None:
+        """Make room for `extra` more timers, if there is none.
+
+        The larger arrays are listed before anything moves, and the compiled `move_all` makes them the
+        timer's: interrupted at any point, exactly one State of the list has not been replaced. Of
+        two that have one capacity the first one listed serves both callers.
+        """
+        while True:
+            state = self.state
+            nodes, cells, _ = state
+            self._arrays = tuple(state)
+            capacity, used = nodes.size - int(cells[BASE]), int(cells[PENDING] + cells[RETIRED])
+            if capacity - used >= extra:
+                break
+            try:
+                wanted = grown(capacity, used, extra)
+                larger = self._states.setdefault(wanted, self._kernel.enlarged(state, wanted))
+                if not self._call.move_all(*state, larger.nodes, larger.cells):
+                    continue  # a nested call has moved it
+                # Whatever is smaller than a State that has been filled is of no use any more.
+                for smaller in sorted(self._states):
+                    if smaller < wanted:
+                        self._states.pop(smaller, None)
+            except MemoryError:
+                raise CapacityError(
+                    f"no memory for {extra} more timers beside {len(self)} pending"
+                ) from None
+
+    def _deliver(self, now: int, outcome: int) -> Expired:
+        """The rest of an `advance` at whose first stop something is due or undelivered."""
+        for part in self._undelivered.parts():
+            part[0][CLOSED] = 1  # what an interrupted advance was about to fill
+        rows = _FIRST_ROWS
+        while outcome == FULL:
+            try:
+                part = _part(rows)
+            except MemoryError:
+                raise CapacityError(f"no memory for {rows} more timers that fire") from None
+            self._undelivered.add(part)
+            while True:
+                nodes, cells, counters = self._arrays
+                again: int | None = self._call.advance(nodes, cells, counters, now, part)
+                if again is not None:
+                    break
+                self._refresh()
+            outcome = again  # BACKWARDS: a nested advance has gone further
+            rows = _MORE_ROWS
+        return self._undelivered.take(_expired)
+
+    def _has_fired(self) -> bool:
+        """Whether an advance that was interrupted has left something for the next one."""
+        return any(part[0][FILLED] > 0 for part in self._undelivered.parts())
+
+    def _snapshot(self) -> Any:
+        """A copy of the present State."""
+        while True:
+            state = self.state
+            nodes, cells = state.nodes.copy(), state.cells.copy()
+            # Unless a nested call has changed or replaced it between the two.
+            unchanged = (nodes == state.nodes).all() and (cells == state.cells).all()
+            if unchanged and cells[NOW] != NONE:
+                return state._replace(nodes=nodes, cells=cells)

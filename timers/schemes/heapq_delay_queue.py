@@ -3,11 +3,16 @@
 What Python programs use today (asyncio, sched, kombu): a binary heap of (deadline, sequence,
 handle), lazy removal (a cancelled timer's entry stays in the heap until it surfaces), and
 compaction once stale entries outnumber the live ones.
+
+The dictionary of live entries says what is pending; the heap is an index that can be built anew
+from it. An operation that is interrupted half-way leaves the heap marked as not intact.
 """
 
 import heapq
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import compress, count, islice, repeat, tee
+from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -18,14 +23,35 @@ from timers.kernels.handles import FIRST_GENERATION, LAST_GENERATION, PLACE_BITS
 from timers.limits import LIMIT
 from timers.protocol import Bools, Expired
 from timers.rounding import Int64s, Rounding
-from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_CAPACITY
+from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_CAPACITY, answers, nothing
+from timers.schemes.undelivered import NotCopied, Undelivered
 from timers.traits import Cost, Traits
-from timers.validation import as_integer, as_integers, as_pairs, as_parameter, as_time, as_times
+from timers.validation import (
+    BOOL,
+    INT64,
+    as_handles,
+    as_integer,
+    as_pairs,
+    as_parameter,
+    as_time,
+    as_times,
+)
 
 _COMPACT_ABOVE = 64  # heaps smaller than this are not worth compacting
+_NO_PARAMETERS: Mapping[str, int] = MappingProxyType({})
+
+Entry = tuple[int, int, int]
+"""(deadline, sequence number of the arming, handle)"""
 
 
-class HeapqDelayQueue:
+class _Fired(dict[int, tuple[int, int, int]]):
+    """By handle: (handle, deadline, fired_at). While the handle is armed, it has not fired yet."""
+
+    __slots__ = ("returned",)
+    returned: int  # so many of them were in an answer
+
+
+class HeapqDelayQueue(NotCopied):
     """A delay queue on heapq with lazy removal; FIFO among equal deadlines.
 
     >>> timer = HeapqDelayQueue()
@@ -67,13 +93,14 @@ class HeapqDelayQueue:
     def __init__(self, *, start: int = 0, capacity: int = DEFAULT_CAPACITY) -> None:
         as_parameter(capacity, "capacity", 1, LARGEST_CAPACITY)
         self._now = as_time(start, "start")
-        self._heap: list[
-            tuple[int, int, int]
-        ] = []  # (deadline, sequence, handle), stale entries included
-        self._armed: dict[int, int] = {}  # handle of a pending timer -> sequence of its live entry
-        self._sequence = 0
+        self._armed: dict[int, Entry] = {}  # handle of a pending timer -> its live entry
+        self._heap: list[Entry] = []  # of entries, stale ones included
+        self._intact = True  # False while a live entry may be missing from the heap
+        self._new_sequence = count(1).__next__
         self._generations: list[int] = []  # by place: of its present or next use
+        self._new_place = count().__next__
         self._free: list[int] = []  # places, last released last
+        self._undelivered: Undelivered[_Fired] = Undelivered()
 
     @property
     def now(self) -> int:
@@ -83,7 +110,7 @@ class HeapqDelayQueue:
     @property
     def parameters(self) -> Mapping[str, int]:
         """The scheme has no parameters."""
-        return {}
+        return _NO_PARAMETERS
 
     @property
     def nbytes(self) -> int:
@@ -109,13 +136,16 @@ class HeapqDelayQueue:
             TimeRangeError: it is outside [0, 2**63 - 1].
         """
         deadline = as_time(deadline, "deadline")
-        if self._free:
-            place = self._free.pop()
-        else:
-            place = len(self._generations)
-            self._generations.append(FIRST_GENERATION)
+        try:
+            place = self._free.pop() if self._free else self._added_place()
+        except IndexError:
+            place = self._added_place()  # a nested call has taken the last one
         handle = (self._generations[place] << PLACE_BITS) | place
-        self._arm(handle, deadline)
+        entry = self._new_entry(deadline, handle)
+        intact, self._intact = self._intact, False
+        self._armed[handle] = entry
+        heapq.heappush(self._heap, entry)
+        self._intact = intact
         return handle
 
     def schedule_after(self, delay: int) -> int:
@@ -137,7 +167,9 @@ class HeapqDelayQueue:
             TimeTypeError: the handle is not an integer.
         """
         handle = as_integer(handle, "handle")
-        if handle not in self._armed:
+        if self._undelivered:
+            self._forget_unfired((handle,))
+        if self._armed.pop(handle, None) is None:
             return False
         self._release(handle)
         self._compact()
@@ -153,9 +185,21 @@ class HeapqDelayQueue:
             TimeRangeError: the deadline is outside [0, 2**63 - 1].
         """
         handle, deadline = as_integer(handle, "handle"), as_time(deadline, "deadline")
+        if self._undelivered:
+            self._forget_unfired((handle,))
         if handle not in self._armed:
             return False
-        self._arm(handle, deadline)
+        entry = self._new_entry(deadline, handle)
+        intact, self._intact = self._intact, False
+        if handle not in self._armed:
+            self._intact = intact
+            return False
+        self._armed[handle] = entry
+        heapq.heappush(self._heap, entry)
+        self._intact = intact
+        if self._generations[handle & PLACE_MASK] != handle >> PLACE_BITS:
+            # It is dead: either a nested call has ended it since, or it was before we revived it.
+            return self._armed.pop(handle, None) is not entry
         self._compact()
         return True
 
@@ -170,22 +214,72 @@ class HeapqDelayQueue:
         now = as_time(now, "now")
         if now < self._now:
             raise ClockError(f"now {now} lies before the timer's clock {self._now}")
-        rows: list[tuple[int, int, int]] = []
-        while self._heap and self._heap[0][0] <= now:
-            deadline, sequence, handle = heapq.heappop(self._heap)
-            if self._armed.get(handle) == sequence:
-                rows.append((handle, deadline, max(deadline, self._now)))
-                self._release(handle)
-        self._now = now
-        if not rows:  # most advances of a sparse timer: a third of the time of building columns
-            return Expired(*(np.empty(0, np.int64) for _ in range(3)))
-        return Expired(*np.array(rows, np.int64).T.copy())
+        if not self._intact:
+            self._restore()
+        heap = self._heap
+        if not self._undelivered and (not heap or heap[0][0] > now):
+            self._now = now
+            return nothing()
+        fired = _Fired()
+        key = self._undelivered.add(fired)
+        self._fire(now, fired)
+        if key not in self._undelivered and not any(
+            part is fired for part in self._undelivered.parts()
+        ):  # a nested advance returns what had fired so far
+            self._undelivered.add(_Fired(islice(fired.items(), fired.returned, None)))
+        return self._undelivered.take(_expired)
+
+    def _fire(self, now: int, fired: _Fired) -> None:
+        """Move what is due from the heap to `fired`, and the clock to `now`."""
+        heap, armed = self._heap, self._armed
+        try:
+            while heap and heap[0][0] <= now:
+                self._intact = False
+                # First the clock: what a nested call schedules before this moment is overdue.
+                clock = self._now
+                if heap[0][0] > clock:
+                    self._now = clock = heap[0][0]
+                entry = heapq.heappop(heap)
+                deadline, _, handle = entry
+                if deadline > now:  # a nested call has taken the one that was due
+                    heapq.heappush(heap, entry)
+                    break
+                if armed.get(handle) is not entry:
+                    continue
+                if deadline > clock:
+                    self._now = clock = deadline
+                fired[handle] = (handle, deadline, clock)
+                popped = armed.pop(handle, None)
+                if popped is entry:
+                    self._release(handle)
+                    continue
+                fired.pop(handle, None)  # a nested call has cancelled or re-armed it
+                if popped is not None:
+                    armed[handle] = popped
+        except IndexError:
+            pass  # a nested call has emptied the heap after we looked
+        self._now = max(self._now, now)
+        self._intact = True
 
     def next_expiry(self) -> int | None:
         """The next `fired_at`; None if nothing is pending. O(log n) for each stale entry on top."""
-        while self._heap and self._armed.get(self._heap[0][2]) != self._heap[0][1]:
-            heapq.heappop(self._heap)
-        return max(self._heap[0][0], self._now) if self._heap else None
+        if not self._intact:
+            self._restore()
+        if self._undelivered and any(self._undelivered.parts()):
+            return self._now
+        heap = self._heap
+        try:
+            while heap:
+                entry = heap[0]
+                if self._armed.get(entry[2]) is entry:
+                    return max(entry[0], self._now)
+                self._intact = False
+                if heapq.heappop(heap) is not entry:  # a nested call has put another one on top
+                    self._restore()
+                self._intact = True
+        except IndexError:
+            pass  # a nested call has emptied the heap after we looked
+        return None
 
     def next_wakeup(self) -> int | None:
         """When the next `advance` is due: `next_expiry`."""
@@ -199,29 +293,65 @@ class HeapqDelayQueue:
             TimeRangeError: an element is outside [0, 2**63 - 1]; the message names the first.
         """
         moments = as_times(deadlines, "deadlines").tolist()
-        return np.array([self.schedule(moment) for moment in moments], np.int64)
+        made = [self._new_entry(moment, self._new_handle()) for moment in moments]
+        entries = {entry[2]: entry for entry in made}
+        handles = answers(len(entries), INT64)
+        handles[:] = list(entries)
+        intact, self._intact = self._intact, False
+        self._armed.update(entries)
+        for entry in made:
+            heapq.heappush(self._heap, entry)
+        self._intact = intact
+        return handles
 
     def cancel_many(self, handles: npt.ArrayLike) -> Bools:
         """`cancel` for each handle, in order; an array of bool of the same length.
 
         Raises:
             TimeTypeError: an element is not an integer; the message names the first.
-            TimeRangeError: an element is not an int64; the message names the first.
         """
-        some = as_integers(handles, "handles").tolist()
-        return np.array([self.cancel(handle) for handle in some], np.bool_)
+        some = as_handles(handles, "handles").tolist()
+        cancelled = answers(len(some), BOOL)
+        if self._undelivered:
+            self._forget_unfired(some)
+        popped = list(map(self._armed.pop, some, repeat(None)))
+        for k, entry in enumerate(popped):
+            cancelled[k] = entry is not None
+            if entry is not None:
+                self._release(entry[2])
+        self._compact()
+        return cancelled
 
     def reschedule_many(self, handles: npt.ArrayLike, deadlines: npt.ArrayLike) -> Bools:
         """`reschedule` for each pair, in order; an array of bool of the same length.
 
         Raises:
             TimeTypeError: an element is not an integer; the message names the first.
-            TimeRangeError: a handle is not an int64, a deadline is outside [0, 2**63 - 1], or the
-                lengths differ.
+            TimeRangeError: a deadline is outside [0, 2**63 - 1], or the lengths differ.
         """
         some, moments = as_pairs(handles, deadlines)
-        pairs = zip(some.tolist(), moments.tolist(), strict=True)
-        return np.array([self.reschedule(*pair) for pair in pairs], np.bool_)
+        as_times(moments, "deadlines")
+        rescheduled = answers(some.size, BOOL)
+        if self._undelivered:
+            self._forget_unfired(some.tolist())
+        made = [
+            self._new_entry(moment, handle)
+            for handle, moment in zip(some.tolist(), moments.tolist(), strict=True)
+            if handle in self._armed
+        ]
+        entries = {entry[2]: entry for entry in made}
+        intact, self._intact = self._intact, False
+        # What a nested call has cancelled meanwhile stays cancelled.
+        pending, still_pending = tee(map(self._armed.__contains__, entries))
+        self._armed.update(compress(entries.items(), pending))
+        for entry in made:
+            heapq.heappush(self._heap, entry)
+        self._intact = intact
+        self._compact()
+        found = dict(zip(entries, still_pending, strict=True))
+        for k, handle in enumerate(some.tolist()):
+            rescheduled[k] = found.get(handle, False)
+        return rescheduled
 
     def check(self) -> None:
         """Check every structural invariant. O(n).
@@ -229,42 +359,80 @@ class HeapqDelayQueue:
         Raises:
             InvariantError: one does not hold; the message has a dump of the state.
         """
-        live = {
-            handle: sequence
-            for _, sequence, handle in self._heap
-            if self._armed.get(handle) == sequence
-        }
-        places = [handle & PLACE_MASK for handle in self._armed] + self._free
+        if not self._intact:
+            self._restore()
+        while True:
+            heap, armed, free = self._heap.copy(), self._armed.copy(), self._free.copy()
+            generations = self._generations.copy()
+            now = (self._heap, self._armed, self._free, self._generations)
+            if (heap, armed, free, generations) == now:
+                break  # no nested call has changed them meanwhile
+        live = {entry[2]: entry for entry in heap if armed.get(entry[2]) is entry}
+        places = [handle & PLACE_MASK for handle in armed] + free
         broken = {
-            "a pending timer has no entry": live != self._armed,
+            "a pending timer has no entry": live != armed,
             "the heap is out of order": any(
-                self._heap[(k - 1) // 2] > self._heap[k] for k in range(1, len(self._heap))
+                heap[(k - 1) // 2] > heap[k] for k in range(1, len(heap))
             ),
             "a place is in two uses": len(places) != len(set(places)),
             "a handle is of another generation": any(
-                self._generations[handle & PLACE_MASK] != handle >> PLACE_BITS
-                for handle in self._armed
+                generations[handle & PLACE_MASK] != handle >> PLACE_BITS for handle in armed
             ),
         }
         for rule, is_broken in broken.items():
             if is_broken:
-                raise InvariantError(
-                    f"{rule}: heap {self._heap}, armed {self._armed}, free {self._free}"
-                )
+                raise InvariantError(f"{rule}: heap {heap}, armed {armed}, free {free}")
 
-    def _arm(self, handle: int, deadline: int) -> None:
-        self._sequence += 1
-        self._armed[handle] = self._sequence
-        heapq.heappush(self._heap, (deadline, self._sequence, handle))
+    def _new_handle(self) -> int:
+        """A handle at a free place; if it is never armed, the place is not used again."""
+        try:
+            place = self._free.pop() if self._free else self._added_place()
+        except IndexError:
+            place = self._added_place()  # a nested call has taken the last one
+        return (self._generations[place] << PLACE_BITS) | place
+
+    def _added_place(self) -> int:
+        self._generations.append(FIRST_GENERATION)
+        return self._new_place()
+
+    def _new_entry(self, deadline: int, handle: int) -> Entry:
+        return (deadline, self._new_sequence(), handle)
 
     def _release(self, handle: int) -> None:
-        del self._armed[handle]
+        """Give the place of a handle back that is armed no more."""
         place = handle & PLACE_MASK
-        if self._generations[place] < LAST_GENERATION:  # else the place is retired
-            self._generations[place] += 1
+        generation = self._generations[place]
+        self._generations[place] = generation + 1
+        if generation < LAST_GENERATION:  # else the place is retired
             self._free.append(place)
 
     def _compact(self) -> None:
         if len(self._heap) > max(_COMPACT_ABOVE, 2 * len(self._armed)):
-            self._heap = [entry for entry in self._heap if self._armed.get(entry[2]) == entry[1]]
-            heapq.heapify(self._heap)
+            self._restore()
+
+    def _restore(self) -> None:
+        """Build the heap anew from the live entries."""
+        self._intact = False
+        if self._undelivered:
+            self._forget_unfired(list(self._armed))
+        self._heap[:] = self._armed.values()
+        heapq.heapify(self._heap)
+        self._intact = True
+
+    def _forget_unfired(self, handles: Iterable[int]) -> None:
+        """Remove those of some handles that an interrupted advance was about to fire."""
+        for part in self._undelivered.parts():
+            for handle in handles:
+                if handle in self._armed:
+                    part.pop(handle, None)
+
+
+def _expired(parts: Iterable[_Fired]) -> Expired:
+    """The columns of all rows; notes how many of each part there are."""
+    rows: list[tuple[int, int, int]] = []
+    for part in parts:
+        rows += part.values()
+        part.returned = len(part)
+    if not rows:
+        return nothing()
+    return Expired(*np.array(rows, INT64).T.copy())

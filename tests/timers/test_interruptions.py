@@ -1,0 +1,225 @@
+"""Whatever interrupts a method, at whichever bytecode: no timer is lost, none fires twice."""
+
+import copy
+import gc
+import pickle
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pytest
+from numba.core import config
+
+from tests.timers.cases import CASES, DEFAULTS, KERNELS, Case, rows_of
+from tests.timers.interruptions import (
+    EVENTS,
+    METHODS,
+    TARGET,
+    Connection,
+    Interruption,
+    Scene,
+    interrupted,
+)
+from timers.errors import CapacityError, CopyError
+from timers.limits import LIMIT
+
+pytestmark = pytest.mark.skipif(
+    config.DISABLE_JIT, reason="interpreted, a kernel's function is no single step"
+)
+
+every_timer = pytest.mark.parametrize("case", DEFAULTS, ids=str)
+
+PAUSES = ("CALL", "PRECALL", "RESUME", "JUMP_BACKWARD")
+"""Beginnings of the names of the bytecodes at which Python runs signal handlers."""
+AFTER_THE_LAST_STEP = 6  # bytecodes, of an advance
+WHOLE = ("delay-queue", "heapq-delay-queue")
+EVERY = 7  # bytecodes are tried for the others: they run the same ones as the delay queue
+
+
+def interrupt_everywhere(case: Case, method: str, event: str, start: int, every: int) -> None:
+    """Interrupt a method at each bytecode, and account for all timers after each."""
+    METHODS[method](Scene.of(case))  # compiled by now
+    returned: list[str] = []  # the bytecodes at which an advance had taken its last step
+    for at in count(start, every):
+        scene = Scene.of(case)
+        name, result = interrupted(scene, METHODS[method], at, EVENTS[event])
+        if not name:
+            break
+        timer = scene.timer
+        is_done = timer.now == TARGET and not timer._undelivered
+        if isinstance(result, Interruption) and method == "advance" and is_done:
+            returned.append(name)
+            continue
+        assert not returned
+        scene.account()
+    assert len(returned) <= AFTER_THE_LAST_STEP
+    assert not any(name.startswith(PAUSES) for name in returned[1:])
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("method", METHODS)
+@every_timer
+def test_nothing_is_lost_wherever_a_method_is_interrupted(
+    case: Case, method: str, event: str
+) -> None:
+    whole = case.name in WHOLE
+    start = 0 if whole else len(case.name + method + event) % EVERY
+    interrupt_everywhere(case, method, event, start, 1 if whole else EVERY)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("case", [case for case in CASES if case.name not in WHOLE], ids=str)
+def test_nothing_is_lost_at_any_bytecode_with_any_geometry(
+    case: Case, method: str, event: str
+) -> None:
+    interrupt_everywhere(case, method, event, 0, 1)
+
+
+# -- what has left the structure
+# ----------------------------------------------------------------------------------
+
+
+def cut_short(case: Case, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[int], list[int]]:
+    """A timer whose advance to 1000 had no memory for its answer; handles that fired, or not."""
+    timer = case(capacity=4)
+    early = timer.schedule_many(np.full(300, 10)).tolist()
+    late = timer.schedule_many([5000, 6000]).tolist()
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "concatenate", no_memory)
+        patch.setattr(np, "array", no_memory)
+        with pytest.raises(CapacityError, match="the next advance returns it"):
+            timer.advance(1000)
+    return timer, early, late
+
+
+def no_memory(*arguments: object, **keywords: object) -> None:
+    raise MemoryError
+
+
+@every_timer
+def test_what_has_fired_waits_for_the_next_advance(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timer, early, late = cut_short(case, monkeypatch)
+    timer.check()
+    assert len(timer) == 2
+    assert timer.now == 1000
+    assert timer.next_expiry() == timer.next_wakeup() == 1000
+    assert not timer.cancel_many(early).any()
+    assert timer.reschedule(early[0], 2000) is False
+    overdue = timer.schedule(7)
+    rows = rows_of(timer.advance(1000))
+    assert [row.handle for row in rows[:-1]] == early
+    assert {row.fired_at for row in rows[:-1]} == {case.due_at(10, 0)}
+    assert (rows[-1].handle, rows[-1].fired_at) == (overdue, 1000)
+    assert timer.next_expiry() > 1000
+    assert rows_of(timer.advance(1000)) == []
+    assert {row.handle for row in rows_of(timer.advance(LIMIT))} == set(late)
+    assert timer.next_expiry() is None
+
+
+@every_timer
+def test_an_advance_to_later_returns_what_waits_first(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timer, early, late = cut_short(case, monkeypatch)
+    assert [row.handle for row in rows_of(timer.advance(7000))] == early + late
+    assert len(timer) == 0
+
+
+# -- memory that is not there
+# --------------------------------------------------------------------------------
+
+ALLOCATIONS = ("empty", "zeros", "full", "array", "concatenate")
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """Call it with n to let the n-th of NumPy's allocations fail, from 1; with 0, none."""
+    left = 0
+
+    def limited(allocate: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                raise MemoryError
+            return allocate(*arguments, **keywords)
+
+        return call
+
+    for name in ALLOCATIONS:
+        monkeypatch.setattr(np, name, limited(getattr(np, name)))
+
+    def fail(n: int) -> None:
+        nonlocal left
+        left = n
+
+    yield fail
+    left = 0
+
+
+@pytest.mark.parametrize("method", ["schedule", "schedule_many", "advance", "reserve"])
+@every_timer
+def test_nothing_is_lost_where_memory_is_not_there(
+    case: Case, method: str, failing: Callable[[int], None]
+) -> None:
+    for n in range(1, 20):
+        scene = Scene.of(case)
+        failing(n)
+        try:
+            METHODS[method](scene)
+        except CapacityError:
+            failing(0)
+            scene.account()
+            continue
+        failing(0)
+        scene.account()
+        return
+    raise AssertionError("the method does not come to an end")
+
+
+# -- the collector, as often as it can run
+# --------------------------------------------------------------------
+
+
+@every_timer
+def test_finalizers_may_cancel_and_schedule_while_a_timer_grows(case: Case) -> None:
+    METHODS["schedule_many"](Scene.of(case))
+    thresholds = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        for k in range(20):
+            scene = Scene.of(case)
+            for handle in scene.handles[1:4]:
+                Connection(scene, handle)
+            METHODS["schedule_many" if k % 2 else "advance"](scene)
+            scene.account()
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+# -- copies
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+@every_timer
+def test_timers_refuse_to_be_copied(case: Case, duplicate: Callable[[object], object]) -> None:
+    with pytest.raises(CopyError, match=type(case()).__name__) as caught:
+        duplicate(case())
+    assert isinstance(caught.value, TypeError)
+
+
+@pytest.mark.parametrize("case", KERNELS, ids=str)
+def test_state_is_the_one_that_has_not_been_replaced(case: Case) -> None:
+    timer: Any = case(capacity=1)
+    before = timer.state
+    timer.schedule_many([10, 20, 30])
+    assert timer.state is not before
+    assert timer.state is timer.state
+    assert before.cells[0] == -1  # whoever still has it can see that
+    assert timer.nbytes == sum(array.nbytes for array in timer.state if array is not None)

@@ -1,0 +1,81 @@
+"""What has fired and has not been returned yet, and timers that refuse to be copied.
+
+Python may run a finalizer or a signal handler between any two bytecodes; it may raise, or call the
+same timer, even its `advance`. So what leaves a timer goes at once into a part that the timer owns,
+and the last step of `advance` forgets the parts that it is about to return. That step is one
+bytecode, `del`, which fails if another `advance` has returned them meanwhile, and no handler can
+run between it and `return`.
+"""
+
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import NoReturn, TypeVar
+
+from timers.errors import CapacityError, CopyError
+from timers.protocol import Expired
+
+Part = TypeVar("Part")
+
+_new_key = count().__next__
+
+
+class Undelivered(dict[int, list[Part]]):
+    """Parts that have not been returned yet, by a number that is never used again, in order."""
+
+    def add(self, part: Part) -> int:
+        """Own a part, which may be empty and be filled later; returns its key."""
+        key = _new_key()
+        self[key] = [part]
+        return key
+
+    def parts(self) -> list[Part]:
+        """All parts, in the order in which they were added."""
+        return [part for parts in tuple(self.values()) for part in parts]
+
+    def take(self, build: Callable[[Iterable[Part]], Expired]) -> Expired:
+        """What `build` makes of all parts, which are forgotten in the last step.
+
+        If `build` raises or is interrupted, all parts are still there.
+
+        Raises:
+            CapacityError: `build` raised MemoryError.
+        """
+        try:
+            while self:
+                keys = sorted(self)
+                if len(keys) == 1:
+                    [key] = keys
+                    parts = self.get(key, [])
+                    if len(parts) == 1:  # as a rule
+                        expired = build(parts)
+                        try:
+                            del self[key]
+                        except KeyError:
+                            continue
+                        return expired
+                else:
+                    # One `del` forgets one key: all parts go under a new one. Until the old keys
+                    # are gone, a part may be there twice.
+                    key = _new_key()
+                    parts = self[key] = []
+                    for other in keys:
+                        parts += self.get(other, [])
+                        self.pop(other, None)
+                expired = build({id(part): part for part in parts}.values())
+                try:
+                    del self[key]
+                except KeyError:  # a nested advance has returned the parts
+                    continue
+                return expired
+            return build(())
+        except MemoryError:
+            raise CapacityError(
+                "no memory for what has fired; the next advance returns it"
+            ) from None
+
+
+class NotCopied:
+    """An object that can be neither copied nor pickled: two of them would share what they hold."""
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise CopyError(f"a {type(self).__name__} can be neither copied nor pickled")
