@@ -139,7 +139,7 @@ def random_tape(random):
     rows, started = [], set()
     for _ in range(random.integers(0, 130)):
         now = min(now + int(random.choice([0, 0, 0, 1, 1, 2, 7, 100])), LIMIT)
-        i = int(random.integers(0, 6))
+        i = int(random.integers(0, min(len(started) + 1, 6)))  # never more ids than rows
         op = int(
             random.choice([START, CANCEL, REARM, REARM, ARM] if i in started else [START, ARM])
         )
