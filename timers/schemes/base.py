@@ -79,14 +79,12 @@ def _calls_of(state_class: type, types_of_arrays: tuple[Any, ...]) -> dispatch.C
 
 def _part(rows: int) -> Rows:
     """Room for so many rows of what fires, as `Calls.advance` fills it."""
-    part = np.empty(1 + rows, EXPIRY)
-    part[0] = 0
-    return part
+    return np.zeros(1 + rows, EXPIRY)
 
 
 def _expired(parts: Iterable[Rows]) -> Expired:
     """The columns of parts."""
-    filled = [part[1 : 1 + int(part[0][FILLED])] for part in parts]
+    filled = [part[1 : 1 + part.item(0)[0]] for part in parts]  # FILLED; twice as fast as by name
     if not filled:
         return nothing()
     if len(filled) == 1:
@@ -551,8 +549,9 @@ class KernelTimer(NotCopied):
 
     def _deliver(self, now: int, outcome: int) -> Expired:
         """The rest of an `advance` at whose first stop something is due or undelivered."""
-        for part in self._undelivered.parts():
-            part[0][CLOSED] = 1  # what an interrupted advance was about to fill
+        if self._undelivered:
+            for part in self._undelivered.parts():
+                part[0][CLOSED] = 1  # what an interrupted advance was about to fill
         rows = _FIRST_ROWS
         while outcome == FULL:
             try:
