@@ -73,7 +73,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def model(session: nox.Session) -> None:
-    """The model-based tests again, with many more examples."""
+    """The model-based tests again, with many more examples, and all seeded bugs."""
     session.install("-q", "-e", ".[pipeline,test]")
     session.run(
         "pytest",
@@ -82,6 +82,7 @@ def model(session: nox.Session) -> None:
         "--hypothesis-profile",
         "deep",
         "tests/timers",
+        "tests/mutants/test_product.py",
         *session.posargs,
     )
 

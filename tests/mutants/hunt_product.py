@@ -1,5 +1,5 @@
 """Run the tests of the seeded bugs in one folder, and once without a bug: `python -m
-tests.mutants.hunt_product FOLDER`.
+tests.mutants.hunt_product FOLDER STEP`, where STEP 3 is every third bug.
 
 One process for each folder imports the libraries, and forks for each bug. Prints one line of JSON
 for each bug and one for the run without.
@@ -14,9 +14,9 @@ from tests.mutants.product import BUGS
 from tests.mutants.trial import import_libraries, try_bug
 
 
-def main(folder: str) -> None:
+def main(folder: str, step: int) -> None:
     import_libraries()
-    bugs = [bug for bug in BUGS if bug.file.rpartition("/")[0] == folder]
+    bugs = [bug for bug in BUGS[::step] if bug.file.rpartition("/")[0] == folder]
     for bug in bugs:
         verdict = try_bug(bug.file, changed_source(bug.file, bug.old, bug.new), (bug.test,))
         killed_by = None if verdict.passed else verdict.failed
@@ -26,4 +26,4 @@ def main(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))
