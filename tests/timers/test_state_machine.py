@@ -20,10 +20,10 @@ CHECKED_EVERY = 1000  # operations
 
 @pytest.mark.parametrize("case", CASES + EXTREME_CASES, ids=str)
 def test_timer_agrees_with_the_model_under_any_operations(case: Case) -> None:
-    # The defaults prove the scheme; other geometries are tried with half the examples.
+    # The defaults prove the scheme; other geometries are tried with a quarter of the examples.
     profile = settings()
     if case not in DEFAULTS:
-        profile = settings(profile, max_examples=profile.max_examples // 2)
+        profile = settings(profile, max_examples=profile.max_examples // 4)
     run_machine(case, profile)
 
 

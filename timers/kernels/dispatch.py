@@ -34,8 +34,8 @@ PYTHON_FUNCTIONS = {
 }
 """The functions of a kernel that are plain Python, and their parameters.
 
-`allocate` returns the State of a new timer, and `enlarged` a State with more places for `move_all` to
-fill; both raise MemoryError if there is none. `locate` describes where a pending timer is, and
+`allocate` returns the State of a new timer, and `enlarged` a State with more places for `move_all`
+to fill; both raise MemoryError if there is none. `locate` describes where a pending timer is, and
 `check` raises InvariantError if a structural invariant does not hold.
 """
 

@@ -522,9 +522,9 @@ class KernelTimer(NotCopied):
     def _grow(self, extra: int) -> None:
         """Make room for `extra` more timers, if there is none.
 
-        The larger arrays are listed before anything moves, and the compiled `move_all` makes them the
-        timer's: interrupted at any point, exactly one State of the list has not been replaced. Of
-        two that have one capacity the first one listed serves both callers.
+        The larger arrays are listed before anything moves, and the compiled `move_all` makes them
+        the timer's: interrupted at any point, exactly one State of the list has not been replaced.
+        Of two that have one capacity the first one listed serves both callers.
         """
         while True:
             state = self.state
