@@ -136,12 +136,16 @@ class HeapqDelayQueue(NotCopied):
             TimeRangeError: it is outside [0, 2**63 - 1].
         """
         deadline = as_time(deadline, "deadline")
-        try:
-            place = self._free.pop() if self._free else self._added_place()
+        try:  # `_new_handle`, without its calls
+            if self._free:
+                place = self._free.pop()
+            else:
+                self._generations.append(FIRST_GENERATION)
+                place = self._new_place()
         except IndexError:
             place = self._added_place()  # a nested call has taken the last one
         handle = (self._generations[place] << PLACE_BITS) | place
-        entry = self._new_entry(deadline, handle)
+        entry = (deadline, self._new_sequence(), handle)
         intact, self._intact = self._intact, False
         self._armed[handle] = entry
         heapq.heappush(self._heap, entry)
@@ -189,7 +193,7 @@ class HeapqDelayQueue(NotCopied):
             self._forget_unfired((handle,))
         if handle not in self._armed:
             return False
-        entry = self._new_entry(deadline, handle)
+        entry = (deadline, self._new_sequence(), handle)
         intact, self._intact = self._intact, False
         if handle not in self._armed:
             self._intact = intact
@@ -227,7 +231,7 @@ class HeapqDelayQueue(NotCopied):
             part is fired for part in self._undelivered.parts()
         ):  # a nested advance returns what had fired so far
             self._undelivered.add(_Fired(islice(fired.items(), fired.returned, None)))
-        return self._undelivered.take(_expired)
+        return self._undelivered.take(_expired, key)
 
     def _fire(self, now: int, fired: _Fired) -> None:
         """Move what is due from the heap to `fired`, and the clock to `now`."""
@@ -293,7 +297,7 @@ class HeapqDelayQueue(NotCopied):
             TimeRangeError: an element is outside [0, 2**63 - 1]; the message names the first.
         """
         moments = as_times(deadlines, "deadlines").tolist()
-        made = [self._new_entry(moment, self._new_handle()) for moment in moments]
+        made = [(moment, self._new_sequence(), self._new_handle()) for moment in moments]
         entries = {entry[2]: entry for entry in made}
         handles = answers(len(entries), INT64)
         handles[:] = list(entries)
@@ -335,7 +339,7 @@ class HeapqDelayQueue(NotCopied):
         if self._undelivered:
             self._forget_unfired(some.tolist())
         made = [
-            self._new_entry(moment, handle)
+            (moment, self._new_sequence(), handle)
             for handle, moment in zip(some.tolist(), moments.tolist(), strict=True)
             if handle in self._armed
         ]
@@ -395,9 +399,6 @@ class HeapqDelayQueue(NotCopied):
         self._generations.append(FIRST_GENERATION)
         return self._new_place()
 
-    def _new_entry(self, deadline: int, handle: int) -> Entry:
-        return (deadline, self._new_sequence(), handle)
-
     def _release(self, handle: int) -> None:
         """Give the place of a handle back that is armed no more."""
         place = handle & PLACE_MASK
@@ -407,7 +408,8 @@ class HeapqDelayQueue(NotCopied):
             self._free.append(place)
 
     def _compact(self) -> None:
-        if len(self._heap) > max(_COMPACT_ABOVE, 2 * len(self._armed)):
+        size = len(self._heap)
+        if size > _COMPACT_ABOVE and size > 2 * len(self._armed):
             self._restore()
 
     def _restore(self) -> None:
@@ -427,7 +429,7 @@ class HeapqDelayQueue(NotCopied):
                     part.pop(handle, None)
 
 
-def _expired(parts: Iterable[_Fired]) -> Expired:
+def _expired(parts: list[_Fired]) -> Expired:
     """The columns of all rows; notes how many of each part there are."""
     rows: list[tuple[int, int, int]] = []
     for part in parts:
@@ -435,4 +437,4 @@ def _expired(parts: Iterable[_Fired]) -> Expired:
         part.returned = len(part)
     if not rows:
         return nothing()
-    return Expired(*np.array(rows, INT64).T.copy())
+    return tuple.__new__(Expired, map(np.array, zip(*rows), repeat(INT64)))

@@ -7,7 +7,7 @@ bytecode, `del`, which fails if another `advance` has returned them meanwhile, a
 run between it and `return`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import count
 from typing import NoReturn, TypeVar
 
@@ -32,27 +32,29 @@ class Undelivered(dict[int, list[Part]]):
         """All parts, in the order in which they were added."""
         return [part for parts in tuple(self.values()) for part in parts]
 
-    def take(self, build: Callable[[Iterable[Part]], Expired]) -> Expired:
+    def take(self, build: Callable[[list[Part]], Expired], last: int = -1) -> Expired:
         """What `build` makes of all parts, which are forgotten in the last step.
 
-        If `build` raises or is interrupted, all parts are still there.
+        `last` is the key of the part that was added last: as a rule, it is the only one. If `build`
+        raises or is interrupted, all parts are still there.
 
         Raises:
             CapacityError: `build` raised MemoryError.
         """
         try:
+            parts = self.get(last)
+            if parts is not None and len(self) == 1:  # no other part will be added to these
+                expired = build(parts)
+                try:
+                    del self[last]
+                    return expired
+                except KeyError:  # a nested advance has returned the part
+                    pass
             while self:
                 keys = sorted(self)
                 if len(keys) == 1:
                     [key] = keys
                     parts = self.get(key, [])
-                    if len(parts) == 1:  # as a rule
-                        expired = build(parts)
-                        try:
-                            del self[key]
-                        except KeyError:
-                            continue
-                        return expired
                 else:
                     # One `del` forgets one key: all parts go under a new one. Until the old keys
                     # are gone, a part may be there twice.
@@ -61,13 +63,13 @@ class Undelivered(dict[int, list[Part]]):
                     for other in keys:
                         parts += self.get(other, [])
                         self.pop(other, None)
-                expired = build({id(part): part for part in parts}.values())
+                expired = build([*{id(part): part for part in parts}.values()])
                 try:
                     del self[key]
                 except KeyError:  # a nested advance has returned the parts
                     continue
                 return expired
-            return build(())
+            return build([])
         except MemoryError:
             raise CapacityError(
                 "no memory for what has fired; the next advance returns it"
