@@ -20,6 +20,29 @@ def pytest_terminal_summary(terminalreporter, config):
     if session is None or not session.benchmarks:
         return
     write = terminalreporter.write_line
+    calls = [bench for bench in session.benchmarks if bench.group == "calls"]
+    ratios = [bench for bench in session.benchmarks if bench.group != "calls"]
+    if calls:
+        write_calls(write, calls)
+    if ratios:
+        write_ratios(write, ratios)
+
+
+def write_calls(write, benchmarks):
+    write("")
+    write("One call from Python, in ns: median [quartiles] of the rounds.")
+    for bench in benchmarks:
+        info = bench.extra_info
+        low, middle, high = (
+            time / info["calls"] * 1e9 for time in quantiles(bench.stats.data, n=4)
+        )
+        write(
+            f"{info['name']:<18} {info['operation']:<21} {middle:>6.0f}"
+            f"  {low:>6.0f} .. {high:>6.0f}  asked for {info['target']}"
+        )
+
+
+def write_ratios(write, benchmarks):
     write("")
     write(
         "Each round ran right after a round of its base. Medians in ns per operation;"
@@ -28,7 +51,7 @@ def pytest_terminal_summary(terminalreporter, config):
     head = f"{'timer':<29} {'operation':<13} {'N':>9} {'ns':>8} {'base ns':>8} {'ratio':>6}"
     write(f"{head}  quartiles    asked for, base")
     for bench in sorted(
-        session.benchmarks, key=lambda bench: (bench.group, bench.extra_info.get("name", ""))
+        benchmarks, key=lambda bench: (bench.group, bench.extra_info.get("name", ""))
     ):
         info = bench.extra_info
         samples = [time / info["per"] * 1e9 for time in bench.stats.data]

@@ -33,7 +33,7 @@ every_timer = pytest.mark.parametrize("case", DEFAULTS, ids=str)
 PAUSES = ("CALL", "PRECALL", "RESUME", "JUMP_BACKWARD")
 """Beginnings of the names of the bytecodes at which Python runs signal handlers."""
 AFTER_THE_LAST_STEP = 6  # bytecodes, of an advance
-EVERY = {"heapq-delay-queue": 2, "delay-queue": 3}
+EVERY = {"heapq-delay-queue": 3, "delay-queue": 3}
 SELDOM = 23  # for the others: they run the same bytecodes as the delay queue
 
 
