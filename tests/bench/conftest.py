@@ -33,13 +33,16 @@ def write_calls(write, benchmarks):
     write("One call from Python, in ns: median [quartiles] of the rounds.")
     for bench in benchmarks:
         info = bench.extra_info
-        low, middle, high = (
-            time / info["calls"] * 1e9 for time in quantiles(bench.stats.data, n=4)
-        )
+        samples = [time / info["calls"] * 1e9 for time in bench.stats.data]
+        low, middle, high = quantiles(samples, n=4)
         write(
             f"{info['name']:<18} {info['operation']:<21} {middle:>6.0f}"
-            f"  {low:>6.0f} .. {high:>6.0f}  asked for {info['target']}"
+            f"  {low:>6.0f} .. {high:>6.0f}  {verdict_of(middle, info['target'])}"
         )
+
+
+def verdict_of(value, target):
+    return "" if target is None else f"<= {target}" if value <= target else f"over {target}"
 
 
 def write_ratios(write, benchmarks):
@@ -59,7 +62,7 @@ def write_ratios(write, benchmarks):
         ratios = [a / b for a, b in zip(samples, base, strict=True)]
         low, ratio, high = quantiles(ratios, n=4)
         target = target_of(info)
-        verdict = "" if target is None else f"<= {target}" if ratio <= target else f"over {target}"
+        verdict = verdict_of(ratio, target)
         write(
             f"{info['name']:<29} {info['operation']:<13} {info['size']:>9,}"
             f" {median(samples):>8.1f} {median(base):>8.1f}"

@@ -88,7 +88,7 @@ def cut_short(case: Case, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[in
     late = timer.schedule_many([5000, 6000]).tolist()
     with monkeypatch.context() as patch:
         patch.setattr(np, "concatenate", no_memory)
-        patch.setattr(np, "array", no_memory)
+        patch.setattr(np, "fromiter", no_memory)
         with pytest.raises(CapacityError, match="the next advance returns it"):
             timer.advance(1000)
     return timer, early, late
@@ -132,7 +132,7 @@ def test_an_advance_to_later_returns_what_waits_first(
 # -- memory that is not there
 # --------------------------------------------------------------------------------
 
-ALLOCATIONS = ("empty", "zeros", "full", "array", "concatenate")
+ALLOCATIONS = ("empty", "zeros", "full", "array", "fromiter", "concatenate")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from it. An operation that is interrupted half-way leaves the heap marked as not
 import heapq
 import sys
 from collections.abc import Iterable, Mapping
-from itertools import compress, count, islice, repeat, tee
+from itertools import chain, compress, count, islice, repeat, tee
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -437,4 +437,5 @@ def _expired(parts: list[_Fired]) -> Expired:
         part.returned = len(part)
     if not rows:
         return nothing()
-    return tuple.__new__(Expired, map(np.array, zip(*rows), repeat(INT64)))
+    numbers = np.fromiter(chain.from_iterable(rows), INT64, 3 * len(rows))
+    return tuple.__new__(Expired, numbers.reshape(-1, 3).T.copy())
