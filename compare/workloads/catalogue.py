@@ -23,7 +23,7 @@ import numpy as np
 from compare.tapes.tape import ARM, CANCEL, Tape, id_space_of, joined
 from compare.tapes.trace import MAX_SHARDS
 from compare.tapes.units import EXPONENTS
-from compare.workloads.generator import NEVER, Events, Int64s, events_of, in_pieces, merge
+from compare.workloads.generator import NEVER, Block, Int64s, block_of, in_pieces, merge
 from compare.workloads.variates import Floats, Words, exp, log, normal, uniform
 from timers.errors import TimerError, unknown_name
 
@@ -73,7 +73,7 @@ ARRIVAL, DELAY, CHOICE, LENGTH, GAP = range(5)
 """Purposes of streams."""
 
 Parameters = Mapping[str, int]
-Draw = Callable[[Stream, Int64s, Parameters], Events]
+Draw = Callable[[Stream, Int64s, Parameters], Block]
 
 
 class Parameter(NamedTuple):
@@ -104,45 +104,45 @@ class Workload:
 # ---- what the members of a block do
 
 
-def _requests(starts: Int64s, timeout: int, latency: Floats) -> Events:
+def _requests(starts: Int64s, timeout: int, latency: Floats) -> Block:
     """A timeout for each member, cancelled if the answer, after `latency`, comes in time."""
     # Clipped while it is a float: an answer later than any int64 never comes.
     delays = np.clip(np.floor(latency), 1.0, float(timeout)).astype(np.int64)
     answered = np.flatnonzero(delays < timeout).astype(np.int32)
     ends = starts + delays
-    return events_of(starts, starts + timeout, ends, answered, ends[answered], CANCEL)
+    return block_of(starts, starts + timeout, ends, answered, ends[answered], CANCEL)
 
 
-def _fire(starts: Int64s, delays: Int64s) -> Events:
+def _fire(starts: Int64s, delays: Int64s) -> Block:
     """A timer for each member, which fires."""
-    return events_of(starts, starts + delays, starts + delays)
+    return block_of(starts, starts + delays, starts + delays)
 
 
-def _uniform(stream: Stream, starts: Int64s, parameters: Parameters) -> Events:
+def _uniform(stream: Stream, starts: Int64s, parameters: Parameters) -> Block:
     delays = stream.uniform(DELAY, starts.size) * float(parameters["longest"])
     return _fire(starts, 1 + np.floor(delays).astype(np.int64))
 
 
-def _exponential(stream: Stream, starts: Int64s, parameters: Parameters) -> Events:
+def _exponential(stream: Stream, starts: Int64s, parameters: Parameters) -> Block:
     delays = -log(stream.uniform(DELAY, starts.size)) * float(parameters["mean"])
     return _fire(starts, 1 + np.floor(delays).astype(np.int64))
 
 
-def _constant(stream: Stream, starts: Int64s, parameters: Parameters) -> Events:
+def _constant(stream: Stream, starts: Int64s, parameters: Parameters) -> Block:
     return _fire(starts, np.full(starts.size, parameters["delay"]))
 
 
 _QUARTILE = 0.674489750196081743  # the standard normal variate below which three quarters lie
 
 
-def _lognormal(stream: Stream, starts: Int64s, parameters: Parameters) -> Events:
+def _lognormal(stream: Stream, starts: Int64s, parameters: Parameters) -> Block:
     median, quartile = (np.array([float(parameters[name])]) for name in ("median", "quartile"))
     sigma = log(quartile / median) / _QUARTILE
     latency = exp(log(median) + sigma * normal(stream.uniform(DELAY, starts.size)))
     return _requests(starts, parameters["timeout"], latency)
 
 
-def _cancel_heavy(stream: Stream, starts: Int64s, parameters: Parameters) -> Events:
+def _cancel_heavy(stream: Stream, starts: Int64s, parameters: Parameters) -> Block:
     timeout = parameters["timeout"]
     latency = -log(stream.uniform(DELAY, starts.size)) * float(parameters["mean"])
     # An answer that is to come does so in time.
@@ -151,7 +151,7 @@ def _cancel_heavy(stream: Stream, starts: Int64s, parameters: Parameters) -> Eve
     return _requests(starts, timeout, np.where(is_lost, float(timeout), latency))
 
 
-def _keepalive(stream: Stream, starts: Int64s, parameters: Parameters) -> Events:
+def _keepalive(stream: Stream, starts: Int64s, parameters: Parameters) -> Block:
     idle, mean = parameters["idle"], parameters["mean"]
     # Touches follow each other after exponential gaps; the first gap that exceeds `idle` ends the
     # connection. So the number of gaps before it is geometric, and each of them an exponential
@@ -166,7 +166,7 @@ def _keepalive(stream: Stream, starts: Int64s, parameters: Parameters) -> Events
     begins = starts - elapsed[last - touches]  # when the block's gaps would have begun
     member = np.repeat(np.arange(starts.size, dtype=np.int32), touches)
     time = begins[member] + elapsed[1:]
-    return events_of(starts, starts + idle, begins + elapsed[last] + idle, member, time, ARM, idle)
+    return block_of(starts, starts + idle, begins + elapsed[last] + idle, member, time, ARM, idle)
 
 
 # ---- the workloads
@@ -376,10 +376,10 @@ class Pieces:
                 raise _too_long(plan.workload)
             if self._amount > BLOCK:
                 # A little less than the average operations of a timer, from the first block.
-                self._check_rows(_CERTAIN * self._amount * (len(self._events(0).op) / BLOCK - 1))
+                self._check_rows(_CERTAIN * self._amount * len(self._block(0).events.op) / BLOCK)
 
     def __iter__(self) -> Iterator[Tape]:
-        merged = merge(self._events, self._horizon, self._blocks)
+        merged = merge(self._block, self._horizon, self._blocks)
         for piece in in_pieces(merged, None if self._are_timers else self._amount):
             self.rows += len(piece.time)
             self.id_space = max(self.id_space, id_space_of(piece))
@@ -388,7 +388,7 @@ class Pieces:
         if not self._are_timers and self.rows < self._amount:
             raise _too_long(self._plan.workload)
 
-    def _events(self, block: int) -> Events:
+    def _block(self, block: int) -> Block:
         size = min(BLOCK, self._amount - block * BLOCK) if self._are_timers else BLOCK
         plan = self._plan
         return block_events(plan.workload, plan.parameters, plan.seed, self._shard, block, size)
@@ -408,8 +408,8 @@ class Pieces:
 
 def block_events(
     workload: Workload, parameters: Parameters, seed: int, shard: int, block: int, size: int
-) -> Events:
-    """The events of a block's first `size` members: a pure function of its arguments."""
+) -> Block:
+    """A block's first `size` members: a pure function of its arguments."""
     stream = Stream(seed, shard, block)
     arrivals = np.sort(stream.uniform(ARRIVAL, BLOCK))[:size]
     span = _span(workload, parameters)

@@ -1,7 +1,8 @@
 """Merges the operations of many members into one tape, piece by piece, and gives out ids.
 
 Members arrive in order, in blocks. The *horizon* is the time before which no member of a later
-block arrives. All operations before the horizon are therefore known: they are sorted and given out.
+block arrives. All operations before the horizon are therefore known and given out. The starts are
+in order already; only what follows them is sorted.
 So memory holds the members under way, the operations that they still have to do, and some blocks,
 however long the tape grows.
 """
@@ -15,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from compare.tapes.ids import Ids, release_id, take_id
-from compare.tapes.tape import ARM, CANCEL, DTYPES, START, Tape, joined, part
+from compare.tapes.tape import ARM, CANCEL, DTYPES, START, Tape, part
 from timers.kernels.jit import entry
 
 PIECE = 1 << 20
 """Rows of a piece; the last may have fewer."""
 
-_BATCH = 1 << 17
-"""Events that are sorted together: enough to hide the cost of calls; they fit in a cache."""
+_BATCH = 1 << 16
+"""Events that are merged together: enough to hide the cost of calls; they fit in a cache."""
 
 NEVER = 2**62 - 1
 """Later than every event."""
@@ -33,10 +34,10 @@ END = ARM + 1
 
 
 class Events(NamedTuple):
-    """What members do: member by member, in the order of arrival, and each member's in its order.
+    """What members do after their starts: member by member, in the order of arrival.
 
-    It starts first and ends last. A moment is twice a time, plus 1 for an END: at one time, ids
-    become free after all operations.
+    Each member's events are in order, and its END is the last. A moment is twice a time, plus 1 for
+    an END: at one time, ids become free after all operations.
     """
 
     moment: Int64s
@@ -54,11 +55,31 @@ class Events(NamedTuple):
         """The first events."""
         return Events(self.moment[:size], self.deadline[:size], self.member[:size], self.op[:size])
 
+    def extended(self, size: int, events: "Events", members: int) -> "Events":
+        """The first events and those of further members, in this memory if they fit."""
+        end, room = size + len(events.op), self
+        if end > len(self.op):
+            room = Events.empty(2 * end)
+            for column, old in zip(room, self, strict=True):
+                column[:size] = old[:size]
+        for column, new in zip(room, events, strict=True):
+            column[size:end] = new
+        room.member[size:end] += members
+        return room
+
+
+class Block(NamedTuple):
+    """The members of a block: they start at `starts`, which never decrease, with `deadlines`."""
+
+    starts: Int64s
+    deadlines: Int64s
+    events: Events
+
 
 _NOBODY, _NEVER = np.empty(0, np.int32), np.empty(0, np.int64)
 
 
-def events_of(
+def block_of(
     starts: Int64s,
     deadlines: Int64s,
     ends: Int64s,
@@ -66,26 +87,23 @@ def events_of(
     times: Int64s = _NEVER,
     op: int = ARM,
     delay: int = 0,
-) -> Events:
-    """The events of a block's members.
+) -> Block:
+    """A block's members, and what they do.
 
     Member k starts at `starts[k]`, which never decreases, and is over at `ends[k]`. Between them
     the members `later`, which never decrease, have operations `op` at `times`, which never decrease
     within a member; the deadlines of these are `delay` later, or 0 for a cancel.
     """
-    events = Events.empty(2 * len(starts) + len(later))
-    fill_events(starts, deadlines, ends, later, times, op, delay, events)
-    return events
+    events = Events.empty(len(ends) + len(later))
+    fill_events(ends, later, times, op, delay, events)
+    return Block(starts, deadlines, events)
 
 
 @entry
-def fill_events(starts, deadlines, ends, later, times, op, delay, events):
+def fill_events(ends, later, times, op, delay, events):
     """Write the events of each member, in order."""
     row = k = 0
-    for member in range(starts.size):
-        events.moment[row], events.deadline[row] = 2 * starts[member], deadlines[member]
-        events.member[row], events.op[row] = member, START
-        row += 1
+    for member in range(ends.size):
         while k < later.size and later[k] == member:
             events.moment[row] = 2 * times[k]
             events.deadline[row] = 0 if op == CANCEL else times[k] + delay
@@ -98,53 +116,68 @@ def fill_events(starts, deadlines, ends, later, times, op, delay, events):
 
 
 def merge(
-    block: Callable[[int], Events], horizon: Callable[[int], int], blocks: int
+    block: Callable[[int], Block], horizon: Callable[[int], int], blocks: int
 ) -> Iterator[Tape]:
     """The operations of all members, in order, with ids; as many at a time as suits.
 
-    `block(k)` makes the events of block k, and is called for blocks 0 to `blocks - 1` in order, as
-    they are needed. No member of block k or a later one starts before `horizon(k)`, which is NEVER
-    if no block follows. At one time, members act in the order of arrival.
+    `block(k)` makes block k, and is called for blocks 0 to `blocks - 1` in order, as they are
+    needed. No member of block k or a later one starts before `horizon(k)`, which is NEVER if no
+    block follows. At one time, members act in the order of arrival. Each tape is overwritten by the
+    next.
     """
-    # The events to come of the members under way, and the ids of these.
-    pool, ids, free_ids = Events.empty(0), np.empty(0, np.int32), Ids()
+    # The events to come of the members under way, which are the first in `room`, and their ids.
+    # Memory is used again: pages that are new cost more than what is done with them.
+    room, left, ids, free_ids = Events.empty(0), 0, np.empty(0, np.int32), Ids()
+    rows = empty(0)
     made = batch = 0
     while made < blocks:
         # Twice as many as before: a short tape needs few blocks, and a long one must not go
         # through the members under way again and again.
-        batch = min(max(2 * batch, 1), max(_BATCH, len(pool.op)))
-        added: list[Events] = []
-        members = len(ids)
-        while made < blocks and sum(len(events.op) for events in added) < batch:
-            events = block(made)
-            added.append(events._replace(member=events.member + np.int32(members)))
-            members = int(added[-1].member[-1]) + 1
+        batch = min(max(2 * batch, 1), max(_BATCH, left))
+        starts, deadlines = [_NEVER], [_NEVER]
+        new = size = 0
+        while made < blocks and size < batch:
+            added = block(made)
+            starts.append(added.starts)
+            deadlines.append(added.deadlines)
+            room = room.extended(left, added.events, len(ids) + new)
+            left += len(added.events.op)
+            new += len(added.starts)
+            size += len(added.starts) + len(added.events.op)
             made += 1
-        pool = Events(*map(np.concatenate, zip(pool, *added, strict=True)))
-        ids = np.concatenate([ids, np.empty(members - len(ids), np.int32)])
-        free_ids.reserve(members)
+        pool = room.first(left)
+        ids = np.concatenate([ids, np.empty(new, np.int32)])
+        free_ids.reserve(new)
         # At the horizon itself these members precede those to come; but who ends there may still
         # be followed by a start.
         last = 2 * horizon(made)
-        order = _in_order(pool.moment, last)
-        rows = Tape(*(np.empty(len(order), dtype) for dtype in DTYPES))
-        filled = fill_rows(pool, order, ids, free_ids.ring, free_ids.state, rows)
+        moments, places = _in_order(pool.moment, last)
+        if len(rows.time) < new + len(places):
+            rows = empty(new + len(places))
+        began = np.concatenate(starts), np.concatenate(deadlines)
+        filled = fill_rows(*began, moments, places, pool, ids, free_ids.ring, free_ids.state, rows)
         yield part(rows, 0, filled)
         left, members = keep_later(pool, ids, last)
-        pool, ids = pool.first(left), ids[:members]
+        ids = ids[:members]
 
 
-def _in_order(moments: Int64s, last: int) -> npt.NDArray[np.int64]:
-    """The places of the moments up to the last, by moment; those of one moment as they stand."""
+def empty(size: int) -> Tape:
+    """Room for so many rows."""
+    return Tape(*(np.empty(size, dtype) for dtype in DTYPES))
+
+
+def _in_order(moments: Int64s, last: int) -> tuple[Int64s, Int64s]:
+    """The moments up to the last, in order, and their places; those of one moment as they stand."""
     keys, bits = np.empty(len(moments), np.int64), len(moments).bit_length()
     first, last = int(moments.min()), min(last, int(moments.max()))
     if (last - first).bit_length() + bits > 63:
-        return np.argsort(moments, kind="stable")[: np.count_nonzero(moments <= last)]
+        places = np.argsort(moments, kind="stable")[: np.count_nonzero(moments <= last)]
+        return moments[places], places
     # Integers that hold moment and place are sorted twice as fast.
     found = keys[: pack_keys(moments, first, last, bits, keys)]
-    found.sort()
-    found &= (1 << bits) - 1
-    return found
+    if (found[1:] < found[:-1]).any():
+        found.sort()
+    return (found >> bits) + first, found & ((1 << bits) - 1)
 
 
 @entry
@@ -177,21 +210,37 @@ def keep_later(events, ids, last):
 
 
 @entry
-def fill_rows(events, order, ids, ring, state, rows):
-    """Write the operations among the events, in this order, and return how many there are.
+def fill_rows(starts, deadlines, moments, places, events, ids, ring, state, rows):
+    """Write the starts and the operations among the events, merged, and return how many there are.
 
-    `ids` holds the id of each member that has started; `ring` and `state` are those of `Ids`.
+    `moments` are those of the events at `places`, in order. `ids` has the id of each member that
+    has started; the last are for those of `starts`. `ring` and `state` are those of `Ids`.
     """
-    row = 0
-    for k in order:
-        member, op = events.member[k], events.op[k]
-        if op == END:
-            release_id(ring, state, ids[member])
+    row = s = k = 0
+    under_way = ids.size - starts.size
+    while s < starts.size or k < places.size:
+        is_start = k == places.size
+        if not is_start and s < starts.size:
+            # Its own start precedes what a member does in the same moment.
+            is_start = 2 * starts[s] < moments[k] or (
+                2 * starts[s] == moments[k] and under_way + s <= events.member[places[k]]
+            )
+        if is_start:
+            identity = take_id(ring, state)
+            ids[under_way + s] = identity
+            rows.time[row], rows.op[row] = starts[s], START
+            rows.id[row], rows.deadline[row] = identity, deadlines[s]
+            s += 1
+            row += 1
             continue
-        if op == START:
-            ids[member] = take_id(ring, state)
-        rows.time[row], rows.op[row] = events.moment[k] >> 1, op
-        rows.id[row], rows.deadline[row] = ids[member], events.deadline[k]
+        moment, place = moments[k], places[k]
+        identity = ids[events.member[place]]
+        k += 1
+        if moment & 1:  # an END
+            release_id(ring, state, identity)
+            continue
+        rows.time[row], rows.op[row] = moment >> 1, events.op[place]
+        rows.id[row], rows.deadline[row] = identity, events.deadline[place]
         row += 1
     return row
 
@@ -199,20 +248,22 @@ def fill_rows(events, order, ids, ring, state, rows):
 def in_pieces(tapes: Iterable[Tape], operations: int | None) -> Iterator[Tape]:
     """The operations of tapes that follow each other, PIECE at a time, and of the rest the last.
 
-    They end after so many `operations`, or with the tapes.
+    They end after so many `operations`, or with the tapes. The tapes are copied.
     """
-    held: list[Tape] = []
-    rows = 0
+    left = NEVER if operations is None else operations
+    piece, filled = empty(min(PIECE, left)), 0
     for tape in tapes:
-        rows += len(tape.time)
-        while rows >= (size := PIECE if operations is None else min(PIECE, operations)):
-            cut = len(tape.time) - (rows - size)
-            yield joined([*held, part(tape, 0, cut)])
-            held, tape, rows = [], part(tape, cut), rows - size
-            if operations is not None:
-                operations -= size
-                if operations == 0:
+        done = 0
+        while done < len(tape.time):
+            count = min(len(tape.time) - done, len(piece.time) - filled)
+            for column, source in zip(piece, tape, strict=True):
+                column[filled : filled + count] = source[done : done + count]
+            done, filled = done + count, filled + count
+            if filled == len(piece.time):
+                yield piece
+                left -= filled
+                if left == 0:
                     return
-        held.append(tape)
-    if rows:
-        yield joined(held)
+                piece, filled = empty(min(PIECE, left)), 0
+    if filled:
+        yield Tape(*(column[:filled].copy() for column in piece))

@@ -52,13 +52,18 @@ def _log(mantissas, exponents, coefficients, result):
 def exp(x: Floats) -> Floats:
     """Exponential of doubles in (-700, 700), to within 5e-16 of its value."""
     halvings = np.rint(x / _LN2)
-    rest = (x - halvings * _LN2_HIGH) - halvings * _LN2_LOW
-    series = np.ones_like(rest)
-    for term in reversed(range(1, _TERMS_OF_EXP + 1)):
-        series *= rest
-        series /= term
-        series += 1.0
-    return np.asarray(np.ldexp(series, halvings.astype(np.int64)))
+    result = np.empty_like(halvings)
+    _exp((x - halvings * _LN2_HIGH) - halvings * _LN2_LOW, result)
+    return np.asarray(np.ldexp(result, halvings.astype(np.int64)))
+
+
+@entry
+def _exp(rests, result):
+    for k in range(result.size):
+        series = 1.0
+        for term in range(_TERMS_OF_EXP, 0, -1):
+            series = series * rests[k] / term + 1.0
+        result[k] = series
 
 
 def normal(u: Floats) -> Floats:

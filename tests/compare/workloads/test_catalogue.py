@@ -101,10 +101,11 @@ def test_a_block_is_a_function_of_its_number_alone(name):
     for block in (0, 5):
         block_events(workload, workload.defaults, SEED, 0, block, 10)
     again = block_events(workload, workload.defaults, SEED, 0, 3, 100)
-    assert all(np.array_equal(a, b) for a, b in zip(alone, again, strict=True))
+    assert np.array_equal(alone.starts, again.starts)
+    assert np.array_equal(alone.deadlines, again.deadlines)
+    assert all(np.array_equal(a, b) for a, b in zip(alone.events, again.events, strict=True))
     span = BLOCK * {"us": 10**6, "ms": 10**3}[workload.unit] / workload.defaults["rate"]
-    starts = alone.moment[alone.op == START] / 2
-    assert 3 * span - 1 <= starts.min() <= starts.max() < 4 * span
+    assert 3 * span - 1 <= alone.starts.min() <= alone.starts.max() < 4 * span
 
 
 # ---- pieces
@@ -117,12 +118,14 @@ def as_events(name, blocks, parameters=None):
     workload = WORKLOADS[name]
     rows, ends = [], []
     for block in range(blocks):
-        events = block_events(
+        starts, deadlines, events = block_events(
             workload, {**workload.defaults, **(parameters or {})}, SEED, 0, block, BLOCK
         )
+        for member, start in enumerate(zip(starts.tolist(), deadlines.tolist(), strict=True)):
+            rows.append((start[0], block * BLOCK + member, 0, START, start[1]))
         step = 0
         for moment, deadline, member, op in zip(*(c.tolist() for c in events), strict=True):
-            step = 0 if op == START else step + 1
+            step += 1
             time = moment // 2
             assert moment % 2 == (op == END)
             if op == END:
@@ -220,7 +223,8 @@ def test_moments_are_sorted_up_to_the_last_in_a_stable_order(longest, size):
     moments = np.random.default_rng(size).integers(7, longest, size)
     for last in (6, int(np.median(moments)), 2 * generator.NEVER):
         expected = sorted((m, k) for k, m in enumerate(moments.tolist()) if m <= last)
-        assert generator._in_order(moments, last).tolist() == [k for _, k in expected]
+        found = generator._in_order(moments, last)
+        assert list(zip(*(column.tolist() for column in found), strict=True)) == expected
 
 
 @pytest.mark.parametrize("counted", ["timers", "operations"])
