@@ -23,7 +23,7 @@ import numpy as np
 from compare.tapes.tape import ARM, CANCEL, Tape, id_space_of, joined
 from compare.tapes.trace import MAX_SHARDS
 from compare.tapes.units import EXPONENTS
-from compare.workloads.generator import NEVER, Block, Int64s, block_of, in_pieces, merge
+from compare.workloads.generator import NEVER, Block, Int64s, block_of, merge
 from compare.workloads.variates import Floats, Words, exp, log, normal, uniform
 from timers.errors import TimerError, unknown_name
 
@@ -379,8 +379,8 @@ class Pieces:
                 self._check_rows(_CERTAIN * self._amount * len(self._block(0).events.op) / BLOCK)
 
     def __iter__(self) -> Iterator[Tape]:
-        merged = merge(self._block, self._horizon, self._blocks)
-        for piece in in_pieces(merged, None if self._are_timers else self._amount):
+        operations = None if self._are_timers else self._amount
+        for piece in merge(self._block, self._horizon, self._blocks, operations):
             self.rows += len(piece.time)
             self.id_space = max(self.id_space, id_space_of(piece))
             self._check_rows(self.rows)

@@ -10,13 +10,13 @@ however long the tape grows.
 # ruff: noqa: ANN001, ANN201  # compiled functions are typed by their arguments
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from compare.tapes.ids import Ids, release_id, take_id
-from compare.tapes.tape import ARM, CANCEL, DTYPES, START, Tape, part
+from compare.tapes.tape import ARM, CANCEL, DTYPES, START, Tape, joined, part
 from timers.kernels.jit import entry
 
 PIECE = 1 << 20
@@ -31,6 +31,12 @@ NEVER = 2**62 - 1
 Int64s = npt.NDArray[np.int64]
 END = ARM + 1
 """Not an operation: the member is over, and its id becomes free after this time."""
+
+
+def copy(source: Iterable[Any], target: Iterable[Any]) -> None:
+    """Copy columns to the beginning of others."""
+    for old, new in zip(source, target, strict=True):
+        new[: len(old)] = old
 
 
 class Events(NamedTuple):
@@ -60,10 +66,8 @@ class Events(NamedTuple):
         end, room = size + len(events.op), self
         if end > len(self.op):
             room = Events.empty(2 * end)
-            for column, old in zip(room, self, strict=True):
-                column[:size] = old[:size]
-        for column, new in zip(room, events, strict=True):
-            column[size:end] = new
+            copy(self.first(size), room)
+        copy(events, [column[size:] for column in room])
         room.member[size:end] += members
         return room
 
@@ -116,19 +120,24 @@ def fill_events(ends, later, times, op, delay, events):
 
 
 def merge(
-    block: Callable[[int], Block], horizon: Callable[[int], int], blocks: int
+    block: Callable[[int], Block],
+    horizon: Callable[[int], int],
+    blocks: int,
+    operations: int | None = None,
 ) -> Iterator[Tape]:
-    """The operations of all members, in order, with ids; as many at a time as suits.
+    """The operations of all members, in order, with ids, PIECE at a time, and of the rest the last.
+
+    They end after so many `operations`, or with the members.
 
     `block(k)` makes block k, and is called for blocks 0 to `blocks - 1` in order, as they are
     needed. No member of block k or a later one starts before `horizon(k)`, which is NEVER if no
-    block follows. At one time, members act in the order of arrival. Each tape is overwritten by the
-    next.
+    block follows. At one time, members act in the order of arrival.
     """
     # The events to come of the members under way, which are the first in `room`, and their ids.
     # Memory is used again: pages that are new cost more than what is done with them.
     room, left, ids, free_ids = Events.empty(0), 0, np.empty(0, np.int32), Ids()
-    rows = empty(0)
+    remain = NEVER if operations is None else operations
+    rows, filled = joined([]), 0
     made = batch = 0
     while made < blocks:
         # Twice as many as before: a short tape needs few blocks, and a long one must not go
@@ -152,18 +161,30 @@ def merge(
         # be followed by a start.
         last = 2 * horizon(made)
         moments, places = _in_order(pool.moment, last)
-        if len(rows.time) < new + len(places):
-            rows = empty(new + len(places))
+        rows = with_room(rows, filled, new + len(places))
         began = np.concatenate(starts), np.concatenate(deadlines)
-        filled = fill_rows(*began, moments, places, pool, ids, free_ids.ring, free_ids.state, rows)
-        yield part(rows, 0, filled)
+        state = free_ids.ring, free_ids.state
+        filled = fill_rows(*began, moments, places, pool, ids, *state, rows, filled)
+        while filled >= (size := min(PIECE, remain)):
+            yield part(rows, 0, size)
+            remain -= size
+            if remain == 0:
+                return
+            rows, filled = with_room(part(rows, size), filled - size, PIECE), filled - size
         left, members = keep_later(pool, ids, last)
         ids = ids[:members]
+    if filled:
+        # A copy, or a few rows would keep the memory of many.
+        yield joined([part(rows, 0, filled), part(rows, 0, 0)])
 
 
-def empty(size: int) -> Tape:
-    """Room for so many rows."""
-    return Tape(*(np.empty(size, dtype) for dtype in DTYPES))
+def with_room(rows: Tape, filled: int, more: int) -> Tape:
+    """The first rows, and room for so many more: in the same memory if they fit."""
+    if filled + more <= len(rows.time):
+        return rows
+    room = Tape(*(np.empty(max(PIECE, filled) + more, dtype) for dtype in DTYPES))
+    copy(part(rows, 0, filled), room)
+    return room
 
 
 def _in_order(moments: Int64s, last: int) -> tuple[Int64s, Int64s]:
@@ -210,13 +231,15 @@ def keep_later(events, ids, last):
 
 
 @entry
-def fill_rows(starts, deadlines, moments, places, events, ids, ring, state, rows):
-    """Write the starts and the operations among the events, merged, and return how many there are.
+def fill_rows(starts, deadlines, moments, places, events, ids, ring, state, rows, row):
+    """Write the starts and the operations among the events, merged, from `row` on.
+
+    Returns the row after the last.
 
     `moments` are those of the events at `places`, in order. `ids` has the id of each member that
     has started; the last are for those of `starts`. `ring` and `state` are those of `Ids`.
     """
-    row = s = k = 0
+    s = k = 0
     under_way = ids.size - starts.size
     while s < starts.size or k < places.size:
         is_start = k == places.size
@@ -243,27 +266,3 @@ def fill_rows(starts, deadlines, moments, places, events, ids, ring, state, rows
         rows.id[row], rows.deadline[row] = identity, events.deadline[place]
         row += 1
     return row
-
-
-def in_pieces(tapes: Iterable[Tape], operations: int | None) -> Iterator[Tape]:
-    """The operations of tapes that follow each other, PIECE at a time, and of the rest the last.
-
-    They end after so many `operations`, or with the tapes. The tapes are copied.
-    """
-    left = NEVER if operations is None else operations
-    piece, filled = empty(min(PIECE, left)), 0
-    for tape in tapes:
-        done = 0
-        while done < len(tape.time):
-            count = min(len(tape.time) - done, len(piece.time) - filled)
-            for column, source in zip(piece, tape, strict=True):
-                column[filled : filled + count] = source[done : done + count]
-            done, filled = done + count, filled + count
-            if filled == len(piece.time):
-                yield piece
-                left -= filled
-                if left == 0:
-                    return
-                piece, filled = empty(min(PIECE, left)), 0
-    if filled:
-        yield Tape(*(column[:filled].copy() for column in piece))

@@ -123,9 +123,8 @@ def as_events(name, blocks, parameters=None):
         )
         for member, start in enumerate(zip(starts.tolist(), deadlines.tolist(), strict=True)):
             rows.append((start[0], block * BLOCK + member, 0, START, start[1]))
-        step = 0
-        for moment, deadline, member, op in zip(*(c.tolist() for c in events), strict=True):
-            step += 1
+        columns = zip(*(c.tolist() for c in events), strict=True)
+        for step, (moment, deadline, member, op) in enumerate(columns, 1):
             time = moment // 2
             assert moment % 2 == (op == END)
             if op == END:
