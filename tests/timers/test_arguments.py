@@ -486,19 +486,6 @@ def test_timer_of_ones_own_is_found_by_module_and_class() -> None:
 # -- memory
 # --------------------------------------------------------------------------------------------------
 
-MOST_BYTES = 32  # per pending timer at full capacity, beyond the geometry
-CAPACITY = 1 << 12
-
-
-@pytest.mark.parametrize("case", [case for case in CASES if case.has_kernel], ids=str)
-def test_pending_timer_costs_at_most_32_bytes(case: Case) -> None:
-    full = case(capacity=CAPACITY)
-    empty = full.nbytes
-    full.schedule_many(np.arange(CAPACITY))
-    assert full.nbytes == empty, "capacity means that so many fit"
-    geometry = case(capacity=1).nbytes
-    assert full.nbytes - geometry <= MOST_BYTES * CAPACITY
-
 
 @every_kernel
 def test_capacity_grows_by_doubling_and_never_shrinks(case: Case) -> None:
