@@ -4,6 +4,7 @@ they name.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -146,7 +147,7 @@ def schedule_before_all(setting: Setting) -> Measured:
     return counted(timer, lambda: timer.schedule_many(falling)), falling.size
 
 
-@workload("cancel", "any", "random timers, on average")
+@workload("cancel", "random timers, on average")
 def cancel_at_random(setting: Setting) -> Measured:
     timer, handles = filled(setting)
     chosen = setting.random.permutation(handles)[: min(SAMPLE, setting.n // 4)]
@@ -261,7 +262,7 @@ def fits(growth: str, variable: np.ndarray[Any, Any], cost: np.ndarray[Any, Any]
     rise = np.polyfit(logs, cost, 1)[0] * (
         logs[-1] - logs[0]
     )  # over the sweep, along the best a + b log(variable)
-    if growth == "1":  # an upper bound: it may fall, or be nothing at all
+    if growth == "1":  # an upper bound: it may fall
         return bool(rise <= FLAT * cost.mean())
     if (cost <= 0).any():
         return False
@@ -276,6 +277,7 @@ COSTS = [
     pytest.param(timer_class(name), cost, id=f"{name}: {cost}, {cost.counter}, {cost.workload}")
     for name in names()
     for cost in timer_class(name).traits.costs
+    if cost.counter != ALL_COUNTERS
 ]
 
 
@@ -286,8 +288,7 @@ def series(timer: Any, cost: Cost) -> tuple[np.ndarray[Any, Any], np.ndarray[Any
     per_operation = []
     for value in variable:
         costs, operations = run(Setting(timer, **{cost.variable.lower(): value}))
-        counters = costs.values() if cost.counter == ALL_COUNTERS else [costs[cost.counter]]
-        per_operation.append(sum(counters) / operations)
+        per_operation.append(costs[cost.counter] / operations)
     return np.array(variable, float), np.array(per_operation)
 
 
@@ -310,3 +311,84 @@ def test_fit_tells_growths_apart(growth: str) -> None:
     }
     others = {other for other, cost in shapes.items() if fits(growth, variable, cost)}
     assert others == ({growth, "inverse"} if growth == "1" else {growth})
+
+
+# -- operations that count nothing
+# ------------------------------------------------------------------------------------------------
+
+FEW, MANY = 16, 4096  # pending timers
+DELAYS = [0, 1, 100, 300, 511, 5_000, UNIFORM, 2**41]  # into buckets of all kinds
+
+UNCOUNTED = [
+    pytest.param(name, cost.operation, id=f"{name}: {cost}")
+    for name in names()
+    for cost in timer_class(name).traits.costs
+    if cost.counter == ALL_COUNTERS
+]
+"""Costs that show in no counter, since all of them stay at zero."""
+
+
+class Cells(np.ndarray[Any, Any]):
+    """An array that counts how often its cells or rows are read or written."""
+
+    accesses = 0
+
+    def __getitem__(self, key: Any) -> Any:
+        Cells.accesses += 1
+        return super().__getitem__(key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        Cells.accesses += 1
+        super().__setitem__(key, value)
+
+
+def interpreted(function: Any, known: dict[Any, Any]) -> Any:
+    """A compiled function as plain Python, and all that it calls with it."""
+    python = function.py_func
+    if python not in known:
+        variables = dict(python.__globals__)
+        known[python] = FunctionType(python.__code__, variables, argdefs=python.__defaults__)
+        for name in python.__code__.co_names:
+            if hasattr(variables.get(name), "py_func"):
+                variables[name] = interpreted(variables[name], known)
+    return known[python]
+
+
+def most_accesses(name: str, operation: str, deadlines: np.ndarray[Any, Any]) -> int:
+    """The most that one operation reads and writes, beside timers of these deadlines.
+
+    The first, the last and some other timers are cancelled or re-armed, with delays of all kinds.
+    """
+    timer = timer_class(name)(counting=True, capacity=deadlines.size + len(DELAYS))
+    handles = timer.schedule_many(deadlines)
+    chosen = handles[np.linspace(0, handles.size - 1, len(DELAYS)).astype(int)].tolist()
+    calls: dict[str, list[tuple[int, ...]]] = {
+        "schedule": [(delay,) for delay in DELAYS],
+        "cancel": [(handle,) for handle in chosen],
+        "reschedule": list(zip(chosen, DELAYS, strict=True)),
+    }
+    state = timer.state._replace(
+        nodes=timer.state.nodes.view(Cells), cells=timer.state.cells.view(Cells)
+    )
+    run = getattr(timer._kernel, operation)
+    run = interpreted(run, {}) if hasattr(run, "py_func") else run  # else without the JIT
+    most, counters = 0, timer.counters
+    for arguments in calls[operation]:
+        before = Cells.accesses
+        assert run(state, *arguments)
+        most = max(most, Cells.accesses - before)
+    timer.check()
+    assert timer.counters == counters
+    return most
+
+
+@pytest.mark.parametrize("spread", [1, UNIFORM], ids=["one bucket", "many buckets"])
+@pytest.mark.parametrize(("name", "operation"), UNCOUNTED)
+def test_uncounted_operation_touches_no_more_beside_many_timers(
+    name: str, operation: str, spread: int
+) -> None:
+    few, many = (
+        most_accesses(name, operation, 99 + np.linspace(1, spread, n).astype(np.int64))
+        for n in (FEW, MANY)
+    )
+    assert 0 < many <= few
