@@ -438,4 +438,5 @@ def _expired(parts: list[_Fired]) -> Expired:
     if not rows:
         return nothing()
     numbers = np.fromiter(chain.from_iterable(rows), INT64, 3 * len(rows))
-    return tuple.__new__(Expired, numbers.reshape(-1, 3).T.copy())
+    columns = (numbers[0::3].copy(), numbers[1::3].copy(), numbers[2::3].copy())
+    return tuple.__new__(Expired, columns)
