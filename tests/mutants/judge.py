@@ -39,7 +39,7 @@ SHARED = {
 """Kernel file -> timers that it is judged by; that of the file's own name where it is not here."""
 
 EXAMPLES = 100  # of the state machine for each geometry
-PATIENCE_WITH_TESTS = 20.0  # seconds of CPU time for the tests of a file outside the kernels
+PATIENCE_WITH_TESTS = 60.0  # seconds of CPU time for tests outside the kernels; they may compile
 PATIENCE = 8.0  # seconds of CPU time for one tape, geometry or file; a mutant may loop for ever
 OTHERS = "place or handle or capacity or growth or grow or buffer"
 """What the boundary cases are chosen by: the rest of them is what the machine does at random."""

@@ -70,8 +70,8 @@ MUTANTS = [
         "growing loses the places that were still free",
         "unordered-list",
         "pool.py",
-        '    larger["next"][-1] = cells[FREE]\n',
-        "",
+        'larger[larger.size - 1]["next"] = target_cells[FREE]',
+        'larger[larger.size - 1]["next"] = NO_ROW',
     ),
     Mutant(
         "the earliest in a bucket is taken to be the last in it",
