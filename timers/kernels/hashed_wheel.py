@@ -137,7 +137,7 @@ def slot_of(tick_number, cells):
 
 @inlined
 def enter_tick(cells, tick_number, start):
-    """Make a tick, which begins at `origin`, the one in progress."""
+    """Make a tick, which begins at `start`, the one in progress."""
     cells[CURRENT_TICK] = tick_number
     cells[TICK_START] = start
     cells[CURRENT_SLOT] = slot_of(tick_number, cells)
@@ -222,7 +222,7 @@ def reschedule(state, handle, deadline):
 
 @inlined
 def next_occupied(cells):
-    """The next tick from PASSED on whose slot is occupied, or NONE."""
+    """The next tick from CURRENT_TICK on whose slot is occupied, or NONE."""
     current, wheel_size = cells[CURRENT_TICK], cells[WHEEL_SIZE]
     at = cells[CURRENT_SLOT]
     slot = next_marked(cells, WORDS, at, wheel_size)
@@ -269,9 +269,8 @@ def skip_rotations(nodes, cells, counters, most):
     for i in range(cells[BASE], nodes.size):
         if nodes[i]["prev"] != FREE_ROW and nodes[i]["rounds"] != FAR:
             nodes[i]["rounds"] -= fewest
-    cells[CURRENT_TICK] += (
-        fewest * cells[WHEEL_SIZE]
-    )  # ORIGIN follows with the next tick; the slot stays
+    # TICK_START follows with the next tick; the slot stays.
+    cells[CURRENT_TICK] += fewest * cells[WHEEL_SIZE]
     count(counters, TIMERS_TOUCHED, cells[PENDING])
 
 

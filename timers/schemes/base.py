@@ -177,7 +177,7 @@ class KernelTimer(NotCopied):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, all bookkeeping included: at most 32 per place, and the buckets. O(1).
+        """Bytes held, all bookkeeping included: 24 for each place and each bucket. O(1).
 
         >>> from timers import DelayQueue
         >>> DelayQueue(capacity=1000).nbytes
