@@ -13,7 +13,7 @@ from numba.core import config
 
 from tests.mutants.loading import Finder
 
-PATIENCE = 20.0  # seconds of CPU time for one trial; a bug may loop for ever
+PATIENCE = 60.0  # seconds of CPU time for one trial, which may compile; a bug may loop for ever
 QUIET = ("-x", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider", "-W", "ignore")
 NORMAL = ("-m", "not slow and not cluster and not spark", "--hypothesis-profile", "verdict")
 
