@@ -62,7 +62,7 @@ def as_integers(values: npt.ArrayLike, name: str) -> Int64s:
 
 
 def as_handles(values: npt.ArrayLike, name: str) -> Int64s:
-    """`as_integers`, where what is no int64 becomes 0, which no timer's handle is."""
+    """`as_integers`, with 0, which is never a handle, for each integer that does not fit int64."""
     return _as_integers(values, name, lambda position, value: 0)
 
 
@@ -95,7 +95,7 @@ def shown(value: Any) -> str:
 
 
 def _as_integers(values: Any, name: str, beyond: Callable[[int, int], int]) -> Int64s:
-    """`as_integers`; `beyond(position, value)` replaces what is no int64, or raises."""
+    """`as_integers`; `beyond(position, value)` replaces what does not fit int64, or raises."""
     is_plain = type(values) is np.ndarray and values.dtype is INT64 and values.ndim == 1
     if is_plain and values.flags.carray:
         return values  # type: ignore[no-any-return]  # an array of int64
@@ -104,7 +104,7 @@ def _as_integers(values: Any, name: str, beyond: Callable[[int, int], int]) -> I
             try:
                 return np.array(values, INT64)
             except OverflowError:
-                pass  # one of them is no int64
+                pass  # one of them does not fit int64
         return _converted(values, name, beyond)
     except MemoryError:
         raise CapacityError(f"no memory for the {name}; nothing has changed") from None

@@ -84,7 +84,7 @@ def _check(options: Experiment) -> None:
         if not lowest <= value <= highest:
             raise ExperimentError(f"{name} must lie in [{lowest}, {highest}], not {value}")
     if not options.rates:
-        raise ExperimentError("there is no rate to run at")
+        raise ExperimentError("no rate is given: name at least one")
     if not 0.1 <= options.seconds <= LARGEST_TRIAL / max(options.rates):
         raise ExperimentError(
             f"seconds must lie in [0.1, {LARGEST_TRIAL / max(options.rates):g}] at a rate of "

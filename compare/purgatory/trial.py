@@ -211,6 +211,7 @@ class _Run:
         while i < number and now < end and not self.errors:
             wait = started + arrivals[i] - now
             if wait > 0:
+                # Requests arrive in real time, and a shorter sleep would cost more than it waits.
                 time.sleep(max(wait / _NS, _POLL_S))
             now = _now()
             while i < number and started + arrivals[i] <= now < end:
@@ -253,7 +254,7 @@ class _Run:
         end = _now() + int(_PATIENCE_S * _NS)
         expected = self.enqueued if self.trial.design != NONE else self._to_answer()
         while self.completed + len(self.late) < expected and _now() < end and not self.errors:
-            time.sleep(0.005)
+            time.sleep(0.005)  # the last answers come from other threads, in real time
 
     def _to_answer(self) -> int:
         return int((self.traffic.services[: self.enqueued] >= 0).sum())

@@ -18,6 +18,7 @@ import resource
 import threading
 import time
 from collections import deque
+from pathlib import Path
 from statistics import quantiles
 
 import numpy as np
@@ -225,7 +226,7 @@ def idle_and_memory(pending):
 
 
 def memory():
-    with open("/proc/self/statm") as file:  # noqa: PTH123
+    with Path("/proc/self/statm").open() as file:
         return int(file.read().split()[1]) * resource.getpagesize()
 
 

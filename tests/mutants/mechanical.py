@@ -280,9 +280,8 @@ def page(stored: dict[str, Any]) -> str:
     kernels, others = parts(stored).values()
     # A dict keeps the first of equal lines.
     distinct = dict.fromkeys(survivors)
-    return "".join(
-        [PAGE_HEAD, *table(kernels), OTHERS_HEAD, *table(others), PAGE_SURVIVORS, *distinct]
-    )
+    sampled = table(others) if others else ["They have not been run as a whole yet.\n"]
+    return "".join([PAGE_HEAD, *table(kernels), OTHERS_HEAD, *sampled, PAGE_SURVIVORS, *distinct])
 
 
 def table(stored: dict[str, Any]) -> list[str]:

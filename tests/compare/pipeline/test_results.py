@@ -25,7 +25,7 @@ from compare.workloads.catalogue import make
 TIMERS = [("hashed-wheel", {"tick": 7, "wheel_size": 64}), ("heapq-delay-queue", {})]
 SHARDS = 4
 LATE = [[[3, 3, 5], [5, 900], [-2, 8000], [*range(20, 117)]], [[0], [0, 0], [11], [13]]]
-"""By timer and shard: different numbers of timers, so that a mean of quantiles is no quantile."""
+"""By timer and shard: of different sizes, so that a mean of quantiles is not a quantile."""
 
 
 def primes(count):

@@ -130,7 +130,7 @@ def test_a_design_keeps_up_if_it_is_in_time_and_fails_nothing(achieved, late, fa
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"rates": ()}, ExperimentError, "there is no rate"),
+        ({"rates": ()}, ExperimentError, "no rate is given"),
         ({"rates": (99,)}, ExperimentError, "rate must lie in [100, 10000000], not 99"),
         ({"limits": (-1,)}, ExperimentError, "limit must lie"),
         ({"seconds": 0.05}, ExperimentError, "seconds must lie in [0.1, 250] at a rate of 40000"),
