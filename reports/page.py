@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from compare.bench.store import Run, latest_experiment
+from compare.bench.store import Run
 from compare.files import errors_as, has_format, new_directory, obstacle, write_json
 from reports import formats
 from reports.charts.catalogue import pictures
@@ -55,17 +54,13 @@ def check_target(out: str | os.PathLike[str]) -> None:
 def write_report(run: Run, out: str | os.PathLike[str]) -> Path:
     """Write the report of a run into the directory `out` and return the absolute path of its page.
 
-    The report appears complete or not at all, and replaces an older one. A run without the enqueue
-    experiment is shown with the newest one beside it, if there is one.
+    The report appears complete or not at all, and replaces an older one.
 
     Raises:
         ReportError: It cannot be written, or `out` is something other than a report.
         RunError: The run is damaged.
     """
-    summary = summarise(run)
-    if summary.experiment is None:
-        summary = replace(summary, experiment=latest_experiment(run.path.parent))
-    return write_page(summary, str(run.path.absolute()), out)
+    return write_page(summarise(run), str(run.path.absolute()), out)
 
 
 def write_page(summary: Summary, origin: str, out: str | os.PathLike[str]) -> Path:

@@ -1,7 +1,7 @@
 """The figures of a stored run, one for each contestant, task and size. Nothing is measured here."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from compare.bench.store import MEASURED, Run, RunError, parameters_json
 from compare.bench.task import Task
+from compare.purgatory.figures import Row
 from compare.tapes.units import EXPONENTS, parse_duration
 from reports import formats
 from reports.statistics import Spread, fastest
@@ -38,6 +39,11 @@ class Contestant:
     def compiled(self) -> bool:
         """Whether it ran in the compiled loop; else its times include the Python interpreter's."""
         return self.engine == "compiled"
+
+    @property
+    def dashed(self) -> bool:
+        """Whether its lines are dashed: those of a Python loop."""
+        return not self.compiled
 
     @property
     def settings(self) -> str:
@@ -207,7 +213,7 @@ class Summary:
     slots: Mapping[Contestant, Mapping[int, float]] = field(default_factory=dict)
     """Size -> the share of the pending timers that are in the slots of a wheel."""
     sample: str = "sample"  # what a spread is over: repeats, or "shard": the parts of a trace
-    experiment: Run | None = None  # whose `purgatory` has trials: this run, or one beside it
+    trials: Sequence[Row] = ()  # of the enqueue experiment
 
     @property
     def of_shards(self) -> bool:
@@ -225,11 +231,6 @@ class Summary:
         return tuple(
             sorted({n for task in self.cells.values() for cells in task.values() for n in cells})
         )
-
-    @cached_property
-    def trials(self) -> list[dict[str, Any]]:
-        """The trials of the enqueue experiment; see compare.bench.store.PURGATORY."""
-        return [] if self.experiment is None else self.experiment.purgatory.to_pylist()
 
     @cached_property
     def base(self) -> Contestant | None:
@@ -366,10 +367,8 @@ def summarise(run: Run) -> Summary:
     slots: dict[Contestant, dict[int, float]] = {}
     for who, row in rows_of(run.slots):
         slots.setdefault(who, {})[row["size"]] = row["in_slots"] / max(row["pending"], 1)
-    experiment = run if run.purgatory.num_rows else None
-    return Summary(
-        run.manifest, contestants, cells, counts, replays, memory, slots, experiment=experiment
-    )
+    trials = run.purgatory.to_pylist()
+    return Summary(run.manifest, contestants, cells, counts, replays, memory, slots, trials=trials)
 
 
 def contestants_of(traits: Iterable[Mapping[str, Any]]) -> tuple[Contestant, ...]:

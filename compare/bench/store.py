@@ -40,7 +40,6 @@ import os
 import secrets
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -337,18 +336,6 @@ def latest_run(root: str | os.PathLike[str]) -> Path:
     if not runs:
         raise RunError(f"{root} has no runs yet; `wheelwork compare` makes one")
     return runs[-1]
-
-
-def latest_experiment(root: str | os.PathLike[str]) -> Run | None:
-    """The newest run below a store that has trials of the enqueue experiment; None without one.
-
-    Runs that cannot be read are passed over.
-    """
-    for path in reversed(runs_in(root)):
-        with suppress(RunError):
-            if _manifest(path)["tables"].get("purgatory"):
-                return read_run(path)
-    return None
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:

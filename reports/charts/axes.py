@@ -1,7 +1,7 @@
 """Axes, marks, rows and labels that the charts share. Sizes are in inches, of text in points."""
 
 import math
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from textwrap import wrap
 from typing import Any
@@ -16,6 +16,7 @@ from reports import formats
 from reports.charts.pictures import LINE_HEIGHT, SMALL, WIDTH
 from reports.palette import FAINT, PAPER, look_of
 from reports.summary import Contestant
+from reports.trials import Case
 
 # Characters that fit:
 _LEGEND = 58  # two labels side by side
@@ -24,27 +25,29 @@ _ROW = 25  # the small font, at the left of a row
 _LABEL = 30  # the small font, at the right of a line
 
 
+Subject = Contestant | Case
+"""What a line, bar or row is about."""
+
 # ---- marks
 
 
-def colour_of(who: Contestant) -> str:
-    """The colour of a contestant."""
+def colour_of(who: Subject) -> str:
+    """The colour of what a line, bar or row is about."""
     return look_of(who.timer).colour
 
 
-def stroke_of(who: Contestant) -> dict[str, Any]:
-    """The line of a contestant: dashed for a plain Python loop."""
-    style = "solid" if who.compiled else (0, (4, 2))
+def stroke_of(who: Subject) -> dict[str, Any]:
+    """Its line."""
+    style = (0, (4, 2)) if who.dashed else "solid"
     return {"color": colour_of(who), "linewidth": 1.8, "linestyle": style}
 
 
 def mark_of(
-    who: Contestant, size: float, edge: float = 0.5, *, hollow: bool = False
+    who: Subject, size: float, edge: float = 0.5, *, hollow: bool = False
 ) -> dict[str, Any]:
-    """The marker of a contestant, with an edge that keeps it apart from what it lies on.
+    """Its marker, with an edge that keeps it apart from what it lies on.
 
-    It is hollow for what was not measured but predicted, and half filled for further contestants of
-    the same timer.
+    It is half filled for further contestants of the same timer.
     """
     look = look_of(who.timer)
     filling: dict[str, Any] = {"markeredgecolor": PAPER, "markeredgewidth": edge}
@@ -88,7 +91,7 @@ def panels(
     title: str,
     panel_height: float,
     *,
-    legend: Sequence[Contestant] = (),
+    legend: Sequence[Subject] = (),
     rows: Sequence[float] = (),
 ) -> tuple[Figure, list[Axes]]:
     """Charts in two columns, above a legend if there is one.
@@ -212,6 +215,14 @@ def log_ticks(low: float, high: float, most: int) -> list[float]:
 
 
 # ---- labels
+
+
+def told(panels: Iterable[tuple[str, Mapping[Any, str]]]) -> str:
+    """What panels show, as text: for each its heading, and who stands where."""
+    return "; ".join(
+        f"{heading}: {', '.join(f'{who.full} {text}' for who, text in texts.items())}"
+        for heading, texts in panels
+    )
 
 
 def end_labels(

@@ -53,18 +53,19 @@ class Table:
         name: str,
         caption: str,
         headings: Iterable[str],
-        rows: Mapping[Contestant, Sequence[Entry]],
+        rows: Mapping[Any, Sequence[Entry]],
         note: str = "",
         *,
+        of: str = "timer",
         loose: bool = False,
     ) -> "Table":
-        """A table with a row for each contestant of which there is anything to show."""
+        """A table with a row for each contestant, or case, of which there is anything to show."""
         found = [
             Row(who.short, who.remark, entries, who.timer)
             for who, entries in rows.items()
             if any(entry is not NOTHING for entry in entries)
         ]
-        return cls(name, caption, ["timer", *headings], found, note, loose)
+        return cls(name, caption, [of, *headings], found, note, loose)
 
     def is_number(self, column: int) -> bool:
         """Whether a column holds numbers, and so is aligned at the right; -1 is the headings'."""

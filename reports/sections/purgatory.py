@@ -1,13 +1,11 @@
 """The enqueue experiment: two designs of a purgatory under the same requests."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from statistics import median
 
 from compare.purgatory.figures import (
     COMPILED,
-    DESIGNS,
     MEMORY,
-    NONE,
     PURGING,
     RATE,
     SCANNING,
@@ -16,19 +14,16 @@ from compare.purgatory.figures import (
     saturation,
 )
 from reports import formats
-from reports.sections.parts import NOTHING, Entry, Section, Table, entry
-from reports.sections.parts import Row as Line
+from reports.sections.parts import NOTHING, Entry, Section, Table, entry, texts
 from reports.summary import Summary
-
-_SWATCHES = {PURGING: "hierarchical-wheel", SCANNING: "delay-queue"}
+from reports.trials import by_case, scanned
 
 
 def section(summary: Summary) -> Section | None:
     """What both designs keep up with, what they cost, and the same compiled."""
-    rows, run = summary.trials, summary.experiment
-    if run is None or not rows:
+    rows = summary.trials
+    if not rows:
         return None
-    machine = run.manifest["machine"]
     tables = [of_rates(rows), of_memory(rows), of_compiled(rows)]
     return Section(
         "purgatory",
@@ -46,53 +41,30 @@ def section(summary: Summary) -> Section | None:
             "core together. In other languages both reach other rates; compare the two designs.",
             "The processor time includes the threads of the experiment itself: one that enqueues, "
             "one that answers.",
-            f"Measured {run.manifest['created']} with {machine.get('cores')} cores of "
-            f"{machine.get('cpu') or 'an unknown processor'}, stored in {run.path.name}.",
         ],
     )
 
 
-def of_rates(rows: Iterable[Row]) -> Table:
+def of_rates(rows: Sequence[Row]) -> Table:
     """Both designs in real time at the highest rate that they kept up with."""
-    rows = list(rows)
-    found = []
-    for (load, design), (highest, failed) in saturation(rows).items():
-        of_case = [row for row in rows if _is(row, RATE, load, design)]
-        at_it = [row for row in of_case if row["rate"] == highest and keeps_up(row)]
-        row = at_it[0] if at_it else of_case[0]
-        late = [row[f"late_{which}_ms"] for which in ("p50", "p99", "max")]
-        estimated = (
-            Entry(
-                _count(row["estimated_total"]),
-                f"exact {_count(row['exact_total'])}, off by at most "
-                f"{_count(row['estimate_error'])}",
-            )
-            if row["estimated_total"] is not None
-            else NOTHING
-        )
-        found.append(
-            Line(
-                f"{DESIGNS[design]}, load {load}",
-                "",
-                [
-                    Entry(formats.count(highest), "" if failed else "or more"),
-                    entry(row["cpu_us"], lambda us: formats.nanoseconds(us * 1e3)),
-                    entry(row["gc_us"], lambda us: formats.nanoseconds(us * 1e3)),
-                    entry(row["peak_bytes"], formats.data_size),
-                    NOTHING
-                    if late[0] is None
-                    else Entry(" / ".join(formats.amount(ms) for ms in late)),
-                    entry(row["share_expired"], "{:.2%}".format),
-                    estimated,
-                ],
-                _SWATCHES[design],
-            )
-        )
-    return Table(
+    highest, found = saturation(rows), {}
+    for case, rates in by_case(rows, RATE).items():
+        rate, failed = highest[case.load, case.design]
+        kept_up = [row for row in rates.get(rate, ()) if keeps_up(row)]
+        row, *_ = kept_up or next(iter(rates.values()))
+        found[case] = [
+            Entry(formats.count(rate), "" if failed else "or more"),
+            entry(row["cpu_us"], _microseconds),
+            entry(row["gc_us"], _microseconds),
+            entry(row["peak_bytes"], formats.data_size),
+            _lateness(row),
+            entry(row["share_expired"], "{:.2%}".format),
+            _estimate(row),
+        ]
+    return Table.of(
         "purgatory-rates",
         "In real time, at the highest rate that each kept up with",
         [
-            "design",
             "requests/s",
             "CPU time per request",
             "of it in the garbage collector",
@@ -105,75 +77,79 @@ def of_rates(rows: Iterable[Row]) -> Table:
         "A design keeps up if it achieves 95 % of the rate, and 99 % of the timeouts are less than "
         "200 ms late, in the first trial or the second. The estimated total is the number of "
         "requests in the lists as the new design estimates it, on average.",
+        of="design",
         loose=True,
     )
 
 
-def of_memory(rows: Iterable[Row]) -> Table:
+def _microseconds(us: float) -> str:
+    return formats.nanoseconds(us * 1e3)
+
+
+def _lateness(row: Row) -> Entry:
+    late = [row[f"late_{which}_ms"] for which in ("p50", "p99", "max")]
+    return NOTHING if None in late else Entry(" / ".join(map(formats.amount, late)))
+
+
+def _estimate(row: Row) -> Entry:
+    if row["estimated_total"] is None:
+        return NOTHING
+    names = ("estimated_total", "exact_total", "estimate_error")
+    estimated, exact, error = (formats.count(round(row[name])) for name in names)
+    return Entry(estimated, f"exact {exact}, off by at most {error}")
+
+
+def of_memory(rows: Sequence[Row]) -> Table:
     """The trials with little memory."""
-    found = [row for row in rows if row["kind"] == MEMORY]
-    room = formats.data_size(found[0]["memory_bytes"]) if found else ""
-    rate = formats.count(found[0]["rate"]) if found else ""
-    return Table(
+    found = {
+        case: row for case, trials in by_case(rows, MEMORY).items() for row, *_ in trials.values()
+    }
+    room, rate = next(((row["memory_bytes"], row["rate"]) for row in found.values()), (0, 0))
+    return Table.of(
         "purgatory-memory",
-        f"With {room} more memory than at the start, at {rate} requests/s",
-        ["design", "limit", "requests", "most memory", "outcome"],
-        [
-            Line(
-                f"{DESIGNS[row['design']]}, load {row['load']}",
-                "",
-                [
-                    entry(row["interval"]),
-                    entry(row["requests"]),
-                    entry(row["peak_bytes"], formats.data_size),
-                    Entry(f"failed: {row['failed']}" if row["failed"] else "went on", number=False),
-                ],
-                _SWATCHES[row["design"]],
-            )
-            for row in found
-        ],
+        f"With {formats.data_size(room)} more memory than at the start, at {formats.count(rate)} "
+        "requests/s",
+        ["limit", "requests", "most memory", "outcome"],
+        {
+            case: [
+                entry(row["interval"]),
+                entry(row["requests"]),
+                entry(row["peak_bytes"], formats.data_size),
+                *texts(f"failed: {row['failed']}" if row["failed"] else "went on"),
+            ]
+            for case, row in found.items()
+        },
         "The limit is the purge interval of the new design, and the number of entries above which "
         "the old one scans: at this limit it costs the least processor time.",
+        of="design",
     )
 
 
-def of_compiled(rows: Iterable[Row]) -> Table:
+def of_compiled(rows: Sequence[Row]) -> Table:
     """Time and counted work of the compiled designs, at each rate."""
-    samples: dict[tuple[str, str], dict[int, list[Row]]] = {}
-    for row in rows:
-        if row["kind"] == COMPILED:
-            rates = samples.setdefault((row["load"], row["design"]), {})
-            rates.setdefault(row["rate"], []).append(row)
-    columns = sorted({rate for rates in samples.values() for rate in rates})
-    return Table(
+    found = by_case(rows, COMPILED)
+    columns = sorted({rate for rates in found.values() for rate in rates})
+    return Table.of(
         "purgatory-compiled",
         "Compiled, in simulated time: time per request, and entries scanned for it",
-        ["design", *(f"{formats.count(rate)}/s" for rate in columns)],
-        [
-            Line(
-                f"{DESIGNS[design]}, load {load}",
-                "",
-                [_compiled(rates[rate]) if rate in rates else NOTHING for rate in columns],
-                _SWATCHES[design],
-            )
-            for (load, design), rates in samples.items()
-        ],
+        [f"{formats.count(rate)}/s" for rate in columns],
+        {
+            case: [_compiled(rates[rate]) if rate in rates else NOTHING for rate in columns]
+            for case, rates in found.items()
+        },
         "One core, without Python's cost. A design is not run at rates above the first that is too "
         "high for one core.",
+        of="design",
         loose=True,
     )
 
 
 def _compiled(samples: Sequence[Row]) -> Entry:
-    counters: Mapping[str, int] = dict(samples[0]["counters"])
-    scanned = counters["entries_scanned"] + counters["queue_scanned"]
-    ns = median(row["cpu_us"] for row in samples) * 1e3
-    return Entry(
-        formats.nanoseconds(ns), f"{formats.amount(scanned / samples[0]['requests'])} scanned"
-    )
+    time = _microseconds(median(row["cpu_us"] for row in samples))
+    return Entry(time, f"{formats.amount(scanned(samples[0]))} scanned")
 
 
-def _headline(rows: Iterable[Row]) -> str:
+def _headline(rows: Sequence[Row]) -> str:
     """The two designs where half of the requests time out."""
     found = saturation(rows)
     new, old = (found.get(("high", design), (0, False)) for design in (PURGING, SCANNING))
@@ -185,11 +161,3 @@ def _headline(rows: Iterable[Row]) -> str:
         f"Where half of the requests time out, the new design keeps up with {least}"
         f"{formats.count(new[0])} requests/s, the old one with {most}{formats.count(old[0])}."
     )
-
-
-def _count(value: float) -> str:
-    return formats.count(round(value))
-
-
-def _is(row: Row, kind: str, load: str, design: str) -> bool:
-    return (row["kind"], row["load"], row["design"]) == (kind, load, design) and design != NONE

@@ -1,5 +1,7 @@
 """The charts of the enqueue experiment show the stored figures, each at its own place."""
 
+import re
+
 import pytest
 from matplotlib import rc_context
 
@@ -105,4 +107,11 @@ def test_charts_say_what_they_show(drawn):
         for axes in picture.figure.axes:
             assert axes.get_title(loc="left")
             assert axes.get_xlabel() in ("requests/s asked for (log)", "limit, entries (log)")
-        assert "load" in (picture.alt + picture.caption).lower()
+    texts = {name: re.sub("[\xa0\u202f]", " ", picture.alt) for name, picture in drawn.items()}
+    assert "new, load low 10k at 10 000 to 40k at 40 000, old, load low" in texts["purgatory-rates"]
+    assert (
+        "time per request: new, load low 200 ns at 10 000 to 400 ns at 40 000, old"
+        in (texts["purgatory-compiled"])
+    )
+    assert "[MiB]: new, load low 35, old, load low 36 at 1 000 to 37" in texts["purgatory-limit"]
+    assert drawn["purgatory-limit"].caption.startswith("Load low at 10\u202f000 requests/s.")
