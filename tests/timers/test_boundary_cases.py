@@ -461,7 +461,7 @@ def test_place_whose_generations_are_used_up_is_never_handed_out_again(case: Cas
     if case.has_kernel:
         timer.state.nodes["generation"][timer.state.cells[BASE]] = LAST_GENERATION
     else:
-        timer._generations[0] = LAST_GENERATION
+        timer._free[0] = LAST_GENERATION << PLACE_BITS
     last = timer.schedule(10)
     assert (place_of(last), last >> PLACE_BITS) == (0, LAST_GENERATION)
     assert timer.cancel(last) is True
