@@ -1,14 +1,14 @@
 """`wheelwork report`: results as a page with charts; the last line printed is its path."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import click
 
 from compare.bench.comparison import DEFAULT_WORKLOADS
-from compare.cli.commands import ingest
+from compare.cli.commands.ingest import ingest
 from compare.cli.options import (
     PLACE,
     Command,
@@ -19,7 +19,6 @@ from compare.cli.options import (
     refuse_both,
     request_options,
     section,
-    select,
     time_option,
     touch_options,
     traces_argument,
@@ -36,15 +35,11 @@ _COLUMNS = {
 }
 """Columns and their names in the logs of common programs, the most likely one first."""
 
-_KINDS = {
-    "requests": (
-        ("time", "duration"),
-        "timeout",
-        "5s",
-    ),  # as of most DNS and HTTP clients
-    "touches": (("time", "key"), "idle", "30s"),
+_KINDS: dict[str, dict[str, str | None]] = {
+    "requests": {"time": None, "duration": None, "timeout": "5s"},  # as of most DNS clients
+    "touches": {"time": None, "key": None, "idle": "30s"},
 }
-"""Kind of a log -> its columns, and the option for its timeout with a default."""
+"""Kind of a log -> what its rows need, with a default where it is not a column."""
 
 
 class ReportOptionError(TimerError, ValueError):
@@ -127,10 +122,10 @@ def report(
         path = _stored(stored)
     else:
         sources: list[Path | str] = [*traces]
-        log = _log_of(options)
-        if log is not None:
-            sources.append(_ingest(log, options))
-            options["workloads"] = options["workloads"] or DEFAULT_WORKLOADS  # beside the log
+        for kind in _KINDS:
+            if options[kind]:
+                sources.append(_ingest(kind, options))
+                options["workloads"] = options["workloads"] or DEFAULT_WORKLOADS  # beside the log
         from compare.bench.run import run_comparison
 
         path = run_comparison(comparison_from(options, sources))
@@ -143,8 +138,8 @@ def report(
 
 def _check_unused(options: Mapping[str, Any]) -> None:
     """Refuse an option about a log of a kind that is not given."""
-    for name in (*_COLUMNS, "timeout", "idle"):
-        kinds = [kind for kind, (roles, period, _) in _KINDS.items() if name in (*roles, period)]
+    for name in dict.fromkeys(chain(*_KINDS.values())):
+        kinds = [kind for kind, needed in _KINDS.items() if name in needed]
         if options[name] is not None and not any(options[kind] for kind in kinds):
             needed = " or ".join(f"--{kind}" for kind in kinds)
             raise click.UsageError(f"--{name} needs {needed}")
@@ -163,40 +158,44 @@ def _stored(path: str) -> Path:
 # ---- logs
 
 
-@dataclass(frozen=True)
-class Log:
-    """A log with the columns to read, given or guessed."""
+def _ingest(kind: str, options: Mapping[str, Any]) -> Path:
+    """Turn the log into a trace beside the runs, which replaces that of an earlier report."""
+    from compare.bench.store import check_store
 
-    path: str
-    kind: str  # "requests" or "touches"
-    columns: Mapping[str, str]  # time, and duration or key -> column
-    timeout: str  # or idle period, such as "5s"
-    guessed: tuple[str, ...]  # options that were not given
+    log, guessed = options[kind], _guessed(kind, options)
+    if guessed:
+        assumed = " ".join(f"--{name} {value}" for name, value in guessed.items())
+        click.echo(f"{log}: assuming {assumed}")
+    check_store(options["runs"])
+    name = Path(Path(log).name.removesuffix(".gz")).stem
+    out = Path(options["runs"]) / TRACES / f"{name}.{kind}"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    command = ingest.commands[kind]
+    known = {parameter.name for parameter in command.params}
+    how = {name: value for name, value in {**options, **guessed}.items() if name in known}
+    how |= {"log": log, "out": str(out), "force": True}
+    click.get_current_context().invoke(command, **how)
+    return out
 
 
-def _log_of(options: Mapping[str, Any]) -> Log | None:
-    kind = next((kind for kind in _KINDS if options[kind]), None)
-    if kind is None:
-        return None
-    path, (roles, period, default) = options[kind], _KINDS[kind]
-    columns = {role: options[role] for role in roles}
-    missing = [role for role in roles if columns[role] is None]
-    found = _columns_in(path, options["format"]) if missing else ()
-    guessed = []
-    for role in missing:
-        columns[role] = next((name for name in _COLUMNS[role] if name in found), None)
-        if columns[role] is None:
+def _guessed(kind: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """What the rows of a log need and was not given: columns by their names, and defaults."""
+    path, missing = options[kind], [name for name in _KINDS[kind] if options[name] is None]
+    columns = _columns_in(path, options["format"]) if _COLUMNS.keys() & missing else ()
+    guessed = {}
+    for name in missing:
+        likely = (column for column in _COLUMNS.get(name, ()) if column in columns)
+        guess = _KINDS[kind][name] or next(likely, None)
+        if guess is None:
             raise ReportOptionError(
-                f"name the column of {path} that is the {role}: --{role} COL, "
-                f"one of {', '.join(found)}"
+                f"name the column of {path} that is the {name}: --{name} COL, "
+                f"one of {', '.join(columns)}"
             )
-        guessed.append(f"--{role} {columns[role]}")
-    if options[period] is None:
-        guessed.append(f"--{period} {default}")
-    return Log(path, kind, columns, options[period] or default, tuple(guessed))
+        guessed[name] = guess
+    return guessed
 
 
-def _columns_in(path: str, format_: str) -> tuple[str, ...]:
+def _columns_in(path: str, format_: str) -> Sequence[str]:
     """The columns of a log on this machine, from its beginning."""
     from compare.spark.session import require_spark
 
@@ -207,35 +206,3 @@ def _columns_in(path: str, format_: str) -> tuple[str, ...]:
         raise ReportOptionError(f"the columns of {path} cannot be guessed; name them")
     log, _ = inspect(Path(path), format_)
     return log.columns
-
-
-def _ingest(log: Log, options: Mapping[str, Any]) -> Path:
-    """Turn the log into a trace, beside the runs."""
-    from compare.spark.session import require_spark
-
-    require_spark()
-    from compare.bench.store import check_store
-    from compare.pipeline.ingest import Options, ingest_requests, ingest_touches
-
-    if log.guessed:
-        click.echo(f"{log.path}: assuming {' '.join(log.guessed)}")
-    check_store(options["runs"])
-    # The trace of an earlier report on this log is replaced.
-    how = Options(**select(Options, options) | {"time": log.columns["time"], "force": True})
-    name = log.path.rstrip("/").rpartition("/")[2].removesuffix(".gz")
-    out = Path(options["runs"]) / TRACES / f"{Path(name).stem}.{log.kind}"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    if log.kind == "requests":
-        ingested = ingest_requests(
-            log.path,
-            out,
-            how,
-            duration=log.columns["duration"],
-            timeout=log.timeout,
-            duration_unit=options["duration_unit"],
-            time_is=options["time_is"],
-        )
-    else:
-        ingested = ingest_touches(log.path, out, how, key=log.columns["key"], idle=log.timeout)
-    click.echo(ingest.summary(ingested))
-    return out

@@ -34,10 +34,10 @@ def report(*arguments: str) -> None:
     assert main(["report", *arguments]) == 0
 
 
-def log_of(*arguments: str) -> command.Log | None:
-    """The log that a command line asks for."""
+def guessed(*arguments: str) -> dict[str, str]:
+    """What a command line leaves out of its log."""
     options = command.report.make_context("report", list(arguments)).params
-    return command._log_of(options)
+    return command._guessed(arguments[0].removeprefix("--"), options)
 
 
 def test_a_stored_run_is_shown(tmp_path, capsys):
@@ -140,43 +140,21 @@ def spark():
 
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize(
-    ("text", "arguments", "columns", "patience", "guessed"),
+    ("text", "arguments", "expected"),
     [
-        (
-            ZEEK,
-            ["--requests", "log"],
-            {"time": "ts", "duration": "rtt"},
-            "5s",
-            ("--time ts", "--duration rtt", "--timeout 5s"),
-        ),
-        (
-            ZEEK,
-            ["--touches", "log", "--idle", "1m"],
-            {"time": "ts", "key": "id.orig_h"},
-            "1m",
-            ("--time ts", "--key id.orig_h"),
-        ),
-        (
-            ACCESS,
-            ["--touches", "log"],
-            {"time": "time", "key": "client"},
-            "30s",
-            ("--time time", "--key client", "--idle 30s"),
-        ),
+        (ZEEK, ["--requests", "log"], {"time": "ts", "duration": "rtt", "timeout": "5s"}),
+        (ZEEK, ["--touches", "log", "--idle", "1m"], {"time": "ts", "key": "id.orig_h"}),
+        (ACCESS, ["--touches", "log"], {"time": "time", "key": "client", "idle": "30s"}),
         (
             "start,took\n1,2\n",
             ["--requests", "log", "--duration", "took"],
-            {"time": "start", "duration": "took"},
-            "5s",
-            ("--time start", "--timeout 5s"),
+            {"time": "start", "timeout": "5s"},
         ),
     ],
 )
-def test_columns_of_common_logs_are_guessed_and_told(text, arguments, columns, patience, guessed):
+def test_columns_of_common_logs_are_guessed(text, arguments, expected):
     Path("log").write_text(text)
-    log = log_of(*arguments)
-    assert log is not None
-    assert (log.columns, log.timeout, log.guessed) == (columns, patience, guessed)
+    assert guessed(*arguments) == expected
 
 
 @pytest.mark.usefixtures("spark")
@@ -191,8 +169,33 @@ def test_what_cannot_be_guessed_is_asked_for(capsys):
 
 
 def test_nothing_is_guessed_where_all_is_given():
-    log = log_of("--requests", "log", "--time", "a", "--duration", "b", "--timeout", "1s")
-    assert log == command.Log("log", "requests", {"time": "a", "duration": "b"}, "1s", ())
+    assert guessed("--requests", "log", "--time", "a", "--duration", "b", "--timeout", "1s") == {}
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_log_is_read_as_by_ingest(compared, monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(
+        "compare.pipeline.ingest.ingest_requests", lambda *log, **how: asked.append((log, how))
+    )
+    monkeypatch.setattr("compare.cli.commands.ingest.summary", lambda ingested: "the summary")
+    Path("plain").write_text(ZEEK)
+    options = ("--time-is", "end", "--unit", "us", "--strict")
+    report("--requests", "plain", *options)
+    ((log, out, how), others) = asked.pop()
+    assert (log, out) == ("plain", "runs/traces/plain.requests")
+    assert (how.time, how.unit, how.strict, how.force, how.shards) == ("ts", "us", True, True, 1)
+    expected = {"duration": "rtt", "timeout": "5s", "duration_unit": "s", "time_is": "end"}
+    assert others == expected
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first == "plain: assuming --time ts --duration rtt --timeout 5s"
+    assert second == "the summary"
+    given = ("--time", "a", "--duration", "b", "--timeout", "1s")
+    report("--requests", "somewhere/dns.log.gz", "--runs", "here", *given)
+    ((log, out, how), others) = asked.pop()
+    assert (log, out, how.time) == ("somewhere/dns.log.gz", "here/traces/dns.requests", "a")
+    assert (others["duration"], others["timeout"]) == ("b", "1s")
+    assert "assuming" not in capsys.readouterr().out
 
 
 def test_a_log_takes_part_beside_the_usual_workloads(tmp_path, compared, monkeypatch):
