@@ -1,11 +1,10 @@
 """What a reader may conclude from a run, in sentences worked out from its figures alone."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from compare.bench.task import Task
 from reports import formats
 from reports.summary import Column, Contestant, Source, Summary, leaders
 
@@ -40,9 +39,23 @@ def find(summary: Summary) -> Findings:
     all_round = _all_round(summary)
     topics = [
         ("In all measurements", all_round if summary.own else []),
-        (f"With {sizes[-1]} pending", _operations(summary)),
+        (
+            f"With {sizes[-1]} pending",
+            _verdicts(
+                summary, [(task.title, of, task.unit) for task, of in summary.largest.items()]
+            ),
+        ),
         (f"With only {sizes[0]}", _small(summary)),
-        ("Whole workloads", _workloads(summary)),
+        (
+            "Whole workloads",
+            _verdicts(
+                summary,
+                [
+                    (source.short + _fired(summary, source), summary.replayed(source), "operation")
+                    for source in summary.replays
+                ],
+            ),
+        ),
         ("Precision", [*_precision(summary), *_needed(summary)]),
         ("Grows with N", _growth(summary)),
         ("Memory", _memory(summary)),
@@ -203,7 +216,7 @@ def _extent(summary: Summary) -> str:
 
 def _columns(summary: Summary) -> list[Column]:
     """The tasks at the largest size, and the sources, where anything was measured."""
-    columns = [summary.column(task, summary.sizes[-1]) for task in summary.cells]
+    columns = [*summary.largest.values()]
     columns += [summary.replayed(source) for source in summary.replays]
     return [column for column in columns if any(column[who].level for who in leaders(column)[:1])]
 
@@ -223,25 +236,10 @@ def _rivals(columns: Sequence[Column]) -> list[Contestant]:
     ]
 
 
-def _operations(summary: Summary) -> list[str]:
-    found = {task: _verdict(summary, _last(summary, task), task.unit) for task in summary.cells}
-    return [f"{task.title}: {sentence}" for task, sentence in found.items() if sentence]
-
-
-def _workloads(summary: Summary) -> list[str]:
-    found = {
-        source: _verdict(summary, summary.replayed(source), "operation")
-        for source in summary.replays
-    }
-    return [
-        f"{source.short}{_fired(summary, source)}: {sentence}"
-        for source, sentence in found.items()
-        if sentence
-    ]
-
-
-def _last(summary: Summary, task: Task) -> Column:
-    return summary.column(task, summary.sizes[-1])
+def _verdicts(summary: Summary, columns: Iterable[tuple[str, Column, str]]) -> list[str]:
+    """A sentence about each column where anything was measured: (title, column, operation)."""
+    found = [(title, _verdict(summary, column, unit)) for title, column, unit in columns]
+    return [f"{title}: {sentence}" for title, sentence in found if sentence]
 
 
 def _verdict(summary: Summary, column: Column, unit: str) -> str:
@@ -293,9 +291,8 @@ def _small(summary: Summary) -> list[str]:
     """The tasks in which others are fastest at the smallest size than at the largest."""
     found = []
     for task in summary.cells:
-        few, many = (
-            leaders(summary.column(task, n)) for n in (summary.sizes[0], summary.sizes[-1])
-        )
+        few = leaders(summary.column(task, summary.sizes[0]))
+        many = leaders(summary.largest[task])
         if few and many and not set(few) & set(many):
             are = "are" if len(few) > 1 else "is"
             names = formats.listed(who.full for who in few)
@@ -370,7 +367,7 @@ def _range(found: Mapping[Contestant, float], form: Callable[[float], str]) -> s
 def _noise(summary: Summary) -> list[str]:
     if summary.of_shards:  # they differ by nature
         return []
-    spreads = [cell.spread for cell in summary.all_cells]
+    spreads = [cell.spread for *_, cell in summary.measurements]
     repeated = [spread for spread in spreads if spread and spread.samples > 1]
     noisy = sum(spread.scatter > NOISY for spread in repeated)
     if noisy <= MANY * len(repeated):

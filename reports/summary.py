@@ -242,12 +242,24 @@ class Summary:
         return next(iter([*yardsticks, *compiled, *self.contestants]), None)
 
     @cached_property
-    def all_cells(self) -> list[Cell]:
-        """The cells of all tasks and replays."""
-        found = [
-            c for task in self.cells.values() for cells in task.values() for c in cells.values()
+    def largest(self) -> Mapping[Task, Column]:
+        """The cells of each task at the largest size."""
+        return {task: self.column(task, self.sizes[-1]) for task in self.cells}
+
+    @cached_property
+    def measurements(self) -> list[tuple[str, Contestant, Cell]]:
+        """The cells of all tasks and replays: of what, and whose."""
+        tasks = [
+            (f"{task.title.lower()} at N = {formats.count(size)}", who, cell)
+            for task, by_contestant in self.cells.items()
+            for who, cells in by_contestant.items()
+            for size, cell in cells.items()
         ]
-        return found + [replayed.cell for of in self.replays.values() for replayed in of.values()]
+        return tasks + [
+            (f"replay of {source.name}", who, replayed.cell)
+            for source, by_contestant in self.replays.items()
+            for who, replayed in by_contestant.items()
+        ]
 
     def column(self, task: Task, size: int) -> Column:
         """The cells of one task and size."""
@@ -268,25 +280,6 @@ class Summary:
             name
             for name, curves in self.counts.get(task, {}).items()
             if idle != any(count > 0 for curve in curves.values() for count in curve.values())
-        ]
-
-    def too_long(self) -> list[tuple[str, Contestant, float]]:
-        """What was not run: where, whom, and the predicted seconds of one repeat."""
-        tasks = [
-            (f"{task.title.lower()} at N = {formats.count(size)}", who, cell)
-            for task, by_contestant in self.cells.items()
-            for who, cells in by_contestant.items()
-            for size, cell in cells.items()
-        ]
-        replays = [
-            (f"replay of {source.name}", who, cell)
-            for source in self.replays
-            for who, cell in self.replayed(source).items()
-        ]
-        return [
-            (where, who, cell.predicted_seconds)
-            for where, who, cell in tasks + replays
-            if cell.spread is None
         ]
 
 
@@ -334,41 +327,58 @@ def summarise(run: Run) -> Summary:
             found.append((who, row))
         yield from sorted(found, key=lambda item: (places[item[0]], item[1].get("size", 0)))
 
-    samples = defaultdict(list)
+    samples, bins, repeats = defaultdict(list), defaultdict(list), defaultdict(list)
     for who, row in rows_of(run.samples):
-        samples[Task(row["operation"], row["driver"]), who, row["size"]].append(row)
-    cells: dict[Task, dict[Contestant, dict[int, Cell]]] = {}
-    for (task, who, size), rows in samples.items():
-        cells.setdefault(task, {}).setdefault(who, {})[size] = _cell(rows)
-
-    counts: dict[Task, dict[str, dict[Contestant, dict[int, float]]]] = {}
-    for who, row in rows_of(run.counters):
-        curves = counts.setdefault(Task(row["operation"], row["driver"]), {})
-        curve = curves.setdefault(row["counter"], {}).setdefault(who, {})
-        curve[row["size"]] = row["count"] / max(row["operations"], 1)
-
-    bins = defaultdict(list)
+        samples[_task(row), who, row["size"]].append(row)
     for who, row in rows_of(run.lateness):
         bins[row["source"], who].append(Bin(row["lateness"], row["width"], row["timers"]))
-    repeats = defaultdict(list)
     for who, row in rows_of(run.replays):
         repeats[row["source"], who].append(row)
-    sources: dict[str, Source] = {}
-    replays: dict[Source, dict[Contestant, Replayed]] = {}
-    for (name, who), rows in repeats.items():
-        of = Source(name, rows[0]["unit"], described.get(name, {}), name in given)
-        source = sources.setdefault(name, of)
-        found = Replayed(_cell(rows), rows[0], tuple(bins[name, who]))
-        replays.setdefault(source, {})[who] = found
+    sources = {
+        name: Source(name, rows[0]["unit"], described.get(name, {}), name in given)
+        for (name, _), rows in repeats.items()
+    }
+    return Summary(
+        run.manifest,
+        contestants,
+        cells=_nested((key, _cell(rows)) for key, rows in samples.items()),
+        counts=_nested(
+            (
+                (_task(row), row["counter"], who, row["size"]),
+                row["count"] / max(row["operations"], 1),
+            )
+            for who, row in rows_of(run.counters)
+        ),
+        replays=_nested(
+            ((sources[name], who), Replayed(_cell(rows), rows[0], tuple(bins[name, who])))
+            for (name, who), rows in repeats.items()
+        ),
+        memory=_nested(((who, row["capacity"]), _memory(row)) for who, row in rows_of(run.memory)),
+        slots=_nested(
+            ((who, row["size"]), row["in_slots"] / max(row["pending"], 1))
+            for who, row in rows_of(run.slots)
+        ),
+        trials=run.purgatory.to_pylist(),
+    )
 
-    memory: dict[Contestant, dict[int, Memory]] = {}
-    for who, row in rows_of(run.memory):
-        memory.setdefault(who, {})[row["capacity"]] = _memory(row)
-    slots: dict[Contestant, dict[int, float]] = {}
-    for who, row in rows_of(run.slots):
-        slots.setdefault(who, {})[row["size"]] = row["in_slots"] / max(row["pending"], 1)
-    trials = run.purgatory.to_pylist()
-    return Summary(run.manifest, contestants, cells, counts, replays, memory, slots, trials=trials)
+
+def _nested(items: Iterable[tuple[tuple[Any, ...], Any]]) -> dict[Any, Any]:
+    """Mappings in mappings, one for each part of a key but the last.
+
+    >>> _nested([(("a", 1), 2), (("b", 1), 3), (("a", 4), 5)])
+    {'a': {1: 2, 4: 5}, 'b': {1: 3}}
+    """
+    found: dict[Any, Any] = {}
+    for (*path, last), value in items:
+        inner = found
+        for key in path:
+            inner = inner.setdefault(key, {})
+        inner[last] = value
+    return found
+
+
+def _task(row: Mapping[str, Any]) -> Task:
+    return Task(row["operation"], row["driver"])
 
 
 def contestants_of(traits: Iterable[Mapping[str, Any]]) -> tuple[Contestant, ...]:

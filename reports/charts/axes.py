@@ -20,7 +20,7 @@ from reports.trials import Case
 
 # Characters that fit:
 _LEGEND = 58  # two labels side by side
-_HEADING = 20  # above one of two panels
+HEADING = 20  # above one of two panels
 _ROW = 25  # the small font, at the left of a row
 _LABEL = 30  # the small font, at the right of a line
 
@@ -87,31 +87,34 @@ def labelled_axes(series: int, title: str) -> tuple[Figure, Axes]:
 
 
 def panels(
-    number: int,
+    headings: Sequence[str],
     title: str,
     panel_height: float,
     *,
+    y: str = "",
     legend: Sequence[Subject] = (),
-    rows: Sequence[float] = (),
+    sharey: bool = False,
 ) -> tuple[Figure, list[Axes]]:
-    """Charts in two columns, above a legend if there is one.
-
-    With `rows`, the panels have rows of these heights, and those abreast share them.
-    """
+    """Charts in two columns, with `y` at the left, above a legend if there is one."""
     half = math.ceil(len(legend) / 2)
     widths = [
         max((len(who.full) for who in part), default=0) for part in (legend[:half], legend[half:])
     ]
     abreast = 2 if sum(widths) <= _LEGEND else 1
-    columns, lines = min(number, 2), math.ceil(number / 2)
+    columns, lines = min(len(headings), 2), math.ceil(len(headings) / 2)
     height = 0.45 + lines * (panel_height + 0.72)
     height += math.ceil(len(legend) / abreast) * LINE_HEIGHT * 1.25
     layout = ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.05, hspace=0.02, wspace=0.03)
     figure = Figure(figsize=(WIDTH, height), layout=layout)
     figure.suptitle(title, x=0.1 / WIDTH, ha="left")
-    axes = figure.subplots(lines, columns, squeeze=False, sharey=bool(rows)).flatten().tolist()
-    for empty in axes[number:]:
+    found = figure.subplots(lines, columns, squeeze=False, sharey=sharey).flatten().tolist()
+    for empty in found[len(headings) :]:
         empty.remove()
+    for axes, heading in zip(found, headings, strict=False):
+        axes.set_title(heading)
+    for axes in found[::2]:
+        axes.set_ylabel(y)
+    figure.align_ylabels()
     if legend:
         figure.legend(
             handles=[Line2D([], [], **(mark_of(who, 6.0) | stroke_of(who))) for who in legend],
@@ -123,7 +126,7 @@ def panels(
             handlelength=2.6,
             labelspacing=0.3,
         )
-    return figure, axes[:number]
+    return figure, found[: len(headings)]
 
 
 def row_panels(
@@ -138,17 +141,18 @@ def row_panels(
     Heights and places are in lines of text from the top. The rows of `tall` have room for two lines
     of figures.
     """
-    names = {who: "\n".join([who.short, *wrap(who.remark, _ROW)]) for who in contestants}
+    names = ["\n".join([who.short, *wrap(who.remark, _ROW)]) for who in contestants]
     heights = [
-        max(0.9 + 0.9 * names[who].count("\n") + 0.7, 2.4 * (who in tall)) for who in contestants
+        max(1.6 + 0.9 * name.count("\n"), 2.4 * (who in tall))
+        for who, name in zip(contestants, names, strict=True)
     ]
     edges = [0.0, *accumulate(heights)]
     centres = [(above + below) / 2 for above, below in pairwise(edges)]
-    figure, found = panels(len(headings), title, edges[-1] * LINE_HEIGHT, rows=heights)
-    for axes, heading in zip(found, headings, strict=True):
-        axes.set_title(formats.cut(heading, _HEADING))
+    headings = [formats.cut(heading, HEADING) for heading in headings]
+    figure, found = panels(headings, title, edges[-1] * LINE_HEIGHT, sharey=True)
+    for axes in found:
         axes.set_ylim(edges[-1], 0)
-        axes.set_yticks(centres, list(names.values()), fontsize=SMALL)
+        axes.set_yticks(centres, names, fontsize=SMALL)
         axes.tick_params("y", length=0)
         axes.spines["left"].set_visible(False)
         axes.grid(visible=False, axis="y")

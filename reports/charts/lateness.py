@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from reports import formats
-from reports.charts.axes import colour_of, mark_of, row_panels
+from reports.charts.axes import colour_of, mark_of, row_panels, told
 from reports.charts.pictures import SMALL, Picture
 from reports.palette import INK
 from reports.summary import Contestant, Replayed, Summary
@@ -25,11 +25,8 @@ def draw(summary: Summary) -> Iterator[Picture]:
     texts = []
     for axes, (source, replays) in zip(found, summary.replays.items(), strict=True):
         axes.axvline(0, color=INK, linewidth=0.8)
-        told = (
-            f"{who.full} {_draw(axes, rows[who], who, replayed)}"
-            for who, replayed in replays.items()
-        )
-        texts.append(f"{source.short}, in {formats.unit_name(source.unit)}: {', '.join(told)}")
+        drawn = {who: _draw(axes, rows[who], who, of) for who, of in replays.items()}
+        texts.append((f"{source.short}, in {formats.unit_name(source.unit)}", drawn))
         axes.set_xlabel(f"lateness [{formats.unit_symbol(source.unit)}]")
         axes.margins(x=0.06)
         axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
@@ -38,12 +35,11 @@ def draw(summary: Summary) -> Iterator[Picture]:
             axes.set_xlim(-1.0, 1.0)
     yield Picture(
         "lateness",
-        title,
         "Lateness is the moment of firing minus the deadline, or minus the moment of scheduling if "
         "the deadline had already passed. Negative is early. A marker at 0: every timer fired "
         "exactly then. Bars: the share of the timers with each lateness; the tallest bar fills the "
         "row.",
-        f"Histograms, one panel for each source and one row for each timer. {'; '.join(texts)}.",
+        f"Histograms, one panel for each source and one row for each timer. {told(texts)}.",
         figure,
     )
 

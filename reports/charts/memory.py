@@ -30,7 +30,6 @@ def draw(summary: Summary) -> Iterator[Picture]:
     axes.set_xlabel(f"bytes per timer, with N = {formats.count(most)} pending")
     yield Picture(
         "memory",
-        title,
         "All that the timer holds, bookkeeping included, divided by the number of pending timers "
         "when its capacity is used up."
         + (" Hatched: Python objects." if any(not who.compiled for who in found) else ""),

@@ -53,15 +53,17 @@ SETTINGS: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart: `title` stands in it, `caption` below it, and `alt` takes its place where it cannot
-    be seen.
-    """
+    """A chart: `caption` stands below it, and `alt` takes its place where it cannot be seen."""
 
     name: str  # stem of its files
-    title: str
     caption: str
     alt: str
     figure: Figure
+
+    @property
+    def title(self) -> str:
+        """What stands above it."""
+        return self.figure.get_suptitle()
 
     def png(self) -> bytes:
         """The chart as a PNG file."""

@@ -97,7 +97,9 @@ def draw(summary: Summary) -> Iterator[Picture]:
 
 
 def _picture(chart: _Chart, cases: Cases) -> Picture:
-    figure, found = panels(len(chart.panels), chart.title, 1.75, legend=list(cases))
+    figure, found = panels(
+        [panel.heading for panel in chart.panels], chart.title, 1.75, legend=list(cases)
+    )
     if chart.kind == RATE:
         asked = sorted({rate for trials in cases.values() for rate in trials})
         found[0].plot(asked, asked, color=INK, linewidth=0.7, zorder=1)
@@ -117,7 +119,6 @@ def _picture(chart: _Chart, cases: Cases) -> Picture:
         if across:
             log_axis(axes, "x", across, _short, most_ticks=4)
             log_axis(axes, "y", levels, panel.form, most_ticks=5)
-        axes.set_title(panel.heading)
         axes.set_xlabel(f"{chart.across} (log)")
         texts.append(
             (panel.heading, {case: _told(points, panel.form) for case, points in lines.items()})
@@ -125,7 +126,6 @@ def _picture(chart: _Chart, cases: Cases) -> Picture:
     first = next(row for trials in cases.values() for rows in trials.values() for row in rows)
     return Picture(
         chart.name,
-        chart.title,
         chart.caption.format(load=first["load"], rate=formats.count(first["rate"])),
         f"Line charts against {chart.across}. {told(texts)}.",
         figure,

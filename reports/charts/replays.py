@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from matplotlib.axes import Axes
 
 from reports import formats
-from reports.charts.axes import colour_of, log_axis, mark_of, row_panels
+from reports.charts.axes import colour_of, log_axis, mark_of, row_panels, told
 from reports.charts.pictures import SMALL, Picture
 from reports.summary import Cell, Contestant, Summary
 
@@ -15,31 +15,30 @@ def draw(summary: Summary) -> Iterator[Picture]:
     """Median time per operation, with the spread."""
     if not summary.replays:
         return
-    title = "Replays of whole workloads: time per operation"
     columns = {source: summary.replayed(source) for source in summary.replays}
     cells = [(who, cell) for column in columns.values() for who, cell in column.items()]
     figure, found, rows = row_panels(
         summary.contestants,
         [source.short for source in columns],
-        title,
+        "Replays of whole workloads: time per operation",
         tall=[who for who, cell in cells if cell.spread is None],
     )
-    texts = []
-    for axes, (source, column) in zip(found, columns.items(), strict=True):
-        levels = [level for _, cell in cells for level in cell.reach]
+    levels = [level for _, cell in cells for level in cell.reach]
+    for axes, column in zip(found, columns.values(), strict=True):
         log_axis(axes, "x", levels, formats.nanoseconds, most_ticks=3)
         for who, cell in column.items():
             _draw(axes, rows[who], who, cell)
-        told = (f"{who.full} {cell.text}" for who, cell in column.items())
-        texts.append(f"{source.short}: {', '.join(told)}")
     for axes in found[-2:]:
         axes.set_xlabel("time per operation")
+    texts = [
+        (source.short, {who: cell.text for who, cell in column.items()})
+        for source, column in columns.items()
+    ]
     yield Picture(
         "replays",
-        title,
         "The time of the whole sequence, expiries included, divided by its operations.",
         "Dot charts with a logarithmic axis, one for each source: time per operation. "
-        f"{'; '.join(texts)}.",
+        f"{told(texts)}.",
         figure,
     )
 

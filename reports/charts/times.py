@@ -48,7 +48,6 @@ def _chart(summary: Summary, task: Task) -> Picture:
     ]
     return Picture(
         f"time-{task.name}",
-        title,
         task.meaning,
         f"Line chart with logarithmic axes: {title.lower()} against timers pending. At the largest "
         f"size: {'; '.join(told)}.",

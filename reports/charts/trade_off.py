@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from reports import formats
-from reports.charts.axes import colour_of, log_axis, log_ticks, mark_of, panels
+from reports.charts.axes import HEADING, colour_of, log_axis, log_ticks, mark_of, panels, told
 from reports.charts.pictures import Picture
 from reports.summary import Contestant, Replayed, Summary
 
@@ -18,13 +18,14 @@ def draw(summary: Summary) -> Iterator[Picture]:
     """Time per operation against the worst lateness seen."""
     if len({who.lateness for who in summary.contestants}) <= FEW_PRECISIONS or not summary.replays:
         return
-    title = "Time against precision"
     fired = {
         source: {who: of for who, of in found.items() if of.late}
         for source, found in summary.replays.items()
     }
     shown = [who for who in summary.contestants if any(who in of for of in fired.values())]
-    figure, found = panels(len(fired), title, 2.3, legend=shown)
+    headings = [formats.cut(source.short, HEADING) for source in fired]
+    y = "time per operation (log scale)"
+    figure, found = panels(headings, "Time against precision", 2.3, y=y, legend=shown)
     levels = [level for of in fired.values() for r in of.values() for level in r.cell.reach]
     texts = []
     for axes, (source, points) in zip(found, fired.items(), strict=True):
@@ -32,23 +33,16 @@ def draw(summary: Summary) -> Iterator[Picture]:
         _deviation_axis(axes, max(deviations.values(), default=0))
         log_axis(axes, "y", levels, formats.nanoseconds, most_ticks=6)
         _draw(axes, points, _places(deviations))
-        axes.set_title(formats.cut(source.short, 20))
         axes.set_xlabel(f"worst deviation [{formats.unit_symbol(source.unit)}]")
-        told = (
-            f"{who.full} {formats.nanoseconds(points[who].cell.level)} at {deviation}"
-            for who, deviation in deviations.items()
-        )
-        texts.append(f"{source.short}, in {formats.unit_name(source.unit)}: {', '.join(told)}")
-    for axes in found[::2]:
-        axes.set_ylabel("time per operation (log scale)")
+        drawn = {who: f"{points[who].cell.text} at {deviations[who]}" for who in points}
+        texts.append((f"{source.short}, in {formats.unit_name(source.unit)}", drawn))
     yield Picture(
         "trade-off",
-        title,
         "Across: how far from its deadline the worst timer fired, late or early; 0 is exact. Up: "
         "the time per operation. Lower left is better in both. A line joins the settings of one "
         "timer.",
         "Scatter charts with logarithmic axes: time per operation against the worst deviation from "
-        f"the deadline. {'; '.join(texts)}.",
+        f"the deadline. {told(texts)}.",
         figure,
     )
 

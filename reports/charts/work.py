@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from compare.bench.task import Task
 from reports import formats
-from reports.charts.axes import log_axis, mark_of, panels, size_axis, stroke_of
+from reports.charts.axes import log_axis, mark_of, panels, size_axis, stroke_of, told
 from reports.charts.pictures import Picture
 from reports.summary import Contestant, Summary
 
@@ -27,9 +27,10 @@ def _chart(summary: Summary, task: Task) -> Picture:
     curves = {name: _curves(summary, task, name) for name in counters}
     counted = {who for name in counters for who in summary.counts[task][name]}
     shown = [who for who in summary.contestants if any(who in of for of in curves.values())]
-    figure, found = panels(len(counters), title, 1.4, legend=shown)
+    headings = list(map(formats.counter_title, counters))
+    figure, found = panels(headings, title, 1.4, y=f"per {task.unit}", legend=shown)
     texts = []
-    for axes, (name, lines) in zip(found, curves.items(), strict=True):
+    for axes, heading, lines in zip(found, headings, curves.values(), strict=True):
         drawn = sorted(lines, key=lambda who: not who.compiled)  # dashes on top
         for place, who in enumerate(drawn):
             points = lines[who]
@@ -37,20 +38,17 @@ def _chart(summary: Summary, task: Task) -> Picture:
             style = mark_of(who, 4.5 + 1.3 * covering, 0.4) | stroke_of(who)
             style |= {"linewidth": 1.3 + 1.2 * covering}  # so that it is seen below the others
             axes.plot(list(points), list(points.values()), **style)
-        axes.set_title(formats.counter_title(name))
         size_axis(axes, summary.sizes)
         levels = [count for points in lines.values() for count in points.values()]
         log_axis(axes, "y", levels, formats.amount, most_ticks=5)
         last = {
-            who: points[n] for who, points in lines.items() if (n := summary.sizes[-1]) in points
+            who: formats.amount(points[size])
+            for who, points in lines.items()
+            if (size := summary.sizes[-1]) in points
         }
-        told = (f"{who.full} {formats.amount(count)}" for who, count in last.items())
-        texts.append(f"{formats.counter_title(name)}: {', '.join(told)}")
+        texts.append((heading, last))
     for axes in found[-2:]:
         axes.set_xlabel("timers pending, N")
-    for axes in found[::2]:
-        axes.set_ylabel(f"per {task.unit}")
-    figure.align_ylabels()
     notes = {
         "Zero, so not drawn": [
             who.plain for who in summary.contestants if who in counted.difference(shown)
@@ -63,10 +61,9 @@ def _chart(summary: Summary, task: Task) -> Picture:
     ]
     return Picture(
         f"work-{task.name}",
-        title,
         " ".join([task.meaning, *caption]),
         f"Line charts with logarithmic axes: counts per {task.unit} against timers pending. At the "
-        f"largest size: {'; '.join(texts)}.",
+        f"largest size: {told(texts)}.",
         figure,
     )
 

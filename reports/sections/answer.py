@@ -65,12 +65,14 @@ def _of_second(summary: Summary, source: Source, who: Contestant) -> list[Entry]
 
 def at_a_glance(summary: Summary) -> Table:
     """Each contestant at the largest size: every task, memory, precision; the fastest in bold."""
-    columns = {task: summary.column(task, summary.sizes[-1]) for task in summary.cells}
     rows = {}
     for who in summary.contestants:
         _, nbytes = summary.footprint(who) or (0, None)
         rows[who] = [
-            *(time_entry(summary, column, who, spread=False) for column in columns.values()),
+            *(
+                time_entry(summary, column, who, spread=False)
+                for column in summary.largest.values()
+            ),
             entry(nbytes, formats.data_size),
             Entry(who.precision, number=False),
         ]
@@ -78,7 +80,7 @@ def at_a_glance(summary: Summary) -> Table:
         "glance",
         f"With {formats.counted(summary.sizes[-1], 'timer')} pending: time per operation, memory, "
         "precision",
-        [*(task.title for task in columns), "memory per timer", "fires"],
+        [*(task.title for task in summary.largest), "memory per timer", "fires"],
         rows,
         f"Bold: the fastest exact timer, and exact timers tied with it. {ratio_note(summary)}",
     )

@@ -67,8 +67,9 @@ def method(summary: Summary) -> Terms:
 def too_long(summary: Summary) -> list[str]:
     """What was not run, with its prediction."""
     return [
-        f"{who.full}, {where}: too long, {formats.duration(seconds)} predicted"
-        for where, who, seconds in summary.too_long()
+        f"{who.full}, {where}: too long, {formats.duration(cell.predicted_seconds)} predicted"
+        for where, who, cell in summary.measurements
+        if cell.spread is None
     ]
 
 

@@ -39,7 +39,7 @@ def _times(summary: Summary) -> Terms:
             else "."
         )
     )
-    if any(cell.spread is None for cell in summary.all_cells):
+    if any(cell.spread is None for *_, cell in summary.measurements):
         explained.append(
             "“Too long” marks what would have exceeded the time budget. It was not run, and its "
             "time is predicted."

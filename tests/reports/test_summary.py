@@ -61,8 +61,8 @@ def test_a_prediction_is_per_operation(primes, distinct):
     assert cell.operations == operations
     assert cell.level == pytest.approx(seconds * 1e9 / operations)
     assert cell.reach == cell.interval == (cell.level, cell.level)
-    where = [(text, who.label, seconds) for text, who, seconds in distinct.too_long()]
-    assert where == [
+    too_long = [found for found in distinct.measurements if found[2].spread is None]
+    assert [(where, who.label, of.predicted_seconds) for where, who, of in too_long] == [
         ("expiry, clock-driven at N = 500\u202f000", label, 1733.0),
         ("replay of keepalive", TOO_LONG_REPLAY[0], 2011.0),
     ]
@@ -178,7 +178,7 @@ def test_contestants_are_what_the_manifest_says(distinct):
         "hashed-wheel",
     ]
     assert distinct.base.label == "delay-queue"
-    assert len(distinct.all_cells) == len(LABELS) * (len(TASKS) * len(SIZES) + len(SOURCES))
+    assert len(distinct.measurements) == len(LABELS) * (len(TASKS) * len(SIZES) + len(SOURCES))
 
 
 def test_the_leader_is_the_fastest_exact_compiled_timer(primes, distinct):
