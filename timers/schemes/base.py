@@ -51,7 +51,8 @@ LARGEST_WHEEL = 1 << 20
 """The most slots of one wheel: more would be memory without use."""
 
 _FIRST_ROWS = 256  # rows that most advances return at most
-_MORE_ROWS = 1 << 16  # rows fetched at a time once the first part was full
+_MORE_ROWS = 8  # times as many rows in the next part, once one is full
+_MOST_ROWS = 1 << 16  # rows of one part: more do not fit into the processor's cache
 
 
 @overload
@@ -79,7 +80,9 @@ def _calls_of(state_class: type, types_of_arrays: tuple[Any, ...]) -> dispatch.C
 
 def _part(rows: int) -> Rows:
     """Room for so many rows of what fires, as `Calls.advance` fills it."""
-    return np.zeros(1 + rows, EXPIRY)
+    part = np.empty(1 + rows, EXPIRY)
+    part[0] = 0
+    return part
 
 
 def _filled(part: Rows) -> Rows:
@@ -571,7 +574,7 @@ class KernelTimer(NotCopied):
                     break
                 self._refresh()
             outcome = again  # BACKWARDS: a nested advance has gone further
-            rows = _MORE_ROWS
+            rows = min(rows * _MORE_ROWS, _MOST_ROWS)
         return self._undelivered.take(_expired, key)
 
     def _has_fired(self) -> bool:
