@@ -11,6 +11,7 @@ from timers.services.errors import (
     ServiceStateError,
 )
 from timers.services.idle_detector import IdleDetector, ScanningIdleDetector
+from timers.services.idle_ring import IdleRing
 from timers.services.moments import Clock
 from timers.services.purgatory import Purgatory
 from timers.services.scanning_purgatory import ScanningPurgatory
@@ -22,6 +23,7 @@ __all__ = [
     "Clock",
     "DelayedOperation",
     "IdleDetector",
+    "IdleRing",
     "KeyTypeError",
     "ManualClock",
     "MonotonicClock",

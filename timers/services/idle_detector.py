@@ -21,7 +21,7 @@ _NOT_AN_INTEGER = -1
 _UNKNOWN = 0  # timers never return this handle
 
 
-class _Ticks:
+class Ticks:
     """What both detectors share: seconds as ticks, so that nothing falls idle early."""
 
     def __init__(self, timeout: Any, tick: Any) -> None:
@@ -47,7 +47,7 @@ class _Ticks:
         return self._unit
 
 
-class IdleDetector(_Ticks):
+class IdleDetector(Ticks):
     """Connections with one timer each, which every packet moves by the timeout.
 
     Times are seconds, and the clock starts at 0. `timer` is a name of the registry or a function
@@ -257,7 +257,7 @@ class IdleDetector(_Ticks):
             self._handles = _grown(self._handles, key)
 
 
-class ScanningIdleDetector(_Ticks):
+class ScanningIdleDetector(Ticks):
     """An IdleDetector that looks at all connections in each `advance`: the baseline.
 
     >>> detector = ScanningIdleDetector(timeout=30)
