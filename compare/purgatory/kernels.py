@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from timers.kernels.bitmap import mark, marked, unmark
 from timers.kernels.delay_queue import ORDER, entry_of, owner_of
 from timers.kernels.dispatch import advance, cancel, next_expiry, schedule
 from timers.kernels.handles import place_of
@@ -70,6 +71,8 @@ class Work(NamedTuple):
     handles: Any  # int64, shape (requests,)
     waiting: Any  # int32, shape (places,): the request that a place of the timer belongs to
     fate: Any  # int8, shape (requests,): WAITING, COMPLETED or EXPIRED
+    bits: Any  # int64, shape (words_for(requests),): which requests wait, of those that have come;
+    #            a purge looks at nothing else of them, so this stays in the nearest cache
     ended_at: Any  # int64, shape (requests,), microseconds; 0 while it waits
     fired: Any  # EXPIRY, a buffer; of one row in the old design
     scanned: Any  # int64, shape (places,), a buffer: what a scan finds
@@ -145,12 +148,14 @@ def arm(state, work, r, deadline):
     handle = schedule(state, (deadline + TICK - 1) // TICK)
     work.handles[r] = handle
     work.waiting[place_of(handle)] = r
+    mark(work.bits, 0, r)
     work.cells[WAITS] += 1
 
 
 @inlined
 def complete(work, r, now):
     """Complete a request by progress."""
+    unmark(work.bits, 0, r)
     work.fate[r] = COMPLETED
     work.ended_at[r] = now
     work.cells[WAITS] -= 1
@@ -173,6 +178,7 @@ def pass_deadlines(state, work, now):
     for k in range(found):
         r = work.waiting[place_of(fired[k]["handle"])]
         if fate[r] == WAITING:
+            unmark(work.bits, 0, r)
             fate[r] = EXPIRED
             work.ended_at[r] = fired[k]["fired_at"] * TICK
             work.cells[WAITS] -= 1
@@ -207,7 +213,7 @@ def finish(state, work):
 @jit
 def purge(work):
     """Take the requests that no longer wait out of all lists."""
-    starts, lengths, entries, fate = work.starts, work.lengths, work.entries, work.fate
+    starts, lengths, entries, bits = work.starts, work.lengths, work.entries, work.bits
     cells, counters = work.cells, work.counters
     counters[PURGES] += 1
     counters[ENTRIES_SCANNED] += cells[ENTRIES]
@@ -218,7 +224,7 @@ def purge(work):
         for i in range(start, start + np.uint64(lengths[key])):
             r = np.uint32(entries[i])
             entries[kept] = r
-            kept += np.uint64(fate[r] == WAITING)  # no branch: it could not be predicted
+            kept += np.uint64(marked(bits, 0, r))  # no branch: it could not be predicted
         cells[ENTRIES] -= lengths[key] - np.int64(kept - start)
         lengths[key] = np.int64(kept - start)
 

@@ -19,6 +19,7 @@ from compare.purgatory.kernels import (
 )
 from compare.purgatory.options import INTERVALS
 from compare.purgatory.traffic import KEYS, Traffic
+from timers.kernels.bitmap import words_for
 from timers.kernels.pool import EXPIRY
 from timers.registry import timer_class
 
@@ -32,7 +33,7 @@ _ROOM = {PURGING: 1 << 12, SCANNING: 1}
 class Simulated:
     """What a design did with the requests."""
 
-    seconds: float  # in the compiled code
+    seconds: float  # of processor time in the compiled code
     counters: dict[str, int]
     fate: npt.NDArray[np.int8]  # (requests,): COMPLETED or EXPIRED
     ended_at: npt.NDArray[np.int64]  # (requests,), microseconds
@@ -76,6 +77,7 @@ def simulate(
         np.zeros(requests, np.int64),
         np.zeros(places, np.int32),
         np.zeros(requests, np.int8),
+        np.zeros(words_for(requests), np.int64),
         np.zeros(requests, np.int64),
         np.zeros(_ROOM[design], EXPIRY),
         np.zeros(places, np.int64),
@@ -85,8 +87,8 @@ def simulate(
     run: Any = _RUN[design]
     # Compile, or load from the disk cache, before the clock runs.
     run(queue.state, work._replace(time=traffic.time[:0]), traffic.timeout, interval)
-    started = time.perf_counter()
+    started = time.process_time()
     run(queue.state, work, traffic.timeout, interval)
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     counters = dict(zip(COUNTERS, work.counters.tolist(), strict=True))
     return Simulated(seconds, counters, work.fate, work.ended_at)
