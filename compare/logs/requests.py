@@ -110,7 +110,8 @@ class RequestTape:
             (~is_start, requests.position[request], np.where(silent, _FREE, _OPERATE), time)
         )
         request, is_start, time = request[order], is_start[order], time[order]
-        self._ids.assign(requests.id, request, is_start)
+        begin, leave = np.flatnonzero(is_start), np.flatnonzero(~is_start)
+        self._ids.assign(requests.id, request[begin], begin, request[leave], leave)
 
         visible = ~silent[order]
         operation = is_start[visible]

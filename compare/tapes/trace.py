@@ -272,8 +272,7 @@ class ShardWriter:
 
     def __init__(self, path: Path) -> None:
         self._file = NewFile(path)
-        self._pieces: list[Tape] = []
-        self._held = 0
+        self._held = SCHEMA.empty_table()
         self._written = _Described(path.name)
         self._writer = pq.ParquetWriter(
             self._file.temporary,
@@ -301,7 +300,7 @@ class ShardWriter:
 
     def close(self) -> None:
         """Complete the file."""
-        self._flush()
+        self._write(self._held.num_rows)
         self._writer.close()
         self._file.commit()
 
@@ -310,22 +309,18 @@ class ShardWriter:
         if not len(piece.time):
             return
         self._written.add(piece)
-        self._pieces.append(piece)
-        self._held += len(piece.time)
-        if self._held >= ROW_GROUP:
-            self._flush()
+        self._held = pa.concat_tables([self._held, pa.table(list(piece), schema=SCHEMA)])
+        self._write(self._held.num_rows // ROW_GROUP * ROW_GROUP)
 
     def shard(self, id_space: int) -> Shard:
         """The manifest's entry for what was written."""
         return replace(self._written.shard(), id_space=id_space)
 
-    def _flush(self) -> None:
-        if self._pieces:
-            columns = joined(self._pieces)
-            self._writer.write_table(
-                pa.table(list(columns), schema=SCHEMA), row_group_size=ROW_GROUP
-            )
-            self._pieces, self._held = [], 0
+    def _write(self, rows: int) -> None:
+        """Write the first rows of those held."""
+        if rows:
+            self._writer.write_table(self._held.slice(0, rows), row_group_size=ROW_GROUP)
+            self._held = self._held.slice(rows)
 
 
 def shard_name(number: int) -> str:

@@ -23,7 +23,7 @@ import numpy as np
 from compare.tapes.tape import ARM, CANCEL, Tape, id_space_of, joined
 from compare.tapes.trace import MAX_SHARDS
 from compare.tapes.units import EXPONENTS
-from compare.workloads.generator import NEVER, Block, Int64s, block_of, merge
+from compare.workloads.generator import NEVER, Block, Int64s, merge
 from compare.workloads.variates import Floats, Words, exp, log, normal, uniform
 from timers.errors import TimerError, unknown_name
 
@@ -107,25 +107,26 @@ class Workload:
 def _requests(starts: Int64s, timeout: int, latency: Floats) -> Block:
     """A timeout for each member, cancelled if the answer, after `latency`, comes in time."""
     # Clipped while it is a float: an answer later than any int64 never comes.
-    delays = np.clip(np.floor(latency), 1.0, float(timeout)).astype(np.int64)
+    delays = np.clip(latency, 1.0, float(timeout)).astype(np.int64)
     answered = np.flatnonzero(delays < timeout).astype(np.int32)
     ends = starts + delays
-    return block_of(starts, starts + timeout, ends, answered, ends[answered], CANCEL)
+    return Block(starts, starts + timeout, ends, answered, ends[answered], CANCEL)
 
 
 def _fire(starts: Int64s, delays: Int64s) -> Block:
     """A timer for each member, which fires."""
-    return block_of(starts, starts + delays, starts + delays)
+    deadlines = starts + delays
+    return Block(starts, deadlines, deadlines)
 
 
 def _uniform(stream: Stream, starts: Int64s, parameters: Parameters) -> Block:
     delays = stream.uniform(DELAY, starts.size) * float(parameters["longest"])
-    return _fire(starts, 1 + np.floor(delays).astype(np.int64))
+    return _fire(starts, 1 + delays.astype(np.int64))
 
 
 def _exponential(stream: Stream, starts: Int64s, parameters: Parameters) -> Block:
     delays = -log(stream.uniform(DELAY, starts.size)) * float(parameters["mean"])
-    return _fire(starts, 1 + np.floor(delays).astype(np.int64))
+    return _fire(starts, 1 + delays.astype(np.int64))
 
 
 def _constant(stream: Stream, starts: Int64s, parameters: Parameters) -> Block:
@@ -158,15 +159,15 @@ def _keepalive(stream: Stream, starts: Int64s, parameters: Parameters) -> Block:
     # variate given that it is below `idle`.
     survives = exp(np.array([-idle / mean]))
     lengths = log(stream.uniform(LENGTH, starts.size)) / log(1.0 - survives)
-    touches = np.floor(lengths).astype(np.int64)
+    touches = lengths.astype(np.int64)
     within = 1.0 - stream.uniform(GAP, int(touches.sum())) * (1.0 - survives)
-    elapsed = np.cumsum(np.floor(-log(within) * float(mean)).astype(np.int64))
+    elapsed = np.cumsum((-log(within) * float(mean)).astype(np.int64))
     elapsed = np.concatenate([[0], elapsed])  # after so many gaps of the block
     last = np.cumsum(touches)
     begins = starts - elapsed[last - touches]  # when the block's gaps would have begun
     member = np.repeat(np.arange(starts.size, dtype=np.int32), touches)
     time = begins[member] + elapsed[1:]
-    return block_of(starts, starts + idle, begins + elapsed[last] + idle, member, time, ARM, idle)
+    return Block(starts, starts + idle, begins + elapsed[last] + idle, member, time, ARM, idle)
 
 
 # ---- the workloads
@@ -349,11 +350,10 @@ class Plan:
         return self.amount // self.shards + (shard < self.amount % self.shards)
 
     def pieces(self, shard: int = 0) -> "Pieces":
-        """One shard's tape in pieces of 2**20 operations; the last may have fewer.
+        """One shard's tape in pieces of up to 2**20 operations.
 
         A shard is the traffic of one timer, at the full rate of the workload. Its rows do not
-        depend on the number of shards. O(operations) time; memory for the members under way and a
-        few pieces. Raises WorkloadError when there are too many operations, or times are too late.
+        depend on the number of shards. O(operations) time; memory for the members under way. Raises WorkloadError when there are too many operations, or times are too late.
         """
         return Pieces(self, shard)
 
@@ -376,7 +376,8 @@ class Pieces:
                 raise _too_long(plan.workload)
             if self._amount > BLOCK:
                 # A little less than the average operations of a timer, from the first block.
-                self._check_rows(_CERTAIN * self._amount * len(self._block(0).events.op) / BLOCK)
+                each = 1 + len(self._block(0).times) / BLOCK
+                self._check_rows(_CERTAIN * self._amount * each)
 
     def __iter__(self) -> Iterator[Tape]:
         operations = None if self._are_timers else self._amount
@@ -415,7 +416,7 @@ def block_events(
     span = _span(workload, parameters)
     if (block + 1) * span > _LATEST:
         raise _too_long(workload)
-    starts = np.floor((float(block) + arrivals) * span).astype(np.int64)
+    starts = ((float(block) + arrivals) * span).astype(np.int64)
     return workload.draw(stream, starts, parameters)
 
 

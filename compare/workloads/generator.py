@@ -9,114 +9,41 @@ however long the tape grows.
 
 # ruff: noqa: ANN001, ANN201  # compiled functions are typed by their arguments
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from compare.tapes.ids import Ids, release_id, take_id
-from compare.tapes.tape import ARM, CANCEL, DTYPES, START, Tape, joined, part
+from compare.tapes.ids import Ids
+from compare.tapes.tape import ARM, CANCEL, DTYPES, START, Tape, part
 from timers.kernels.jit import entry
 
 PIECE = 1 << 20
-"""Rows of a piece; the last may have fewer."""
+"""The most rows of a piece."""
 
 _BATCH = 1 << 16
-"""Events that are merged together: enough to hide the cost of calls; they fit in a cache."""
+"""Operations that are merged together: enough to hide the cost of calls; they fit in a cache."""
 
-NEVER = 2**62 - 1
-"""Later than every event."""
+NEVER = 2**63 - 2
+"""Later than every operation and every end."""
 
 Int64s = npt.NDArray[np.int64]
-END = ARM + 1
-"""Not an operation: the member is over, and its id becomes free after this time."""
+Int32s = npt.NDArray[np.int32]
 
-
-def copy(source: Iterable[Any], target: Iterable[Any]) -> None:
-    """Copy columns to the beginning of others."""
-    for old, new in zip(source, target, strict=True):
-        new[: len(old)] = old
-
-
-class Events(NamedTuple):
-    """What members do after their starts: member by member, in the order of arrival.
-
-    Each member's events are in order, and its END is the last. A moment is twice a time, plus 1 for
-    an END: at one time, ids become free after all operations.
-    """
-
-    moment: Int64s
-    deadline: Int64s
-    member: npt.NDArray[np.int32]
-    op: npt.NDArray[np.int8]
-
-    @classmethod
-    def empty(cls, size: int) -> "Events":
-        """Room for so many events."""
-        moment, deadline = np.empty((2, size), np.int64)
-        return cls(moment, deadline, np.empty(size, np.int32), np.empty(size, np.int8))
-
-    def first(self, size: int) -> "Events":
-        """The first events."""
-        return Events(self.moment[:size], self.deadline[:size], self.member[:size], self.op[:size])
-
-    def extended(self, size: int, events: "Events", members: int) -> "Events":
-        """The first events and those of further members, in this memory if they fit."""
-        end, room = size + len(events.op), self
-        if end > len(self.op):
-            room = Events.empty(2 * end)
-            copy(self.first(size), room)
-        copy(events, [column[size:] for column in room])
-        room.member[size:end] += members
-        return room
+_NOBODY, _NO_TIMES = np.empty(0, np.int32), np.empty(0, np.int64)
 
 
 class Block(NamedTuple):
-    """The members of a block: they start at `starts`, which never decrease, with `deadlines`."""
+    """What the members of a block do: each starts once, and may have later operations."""
 
-    starts: Int64s
-    deadlines: Int64s
-    events: Events
-
-
-_NOBODY, _NEVER = np.empty(0, np.int32), np.empty(0, np.int64)
-
-
-def block_of(
-    starts: Int64s,
-    deadlines: Int64s,
-    ends: Int64s,
-    later: npt.NDArray[np.int32] = _NOBODY,
-    times: Int64s = _NEVER,
-    op: int = ARM,
-    delay: int = 0,
-) -> Block:
-    """A block's members, and what they do.
-
-    Member k starts at `starts[k]`, which never decreases, and is over at `ends[k]`. Between them
-    the members `later`, which never decrease, have operations `op` at `times`, which never decrease
-    within a member; the deadlines of these are `delay` later, or 0 for a cancel.
-    """
-    events = Events.empty(len(ends) + len(later))
-    fill_events(ends, later, times, op, delay, events)
-    return Block(starts, deadlines, events)
-
-
-@entry
-def fill_events(ends, later, times, op, delay, events):
-    """Write the events of each member, in order."""
-    row = k = 0
-    for member in range(ends.size):
-        while k < later.size and later[k] == member:
-            events.moment[row] = 2 * times[k]
-            events.deadline[row] = 0 if op == CANCEL else times[k] + delay
-            events.member[row], events.op[row] = member, op
-            k += 1
-            row += 1
-        events.moment[row], events.deadline[row] = 2 * ends[member] + 1, 0
-        events.member[row], events.op[row] = member, END
-        row += 1
+    starts: Int64s  # (members,), in the order of arrival; never decreases
+    deadlines: Int64s  # (members,), set by the start
+    ends: Int64s  # (members,), when it is over and its id free; not before any of its operations
+    later: Int32s = _NOBODY  # (later operations,), whose each is; never decreases
+    times: Int64s = _NO_TIMES  # of each later operation; never decreases within a member
+    op: int = ARM  # that all of them are, in all blocks
+    delay: int = 0  # from each of them to its deadline; a cancel has none
 
 
 def merge(
@@ -125,7 +52,7 @@ def merge(
     blocks: int,
     operations: int | None = None,
 ) -> Iterator[Tape]:
-    """The operations of all members, in order, with ids, PIECE at a time, and of the rest the last.
+    """The operations of all members, in order, with ids, in pieces of up to PIECE.
 
     They end after so many `operations`, or with the members.
 
@@ -133,136 +60,89 @@ def merge(
     needed. No member of block k or a later one starts before `horizon(k)`, which is NEVER if no
     block follows. At one time, members act in the order of arrival.
     """
-    # The events to come of the members under way, which are the first in `room`, and their ids.
-    # Memory is used again: pages that are new cost more than what is done with them.
-    room, left, ids, free_ids = Events.empty(0), 0, np.empty(0, np.int32), Ids()
-    remain = NEVER if operations is None else operations
-    rows, filled = joined([]), 0
+    # Of the members under way, and of the operations that they still have to do.
+    ends, ids = np.empty(0, np.int64), np.empty(0, np.int32)
+    later, times = _NOBODY, _NO_TIMES
+    free_ids, to_come = Ids(), NEVER if operations is None else operations
     made = batch = 0
     while made < blocks:
         # Twice as many as before: a short tape needs few blocks, and a long one must not go
         # through the members under way again and again.
-        batch = min(max(2 * batch, 1), max(_BATCH, left))
-        starts, deadlines = [_NEVER], [_NEVER]
-        new = size = 0
+        batch = min(max(2 * batch, 1), max(_BATCH, len(ends) + len(times)))
+        members, size = len(ends), 0
+        added = []
         while made < blocks and size < batch:
-            added = block(made)
-            starts.append(added.starts)
-            deadlines.append(added.deadlines)
-            room = room.extended(left, added.events, len(ids) + new)
-            left += len(added.events.op)
-            new += len(added.starts)
-            size += len(added.starts) + len(added.events.op)
+            one = block(made)
+            added.append(one._replace(later=one.later + np.int32(members)))
+            members += len(one.starts)
+            size += len(one.starts) + len(one.times)
             made += 1
-        pool = room.first(left)
-        ids = np.concatenate([ids, np.empty(new, np.int32)])
-        free_ids.reserve(new)
+        kind = added[0].op, added[0].delay
+        starts = np.concatenate([one.starts for one in added])
+        deadlines = np.concatenate([one.deadlines for one in added])
+        ends = np.concatenate([ends, *(one.ends for one in added)])
+        later = np.concatenate([later, *(one.later for one in added)])
+        times = np.concatenate([times, *(one.times for one in added)])
+        ids = np.concatenate([ids, np.empty(len(starts), np.int32)])
         # At the horizon itself these members precede those to come; but who ends there may still
         # be followed by a start.
-        last = 2 * horizon(made)
-        moments, places = _in_order(pool.moment, last)
-        rows = with_room(rows, filled, new + len(places))
-        began = np.concatenate(starts), np.concatenate(deadlines)
-        state = free_ids.ring, free_ids.state
-        filled = fill_rows(*began, moments, places, pool, ids, *state, rows, filled)
-        while filled >= (size := min(PIECE, remain)):
-            yield part(rows, 0, size)
-            remain -= size
-            if remain == 0:
+        last = horizon(made)
+        ended, leaving = _in_order(ends, last - 1)
+        free_ids.assign(ids, np.arange(members - len(starts), members), starts, leaving, ended)
+        due, places = _in_order(times, last)
+        rows = Tape(*(np.empty(len(starts) + len(due), dtype) for dtype in DTYPES))
+        fill_rows(starts, deadlines, due, later[places], ids, *kind, rows)
+        for first in range(0, len(rows.time), PIECE):
+            piece = part(rows, first, first + min(PIECE, to_come))
+            to_come -= len(piece.time)
+            yield piece
+            if to_come == 0:
                 return
-            rows, filled = with_room(part(rows, size), filled - size, PIECE), filled - size
-        left, members = keep_later(pool, ids, last)
-        ids = ids[:members]
-    if filled:
-        # A copy, or a few rows would keep the memory of many.
-        yield joined([part(rows, 0, filled), part(rows, 0, 0)])
+        stay, remain = np.flatnonzero(ends >= last), np.flatnonzero(times > last)
+        ends, ids = ends[stay], ids[stay]
+        place = np.empty(members, np.int32)
+        place[stay] = np.arange(len(stay))
+        later, times = place[later[remain]], times[remain]
 
 
-def with_room(rows: Tape, filled: int, more: int) -> Tape:
-    """The first rows, and room for so many more: in the same memory if they fit."""
-    if filled + more <= len(rows.time):
-        return rows
-    room = Tape(*(np.empty(max(PIECE, filled) + more, dtype) for dtype in DTYPES))
-    copy(part(rows, 0, filled), room)
-    return room
-
-
-def _in_order(moments: Int64s, last: int) -> tuple[Int64s, Int64s]:
-    """The moments up to the last, in order, and their places; those of one moment as they stand."""
-    keys, bits = np.empty(len(moments), np.int64), len(moments).bit_length()
-    first, last = int(moments.min()), min(last, int(moments.max()))
-    if (last - first).bit_length() + bits > 63:
-        places = np.argsort(moments, kind="stable")[: np.count_nonzero(moments <= last)]
-        return moments[places], places
-    # Integers that hold moment and place are sorted twice as fast.
-    found = keys[: pack_keys(moments, first, last, bits, keys)]
-    if (found[1:] < found[:-1]).any():
-        found.sort()
-    return (found >> bits) + first, found & ((1 << bits) - 1)
+def _in_order(times: Int64s, last: int) -> tuple[Int64s, Int64s]:
+    """The times up to the last, in order, and their places; those of one time as they stand."""
+    places = np.flatnonzero(times <= last)
+    keys = times[places]
+    if (keys[1:] >= keys[:-1]).all():
+        return keys, places
+    first, bits = keys.min(), len(times).bit_length()
+    if int(keys.max() - first).bit_length() + bits > 63:
+        order = np.argsort(keys, kind="stable")
+        return keys[order], places[order]
+    # Integers that hold time and place are sorted several times as fast.
+    keys -= first
+    keys <<= bits
+    keys |= places
+    keys.sort()
+    return (keys >> bits) + first, keys & ((1 << bits) - 1)
 
 
 @entry
-def pack_keys(moments, first, last, bits, keys):
-    """Fill `keys` with the moments up to the last, from `first`, above their places; count them."""
-    found = 0
-    for k in range(moments.size):
-        keys[found] = (moments[k] - first) << bits | k
-        found += moments[k] <= last
-    return found
+def fill_rows(starts, deadlines, times, later, ids, op, delay, rows):
+    """Write the starts and the later operations, merged.
 
-
-@entry
-def keep_later(events, ids, last):
-    """Move the events after this moment to the front, and the ids of the members that have some.
-
-    Returns how many events and members these are; the members are renumbered.
-    """
-    row = members = 0
-    for k in range(events.moment.size):
-        if events.moment[k] > last:
-            member, op = events.member[k], events.op[k]
-            events.moment[row], events.deadline[row] = events.moment[k], events.deadline[k]
-            events.member[row], events.op[row] = members, op
-            row += 1
-            if op == END:
-                ids[members] = ids[member]
-                members += 1
-    return row, members
-
-
-@entry
-def fill_rows(starts, deadlines, moments, places, events, ids, ring, state, rows, row):
-    """Write the starts and the operations among the events, merged, from `row` on.
-
-    Returns the row after the last.
-
-    `moments` are those of the events at `places`, in order. `ids` has the id of each member that
-    has started; the last are for those of `starts`. `ring` and `state` are those of `Ids`.
+    `later` are the members whose operations come at `times`. `ids` has the id of each member; the
+    last are those of `starts`.
     """
     s = k = 0
-    under_way = ids.size - starts.size
-    while s < starts.size or k < places.size:
-        is_start = k == places.size
-        if not is_start and s < starts.size:
-            # Its own start precedes what a member does in the same moment.
-            is_start = 2 * starts[s] < moments[k] or (
-                2 * starts[s] == moments[k] and under_way + s <= events.member[places[k]]
-            )
-        if is_start:
-            identity = take_id(ring, state)
-            ids[under_way + s] = identity
+    old = ids.size - starts.size
+    for row in range(rows.time.size):
+        # Its own start precedes what a member does in the same moment.
+        if k == times.size or (
+            s < starts.size
+            and (starts[s] < times[k] or (starts[s] == times[k] and old + s <= later[k]))
+        ):
             rows.time[row], rows.op[row] = starts[s], START
-            rows.id[row], rows.deadline[row] = identity, deadlines[s]
+            rows.id[row], rows.deadline[row] = ids[old + s], deadlines[s]
             s += 1
-            row += 1
-            continue
-        moment, place = moments[k], places[k]
-        identity = ids[events.member[place]]
-        k += 1
-        if moment & 1:  # an END
-            release_id(ring, state, identity)
-            continue
-        rows.time[row], rows.op[row] = moment >> 1, events.op[place]
-        rows.id[row], rows.deadline[row] = identity, events.deadline[place]
-        row += 1
-    return row
+        else:
+            rows.time[row], rows.op[row] = times[k], op
+            rows.id[row] = ids[later[k]]
+            rows.deadline[row] = 0 if op == CANCEL else times[k] + delay
+            k += 1

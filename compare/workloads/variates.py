@@ -54,7 +54,7 @@ def exp(x: Floats) -> Floats:
     halvings = np.rint(x / _LN2)
     result = np.empty_like(halvings)
     _exp((x - halvings * _LN2_HIGH) - halvings * _LN2_LOW, result)
-    return np.asarray(np.ldexp(result, halvings.astype(np.int64)))
+    return np.asarray(np.ldexp(result, halvings.astype(np.int32)))
 
 
 @entry

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from compare.cli.main import BAD_INPUT, main
 from compare.pipeline.generate import generate, generate_plan
 from compare.spark.session import PipelineError, failure
+from compare.tapes import ids
 from compare.tapes.tape import validate
 from compare.tapes.trace import TraceError, open_trace
 from compare.workloads import generator
@@ -84,7 +85,7 @@ def test_workers_find_the_machine_code_that_the_driver_compiled(spark, tmp_path)
             pass
         for _ in Plan.of("lognormal-low", timers=10).pieces():
             pass
-        functions = (generator.fill_events, generator.fill_rows, generator.keep_later)
+        functions = (generator.fill_rows, ids._assign)
         yield pa.record_batch(
             {"misses": [sum(sum(f.stats.cache_misses.values()) for f in functions)]}
         )

@@ -39,9 +39,6 @@ def test_ids_are_those_of_the_model(batches):
                 member = under_way.pop(which % len(under_way))
                 events.append((member, False))
                 model.free.append(held[member])
-        got = np.array(held, np.int32)
-        member = np.array([member for member, _ in events], np.intp)
-        is_start = np.array([start for _, start in events], np.bool_)
         if number % 2:
             for who, starts in events:
                 if starts:
@@ -49,22 +46,19 @@ def test_ids_are_those_of_the_model(batches):
                 else:
                     ids.release(held[who])
         else:
-            got[member[is_start]] = -1
-            ids.assign(got, member, is_start)
+            starts = [(who, time) for time, (who, is_start) in enumerate(events) if is_start]
+            ends = [(who, time) for time, (who, is_start) in enumerate(events) if not is_start]
+            got = np.array(held, np.int32)
+            got[[who for who, _ in starts]] = -1
+            columns = (np.array(pairs, np.int64).reshape(-1, 2).T for pairs in (starts, ends))
+            ids.assign(got, *(column for pair in columns for column in pair))
             assert got.tolist() == held
         assert ids.id_space == model.id_space
 
 
-def test_the_ring_grows_without_losing_an_id():
-    ids, size = Ids(), 5000
-    taken = [ids.take() for _ in range(size)]
-    assert taken == list(range(size))
-    for one in taken[:700]:
-        ids.release(one)
-    assert [ids.take() for _ in range(300)] == taken[:300]
-    for one in taken[700:]:
-        ids.release(one)
-    ids.reserve(10 * size)
-    assert [ids.take() for _ in range(size - 300)] == [*taken[300:700], *taken[700:]]
-    assert ids.take() == size
-    assert ids.id_space == size + 1
+def test_an_id_is_not_given_out_in_the_moment_in_which_it_comes_free():
+    ids, got = Ids(), np.full(3, -1, np.int32)
+    times = np.array([0, 7, 8])
+    ids.assign(got, np.arange(3), times, np.array([0]), np.array([7]))
+    assert got.tolist() == [0, 1, 0]
+    assert ids.id_space == 2
