@@ -21,6 +21,7 @@ _COUNTERS = {
     "idle_advances": "idle calls to advance",
 }
 _UNIT_NAMES = {"us": "microseconds", "ms": "milliseconds", "s": "seconds"}
+_LARGER = {"us": "ms", "ms": "s"}
 _UNIT_SYMBOLS = {"us": "µs", "unit": "units"}
 
 
@@ -76,13 +77,13 @@ def data_size(count: float) -> str:
     return _scaled(count, _BYTES)
 
 
-def count(value: int) -> str:
-    """A whole number in groups of three.
+def count(value: float) -> str:
+    """A number in groups of three, with all its digits.
 
-    >>> count(1_000_000)
-    '1\\u202f000\\u202f000'
+    >>> count(1_000_000), count(1234.5)
+    ('1\\u202f000\\u202f000', '1\\u202f234.5')
     """
-    return f"{value:,}".replace(",", NO_BREAK)
+    return f"{value:,}".removesuffix(".0").replace(",", NO_BREAK)
 
 
 def size(value: int) -> str:
@@ -171,19 +172,20 @@ def unit_symbol(unit: str, number: int = 0) -> str:
 
 
 def units(number: int, unit: str) -> str:
-    """A number of a tape's units; without the unit where it is not known.
+    """A number of a tape's units, in the largest unit of which it is a whole number.
 
-    >>> units(1000, "us"), units(1, "unit"), units(5, "")
-    ('1\\u202f000\\xa0µs', '1\\xa0unit', '5')
+    >>> units(1000, "us"), units(1500, "us"), units(1, "unit"), units(5, "")
+    ('1\\xa0ms', '1\\u202f500\\xa0µs', '1\\xa0unit', '5')
     """
+    number, unit = _whole(number, unit)
     return count(number) + (SPACE + unit_symbol(unit, number) if unit else "")
 
 
 def lateness(low: int, high: int, unit: str = "") -> str:
     """A range of lateness; negative is early.
 
-    >>> lateness(1, 100, "us")
-    '1–100\\xa0µs\\xa0late'
+    >>> lateness(1, 100, "us"), lateness(2, 100_000, "us")
+    ('1–100\\xa0µs\\xa0late', '2\\xa0µs–100\\xa0ms\\xa0late')
 
     >>> lateness(0, 0), lateness(1, 100), lateness(-9, 0), lateness(-3, 3)
     ('exactly at the deadline', '1–100\\xa0late', '0–9\\xa0early', '3\\xa0early to 3\\xa0late')
@@ -193,7 +195,11 @@ def lateness(low: int, high: int, unit: str = "") -> str:
     if low < 0 < high:
         return f"{units(-low, unit)}{SPACE}early to {units(high, unit)}{SPACE}late"
     least, most = sorted((abs(low), abs(high)))
-    start = "" if least == most else f"{count(least)}–"
+    start = ""
+    if least != most:
+        number, own = _whole(least, unit)
+        shared = number == 0 or own == _whole(most, unit)[1]
+        start = f"{count(number) if shared else units(least, unit)}–"
     return f"{start}{units(most, unit)}{SPACE}{'early' if low < 0 else 'late'}"
 
 
@@ -230,6 +236,13 @@ def _scaled(value: float, units: Sequence[tuple[float, str]], digits: int = 3) -
     fitting = (of for of in units if float(f"{value / of[0]:.{digits - 1}e}") >= 1)
     factor, unit = next(fitting, units[-1])
     return f"{significant(value / factor, digits)}{SPACE}{unit}"
+
+
+def _whole(number: int, unit: str) -> tuple[int, str]:
+    """A number in the largest unit of which it is a whole number."""
+    while unit in _LARGER and number % 1000 == 0:
+        number, unit = number // 1000, _LARGER[unit]
+    return number, unit
 
 
 def _trimmed(number: str) -> str:

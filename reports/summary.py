@@ -62,9 +62,7 @@ class Contestant:
         if tick.endswith("s"):  # a duration, and not a number of units
             microseconds = parse_duration(tick, "us") // self.parameters["tick"]
             low, high = (bound * microseconds for bound in self.lateness)
-            sizes = {unit: 10 ** (6 - EXPONENTS[unit]) for unit in ("s", "ms", "us")}
-            unit = next(unit for unit, size in sizes.items() if low % size == high % size == 0)
-            return formats.lateness(low // sizes[unit], high // sizes[unit], unit)
+            return formats.lateness(low, high, "us")
         return "exact" if self.exact else formats.lateness(*self.lateness)
 
     @property

@@ -31,7 +31,7 @@ def _times(summary: Summary) -> Terms:
         )
     explained.append(
         f"Two times are tied if their intervals overlap: from the least {summary.sample} to the "
-        f"greatest, {MARGIN - 1:.0%} wider at each end with fewer than {FEW}"
+        f"greatest, {MARGIN - 1:.0%} wider at each end with fewer than {FEW} of them"
         + (
             f". Where there are many samples, the interval holds the median with {1 - UNSURE:.0%} "
             "confidence."

@@ -101,7 +101,7 @@ def _per_operation(name: str) -> Callable[[Replayed], Entry]:
 def _lateness(replayed: Replayed) -> Entry:
     found = [replayed.row[f"lateness_{which}"] for which in ("min", "median", "max")]
     return entry(
-        None if None in found else found, lambda late: " / ".join(f"{value:g}" for value in late)
+        None if None in found else found, lambda late: " / ".join(map(formats.count, late))
     )
 
 

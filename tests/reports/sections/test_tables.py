@@ -243,9 +243,19 @@ def test_replays(primes, distinct, source):
             assert found[label, heading].text == formats.count(row[name])
         late = found[label, f"lateness: least / median / most [{symbol}]"].text
         least, middle, most = (row[f"lateness_{which}"] for which in ("min", "median", "max"))
-        assert late == (MISSING if least is None else f"{least:g} / {middle:g} / {most:g}")
+        assert late == (MISSING if least is None else f"{least} / {middle:g} / {most}")
     assert table.note.startswith("Median time per operation")
     assert table.note.endswith(f"Lateness is in {formats.unit_name(about['unit'])}.")
+
+
+def test_lateness_has_all_its_digits(distinct):
+    source, found = next(iter(distinct.replays.items()))
+    who, replayed = next(iter(found.items()))
+    late = {"lateness_min": -20_000, "lateness_median": 1234.5, "lateness_max": 7_654_321}
+    changed = {who: replayed._replace(row={**replayed.row, **late})}
+    table = workloads.replays(only(distinct, replays={source: changed}), source)
+    text = table.rows[0].entries[-1].text.replace(formats.NO_BREAK, "_")
+    assert text == "-20_000 / 1_234.5 / 7_654_321"
 
 
 def test_replays_of_shards(primes, distinct):
