@@ -58,12 +58,8 @@ class Contestant:
         """
         if self.lateness == UNKNOWN_BOUNDS:
             return "lateness undeclared"
-        tick = self.traits.get("tick") or ""
-        if tick.endswith("s"):  # a duration, and not a number of units
-            microseconds = parse_duration(tick, "us") // self.parameters["tick"]
-            low, high = (bound * microseconds for bound in self.lateness)
-            return formats.lateness(low, high, "us")
-        return "exact" if self.exact else formats.lateness(*self.lateness)
+        unit = self.traits.get("unit", "")
+        return "exact" if self.exact else formats.lateness(*self.lateness, unit)
 
     @property
     def remark(self) -> str:

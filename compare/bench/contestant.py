@@ -6,7 +6,7 @@ duration, `NAME/tick=100ms`, which becomes a number of the unit of each trace.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,6 +77,20 @@ class Contestant:
         ticks = _ticks(self.tick, unit)
         return contestant(self.name, {**self.parameters, TICK: ticks}, self.tick)
 
+    def in_finest(self, units: Collection[str]) -> tuple["Contestant", str]:
+        """The same contestant in the finest of its own unit and these, and that unit.
+
+        It may fire early or late in a fine unit only. The unit is "" where its tick is a number.
+        """
+        if self.tick is None or _is_integer(self.tick):
+            return self, ""
+        each = ((self.in_unit(unit), unit) for unit in TAPE_UNITS)
+        return next(
+            (found, unit)
+            for found, unit in each
+            if unit in units or found.parameters == self.parameters
+        )
+
     @property
     def rounding(self) -> AnyRounding:
         """When it fires. Contestants that fire at the same moments have equal ones."""
@@ -107,10 +121,9 @@ def lateness_text(traits: Mapping[str, Any]) -> str:
         return "lateness undeclared"
 
     def text(bound: int) -> str:
-        if traits["tick"] is None or _is_integer(traits["tick"]):
+        if not traits["unit"]:
             return f"{bound} unit{'s' * (bound != 1)}"
-        microseconds = parse_duration(traits["tick"], "us") // traits["parameters"][TICK]
-        return duration_text(bound * microseconds, "us")
+        return duration_text(bound, traits["unit"])
 
     found = [f"up to {text(-low)} early"] * (low < 0) + [f"up to {text(high)} late"] * (high > 0)
     return " and ".join(found) or "exact"

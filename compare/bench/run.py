@@ -87,10 +87,9 @@ def run_comparison(options: Comparison, clock: Clock = time.perf_counter) -> Pat
         bench.run(step)
         for replay in replays:
             replay.run(step)
+    traits = [traits_of(contestant, units) for contestant in contestants]
     return write_run(
-        options.runs,
-        _manifest(options, contestants, bench, replays),
-        _tables(contestants, bench, replays),
+        options.runs, _manifest(options, traits, bench, replays), _tables(traits, bench, replays)
     )
 
 
@@ -244,7 +243,7 @@ _OF_WORK = (
 
 def _manifest(
     options: Comparison,
-    contestants: Sequence[Contestant],
+    traits: Sequence[Mapping[str, Any]],
     bench: Bench,
     replays: Sequence[_Replays],
 ) -> dict[str, Any]:
@@ -253,7 +252,7 @@ def _manifest(
         **surroundings(),
         "parameters": {
             **{name: value for name, value in asdict(options).items() if name != "command"},
-            "timers": [contestant.label for contestant in contestants],
+            "timers": [entry["label"] for entry in traits],
             "workloads": workloads_of(options),
             **{name.lower(): getattr(work, name) for name in _OF_WORK},
         },
@@ -262,12 +261,12 @@ def _manifest(
             "checked": "Before anything was timed, every expiry of every tape was checked against"
             " the closed form that the timer's traits declare, with the order and the counts. The"
             " timed runs fired the same rows.",
-            "contestants": len(contestants),
+            "contestants": len(traits),
             "tapes": bench.tapes + sum(len(one.seconds) * one.source.shards for one in replays),
             "expiries": bench.expiries
             + sum(outcome.fired for one in replays for outcome in one.outcomes.values()),
         },
-        "traits": [traits_of(contestant) for contestant in contestants],
+        "traits": traits,
     }
 
 
@@ -287,17 +286,15 @@ def _described(replay: _Replays) -> dict[str, Any]:
 
 
 def _tables(
-    contestants: Sequence[Contestant], bench: Bench, replays: Sequence[_Replays]
+    traits: Sequence[Mapping[str, Any]], bench: Bench, replays: Sequence[_Replays]
 ) -> dict[str, pa.Table]:
     labels = [
         {
-            "timer": c.name,
-            "parameters": parameters_json(c.parameters),
-            "engine": c.engine,
-            "exact": c.rounding.exact,
-            **dict(zip(("lateness_low", "lateness_high"), c.rounding.bounds(), strict=True)),
+            "timer": entry["timer"],
+            "parameters": parameters_json(entry["parameters"]),
+            **{name: entry[name] for name in ("engine", "exact", "lateness_low", "lateness_high")},
         }
-        for c in contestants
+        for entry in traits
     ]
     samples = sorted(
         bench.samples,

@@ -39,7 +39,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -82,8 +82,8 @@ _CONTESTANT = (
 _LABELS = (
     ("engine", _TEXT),  # COMPILED or PYTHON_LOOP: their times are not comparable
     ("exact", _FLAG),  # else lateness lies in [lateness_low, lateness_high]
-    ("lateness_low", _INTEGER),
-    ("lateness_high", _INTEGER),
+    ("lateness_low", _INTEGER),  # in units; of a tick that is a duration, in the finest unit
+    ("lateness_high", _INTEGER),  # of the run, which is the traits' `unit`
 )
 _MEASUREMENT = (
     ("size", _INTEGER),  # timers pending
@@ -242,10 +242,14 @@ def parameters_json(parameters: Parameters) -> str:
     return json.dumps(dict(parameters), sort_keys=True)
 
 
-def traits_of(contestant: "Contestant") -> dict[str, Any]:
-    """What a manifest keeps of a contestant and its traits: plain values, formulas as text."""
-    traits, rounding = contestant.traits, contestant.rounding
-    lowest, highest = rounding.bounds()
+def traits_of(contestant: "Contestant", units: Collection[str] = ()) -> dict[str, Any]:
+    """What a manifest keeps of a contestant and its traits: plain values, formulas as text.
+
+    When it fires is told in the finest unit in which it runs: its own, or one of `units`.
+    """
+    traits = contestant.traits
+    finest, unit = contestant.in_finest(units)
+    lowest, highest = finest.rounding.bounds()
     return {
         **{name: getattr(traits, name) for name in _KEPT_TRAITS},
         "timer": contestant.name,
@@ -253,9 +257,10 @@ def traits_of(contestant: "Contestant") -> dict[str, Any]:
         "tick": contestant.tick,
         "label": contestant.label,
         "engine": contestant.engine,
-        "due_at": str(rounding),
+        "due_at": str(finest.rounding),
         "defaults": dict(traits.defaults),
-        "exact": rounding.exact,
+        "exact": finest.rounding.exact,
+        "unit": unit,
         "lateness_low": lowest,
         "lateness_high": highest,
         "costs": list(  # each once, though several counters may show it

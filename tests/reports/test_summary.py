@@ -161,15 +161,15 @@ def test_contestants_are_what_the_manifest_says(distinct):
         "heapq-delay-queue (Python loop)",
         "Mine (3 early to 7 late)",
     ]
-    for tick, lateness, text in (
-        ("100ms", (0, 50), "0–100\xa0ms\xa0late"),  # a unit is 2 ms here
-        ("1s", (-3, 50), "60\xa0ms\xa0early to 1\xa0s\xa0late"),
-        ("100us", (-50, 0), "0–100\xa0µs\xa0early"),
-        ("50", (0, 50), "0–50\xa0late"),
+    for unit, lateness, text in (
+        ("ms", (0, 100), "0–100\xa0ms\xa0late"),
+        ("ms", (-60, 1000), "60\xa0ms\xa0early to 1\xa0s\xa0late"),
+        ("us", (-999, 0), "0–999\xa0µs\xa0early"),
+        ("us", (0, 1000), "0–1\xa0ms\xa0late"),
+        ("", (0, 50), "0–50\xa0late"),
     ):
         who = distinct.contestants[2]
-        traits, parameters = {**who.traits, "tick": tick}, {"tick": 50}
-        of = replace(who, traits=traits, parameters=parameters, lateness=lateness)
+        of = replace(who, traits={**who.traits, "unit": unit}, lateness=lateness)
         assert of.precision == text
     undeclared = replace(distinct.contestants[-1], lateness=UNKNOWN_BOUNDS)
     assert undeclared.full == "Mine (lateness undeclared)"

@@ -74,7 +74,9 @@ def test_every_timer_every_task_every_sample(run):
 def test_precision_and_engine_are_told(run):
     for row in [*run.samples.to_pylist(), *run.replays.to_pylist()]:
         assert row["exact"] is (row["timer"] != "hashed-wheel")
-        assert (row["lateness_low"], row["lateness_high"]) == ((0, 0) if row["exact"] else (0, 100))
+        # In microseconds, the finest unit of the sources.
+        late = 0 if row["exact"] else 100_000
+        assert (row["lateness_low"], row["lateness_high"]) == (0, late)
         assert row["engine"] == (
             "python loop" if row["timer"] == "heapq-delay-queue" else "compiled"
         )
@@ -388,13 +390,21 @@ def test_a_tick_that_is_not_a_whole_number_of_units_is_one_clear_error(text, uni
 
 
 def test_lateness_is_a_duration_where_the_tick_is():
-    def lateness(text, units):
-        return lateness_text(traits_of(parse_contestant(text, units)))
+    def lateness(text, units, also=()):
+        return lateness_text(traits_of(parse_contestant(text, units), also))
 
     assert lateness("hashed-wheel", ["us"]) == "up to 100ms late"
     assert lateness("hashed-wheel/tick=5", ["us"]) == "up to 5 units late"
     assert lateness("hierarchical-wheel/tick=1s", ["ms"]) == "up to 999ms early"
     assert lateness("hierarchical-wheel", ["ms"]) == "exact"
+    assert lateness("hierarchical-wheel/tick=1ms", ["ms"]) == "exact"
+    assert lateness("hierarchical-wheel/tick=1ms", ["ms", "us"], ["us", "ms"]) == (
+        "up to 999us early"
+    )
+    assert lateness("hierarchical-wheel/tick=1ms", ["us", "ms"], ["ms"]) == "up to 999us early"
+    assert lateness("hierarchical-wheel/tick=1s", ["ms", "s"], ["s"]) == "up to 999ms early"
+    assert lateness("hashed-wheel/tick=1ms", ["ms", "us"], ["us"]) == "up to 1ms late"
+    assert lateness("hierarchical-wheel/tick=5", ["ms", "us"], ["us"]) == "up to 4 units early"
 
 
 def test_each_source_has_the_tick_in_its_unit(tmp_path, monkeypatch):
@@ -403,7 +413,7 @@ def test_each_source_has_the_tick_in_its_unit(tmp_path, monkeypatch):
         str(write_trace(tmp_path / unit, [tape], unit=unit, source={}).path)
         for unit in ("us", "ms")
     ]
-    timers = ("hashed-wheel", "hashed-wheel/tick=7", "hierarchical-wheel/tick=10ms")
+    timers = ("hashed-wheel", "hashed-wheel/tick=7", "hierarchical-wheel/tick=1ms")
     path = run_comparison(
         Comparison(
             traces=tuple(traces), timers=timers, sizes=(), repeats=1, runs=f"{tmp_path}/runs"
@@ -413,8 +423,11 @@ def test_each_source_has_the_tick_in_its_unit(tmp_path, monkeypatch):
     assert [entry["label"] for entry in run.manifest["traits"]] == [
         "hashed-wheel/tick=100ms",
         "hashed-wheel/tick=7",
-        "hierarchical-wheel/tick=10ms",
+        "hierarchical-wheel/tick=1ms",
     ]
+    # In microseconds the last one may be early, though a millisecond is its unit.
+    assert [entry["exact"] for entry in run.manifest["traits"]] == [False] * 3
+    assert {row["exact"] for row in run.replays.to_pylist()} == {False}
     late = {
         (row["source"], *json.loads(row["parameters"]).values()): row["lateness_max"]
         for row in run.replays.to_pylist()
@@ -422,10 +435,10 @@ def test_each_source_has_the_tick_in_its_unit(tmp_path, monkeypatch):
     assert late == {
         (traces[0], 100, 512): 50_000,
         (traces[0], 7, 512): 5,
-        (traces[0], 10, 20): 0,
+        (traces[0], 1, 20): 0,
         (traces[1], 100, 512): 100,
         (traces[1], 7, 512): 5,
-        (traces[1], 10, 20): 0,
+        (traces[1], 1, 20): 0,
     }
 
 
