@@ -24,14 +24,14 @@ _COMMON = {
 # The same verdict on every run: new examples are looked for by the deep profile, not by whoever
 # runs the tests.
 settings.register_profile(
-    "quick", max_examples=200, stateful_step_count=40, derandomize=True, **_COMMON
+    "quick", max_examples=120, stateful_step_count=40, derandomize=True, **_COMMON
 )
 settings.register_profile("deep", max_examples=1000, stateful_step_count=100, **_COMMON)
 # For code that only asks "does it fail?": it stops at the first failure, and does not look for a
 # smaller one.
 settings.register_profile(
     "verdict",
-    max_examples=200,
+    max_examples=120,
     stateful_step_count=40,
     derandomize=True,
     database=None,

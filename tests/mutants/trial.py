@@ -75,8 +75,8 @@ def run_tests(files: tuple[str, ...]) -> Verdict:
     return Verdict(status == pytest.ExitCode.OK, first.name or str(status))
 
 
-def try_bug(file: str, source: str | None, files: tuple[str, ...]) -> Verdict:
-    """Run files of tests in a child with the source of one file changed; None leaves it alone."""
+def try_bug(file: str, source: str, tests: tuple[str, ...]) -> Verdict:
+    """Run tests in a child with the source of one file changed."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -85,11 +85,10 @@ def try_bug(file: str, source: str | None, files: tuple[str, ...]) -> Verdict:
         with Path(os.devnull).open("w") as nowhere:
             os.dup2(nowhere.fileno(), 1)
             os.dup2(nowhere.fileno(), 2)
-        if source is not None:
-            interpret_what_is_compiled(source)
-            sys.meta_path.insert(0, Finder(file, source))
+        interpret_what_is_compiled(source)
+        sys.meta_path.insert(0, Finder(file, source))
         try:
-            verdict = run_tests(files)
+            verdict = run_tests(tests)
         except BaseException as error:  # whatever a broken module raises
             verdict = Verdict(False, repr(error))
         os.write(writing, json.dumps(verdict).encode())

@@ -127,8 +127,10 @@ class Twins:
 
     def agree(self) -> None:
         if "places" in self.aspects:
-            assert dispatch.due(self.timer.state) == self.reference.has_due()
-            places = {handle: self.timer.locate(handle) for handle in self.pending}
+            state = self.timer.state
+            assert dispatch.due(state) == self.reference.has_due()
+            locate = dispatch.kernel_of(type(state)).locate  # `timer.locate` copies the state
+            places = {handle: locate(state, handle) for handle in self.pending}
             assert places == {
                 handle: self.reference.place(timer) for handle, timer in self.pending.items()
             }
