@@ -405,14 +405,18 @@ def test_the_method(primes, distinct):
         ({"commit": None}, "Code", "not run from a checkout, so the commit is unknown"),
         ({"dirty": False}, "Code", "commit c0ffee"),
         ({"machine": {}}, "Machine", "processor unknown"),
-        ({"machine": {"cores": 1}}, "Machine", f"1{formats.SPACE}core usable; the comparison uses"),
+        (
+            {"machine": {"cores": 1}},
+            "Machine",
+            f"1{formats.SPACE}core usable; the comparison uses one",
+        ),
         ({"agreement": {"a_b": True, "c": None}}, "Checks", "a b: yes"),
         ({"agreement": {"c": {"d": False, "e": []}}}, "Checks", "c: d no, e none"),
     ],
 )
 def test_what_is_not_known_is_said(distinct, change, term, text):
     told = dict(method.method(only(distinct, manifest={**distinct.manifest, **change})))
-    assert told[term][0] == text or any(one.startswith(text) for one in told[term])
+    assert text in told[term]
 
 
 def test_the_terms(distinct):
