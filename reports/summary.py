@@ -14,6 +14,7 @@ from compare.purgatory.figures import Row
 from compare.tapes.units import EXPONENTS, parse_duration
 from reports import formats
 from reports.statistics import Spread, fastest
+from reports.trials import Case
 from timers.rounding import UNKNOWN_BOUNDS
 
 YARDSTICK = "delay-queue"
@@ -84,6 +85,10 @@ class Contestant:
     def full(self) -> str:
         """Its short name with the remark."""
         return f"{self.short} ({self.remark})" if self.remark else self.short
+
+
+Subject = Contestant | Case
+"""What a line of a chart or a row of a table is about."""
 
 
 class Cell(NamedTuple):

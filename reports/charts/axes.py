@@ -15,8 +15,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullForma
 from reports import formats
 from reports.charts.pictures import LINE_HEIGHT, SMALL, WIDTH
 from reports.palette import FAINT, PAPER, look_of
-from reports.summary import Contestant
-from reports.trials import Case
+from reports.summary import Contestant, Subject
 
 # Characters that fit:
 _LEGEND = 58  # two labels side by side
@@ -24,9 +23,6 @@ HEADING = 20  # above one of two panels
 _ROW = 25  # the small font, at the left of a row
 _LABEL = 30  # the small font, at the right of a line
 
-
-Subject = Contestant | Case
-"""What a line, bar or row is about."""
 
 # ---- marks
 

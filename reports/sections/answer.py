@@ -35,7 +35,7 @@ def traffic(summary: Summary) -> Table:
     """What a second of each of one's own traces costs, and how far its timers fired from their
     deadlines.
     """
-    return Table.of(
+    return Table(
         "traffic",
         "Your traffic: what each second of it costs, and how far from their deadlines timers fired",
         [
@@ -76,7 +76,7 @@ def at_a_glance(summary: Summary) -> Table:
             entry(nbytes, formats.data_size),
             Entry(who.precision, number=False),
         ]
-    return Table.of(
+    return Table(
         "glance",
         f"With {formats.counted(summary.sizes[-1], 'timer')} pending: time per operation, memory, "
         "precision",

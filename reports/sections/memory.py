@@ -10,10 +10,10 @@ def section(summary: Summary) -> Section | None:
     if not summary.memory:
         return None
     capacities = sorted({capacity for sizes in summary.memory.values() for capacity in sizes})
-    at_rest = Table.of(
+    at_rest = Table(
         "memory",
         "Memory per pending timer at full capacity",
-        map(formats.size, capacities),
+        list(map(formats.size, capacities)),
         {
             who: [
                 entry(sizes[capacity].at_rest if capacity in sizes else None, formats.data_size)
@@ -22,7 +22,7 @@ def section(summary: Summary) -> Section | None:
             for who, sizes in summary.memory.items()
         },
     )
-    growth = Table.of(
+    growth = Table(
         "growth",
         f"One timer more than there is room for, at {formats.size(capacities[-1])}",
         ["at rest", "at the peak", "after growth", "pause"],

@@ -1,11 +1,12 @@
 """What sections are made of: tables of plain text, for the page to lay out and tests to read."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from reports import formats
-from reports.summary import Cell, Column, Contestant, Summary, leaders
+from reports.summary import Cell, Column, Contestant, Subject, Summary, leaders
 
 NARROW = 3  # columns
 
@@ -27,59 +28,37 @@ NOTHING = Entry("–")
 
 
 @dataclass(frozen=True)
-class Row:
-    """A row with its heading; `timer` gives it that timer's colour."""
-
-    heading: str
-    remark: str
-    entries: Sequence[Entry]
-    timer: str
-
-
-@dataclass(frozen=True)
 class Table:
-    """A table. The first heading is that of the rows' headings."""
+    """A table with a row for each contestant, or case, of which there is anything to show."""
 
     name: str
     caption: str
     headings: Sequence[str]
-    rows: Sequence[Row]
+    entries: Mapping[Any, Sequence[Entry]]  # by Subject
     note: str = ""
+    of: str = "timer"
     loose: bool = False  # figures may be broken into two lines
 
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        caption: str,
-        headings: Iterable[str],
-        rows: Mapping[Any, Sequence[Entry]],
-        note: str = "",
-        *,
-        of: str = "timer",
-        loose: bool = False,
-    ) -> "Table":
-        """A table with a row for each contestant, or case, of which there is anything to show."""
-        found = [
-            Row(who.short, who.remark, entries, who.timer)
-            for who, entries in rows.items()
-            if any(entry is not NOTHING for entry in entries)
-        ]
-        return cls(name, caption, [of, *headings], found, note, loose)
+    @cached_property
+    def rows(self) -> dict[Subject, Sequence[Entry]]:
+        """The rows that are shown."""
+        return {
+            who: row for who, row in self.entries.items() if any(one is not NOTHING for one in row)
+        }
 
     def is_number(self, column: int) -> bool:
-        """Whether a column holds numbers, and so is aligned at the right; -1 is the headings'."""
-        return column >= 0 and all(row.entries[column].number for row in self.rows)
+        """Whether a column holds numbers, and so is aligned at the right."""
+        return all(row[column].number for row in self.rows.values())
 
     @property
     def in_words(self) -> bool:
         """Whether it holds texts, which need broad columns."""
-        return not any(self.is_number(column) for column in range(len(self.headings) - 1))
+        return not any(map(self.is_number, range(len(self.headings))))
 
     @property
     def narrow(self) -> bool:
         """Whether it fits beside a chart."""
-        return not self.in_words and len(self.headings) <= NARROW
+        return not self.in_words and len(self.headings) < NARROW
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def of_rates(rows: Sequence[Row]) -> Table:
             entry(row["share_expired"], "{:.2%}".format),
             _estimate(row),
         ]
-    return Table.of(
+    return Table(
         "purgatory-rates",
         "In real time, at the highest rate that each kept up with",
         [
@@ -105,7 +105,7 @@ def of_memory(rows: Sequence[Row]) -> Table:
         case: row for case, trials in by_case(rows, MEMORY).items() for row, *_ in trials.values()
     }
     room, rate = next(((row["memory_bytes"], row["rate"]) for row in found.values()), (0, 0))
-    return Table.of(
+    return Table(
         "purgatory-memory",
         f"With {formats.data_size(room)} more memory than at the start, at {formats.count(rate)} "
         "requests/s",
@@ -129,7 +129,7 @@ def of_compiled(rows: Sequence[Row]) -> Table:
     """Time and counted work of the compiled designs, at each rate."""
     found = by_case(rows, COMPILED)
     columns = sorted({rate for rates in found.values() for rate in rates})
-    return Table.of(
+    return Table(
         "purgatory-compiled",
         "Compiled, in simulated time: time per request, and entries scanned for it",
         [f"{formats.count(rate)}/s" for rate in columns],

@@ -19,7 +19,7 @@ def section(summary: Summary) -> Section:
 
 def behaviour(summary: Summary) -> Table:
     """The traits that say what a scheme does."""
-    return Table.of(
+    return Table(
         "behaviour",
         "What each scheme does",
         [
@@ -53,7 +53,7 @@ def _behaviour(who: Contestant) -> list[Entry]:
 
 def advice(summary: Summary) -> Table:
     """The traits that say what a scheme costs and is good for."""
-    return Table.of(
+    return Table(
         "advice",
         "What each scheme costs and suits",
         ["declared costs", "suits", "drawback", "next expiry", "source"],

@@ -31,10 +31,10 @@ def section(summary: Summary) -> Section | None:
 def times(summary: Summary, task: Task) -> Table:
     """Median, spread and ratio to the base for each contestant and size of one task."""
     columns = [summary.column(task, size) for size in summary.sizes]
-    return Table.of(
+    return Table(
         f"times-{task.name}",
         f"{task.title}: time per {task.unit}",
-        map(formats.size, summary.sizes),
+        list(map(formats.size, summary.sizes)),
         {
             who: [time_entry(summary, column, who) for column in columns]
             for who in summary.contestants

@@ -36,10 +36,10 @@ def work(summary: Summary, task: Task) -> Table | None:
     }
     idle = summary.counters(task, idle=True)
     first, last = (formats.size(size) for size in (summary.sizes[0], summary.sizes[-1]))
-    table = Table.of(
+    table = Table(
         f"work-{task.name}",
         f"{task.title}: counted work per {task.unit}",
-        map(formats.counter_title, counters),
+        list(map(formats.counter_title, counters)),
         rows,
         (f"Counts at {first} → at {last}." if first != last else f"Counts at {last}.")
         + (f" Zero for all: {formats.listed(map(formats.counter_title, idle))}." if idle else ""),
@@ -50,10 +50,10 @@ def work(summary: Summary, task: Task) -> Table | None:
 
 def in_slots(summary: Summary) -> Table:
     """The share of the timers that were in the slots of each wheel while it was held."""
-    return Table.of(
+    return Table(
         "slots",
         "Share of the pending timers that are in slots while holding",
-        map(formats.size, summary.sizes),
+        list(map(formats.size, summary.sizes)),
         {
             who: [entry(sizes.get(size), formats.share) for size in summary.sizes]
             for who, sizes in summary.slots.items()

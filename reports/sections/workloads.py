@@ -38,7 +38,7 @@ def replays(summary: Summary, source: Source) -> Table:
         else "Median time per operation of the whole sequence, expiries included; the least and "
         "the greatest sample in brackets. The counts are the same in all samples."
     )
-    return Table.of(
+    return Table(
         f"replay-{source.name}",
         f"{source.short}: {described(source)}",
         ["time per operation", *columns],

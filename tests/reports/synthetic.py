@@ -331,5 +331,5 @@ def contestant_of(summary: Summary, timer: str) -> Contestant:
 
 def entry(table: Table, timer: str, column: str) -> Entry:
     """The entry of a timer in the column with that heading."""
-    row = next(row for row in table.rows if row.timer == timer)
-    return row.entries[list(table.headings).index(column) - 1]
+    row = next(row for who, row in table.rows.items() if who.timer == timer)
+    return row[list(table.headings).index(column)]

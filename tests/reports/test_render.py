@@ -32,17 +32,18 @@ def test_each_cell_of_the_page_is_that_of_its_table(rendered, distinct):
     colours = []
     for table, rows in zip(tables, found.tables.values(), strict=True):
         heads = [cell[1] for cell in rows[0]]
-        assert heads == table.headings
+        assert heads == [table.of, *table.headings]
         assert [cell[0] for cell in rows[0]] == [
-            "number" if table.is_number(column) else "" for column in range(-1, len(heads) - 1)
+            "",
+            *("number" if table.is_number(column) else "" for column in range(len(heads) - 1)),
         ]
-        for row, cells in zip(table.rows, rows[1:], strict=True):
-            assert cells[0][1:] == [text for text in (row.heading, row.remark) if text]
-            for entry, cell in zip(row.entries, cells[1:], strict=True):
+        for (who, entries), cells in zip(table.rows.items(), rows[1:], strict=True):
+            assert cells[0][1:] == [text for text in (who.short, who.remark) if text]
+            for entry, cell in zip(entries, cells[1:], strict=True):
                 classes = {name for name in ("number", "best") if getattr(entry, name)}
                 assert set(cell[0].split()) == classes
                 assert cell[1:] == [text for text in (entry.text, entry.detail) if text]
-            colours.append(look_of(row.timer).colour)
+            colours.append(look_of(who.timer).colour)
     assert [colour.removeprefix("background:") for colour in found.colours] == [
         "currentColor" if colour == INK else colour for colour in colours
     ]

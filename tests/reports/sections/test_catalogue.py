@@ -31,8 +31,7 @@ def test_sections_without_figures_are_left_out(tmp_path):
 def test_traits_are_told_in_full(summary: Summary):
     tables = behaviour(summary), advice(summary)
     for who in summary.contestants:
-        rows = [row for table in tables for row in table.rows if row.timer == who.timer]
-        text = " ".join(cell.text for row in rows for cell in row.entries)
+        text = " ".join(cell.text for table in tables for cell in table.rows[who])
         for name in ("scheme", "horizon", "jumps", "suits", "drawback", "source"):
             assert who.traits[name] in text
         assert who.traits["due_at"].partition(": ")[2] in text

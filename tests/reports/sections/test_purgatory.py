@@ -21,8 +21,8 @@ def plain(text):
 
 def texts(table):
     return {
-        row.heading: [plain(f"{cell.text} {cell.detail}".strip()) for cell in row.entries]
-        for row in table.rows
+        who.short: [plain(f"{cell.text} {cell.detail}".strip()) for cell in row]
+        for who, row in table.rows.items()
     }
 
 

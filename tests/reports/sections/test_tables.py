@@ -19,7 +19,7 @@ from reports.sections import (
     workloads,
 )
 from reports.sections.catalogue import sections
-from reports.sections.parts import NOTHING, Entry, Row, Table, chart_notes, time_entry
+from reports.sections.parts import NOTHING, Entry, Table, chart_notes, time_entry
 from reports.statistics import Spread
 from reports.summary import Cell
 from tests.reports.primes import (
@@ -48,12 +48,11 @@ def cells_of(table, distinct):
     """(label, heading) -> entry, with the rows checked."""
     found = {}
     expected = [who for who in distinct.contestants if who.label in LABELS]
-    for row in table.rows:
-        (who,) = [who for who in expected if (who.short, who.remark) == (row.heading, row.remark)]
-        assert row.timer == who.timer
-        for heading, entry in zip(table.headings[1:], row.entries, strict=True):
+    for who, entries in table.rows.items():
+        assert who in expected
+        for heading, entry in zip(table.headings, entries, strict=True):
             found[who.label, heading] = entry
-    assert table.headings[0] == "timer"
+    assert table.of == "timer"
     return found
 
 
@@ -75,7 +74,7 @@ def test_times(primes, distinct, task):
         f"times-{task.name}",
         f"{task.title}: time per {task.unit}",
     )
-    assert table.headings == ["timer", *map(formats.size, SIZES)]
+    assert table.headings == [*map(formats.size, SIZES)]
     found = cells_of(table, distinct)
     for size in SIZES:
         samples = {
@@ -123,18 +122,15 @@ def test_at_a_glance(primes, distinct):
 def test_traffic(primes, distinct):
     table = answer.traffic(distinct)
     assert table.headings == [
-        "timer",
-        *(
-            part
-            for name in ("dns.trace", "clients.trace")
-            for part in (f"{name}: cost of a second", "timers fired")
-        ),
+        part
+        for name in ("dns.trace", "clients.trace")
+        for part in (f"{name}: cost of a second", "timers fired")
     ]
     for s, source in enumerate(OWN):
         about = primes.sources[source]
         seconds = about["span"] / {"us": 1e6, "ms": 1e3}[about["unit"]]
-        for row, label in zip(table.rows, LABELS, strict=True):
-            cost, fired = row.entries[2 * s : 2 * s + 2]
+        for row, label in zip(table.rows.values(), LABELS, strict=True):
+            cost, fired = row[2 * s : 2 * s + 2]
             samples = [
                 value * about["operations"] / seconds for value in primes.times[label, source]
             ]
@@ -155,12 +151,12 @@ def test_traffic_that_was_predicted_or_fired_nothing(distinct):
         if source.name in (TOO_LONG_REPLAY[1], SILENT[1])
     }
     table = answer.traffic(only(distinct, replays=own))
-    rows = dict(zip(LABELS, table.rows, strict=True))
-    predicted = rows[TOO_LONG_REPLAY[0]].entries
+    rows = dict(zip(LABELS, table.rows.values(), strict=True))
+    predicted = rows[TOO_LONG_REPLAY[0]]
     operations = next(iter(own)).details["operations"]
     assert predicted[0].text == formats.nanoseconds(2011e9 / operations * operations / 0.007)
     assert predicted[0].detail == "predicted"
-    assert predicted[1] == rows[SILENT[0]].entries[3] == replace(NOTHING, number=False)
+    assert predicted[1] == rows[SILENT[0]][3] == replace(NOTHING, number=False)
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
@@ -168,7 +164,7 @@ def test_work(primes, distinct, task):
     table = work.work(distinct, task)
     found = cells_of(table, distinct)
     titles = list(map(formats.counter_title, COUNTERS))
-    assert table.headings == ["timer", *titles]
+    assert table.headings == titles
     assert {label for label, _ in found} == {
         label for label in LABELS if WHO[label][0] == "compiled"
     }
@@ -191,15 +187,15 @@ def test_work_at_one_size_and_where_it_ends_earlier(distinct):
     task, who = TASKS[0], distinct.contestants[1]
     curves = {who: {SIZES[0]: 2.5, SIZES[1]: 7.5}}
     changed = only(distinct, counts={task: {"refiled": curves}})
-    (row,) = work.work(changed, task).rows
-    assert row.entries == [Entry(f"2.5 →{formats.NO_BREAK}7.5", f"at {formats.size(SIZES[1])}")]
+    (row,) = work.work(changed, task).rows.values()
+    assert row == [Entry(f"2.5 →{formats.NO_BREAK}7.5", f"at {formats.size(SIZES[1])}")]
     one = only(
         distinct,
         cells={task: {who: {SIZES[0]: distinct.cells[task][who][SIZES[0]]}}},
         counts={task: {"refiled": {who: {SIZES[0]: 2.5}}}},
     )
     table = work.work(one, task)
-    assert (table.rows[0].entries, table.note) == (
+    assert (table.rows[who], table.note) == (
         [Entry("2.5")],
         f"Counts at {formats.size(SIZES[0])}.",
     )
@@ -254,7 +250,7 @@ def test_lateness_has_all_its_digits(distinct):
     late = {"lateness_min": -20_000, "lateness_median": 1234.5, "lateness_max": 7_654_321}
     changed = {who: replayed._replace(row={**replayed.row, **late})}
     table = workloads.replays(only(distinct, replays={source: changed}), source)
-    text = table.rows[0].entries[-1].text.replace(formats.NO_BREAK, "_")
+    text = table.rows[who][-1].text.replace(formats.NO_BREAK, "_")
     assert text == "-20_000 / 1_234.5 / 7_654_321"
 
 
@@ -301,7 +297,7 @@ def test_memory(primes, distinct):
     section = memory.section(distinct)
     table, growth = section.tables
     found = cells_of(table, distinct)
-    assert table.headings == ["timer", *map(formats.size, CAPACITIES)]
+    assert table.headings == [*map(formats.size, CAPACITIES)]
     for label in LABELS:
         for capacity in CAPACITIES:
             value = primes.memory.get((label, capacity))
@@ -367,8 +363,8 @@ def test_schemes(distinct):
 def test_a_tick_is_shown_as_the_duration_that_was_given(distinct):
     who = who_of(distinct, "hashed-wheel/tick=10")
     who = replace(who, traits={**who.traits, "tick": "10ms"})
-    (row,) = schemes.behaviour(only(distinct, contestants=(who,))).rows
-    assert row.entries[0].detail == "tick 10ms"
+    (row,) = schemes.behaviour(only(distinct, contestants=(who,))).rows.values()
+    assert row[0].detail == "tick 10ms"
 
 
 def test_the_method(primes, distinct):
@@ -486,11 +482,6 @@ def test_the_notes_of_charts(distinct, counts, sample, start):
     assert "Python loop" not in text and "late or early" not in text
 
 
-def table_of(*kinds):
-    entries = [Entry("7", number=kind == "n") for kind in kinds]
-    return Table("t", "c", ["timer", *kinds], [Row("a", "", entries, "a")])
-
-
 def test_each_section_has_its_tables(distinct):
     found = {one.name: [table.name for table in one.tables] for one in sections(distinct)}
     names = [task.name for task in TASKS]
@@ -514,17 +505,20 @@ def test_each_section_has_its_tables(distinct):
     assert "workloads" not in [one.name for one in sections(only(distinct, replays={}))]
 
 
-def test_columns_are_set_by_what_they_hold():
-    mixed = Table("t", "c", ["timer", "x"], [*table_of("n").rows, *table_of("w").rows])
-    assert mixed.in_words
-    table = table_of("n", "w")
-    assert [table.is_number(column) for column in (-1, 0, 1)] == [False, True, False]
-    assert not table.in_words and table_of("w", "w").in_words
-    assert table_of("n", "n").narrow and not table_of("n", "n", "n").narrow
-    assert not table_of("w").narrow
+def test_columns_are_set_by_what_they_hold(distinct):
+    def table(*rows):
+        """Numbers where a text has n, and words where it has w."""
+        entries = [[Entry("7", number=kind == "n") for kind in row] for row in rows]
+        return Table("t", "c", [*rows[0]], dict(zip(distinct.contestants, entries, strict=False)))
+
+    assert table("n", "w").in_words
+    assert [table("nw").is_number(column) for column in (0, 1)] == [True, False]
+    assert not table("nw").in_words and table("ww").in_words
+    assert table("nn").narrow and not table("nnn").narrow
+    assert not table("w").narrow
 
 
 def test_rows_without_figures_are_left_out(distinct):
     one, other, *_ = distinct.contestants
-    table = Table.of("t", "c", ["x"], {one: [NOTHING], other: [Entry("3")]})
-    assert [row.heading for row in table.rows] == [other.short]
+    table = Table("t", "c", ["x"], {one: [NOTHING], other: [Entry("3")]})
+    assert table.rows == {other: [Entry("3")]}
