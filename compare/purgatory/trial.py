@@ -1,17 +1,17 @@
 """One run of the experiment in real time, in a process of its own.
 
-One thread enqueues requests as they arrive. Another completes those that end in time, from a delay
-queue of its own. The timer's thread expires the others. What the two threads of the experiment cost
-by themselves is measured by the design NONE, in which requests are neither watched nor timed.
+One thread enqueues requests as they arrive. Another completes those that end in time, from a wheel
+of lists of its own. The timer's thread expires the others. What the two threads of the experiment
+cost by themselves is measured by the design NONE, in which requests are neither watched nor timed.
 """
 
 import gc
-import heapq
 import math
 import resource
 import sys
 import threading
 import time
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
@@ -38,9 +38,11 @@ PAYLOAD = 100
 
 _NS = 10**9
 _WARM_UP = 500  # requests, so that compiled code is loaded before anything is measured
-_POLL_S = 0.001  # at which both threads look for requests: a tick
+_WARM_UP_TIMEOUT = 5_000  # microseconds
+_TICK_NS = 10**6  # at which both threads look for requests
+_MOST_AT_ONCE = 1000  # requests, between two looks at errors and at the end
 _SAMPLE_S = 0.02  # at which memory and sizes are looked at
-_PATIENCE_S = 5.0  # for which the last requests are waited for
+_PATIENCE_S = 1.0  # and the planned duration: for which the last requests are waited for
 _OVERRUN = 2.0  # times the planned duration, after which no more requests are enqueued
 
 _now = MonotonicClock.now
@@ -76,7 +78,8 @@ def measure(trial: Trial, traffic: Traffic) -> dict[str, Any]:
 
 def _run(trial: Trial, traffic: Traffic, sender: Connection) -> None:
     """In the new process: run the first requests unmeasured, then all."""
-    few = traffic._replace(**{name: getattr(traffic, name)[:_WARM_UP] for name in _OF_A_REQUEST})
+    first = {name: getattr(traffic, name)[:_WARM_UP] for name in _OF_A_REQUEST}
+    few = traffic._replace(**first, timeout=_WARM_UP_TIMEOUT)
     _Run(replace(trial, memory_bytes=None), few).measure()
     gc.collect()
     gc.freeze()
@@ -91,10 +94,9 @@ class Request(DelayedOperation):
 
     __slots__ = ("deadline", "late", "payload")
 
-    def __init__(self, timeout: float, deadline: int, late: list[int]) -> None:
-        super().__init__(timeout)
-        self.deadline, self.late = deadline, late
-        self.payload = bytes(PAYLOAD)
+    deadline: int
+    late: list[int]
+    payload: bytes
 
     def try_complete(self) -> bool:
         """Nothing but its service time completes it."""
@@ -121,7 +123,7 @@ class _Run:
         self.late: list[int] = []  # nanoseconds, of each request that expired
         self.completed = 0
         self.enqueued = 0
-        self.answers: deque[tuple[int, int, Request]] = deque()  # on the way to the other thread
+        self.answers: deque[tuple[int, Request]] = deque()  # on the way to the other thread
         self.over = False
         self.peak = 0  # resident bytes
         self.totals: list[tuple[int, float]] = []  # estimated and exact
@@ -173,7 +175,7 @@ class _Run:
         if self.errors:
             failed = type(self.errors[0]).__name__
         elif lost and self.trial.design != NONE:
-            failed = f"{lost} requests did not end within {_PATIENCE_S:g} s"
+            failed = f"{lost} requests did not end within {self._patience() / _NS:.1f} s"
         return {
             "requests": self.enqueued,
             "achieved": self.enqueued / elapsed * _NS,
@@ -206,34 +208,43 @@ class _Run:
         timeout, late = self.traffic.timeout / 1e6, self.late
         timeout_ns = self.traffic.timeout * 1000
         watch, answer = self.purgatory.try_complete_else_watch, self.answers.append
-        number, end = len(arrivals), started + int(_OVERRUN * arrivals[-1]) + _NS
-        i, now = 0, started
-        while i < number and now < end and not self.errors:
-            wait = started + arrivals[i] - now
-            if wait > 0:
-                # Requests arrive in real time, and a shorter sleep would cost more than it waits.
-                time.sleep(max(wait / _NS, _POLL_S))
-            now = _now()
-            while i < number and started + arrivals[i] <= now < end:
-                now = _now()
-                request = Request(timeout, now + timeout_ns, late)
-                if services[i] >= 0:
-                    answer((now + services[i], i, request))
-                watch(request, keys[i])
-                i += 1
-                self.enqueued = i
+        i, number = 0, len(arrivals)
+        end = started + int(_OVERRUN * arrivals[-1]) + _NS
+        try:
+            while i < number and (now := _now()) < end and not self.errors:
+                if (wait := started + arrivals[i] - now) > 0:
+                    # Requests arrive in real time; a shorter sleep would cost more than it waits.
+                    time.sleep(max(wait, _TICK_NS) / _NS)
+                    continue
+                arrived = bisect_right(arrivals, now - started, i, min(i + _MOST_AT_ONCE, number))
+                for service, watched in zip(services[i:arrived], keys[i:arrived], strict=True):
+                    now = _now()
+                    request = Request(timeout)
+                    request.deadline, request.late = now + timeout_ns, late
+                    request.payload = bytes(PAYLOAD)
+                    if service >= 0:
+                        answer((now + service, request))
+                    watch(request, watched)
+                    i += 1
+        finally:
+            self.enqueued = i
 
     def _complete(self) -> None:
-        """The delay queue of answers: complete each request when its service time is over."""
-        queue: list[tuple[int, int, Request]] = []
-        answers = self.answers
+        """Complete each request in the first tick after its service time."""
+        span = self.traffic.timeout * 1000 // _TICK_NS + 2
+        wheel: list[list[Request]] = [[] for _ in range(span)]
+        answers, tick = self.answers, _now() // _TICK_NS
         try:
             while not self.over:
                 while answers:
-                    heapq.heappush(queue, answers.popleft())
-                while queue and queue[0][0] <= _now():
-                    self.completed += heapq.heappop(queue)[2].force_complete()
-                time.sleep(_POLL_S)
+                    end, request = answers.popleft()
+                    wheel[max(end // _TICK_NS + 1, tick) % span].append(request)
+                while tick <= _now() // _TICK_NS:
+                    ended = wheel[tick % span]
+                    self.completed += sum([request.force_complete() for request in ended])
+                    ended.clear()
+                    tick += 1
+                time.sleep(_TICK_NS / _NS)
         except MemoryError as error:
             self._note(None, error)
 
@@ -251,10 +262,13 @@ class _Run:
 
     def _wait(self) -> None:
         """Wait until every request has ended."""
-        end = _now() + int(_PATIENCE_S * _NS)
+        end = _now() + self._patience()
         expected = self.enqueued if self.trial.design != NONE else self._to_answer()
         while self.completed + len(self.late) < expected and _now() < end and not self.errors:
             time.sleep(0.005)  # the last answers come from other threads, in real time
+
+    def _patience(self) -> int:
+        return int(_PATIENCE_S * _NS) + int(self.traffic.arrivals[-1]) * 1000
 
     def _to_answer(self) -> int:
         return int((self.traffic.services[: self.enqueued] >= 0).sum())
