@@ -23,6 +23,7 @@ from compare.purgatory.figures import (
     SCANNING,
     Row,
     keeps_up,
+    mostly_keeps_up,
 )
 from compare.purgatory.options import INTERVALS, Experiment
 from compare.purgatory.simulation import simulate
@@ -153,37 +154,39 @@ def _rows(options: Experiment, step: Any) -> Iterator[Row]:
             if rate * min(sample["cpu_us"] for sample in samples) > MICROSECONDS:
                 break  # one processor could not do it
 
-    def tried(case: _Case, kind: str, rate: int, interval: int | None = None) -> Row:
-        step(f"{kind}: {case.design}, {case.load}, {rate}/s")
-        return case.trial(kind, rate, interval)
-
-    def twice(case: _Case, rate: int) -> list[Row]:
-        """Run a trial, and again if it does not keep up: another program may have disturbed it."""
-        first = tried(case, RATE, rate)
-        return [first] if keeps_up(first) else [first, tried(case, RATE, rate)]
+    def tried(case: _Case, kind: str, rate: int, interval: int | None = None) -> list[Row]:
+        """Repeat a trial, until it is settled that a design does not keep up with the rate."""
+        found: list[Row] = []
+        for number in range(options.repeats):
+            step(f"{kind}: {case.design}, {case.load}, {rate}/s, {number + 1}")
+            found.append(case.trial(kind, rate, interval))
+            failures = sum(not keeps_up(row) for row in found)
+            if kind == RATE and 2 * failures >= options.repeats:
+                break
+        return found
 
     none = _Case(options, next(iter(LOADS)), NONE)
     for rate in rates:
-        yield tried(none, RATE, rate)
+        yield from tried(none, RATE, rate)
     for case in cases:
         kept_up, too_fast = 0, 0
         for rate in rates:
-            attempts = twice(case, rate)
-            yield from attempts
-            if not keeps_up(attempts[-1]):
+            trials = tried(case, RATE, rate)
+            yield from trials
+            if not mostly_keeps_up(trials):
                 too_fast = rate
                 break
             kept_up = rate
         for _ in range(options.refinements if kept_up and too_fast else 0):
             rate = round(math.sqrt(kept_up * too_fast) / 1000) * 1000
-            attempts = twice(case, rate)
-            yield from attempts
-            kept_up, too_fast = (rate, too_fast) if keeps_up(attempts[-1]) else (kept_up, rate)
+            trials = tried(case, RATE, rate)
+            yield from trials
+            kept_up, too_fast = (rate, too_fast) if mostly_keeps_up(trials) else (kept_up, rate)
     new, old = (_Case(options, "low", design) for design in (PURGING, SCANNING))
     rate = rates[min(2, len(rates) - 1)]
-    yield tried(new, LIMIT, rate)
+    yield from tried(new, LIMIT, rate)
     for limit in options.limits:
-        yield tried(old, LIMIT, rate, limit)
+        yield from tried(old, LIMIT, rate, limit)
     # With the limit that costs the old design the least processor time.
-    yield tried(old, MEMORY, rate, max(options.limits, default=None))
-    yield tried(new, MEMORY, rate)
+    yield from tried(old, MEMORY, rate, max(options.limits, default=None))
+    yield from tried(new, MEMORY, rate)

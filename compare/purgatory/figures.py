@@ -1,6 +1,7 @@
 """What the stored rows of the experiment are called, and what they say."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from statistics import median
 from typing import Any
 
 Row = dict[str, Any]
@@ -22,6 +23,35 @@ _IN_TIME_MS = 200.0
 """... and how late, at the 99th percentile, a timeout may be: as long again as it is."""
 
 
+_FIGURES = (
+    "requests",
+    "achieved",
+    "cpu_us",
+    "gc_us",
+    "peak_bytes",
+    "late_p50_ms",
+    "late_p99_ms",
+    "late_max_ms",
+    "share_expired",
+    "estimated_total",
+    "exact_total",
+    "estimate_error",
+)
+
+
+def middle(rows: Sequence[Row]) -> Row:
+    """A row with the median of each figure, and the first failure if there was one."""
+    figures = {name: values_of(rows, name) for name in _FIGURES}
+    medians = {name: median(values) if values else None for name, values in figures.items()}
+    failed = next((row["failed"] for row in rows if row["failed"]), None)
+    return rows[0] | medians | {"failed": failed}
+
+
+def values_of(rows: Iterable[Row], column: str) -> list[float]:
+    """What was measured of a figure, in ascending order."""
+    return sorted(row[column] for row in rows if row[column] is not None)
+
+
 def keeps_up(row: Row) -> bool:
     """Whether a design kept up with the rate: nothing failed, and hardly anything was late."""
     late = row.get("late_p99_ms")
@@ -33,19 +63,22 @@ def keeps_up(row: Row) -> bool:
     )
 
 
+def mostly_keeps_up(rows: Sequence[Row]) -> bool:
+    """Whether a design kept up in most of these trials: other programs may disturb some."""
+    return 2 * sum(map(keeps_up, rows)) > len(rows)
+
+
 def saturation(rows: Iterable[Row]) -> dict[tuple[str, str], tuple[int, bool]]:
     """For each load and design the highest rate that it kept up with, and whether there was one
     that was too high for it.
     """
-    tried: dict[tuple[str, str], dict[int, bool]] = {}
+    tried: dict[tuple[str, str], dict[int, list[Row]]] = {}
     for row in rows:
         if row["kind"] == RATE and row["design"] != NONE:
             rates = tried.setdefault((row["load"], row["design"]), {})
-            rates[row["rate"]] = rates.get(row["rate"], False) or keeps_up(row)
-    return {
-        case: (
-            max((rate for rate, kept in rates.items() if kept), default=0),
-            False in rates.values(),
-        )
-        for case, rates in tried.items()
-    }
+            rates.setdefault(row["rate"], []).append(row)
+    found = {}
+    for case, rates in tried.items():
+        kept_up = [rate for rate, trials in rates.items() if mostly_keeps_up(trials)]
+        found[case] = max(kept_up, default=0), len(kept_up) < len(rates)
+    return found

@@ -22,7 +22,7 @@ class Experiment:
     limits: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)  #: of the old design's reaper
     memory_mib: int = 16  #: of the trials with little memory
     requests: int = 200_000  #: of each compiled trial
-    repeats: int = 5  #: samples of a compiled trial
+    repeats: int = 3  #: of each trial; the median counts
     timer: str = "hierarchical-wheel"  #: of the new design
     seed: int = 0
     runs: str = "runs"  #: the directory in which the run is stored
@@ -31,11 +31,11 @@ class Experiment:
 
 QUICK = Experiment(
     rates=(10_000, 40_000),
-    seconds=0.4,
+    seconds=0.2,
     refinements=0,
     limits=(1_000, 1_000_000),
     memory_mib=8,
-    requests=50_000,
-    repeats=2,
+    requests=20_000,
+    repeats=1,
 )
 """The same in seconds: enough to see that it works, not to compare figures."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from matplotlib.axes import Axes
 
-from compare.purgatory.figures import COMPILED, LIMIT, PURGING, RATE, Row, keeps_up
+from compare.purgatory.figures import COMPILED, LIMIT, PURGING, RATE, Row, mostly_keeps_up
 from reports import formats
 from reports.charts.axes import log_axis, mark_of, panels, stroke_of, told
 from reports.charts.pictures import Picture
@@ -18,6 +18,7 @@ _MICROSECONDS, _MILLISECONDS = 1e3, 1e6  # in nanoseconds
 
 Value = Callable[[Row], float | None]
 Points = dict[int, float]
+Samples = dict[int, list[float]]
 
 
 class _Panel(NamedTuple):
@@ -55,8 +56,9 @@ _CHARTS = (
         RATE,
         "purgatory-rates",
         "Both designs in real time, at rising rates",
-        "All threads of a design share one interpreter lock. Hollow: it did not keep up, in two "
-        "trials, of which the median is shown. The thin line is what was asked for.",
+        "All threads of a design share one interpreter lock. Medians of the trials, and bars from "
+        "the least to the most. Hollow: it did not keep up in most of them. The thin line is what "
+        "was asked for.",
         (
             _Panel("requests/s achieved", _scaled("achieved"), _short),
             _CPU,
@@ -105,17 +107,19 @@ def _picture(chart: _Chart, cases: Cases) -> Picture:
         found[0].plot(asked, asked, color=INK, linewidth=0.7, zorder=1)
     texts = []
     for axes, panel in zip(found, chart.panels, strict=True):
-        lines = {case: _points(trials, panel.value) for case, trials in cases.items()}
+        samples = {case: _samples(trials, panel.value) for case, trials in cases.items()}
+        lines = {case: _medians(found) for case, found in samples.items()}
         across: list[float] = []
         levels: list[float] = []
         for case, points in lines.items():
-            levels += points.values()
             if chart.kind == LIMIT and case.design == PURGING:  # it has no such limit
+                levels += points.values()
                 for level in points.values():
                     axes.axhline(level, **stroke_of(case))
             else:
                 across += points
-                _draw(axes, case, points, _failed(cases[case]))
+                levels += [level for values in samples[case].values() for level in values]
+                _draw(axes, case, samples[case], _failed(cases[case]))
         if across:
             log_axis(axes, "x", across, _short, most_ticks=4)
             log_axis(axes, "y", levels, panel.form, most_ticks=5)
@@ -132,24 +136,29 @@ def _picture(chart: _Chart, cases: Cases) -> Picture:
     )
 
 
-def _points(trials: Mapping[int, Sequence[Row]], value: Value) -> Points:
-    """The median of what was measured at each x. Zero cannot be drawn on a logarithmic axis."""
+def _samples(trials: Mapping[int, Sequence[Row]], value: Value) -> Samples:
+    """What was measured at each x. Zero cannot be drawn on a logarithmic axis."""
     samples = {x: [found for row in trials[x] if (found := value(row))] for x in sorted(trials)}
-    return {x: median(values) for x, values in samples.items() if values}
+    return {x: values for x, values in samples.items() if values}
+
+
+def _medians(samples: Samples) -> Points:
+    return {x: median(values) for x, values in samples.items()}
 
 
 def _failed(trials: Mapping[int, Sequence[Row]]) -> set[int]:
     """Where the design did not keep up."""
     return {
-        x
-        for x, rows in trials.items()
-        if not any(row["kind"] == COMPILED or keeps_up(row) for row in rows)
+        x for x, rows in trials.items() if rows[0]["kind"] != COMPILED and not mostly_keeps_up(rows)
     }
 
 
-def _draw(axes: Axes, case: Case, points: Points, failed: Container[int]) -> None:
-    axes.plot(list(points), list(points.values()), **stroke_of(case))
+def _draw(axes: Axes, case: Case, samples: Samples, failed: Container[int]) -> None:
+    """A line through the medians, and a bar from the least to the most at each x."""
+    points, stroke = _medians(samples), stroke_of(case)
+    axes.plot(list(points), list(points.values()), **stroke)
     for x, level in points.items():
+        axes.vlines(x, min(samples[x]), max(samples[x]), stroke["color"], linewidth=1.2)
         axes.plot(x, level, ls="none", zorder=3, **mark_of(case, 5.5, hollow=x in failed))
 
 

@@ -10,8 +10,9 @@ from compare.purgatory.figures import (
     RATE,
     SCANNING,
     Row,
-    keeps_up,
+    middle,
     saturation,
+    values_of,
 )
 from reports import formats
 from reports.sections.parts import NOTHING, Entry, Section, Table, entry, texts
@@ -50,11 +51,11 @@ def of_rates(rows: Sequence[Row]) -> Table:
     highest, found = saturation(rows), {}
     for case, rates in by_case(rows, RATE).items():
         rate, failed = highest[case.load, case.design]
-        kept_up = [row for row in rates.get(rate, ()) if keeps_up(row)]
-        row, *_ = kept_up or next(iter(rates.values()))
+        trials = rates.get(rate) or next(iter(rates.values()))
+        row, cpu = middle(trials), values_of(trials, "cpu_us")
         found[case] = [
             Entry(formats.count(rate), "" if failed else "or more"),
-            entry(row["cpu_us"], _microseconds),
+            Entry(_microseconds(row["cpu_us"]), _range(cpu)) if cpu else NOTHING,
             entry(row["gc_us"], _microseconds),
             entry(row["peak_bytes"], formats.data_size),
             _lateness(row),
@@ -74,9 +75,9 @@ def of_rates(rows: Sequence[Row]) -> Table:
             "estimated total",
         ],
         found,
-        "A design keeps up if it achieves 95 % of the rate, and 99 % of the timeouts are less than "
-        "200 ms late, in the first trial or the second. The estimated total is the number of "
-        "requests in the lists as the new design estimates it, on average.",
+        "A design keeps up if, in most trials, it achieves 95 % of the rate and 99 % of the "
+        "timeouts are less than 200 ms late. Figures are medians of the trials. The estimated "
+        "total is the number of requests in the lists as the new design estimates it, on average.",
         of="design",
         loose=True,
     )
@@ -84,6 +85,10 @@ def of_rates(rows: Sequence[Row]) -> Table:
 
 def _microseconds(us: float) -> str:
     return formats.nanoseconds(us * 1e3)
+
+
+def _range(us: Sequence[float]) -> str:
+    return f"{formats.amount(us[0])} .. {formats.amount(us[-1])}" if len(us) > 1 else ""
 
 
 def _lateness(row: Row) -> Entry:
@@ -102,7 +107,9 @@ def _estimate(row: Row) -> Entry:
 def of_memory(rows: Sequence[Row]) -> Table:
     """The trials with little memory."""
     found = {
-        case: row for case, trials in by_case(rows, MEMORY).items() for row, *_ in trials.values()
+        case: middle(same)
+        for case, trials in by_case(rows, MEMORY).items()
+        for same in trials.values()
     }
     room, rate = next(((row["memory_bytes"], row["rate"]) for row in found.values()), (0, 0))
     return Table(

@@ -30,7 +30,9 @@ from compare.purgatory.figures import (
     MEMORY,
     RATE,
     Row,
+    middle,
     saturation,
+    values_of,
 )
 from compare.purgatory.options import QUICK, Experiment
 
@@ -58,14 +60,14 @@ Examples:
   wheelwork purgatory --rates 1e4,2e4,5e4 --seconds 5
   wheelwork report --run runs        (the newest run as a page)""",
 )
-@flag("--quick", "Fewer and shorter trials, other defaults: under a minute.")
+@flag("--quick", "Fewer and shorter trials, other defaults: about ten seconds.")
 @_setting("--rates", COUNTS, "Requests in a second; a design that cannot keep up stops there.")
 @_setting("--seconds", SECONDS, "Seconds of arrivals in each trial.")
 @_setting("--refinements", INTEGER, "Rates tried between the last that worked and the next.")
 @_setting("--limits", COUNTS, "Limits of the old design's reaper, for the sweep.")
 @_setting("--memory", COUNT, "MiB that the trials with little memory have.", field="memory_mib")
 @_setting("--requests", COUNT, "Requests of a compiled trial.")
-@_setting("--repeats", COUNT, "Samples of a compiled trial.")
+@_setting("--repeats", COUNT, "How often each trial is run; the medians are shown.")
 @_setting("--timer", TIMER, "Timer of the new design.")
 @_setting("--seed", INTEGER, "Seed of the requests.")
 @option(
@@ -84,7 +86,7 @@ def purgatory(quick: bool, as_json: bool, **options: Any) -> None:
     the load "low" 7.87 % of them time out, with "high" half. The new design takes
     an answered request out of its timer at once. The old one leaves it in a delay
     queue, which a reaper scans. Both run in real time, with threads, and compiled,
-    in simulated time. All takes about five minutes.
+    in simulated time. All takes about ten minutes.
     """
     from dataclasses import replace
 
@@ -109,10 +111,11 @@ def purgatory(quick: bool, as_json: bool, **options: Any) -> None:
 # ---- text
 
 _LEGEND = """\
-CPU: microseconds of processor time for a request; GC: of these in the garbage
-collector; MiB: the most memory beyond that at the start; p50, p99, max: ms that
-timeouts are late; out: the share of the requests that timed out; scanned:
-entries of lists and queue that were looked at for a request"""
+CPU: microseconds of processor time for a request, and the range of the trials;
+GC: of these in the garbage collector; MiB: the most memory beyond that at the
+start; p50, p99, max: ms that timeouts are late; out: the share of the requests
+that timed out; scanned: entries of lists and queue that were looked at for a
+request"""
 
 
 def text_of(rows: Sequence[Row]) -> str:
@@ -122,7 +125,7 @@ def text_of(rows: Sequence[Row]) -> str:
         kinds.setdefault(row["kind"], []).append(row)
     parts = []
     if found := kinds.get(RATE):
-        title = "In real time, at rising rates; three threads of one process"
+        title = "In real time, at rising rates; three threads of one process; medians"
         parts += [[title, *_trials(found, "rate")], _saturation(found), _totals(found)]
     for kind, title in ((LIMIT, "The limit of the reaper"), (MEMORY, "Little memory")):
         if found := kinds.get(kind):
@@ -138,9 +141,10 @@ def text_of(rows: Sequence[Row]) -> str:
 def _trials(rows: Iterable[Row], varied: str) -> list[str]:
     """A table of trials in which `varied` (a column) is varied."""
     heading = {"rate": "rate", "interval": "limit"}[varied]
-    found = [["", heading, "achieved", "CPU", "GC", "MiB", "p50", "p99", "max", "out"]]
+    found = [["", heading, "achieved", "CPU", "", "GC", "MiB", "p50", "p99", "max", "out"]]
     failures = []
-    for row in rows:
+    for trials in _same(rows, varied):
+        row, cpu = middle(trials), values_of(trials, "cpu_us")
         if row["failed"]:
             failures.append(row["failed"])
         found.append(
@@ -149,6 +153,7 @@ def _trials(rows: Iterable[Row], varied: str) -> list[str]:
                 f"{row[varied]:,}",
                 _number(row["achieved"], ",.0f"),
                 _number(row["cpu_us"], ".1f"),
+                f"{cpu[0]:.1f}..{cpu[-1]:.1f}" if len(cpu) > 1 else "",
                 _number(row["gc_us"], ".1f"),
                 _number(row["peak_bytes"], ".1f", 2**20),
                 *(_number(row[f"late_{which}_ms"], ".0f") for which in ("p50", "p99", "max")),
@@ -156,6 +161,14 @@ def _trials(rows: Iterable[Row], varied: str) -> list[str]:
             ]
         )
     return [*table(found), *(f"*  failed: {failure}" for failure in dict.fromkeys(failures))]
+
+
+def _same(rows: Iterable[Row], varied: str = "rate") -> Iterable[list[Row]]:
+    """The trials of the same thing together."""
+    cases: dict[tuple[str, str, int], list[Row]] = {}
+    for row in rows:
+        cases.setdefault((row["load"], row["design"], row[varied]), []).append(row)
+    return cases.values()
 
 
 def _saturation(rows: Sequence[Row]) -> list[str]:
@@ -173,7 +186,7 @@ def _saturation(rows: Sequence[Row]) -> list[str]:
 
 def _totals(rows: Iterable[Row]) -> list[str]:
     found = [["", "rate", "estimated total", "exact", "largest difference"]]
-    for row in rows:
+    for row in map(middle, _same(rows)):
         if row["estimated_total"] is not None:
             figures = (row[name] for name in ("estimated_total", "exact_total", "estimate_error"))
             found.append(
@@ -187,12 +200,10 @@ def _totals(rows: Iterable[Row]) -> list[str]:
 
 
 def _compiled(rows: Iterable[Row]) -> list[str]:
-    cases: dict[tuple[str, str, int], list[Row]] = {}
-    for row in rows:
-        cases.setdefault((row["load"], row["design"], row["rate"]), []).append(row)
     found = [["", "rate", "ns each", "M/s", "scanned each", "most queued", "out"]]
-    for (load, design, rate), samples in cases.items():
-        us = median(sample["cpu_us"] for sample in samples)
+    for samples in _same(rows):
+        load, design, rate = (samples[0][name] for name in ("load", "design", "rate"))
+        us = median(values_of(samples, "cpu_us"))
         counters = samples[0]["counters"]
         scanned = counters["entries_scanned"] + counters["queue_scanned"]
         found.append(

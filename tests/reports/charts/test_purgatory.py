@@ -98,6 +98,8 @@ def test_compiled_times_are_medians_and_scans_are_per_request(drawn):
     first = COLOURS["purging"], False
     # Of the samples 100, 300 and 200 ns, and 200, 600 and 400 ns.
     assert lines(times)[first] == [pytest.approx((10_000, 200)), pytest.approx((40_000, 400))]
+    bars = [bar.get_segments()[0].tolist() for bar in times.collections]
+    assert bars[:2] == [[[10_000, 100], [10_000, 300]], [[40_000, 200], [40_000, 600]]]
     assert lines(scans)[first] == [(10_000, 3.0), (40_000, 6.0)]
     assert len(lines(times)) == len(lines(scans)) == 4
 
