@@ -67,13 +67,16 @@ def test_a_thousand_connections(many_files):
         loop = asyncio.get_running_loop()
         async with Server() as server:
             server.detector = Noting(server)
+            last = loop.time()
             ends = [await connect(server.port) for _ in range(3 * EACH)]
             silent, chatty, half_open = (ends[first::3] for first in range(3))
             names = [{end.getsockname() for end in some} for some in (silent, chatty, half_open)]
             for end in half_open:
-                end.send(b"last words")
-                end.shutdown(socket.SHUT_WR)
-            last, longest_gap = loop.time(), 0
+                with suppress(OSError):  # on a busy machine, it is closed already
+                    end.send(b"last words")
+                    end.shutdown(socket.SHUT_WR)
+            longest_gap = loop.time() - last
+            last = loop.time()
             give_up = last + 20
             while not names[0] | names[2] <= set(idle_for) and loop.time() < give_up:
                 for end in chatty:
