@@ -117,9 +117,9 @@ def share(value: float) -> str:
     """A part of a whole.
 
     >>> share(0.9871), share(0.0004), share(1.0)
-    ('98.7\\xa0%', '0.04\\xa0%', '100\\xa0%')
+    ('98.7%', '0.04%', '100%')
     """
-    return f"{_trimmed(significant(100 * value, 3 if value >= 0.01 else 1))}{SPACE}%"
+    return f"{_trimmed(significant(100 * value, 3 if value >= 0.01 else 1))}%"
 
 
 def short_count(value: int) -> str:

@@ -103,6 +103,7 @@ def render(
     environment.filters["anchor"] = lambda name: re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     machine = summary.manifest["machine"]
     return environment.get_template("page.html").render(
+        title="Timers compared" if summary.contestants else "Purgatories compared",
         names=formats.listed(who.plain for who in summary.contestants) or "The enqueue experiment",
         machine=machine.get("cpu") or machine.get("platform") or "an unknown machine",
         created=_day(summary.manifest["created"]),

@@ -62,7 +62,7 @@ _CHARTS = (
         (
             _Panel("requests/s achieved", _scaled("achieved"), _short),
             _CPU,
-            _Panel("lateness, 99 % below", _scaled("late_p99_ms", _MILLISECONDS), _CPU.form),
+            _Panel("lateness, 99% below", _scaled("late_p99_ms", _MILLISECONDS), _CPU.form),
             _MEMORY,
         ),
     ),

@@ -83,10 +83,13 @@ def _commit(manifest: Mapping[str, Any]) -> str:
 def _machine(summary: Summary) -> list[str]:
     machine = summary.manifest["machine"]
     cores, memory = machine.get("cores"), machine.get("memory_bytes")
-    used = "a shard is replayed on one" if summary.of_shards else "the comparison uses one"
+    usable = f"{formats.counted(cores, 'core') if cores else 'unknown number of cores'} usable"
+    if summary.contestants:
+        what = "a shard is replayed on" if summary.of_shards else "the comparison uses"
+        usable += f"; {what} one"
     return [
         str(machine.get("cpu") or "processor unknown"),
-        f"{formats.counted(cores, 'core') if cores else 'unknown number of cores'} usable; {used}",
+        usable,
         f"{formats.data_size(memory)} of memory" if memory else "memory unknown",
         str(machine.get("platform") or "platform unknown"),
     ]

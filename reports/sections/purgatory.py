@@ -35,7 +35,7 @@ def section(summary: Summary) -> Section | None:
         "Each request watches 3 of 100 keys. The new design takes an answered request out of its "
         "timing wheel at once, and purges the lists of watchers by an estimate. The old one "
         "leaves it in a delay queue, and a reaper scans queue and lists when they are too long. "
-        "Of load “low” 7.87 % time out, of load “high” half.",
+        "Of load “low” 7.87% time out, of load “high” half.",
         tables=[table for table in tables if table.rows],
         points=[
             "In real time all threads of a design share one interpreter lock, so they have one "
@@ -59,7 +59,7 @@ def of_rates(rows: Sequence[Row]) -> Table:
             entry(row["gc_us"], _microseconds),
             entry(row["peak_bytes"], formats.data_size),
             _lateness(row),
-            entry(row["share_expired"], "{:.2%}".format),
+            entry(row["share_expired"], formats.share),
             _estimate(row),
         ]
     return Table(
@@ -75,7 +75,7 @@ def of_rates(rows: Sequence[Row]) -> Table:
             "estimated total",
         ],
         found,
-        "A design keeps up if, in most trials, it achieves 95 % of the rate and 99 % of the "
+        "A design keeps up if, in most trials, it achieves 95% of the rate and 99% of the "
         "timeouts are less than 200 ms late. Figures are medians of the trials. The estimated "
         "total is the number of requests in the lists as the new design estimates it, on average.",
         of="design",
@@ -88,7 +88,7 @@ def _microseconds(us: float) -> str:
 
 
 def _range(us: Sequence[float]) -> str:
-    return f"{formats.amount(us[0])} .. {formats.amount(us[-1])}" if len(us) > 1 else ""
+    return f"({formats.time_range(us[0] * 1e3, us[-1] * 1e3)})" if len(us) > 1 else ""
 
 
 def _lateness(row: Row) -> Entry:

@@ -50,7 +50,7 @@ def test_each_design_is_shown_at_the_highest_rate_that_it_kept_up_with():
             f"{level / 10:.2f} µs",
             f"{level}.0 MiB",
             f"{level / 4:g} / {level} / {level * 3}",
-            f"{level / 10:.2f}%",
+            f"{level / 10:g}%",
             estimate,
         )
     ]
@@ -84,6 +84,8 @@ def test_the_page_of_the_experiment_has_its_section_alone(stored, tmp_path):
     assert 'id="method"' in text
     assert 'id="schemes"' not in text
     assert "The enqueue experiment on Example CPU" in text
+    assert "<h1>Purgatories compared</h1>" in text
+    assert "2\xa0cores usable</li>" in text
     names = ("rates", "limit", "compiled")
     assert {path.name for path in (page.parent / "figures").glob("*.svg")} == {
         f"purgatory-{name}.svg" for name in names
