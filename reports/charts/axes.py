@@ -38,15 +38,13 @@ def stroke_of(who: Subject) -> dict[str, Any]:
     return {"color": colour_of(who), "linewidth": 1.8, "linestyle": style}
 
 
-def mark_of(
-    who: Subject, size: float, edge: float = 0.5, *, hollow: bool = False
-) -> dict[str, Any]:
+def mark_of(who: Subject, size: float, *, hollow: bool = False) -> dict[str, Any]:
     """Its marker, with an edge that keeps it apart from what it lies on.
 
     It is half filled for further contestants of the same timer.
     """
     look = look_of(who.timer)
-    filling: dict[str, Any] = {"markeredgecolor": PAPER, "markeredgewidth": edge}
+    filling: dict[str, Any] = {"markeredgecolor": PAPER, "markeredgewidth": 0.5}
     if hollow:
         filling = {"markerfacecolor": PAPER, "markeredgewidth": 1.2}
     elif who.variant:  # half filled, so that it needs an edge to be seen whole
@@ -55,6 +53,13 @@ def mark_of(
     # Crosses and triangles have less area than the other markers of their size.
     scale = {"P": 1.25, "X": 1.25, "^": 1.15, "v": 1.15}.get(look.marker, 1.0)
     return {"color": look.colour, "marker": look.marker, "markersize": size * scale, **filling}
+
+
+def draw_points(axes: Axes, points: Mapping[Any, float], style: Mapping[str, Any]) -> None:
+    """A line through points, or their markers alone."""
+    if "linestyle" not in style:
+        style = {"linestyle": "none", "zorder": 3, **style}
+    axes.plot(list(points), list(points.values()), **style)
 
 
 def nudge_factors(number: int, sizes: Sequence[int], width: float) -> list[float]:

@@ -35,10 +35,8 @@ def draw(summary: Summary) -> Iterator[Picture]:
             axes.set_xlim(-1.0, 1.0)
     yield Picture(
         "lateness",
-        "Lateness is the moment of firing minus the deadline, or minus the moment of scheduling if "
-        "the deadline had already passed. Negative is early. A marker at 0: every timer fired "
-        "exactly then. Bars: the share of the timers with each lateness; the tallest bar fills the "
-        "row.",
+        "Negative is early. A marker at 0: every timer fired exactly then. Bars: the share of the "
+        "timers with each lateness; the tallest bar fills the row.",
         f"Histograms, one panel for each source and one row for each timer. {told(texts)}.",
         figure,
     )

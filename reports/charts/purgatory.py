@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from compare.purgatory.figures import COMPILED, LIMIT, PURGING, RATE, Row, mostly_keeps_up
 from reports import formats
-from reports.charts.axes import log_axis, mark_of, panels, stroke_of, told
+from reports.charts.axes import draw_points, log_axis, mark_of, panels, stroke_of, told
 from reports.charts.pictures import Picture
 from reports.palette import INK
 from reports.summary import Summary
@@ -156,10 +156,10 @@ def _failed(trials: Mapping[int, Sequence[Row]]) -> set[int]:
 def _draw(axes: Axes, case: Case, samples: Samples, failed: Container[int]) -> None:
     """A line through the medians, and a bar from the least to the most at each x."""
     points, stroke = _medians(samples), stroke_of(case)
-    axes.plot(list(points), list(points.values()), **stroke)
+    draw_points(axes, points, stroke)
     for x, level in points.items():
         axes.vlines(x, min(samples[x]), max(samples[x]), stroke["color"], linewidth=1.2)
-        axes.plot(x, level, ls="none", zorder=3, **mark_of(case, 5.5, hollow=x in failed))
+        draw_points(axes, {x: level}, mark_of(case, 5.5, hollow=x in failed))
 
 
 def _told(points: Points, form: Callable[[float], str]) -> str:

@@ -8,6 +8,7 @@ from compare.bench.task import Task
 from reports import formats
 from reports.charts.axes import (
     colour_of,
+    draw_points,
     end_labels,
     labelled_axes,
     log_axis,
@@ -58,16 +59,12 @@ def _chart(summary: Summary, task: Task) -> Picture:
 def _draw(axes: Axes, who: Contestant, cells: Mapping[float, Cell]) -> None:
     measured = {x: cell.level for x, cell in cells.items() if cell.spread}
     predicted = {x: cell.level for x, cell in cells.items() if not cell.spread}
-    axes.plot(list(measured), list(measured.values()), **stroke_of(who))
+    draw_points(axes, measured, stroke_of(who))
     for x in measured:
         axes.vlines(x, *cells[x].reach, color=colour_of(who), linewidth=1.4, zorder=4)
-    _mark(axes, measured, mark_of(who, 5.5))
+    draw_points(axes, measured, mark_of(who, 5.5))
     if predicted:
         path = dict([*measured.items()][-1:]) | predicted
-        dotted = (0, (1, 2))
-        axes.plot(list(path), list(path.values()), color=colour_of(who), lw=1.0, ls=dotted)
-        _mark(axes, predicted, mark_of(who, 6.5, hollow=True))
-
-
-def _mark(axes: Axes, points: Mapping[float, float], mark: dict[str, object]) -> None:
-    axes.plot(list(points), list(points.values()), ls="none", zorder=3, **mark)  # type: ignore[arg-type]
+        dotted = stroke_of(who) | {"linewidth": 1.0, "linestyle": (0, (1, 2))}
+        draw_points(axes, path, dotted)
+        draw_points(axes, predicted, mark_of(who, 6.5, hollow=True))

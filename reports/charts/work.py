@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from compare.bench.task import Task
 from reports import formats
-from reports.charts.axes import log_axis, mark_of, panels, size_axis, stroke_of, told
+from reports.charts.axes import draw_points, log_axis, mark_of, panels, size_axis, stroke_of, told
 from reports.charts.pictures import Picture
 from reports.summary import Contestant, Summary
 
@@ -35,9 +35,9 @@ def _chart(summary: Summary, task: Task) -> Picture:
         for place, who in enumerate(drawn):
             points = lines[who]
             covering = sum(_coincide(points, lines[other]) for other in drawn[place + 1 :])
-            style = mark_of(who, 4.5 + 1.3 * covering, 0.4) | stroke_of(who)
+            style = mark_of(who, 4.5 + 1.3 * covering) | stroke_of(who)
             style |= {"linewidth": 1.3 + 1.2 * covering}  # so that it is seen below the others
-            axes.plot(list(points), list(points.values()), **style)
+            draw_points(axes, points, style)
         size_axis(axes, summary.sizes)
         levels = [count for points in lines.values() for count in points.values()]
         log_axis(axes, "y", levels, formats.amount, most_ticks=5)

@@ -23,7 +23,6 @@ ALIKE = (
 NOT_ALIKE = (
     "Timers of unequal precision do unequal work: a tick of 100 has fewer moments than a tick of "
     "1. Compare them at one precision, or read the time together with the lateness.",
-    "A Python loop pays for each call, a compiled timer for none.",
     "The work that a wheel puts off, such as hashing what has arrived, is in the cost of a later "
     "operation or of expiry; of the timers that are inserted first it is in none, since the clock "
     "then moves on untimed. Compare whole workloads before single operations.",

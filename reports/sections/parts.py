@@ -126,7 +126,7 @@ def chart_notes(summary: Summary, cells: Sequence[Cell]) -> str:
     if any(not who.compiled for who in summary.contestants):
         notes.append("Times of a “Python loop” include the interpreter's overhead.")
     if any(not who.exact for who in summary.contestants):
-        notes.append("A timer that may fire late or early says by how much, in units of its clock.")
+        notes.append("A timer that may fire late or early says by how much.")
     if any(cell.spread is None for cell in cells):
         notes.append("Hollow markers: too long to run, so predicted from smaller N.")
     return " ".join(notes)
