@@ -65,9 +65,9 @@ def test_absurd_growth_is_cut():
     ("counted", "growth", "budget", "sizes"),
     [
         (True, 0, 1.0, [1000, 4000, 16_000]),
-        (True, 1, 5.0, [1000, 4000, 16_000]),  # 4 s
+        (True, 1, 9.0, [1000, 4000, 16_000]),  # 8 s
         (False, 1, 5.0, [1000, 4000, 16_000]),
-        (True, 1, 0.1, [1000, 4000]),  # the next prefix alone takes a quarter of a second
+        (True, 1, 0.1, [1000, 4000]),  # the next prefix alone takes half a second
     ],
 )
 def test_a_replay_is_predicted_from_its_prefixes(monkeypatch, counted, growth, budget, sizes):
@@ -77,14 +77,14 @@ def test_a_replay_is_predicted_from_its_prefixes(monkeypatch, counted, growth, b
         assert (counting, clock) in [(True, None), (False, "a clock")]
         n = prefix.time.size
         seen.extend([n] if counting else [])
-        cost = n * n**growth
+        cost = 2 * n * n**growth
         counters = {"looks": cost - n} if counted else None
         seconds = 1e-9 * cost * (3 if counting else 1)  # counting takes time itself
         return Replay(Outcome(seconds=seconds, counters=counters), np.empty(0, FIRED))
 
     monkeypatch.setattr(compare.bench.predict, "fresh_replay", pretend)
     predicted = predict_replay(contestant("delay-queue"), tape, 5, budget, "a clock")
-    assert predicted == pytest.approx(1e-9 * 64_000 * 64_000**growth, rel=0.01)
+    assert predicted == pytest.approx(2e-9 * 64_000 * 64_000**growth, rel=0.01)
     assert seen == sizes
 
 

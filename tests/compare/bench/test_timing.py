@@ -260,6 +260,14 @@ def test_contestants_take_turns_and_only_what_was_asked_for_is_kept(clock):
     assert done.tapes == 2 * 3 * 3  # the pilot's, too
 
 
+@pytest.mark.parametrize(
+    ("sizes", "pilots"), [([65], 1), ([64], 0), ([512], 1), ([513], 2), ([9000, 64], 0), ([], 0)]
+)
+def test_pilots_are_smaller_than_all_sizes(sizes, pilots):
+    done = bench(OWN + "Timed", sizes=sizes, repeats=3, budget=1.0)
+    assert done.steps == 2 * pilots + 4 * len(sizes)
+
+
 def test_a_prediction_adds_up_all_that_must_be_run(clock, monkeypatch):
     monkeypatch.setattr(Timed, "FIRE", 0)
     done = bench(OWN + "Timed", sizes=[300, 2000], repeats=1, budget=1e9, clock=clock)
