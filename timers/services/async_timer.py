@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 from timers.errors import TimeRangeError
 from timers.limits import LIMIT
 from timers.protocol import Timer
-from timers.services.calls import NO_HANDLE, Missed, ScheduledCall
+from timers.services.calls import NO_HANDLE, Entry, Missed, ScheduledCall, no_callback
 from timers.services.errors import ServiceClosedError, ServiceStateError
 from timers.services.mailbox import AWAKE, CLOSED, CallTimer
 from timers.services.moments import NS_PER_S, moment_ns
@@ -21,6 +21,7 @@ from timers.validation import shown
 T = TypeVar("T")
 
 _NEVER = CLOSED - 1  # the alarm when nothing is armed: any call is earlier
+_FOREVER = LIMIT - 1  # the moment of a timeout that has lost its deadline; this very object
 _CREATED, _ENTERED, _EXPIRING, _EXPIRED, _EXITED = (
     "created",
     "active",
@@ -136,7 +137,7 @@ class AsyncTimer(CallTimer):
             TimeTypeError, TimeRangeError: for what is not a number, and for NaN.
         """
         timeout = Timeout()
-        timeout._service, timeout._state, timeout._call = self, _CREATED, None
+        timeout._service, timeout._state = self, _CREATED
         if type(delay) is float and -1e6 < delay < 1e6:
             timeout._moment = int((self._time() + delay) * 1e9)
         elif delay is None:
@@ -149,7 +150,7 @@ class AsyncTimer(CallTimer):
     def timeout_at(self, moment: float | None) -> "Timeout":
         """As `timeout`, with an absolute time of the loop; behaves as `asyncio.timeout_at`."""
         timeout = Timeout()
-        timeout._service, timeout._state, timeout._call = self, _CREATED, None
+        timeout._service, timeout._state = self, _CREATED
         timeout._moment = None if moment is None else moment_ns(moment, self._clock)
         return timeout
 
@@ -307,24 +308,25 @@ class AsyncTimer(CallTimer):
                 finish()
 
 
-class Timeout:
+class Timeout(Entry):
     """Cancels the body of its `async with` at a deadline; made by `AsyncTimer.timeout`.
 
-    The methods are those of `asyncio.Timeout`.
+    The methods are those of `asyncio.Timeout`. It is an entry of the mailbox itself, and holds its
+    token while it has a deadline.
     """
 
-    __slots__ = ("_call", "_cancelling", "_moment", "_service", "_state", "_task")
+    __slots__ = ("_cancelling", "_state", "_task")
 
     _service: AsyncTimer
-    _moment: int | None  # the deadline in nanoseconds of the loop's time
+    _moment: int | None  # type: ignore[assignment]  # None if it has had no deadline yet
     _state: str
-    _call: ScheduledCall | None  # while it is armed
-    _task: Task[Any]
+    _task: Task[Any] | None  # within the body
     _cancelling: int  # requests to cancel the task when the body was entered
 
     def when(self) -> float | None:
         """The deadline in seconds of `loop.time()`; None if it never expires."""
-        return None if self._moment is None else self._moment / NS_PER_S
+        moment = self._moment
+        return None if moment is None or moment is _FOREVER else moment / NS_PER_S
 
     def expired(self) -> bool:
         """Whether the deadline has passed within the body."""
@@ -341,12 +343,14 @@ class Timeout:
             raise ServiceStateError("the timeout has not been entered")
         if self._state is not _ENTERED:
             raise ServiceStateError(f"the timeout is {self._state}; it cannot be rescheduled")
-        moment = None if when is None else moment_ns(when, self._service._clock)
-        if self._call is not None:
-            self._call.cancel()
-            self._call = None
-        self._moment = moment
-        self._arm()
+        moment = _FOREVER if when is None else moment_ns(when, self._service._clock)
+        if hasattr(self, "_callback"):
+            self._moment = moment
+            self._service._rearmed(self)
+            self._hurry(moment)
+        elif moment is not _FOREVER:
+            self._moment = moment
+            self._arm(moment)
 
     def __repr__(self) -> str:
         return f"<Timeout {self._state} when={self.when()}>"
@@ -365,7 +369,7 @@ class Timeout:
         self._cancelling = task.cancelling()
         self._state = _ENTERED
         if self._moment is not None:
-            self._arm()
+            self._arm(self._moment)
         return self
 
     async def __aexit__(
@@ -374,44 +378,37 @@ class Timeout:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        task = self._task
+        self._task = None  # the mailbox may hold this entry for a while
         if self._state is _ENTERED:
             self._state = _EXITED
-            if self._call is not None:
-                self._call.cancel()
-                self._call = None
+            self.cancel()
         else:
             self._state = _EXPIRED
             # Only what this timeout cancelled becomes a TimeoutError: a request from elsewhere to
             # cancel the task stays one.
-            if self._task.uncancel() <= self._cancelling and isinstance(error, CancelledError):
+            if task.uncancel() <= self._cancelling and isinstance(error, CancelledError):  # type: ignore[union-attr]  # within the body
                 raise TimeoutError from error
 
-    def _arm(self) -> None:
-        moment, service = self._moment, self._service
-        if moment is None:
-            return
-        # What has passed does not wait for the next unit. It is never later than the alarm.
-        if moment < service._alarm and moment <= service._now():
-            service._loop.call_soon(self._expire_if_active, moment)
-            return
-        call = ScheduledCall()
-        call._service, call._callback, call._args = service, _expire, (self,)
-        call._context, call._moment, call._handle = None, moment, NO_HANDLE
-        self._call = call
+    def _arm(self, moment: int) -> None:
+        service = self._service
+        self._callback, self._args, self._context = no_callback, (), None
+        self._handle = NO_HANDLE
         arrivals = service._arrivals
-        arrivals.append(call)
+        arrivals.append(self)
         if moment < service._alarm or len(arrivals) > service._limit:
-            service._attend(call)
+            service._attend(self)
+            self._hurry(moment)
 
-    def _expire_if_active(self, moment: int) -> None:
-        if self._state is _ENTERED and self._moment is moment:
-            _expire(self)
+    def _hurry(self, moment: int) -> None:
+        """Do not let what has passed wait for the next unit."""
+        if moment <= self._service._now():
+            self._service._loop.call_soon(self._fire, moment)
 
-
-def _expire(timeout: Timeout) -> None:
-    timeout._call = None
-    timeout._state = _EXPIRING
-    timeout._task.cancel()
+    def _fire(self, armed: int) -> None:
+        if self._moment is armed and self.cancel():
+            self._state = _EXPIRING
+            self._task.cancel()  # type: ignore[union-attr]  # within the body
 
 
 def _check_number(value: Any) -> None:

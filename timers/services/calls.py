@@ -28,6 +28,10 @@ CANCELLED: tuple[Any, ...] = ("cancelled",)
 FIRED: tuple[Any, ...] = ("fired",)
 
 
+def no_callback() -> None:
+    """The token of an entry that has no callback; never called."""
+
+
 class Service(Protocol):
     """What an entry uses of its service; `CallTimer` describes the members."""
 
@@ -41,7 +45,7 @@ class Service(Protocol):
 
     def _relieve(self) -> None: ...
 
-    def _rearmed(self, call: "ScheduledCall") -> None: ...
+    def _rearmed(self, call: "Entry") -> None: ...
 
     def _accepts_more(self) -> bool: ...
 

@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from timers.services.calls import FIRED, NO_HANDLE, Entry
+from timers.services.calls import FIRED, NO_HANDLE, Entry, no_callback
 from timers.services.moments import QUICK_DURATION, duration_ns
 
 # What `_trying` says: whether a thread runs `try_complete`, and whether it has to do so again.
@@ -73,7 +73,7 @@ class DelayedOperation(Entry):
         self._lock = lock
         self._purgatory = None
         self._trying = _IDLE
-        self._callback = _pending
+        self._callback = no_callback
         self._args = ()
         self._context = None
         self._handle = NO_HANDLE
@@ -174,7 +174,3 @@ class DelayedOperation(Entry):
         if failure is not None:
             raise failure
         return completed
-
-
-def _pending() -> None:
-    """The token of an operation; never called."""

@@ -232,7 +232,7 @@ class CallTimer:
         if len(self._arrivals) > self._limit or first < self._alarm:
             self._attend(min(entries, key=_moment))
 
-    def _rearmed(self, call: ScheduledCall) -> None:
+    def _rearmed(self, call: Entry) -> None:
         """Take note that a call has another deadline."""
         changes = self._changes
         changes.append(call)

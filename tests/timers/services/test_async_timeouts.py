@@ -126,6 +126,24 @@ def test_a_deadline_can_be_moved_both_ways_and_taken_away(both):
     both(main)
 
 
+@pytest.mark.parametrize("applied", [False, True])
+def test_a_deadline_that_comes_and_goes_leaves_nothing_behind(applied):
+    async def main(timer, loop):
+        async with timer.timeout(None) as timeout:
+            for delay in (5, None, 0, None, 9, 7, None):
+                timeout.reschedule(None if delay is None else loop.time() + delay)
+                if applied:
+                    assert timer.size <= 1
+            await asyncio.sleep(20)
+            timeout.reschedule(loop.time() + 5)
+        assert timer.size == 0
+        assert timeout._task is None  # the mailbox kept the timeout
+        await asyncio.sleep(20)
+        assert not timeout.expired()
+
+    run(main)
+
+
 def test_a_deadline_cannot_be_moved_outside_the_body(both):
     async def main(timer, loop):
         timeout = timer.timeout(1)
