@@ -9,7 +9,7 @@ from compare.bench.store import read_run
 from reports.charts.pictures import SETTINGS
 from reports.charts.purgatory import draw
 from reports.palette import look_of
-from reports.summary import summarise
+from reports.summary import Summary, summarise
 from tests.reports.trials import LIMITS, RATES, trials, write_trials
 
 COLOURS = {
@@ -63,6 +63,29 @@ def test_figures_at_rising_rates(drawn, panel, column, scale):
     for key, points in wanted.items():
         assert found[key] == [pytest.approx(point) for point in points]
     assert axes.get_xscale() == axes.get_yscale() == "log"
+
+
+def test_repeated_trials_have_a_bar_from_the_least_to_the_most():
+    rows = [
+        row | {"cpu_us": row["cpu_us"] * factor}
+        for row in trials()
+        if row["kind"] == "rate" and row["design"] != "none"
+        for factor in (3.0, 1.0, 5.0)
+    ]
+    with rc_context(SETTINGS):
+        (picture,) = draw(Summary({}, (), {}, {}, {}, {}, trials=rows))
+    axes = picture.figure.axes[1]
+    bars = [
+        (float(x), float(low), float(high))
+        for collection in axes.collections
+        for [[x, low], [_, high]] in collection.get_segments()
+    ]
+    once = [(row["rate"], row["cpu_us"] * 1e3) for row in rows[1::3]]
+    assert sorted(bars) == [pytest.approx((rate, level, 5 * level)) for rate, level in sorted(once)]
+    points = [point for of in lines(axes).values() for point in of]
+    assert sorted(points) == [pytest.approx((rate, 3 * level)) for rate, level in sorted(once)]
+    low, high = axes.get_ylim()
+    assert low < min(level for _, level in once) < 5 * max(level for _, level in once) < high
 
 
 def test_what_did_not_keep_up_is_hollow(drawn):

@@ -59,6 +59,21 @@ def test_each_design_is_shown_at_the_highest_rate_that_it_kept_up_with():
     assert found["old, load low"][-1] == "–"
 
 
+def repeated(kind, *factors):
+    """Trials of one kind, each repeated with another figure of processor time."""
+    rows = [row for row in trials() if row["kind"] == kind]
+    return [row | {"cpu_us": row["cpu_us"] * factor} for row in rows for factor in factors]
+
+
+def test_repeated_trials_show_their_median_and_range():
+    found = texts(of_rates(repeated("rate", 3.0, 1.0, 5.0)))
+    once = texts(of_rates(repeated("rate", 1.0)))
+    for case, row in found.items():
+        level = float(once[case][1].removesuffix(" µs"))
+        assert row[1] == f"{3 * level:.1f} µs ({level:.1f}–{5 * level:.0f})", case
+        assert row[0] == once[case][0]
+
+
 def test_the_trials_with_little_memory_say_how_they_ended():
     table = of_memory(trials())
     assert "16.0 MiB" in plain(table.caption)
