@@ -92,28 +92,23 @@ def _traffic(summary: Summary) -> list[str]:
             f"Choose by precision: on {formats.listed(names)} every timer takes at most "
             f"{formats.nanoseconds(max(worst))} of each second of that traffic.",
         )
-    return (
-        [" ".join(verdicts), *(_rate(summary, source) for source in summary.own)]
-        if verdicts
-        else []
-    )
+    if not verdicts:
+        return []
+    return [" ".join(verdicts), *(_rate(summary, source) for source in summary.own)]
 
 
 def _rate(summary: Summary, source: Source) -> str:
     """How many operations there were, in which time, and how many timers were pending."""
     found = summary.replays[source]
     pending = [of.row["most_pending"] for who, of in found.items() if who.exact and of.cell.spread]
-    where = " in one shard" if source.details["shards"] > 1 else ""
-    return (
+    text = (
         f"{source.short}: {formats.counted(source.details['operations'], 'operation')} in "
         f"{formats.duration(source.seconds)}, {formats.amount(source.rate)} per second"
-        + (
-            f", with at most {formats.counted(pending[0], 'timer')} pending{where}"
-            if pending
-            else ""
-        )
-        + "."
     )
+    if pending:
+        where = " in one shard" if source.details["shards"] > 1 else ""
+        text += f", with at most {formats.counted(pending[0], 'timer')} pending{where}"
+    return f"{text}."
 
 
 def _fastest(column: Column, source: Source) -> str:
@@ -155,18 +150,16 @@ def _all_round(summary: Summary) -> list[str]:
             _extent(summary),
         ]
     best = [who for who in ordered if worst[who].low <= worst[first].high]
-    names, are, s = formats.listed(who.full for who in best), "is", ""
-    if len(best) > 1:
-        are, s = "are", "s"
+    names, several = formats.listed(who.full for who in best), len(best) > 1
+    are, s, they = ("are", "s", "they take") if several else ("is", "", "it takes")
     if all(who in leaders(column) for who in best for column in columns):
         headline = f"{names} {are} the fastest {kind}{s}, or tied for it, in every measurement."
     else:
         ratio = worst[best[-1]]
         headline = (
-            f"{names} {are} the best all-rounder{s}: in every measurement "
-            f"{'they take' if s else 'it takes'} at most {formats.ratio(ratio.level)} "
-            f"({formats.ratio(ratio.low)} to {formats.ratio(ratio.high)}) the time of the fastest "
-            f"{kind}."
+            f"{names} {are} the best all-rounder{s}: in every measurement {they} at most "
+            f"{formats.ratio(ratio.level)} ({formats.ratio(ratio.low)} to "
+            f"{formats.ratio(ratio.high)}) the time of the fastest {kind}."
         )
     won = sum(first in leaders(column) for column in columns)
     found = [
@@ -175,14 +168,14 @@ def _all_round(summary: Summary) -> list[str]:
         f"{first.full} is fastest or tied in {won} of "
         f"{formats.counted(len(columns), 'measurement')}.",
     ]
-    if len(best) > 1:
-        found.append("The spread of the samples does not tell which of them is better.")
-    elif others := ordered[len(best) :]:
-        found.append(
-            f"Next comes {others[0].full}, with at most {formats.ratio(worst[others[0]].level)} "
-            "the time of the fastest."
-        )
-    return found
+    if several:
+        return [*found, "The spread of the samples does not tell which of them is better."]
+    ratio = worst[ordered[1]]
+    return [
+        *found,
+        f"Next comes {ordered[1].full}, with at most {formats.ratio(ratio.level)} the time of the "
+        "fastest.",
+    ]
 
 
 class Ratio(NamedTuple):
@@ -280,10 +273,8 @@ def _fired(summary: Summary, source: Source) -> str:
     """How many timers fired, according to the first exact timer."""
     for who, replayed in summary.replays[source].items():
         if who.exact and replayed.cell.spread:
-            fired, scheduled = (
-                formats.count(replayed.row[name]) for name in ("fired", "scheduled")
-            )
-            return f" ({fired} of {scheduled} timers fired)"
+            numbers = [formats.count(replayed.row[name]) for name in ("fired", "scheduled")]
+            return f" ({' of '.join(numbers)} timers fired)"
     return ""
 
 

@@ -1,6 +1,6 @@
 """The figures of a stored run, one for each contestant, task and size. Nothing is measured here."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -382,15 +382,18 @@ def _task(row: Mapping[str, Any]) -> Task:
 
 def contestants_of(traits: Iterable[Mapping[str, Any]]) -> tuple[Contestant, ...]:
     """Contestants from what is kept of them (`compare.bench.store.traits_of`), in that order."""
-    found = []
-    variants: Counter[str] = Counter()
-    for entry in traits:
-        own = {name: entry[name] for name in ("timer", "label", "parameters", "engine", "exact")}
-        lateness = entry["lateness_low"], entry["lateness_high"]
-        variant = variants[entry["timer"]]
-        found.append(Contestant(**own, lateness=lateness, traits=entry, variant=variant))
-        variants[entry["timer"]] += 1
-    return tuple(found)
+    entries = list(traits)
+    timers = [entry["timer"] for entry in entries]
+    own = ("timer", "label", "parameters", "engine", "exact")
+    return tuple(
+        Contestant(
+            **{name: entry[name] for name in own},
+            lateness=(entry["lateness_low"], entry["lateness_high"]),
+            traits=entry,
+            variant=timers[:place].count(entry["timer"]),
+        )
+        for place, entry in enumerate(entries)
+    )
 
 
 def _cell(rows: list[dict[str, Any]]) -> Cell:
