@@ -11,7 +11,7 @@ from typing import Any
 DISTRIBUTION = "wheelwork"
 _PACKAGES = ("numba", "numpy", "pyarrow", DISTRIBUTION)
 _ROOT = Path(__file__).resolve().parents[2]
-_GIT_TIMEOUT = 10.0  # seconds; a run must not hang on a slow network drive
+_TIMEOUT = 10.0  # seconds; a run must not hang on a slow network drive
 
 
 def versions() -> dict[str, str | None]:
@@ -53,13 +53,12 @@ def _version(name: str) -> str | None:
 
 
 def _git(*arguments: str) -> str | None:
+    return _output("git", "-C", str(_ROOT), *arguments)
+
+
+def _output(*command: str) -> str | None:
     try:
-        answer = subprocess.run(
-            ["git", "-C", str(_ROOT), *arguments],
-            capture_output=True,
-            text=True,
-            timeout=_GIT_TIMEOUT,
-        )
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT)
     except (OSError, subprocess.SubprocessError):
         return None
     return answer.stdout.strip() if answer.returncode == 0 else None
@@ -73,14 +72,7 @@ def _cpu() -> str | None:
     except OSError:
         pass  # not Linux
     if sys.platform == "darwin":
-        try:
-            command = ["sysctl", "-n", "machdep.cpu.brand_string"]
-            return (
-                subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-                or None
-            )
-        except (OSError, subprocess.SubprocessError):
-            return None
+        return _output("sysctl", "-n", "machdep.cpu.brand_string")
     return platform.processor() or None
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from compare.bench.contestant import Contestant
 from compare.bench.sources import fresh_replay
 from compare.replay.engine import Clock
-from compare.tapes.tape import Tape
+from compare.tapes.tape import Tape, part
 
 MOST_GROWTH = 1.0
 """Of the work of a step, as a power of the size: no timer does more than look at all that are
@@ -69,7 +69,7 @@ def predict_replay(
     while size <= total // NEXT_PREFIX and (
         not observed or predict(observed, size, size) <= budget
     ):
-        prefix = Tape(tape.time[:size], tape.op[:size], tape.id[:size], tape.deadline[:size])
+        prefix = part(tape, 0, size)
         counted = fresh_replay(contestant, prefix, id_space, counting=True).outcome
         seconds = fresh_replay(contestant, prefix, id_space, clock=clock).outcome.seconds
         work = None if counted.counters is None else size + sum(counted.counters.values())

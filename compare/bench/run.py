@@ -5,6 +5,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,7 @@ def run_comparison(options: Comparison, clock: Clock = time.perf_counter) -> Pat
         _Replays([one.in_unit(source.unit) for one in contestants], source, *limits, clock)
         for source in sources
     ]
-    with _Progress(bench.steps + sum(replay.steps for replay in replays)) as step:
+    with _progress(bench.steps + sum(replay.steps for replay in replays)) as step:
         bench.run(step)
         for replay in replays:
             replay.run(step)
@@ -131,30 +132,22 @@ def _refuse_twice(what: str, given: Sequence[Hashable]) -> None:
             raise ComparisonError(f"{what} {item} is given {times} times")
 
 
-class _Progress:
-    """A progress bar on a terminal; elsewhere nothing."""
+@contextmanager
+def _progress(steps: int) -> Iterator[Step]:
+    """A progress bar on a terminal, which counts the steps that have begun; elsewhere nothing."""
+    with tqdm(
+        total=steps,
+        disable=not sys.stderr.isatty(),
+        leave=False,
+        dynamic_ncols=True,
+        bar_format="{desc} {percentage:3.0f}% {bar} {elapsed}",
+    ) as bar:
 
-    def __init__(self, steps: int) -> None:
-        self._bar = tqdm(
-            total=steps,
-            disable=not sys.stderr.isatty(),
-            leave=False,
-            dynamic_ncols=True,
-            bar_format="{desc} {percentage:3.0f}% {bar} {elapsed}",
-        )
-        self._begun = False
+        def step(what: str) -> None:
+            bar.set_description_str(f"{what:<{_STEP_WIDTH}}", refresh=False)
+            bar.update()
 
-    def __enter__(self) -> Step:
-        return self._step
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
-
-    def _step(self, what: str) -> None:
-        self._bar.set_description_str(f"{what:<{_STEP_WIDTH}}", refresh=False)
-        if self._begun:
-            self._bar.update()
-        self._begun = True
+        yield step
 
 
 _STEP_WIDTH = 48  # "checking hierarchical-wheel on lognormal-high" and a little
@@ -288,14 +281,7 @@ def _described(replay: _Replays) -> dict[str, Any]:
 def _tables(
     traits: Sequence[Mapping[str, Any]], bench: Bench, replays: Sequence[_Replays]
 ) -> dict[str, pa.Table]:
-    labels = [
-        {
-            "timer": entry["timer"],
-            "parameters": parameters_json(entry["parameters"]),
-            **{name: entry[name] for name in ("engine", "exact", "lateness_low", "lateness_high")},
-        }
-        for entry in traits
-    ]
+    labels = [{**entry, "parameters": parameters_json(entry["parameters"])} for entry in traits]
     samples = sorted(
         bench.samples,
         key=lambda one: (one.size, TASKS.index(one.task), one.contestant, one.repeat or 0),
@@ -338,13 +324,7 @@ def _tables(
         ],
         "slots": [{**labels[one.contestant], **one._asdict()} for one in bench.slots],
     }
-    return {
-        name: pa.Table.from_pylist(
-            [{column: row.get(column) for column in SCHEMAS[name].names} for row in found],
-            schema=SCHEMAS[name],
-        )
-        for name, found in rows.items()
-    }
+    return {name: pa.Table.from_pylist(found, schema=SCHEMAS[name]) for name, found in rows.items()}
 
 
 def _replay_rows(labels: Sequence[Mapping[str, Any]], replay: _Replays) -> Iterator[dict[str, Any]]:

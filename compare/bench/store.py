@@ -38,7 +38,6 @@ the manifest's `traits`. The schemas below say what each column means.
 import json
 import os
 import secrets
-import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -98,67 +97,7 @@ _SAMPLE = (
 )
 _NULLABLE = ("predicted_seconds", "repeat", "ns_per_operation")
 
-SAMPLES = _schema(
-    *_CONTESTANT,
-    *_LABELS,
-    *_MEASUREMENT,
-    ("operations", _INTEGER),  # of one sample: timers inserted, cancelled or fired, or hold pairs
-    *_SAMPLE,
-    nullable=_NULLABLE,
-)
-"""One row for each sample, or one for a measurement that was too long."""
-
-COUNTERS = _schema(
-    *_CONTESTANT,
-    *_MEASUREMENT,
-    ("counter", _TEXT),  # of timers.kernels.counters, or "advances", "idle_advances" of expiry
-    ("count", _INTEGER),
-    ("operations", _INTEGER),  # over which it was counted: count / operations is the cost of one
-)
-"""One row for each counter of each measurement; without a kernel, only the advances."""
-
 _OUTCOME = columns()
-
-REPLAYS = _schema(
-    *_CONTESTANT,
-    *_LABELS,
-    ("source", _TEXT),  # name of a workload, or path of a trace
-    ("source_json", _TEXT),  # what made it: JSON with workload or importer, parameters, seed
-    ("unit", _TEXT),  # of its time: us, ms, s or unit
-    *_SAMPLE,
-    *_OUTCOME,  # of `compare.replay.outcome`; all but `operations` are null where too long
-    nullable=(*_NULLABLE, *(name for name, _ in _OUTCOME if name != "operations")),
-)
-"""One row for each sample, or one for a replay that was too long; counts are the same in all
-samples."""
-
-LATENESS = _schema(
-    *_CONTESTANT,
-    ("source", _TEXT),
-    ("lateness", _INTEGER),  # fired_at - max(deadline, armed_at) in units; the least of its bin
-    ("width", _INTEGER),  # units that the bin covers; 1 where every value has its own
-    ("timers", _INTEGER),  # how many fired so late; bins without any are left out
-)
-"""A histogram for each contestant and source, ordered by lateness."""
-
-MEMORY = _schema(
-    *_CONTESTANT,
-    ("capacity", _INTEGER),  # timers pending at once, all of the room used
-    ("nbytes", _INTEGER),  # held then, geometry and bookkeeping included
-    ("nbytes_per_timer", _NUMBER),
-    ("peak_nbytes", _INTEGER),  # held at most while one more is inserted, for which it grows
-    ("grown_nbytes", _INTEGER),  # held afterwards, and from then on
-    ("growth_seconds", pa.list_(_NUMBER)),  # that the insert took, by repeat
-)
-
-SLOTS = _schema(
-    *_CONTESTANT,
-    ("size", _INTEGER),  # timers pending at first
-    ("pending", _INTEGER),  # after holding
-    ("in_slots", _INTEGER),  # of these in slots of the wheel; the others wait in a list
-)
-"""One row for each wheel and size at which it was held."""
-
 _TRIAL = (
     ("requests", _INTEGER),  # that were enqueued
     ("achieved", _NUMBER),  # ... in a second; null in simulated time
@@ -175,27 +114,73 @@ _TRIAL = (
     ("failed", _TEXT),  # why it failed; null where it did not
     ("counters", pa.map_(_TEXT, _INTEGER)),  # of compare.purgatory.kernels; null in real time
 )
-PURGATORY = _schema(
-    ("kind", _TEXT),  # "rate", "limit" and "memory": in real time; "compiled": in simulated time
-    ("load", _TEXT),  # rate of timeouts: low or high
-    ("design", _TEXT),  # purging (new), scanning (old), or none: the experiment's own threads
-    ("timer", _TEXT),  # name
-    ("rate", _INTEGER),  # requests that arrive in a second, on average
-    ("interval", _INTEGER),  # purge interval of the new design, limit of the old one
-    ("memory_bytes", _INTEGER),  # that may be allocated; null where there is no limit
-    *_TRIAL,
-    nullable=("memory_bytes", *(name for name, _ in _TRIAL)),
-)
-"""One row for each trial of the enqueue experiment, in the order in which they were run."""
 
 SCHEMAS: Mapping[str, pa.Schema] = {
-    "samples": SAMPLES,
-    "counters": COUNTERS,
-    "replays": REPLAYS,
-    "lateness": LATENESS,
-    "memory": MEMORY,
-    "slots": SLOTS,
-    "purgatory": PURGATORY,
+    # One row for each sample, or one for a measurement that was too long.
+    "samples": _schema(
+        *_CONTESTANT,
+        *_LABELS,
+        *_MEASUREMENT,
+        ("operations", _INTEGER),  # of a sample: timers inserted, cancelled or fired, or pairs
+        *_SAMPLE,
+        nullable=_NULLABLE,
+    ),
+    # One row for each counter of each measurement; without a kernel, only the advances.
+    "counters": _schema(
+        *_CONTESTANT,
+        *_MEASUREMENT,
+        ("counter", _TEXT),  # of timers.kernels.counters, or "advances", "idle_advances" of expiry
+        ("count", _INTEGER),
+        ("operations", _INTEGER),  # over which it was counted
+    ),
+    # One row for each sample, or one for a replay that was too long; counts are the same in all
+    # samples.
+    "replays": _schema(
+        *_CONTESTANT,
+        *_LABELS,
+        ("source", _TEXT),  # name of a workload, or path of a trace
+        ("source_json", _TEXT),  # what made it: JSON with workload or importer, parameters, seed
+        ("unit", _TEXT),  # of its time: us, ms, s or unit
+        *_SAMPLE,
+        *_OUTCOME,  # of `compare.replay.outcome`; all but `operations` are null where too long
+        nullable=(*_NULLABLE, *(name for name, _ in _OUTCOME if name != "operations")),
+    ),
+    # A histogram for each contestant and source, ordered by lateness.
+    "lateness": _schema(
+        *_CONTESTANT,
+        ("source", _TEXT),
+        ("lateness", _INTEGER),  # fired_at - max(deadline, armed_at) in units; the least of its bin
+        ("width", _INTEGER),  # units that the bin covers; 1 where every value has its own
+        ("timers", _INTEGER),  # how many fired so late; bins without any are left out
+    ),
+    "memory": _schema(
+        *_CONTESTANT,
+        ("capacity", _INTEGER),  # timers pending at once, all of the room used
+        ("nbytes", _INTEGER),  # held then, geometry and bookkeeping included
+        ("nbytes_per_timer", _NUMBER),
+        ("peak_nbytes", _INTEGER),  # held at most while one more is inserted, for which it grows
+        ("grown_nbytes", _INTEGER),  # held afterwards, and from then on
+        ("growth_seconds", pa.list_(_NUMBER)),  # that the insert took, by repeat
+    ),
+    # One row for each wheel and size at which it was held.
+    "slots": _schema(
+        *_CONTESTANT,
+        ("size", _INTEGER),  # timers pending at first
+        ("pending", _INTEGER),  # after holding
+        ("in_slots", _INTEGER),  # of these in slots of the wheel; the others wait in a list
+    ),
+    # One row for each trial of the enqueue experiment, in the order in which they were run.
+    "purgatory": _schema(
+        ("kind", _TEXT),  # "rate", "limit", "memory": in real time; "compiled": in simulated time
+        ("load", _TEXT),  # rate of timeouts: low or high
+        ("design", _TEXT),  # purging (new), scanning (old), or none: the experiment's own threads
+        ("timer", _TEXT),  # name
+        ("rate", _INTEGER),  # requests that arrive in a second, on average
+        ("interval", _INTEGER),  # purge interval of the new design, limit of the old one
+        ("memory_bytes", _INTEGER),  # that may be allocated; null where there is no limit
+        *_TRIAL,
+        nullable=("memory_bytes", *(name for name, _ in _TRIAL)),
+    ),
 }
 """Table -> schema. The file of table `t` is `t.parquet`; a run without such figures has no rows."""
 
@@ -308,18 +293,14 @@ def write_run(
         "tables": {name: tables[name].num_rows for name in SCHEMAS},
     }
     target = root / f"{created:%Y%m%dT%H%M%S.%fZ}-{secrets.token_hex(4)}"
-    is_new = not root.exists()
-    try:
-        with errors_as(RunError, f"cannot store a run in {root}"):
-            root.mkdir(parents=True, exist_ok=True)
-            with new_directory(target) as directory:
-                for name, schema in SCHEMAS.items():
-                    file = directory / f"{name}.parquet"
-                    pq.write_table(tables[name].cast(schema), file, compression="zstd")
-                write_json(directory / MANIFEST, complete)
-    finally:
-        if is_new and not target.exists():
-            shutil.rmtree(root, ignore_errors=True)
+    with (
+        errors_as(RunError, f"cannot store a run in {root}"),
+        new_directory(target) as directory,
+    ):
+        for name, schema in SCHEMAS.items():
+            file = directory / f"{name}.parquet"
+            pq.write_table(tables[name].cast(schema), file, compression="zstd")
+        write_json(directory / MANIFEST, complete)
     return target
 
 

@@ -170,11 +170,15 @@ results_argument = click.argument("results", type=PLACE)
 master_option = option(
     "--master", "URL", "Spark master (default: local[*], all cores of this machine)."
 )
-trace_options = together(
-    option("--out", PLACE, "Directory to write.", metavar="TRACE", required=True),
-    flag("--force", "Replace a trace that exists."),
-    option("--shards", COUNT, "Files to divide the trace into.", default=1),
-)
+
+
+def trace_options(*, required: bool) -> Decorator:
+    """Where a trace is written, and how."""
+    return together(
+        option("--out", PLACE, "Directory to write.", metavar="TRACE", required=required),
+        flag("--force", "Replace a trace that exists."),
+        option("--shards", COUNT, "Files to divide the trace into.", default=1),
+    )
 
 
 def time_option(*, required: bool) -> Decorator:

@@ -1,6 +1,8 @@
 """Lay out text for a terminal of 80 columns."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from textwrap import fill
+from typing import Any
 
 WIDTH = 80
 
@@ -26,6 +28,48 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
         ).rstrip()
         for row in rows
     ]
+
+
+def entry(word: str, text: str, indent: int = 0, width: int = 12) -> str:
+    """A word and, from column `indent + width` on, what it says, in lines of 80 columns.
+
+    >>> entry("rows", "7")
+    'rows        7'
+    """
+    start = f"{'':{indent}}{word:<{width}}"
+    rest = " " * len(start)
+    return fill(
+        text,
+        WIDTH,
+        initial_indent=start,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def operations_text(totals: Mapping[str, int]) -> str:
+    """The operations of a trace and, of these, how many there are of each kind.
+
+    >>> operations_text({"rows": 5, "starts": 3, "cancels": 2, "rearms": 0, "arms": 0})
+    '5: 3 starts, 2 cancels'
+    """
+    labels = {"starts": "starts", "cancels": "cancels", "rearms": "re-arms", "arms": "arms"}
+    kinds = [f"{totals[name]:,} {label}" for name, label in labels.items() if totals[name]]
+    return f"{totals['rows']:,}" + (f": {', '.join(kinds)}" if kinds else "")
+
+
+def columns(rows: Iterable[Mapping[str, Any]], layout: Mapping[str, tuple[str, str]]) -> list[str]:
+    """A table of rows; `layout` is heading -> name in a row, and format. None is "-".
+
+    >>> columns([{"timer": "delay-queue", "ns": None}], {"": ("timer", ""), "ns": ("ns", ".1f")})
+    ['             ns', 'delay-queue   -']
+    """
+    cells = [
+        ["-" if row[name] is None else format(row[name], form) for name, form in layout.values()]
+        for row in rows
+    ]
+    return table([list(layout), *cells])
 
 
 def plural(number: int, noun: str) -> str:

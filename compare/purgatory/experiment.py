@@ -12,7 +12,7 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from compare.bench.machine import surroundings
-from compare.bench.store import PURGATORY, check_store, write_run
+from compare.bench.store import SCHEMAS, check_store, write_run
 from compare.purgatory.figures import (
     COMPILED,
     LIMIT,
@@ -56,7 +56,6 @@ def run_experiment(options: Experiment) -> Path:
     with bar:
         for row in _rows(options, bar.set_description_str):
             rows.append(row)
-    columns = {name: [row.get(name) for row in rows] for name in PURGATORY.names}
     given = {name: value for name, value in asdict(options).items() if name != "command"}
     manifest = {
         "command": list(options.command),
@@ -66,9 +65,8 @@ def run_experiment(options: Experiment) -> Path:
         "agreement": {},
         "traits": [],
     }
-    return write_run(
-        options.runs, manifest, {"purgatory": pa.Table.from_pydict(columns, schema=PURGATORY)}
-    )
+    trials = pa.Table.from_pylist(rows, schema=SCHEMAS["purgatory"])
+    return write_run(options.runs, manifest, {"purgatory": trials})
 
 
 def _check(options: Experiment) -> None:

@@ -5,7 +5,7 @@ from statistics import median
 from typing import Any
 
 Row = dict[str, Any]
-"""A row of `compare.bench.store.PURGATORY`."""
+"""A row of the table `purgatory` of `compare.bench.store`."""
 
 RATE, LIMIT, MEMORY, COMPILED = "rate", "limit", "memory", "compiled"
 """Kinds of rows."""

@@ -50,7 +50,7 @@ _now = MonotonicClock.now
 
 @dataclass(frozen=True)
 class Trial:
-    """What is run: columns of `compare.bench.store.PURGATORY`."""
+    """What is run: columns of the table `purgatory` of `compare.bench.store`."""
 
     design: str
     timer: str

@@ -77,14 +77,23 @@ class Shard:
     """One entry of the manifest's `shards`."""
 
     file: str
-    rows: int
-    id_space: int
-    first_time: int | None  # None for a shard without rows
-    last_time: int | None
-    starts: int
-    cancels: int
-    rearms: int
-    arms: int
+    rows: int = 0
+    id_space: int = 0
+    first_time: int | None = None  # None for a shard without rows
+    last_time: int | None = None
+    starts: int = 0
+    cancels: int = 0
+    rearms: int = 0
+    arms: int = 0
+
+    def followed_by(self, piece: Tape) -> "Shard":
+        """The entry of this shard with a further piece, whose ids do not count. O(len)."""
+        if not len(piece.time):
+            return self
+        first = int(piece.time[0]) if self.first_time is None else self.first_time
+        counts = {name: getattr(self, name) + n for name, n in count_ops(piece)._asdict().items()}
+        rows = self.rows + len(piece.time)
+        return replace(self, rows=rows, first_time=first, last_time=int(piece.time[-1]), **counts)
 
 
 @dataclass(frozen=True)
@@ -151,16 +160,16 @@ class Trace:
             raise TraceError(f"{self.path} has no shard {shard}; it has {len(self.shards)}")
         entry = self.shards[shard]
         path = self.path / entry.file
-        found = _Described(entry.file, entry.id_space)
+        found = Shard(entry.file, 0, entry.id_space)
         try:
             rules = Rules(entry.id_space)
             for piece in _read_shard(path, entry.rows):
                 rules.check(piece)
-                found.add(piece)
+                found = found.followed_by(piece)
                 yield piece
         except TapeError as error:
             raise TapeError(f"{path}: {error}", error.row) from None
-        for name, value in asdict(found.shard()).items():
+        for name, value in asdict(found).items():
             if value != getattr(entry, name):
                 raise TraceError(
                     f"{path}: {name} is {value}; the manifest says {getattr(entry, name)}"
@@ -273,7 +282,7 @@ class ShardWriter:
     def __init__(self, path: Path) -> None:
         self._file = NewFile(path)
         self._held = SCHEMA.empty_table()
-        self._written = _Described(path.name)
+        self._written = Shard(path.name)
         self._writer = pq.ParquetWriter(
             self._file.temporary,
             SCHEMA,
@@ -308,13 +317,13 @@ class ShardWriter:
         """Add operations that follow the ones before. O(len)."""
         if not len(piece.time):
             return
-        self._written.add(piece)
+        self._written = self._written.followed_by(piece)
         self._held = pa.concat_tables([self._held, pa.table(list(piece), schema=SCHEMA)])
         self._write(self._held.num_rows // ROW_GROUP * ROW_GROUP)
 
     def shard(self, id_space: int) -> Shard:
         """The manifest's entry for what was written."""
-        return replace(self._written.shard(), id_space=id_space)
+        return replace(self._written, id_space=id_space)
 
     def _write(self, rows: int) -> None:
         """Write the first rows of those held."""
@@ -326,32 +335,6 @@ class ShardWriter:
 def shard_name(number: int) -> str:
     """The file of shard `number`."""
     return f"shard-{number:05d}.parquet"
-
-
-class _Described:
-    """Describes a tape that comes in pieces, in order."""
-
-    def __init__(self, file: str, id_space: int = 0) -> None:
-        self._file, self._id_space = file, id_space
-        self._rows = 0
-        self._first_time: int | None = None
-        self._last_time: int | None = None
-        self._counts = Counts(0, 0, 0, 0)
-
-    def add(self, piece: Tape) -> None:
-        """Take a piece into account. O(len)."""
-        if not len(piece.time):
-            return
-        if self._first_time is None:
-            self._first_time = int(piece.time[0])
-        self._last_time = int(piece.time[-1])
-        self._counts = Counts(*map(sum, zip(self._counts, count_ops(piece), strict=True)))
-        self._rows += len(piece.time)
-
-    def shard(self) -> Shard:
-        """The manifest's entry for all pieces so far."""
-        ends = (self._first_time, self._last_time)
-        return Shard(self._file, self._rows, self._id_space, *ends, *self._counts)
 
 
 def _totals(shards: Iterable[Shard]) -> dict[str, int]:

@@ -353,7 +353,8 @@ class Plan:
         """One shard's tape in pieces of up to 2**20 operations.
 
         A shard is the traffic of one timer, at the full rate of the workload. Its rows do not
-        depend on the number of shards. O(operations) time; memory for the members under way. Raises WorkloadError when there are too many operations, or times are too late.
+        depend on the number of shards. O(operations) time; memory for the members under way.
+        Raises WorkloadError when there are too many operations, or times are too late.
         """
         return Pieces(self, shard)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from compare.bench.store import PURGATORY, write_run
+from compare.bench.store import SCHEMAS, write_run
 
 RATES = (10_000, 40_000)
 LIMITS = (1_000, 100_000)
@@ -29,7 +29,7 @@ def trials() -> list[dict[str, Any]]:
     def add(kind: str, load: str, design: str, rate: int, **figures: Any) -> None:
         level = 1.0 + len(rows)  # different in each row
         old = design == "scanning"
-        row = dict.fromkeys(PURGATORY.names) | {
+        row = dict.fromkeys(SCHEMAS["purgatory"].names) | {
             "kind": kind,
             "load": load,
             "design": design,
@@ -91,5 +91,7 @@ def trials() -> list[dict[str, Any]]:
 def write_trials(root: Path) -> Path:
     """Store the trials as a run, and return its path."""
     rows = trials()
-    columns = {name: [row[name] for row in rows] for name in PURGATORY.names}
-    return write_run(root, MANIFEST, {"purgatory": pa.Table.from_pydict(columns, PURGATORY)})
+    columns = {name: [row[name] for row in rows] for name in SCHEMAS["purgatory"].names}
+    return write_run(
+        root, MANIFEST, {"purgatory": pa.Table.from_pydict(columns, SCHEMAS["purgatory"])}
+    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT
 from compare.cli.options import (
     Command,
     comparison_from,
@@ -18,6 +19,8 @@ from compare.cli.options import (
 from compare.cli.text import table
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from compare.bench.store import Run
 
 Row = dict[str, Any]
@@ -84,13 +87,7 @@ _SAMPLE = ("repeat", "seconds", "ns_per_operation")
 
 _SOURCES_ABREAST = 4
 _SHORT = 14  # columns of a source: with a name of 20, four of them fit in 80
-_TASKS = (
-    ("insert", "none", ("insert", "")),
-    ("cancel", "none", ("cancel", "")),
-    ("hold", "none", ("hold", "")),
-    ("expiry", "event", ("expiry", "by event")),
-    ("expiry", "clock", ("expiry", "by clock")),
-)
+_TASKS = (INSERT, CANCEL_ALL, HOLD, BY_EVENT, BY_CLOCK)
 
 
 def summary(run: "Run") -> str:
@@ -104,32 +101,42 @@ def summary(run: "Run") -> str:
 
 def _measurements(run: "Run") -> list[str]:
     size = max(run.samples.column("size").to_pylist())
-    found: dict[tuple[str, ...], list[Row]] = {}
-    for row in run.samples.to_pylist():
-        if row["size"] == size:
-            found.setdefault((*_key(row), row["operation"], row["driver"]), []).append(row)
-    nbytes = {
-        _key(row): f"{row['nbytes_per_timer']:,.1f}"
-        for row in run.memory.to_pylist()
-        if row["capacity"] == size
-    }
-    rows = [["", *headings] for headings in zip(*(task[2] for task in _TASKS), strict=True)]
-    rows[0].append("bytes")
+    samples = _grouped(run.samples, "size", "operation", "driver")
+    memory = _grouped(run.memory, "capacity")
+    rows = [
+        ["", *(task.operation for task in _TASKS), "bytes"],
+        ["", *("" if task.driver == "none" else f"by {task.driver}" for task in _TASKS)],
+    ]
     rows[1].append("per timer")
     for c in run.manifest["traits"]:
-        figures = [_figure(found.get((*_key(c), *task[:2]), [])) for task in _TASKS]
-        rows.append([_label(c), *figures, nbytes.get(_key(c), "-")])
+        figures = [_figure(samples.get((*_key(c), size, *task), [])) for task in _TASKS]
+        held = [row["nbytes_per_timer"] for row in memory.get((*_key(c), size), [])]
+        rows.append([_label(c), *figures, f"{held[0]:,.1f}" if held else "-"])
     return [f"ns per operation with {size:,} timers pending", *table(rows)]
 
 
 def _replays(run: "Run", sources: Sequence[str]) -> list[str]:
-    found: dict[tuple[str, ...], list[Row]] = {}
-    for row in run.replays.to_pylist():
-        found.setdefault((*_key(row), row["source"]), []).append(row)
+    replays = _grouped(run.replays, "source")
     rows = [["", *(_short(source) for source in sources)]]
     for c in run.manifest["traits"]:
-        rows.append([_label(c), *(_figure(found.get((*_key(c), name), [])) for name in sources)])
+        rows.append([_label(c), *(_figure(replays.get((*_key(c), name), [])) for name in sources)])
     return ["ns per operation of a tape, expiries included", *table(rows)]
+
+
+def _grouped(rows: "pa.Table", *columns: str) -> dict[tuple[Any, ...], list[Row]]:
+    """The rows by contestant and these columns."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows.to_pylist():
+        found.setdefault(tuple(row[name] for name in ("timer", "parameters", *columns)), []).append(
+            row
+        )
+    return found
+
+
+def _key(contestant: Row) -> tuple[str, str]:
+    from compare.bench.store import parameters_json
+
+    return contestant["timer"], parameters_json(contestant["parameters"])
 
 
 def _figure(rows: Sequence[Row]) -> str:
@@ -165,13 +172,6 @@ def _footnotes(run: "Run") -> list[str]:
 def _label(contestant: Row) -> str:
     compiled, exact = contestant["engine"] == "compiled", contestant["exact"]
     return str(contestant["label"]) + ("" if compiled else " *") + ("" if exact else " +")
-
-
-def _key(row: Row) -> tuple[str, str]:
-    parameters = row["parameters"]
-    return row["timer"], parameters if isinstance(parameters, str) else json.dumps(
-        parameters, sort_keys=True
-    )
 
 
 def _short(source: str) -> str:

@@ -1,7 +1,6 @@
 """`wheelwork generate`: a workload as a trace on disk."""
 
 import sys
-import textwrap
 from typing import TYPE_CHECKING
 
 import click
@@ -9,14 +8,14 @@ import click
 from compare.cli.options import (
     COUNT,
     INTEGER,
-    PLACE,
     WORKLOAD,
     Command,
-    flag,
     master_option,
     option,
     refuse_both,
+    trace_options,
 )
+from compare.cli.text import entry, operations_text
 
 if TYPE_CHECKING:
     from compare.tapes.trace import Trace
@@ -43,9 +42,7 @@ Examples:
     field="settings",
     multiple=True,
 )
-@option("--out", PLACE, "Directory to write.", metavar="TRACE")
-@flag("--force", "Replace a trace that exists.")
-@option("--shards", COUNT, "Files to divide the trace into.", default=1)
+@trace_options(required=False)
 @master_option
 def generate(
     workload: str | None,
@@ -94,7 +91,7 @@ def generate(
         from compare.pipeline.generate import generate_plan
 
         trace = generate_plan(plan, out, force=force, master=master)
-    click.echo(f"{out}: {summary(trace)}")
+    click.echo(summary(trace))
 
 
 def _write_here(plan: "Plan", out: str, force: bool) -> "Trace":
@@ -115,15 +112,16 @@ def _write_here(plan: "Plan", out: str, force: bool) -> "Trace":
 
 
 def summary(trace: "Trace") -> str:
-    """What a trace contains, in one line."""
-    totals, spaces = trace.totals, [shard.id_space for shard in trace.shards]
-    shards = f" in {len(spaces):,} shards" if len(spaces) > 1 else ""
-    each = " per shard" if len(spaces) > 1 else ""
-    return (
-        f"{totals['rows']:,} operations{shards} ({totals['starts']:,} starts, "
-        f"{totals['cancels']:,} cancels, {totals['arms']:,} arms), unit {trace.unit}, "
-        f"at most {max(spaces):,} pending{each}"
-    )
+    """What a trace contains."""
+    number, pending = len(trace.shards), max(shard.id_space for shard in trace.shards)
+    several = number > 1
+    entries = {
+        "operations": operations_text(trace.totals),
+        "times": f"in {trace.unit}",
+        "pending": f"at most {pending:,} at once{' in one shard' * several}",
+        "trace": f"{trace.path}{f' in {number:,} shards' * several}",
+    }
+    return "\n".join(entry(*pair) for pair in entries.items())
 
 
 def listing() -> str:
@@ -134,7 +132,7 @@ def listing() -> str:
     for workload in WORKLOADS.values():
         lines += [
             f"{workload.name}, in {workload.unit}",
-            textwrap.fill(workload.summary, 78, initial_indent="    ", subsequent_indent="    "),
+            entry("", workload.summary, width=4),
         ]
         for name, parameter in workload.parameters.items():
             lines.append(f"      {f'{name}={parameter.default}':<18}{parameter.meaning}")

@@ -1,7 +1,6 @@
 """`wheelwork ingest`: a log becomes a trace."""
 
 from collections.abc import Callable
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +17,7 @@ from compare.cli.options import (
     touch_options,
     trace_options,
 )
+from compare.cli.text import entry, operations_text
 
 if TYPE_CHECKING:
     from compare.pipeline.ingest import Ingested
@@ -55,7 +55,7 @@ def _log_command(example: str, rows: Decorator) -> Callable[[Callable[..., None]
     """Make a function the command for one kind of log."""
     options = together(
         click.argument("log", type=PLACE),
-        trace_options,
+        trace_options(required=True),
         section("What the rows mean", time_option(required=True), rows),
         section("How the log is read", reading_options),
     )
@@ -112,44 +112,29 @@ def summary(ingested: "Ingested") -> str:
     from compare.pipeline.reading import time_text
     from compare.tapes.trace import REJECTED
 
-    trace, examples = ingested.trace, ingested.examples
-    totals = trace.totals
-    labels = {"starts": "starts", "cancels": "cancels", "rearms": "re-arms", "arms": "arms"}
-    operations = ", ".join(
-        f"{totals[name]:,} {label}" for name, label in labels.items() if totals[name]
-    )
+    trace, examples, how = ingested.trace, ingested.examples, ingested.reading
     left_out = {name: getattr(ingested, name) for name in ("unreadable", "duplicate", "late")}
     number = sum(left_out.values())
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in left_out.items() if count)
     rejected = f", of which {kinds} left out (in {REJECTED})" if number else ""
     more = [f"... and {number - len(examples):,} more"] if number > len(examples) else []
-    shards, in_one = "", ""
-    if len(trace.shards) > 1:
-        shards, in_one = f" in {len(trace.shards)} shards", " in one shard"
-    how = ingested.reading
-    times = []
+    several = len(trace.shards) > 1
+    entries = [
+        ("rows", f"{ingested.rows:,}{rejected}"),
+        *(("", line) for line in [*examples, *more]),
+        ("operations", operations_text(trace.totals)),
+    ]
     if how.rows:
         rate = how.rows / how.seconds if how.seconds else how.rows
-        fired = "timed out" if how.kind == "requests" else "fell idle"
-        times = [
-            f"times       {how.time_format}{' (guessed)' if how.guessed else ''}, in {how.unit}",
-            f"            from {time_text(how.first, how.unit)} UTC",
-            f"            to   {time_text(how.last, how.unit)} UTC",
-            f"rate        {f'{rate:,.0f}' if rate >= 100 else f'{rate:.3g}'} rows a second",
-            f"{fired}   {how.timed_out:,} ({how.timed_out / how.rows:.1%}), after {how.patience}",
-            f"pending     at most {how.most_pending:,} at once{in_one}",
+        share = f"{how.timed_out:,} ({how.timed_out / how.rows:.1%}), after {how.patience}"
+        entries += [
+            ("times", f"{how.time_format}{' (guessed)' * how.guessed}, in {how.unit}"),
+            ("", f"from {time_text(how.first, how.unit)} UTC"),
+            ("", f"to   {time_text(how.last, how.unit)} UTC"),
+            ("rate", f"{f'{rate:,.0f}' if rate >= 100 else f'{rate:.3g}'} rows a second"),
+            ("timed out" if how.kind == "requests" else "fell idle", share),
+            ("pending", f"at most {how.most_pending:,} at once{' in one shard' * several}"),
         ]
-    warnings = [
-        fill(text, initial_indent="warning     ", subsequent_indent=" " * 12, width=80)
-        for text in how.warnings
-    ]
-    return "\n".join(
-        [
-            f"rows        {ingested.rows:,}{rejected}",
-            *(f"            {line}" for line in [*examples, *more]),
-            f"operations  {totals['rows']:,}{f': {operations}' if operations else ''}",
-            *times,
-            f"trace       {trace.path}{shards}",
-            *warnings,
-        ]
-    )
+    entries.append(("trace", f"{trace.path}{f' in {len(trace.shards)} shards' * several}"))
+    entries += [("warning", text) for text in how.warnings]
+    return "\n".join(entry(*pair) for pair in entries)

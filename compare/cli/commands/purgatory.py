@@ -22,7 +22,7 @@ from compare.cli.options import (
     option,
     select,
 )
-from compare.cli.text import table
+from compare.cli.text import columns
 from compare.purgatory.figures import (
     COMPILED,
     DESIGNS,
@@ -140,27 +140,32 @@ def text_of(rows: Sequence[Row]) -> str:
 
 def _trials(rows: Iterable[Row], varied: str) -> list[str]:
     """A table of trials in which `varied` (a column) is varied."""
-    heading = {"rate": "rate", "interval": "limit"}[varied]
-    found = [["", heading, "achieved", "CPU", "", "GC", "MiB", "p50", "p99", "max", "out"]]
-    failures = []
+    layout = {
+        "": ("name", ""),
+        {"rate": "rate", "interval": "limit"}[varied]: (varied, ","),
+        "achieved": ("achieved", ",.0f"),
+        "CPU": ("cpu_us", ".1f"),
+        " ": ("range", ""),
+        "GC": ("gc_us", ".1f"),
+        "MiB": ("mib", ".1f"),
+        "p50": ("late_p50_ms", ".0f"),
+        "p99": ("late_p99_ms", ".0f"),
+        "max": ("late_max_ms", ".0f"),
+        "out": ("share_expired", ".1%"),
+    }
+    shown = []
     for trials in _same(rows, varied):
         row, cpu = middle(trials), values_of(trials, "cpu_us")
-        if row["failed"]:
-            failures.append(row["failed"])
-        found.append(
-            [
-                f"{row['load']:4} {DESIGNS[row['design']]}" + "*" * bool(row["failed"]),
-                f"{row[varied]:,}",
-                _number(row["achieved"], ",.0f"),
-                _number(row["cpu_us"], ".1f"),
-                f"{cpu[0]:.1f}..{cpu[-1]:.1f}" if len(cpu) > 1 else "",
-                _number(row["gc_us"], ".1f"),
-                _number(row["peak_bytes"], ".1f", 2**20),
-                *(_number(row[f"late_{which}_ms"], ".0f") for which in ("p50", "p99", "max")),
-                _number(row["share_expired"], ".1%"),
-            ]
-        )
-    return [*table(found), *(f"*  failed: {failure}" for failure in dict.fromkeys(failures))]
+        name, peak = _name(row) + "*" * bool(row["failed"]), row["peak_bytes"]
+        range_ = f"{cpu[0]:.1f}..{cpu[-1]:.1f}" if len(cpu) > 1 else ""
+        mib = None if peak is None else peak / 2**20
+        shown.append({**row, "name": name, "range": range_, "mib": mib})
+    failures = dict.fromkeys(f"*  failed: {row['failed']}" for row in shown if row["failed"])
+    return [*columns(shown, layout), *failures]
+
+
+def _name(row: Row) -> str:
+    return f"{row['load']:4} {DESIGNS[row['design']]}"
 
 
 def _same(rows: Iterable[Row], varied: str = "rate") -> Iterable[list[Row]]:
@@ -185,40 +190,36 @@ def _saturation(rows: Sequence[Row]) -> list[str]:
 
 
 def _totals(rows: Iterable[Row]) -> list[str]:
-    found = [["", "rate", "estimated total", "exact", "largest difference"]]
-    for row in map(middle, _same(rows)):
-        if row["estimated_total"] is not None:
-            figures = (row[name] for name in ("estimated_total", "exact_total", "estimate_error"))
-            found.append(
-                [
-                    f"{row['load']:4} {DESIGNS[row['design']]}",
-                    f"{row['rate']:,}",
-                    *(_number(figure, ",.0f") for figure in figures),
-                ]
-            )
-    return ["Requests in the lists", *table(found)]
+    layout = {
+        "": ("name", ""),
+        "rate": ("rate", ","),
+        "estimated total": ("estimated_total", ",.0f"),
+        "exact": ("exact_total", ",.0f"),
+        "largest difference": ("estimate_error", ",.0f"),
+    }
+    shown = [
+        {**row, "name": _name(row)}
+        for row in map(middle, _same(rows))
+        if row["estimated_total"] is not None
+    ]
+    return ["Requests in the lists", *columns(shown, layout)]
 
 
 def _compiled(rows: Iterable[Row]) -> list[str]:
-    found = [["", "rate", "ns each", "M/s", "scanned each", "most queued", "out"]]
+    layout = {
+        "": ("name", ""),
+        "rate": ("rate", ","),
+        "ns each": ("ns", ",.0f"),
+        "M/s": ("throughput", ",.2f"),
+        "scanned each": ("scanned", ",.1f"),
+        "most queued": ("most_queued", ","),
+        "out": ("share_expired", ".1%"),
+    }
+    shown = []
     for samples in _same(rows):
-        load, design, rate = (samples[0][name] for name in ("load", "design", "rate"))
         us = median(values_of(samples, "cpu_us"))
-        counters = samples[0]["counters"]
-        scanned = counters["entries_scanned"] + counters["queue_scanned"]
-        found.append(
-            [
-                f"{load:4} {DESIGNS[design]}",
-                f"{rate:,}",
-                f"{us * 1000:,.0f}",
-                f"{1 / us:,.2f}",
-                f"{scanned / samples[0]['requests']:,.1f}",
-                f"{counters['most_queued']:,}",
-                f"{samples[0]['share_expired']:.1%}",
-            ]
-        )
-    return table(found)
-
-
-def _number(value: float | None, form: str, unit: int = 1) -> str:
-    return "-" if value is None else format(value / unit, form)
+        first, counters = samples[0], samples[0]["counters"]
+        scanned = (counters["entries_scanned"] + counters["queue_scanned"]) / first["requests"]
+        row = {**first, **counters, "name": _name(first)}
+        shown.append({**row, "ns": us * 1000, "throughput": 1 / us, "scanned": scanned})
+    return columns(shown, layout)

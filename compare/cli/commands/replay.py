@@ -19,6 +19,7 @@ from compare.cli.options import (
     refuse_both,
     section,
 )
+from compare.cli.text import plural
 
 if TYPE_CHECKING:
     from compare.bench.contestant import Contestant
@@ -114,11 +115,11 @@ def _replay_several(
     )
     outcomes = results.read_outcomes()
     operations, fired = (sum(outcomes[name].to_pylist()) for name in ("operations", "fired"))
-    number, shards = len(results.contestants), len(results.trace.shards)
+    timers_text = plural(len(results.contestants), "timer")
+    shards = plural(len(results.trace.shards), "shard")
     kept = "kept" if results.manifest["expiries"] else "not kept"
     click.echo(
-        f"{options['out']}: {number} timer{'s' * (number != 1)} x "
-        f"{shards} shard{'s' * (shards != 1)}, {operations:,} operations, "
+        f"{options['out']}: {timers_text} x {shards}, {operations:,} operations, "
         f"{fired:,} expiries ({kept})"
     )
 

@@ -18,6 +18,7 @@ from compare.cli.options import (
     time_option,
     touch_options,
 )
+from compare.cli.text import entry
 
 if TYPE_CHECKING:
     from compare.pipeline.stream import Seen
@@ -95,12 +96,11 @@ def _show(seen: "Seen") -> None:
 def _summary(seen: "Seen", out: str, checkpoint: str) -> str:
     rejected = {"late": seen.late, "unusable": seen.unusable}
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in rejected.items() if number)
-    return "\n".join(
-        [
-            f"rows        {seen.rows:,}",
-            f"idle        {seen.expired:,} connections",
-            f"rejected    {kinds or 'none'}",
-            f"out         {out}",
-            f"checkpoint  {checkpoint} (rerun the command to resume)",
-        ]
-    )
+    entries = {
+        "rows": f"{seen.rows:,}",
+        "idle": f"{seen.expired:,} connections",
+        "rejected": kinds or "none",
+        "out": out,
+        "checkpoint": f"{checkpoint} (rerun the command to resume)",
+    }
+    return "\n".join(entry(*pair) for pair in entries.items())

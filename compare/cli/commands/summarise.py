@@ -1,13 +1,13 @@
 """`wheelwork summarise`: one table of replay results."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from compare.cli.options import PLACE, Command, json_option, option, results_argument
-from compare.cli.text import plural, table
+from compare.cli.text import columns, plural
 
 
 @click.command(
@@ -44,7 +44,7 @@ def text_of(rows: Sequence[Mapping[str, Any]]) -> str:
         f"{first['workload']}: {first['operations']:,} operations in "
         f"{plural(first['shards'], 'shard')}; times in {first['unit']}",
         "",
-        *table([list(_COLUMNS), *([of(row) for of in _COLUMNS.values()] for row in rows)]),
+        *columns(rows, _COLUMNS),
         "",
         "ns: per operation, expiries included; most pending: in one shard; late: fired_at",
         "- max(deadline, armed_at) of all timers that fired",
@@ -52,16 +52,13 @@ def text_of(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _integer(name: str) -> Callable[[Mapping[str, Any]], str]:
-    return lambda row: "-" if row[name] is None else f"{row[name]:,}"
-
-
-_COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "": lambda row: str(row["label"]),
-    "ns": lambda row: f"{row['ns_per_operation']:.1f}",
-    "fired": _integer("fired"),
-    "most pending": _integer("most_pending"),
-    "late p50": _integer("lateness_p50"),
-    "p99": _integer("lateness_p99"),
-    "max": _integer("lateness_max"),
+_COLUMNS = {
+    "": ("label", ""),
+    "ns": ("ns_per_operation", ".1f"),
+    "fired": ("fired", ","),
+    "most pending": ("most_pending", ","),
+    "late p50": ("lateness_p50", ","),
+    "p99": ("lateness_p99", ","),
+    "max": ("lateness_max", ","),
 }
+"""Heading -> column of the table, and its format."""

@@ -1,18 +1,17 @@
 """`wheelwork timers`: the registry with its traits."""
 
 import json
-import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
 
 from compare.cli.options import TIMER, Command, json_option
+from compare.cli.text import entry
 
 if TYPE_CHECKING:
     from timers.traits import Traits
 
-WIDTH = 80
 _COLUMNS = (20, 26, 16)  # of the table; the last takes what is left
 
 
@@ -56,7 +55,7 @@ def summary(name: str, traits: "Traits") -> str:
         "suits": traits.suits,
         "but": traits.drawback,
     }
-    return "\n".join(lines + [_entry(word, text, 2) for word, text in entries.items()])
+    return "\n".join(lines + [entry(*pair, indent=2, width=6) for pair in entries.items()])
 
 
 def details(name: str, traits: "Traits") -> str:
@@ -82,13 +81,8 @@ def details(name: str, traits: "Traits") -> str:
 def _entries(entries: list[tuple[str, str]]) -> Iterable[str]:
     before = ""
     for word, text in entries:
-        yield _entry("" if word == before else word, text, 4)
+        yield entry("" if word == before else word, text, indent=4)
         before = word
-
-
-def _entry(word: str, text: str, indent: int) -> str:
-    start = f"{'':{indent}}{word:<{12 if indent > 2 else 6}}"
-    return textwrap.fill(text, WIDTH, initial_indent=start, subsequent_indent=" " * len(start))
 
 
 def _row(*cells: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import textwrap
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -69,24 +70,13 @@ def verify(results: str, method: str, examples: int, as_json: bool, master: str 
 
 
 def _object(found: "Verification") -> dict[str, Any]:
+    described = asdict(found)
+    timers = zip(described["timers"], found.timers, strict=True)
     return {
-        "results": str(found.path),
-        "method": found.method,
-        "unit": found.unit,
-        "operations": found.operations,
-        "shards": found.shards,
+        "results": str(described.pop("path")),
+        **described,
         "right": found.right,
-        "timers": [
-            {
-                "timer": verdict.timer,
-                "expected": verdict.expected,
-                "fired": verdict.fired,
-                "mismatches": verdict.mismatches,
-                "counts": dict(verdict.counts),
-                "examples": [vars(example) for example in verdict.examples],
-            }
-            for verdict in found.timers
-        ],
+        "timers": [entry | {"mismatches": verdict.mismatches} for entry, verdict in timers],
     }
 
 

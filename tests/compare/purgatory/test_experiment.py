@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from compare.bench.store import PURGATORY, RunError, read_run
+from compare.bench.store import SCHEMAS, RunError, read_run
 from compare.purgatory import experiment
 from compare.purgatory.experiment import ExperimentError, run_experiment
 from compare.purgatory.figures import PURGING, SCANNING, keeps_up, middle, saturation
@@ -121,7 +121,7 @@ def test_the_middle_of_trials_has_each_median_and_the_first_failure():
     figures = [(3, 5.0, None), (9, None, "lost"), (4, 1.0, "other")]
     found = middle(
         [
-            dict.fromkeys(PURGATORY.names)
+            dict.fromkeys(SCHEMAS["purgatory"].names)
             | {"rate": 7, "cpu_us": cpu, "late_p99_ms": late, "failed": failed}
             for cpu, late, failed in figures
         ]
