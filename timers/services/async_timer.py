@@ -6,19 +6,21 @@ import time
 from asyncio import AbstractEventLoop, CancelledError, Task, TimerHandle
 from collections.abc import Awaitable, Callable
 from contextvars import Context
+from functools import wraps
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from timers.errors import TimeRangeError
 from timers.limits import LIMIT
 from timers.protocol import Timer
-from timers.services.calls import NO_HANDLE, Entry, Missed, ScheduledCall, no_callback
+from timers.services.calls import NO_HANDLE, Entry, no_callback
 from timers.services.errors import ServiceClosedError, ServiceStateError
 from timers.services.mailbox import AWAKE, CLOSED, CallTimer
 from timers.services.moments import NS_PER_S, moment_ns
 from timers.validation import shown
 
-T = TypeVar("T")
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 _NEVER = CLOSED - 1  # the alarm when nothing is armed: any call is earlier
 _FOREVER = LIMIT - 1  # the moment of a timeout that has lost its deadline; this very object
@@ -44,14 +46,28 @@ class _LoopClock:
         return time.time_ns()
 
 
+def _on_its_loop(
+    method: Callable[Concatenate[Any, Given], Result],
+) -> Callable[Concatenate[Any, Given], Result]:
+    """The method, with a ServiceStateError where its AsyncTimer's loop does not run."""
+
+    @wraps(method)
+    def checked(self: Any, /, *args: Given.args, **kwargs: Given.kwargs) -> Result:
+        self._check_loop()
+        return method(self, *args, **kwargs)
+
+    return checked
+
+
 class AsyncTimer(CallTimer):
     """Calls and timeouts on an asyncio loop, of which only the next expiry is known to the loop.
 
     `timer` is any empty timer of the registry, or one of your own; the service owns it from now on.
     One unit is `unit_ns` nanoseconds, and deadlines are rounded up to a unit. All methods are
-    called on the loop's thread, while the loop runs; from another thread, use
-    `loop.call_soon_threadsafe`. Callbacks run in the loop. An exception in one goes to the loop's
-    exception handler, except that SystemExit and KeyboardInterrupt end the loop, as in asyncio.
+    called on the loop's thread, while the loop runs, and raise ServiceStateError elsewhere; from
+    another thread, use `loop.call_soon_threadsafe`. Callbacks run in the loop. An exception in one
+    goes to the loop's exception handler, except that SystemExit and KeyboardInterrupt end the loop,
+    as in asyncio.
 
     >>> import asyncio
     >>> from timers import HierarchicalWheel
@@ -84,48 +100,9 @@ class AsyncTimer(CallTimer):
         self._alarm = _NEVER
         self._armed_handle: TimerHandle | None = None  # of the loop, for the next expiry
 
-    def schedule_after(
-        self,
-        delay: Any,
-        callback: Callable[..., object],
-        *args: Any,
-        context: Context | None = None,
-    ) -> ScheduledCall:
-        """Run `callback(*args)` after `delay` seconds (or a timedelta) and return the call.
-
-        As `SystemTimer.schedule_after`, and raises ServiceStateError outside the running loop.
-        """
-        self._check_loop()
-        return super().schedule_after(delay, callback, *args, context=context)
-
-    def schedule_at(
-        self,
-        moment: Any,
-        callback: Callable[..., object],
-        *args: Any,
-        context: Context | None = None,
-    ) -> ScheduledCall:
-        """Run `callback(*args)` at `moment`: seconds of `loop.time()`, or an aware datetime.
-
-        As `SystemTimer.schedule_at`, and raises ServiceStateError outside the running loop.
-        """
-        self._check_loop()
-        return super().schedule_at(moment, callback, *args, context=context)
-
-    def schedule_every(
-        self,
-        period: Any,
-        callback: Callable[..., object],
-        *args: Any,
-        missed: Missed = "skip",
-        context: Context | None = None,
-    ) -> ScheduledCall:
-        """Run `callback(*args)` once per `period` seconds (or timedelta), first after one period.
-
-        As `SystemTimer.schedule_every`, and raises ServiceStateError outside the running loop.
-        """
-        self._check_loop()
-        return super().schedule_every(period, callback, *args, missed=missed, context=context)
+    schedule_after = _on_its_loop(CallTimer.schedule_after)
+    schedule_at = _on_its_loop(CallTimer.schedule_at)
+    schedule_every = _on_its_loop(CallTimer.schedule_every)
 
     def timeout(self, delay: float | None) -> "Timeout":
         """An asynchronous context manager that cancels its body after `delay` seconds.
@@ -175,7 +152,7 @@ class AsyncTimer(CallTimer):
             call.cancel()
         return result
 
-    async def wait_for(self, awaitable: Awaitable[T], timeout: float | None) -> T:
+    async def wait_for(self, awaitable: Awaitable[Result], timeout: float | None) -> Result:
         """Wait for `awaitable` and return its result; behaves as `asyncio.wait_for`.
 
         After `timeout` seconds the awaitable is cancelled, and when its cancellation has ended,
