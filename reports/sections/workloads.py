@@ -107,12 +107,10 @@ def _lateness(replayed: Replayed) -> Entry:
 
 def described(source: Source) -> str:
     """How much was replayed."""
-    details = source.details
+    counts = {"operation": "operations", "timer": "timers", "id": "id_space", "shard": "shards"}
     parts = [
-        formats.counted(details[f"{noun}s"], noun)
-        for noun in ("operation", "timer", "shard")
-        if isinstance(details.get(f"{noun}s"), int)
+        formats.counted(source.details[name], noun)
+        for noun, name in counts.items()
+        if name in source.details
     ]
-    if isinstance(details.get("id_space"), int):
-        parts.insert(2, formats.counted(details["id_space"], "id"))
     return ", ".join(parts) or "replayed"
