@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compare.bench.contestant import contestant
+from compare.bench.contestant import TICK, contestant
 from compare.bench.store import traits_of
 from compare.files import parquet_errors
 from compare.pipeline.summarise import ABOUT, SCHEMA, SUMMARY, summarise
@@ -46,8 +46,10 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
     for row in (row for of in rows.values() for row in of):
         key = row["timer"], row["parameters"]
         if key not in traits:
-            found = contestant(row["timer"], json.loads(row["parameters"]))
-            traits[key] = traits_of(found) | {"label": row["label"]}
+            settings = (setting.partition("=") for setting in row["label"].split("/"))
+            tick = next((value for name, _, value in settings if name == TICK), None)
+            found = contestant(row["timer"], json.loads(row["parameters"]), tick)
+            traits[key] = traits_of(found)
     by_key = dict(zip(traits, contestants_of(traits.values()), strict=True))
     names = _names({path: of[0]["workload"] for path, of in rows.items()})
     about = [json.loads(table.schema.metadata[ABOUT]) for table in tables.values()]

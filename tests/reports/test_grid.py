@@ -84,7 +84,7 @@ def test_a_grid_is_shown_like_a_run(tmp_path):
         "delay-queue",
         "cascading-wheel",
         "hashed-wheel (tick=10: 0–10 late)",
-        "hashed-wheel (tick=100ms: 0–100 late)",
+        "hashed-wheel (tick=100ms: 0–100 ms late)",
         "heapq-delay-queue (Python loop)",
     ]
     table = replays(summary, next(iter(summary.replays)))
@@ -109,7 +109,7 @@ def test_the_trade_off_stands_where_the_figures_say(tmp_path):
     summary = read_grids([write(tmp_path / "a.parquet")])
     _, picture = pictures(summary)["workloads"]
     assert "cascading-wheel 40.0\xa0ns at 0;" in picture.alt.replace(",", ";")
-    assert "hashed-wheel (tick=100ms: 0–100\xa0late) 80.0\xa0ns at 100" in picture.alt
+    assert "hashed-wheel (tick=100ms: 0–100\xa0ms\xa0late) 80.0\xa0ns at 100" in picture.alt
     [axes] = picture.figure.axes
     low, high = axes.get_xlim()
     marked = [
