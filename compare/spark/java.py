@@ -7,8 +7,10 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO, Any
 
 from timers.errors import TimerError
 
@@ -28,6 +30,15 @@ for argument do
 done
 exec {java} "$@"
 """
+
+
+_OPENED = """
+java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util
+java.util.concurrent java.util.concurrent.atomic jdk.internal.ref sun.nio.ch sun.nio.cs
+sun.security.action sun.util.calendar
+"""
+"""The packages of Java whose private parts Spark uses, as in its own launcher."""
+_LOOK_EVERY = 0.02  # seconds
 
 
 class PipelineError(TimerError, RuntimeError):
@@ -76,3 +87,42 @@ def wrapper_home(java: str) -> Path:
     script.write_text(_SCRIPT.format(java=shlex.quote(java)))
     script.chmod(0o755)
     return home
+
+
+def start_java(
+    home: str, options: Sequence[str], output: IO[bytes]
+) -> tuple[Any, Mapping[str, str]]:
+    """Start a JVM for Spark without Spark's launcher, which first starts a JVM of its own.
+
+    `home` has Spark's jars, and `output` gets what the JVM prints. Returns the process, which ends
+    when its `stdin` is closed, and the environment in which PySpark connects to it.
+
+    Raises:
+        OSError: if the JVM does not start.
+    """
+    java = Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
+    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED.split()]
+    command = [java, *opened, *options, "-cp", f"{home}/jars/*"]
+    with tempfile.TemporaryDirectory(prefix="wheelwork-") as directory:
+        address = Path(directory, "address")
+        process = subprocess.Popen(
+            [*command, "org.apache.spark.api.python.PythonGatewayServer"],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            env=os.environ | {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(address)},
+            process_group=0,  # or Ctrl-C would end it, too
+        )
+        # PySpark imports pandas as soon as it is connected.
+        import pandas  # type: ignore[import-untyped]  # noqa: F401
+
+        while not address.exists():
+            if process.poll() is not None:
+                raise OSError(f"Java ended with code {process.returncode}")
+            time.sleep(_LOOK_EVERY)
+        found = address.read_bytes()  # the port, the length of the secret, the secret
+    port = int.from_bytes(found[:4], "big")
+    return process, {
+        "PYSPARK_GATEWAY_PORT": str(port),
+        "PYSPARK_GATEWAY_SECRET": found[8:].decode(),
+    }
