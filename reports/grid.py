@@ -51,7 +51,7 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
             found = contestant(row["timer"], json.loads(row["parameters"]), tick)
             traits[key] = traits_of(found)
     by_key = dict(zip(traits, contestants_of(traits.values()), strict=True))
-    names = _names({path: of[0]["workload"] for path, of in rows.items()})
+    workloads = Counter(of[0]["workload"] for of in rows.values())
     about = [json.loads(table.schema.metadata[ABOUT]) for table in tables.values()]
     return Summary(
         manifest={
@@ -66,7 +66,7 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
         cells={},
         counts={},
         replays={
-            _source(names[path], of[0]): {
+            _source(path, of[0], alone=workloads[of[0]["workload"]] == 1): {
                 who: _replayed(row)
                 for key, who in by_key.items()
                 for row in of
@@ -95,21 +95,14 @@ def _read(path: Path) -> pa.Table:
     return table
 
 
-def _names(workloads: Mapping[Path, str]) -> dict[Path, str]:
-    """What each source is called: its workload, with the path where others have the same."""
-    times = Counter(workloads.values())
-    return {
-        path: name if times[name] == 1 else f"{name}, {path}" for path, name in workloads.items()
-    }
-
-
 def _replayed(row: Mapping[str, Any]) -> Replayed:
     least, most = (row[f"shard_ns_per_operation_{which}"] for which in ("least", "most"))
     spread = Spread.between(row["ns_per_operation"], least, most, row["shards"])
     return Replayed(Cell(spread, 0.0, row["operations"]), row)
 
 
-def _source(name: str, row: Mapping[str, Any]) -> Source:
+def _source(path: Path, row: Mapping[str, Any], *, alone: bool) -> Source:
+    """What was replayed, called by its workload, with the path where others have the same."""
     made = json.loads(row["source"])
     details = {
         "operations": row["operations"],
@@ -120,4 +113,5 @@ def _source(name: str, row: Mapping[str, Any]) -> Source:
             key: value for key, value in made.items() if isinstance(value, str | int | float | dict)
         },
     }
+    name = row["workload"] if alone else f"{row['workload']}, {path}"
     return Source(name, row["unit"], details, own=True)

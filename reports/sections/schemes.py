@@ -57,16 +57,14 @@ def advice(summary: Summary) -> Table:
         "advice",
         "What each scheme costs and suits",
         ["declared costs", "suits", "drawback", "next expiry", "source"],
-        {who: texts(*_advice(who)) for who in summary.contestants},
+        {
+            who: texts(
+                "; ".join(who.traits["costs"]),
+                who.traits["suits"],
+                who.traits["drawback"],
+                "exact" if who.traits["exact_next_expiry"] else "a bound that may be earlier",
+                who.traits["source"],
+            )
+            for who in summary.contestants
+        },
     )
-
-
-def _advice(who: Contestant) -> list[str]:
-    traits = who.traits
-    return [
-        "; ".join(traits["costs"]),
-        traits["suits"],
-        traits["drawback"],
-        "exact" if traits["exact_next_expiry"] else "a bound that may be earlier",
-        traits["source"],
-    ]
