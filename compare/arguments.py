@@ -1,13 +1,24 @@
-"""Parse numbers and lists as people write them on a command line."""
+"""Parse numbers and lists as people write them on a command line, and check numbers."""
 
 import re
 from fractions import Fraction
 
 from timers.errors import ParameterError
+from timers.validation import shown
 
 _INTEGER = re.compile(r"[+-]?[0-9][0-9_]*")
 _COUNT = re.compile(r"\+?[0-9][0-9_]*(\.[0-9]+)?([eE]\+?[0-9]{1,2})?")
 _LONGEST = 40  # characters of an argument that are parsed, and repeated in an error
+
+
+def check_integer(
+    error: type[Exception], name: str, value: object, lowest: int, highest: int
+) -> None:
+    """Raise `error` unless a value is an integer in [lowest, highest]."""
+    if type(value) is not int:
+        raise error(f"{name} must be an integer, not {value!r:.40}")
+    if not lowest <= value <= highest:
+        raise error(f"{name} must lie in [{lowest}, {highest}], not {shown(value)}")
 
 
 def integer(text: str) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from tqdm import tqdm
 
+from compare.arguments import check_integer
 from compare.bench import work
 from compare.bench.comparison import Comparison, workloads_of
 from compare.bench.contestant import Contestant, parse_contestant
@@ -112,11 +113,8 @@ def _check(options: Comparison) -> None:
         ("repeats", options.repeats, 1, MOST_REPEATS),
         ("seed", options.seed, 0, LARGEST_SEED),
     ]
-    for name, value, lowest, highest in bounds:
-        if type(value) is not int or not lowest <= value <= highest:
-            raise ComparisonError(
-                f"{name} must be an integer in [{lowest}, {highest}], not {value!r:.40}"
-            )
+    for bound in bounds:
+        check_integer(ComparisonError, *bound)
     if not (isinstance(options.budget, (int, float)) and 0.0 < options.budget < float("inf")):
         raise ComparisonError(
             f"budget must be a positive number of seconds, not {options.budget!r:.40}"

@@ -237,9 +237,16 @@ reading_options = together(
 """How a log is read; the names are those of `compare.pipeline.ingest.Options`."""
 
 
+def runs_option(name: str, default: str) -> Decorator:
+    """The directory of stored runs."""
+    help = "Directory in which the run is stored."
+    return option(name, PLACE, help, field="runs", metavar="RUNS", default=default)
+
+
 def comparison_options(store: str) -> Decorator:
     """What is compared; the names are those of Comparison. `store` is the option for the runs."""
     default = Comparison()
+    budget = "What takes longer is predicted instead of run."
     return together(
         option(
             "--workload",
@@ -259,21 +266,9 @@ def comparison_options(store: str) -> Decorator:
         option("--sizes", COUNTS, "Numbers of pending timers.", default=default.sizes),
         option("--operations", COUNT, "Operations per workload.", default=default.operations),
         option("--repeats", COUNT, "Most samples of a time.", default=default.repeats),
-        option(
-            "--budget",
-            SECONDS,
-            "What takes longer is predicted instead of run.",
-            default=default.budget,
-        ),
+        option("--budget", SECONDS, budget, default=default.budget),
         option("--seed", INTEGER, "Seed of the workloads.", default=default.seed),
-        option(
-            store,
-            PLACE,
-            "Directory in which the run is stored.",
-            field="runs",
-            metavar="RUNS",
-            default=default.runs,
-        ),
+        runs_option(store, default.runs),
     )
 
 

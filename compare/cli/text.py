@@ -72,6 +72,17 @@ def columns(rows: Iterable[Mapping[str, Any]], layout: Mapping[str, tuple[str, s
     return table([list(layout), *cells])
 
 
+def replays_text(path: object, timers: int, shards: int, operations: int) -> str:
+    """What was replayed, at the path of its results.
+
+    >>> replays_text("replayed", 1, 2, 3000)
+    'replayed: 1 timer x 2 shards, 3,000 operations'
+    """
+    return (
+        f"{path}: {plural(timers, 'timer')} x {plural(shards, 'shard')}, {operations:,} operations"
+    )
+
+
 def plural(number: int, noun: str) -> str:
     """A number with its noun.
 

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 from tqdm import tqdm
 
+from compare.arguments import check_integer
 from compare.bench.machine import surroundings
 from compare.bench.store import SCHEMAS, check_store, write_run
 from compare.purgatory.figures import (
@@ -79,9 +80,8 @@ def _check(options: Experiment) -> None:
         ("refinements", options.refinements, 0, 10),
         ("seed", options.seed, 0, 2**63 - 1),
     ]
-    for name, value, lowest, highest in bounds:
-        if not lowest <= value <= highest:
-            raise ExperimentError(f"{name} must lie in [{lowest}, {highest}], not {value}")
+    for bound in bounds:
+        check_integer(ExperimentError, *bound)
     if not options.rates:
         raise ExperimentError("no rate is given: name at least one")
     if not 0.1 <= options.seconds <= LARGEST_TRIAL / max(options.rates):

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compare.arguments import check_integer
 from compare.tapes.tape import ARM, CANCEL, Tape, id_space_of, joined
 from compare.tapes.trace import MAX_SHARDS
 from compare.tapes.units import EXPONENTS
@@ -281,7 +282,7 @@ def make(
     plan = Plan.of(
         name, timers=timers, operations=operations, seed=seed, parameters=parameters, most=MOST
     )
-    _check("shard", shard, 0, LARGEST_SEED)
+    check_integer(WorkloadError, "shard", shard, 0, LARGEST_SEED)
     pieces = plan.pieces(shard)
     tape = joined(list(pieces))
     return Made(tape, pieces.id_space, plan.workload.unit, plan.source | {"shard": shard})
@@ -317,14 +318,15 @@ class Plan:
         """
         workload = workload_named(name)
         settings = _settings(workload, parameters or {})
-        _check("seed", seed, 0, LARGEST_SEED)
-        _check("shards", shards, 1, MAX_SHARDS)
+        check_integer(WorkloadError, "seed", seed, 0, LARGEST_SEED)
+        check_integer(WorkloadError, "shards", shards, 1, MAX_SHARDS)
         if (timers is None) == (operations is None):
             raise WorkloadError(
                 "a workload is made for a number of timers or of operations: give one of the two"
             )
         counted, amount = ("timers", timers) if operations is None else ("operations", operations)
-        _check(
+        check_integer(
+            WorkloadError,
             counted if shards == 1 else f"{counted} of {shards} shards",
             amount,
             shards,
@@ -452,7 +454,7 @@ def _settings(workload: Workload, given: Parameters) -> dict[str, int]:
             )
     settings = {**workload.defaults, **given}
     for name, parameter in workload.parameters.items():
-        _check(name, settings[name], parameter.lowest, parameter.highest)
+        check_integer(WorkloadError, name, settings[name], parameter.lowest, parameter.highest)
     if settings.get("median", 0) >= settings.get("quartile", 1):
         raise WorkloadError(
             f"quartile {settings['quartile']} must exceed the median {settings['median']}"
@@ -466,10 +468,3 @@ def _settings(workload: Workload, given: Parameters) -> dict[str, int]:
 
 
 _MOST_GAPS = 8  # 3000 touches a connection
-
-
-def _check(name: str, value: Any, lowest: int, highest: int) -> None:
-    if type(value) is not int:
-        raise WorkloadError(f"{name} must be an integer, not {value!r:.40}")
-    if not lowest <= value <= highest:
-        raise WorkloadError(f"{name} must lie in [{lowest}, {highest}], not {value}")

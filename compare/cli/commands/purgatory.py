@@ -11,7 +11,6 @@ from compare.cli.options import (
     COUNT,
     COUNTS,
     INTEGER,
-    PLACE,
     SECONDS,
     TIMER,
     Command,
@@ -20,6 +19,7 @@ from compare.cli.options import (
     flag,
     json_option,
     option,
+    runs_option,
     select,
 )
 from compare.cli.text import columns
@@ -70,14 +70,7 @@ Examples:
 @_setting("--repeats", COUNT, "How often each trial is run; the medians are shown.")
 @_setting("--timer", TIMER, "Timer of the new design.")
 @_setting("--seed", INTEGER, "Seed of the requests.")
-@option(
-    "--out",
-    PLACE,
-    "Directory in which the run is stored.",
-    field="runs",
-    metavar="RUNS",
-    default=_DEFAULT.runs,
-)
+@runs_option("--out", _DEFAULT.runs)
 @json_option
 def purgatory(quick: bool, as_json: bool, **options: Any) -> None:
     """Compare two designs of a purgatory, in which requests wait for an answer.

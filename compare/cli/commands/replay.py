@@ -19,7 +19,7 @@ from compare.cli.options import (
     refuse_both,
     section,
 )
-from compare.cli.text import plural
+from compare.cli.text import replays_text
 
 if TYPE_CHECKING:
     from compare.bench.contestant import Contestant
@@ -115,13 +115,10 @@ def _replay_several(
     )
     outcomes = results.read_outcomes()
     operations, fired = (sum(outcomes[name].to_pylist()) for name in ("operations", "fired"))
-    timers_text = plural(len(results.contestants), "timer")
-    shards = plural(len(results.trace.shards), "shard")
+    number, shards = len(results.contestants), len(results.trace.shards)
     kept = "kept" if results.manifest["expiries"] else "not kept"
-    click.echo(
-        f"{options['out']}: {timers_text} x {shards}, {operations:,} operations, "
-        f"{fired:,} expiries ({kept})"
-    )
+    replayed = replays_text(options["out"], number, shards, operations)
+    click.echo(f"{replayed}, {fired:,} expiries ({kept})")
 
 
 def _replay_one(trace: str, name: str, no_drain: bool, options: dict[str, Any]) -> None:
@@ -150,12 +147,6 @@ def _replay_one(trace: str, name: str, no_drain: bool, options: dict[str, Any]) 
 
 
 def _text(timer: "Contestant", source: "Source", outcome: "Outcome") -> str:
-    from compare.tapes.units import duration_text
-
-    shown: dict[str, int | str] = dict(timer.parameters)
-    if "tick" in timer.parameters:
-        shown["tick"] = duration_text(timer.parameters["tick"], source.unit)
-    settings = ", ".join(f"{name.replace('_', '-')} {value}" for name, value in shown.items())
     shards = f"in {source.shards} shards, " if source.shards > 1 else ""
     late = outcome.lateness
     rows: list[tuple[str, str, str]] = [
@@ -185,7 +176,6 @@ def _text(timer: "Contestant", source: "Source", outcome: "Outcome") -> str:
             f"{timer.engine}, expiries included",
         )
     )
-    title = f"{timer.name} ({settings})" if settings else timer.name
-    lines = [f"{title}: {outcome.operations:,} operations {shards}from {source.name}"]
+    lines = [f"{timer.label}: {outcome.operations:,} operations {shards}from {source.name}"]
     lines += [f"  {word:<18}{value:>16}  {remark}".rstrip() for word, value, remark in rows]
     return "\n".join(lines)

@@ -46,10 +46,10 @@ def summary(name: str, traits: "Traits") -> str:
     """A timer's row of the table, and below it its costs, strength and weakness."""
     order = "first armed, first" if traits.order == "fifo" else "any order"
     lines = [_row(name, _defaults(traits), _fires(traits), order)]
-    costs: dict[str, list[str]] = {}
+    costs: dict[str, dict[str, None]] = {}  # operation -> each of its costs once
     for cost in traits.costs:
         operation, shape = str(cost).split(": ")
-        costs.setdefault(operation, []).append(shape)
+        costs.setdefault(operation, {})[shape] = None
     entries = {
         "costs": "; ".join(f"{operation} {', '.join(found)}" for operation, found in costs.items()),
         "suits": traits.suits,

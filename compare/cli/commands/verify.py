@@ -15,7 +15,7 @@ from compare.cli.options import (
     option,
     results_argument,
 )
-from compare.cli.text import WIDTH, plural, table
+from compare.cli.text import WIDTH, replays_text, table
 
 if TYPE_CHECKING:
     from compare.oracle.mismatches import Mismatch
@@ -99,8 +99,7 @@ def text_of(found: "Verification") -> str:
             details += ["", *textwrap.wrap(f"{verdict.timer}: {counts}", WIDTH)]
             for example in verdict.examples:
                 details += _example(example)
-    timers, shards = plural(len(found.timers), "timer"), plural(found.shards, "shard")
-    title = f"{found.path}: {timers} x {shards}, {found.operations:,} operations"
+    title = replays_text(found.path, len(found.timers), found.shards, found.operations)
     return "\n".join([title, *table(rows), *details])
 
 

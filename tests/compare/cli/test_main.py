@@ -389,7 +389,7 @@ def test_replay_as_text(said, trace):
     assert code == 0
     assert max(map(len, out.splitlines())) <= 80
     assert out.startswith(
-        "hierarchical-wheel (tick 1ms, wheel-size 8): 434 operations from some.trace\n"
+        "hierarchical-wheel/tick=1000/wheel-size=8: 434 operations from some.trace\n"
     )
     assert [line.split()[0] for line in out.splitlines()[1:6]] == COUNTS
     assert "lateness, max" in out
@@ -581,14 +581,14 @@ NONSENSE = {
         "--timers delay-queue,nix": "no timer is called 'nix'",
         "--timers delay-queue,": "has an empty name",
         "--sizes 1e3,x": f"'x' {NO_COUNT}",
-        "--sizes 1e12": "size must be an integer in [1, 10000000], not 1000000000000",
+        "--sizes 1e12": "size must lie in [1, 10000000], not 1000000000000",
         "--repeats 0": f"invalid value for '--repeats': '0' {NO_COUNT}",
-        "--repeats 5000": "repeats must be an integer in [1, 1000], not 5000",
+        "--repeats 5000": "repeats must lie in [1, 1000], not 5000",
         **{
             f"--budget={bad}": f"'--budget': '{bad}' is not a positive number of seconds"
             for bad in ("0", "-1", "nan", "inf", "x")
         },
-        "--seed -1": "seed must be an integer in",
+        "--seed -1": "seed must lie in",
         "--out a-file": "cannot store runs in a-file: a-file is not a directory",
         "--out a-file/runs": "cannot store runs in a-file/runs: a-file is not a directory",
     },
