@@ -176,7 +176,7 @@ def test_a_replay_is_told_in_full(replayed, capsys):
     lines = capsys.readouterr().out.splitlines()
     counters = [line.split() for line in lines[9:-1]]
     assert lines[:9] == [
-        "hierarchical-wheel (tick 5us, wheel-size 8): 10 operations in 2 shards, from t",
+        "hierarchical-wheel/tick=5us/wheel-size=8: 10 operations in 2 shards, from t",
         "  scheduled                        7",
         "  cancelled                        1",
         "  rescheduled                      2",
@@ -207,14 +207,16 @@ def trace(*id_spaces, **totals):
 
 
 @pytest.mark.parametrize(
-    ("id_spaces", "where", "pending"),
-    [([4001], "", "4,001 pending"), ([17, 4001, 19], " in 3 shards", "4,001 pending per shard")],
+    ("id_spaces", "one", "where"),
+    [([4001], "", ""), ([17, 4001, 19], " in one shard", " in 3 shards")],
 )
-def test_a_generated_trace_is_told_in_a_line(id_spaces, where, pending):
-    assert generate.summary(trace(*id_spaces)) == (
-        f"12,345 operations{where} (3,001 starts, 2,003 cancels, 5,011 arms), unit us, "
-        f"at most {pending}"
-    )
+def test_a_generated_trace_is_told_in_full(id_spaces, one, where):
+    assert generate.summary(trace(*id_spaces)).splitlines() == [
+        "operations  12,345: 3,001 starts, 2,003 cancels, 1,009 re-arms, 5,011 arms",
+        "times       in us",
+        f"pending     at most 4,001 at once{one}",
+        f"trace       some.trace{where}",
+    ]
 
 
 def test_workloads_are_listed_with_their_defaults():
