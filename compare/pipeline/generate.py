@@ -7,7 +7,6 @@ Nothing but the shards' numbers and their entries in the manifest travels throug
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from compare.files import CANNOT_WRITE, errors_as
-from compare.pipeline.shards import RESULT, row_of
+from compare.pipeline.shards import RESULT, entries_of, row_of
 from compare.spark.progress import progress
 from compare.spark.session import PipelineError, failure, plain_failures, spark_session
 from compare.spark.tasks import in_tasks
@@ -100,10 +99,8 @@ def _write(spark: SparkSession, plan: Plan, directory: Path, partitions: int | N
         spark, "generate", plan.amount if by_rows else None, rows_done if by_rows else None
     ):
         write = partial(_write_shard, plan=plan, directory=str(directory))
-        found = in_tasks(spark, plan.shards, write, RESULT, tasks=partitions).collect()
-    names = [field.name for field in fields(Shard)]
-    written = {row["number"]: Shard(**{name: row[name] for name in names}) for row in found}
-    return [written[number] for number in range(plan.shards)]
+        found = entries_of(in_tasks(spark, plan.shards, write, RESULT, tasks=partitions).toArrow())
+    return [found[number] for number in range(plan.shards)]
 
 
 def _write_shard(number: int, *, plan: Plan, directory: str) -> pa.RecordBatch:

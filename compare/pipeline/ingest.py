@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -46,7 +47,7 @@ from compare.pipeline.rows import (
     request_rows,
     touch_rows,
 )
-from compare.pipeline.shards import UNNUMBERED, WRITTEN, write_shards
+from compare.pipeline.shards import RESULT, SHARDS, UNNUMBERED, entries_of, write_shards
 from compare.spark.progress import progress
 from compare.spark.session import (
     PipelineError,
@@ -234,17 +235,12 @@ def write_tapes(
 
     if small:
         # One task, and no Python workers, which take two seconds to start.
-        entries = write(divided.coalesce(1).sortWithinPartitions(*order).toArrow().to_batches())
+        sorted_rows = divided.coalesce(1).sortWithinPartitions(*order).toArrow()
+        written = pa.Table.from_batches(write(sorted_rows.to_batches()), SHARDS)
     else:
         ordered = _partition_by_shard(divided, shards + 1).sortWithinPartitions(*order)
-        entries = iter(ordered.mapInArrow(write, WRITTEN).toArrow().to_batches())
-    shards_found: dict[int, Shard] = {}
-    timed_out = most_pending = 0
-    for row in (row for batch in entries for row in batch.to_pylist()):
-        timed_out += row.pop("timed_out")
-        most_pending = max(most_pending, row.pop("most_pending"))
-        number = row.pop("number")
-        shards_found[number] = Shard(**row)
+        written = ordered.mapInArrow(write, RESULT).toArrow()
+    shards_found = entries_of(written)
     rejected_rows = shards_found.pop(shards, None)
     for number in set(range(shards)) - shards_found.keys():
         # The hash left it without a row.
@@ -254,8 +250,8 @@ def write_tapes(
     return _Written(
         [shards_found[number] for number in range(shards)],
         rejected_rows.rows if rejected_rows else 0,
-        timed_out,
-        most_pending,
+        pc.sum(written["timed_out"]).as_py() or 0,
+        pc.max(written["most_pending"]).as_py() or 0,
     )
 
 

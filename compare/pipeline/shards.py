@@ -16,17 +16,18 @@ from compare.logs.requests import RequestTape
 from compare.logs.touches import TouchTape
 from compare.tapes.trace import Shard, ShardWriter, shard_name
 
-RESULT_ARROW = pa.schema(
+_ENTRY = [field.name for field in fields(Shard)]
+SHARDS = pa.schema(
     [("number", pa.int32())]
-    + [(field.name, pa.string() if field.name == "file" else pa.int64()) for field in fields(Shard)]
+    + [(name, pa.string() if name == "file" else pa.int64()) for name in _ENTRY]
+    + [("timed_out", pa.int64()), ("most_pending", pa.int64())]
 )
+"""A shard's number, its entry in the manifest, and what became of its timers (`ingest` only)."""
+
 RESULT = ", ".join(
-    f"{name} {'string' if kind == pa.string() else 'int' if kind == pa.int32() else 'bigint'}"
-    for name, kind in zip(RESULT_ARROW.names, RESULT_ARROW.types, strict=True)
-)
-"""The Spark schema of a shard's number and its entry in the manifest."""
-WRITTEN = f"{RESULT}, timed_out bigint, most_pending bigint"
-"""The same, and what became of its timers."""
+    f"{field.name} {'bigint' if field.type == pa.int64() else field.type}" for field in SHARDS
+).replace("int32", "int")
+"""The same as a Spark schema."""
 
 UNNUMBERED = "rejected-unnumbered.parquet"
 """The file of the rejected rows before they have their numbers in the log."""
@@ -37,7 +38,7 @@ _WHERE_AND_WHY = ("block", "index", "kind", "problem")
 def write_shards(
     batches: Iterable[pa.RecordBatch], *, kind: str, directory: Path, patience: int, shards: int
 ) -> Iterator[pa.RecordBatch]:
-    """Write the rows of each shard as a file in `directory`; yield one row of WRITTEN per shard.
+    """Write the rows of each shard as a file in `directory`; yield one row of SHARDS per shard.
 
     Rows of "requests" are (shard, start, end or null, position), ordered by shard, start and
     position; rows of "touches" are (shard, start, key), ordered by shard, start and place in the
@@ -66,9 +67,17 @@ def write_shards(
         yield shard.close()
 
 
-def row_of(number: int, shard: Shard) -> pa.RecordBatch:
-    """A shard's number and entry, as a row of RESULT."""
-    return pa.RecordBatch.from_pylist([{"number": number} | asdict(shard)], schema=RESULT_ARROW)
+def row_of(number: int, shard: Shard, timed_out: int = 0, most_pending: int = 0) -> pa.RecordBatch:
+    """A row of SHARDS."""
+    row = {"number": number, "timed_out": timed_out, "most_pending": most_pending} | asdict(shard)
+    return pa.RecordBatch.from_pylist([row], schema=SHARDS)
+
+
+def entries_of(rows: pa.Table) -> dict[int, Shard]:
+    """The entries of the manifest by their numbers, from rows of SHARDS."""
+    return {
+        row["number"]: Shard(**{name: row[name] for name in _ENTRY}) for row in rows.to_pylist()
+    }
 
 
 class _Shard:
@@ -86,8 +95,8 @@ class _Shard:
     def close(self) -> pa.RecordBatch:
         self._writer.append(self._tape.finish())
         self._writer.close()
-        row = row_of(self.number, self._writer.shard(self._tape.id_space))
-        return _written(row, self._tape.timed_out, self._tape.most_pending)
+        entry = self._writer.shard(self._tape.id_space)
+        return row_of(self.number, entry, self._tape.timed_out, self._tape.most_pending)
 
 
 class _Rejected:
@@ -119,29 +128,14 @@ class _Rejected:
         assert self._writer is not None  # there is a row, or there were no rows at all
         self._writer.close()
         self._file.commit()
-        entry = {field.name: 0 for field in fields(Shard)} | {
-            "file": UNNUMBERED,
-            "rows": self._rows,
-        }
-        row = pa.RecordBatch.from_pylist([{"number": self.number} | entry], schema=RESULT_ARROW)
-        return _written(row, 0, 0)
-
-
-def _written(row: pa.RecordBatch, timed_out: int, most_pending: int) -> pa.RecordBatch:
-    """A row of RESULT as one of WRITTEN."""
-    row = row.append_column("timed_out", pa.array([timed_out]))
-    return row.append_column("most_pending", pa.array([most_pending]))
+        return row_of(self.number, Shard(UNNUMBERED, rows=self._rows))
 
 
 def _request_columns(rows: pa.RecordBatch) -> tuple[Any, ...]:
     end = rows.column("end")
     answered = end.is_valid().to_numpy(zero_copy_only=False)
-    times = (
-        column.to_numpy()
-        for column in (rows.column("start"), end.fill_null(0), rows.column("position"))
-    )
-    start, end, position = times
-    return start, end, answered, position
+    start, position = rows.column("start").to_numpy(), rows.column("position").to_numpy()
+    return start, end.fill_null(0).to_numpy(), answered, position
 
 
 def _touch_columns(rows: pa.RecordBatch) -> tuple[Any, ...]:

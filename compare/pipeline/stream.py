@@ -4,7 +4,6 @@ docs/streaming.md has the rules and the figures.
 """
 
 import json
-import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -34,7 +32,7 @@ from compare.pipeline.idle import (
     detect,
     group_by_shard,
 )
-from compare.spark.session import PipelineError, cores, held_interrupts, plain_failures
+from compare.spark.session import cores, held_interrupts, plain_failures
 from compare.tapes.trace import MAX_SHARDS
 from compare.tapes.units import parse_duration
 from timers import LIMIT, TimerError
@@ -324,15 +322,13 @@ def follow(query: Any, tell: Callable[[Seen], None] | None = None) -> tuple[Seen
         )
 
     try:
-        with held_interrupts() as interrupts:
+        with plain_failures("the stream failed"), held_interrupts() as interrupts:
             while not query.awaitTermination(_POLL_EVERY) and not interrupts:
                 seen = look()
                 if tell is not None:
                     tell(seen)
             if query.isActive:
                 query.stop()
-    except PySparkException as error:
-        raise PipelineError(_first_cause(error)) from None
     finally:
         if query.isActive:
             query.stop()
@@ -479,15 +475,3 @@ def _create_directories(watch: Watch) -> None:
         raise
     if not settings.exists():
         settings.write_text(json.dumps(_fixed_settings(watch), indent=1))
-
-
-def _first_cause(error: PySparkException) -> str:
-    """One line that says why a query failed."""
-    text = str(error)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    # The exception of a Python worker, or the cause of one of Java's.
-    thrown = [
-        line for line in lines if re.match(r"(?:[\w.]+\.)?\w*(?:Error|Exception|Invalid): ", line)
-    ]
-    line = re.sub(r"^[\w.]+: ", "", thrown[-1]) if thrown else lines[0]
-    return f"the stream failed: {re.sub(r' SQLSTATE: .*', '', line)}"

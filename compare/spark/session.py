@@ -318,14 +318,14 @@ def failure(error: BaseException) -> str:
     else:
         text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
-    if not any("Traceback (most recent call last)" in line for line in lines):
-        return lines[0]
-    # The last exception of a Python worker; Spark may add lines of its own.
-    named = [line for line in lines if _EXCEPTION.match(line)]
-    return _EXCEPTION.sub("", named[-1]) if named else lines[-1]
+    # The last exception of a Python worker, or the cause of a failed query. Spark may add lines.
+    thrown = [line for line in lines if _EXCEPTION.match(line)]
+    last = lines[-1 if "Traceback (most recent call last)" in text else 0]
+    reason = _EXCEPTION.sub("", thrown[-1]) if thrown else last
+    return re.sub(r" SQLSTATE: .*", "", reason)
 
 
-_EXCEPTION = re.compile(r"[\w.]+(?:Error|Exception): ")
+_EXCEPTION = re.compile(r"(?:[\w.]+\.)?\w*(?:Error|Exception|Invalid): ")
 
 
 @contextmanager
