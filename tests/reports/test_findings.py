@@ -106,6 +106,18 @@ def test_the_best_all_rounder_and_how_sure_that_is():
     )
 
 
+def test_of_several_that_follow_the_next_best_all_rounder_is_named():
+    _, remark, _ = told(
+        summary_of(
+            {
+                INSERT: {100: column(cascading=10, queue=20, coarse=2) | {SIMPLE: cell(50)}},
+                HOLD: {100: column(cascading=10, queue=40, coarse=2) | {SIMPLE: cell(15)}},
+            }
+        )
+    )
+    assert remark.endswith("Next comes delay-queue, with at most 4.00× the time of the fastest.")
+
+
 def test_within_the_noise_there_is_no_winner():
     noisy = {CASCADING: cell(15, 0.4), QUEUE: cell(10)}
     headline, remark, _ = told(
@@ -233,6 +245,15 @@ def test_several_traces_and_shards():
 def test_where_not_all_are_cheap_speed_decides(levels, expected):
     headline, _, _ = told(summary_of({}, {trace(): replayed(**levels)}))
     assert headline == expected
+
+
+def test_the_cost_of_a_second_is_an_interval_and_not_a_range():
+    replays = {
+        CASCADING: (cell(1e6, 0.07, samples=8), row(most_pending=1)),
+        QUEUE: (cell(1e7), row(most_pending=1)),
+    }
+    headline, _, _ = told(summary_of({}, {trace(): replays}))
+    assert headline.endswith("it takes 475 ms to 525 ms of each second.")  # of 465 to 535
 
 
 def test_cheap_traces_come_first_and_what_was_not_run_says_nothing():

@@ -56,6 +56,7 @@ def plain(text: str) -> str:
         (formats.amount, 200.4, "200"),
         (formats.amount, 1237.0, "1_240"),
         (formats.share, 0.12345, "12.3%"),
+        (formats.share, 0.01237, "1.24%"),
         (formats.share, 0.01, "1%"),
         (formats.share, 0.0099, "1%"),
         (formats.short_count, 999, "999"),

@@ -69,6 +69,13 @@ def test_ties_are_decided_by_intervals(one, other, tied):
     assert fastest({"other": other, "one": one._replace(level=9.9)}) == expected
 
 
+def test_ties_are_not_decided_by_ranges():
+    few = {"one": Spread.of([10.0, 11.0]), "other": Spread.of([11.5, 12.0])}
+    assert fastest(few) == ["one", "other"]
+    many = {"one": Spread.of([*[10.0] * 7, 20.0]), "other": Spread.of([15.0] * 8)}
+    assert fastest(many) == ["one"]
+
+
 def test_the_fastest_has_the_least_median():
     """Not the least sample, the least greatest one, or the first."""
     spreads = {"late": of(9, 6, 10), "first": of(8, 7, 30), "low": of(12, 1, 31)}
