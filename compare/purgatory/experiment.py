@@ -152,9 +152,17 @@ def _rows(options: Experiment, step: Any) -> Iterator[Row]:
             if rate * min(sample["cpu_us"] for sample in samples) > MICROSECONDS:
                 break  # one processor could not do it
 
+    run: dict[tuple[_Case, int, int], list[Row]] = {}
+
     def tried(case: _Case, kind: str, rate: int, interval: int | None = None) -> list[Row]:
-        """Repeat a trial, until it is settled that a design does not keep up with the rate."""
-        found: list[Row] = []
+        """Repeat a trial, until it is settled that a design does not keep up with the rate.
+
+        For the sweep of limits, a trial that was run before is not run again.
+        """
+        key = case, rate, INTERVALS[case.design] if interval is None else interval
+        if kind == LIMIT and key in run:
+            return [row | {"kind": kind} for row in run[key]]
+        found = run[key] = []
         for number in range(options.repeats):
             step(f"{kind}: {case.design}, {case.load}, {rate}/s, {number + 1}")
             found.append(case.trial(kind, rate, interval))

@@ -102,6 +102,8 @@ def test_the_run_has_every_kind_of_trial_and_what_they_found(trials, options):
         1000,
         *options.limits,
     ]
+    new = [trial for trial, rate in trials if (trial.design, rate) == (PURGING, 40_000)]
+    assert len(new) == 3 * options.repeats  # both loads, and with little memory; not for the sweep
     little = [row for row in rows if row["kind"] == "memory"]
     assert [
         (row["design"], row["failed"], row["interval"]) for row in little[:: options.repeats]
