@@ -13,7 +13,7 @@ RATE, LIMIT, MEMORY, COMPILED = "rate", "limit", "memory", "compiled"
 PURGING, SCANNING, NONE = "purging", "scanning", "none"
 """The new design, the old one, and none: the experiment's own threads."""
 
-DESIGNS = {PURGING: "new", SCANNING: "old", NONE: "(none)"}
+DESIGNS = {PURGING: "new", SCANNING: "old", NONE: "none"}
 """What tables and charts call them."""
 
 _KEPT_UP = 0.95

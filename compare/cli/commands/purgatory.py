@@ -106,9 +106,9 @@ def purgatory(quick: bool, as_json: bool, **options: Any) -> None:
 _LEGEND = """\
 CPU: microseconds of processor time for a request, and the range of the trials;
 GC: of these in the garbage collector; MiB: the most memory beyond that at the
-start; p50, p99, max: ms that timeouts are late; out: the share of the requests
-that timed out; scanned: entries of lists and queue that were looked at for a
-request"""
+start; late: ms that timeouts are late, p50/p99/max; out: the share of the
+requests that timed out; scanned: entries of lists and queue that were looked at
+for a request"""
 
 
 def text_of(rows: Sequence[Row]) -> str:
@@ -141,20 +141,29 @@ def _trials(rows: Iterable[Row], varied: str) -> list[str]:
         " ": ("range", ""),
         "GC": ("gc_us", ".1f"),
         "MiB": ("mib", ".1f"),
-        "p50": ("late_p50_ms", ".0f"),
-        "p99": ("late_p99_ms", ".0f"),
-        "max": ("late_max_ms", ".0f"),
+        "late": ("late", ""),
         "out": ("share_expired", ".1%"),
     }
     shown = []
     for trials in _same(rows, varied):
         row, cpu = middle(trials), values_of(trials, "cpu_us")
         name, peak = _name(row) + "*" * bool(row["failed"]), row["peak_bytes"]
-        range_ = f"{cpu[0]:.1f}..{cpu[-1]:.1f}" if len(cpu) > 1 else ""
-        mib = None if peak is None else peak / 2**20
-        shown.append({**row, "name": name, "range": range_, "mib": mib})
+        late = [row[f"late_{which}_ms"] for which in ("p50", "p99", "max")]
+        shown.append(
+            {
+                **row,
+                "name": name,
+                "range": "..".join(map(_short, (cpu[0], cpu[-1]))) if len(cpu) > 1 else "",
+                "mib": None if peak is None else peak / 2**20,
+                "late": "-" if None in late else "/".join(f"{each:.0f}" for each in late),
+            }
+        )
     failures = dict.fromkeys(f"*  failed: {row['failed']}" for row in shown if row["failed"])
     return [*columns(shown, layout), *failures]
+
+
+def _short(us: float) -> str:
+    return format(us, ".0f" if us >= 10 else ".1f")
 
 
 def _name(row: Row) -> str:

@@ -45,8 +45,8 @@ def test_the_text_fits_and_says_what_was_found(capsys):
     assert max(map(len, out.splitlines()[:-1])) <= 80  # the last line is a path
     assert "Keeps up with, load low: new 20,000/s or more, old 10,000/s" in out
     rows = [" ".join(line.split()) for line in out.splitlines()]
-    assert "high old 20,000 18,000 12.3 1.5 3.0 1 25 12346 7.9%" in rows
-    assert "low old* 1,000,000 18,000 12.3 1.5 3.0 1 25 12346 7.9%" in rows
+    assert "high old 20,000 18,000 12.3 1.5 3.0 1/25/12346 7.9%" in rows
+    assert "low old* 1,000,000 18,000 12.3 1.5 3.0 1/25/12346 7.9%" in rows
     assert "* failed: MemoryError" in rows
     assert "low new 20,000 1,234 1,230 17" in rows
     assert out.splitlines()[-1] == f"stored in {latest_run('runs')}"
@@ -59,7 +59,7 @@ def test_repeated_trials_are_one_row_with_their_median_and_range(capsys, monkeyp
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines()[:-1])) <= 80
     rows = [" ".join(line.split()) for line in out.splitlines()]
-    assert rows.count("low new 10,000 10,000 12.3 10.0..20.0 1.5 3.0 1 25 12346 7.9%") == 1
+    assert rows.count("low new 10,000 10,000 12.3 10..20 1.5 3.0 1/25/12346 7.9%") == 1
     assert rows.count("low new 20,000 1,234 1,230 17") == 1
 
 
