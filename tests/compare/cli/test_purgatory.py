@@ -59,7 +59,7 @@ def test_repeated_trials_are_one_row_with_their_median_and_range(capsys, monkeyp
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines()[:-1])) <= 80
     rows = [" ".join(line.split()) for line in out.splitlines()]
-    assert rows.count("low new 10,000 10,000 12.3 10..20 1.5 3.0 1/25/12346 7.9%") == 1
+    assert rows.count("low new 10,000 10,000 12.3 10.0..20 1.5 3.0 1/25/12346 7.9%") == 1
     assert rows.count("low new 20,000 1,234 1,230 17") == 1
 
 
