@@ -94,9 +94,8 @@ class Rules:
         self.rows = 0  # of the pieces so far
         self._id_space = id_space
         self._last_time = 0
-        self._started = np.zeros(
-            id_space, np.bool_
-        )  # whose pages are not there before they are used
+        # Pages of zeros take no memory until they are written.
+        self._started = np.zeros(id_space, np.bool_)
 
     def check(self, piece: Tape) -> None:
         """Raise TapeError unless the next piece keeps every rule of `validate`; rows are counted

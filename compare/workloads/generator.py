@@ -31,7 +31,7 @@ NEVER = 2**63 - 2
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 
-_NOBODY, _NO_TIMES = np.empty(0, np.int32), np.empty(0, np.int64)
+_NO_MEMBERS, _NO_TIMES = np.empty(0, np.int32), np.empty(0, np.int64)
 
 
 class Block(NamedTuple):
@@ -40,7 +40,7 @@ class Block(NamedTuple):
     starts: Int64s  # (members,), in the order of arrival; never decreases
     deadlines: Int64s  # (members,), set by the start
     ends: Int64s  # (members,), when it is over and its id free; not before any of its operations
-    later: Int32s = _NOBODY  # (later operations,), whose each is; never decreases
+    later: Int32s = _NO_MEMBERS  # (later operations,), whose each is; never decreases
     times: Int64s = _NO_TIMES  # of each later operation; never decreases within a member
     op: int = ARM  # that all of them are, in all blocks
     delay: int = 0  # from each of them to its deadline; a cancel has none
@@ -62,7 +62,7 @@ def merge(
     """
     # Of the members under way, and of the operations that they still have to do.
     ends, ids = np.empty(0, np.int64), np.empty(0, np.int32)
-    later, times = _NOBODY, _NO_TIMES
+    later, times = _NO_MEMBERS, _NO_TIMES
     free_ids, to_come = Ids(), NEVER if operations is None else operations
     made = batch = 0
     while made < blocks:
