@@ -406,6 +406,7 @@ def test_lateness_is_a_duration_where_the_tick_is():
     assert lateness("hierarchical-wheel/tick=1s", ["ms", "s"], ["s"]) == "up to 999ms early"
     assert lateness("hashed-wheel/tick=1ms", ["ms", "us"], ["us"]) == "up to 1ms late"
     assert lateness("hierarchical-wheel/tick=5", ["ms", "us"], ["us"]) == "up to 4 units early"
+    assert lateness("hierarchical-wheel/tick=2", ["ms"]) == "up to 1 unit early"
 
 
 def test_each_source_has_the_tick_in_its_unit(tmp_path, monkeypatch):

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 from compare.bench.contestant import parse_contestant
 from compare.oracle.compiled import NEVER, Check, Rows, expect
-from compare.oracle.mismatches import KINDS, Mismatch, mismatch_order
+from compare.oracle.mismatches import (
+    KINDS,
+    Mismatch,
+    Verified,
+    combined,
+    lowest,
+    mismatch_order,
+)
 from compare.replay.engine import replay
 from compare.tapes.tape import ARM, CANCEL, REARM, START, Tape, id_space_of
 from tests.compare.small_tapes import tape_of, tapes
@@ -309,6 +316,31 @@ def test_many_mismatches_are_counted_and_the_lowest_told(lost):
     wanted = plain_mismatches(tape, fired_at, kept)
     assert found.counts == counts_of(wanted)
     assert list(found.examples) == wanted[:3]
+
+
+def test_parts_add_up_to_the_lowest_examples_of_each_kind():
+    """In the order of shard, operation, moment and deadline."""
+    in_order = [
+        Mismatch(kind, shard, operation, 1, 5, 7, fired_at, said)
+        for kind, shard, operation, fired_at, said in (
+            ("missing", 0, 3, None, None),
+            ("late", 0, 3, 9, 8),
+            ("late", 0, 3, 11, 2),
+            ("spurious", 0, 6, 4, 4),
+            ("late", 1, 2, 8, 8),
+            ("missing", 1, 2, 9, 9),
+        )
+    ]
+    assert lowest(in_order[::-1], 9) == tuple(in_order)
+    counts = [dict.fromkeys(KINDS, number) for number in (3, 7)]
+    parts = [
+        Verified(11, 13, counts[0], tuple(in_order[3:])),
+        Verified(17, 19, counts[1], tuple(in_order[:3])),
+    ]
+    found = combined(iter(parts), 1)
+    assert (found.expected, found.fired) == (28, 32)
+    assert found.counts == dict.fromkeys(KINDS, 10)
+    assert found.examples == (in_order[0], in_order[1], in_order[3])
 
 
 def test_a_tape_of_nothing_has_nothing_to_fire():

@@ -1,6 +1,6 @@
 """The table of replayed results: sums over all shards, in which every value is another prime."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -49,7 +49,7 @@ def outcomes():
 
 
 @pytest.fixture(scope="module")
-def rows(outcomes, tmp_path_factory):
+def results(outcomes, tmp_path_factory):
     results = Results(
         tmp_path_factory.mktemp("results"),
         {"expiries": False, "drained": True, "counting": True, "made": {"created": "today"}},
@@ -70,7 +70,27 @@ def rows(outcomes, tmp_path_factory):
             path.parent.mkdir(parents=True, exist_ok=True)
             table = outcome_table(number, shard, f"engine of {timer}", outcomes[timer, shard])
             pq.write_table(table, path)
+    return results
+
+
+@pytest.fixture(scope="module")
+def rows(results):
     return {row["timer"]: row for row in table_of(results).to_pylist()}
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ({"kind": "generated", "workload": "uniform"}, "uniform"),
+        ({"kind": "requests"}, "requests"),
+        ({}, "trace"),
+    ],
+)
+def test_a_trace_is_called_what_it_was_made_of(results, source, name):
+    trace = SimpleNamespace(**vars(results.trace) | {"source": source})
+    assert {row["workload"] for row in table_of(replace(results, trace=trace)).to_pylist()} == {
+        name
+    }
 
 
 @pytest.mark.parametrize("timer", TIMERS)

@@ -6,7 +6,7 @@ import pytest
 from compare.purgatory.figures import PURGING, SCANNING
 from compare.purgatory.kernels import COMPLETED, EXPIRED, TICK
 from compare.purgatory.simulation import simulate
-from compare.purgatory.traffic import KEYS, WATCHED, traffic
+from compare.purgatory.traffic import KEYS, WATCHED, Traffic, traffic
 from compare.tapes.tape import CANCEL, START
 from compare.workloads.catalogue import make
 from tests.compare.purgatory import reference
@@ -29,6 +29,24 @@ def test_a_design_does_and_counts_what_plain_python_does(few, load, design, inte
     assert found.counters == expected.counts
     assert found.fate.tolist() == expected.fate
     assert found.ended_at.tolist() == expected.ended_at
+
+
+@pytest.mark.parametrize(
+    ("limit", "purges", "scanned"), [(6, 0, 0), (5, 1, 0), (2, 1, 0), (1, 1, 2)]
+)
+def test_the_reaper_scans_what_is_longer_than_the_limit(limit, purges, scanned):
+    """Its turn finds six entries in the lists and two requests in the queue, both completed."""
+    moments = np.array([0, 0, 1000, 1000, 250_000], np.int64)
+    given = Traffic(
+        arrivals=moments[[0, 1, 4]],
+        services=np.array([1000, 1000, -1], np.int64),
+        keys=np.arange(9, dtype=np.int32).reshape(3, WATCHED),
+        time=moments,
+        request=np.array([0, 1, 0, 1, 2], np.int32),
+        timeout=10**6,
+    )
+    counters = simulate(SCANNING, given, limit).counters
+    assert (counters["purges"], counters["queue_scanned"]) == (purges, scanned)
 
 
 @pytest.mark.parametrize("design", [PURGING, SCANNING])

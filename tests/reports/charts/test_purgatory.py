@@ -8,7 +8,7 @@ from matplotlib import rc_context
 from compare.bench.store import read_run
 from reports.charts.pictures import SETTINGS
 from reports.charts.purgatory import draw
-from reports.palette import look_of
+from reports.palette import INK, look_of
 from reports.summary import Summary, summarise
 from tests.reports.trials import LIMITS, RATES, trials, write_trials
 
@@ -96,6 +96,16 @@ def test_what_did_not_keep_up_is_hollow(drawn):
         if len(line.get_xdata()) == 1 and line.get_markerfacecolor() == "#ffffff"
     }
     assert hollow == {(COLOURS["scanning"], float(max(RATES)))}
+    compiled = [line for axes in drawn["purgatory-compiled"].figure.axes for line in axes.lines]
+    assert not [line for line in compiled if line.get_markerfacecolor() == "#ffffff"]
+
+
+def test_what_was_asked_for_is_a_thin_line_beside_what_was_achieved(drawn):
+    thin = [
+        [line.get_xydata().tolist() for line in axes.get_lines() if line.get_color() == INK]
+        for axes in drawn["purgatory-rates"].figure.axes
+    ]
+    assert thin == [[[[rate, rate] for rate in RATES]], [], [], []]
 
 
 def test_the_sweep_shows_the_old_design_against_a_line_for_the_new_one(drawn):

@@ -5,11 +5,12 @@ from statistics import median
 
 import pytest
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 
 from compare.bench.task import TASKS
 from reports import formats
 from reports.charts import times
-from reports.charts.axes import nudge_factors, spread_out
+from reports.charts.axes import log_axis, nudge_factors, spread_out
 from reports.palette import look_of
 from tests.reports.charts.drawn import (
     colour,
@@ -22,6 +23,14 @@ from tests.reports.charts.drawn import (
     tick_labels,
 )
 from tests.reports.primes import LABELS, SIZES, TOO_LONG, only, who_of
+
+
+@pytest.mark.parametrize("which", ["x", "y"])
+def test_an_axis_of_less_than_a_decade_is_widened_around_its_middle(which):
+    axes = Figure().subplots()
+    log_axis(axes, which, [100.0, 144.0], formats.nanoseconds)
+    low, high = getattr(axes, f"get_{which}lim")()
+    assert (high / low, low * high) == pytest.approx((10.0, 120.0**2))
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,9 @@ def texts(table):
 
 
 def test_the_headline_compares_where_half_of_the_requests_time_out(stored):
-    found = section(summarise(read_run(stored)))
+    summary = summarise(read_run(stored))
+    assert len(summary.trials) == len(trials())
+    found = section(summary)
     assert plain(found.headline) == (
         "Where half of the requests time out, the new design keeps up with at least 40 000 "
         "requests/s, the old one with 10 000."
