@@ -62,7 +62,7 @@ TESTED_BY = {
     "reports/charts/lateness.py": ("tests/reports/charts/test_replays.py",),
     "reports/charts/trade_off.py": ("tests/reports/charts/test_replays.py",),
 }
-"""File -> the tests that judge it, the quickest first."""
+"""File -> the tests that judge its mechanical mutants, the quickest first."""
 
 BUGS = [
     SeededBug(
@@ -946,5 +946,149 @@ BUGS = [
         "axes.set_title(heading)",
         "axes.set_title(headings[0])",
         "tests/reports/charts/test_replays.py::test_each_row_shows_the_median_and_the_range_of_its_contestant[logs/dns.trace]",
+    ),
+    SeededBug(
+        "compare/cli/commands/compare.py",
+        'ns = median(row["ns_per_operation"] for row in rows)',
+        'ns = min(row["ns_per_operation"] for row in rows)',
+        "tests/compare/cli/test_text.py::test_a_comparison_is_told_by_the_medians_of_the_largest_size",
+    ),
+    SeededBug(
+        "compare/cli/commands/compare.py",
+        'memory = _grouped(run.memory, "capacity")',
+        'memory = _grouped(run.memory, "nbytes")',
+        "tests/compare/cli/test_text.py::test_a_comparison_is_told_by_the_medians_of_the_largest_size",
+    ),
+    SeededBug(
+        "compare/cli/commands/compare.py",
+        '"samples": len(times)',
+        '"samples": len(found)',
+        "tests/compare/cli/test_text.py::test_a_comparison_as_json_has_the_median_of_each_sample",
+    ),
+    SeededBug(
+        "compare/cli/commands/replay.py",
+        "seconds += timed_replay(",
+        "seconds = timed_replay(",
+        "tests/compare/cli/test_text.py::test_a_replay_is_told_in_full",
+    ),
+    SeededBug(
+        "compare/cli/commands/replay.py",
+        "value / max(outcome.operations, 1):.3g",
+        "value / max(outcome.fired, 1):.3g",
+        "tests/compare/cli/test_text.py::test_a_replay_is_told_in_full",
+    ),
+    SeededBug(
+        "compare/cli/commands/replay.py",
+        'expiries=not options["summaries_only"]',
+        'expiries=options["summaries_only"]',
+        "tests/compare/cli/test_text.py::test_a_replay_of_several_is_asked_for_and_told[options0-asked0-kept]",
+    ),
+    SeededBug(
+        "compare/cli/commands/generate.py",
+        "max(shard.id_space for shard in trace.shards)",
+        "min(shard.id_space for shard in trace.shards)",
+        "tests/compare/cli/test_text.py::test_a_generated_trace_is_told_in_full[id_spaces1- in one shard- in 3 shards]",
+    ),
+    SeededBug(
+        "compare/cli/commands/ingest.py",
+        "rate = how.rows / how.seconds",
+        "rate = ingested.rows / how.seconds",
+        "tests/compare/cli/test_text.py::test_how_a_log_was_read_is_told",
+    ),
+    SeededBug(
+        "compare/cli/commands/stream.py",
+        '{"late": seen.late, "unusable": seen.unusable}',
+        '{"late": seen.unusable, "unusable": seen.late}',
+        "tests/compare/cli/test_text.py::test_a_stream_says_what_it_has_seen[options0-False-0]",
+    ),
+    SeededBug(
+        "compare/cli/commands/summarise.py",
+        '"p99": ("lateness_p99", ",")',
+        '"p99": ("lateness_p90", ",")',
+        "tests/compare/cli/test_text.py::test_a_summary_shows_each_figure_in_its_column",
+    ),
+    SeededBug(
+        "compare/cli/commands/verify.py",
+        "(verdict.expected, verdict.fired, verdict.mismatches)",
+        "(verdict.fired, verdict.expected, verdict.mismatches)",
+        "tests/compare/cli/test_text.py::test_a_verification_tells_of_each_timer_and_each_kind",
+    ),
+    SeededBug(
+        "compare/cli/commands/timers.py",
+        '("drawback", traits.drawback)',
+        '("drawback", traits.suits)',
+        "tests/compare/cli/test_text.py::test_traits_stand_beside_their_names",
+    ),
+    SeededBug(
+        "compare/bench/machine.py",
+        '"SC_PHYS_PAGES"',
+        '"SC_AVPHYS_PAGES"',
+        "tests/compare/bench/test_machine.py::test_cores_are_those_of_the_process_and_memory_is_that_of_the_machine",
+    ),
+    SeededBug(
+        "compare/oracle/mismatches.py",
+        "(mismatch.fired_at, mismatch.said)",
+        "(mismatch.said, mismatch.fired_at)",
+        "tests/compare/oracle/test_check.py::test_parts_add_up_to_the_lowest_examples_of_each_kind",
+    ),
+    SeededBug(
+        "compare/pipeline/results.py",
+        'timer["parameters"], timer["tick"])',
+        'timer["parameters"])',
+        "tests/compare/pipeline/test_results.py::test_a_row_is_of_all_shards_of_its_timer[0]",
+    ),
+    SeededBug(
+        "reports/sections/answer.py",
+        "(end * source.rate for end in replayed.cell.interval)",
+        "(end * source.rate for end in replayed.cell.reach)",
+        "tests/reports/sections/test_tables.py::test_traffic",
+    ),
+    SeededBug(
+        "reports/sections/memory.py",
+        "formats.time_range(found.pause.low, found.pause.high)",
+        "formats.time_range(*found.pause.interval)",
+        "tests/reports/sections/test_tables.py::test_memory",
+    ),
+    SeededBug(
+        "reports/sections/work.py",
+        "entry(sizes.get(size), formats.share)",
+        "entry(sizes.get(summary.sizes[-1]), formats.share)",
+        "tests/reports/sections/test_tables.py::test_slots",
+    ),
+    SeededBug(
+        "reports/statistics.py",
+        "spreads[who].tied_with(spreads[first])]",
+        "spreads[who].low <= spreads[first].high]",
+        "tests/reports/test_statistics.py::test_ties_are_not_decided_by_ranges",
+    ),
+    SeededBug(
+        "reports/summary.py",
+        "        [who for who in measured if who.exact],\n",
+        "",
+        "tests/reports/test_summary.py::test_leaders_are_exact_compiled_and_tied_with_the_fastest",
+    ),
+    SeededBug(
+        "reports/sections/purgatory.py",
+        'found.get(("high", design)',
+        'found.get(("low", design)',
+        "tests/reports/sections/test_purgatory.py::test_the_headline_is_about_load_high_alone",
+    ),
+    SeededBug(
+        "reports/charts/axes.py",
+        "middle = math.sqrt(low * high)",
+        "middle = (low + high) / 2",
+        "tests/reports/charts/test_times.py::test_an_axis_of_less_than_a_decade_is_widened_around_its_middle[x]",
+    ),
+    SeededBug(
+        "reports/charts/purgatory.py",
+        "found[0].plot(asked, asked",
+        "found[1].plot(asked, asked",
+        "tests/reports/charts/test_purgatory.py::test_what_was_asked_for_is_a_thin_line_beside_what_was_achieved",
+    ),
+    SeededBug(
+        "compare/purgatory/kernels.py",
+        "if work.cells[ENTRIES] > limit:",
+        "if work.cells[ENTRIES] >= limit:",
+        "tests/compare/purgatory/test_simulation.py::test_the_reaper_scans_what_is_longer_than_the_limit[6-0-0]",
     ),
 ]
