@@ -60,7 +60,7 @@ Examples:
   wheelwork purgatory --rates 1e4,2e4,5e4 --seconds 5
   wheelwork report --run runs        (the newest run as a page)""",
 )
-@flag("--quick", "Fewer and shorter trials, other defaults: about ten seconds.")
+@flag("--quick", "Fewer and shorter trials, other defaults: 10 to 15 seconds.")
 @_setting("--rates", COUNTS, "Requests in a second; a design that cannot keep up stops there.")
 @_setting("--seconds", SECONDS, "Seconds of arrivals in each trial.")
 @_setting("--refinements", INTEGER, "Rates tried between the last that worked and the next.")
