@@ -1091,4 +1091,22 @@ BUGS = [
         "if work.cells[ENTRIES] >= limit:",
         "tests/compare/purgatory/test_simulation.py::test_the_reaper_scans_what_is_longer_than_the_limit[6-0-0]",
     ),
+    SeededBug(
+        "compare/bench/measure.py",
+        "work = at.steps(contestant, task) + sum(counts[task].values())",
+        "work = sum(counts[task].values())",
+        "tests/compare/bench/test_measure.py::test_work_for_predictions_is_what_was_counted_and_the_steps",
+    ),
+    SeededBug(
+        "compare/replay/lateness.py",
+        "values = first + values * width",
+        "values = first + values",
+        "tests/compare/replay/test_lateness.py::test_many_values_are_put_into_bins",
+    ),
+    SeededBug(
+        "compare/replay/lateness.py",
+        "np.sign(values) * (magnitude >> shift << shift)",
+        "values >> shift << shift",
+        "tests/compare/replay/test_lateness.py::test_coarse_values_lose_their_last_binary_digits_towards_zero",
+    ),
 ]

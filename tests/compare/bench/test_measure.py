@@ -1,3 +1,5 @@
+from collections import Counter
+
 import pytest
 
 from compare.bench.contestant import contestant
@@ -98,6 +100,22 @@ def test_counters_are_those_of_the_same_operations_on_the_timer(measured, name):
         assert counter(measured, name, 300, INSERT, which) == (value, 300)
         found = counter(measured, name, 300, CANCEL_ALL, which)
         assert found == (cancelled[which] - settled[which], 300)
+
+
+def test_work_for_predictions_is_what_was_counted_and_the_steps(measured):
+    counted = Counter()
+    for one in measured.counted:
+        if "advances" not in one.counter:
+            counted[one.contestant, one.task, one.size] += one.value
+    found = {
+        (c, task, size): measured._observed[c, task][size]
+        for c in range(7)
+        for task in TASKS
+        for size in SIZES
+    }
+    for (c, task, size), one in found.items():
+        has_kernel = measured.contestants[c].name != "heapq-delay-queue"
+        assert one.work == (one.steps + counted[c, task, size] if has_kernel else None)
 
 
 def test_memory_is_told_full_and_grown_and_while_it_grows(measured):

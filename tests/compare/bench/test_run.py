@@ -328,6 +328,16 @@ def test_a_module_that_is_no_python_is_named(tmp_path, monkeypatch):
         contestant("broken_timer:Timer")
 
 
+@pytest.mark.parametrize("name", names())
+def test_a_new_timer_stands_at_its_start_with_its_parameters(name):
+    made = contestant(name)
+    timer = made.new(7, 5, counting=True)
+    assert (timer.now, dict(timer.parameters)) == (7, made.parameters)
+    if made.engine == "compiled":
+        assert made.new(7, 1).nbytes < made.new(7, 5).nbytes < made.new(7).nbytes
+        assert timer.counters and made.new().counters is None
+
+
 def test_settings_and_labels():
     assert parse_setting("wheel-size=64") == ("wheel_size", 64)
     assert contestant("hashed-wheel").label == "hashed-wheel"

@@ -58,13 +58,24 @@ def test_coarse_quantiles_are_off_by_less_than_a_thousandth_towards_zero(values)
     assert late.coarse() == late
 
 
+def test_coarse_values_lose_their_last_binary_digits_towards_zero():
+    values = of([-5003, -2047, 2047, 5003, 9001, 20_000]).coarse().values
+    assert values.tolist() == [-5000, -2047, 2047, 5000, 9000, 20_000]
+    late = of([5001, 5002, 5003]).coarse()
+    assert (late.median, late.quantiles([0.5, 1.0])) == (
+        5001.0,
+        [5001, 5001],
+    )  # not below the least
+
+
 def test_a_coarse_distribution_is_small():
     values = np.arange(2_000_000)
     assert Lateness.of(values).coarse().values.size < 2**DIGITS * 7
 
 
 def test_many_values_are_put_into_bins():
-    values = np.arange(0, 10 * MOST_BINS, 3)
+    values = np.arange(100, 300) ** 2  # the greater, the fewer in a bin
+    values = np.unique(np.concatenate([values, np.arange(-50_000, 10 * MOST_BINS, 3)]))
     bins = list(Lateness.of(values).bins())
     assert len(bins) <= MOST_BINS
     assert sum(timers for *_, timers in bins) == values.size
