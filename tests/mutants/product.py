@@ -1109,4 +1109,40 @@ BUGS = [
         "values >> shift << shift",
         "tests/compare/replay/test_lateness.py::test_coarse_values_lose_their_last_binary_digits_towards_zero",
     ),
+    SeededBug(
+        "compare/bench/sources.py",
+        "fresh_replay(contestant, tape, id_space, drain=drain, clock=clock)",
+        "fresh_replay(contestant, tape, id_space, drain=drain, counting=True, clock=clock)",
+        "tests/compare/bench/test_run_timing.py::test_what_is_timed_counts_nothing",
+    ),
+    SeededBug(
+        "compare/bench/measure.py",
+        "trial = Trial(contestant, at.plan, at.buffers, self.clock)",
+        "trial = Trial(contestant, at.plan, at.buffers, self.clock, counting=True)",
+        "tests/compare/bench/test_run_timing.py::test_what_is_timed_counts_nothing",
+    ),
+    SeededBug(
+        "compare/bench/predict.py",
+        "min(max(growth, 0.0), MOST_GROWTH)",
+        "min(growth, MOST_GROWTH)",
+        "tests/compare/bench/test_predict.py::test_what_seems_to_become_cheaper_is_taken_to_stay_as_it_is",
+    ),
+    SeededBug(
+        "compare/replay/outcome.py",
+        '"ns_per_operation": self.ns_per_operation,',
+        '"ns_per_operation": self.seconds * 1e9,',
+        "tests/compare/replay/test_outcome.py::test_json_has_the_numbers_the_counters_and_a_summary_of_lateness",
+    ),
+    SeededBug(
+        "reports/charts/trade_off.py",
+        "key=lambda who: places[who])",
+        "key=lambda who: 0)",
+        "tests/reports/charts/test_replays.py::test_a_line_joins_the_settings_of_a_timer_by_their_precision",
+    ),
+    SeededBug(
+        "reports/charts/lateness.py",
+        "last.lateness + last.width - 1",
+        "last.lateness",
+        "tests/reports/charts/test_lateness.py::test_many_values_share_bars[3]",
+    ),
 ]

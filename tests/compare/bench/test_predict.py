@@ -42,6 +42,11 @@ def test_growth_of_counts_is_that_of_the_last_sizes_and_of_times_that_of_all():
     ) == (pytest.approx(16e-4 / 400 * 800))
 
 
+def test_what_seems_to_become_cheaper_is_taken_to_stay_as_it_is():
+    falling = [Observed(100, 100, None, 10.0), Observed(200, 200, None, 10.0)]
+    assert predict(falling, 400, 400) == pytest.approx(20.0)
+
+
 def test_what_is_counted_outweighs_the_times():
     noisy = [Observed(100, 100, 100, 5.0), Observed(1000, 1000, 1000, 0.001)]
     assert predict(noisy, 10_000, 10_000) == pytest.approx(0.01)

@@ -4,9 +4,13 @@ import dataclasses
 
 import pytest
 
+from compare.bench.contestant import Contestant, contestant
+from compare.bench.measure import Bench
 from compare.bench.run import run_comparison
+from compare.bench.sources import checked_replay, timed_replay
 from compare.bench.store import TOO_LONG, read_run
 from compare.bench.task import TASKS
+from compare.oracle.compiled import expect
 from compare.replay.engine import replay
 from compare.tapes.tape import START, Tape
 from compare.tapes.trace import write_trace
@@ -100,3 +104,27 @@ def test_a_replay_is_predicted_for_all_shards_together(tmp_path, clock, share, r
         assert row["operations"] == 6000
     else:
         assert [row["repeat"] for row in run.replays.to_pylist()] == list(range(repeats))
+
+
+def test_what_is_timed_counts_nothing(monkeypatch):
+    doing, counted = [""], {}
+    new = Contestant.new
+
+    def noted(self, start=0, capacity=1, *, counting=False):
+        counted.setdefault(doing[-1], set()).add(counting)
+        return new(self, start, capacity, counting=counting)
+
+    monkeypatch.setattr(Contestant, "new", noted)
+    timer, made = contestant("delay-queue"), make("uniform", operations=300, seed=1)
+    Bench([timer], [40], 2, 60.0, 0).run(doing.append)
+    expected = expect(made.tape, made.id_space, timer.rounding)
+    doing.append("a check")
+    _, digest = checked_replay(timer, made.tape, made.id_space, expected)
+    doing.append("a replay")
+    assert timed_replay(timer, made.tape, made.id_space, digest) > 0
+    assert counted == {
+        "checking delay-queue at 40": {True, False},  # memory is measured without counters
+        "timing delay-queue at 40": {False},
+        "a check": {True},
+        "a replay": {False},
+    }

@@ -3,7 +3,7 @@
 import json
 from contextlib import nullcontext
 from dataclasses import replace
-from itertools import count
+from itertools import count, cycle
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -166,7 +166,7 @@ def replayed(tmp_path, monkeypatch):
     tapes = [tape_of(*one), tape_of(*two, (20, ARM, 1, 21), (50, START, 2, 60))]
     write_trace(tmp_path / "t", tapes, unit="us", source={"kind": "test"})
     monkeypatch.chdir(tmp_path)
-    seconds = iter([3e-6, 4e-6])
+    seconds = cycle([3e-6, 4e-6])
     monkeypatch.setattr("compare.bench.sources.timed_replay", lambda *_, **__: next(seconds))
 
 
@@ -190,6 +190,29 @@ def test_a_replay_is_told_in_full(replayed, capsys):
     for *words, number, each, per, operation in (line for line in counters if line[-1] != "0"):
         assert (per, operation) == ("per", "operation")
         assert float(each) == pytest.approx(int(number.replace(",", "")) / 10), words
+
+
+def test_a_replay_as_json_has_the_same_figures(replayed, capsys):
+    line = "replay t --timer hierarchical-wheel --tick 5us --no-drain --json"
+    assert main(line.split()) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found.pop("counters")) > 3
+    assert found.pop("nbytes") > 0
+    assert found == {
+        "operations": 10,
+        "scheduled": 7,
+        "cancelled": 1,
+        "rescheduled": 2,
+        "fired": 3,
+        "pending": 3,
+        "most_pending": 2,
+        "wakeups": 0,
+        "idle_wakeups": 0,
+        "seconds": pytest.approx(7e-6),
+        "ns_per_operation": pytest.approx(700.0),
+        "lateness": {"min": -3, "median": -1.0, "max": 0},
+        "engine": "compiled",
+    }
 
 
 # ---- traces
@@ -400,7 +423,8 @@ def test_a_verification_tells_of_each_timer_and_each_kind():
         "            at 44",
         "  altered   shard 5, operation 15 (id 25, deadline 35): fired with deadline 65",
     ]
-    assert (found.right, replace(found, timers=(right,)).right) == (False, True)
+    assert replace(found, timers=(right, right)).right
+    assert not any(replace(found, timers=pair).right for pair in ((wrong, right), (right, wrong)))
 
 
 @pytest.mark.parametrize(("mismatches", "code"), [(0, 0), (3, verification.MISMATCHES)])

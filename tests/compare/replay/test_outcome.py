@@ -54,6 +54,16 @@ def test_a_row_holds_everything_but_the_distribution(outcome):
     assert {one.name for one in fields(Outcome)} == {*NUMBERS, "counters", "lateness"}
 
 
+def test_json_has_the_numbers_the_counters_and_a_summary_of_lateness():
+    numbers = {name: kind(number) for number, (name, kind) in enumerate(NUMBERS.items(), 3)}
+    found = Outcome(**numbers, counters={"looks": 5}, lateness=of([4, 1, 1, 9])).as_json()
+    assert found == numbers | {
+        "ns_per_operation": numbers["seconds"] * 1e9 / numbers["operations"],
+        "lateness": {"min": 1, "median": 2.5, "max": 9},
+        "counters": {"looks": 5},
+    }
+
+
 def test_time_per_operation():
     assert Outcome(operations=4, seconds=2e-9).ns_per_operation == 0.5
     assert Outcome().ns_per_operation == 0.0

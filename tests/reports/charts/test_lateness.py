@@ -13,7 +13,8 @@ def bars(summary: Summary, bins: list[Bin]) -> tuple[np.ndarray, np.ndarray]:
     """The heights (the tallest is 1) and the edges of what is drawn."""
     axes = Figure().subplots()
     replayed = Replayed(Cell(Spread.of([1.0]), 0.0, 1), {}, tuple(bins))
-    _draw(axes, 0.0, contestant_of(summary, "hashed-wheel"), replayed)
+    told = _draw(axes, 0.0, contestant_of(summary, "hashed-wheel"), replayed)
+    assert told == f"{bins[0].lateness} to {bins[-1].lateness + bins[-1].width - 1}"
     (patch,) = (patch for patch in axes.patches if isinstance(patch, StepPatch))
     values, edges, baseline = patch.get_data()
     return (baseline - values) / np.max(baseline - values), edges

@@ -255,6 +255,16 @@ def test_titles_of_the_trade_off(trade):
     assert len(legend.get_texts()) == len(LABELS)
 
 
+def test_a_line_joins_the_settings_of_a_timer_by_their_precision(distinct):
+    """Whatever their order in the run."""
+    source = next(iter(distinct.replays))
+    found = dict(reversed(distinct.replays[source].items()))
+    (picture,) = trade_off.draw(only(distinct, replays={source: found}))
+    (axes,) = picture.figure.axes
+    joined = [line.get_xdata().tolist() for line in axes.lines if len(line.get_xdata()) > 1]
+    assert joined == [[10, 100]]
+
+
 def test_early_is_as_bad_as_late(distinct):
     """The worst deviation is the greater of the two."""
     source = next(iter(distinct.replays))
