@@ -2,22 +2,26 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from compare.bench.contestant import Contestant, contestant
 from compare.bench.measure import Bench
 from compare.bench.run import run_comparison
-from compare.bench.sources import checked_replay, timed_replay
+from compare.bench.sources import checked_replay, digest_of, fresh_replay, timed_replay
 from compare.bench.store import TOO_LONG, read_run
 from compare.bench.task import TASKS
 from compare.oracle.compiled import expect
-from compare.replay.engine import replay
+from compare.replay.engine import Replay, replay
+from compare.replay.loops import FIRED
+from compare.replay.outcome import Outcome
 from compare.tapes.tape import START, Tape
 from compare.tapes.trace import write_trace
 from compare.workloads.catalogue import make
 from tests.compare.bench.test_run import SMALL, rows, shards
 from tests.compare.clocks import FakeClock
 from tests.compare.own_timers import Timed
+from tests.compare.small_tapes import tape_of
 
 OWN = "tests.compare.own_timers:"
 
@@ -104,6 +108,33 @@ def test_a_replay_is_predicted_for_all_shards_together(tmp_path, clock, share, r
         assert row["operations"] == 6000
     else:
         assert [row["repeat"] for row in run.replays.to_pylist()] == list(range(repeats))
+
+
+def test_the_clock_of_a_replay_begins_with_its_first_operation(monkeypatch):
+    """From 0 a wheel would have to walk through all that lies before."""
+    starts = []
+    new = Contestant.new
+
+    def noted(self, start=0, capacity=1, *, counting=False):
+        starts.append(start)
+        return new(self, start, capacity, counting=counting)
+
+    monkeypatch.setattr(Contestant, "new", noted)
+    tape = tape_of((1009, START, 0, 1013))
+    assert fresh_replay(contestant("hashed-wheel"), tape, 1).outcome.fired == 1
+    assert starts == [1009]
+
+
+@pytest.mark.parametrize("column", FIRED.names)
+def test_other_rows_have_another_digest(column):
+    fired = np.zeros(3, FIRED)
+    fired["operation"] = [2, 0, 1]
+    other = fired.copy()
+    other[column][1] += 7
+    rows = [fired, fired.copy(), other, fired[::-1]]
+    same, again, *others = (digest_of(Replay(Outcome(), each)) for each in rows)
+    assert same == again
+    assert len({same, *others}) == 3
 
 
 def test_what_is_timed_counts_nothing(monkeypatch):

@@ -149,4 +149,13 @@ def test_charts_say_what_they_show(drawn):
         in (texts["purgatory-compiled"])
     )
     assert "[MiB]: new, load low 35, old, load low 36 at 1 000 to 37" in texts["purgatory-limit"]
+    rows = [
+        row | {"rate": 20_000} if row["rate"] == 10_000 and factor else row
+        for row in trials()
+        if row["kind"] == "compiled"
+        for factor in (0, 1)
+    ]
+    with rc_context(SETTINGS):
+        (three,) = draw(Summary({}, (), {}, {}, {}, {}, trials=rows))
+    assert "low 200 ns at 10 000 to 400 ns at 40 000" in re.sub("[\xa0\u202f]", " ", three.alt)
     assert drawn["purgatory-limit"].caption.startswith("Load low at 10\u202f000 requests/s.")
