@@ -1145,4 +1145,28 @@ BUGS = [
         "last.lateness",
         "tests/reports/charts/test_lateness.py::test_many_values_share_bars[3]",
     ),
+    SeededBug(
+        "compare/bench/sources.py",
+        "contestant.new(first_time(tape), counting=counting)",
+        "contestant.new(0, counting=counting)",
+        "tests/compare/bench/test_run_timing.py::test_the_clock_of_a_replay_begins_with_its_first_operation",
+    ),
+    SeededBug(
+        "compare/bench/sources.py",
+        "np.ascontiguousarray(done.fired).tobytes()",
+        'np.ascontiguousarray(done.fired["operation"]).tobytes()',
+        "tests/compare/bench/test_run_timing.py::test_other_rows_have_another_digest[deadline]",
+    ),
+    SeededBug(
+        "compare/bench/run.py",
+        "*limits, options.seed, clock)",
+        "*limits, 0, clock)",
+        "tests/compare/bench/test_run.py::test_the_manifest_tells_what_was_run_where",
+    ),
+    SeededBug(
+        "compare/bench/run.py",
+        "sum(outcome.fired for one in replays",
+        "sum(outcome.scheduled for one in replays",
+        "tests/compare/bench/test_run.py::test_a_source_has_the_timers_that_exact_contestants_schedule",
+    ),
 ]

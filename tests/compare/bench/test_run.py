@@ -419,6 +419,21 @@ def test_lateness_is_a_duration_where_the_tick_is():
     assert lateness("hierarchical-wheel/tick=2", ["ms"]) == "up to 1 unit early"
 
 
+def test_a_source_has_the_timers_that_exact_contestants_schedule(tmp_path):
+    """The first timer has fired when its id is armed again, but not in a coarse wheel."""
+    tape = tape_of((0, START, 0, 10), (12, ARM, 0, 30), (13, START, 1, 99), (14, CANCEL, 1, 0))
+    trace = str(write_trace(tmp_path / "t", [tape], unit="ms", source={}).path)
+    timers = ("hashed-wheel/tick=100", "delay-queue")
+    options = Comparison(
+        traces=(trace,), timers=timers, sizes=(), repeats=1, runs=f"{tmp_path}/runs"
+    )
+    run = read_run(run_comparison(options))
+    assert [row["scheduled"] for row in run.replays.to_pylist()] == [2, 3]
+    (source,) = run.manifest["sources"]
+    assert (source["timers"], source["starts"], source["arms"]) == (3, 2, 1)
+    assert run.manifest["agreement"]["expiries"] == 1 + 2  # one timer was cancelled
+
+
 def test_each_source_has_the_tick_in_its_unit(tmp_path, monkeypatch):
     tape = tape_of((0, START, 0, 150_000), (10, START, 1, 250_000))
     traces = [

@@ -18,7 +18,7 @@ import pytest
 import compare.pipeline.replay
 import compare.pipeline.shard_replay
 import compare.tapes.trace
-from compare.bench.contestant import parse_contestant
+from compare.bench.contestant import Contestant, parse_contestant
 from compare.cli.commands.summarise import text_of
 from compare.cli.main import COMPILING
 from compare.files import MANIFEST
@@ -185,7 +185,16 @@ def test_timers_overdue_when_armed_are_told_apart_in_whatever_piece(tmp_path, mo
     ]
     tape = tape_of(*rows)
     replays = replays_of(write(tmp_path / "trace", tape), names, tmp_path / "out")
-    run_side_by_side(replays)
+    starts, new = [], Contestant.new
+
+    def noted(self, start=0, **settings):
+        starts.append(start)
+        return new(self, start, **settings)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Contestant, "new", noted)
+        run_side_by_side(replays)
+    assert starts == [200] * len(names)
     for one in replays:
         timer = parse_contestant(names[one.timer])
         check_file(one.outcome, one.expiries, *alone(tape, 100, timer, counting=True))
