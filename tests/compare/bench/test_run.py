@@ -187,6 +187,7 @@ def test_a_replay_that_would_take_too_long_is_predicted(tmp_path):
     (row,) = rows(run.replays, timer="unordered-list")
     assert row["status"] == TOO_LONG
     assert row["predicted_seconds"] > 0.2
+    assert row["operations"] == run.manifest["sources"][0]["operations"] == 60_000
     assert row["ns_per_operation"] is row["scheduled"] is row["counters"] is None
     assert rows(run.replays, timer="delay-queue")[0]["status"] == MEASURED
     assert not rows(run.lateness, timer="unordered-list")
@@ -432,6 +433,25 @@ def test_a_source_has_the_timers_that_exact_contestants_schedule(tmp_path):
     (source,) = run.manifest["sources"]
     assert (source["timers"], source["starts"], source["arms"]) == (3, 2, 1)
     assert run.manifest["agreement"]["expiries"] == 1 + 2  # one timer was cancelled
+    assert run.manifest["parameters"]["workloads"] == []
+
+
+def test_where_lateness_scatters_its_bins_are_wider(tmp_path, monkeypatch):
+    monkeypatch.setattr("compare.replay.lateness.MOST_BINS", 4)
+    tape = tape_of(*((0, START, k, 1 + k) for k in range(90)))
+    trace = str(write_trace(tmp_path / "t", [tape], unit="ms", source={}).path)
+    timers = ("delay-queue", "hashed-wheel/tick=100")
+    options = Comparison(
+        traces=(trace,), timers=timers, sizes=(), repeats=1, runs=f"{tmp_path}/runs"
+    )
+    found = read_run(run_comparison(options)).lateness.to_pylist()
+    assert [[row[name] for name in ("timer", "lateness", "width", "timers")] for row in found] == [
+        ["delay-queue", 0, 1, 90],
+        ["hashed-wheel", 10, 23, 23],
+        ["hashed-wheel", 33, 23, 23],
+        ["hashed-wheel", 56, 23, 23],
+        ["hashed-wheel", 79, 23, 21],
+    ]
 
 
 def test_each_source_has_the_tick_in_its_unit(tmp_path, monkeypatch):

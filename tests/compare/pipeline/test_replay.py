@@ -423,15 +423,13 @@ def test_another_replay_is_refused_and_replaced_by_force(spark, trace, tmp_path)
         out,
         session=spark,
     )
-    refused(
-        ResultsError,
-        "whether timers are drained differs",
-        trace.path,
-        ["delay-queue"],
-        out,
-        drained=False,
-        session=spark,
-    )
+    for option, says in (
+        ({"drained": False}, "whether timers are drained"),
+        ({"counting": True}, "whether work is counted"),
+        ({"expiries": False}, "whether expiries are kept"),
+    ):
+        differs = f"another replay .{says} differs."
+        refused(ResultsError, differs, trace.path, ["delay-queue"], out, **option, session=spark)
     assert open_results(out).contestants[0].name == "delay-queue"
     forced = replay_trace(trace.path, ["simple-wheel"], out, force=True, session=spark)
     assert [timer.name for timer in forced.contestants] == ["simple-wheel"]
