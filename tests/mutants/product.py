@@ -1175,4 +1175,16 @@ BUGS = [
         '"width": 1,',
         "tests/compare/bench/test_run.py::test_where_lateness_scatters_its_bins_are_wider",
     ),
+    SeededBug(
+        "compare/bench/store.py",
+        '"due_at": str(finest.rounding)',
+        '"due_at": str(contestant.rounding)',
+        "tests/compare/bench/test_store.py::test_traits_are_told_in_the_finest_unit_of_the_run",
+    ),
+    SeededBug(
+        "compare/bench/store.py",
+        'if not entry.name.startswith(".") and (entry',
+        "if (entry",
+        "tests/compare/bench/test_store.py::test_a_run_that_is_being_written_is_not_the_newest",
+    ),
 ]

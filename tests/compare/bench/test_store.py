@@ -1,12 +1,13 @@
 import json
 import shutil
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from compare.bench import store as runs
-from compare.bench.contestant import contestant
+from compare.bench.contestant import contestant, parse_contestant
 from compare.bench.store import (
     SCHEMAS,
     RunError,
@@ -79,6 +80,34 @@ def test_runs_are_added_and_never_replaced(tmp_path):
     assert runs_in(tmp_path) == made
     assert latest_run(tmp_path) == made[-1]
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [path.name for path in made]
+
+
+def test_a_run_is_named_by_the_moment_that_its_manifest_has(stored):
+    created = datetime.fromisoformat(read_run(stored).manifest["created"])
+    assert created.utcoffset() == timedelta(0)
+    assert stored.name.startswith(f"{created:%Y%m%dT%H%M%S}.")
+
+
+def test_a_run_that_is_being_written_is_not_the_newest(stored):
+    shutil.copytree(stored, stored.parent / f".{stored.name}-new")
+    assert runs_in(stored.parent) == [stored]
+
+
+def test_traits_are_told_in_the_finest_unit_of_the_run():
+    timer = parse_contestant("hierarchical-wheel/tick=1ms/wheel-size=8", ["ms", "us"])
+    assert timer.rounding.exact
+    kept = traits_of(timer, ["us"])
+    assert kept["due_at"] == str(timer.in_unit("us").rounding) != str(timer.rounding)
+    assert kept["due_at"] == "at the start of the deadline's tick"
+    bounds = kept["exact"], kept["unit"], kept["lateness_low"], kept["lateness_high"]
+    assert bounds == (False, "us", -999, 0)
+    assert (kept["tick"], kept["label"]) == ("1ms", "hierarchical-wheel/wheel-size=8/tick=1ms")
+    assert (kept["parameters"]["wheel_size"], kept["defaults"]["wheel_size"]) == (8, 20)
+    assert kept["costs"][2:5] == [
+        "reschedule: O(1)",
+        "expiry: O(1) [uniform delays]",  # once, though two counters show it
+        "expiry: O(log delay) [one delay for all]",
+    ]
 
 
 def test_other_things_in_the_store_are_no_runs(stored):
