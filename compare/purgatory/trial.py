@@ -43,6 +43,7 @@ _TICK_NS = 10**6  # at which both threads look for requests
 _MOST_AT_ONCE = 1000  # requests, between two looks at errors and at the end
 _SAMPLE_S = 0.02  # at which memory and sizes are looked at
 _PATIENCE_S = 1.0  # and the planned duration: for which the last requests are waited for
+_RESERVE = 1 << 20  # bytes, released where no memory is left
 _OVERRUN = 2.0  # times the planned duration, after which no more requests are enqueued
 
 _now = MonotonicClock.now
@@ -81,6 +82,7 @@ def _run(trial: Trial, traffic: Traffic, sender: Connection) -> None:
     first = {name: getattr(traffic, name)[:_WARM_UP] for name in _OF_A_REQUEST}
     few = traffic._replace(**first, timeout=_WARM_UP_TIMEOUT)
     _Run(replace(trial, memory_bytes=None), few).measure()
+    timer_class(trial.timer)(capacity=1).schedule_many([1, 2])  # loads growth, too
     gc.collect()
     gc.freeze()
     sender.send(_Run(trial, traffic).measure())
@@ -115,7 +117,11 @@ class _NoPurgatory:
 
 
 class _Run:
-    """The threads of a trial, and what they note."""
+    """The threads of a trial, and what they note.
+
+    Whoever catches a MemoryError first releases the reserve: with no memory at all, CPython 3.11
+    cannot even leave a `with` block, and tries for ever.
+    """
 
     def __init__(self, trial: Trial, traffic: Traffic) -> None:
         self.trial, self.traffic = trial, traffic
@@ -125,6 +131,7 @@ class _Run:
         self.enqueued = 0
         self.answers: deque[tuple[int, Request]] = deque()  # on the way to the other thread
         self.over = False
+        self.reserve: bytearray | None = None
         self.peak = 0  # resident bytes
         self.totals: list[tuple[int, float]] = []  # estimated and exact
         self.gc_ns = self._gc_began = 0
@@ -147,6 +154,7 @@ class _Run:
             for thread in threads:
                 thread.start()
             if self.trial.memory_bytes is not None:
+                self.reserve = bytearray(_RESERVE)
                 _limit_memory(self.trial.memory_bytes)
             gc.callbacks.append(self._note_collection)
             cpu, started = time.process_time_ns(), _now()
@@ -155,6 +163,7 @@ class _Run:
                 elapsed = _now() - started
                 self._wait()
             except MemoryError as error:
+                self.reserve = None
                 elapsed = _now() - started
                 self._note(None, error)
             finally:
@@ -226,8 +235,10 @@ class _Run:
                         answer((now + service, request))
                     watch(request, watched)
                     i += 1
-        finally:
-            self.enqueued = i
+        except MemoryError as error:
+            self.reserve = None
+            self._note(None, error)
+        self.enqueued = i
 
     def _complete(self) -> None:
         """Complete each request in the first tick after its service time."""
@@ -246,6 +257,7 @@ class _Run:
                     tick += 1
                 time.sleep(_TICK_NS / _NS)
         except MemoryError as error:
+            self.reserve = None
             self._note(None, error)
 
     def _watch(self) -> None:
@@ -258,6 +270,7 @@ class _Run:
                     self.totals.append((estimate, self.purgatory.watched / WATCHED))
                 time.sleep(_SAMPLE_S)
         except MemoryError as error:
+            self.reserve = None
             self._note(None, error)
 
     def _wait(self) -> None:
