@@ -39,13 +39,14 @@ SHARED = {
 """Kernel file -> timers that it is judged by; that of the file's own name where it is not here."""
 
 EXAMPLES = 100  # of the state machine for each geometry
-PATIENCE_WITH_TESTS = 60.0  # seconds of CPU time for tests outside the kernels; they may compile
+PATIENCE_WITH_TESTS = 120.0  # seconds of CPU time for the tests of a file outside the kernels
+PATIENCE_WITH_SOUND = 300.0  # the same for a file without a bug, which comes first: it may compile
 PATIENCE = 8.0  # seconds of CPU time for one tape, geometry or file; a mutant may loop for ever
 OTHERS = "place or handle or capacity or growth or grow or buffer"
 """What the boundary cases are chosen by: the rest of them is what the machine does at random."""
 
 
-def judge(file: str) -> None:
+def judge(file: str, patience: float = PATIENCE_WITH_TESTS) -> None:
     """Raise, or leave the process, if any test fails with a file of the product as it is now."""
     path = Path(file)
     if path.parent == KERNELS:
@@ -53,7 +54,7 @@ def judge(file: str) -> None:
         judge_kernel(path.stem)
     else:
         interpret_what_is_compiled(path.read_text())
-        signal.setitimer(signal.ITIMER_PROF, PATIENCE_WITH_TESTS)
+        signal.setitimer(signal.ITIMER_PROF, patience)
         verdict = run_tests(TESTED_BY[file])
         if not verdict.passed:
             raise AssertionError(verdict.failed)
@@ -116,6 +117,7 @@ def serve(path: str) -> None:
     the judgement.
     """
     import_libraries()
+    patience: dict[str, float] = {}
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)
         server.listen()
@@ -125,15 +127,16 @@ def serve(path: str) -> None:
                 file = connection.recv(200).decode()
                 child = os.fork()
                 if child == 0:
-                    os._exit(verdict(file))
+                    os._exit(verdict(file, patience.get(file, PATIENCE_WITH_SOUND)))
+                patience[file] = PATIENCE_WITH_TESTS
                 _, status = os.waitpid(child, 0)
                 connection.sendall(b"0" if status == 0 else b"1")
 
 
-def verdict(file: str) -> int:
+def verdict(file: str, patience: float = PATIENCE_WITH_TESTS) -> int:
     warnings.simplefilter("error", RuntimeWarning)  # NumPy's overflow warnings
     try:
-        judge(file)
+        judge(file, patience)
     except BaseException:  # whatever a broken file raises
         traceback.print_exc(limit=-3)
         return 1

@@ -28,9 +28,17 @@ TESTED_BY = {
     "compare/bench/run.py": (
         "tests/compare/bench/test_run_timing.py",
         "tests/compare/bench/test_run.py",
+        "tests/compare/bench/test_store.py",
+        "tests/compare/cli/test_text.py",
     ),
-    "compare/replay/engine.py": ("tests/compare/replay/test_timing.py",),
-    "compare/replay/loops.py": ("tests/compare/replay/test_timing.py",),
+    "compare/replay/engine.py": (
+        "tests/compare/replay/test_timing.py",
+        "tests/compare/replay/test_engine.py",
+    ),
+    "compare/replay/loops.py": (
+        "tests/compare/replay/test_timing.py",
+        "tests/compare/replay/test_engine.py",
+    ),
     "compare/replay/outcome.py": ("tests/compare/replay/test_outcome.py",),
     "compare/replay/lateness.py": ("tests/compare/replay/test_lateness.py",),
     "compare/pipeline/summarise.py": (
@@ -38,10 +46,17 @@ TESTED_BY = {
         "tests/compare/pipeline/test_summarise.py",
     ),
     "compare/pipeline/results.py": ("tests/compare/pipeline/test_results.py",),
-    "compare/oracle/compiled.py": ("tests/compare/oracle/test_compiled.py",),
+    "compare/oracle/compiled.py": (
+        "tests/compare/oracle/test_compiled.py",
+        "tests/compare/oracle/test_check.py",
+    ),
     "reports/formats.py": ("tests/reports/test_formats.py",),
     "reports/statistics.py": ("tests/reports/test_statistics.py",),
-    "reports/summary.py": ("tests/reports/test_summary.py",),
+    "reports/summary.py": (
+        "tests/reports/test_summary.py",
+        "tests/reports/test_findings.py",
+        "tests/reports/sections/test_tables.py",
+    ),
     "reports/grid.py": ("tests/reports/test_summary.py",),
     "reports/findings.py": ("tests/reports/test_findings.py",),
     "reports/sections/parts.py": ("tests/reports/sections/test_tables.py",),
@@ -50,7 +65,11 @@ TESTED_BY = {
     "reports/sections/work.py": ("tests/reports/sections/test_tables.py",),
     "reports/sections/memory.py": ("tests/reports/sections/test_tables.py",),
     "reports/sections/schemes.py": ("tests/reports/sections/test_tables.py",),
-    "reports/page.py": ("tests/reports/test_render.py",),
+    "reports/page.py": (
+        "tests/reports/test_render.py",
+        "tests/reports/test_command.py",
+        "tests/reports/test_page.py",
+    ),
     "reports/charts/times.py": ("tests/reports/charts/test_times.py",),
     "reports/charts/axes.py": (
         "tests/reports/charts/test_times.py",

@@ -346,3 +346,4 @@ def test_repeats_end_before_they_exceed_the_budget_but_one_is_made(clock):
     _, seconds = repeats_within(clock, 1e9)
     for budget, made in [(0.5, 1), (1.9, 1), (2.0, 2), (2.9, 2), (3.0, 3), (9.0, 5)]:
         assert repeats_within(clock, budget * seconds)[0] == set(range(made))
+    assert repeats_within(clock, 2 * seconds - 0.5)[0] == {0}
