@@ -101,7 +101,8 @@ OTHERS_HEAD = f"""
 ## Measurement, replay, oracles and reports
 
 Here `*` and `/`, `and` and `or`, `True` and `False` are exchanged as well. Each mutant is judged by
-the tests of its file. The mutants are a sample of {SAMPLE}, drawn with a fixed seed from all. Left
+the tests of its file. A run draws a sample of at most {SAMPLE} mutants from the files that it is
+given, with a fixed seed. `compare/oracle` has not been run with the tests that judge it now. Left
 out are the look of the charts (`reports/charts/axes.py`, widths, spaces, which line covers which)
 and `strict=True`, which sound code does not depend on.
 

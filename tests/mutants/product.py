@@ -51,7 +51,7 @@ TESTED_BY = {
         "tests/reports/test_findings.py",
         "tests/reports/sections/test_tables.py",
     ),
-    "reports/grid.py": ("tests/reports/test_summary.py",),
+    "reports/grid.py": ("tests/reports/test_summary.py", "tests/reports/test_grid.py"),
     "reports/findings.py": ("tests/reports/test_findings.py",),
     "reports/sections/parts.py": ("tests/reports/sections/test_tables.py",),
     "reports/sections/workloads.py": ("tests/reports/sections/test_tables.py",),
