@@ -255,7 +255,7 @@ class _Run:
                     self.completed += sum([request.force_complete() for request in ended])
                     ended.clear()
                     tick += 1
-                time.sleep(_TICK_NS / _NS)
+                time.sleep(_TICK_NS / _NS)  # answers come in real time
         except MemoryError as error:
             self.reserve = None
             self._note(None, error)

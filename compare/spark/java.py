@@ -38,7 +38,7 @@ java.util.concurrent java.util.concurrent.atomic jdk.internal.ref sun.nio.ch sun
 sun.security.action sun.util.calendar
 """
 """The packages of Java whose private parts Spark uses, as in its own launcher."""
-_LOOK_EVERY = 0.02  # seconds
+_LOOK_EVERY = 0.02  # seconds, between two looks for the file in which the JVM says where it listens
 
 
 class PipelineError(TimerError, RuntimeError):
@@ -113,7 +113,7 @@ def start_java(
             env=os.environ | {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(address)},
             process_group=0,  # or Ctrl-C would end it, too
         )
-        # PySpark imports pandas as soon as it is connected.
+        # PySpark imports pandas, which has no types, as soon as it is connected: do so meanwhile.
         import pandas  # type: ignore[import-untyped]  # noqa: F401
 
         while not address.exists():

@@ -18,7 +18,10 @@ TESTED_BY = {
         "tests/compare/bench/test_timing.py",
         "tests/compare/bench/test_measure.py",
     ),
-    "compare/bench/work.py": ("tests/compare/bench/test_timing.py",),
+    "compare/bench/work.py": (
+        "tests/compare/bench/test_timing.py",
+        "tests/compare/bench/test_measure.py",
+    ),
     "compare/bench/slots.py": ("tests/compare/bench/test_slots.py",),
     "compare/bench/predict.py": ("tests/compare/bench/test_predict.py",),
     "compare/bench/sources.py": (
