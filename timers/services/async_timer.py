@@ -7,6 +7,7 @@ from asyncio import AbstractEventLoop, CancelledError, Task, TimerHandle
 from collections.abc import Awaitable, Callable
 from contextvars import Context
 from functools import wraps
+from math import floor
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -40,7 +41,7 @@ class _LoopClock:
         self._time = loop.time
 
     def now(self) -> int:
-        return int(self._time() * 1e9)
+        return floor(self._time() * 1e9)
 
     def wall(self) -> int:
         return time.time_ns()
@@ -116,7 +117,7 @@ class AsyncTimer(CallTimer):
         timeout = Timeout()
         timeout._service, timeout._state = self, _CREATED
         if type(delay) is float and -1e6 < delay < 1e6:
-            timeout._moment = int((self._time() + delay) * 1e9)
+            timeout._moment = floor((self._time() + delay) * 1e9)
         elif delay is None:
             timeout._moment = None
         else:

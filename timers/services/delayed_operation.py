@@ -1,6 +1,7 @@
 """`DelayedOperation`: a request that waits for a condition or for its timeout."""
 
 from contextlib import AbstractContextManager
+from math import floor
 from typing import Any, Protocol
 
 from timers.services.calls import FIRED, NO_HANDLE, Entry, no_callback
@@ -67,7 +68,7 @@ class DelayedOperation(Entry):
 
     def __init__(self, delay: Any, lock: AbstractContextManager[Any] | None = None) -> None:
         if type(delay) is float and 0.0 <= delay <= QUICK_DURATION:
-            self._moment = int(delay * 1e9 + 0.5)
+            self._moment = floor(delay * 1e9 + 0.5)
         else:
             self._moment = duration_ns(delay, "delay")
         self._lock = lock

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
 from itertools import repeat
+from math import floor
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,8 @@ class CallTimer:
             ServiceClosedError: after `close`.
         """
         if type(delay) is float and 0.0 <= delay <= QUICK_DURATION:
-            moment = self._now() + int(delay * 1e9 + 0.5)
+            now = self._now  # CPython 3.11 looks for `self._now()` among the methods first
+            moment = now() + floor(delay * 1e9 + 0.5)
         else:
             moment = self._moment_after(delay)
         if not callable(callback):
