@@ -247,6 +247,15 @@ def test_where_not_all_are_cheap_speed_decides(levels, expected):
     assert headline == expected
 
 
+def test_a_cost_of_exactly_the_limit_is_cheap():
+    """2 µs at 500 per second."""
+    headline, _, _ = told(summary_of({}, {trace(): {QUEUE: (cell(2000, 0.0), row(most_pending=1))}}))
+    assert headline == (
+        "Choose by precision: on own.trace every timer takes at most 1.00 ms of each second of "
+        "that traffic."
+    )
+
+
 def test_the_cost_of_a_second_is_an_interval_and_not_a_range():
     replays = {
         CASCADING: (cell(1e6, 0.07, samples=8), row(most_pending=1)),
@@ -413,7 +422,7 @@ def test_memory_is_from_the_least_to_the_most():
 def test_noise_is_told_of_samples_and_not_of_shards():
     def noisy(times, **others):
         tasks = [(size, cell(10, 0.3)) for size in range(1, times + 1)]
-        quiet = [(size, cell(10, 0.19)) for size in range(times + 1, 21)]
+        quiet = [(size, cell(10, 0.2)) for size in range(times + 1, 21)]  # 8 to 12, 1.5 exactly
         cells = {INSERT: {size: {QUEUE: one} for size, one in tasks + quiet}}
         return told(summary_of(cells, **others))[2].get("Noise")
 

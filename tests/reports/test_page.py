@@ -93,6 +93,8 @@ def test_files_lie_beside_the_page(page):
     assert len(names) == 2 * 13
     assert {"time-insert.png", "time-insert.svg", "lateness.svg"} <= names
     assert {path.name for path in page.parent.iterdir()} == {"index.html", "figures", "report.json"}
+    mark = json.loads((page.parent / "report.json").read_text())
+    assert (mark["format"], mark["version"]) == ("wheelwork-report", 1)
     assert page.is_absolute()
 
 

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from tqdm import tqdm
 
 from compare.bench.comparison import DEFAULT_WORKLOADS, Comparison, workloads_of
 from compare.bench.contestant import (
@@ -235,9 +236,19 @@ def test_a_progress_bar_is_for_terminals(tmp_path, monkeypatch, capsys):
     )
     run_comparison(options)
     assert capsys.readouterr() == ("", "")
+    bars = []
+
+    class Recorded(tqdm):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            bars.append(self)
+
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr("compare.bench.run.tqdm", Recorded)
     run_comparison(options)
     assert "%" in capsys.readouterr().err
+    (bar,) = bars
+    assert bar.n == bar.total > 0
 
 
 def test_workloads_are_replayed_unless_traces_are_given():

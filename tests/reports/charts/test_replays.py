@@ -62,7 +62,7 @@ def test_each_row_shows_the_median_and_the_range_of_its_contestant(times, primes
         (text,) = [text for text in notes(axes) if text.xy[1] == row]
         if (label, source) == TOO_LONG_REPLAY:
             seconds, operations = primes.predicted[TOO_LONG_REPLAY]
-            assert mark.hollow and mark.x == [pytest.approx(seconds * 1e9 / operations)]
+            assert mark.hollow and mark.x == [seconds * 1e9 / operations]
             assert text.get_text() == f"too long,\npredicted 34{formats.SPACE}min"
             continue
         samples = primes.times[label, source]
@@ -194,6 +194,16 @@ def test_where_all_are_exact_zero_is_in_the_middle(distinct):
     assert {axes.get_xlim() for axes in picture.figure.axes} == {(-1.0, 1.0)}
 
 
+def test_where_all_are_late_by_one_unit_the_bar_is_seen_whole(distinct):
+    source = next(iter(distinct.replays))
+    who, of = next((who, of) for who, of in distinct.replays[source].items() if not who.exact)
+    bins = (of.bins[0]._replace(lateness=1, width=1),)
+    only_one = only(distinct, replays={source: {who: of._replace(bins=bins)}})
+    (picture,) = lateness.draw(only_one)
+    low, high = picture.figure.axes[0].get_xlim()
+    assert low < 0 and high > 1.5  # it reaches from 0.5 to 1.5, and zero is marked
+
+
 # ---- time against precision
 
 
@@ -245,6 +255,7 @@ def test_time_stands_against_the_worst_deviation(trade, primes, distinct, source
     assert axes.get_ylim() == fitted(min(values), max(values))
     assert axes.get_xlim()[0] < min(exact) and axes.get_xlim()[1] > 100
     assert tick_labels(axes, "x", [0.0, 20.0, 4000.0]) == ["0", "20", "4k"]
+    assert axes.get_xticks().tolist() == [0.0, 1.0, 10.0, 100.0]
 
 
 def test_titles_of_the_trade_off(trade):

@@ -322,6 +322,9 @@ def test_memory(primes, distinct):
         assert pause.text == formats.nanoseconds(median(times))
         assert pause.detail == f"({formats.time_range(min(times), max(times))})"
     assert growth.caption.endswith(formats.size(CAPACITIES[-1]))
+    # Bold is for the fastest; of memory there is more to say than which is least.
+    entries = [one for of in section.tables for row in of.entries.values() for one in row]
+    assert entries and not any(one.best for one in entries)
 
 
 def test_slots(primes, distinct):
