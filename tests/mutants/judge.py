@@ -39,8 +39,8 @@ SHARED = {
 """Kernel file -> timers that it is judged by; that of the file's own name where it is not here."""
 
 EXAMPLES = 100  # of the state machine for each geometry
-PATIENCE_WITH_TESTS = 120.0  # seconds of CPU time for the tests of a file outside the kernels
-PATIENCE_WITH_SOUND = 300.0  # the same for a file without a bug, which comes first: it may compile
+PATIENCE_WITH_TESTS = 300.0  # seconds of CPU time for the tests of a file outside the kernels
+LEAST_PATIENCE = 20.0  # of a server with a mutant, and three times what the tests took without one
 PATIENCE = 8.0  # seconds of CPU time for one tape, geometry or file; a mutant may loop for ever
 OTHERS = "place or handle or capacity or growth or grow or buffer"
 """What the boundary cases are chosen by: the rest of them is what the machine does at random."""
@@ -127,9 +127,9 @@ def serve(path: str) -> None:
                 file = connection.recv(200).decode()
                 child = os.fork()
                 if child == 0:
-                    os._exit(verdict(file, patience.get(file, PATIENCE_WITH_SOUND)))
-                patience[file] = PATIENCE_WITH_TESTS
-                _, status = os.waitpid(child, 0)
+                    os._exit(verdict(file, patience.get(file, PATIENCE_WITH_TESTS)))
+                _, status, usage = os.wait4(child, 0)
+                patience.setdefault(file, LEAST_PATIENCE + 3 * usage.ru_utime)
                 connection.sendall(b"0" if status == 0 else b"1")
 
 

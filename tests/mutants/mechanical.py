@@ -77,7 +77,7 @@ exclude-operators = ["core/(?!{chosen}).*"]
 NOT_TOLD = re.compile(
     r"strict=True|frozen=True"
     r"|linewidth|linestyle|mark_of\(|zorder|pad=|spacing=|offset points|\(-?\d+(?: if .*)?, \d+\),$"
-    r"|most_ticks=|MaxNLocator|margins\(|set_xlim|legend=shown"
+    r"|most_ticks=|MaxNLocator|margins\(|set_xlim|legend=shown|linthresh|^MOST_BARS"
 )
 LOOK = {"reports/charts/axes.py"}
 

@@ -118,6 +118,19 @@ def test_of_several_that_follow_the_next_best_all_rounder_is_named():
     assert remark.endswith("Next comes delay-queue, with at most 4.00× the time of the fastest.")
 
 
+def test_the_interval_of_the_best_begins_at_the_fastest():
+    """A time that may be less than the fastest timer's counts as the same."""
+    wide = {SIMPLE: cell(105, 0.1)}
+    cells = {
+        INSERT: {100: {QUEUE: cell(100, 0.0), CASCADING: cell(102, 0.0), **wide}},
+        HOLD: {100: {QUEUE: cell(1000, 0.0), CASCADING: cell(100, 0.0), **wide}},
+    }
+    assert told(summary_of(cells))[0] == (
+        "cascading-wheel and simple-wheel are the best all-rounders: in every measurement they "
+        "take at most 1.05× (1.00× to 1.16×) the time of the fastest timer."
+    )
+
+
 def test_within_the_noise_there_is_no_winner():
     noisy = {CASCADING: cell(15, 0.4), QUEUE: cell(10)}
     headline, remark, _ = told(
@@ -330,6 +343,8 @@ def test_of_those_that_follow_the_fastest_is_named():
         "Insert: cascading-wheel at 10.0 ns per insert; next comes simple-wheel with 2.00× the "
         "time."
     ]
+    cells[INSERT][5][COARSE] = cells[INSERT][5][CASCADING] = cell(10, 0.0)  # as fast, not faster
+    assert "less precise" not in told(summary_of(cells))[2]["With 5 timers pending"][0]
     cells[INSERT][5][QUEUE] = cell(25)
     _, _, topics = told(summary_of(cells))
     assert topics["With 5 timers pending"][0].endswith("; delay-queue takes 2.50× as long.")
@@ -386,8 +401,13 @@ def test_growth_is_told_where_it_is_certain():
             },
         },
         HOLD: {
-            10: {QUEUE: cell(10), MINE: cell(10)},
-            500: {QUEUE: cell(300), MINE: cell(104)},  # a little more than much
+            10: {QUEUE: cell(10), MINE: cell(10), LIST: cell(10, 0.0), SIMPLE: cell(0)},
+            500: {
+                QUEUE: cell(300),
+                MINE: cell(104),  # a little more than much
+                LIST: cell(100, 0.0),  # exactly as much
+                SIMPLE: cell(300),  # from too little to measure
+            },
         },
     }
     _, _, topics = told(summary_of(cells))

@@ -113,7 +113,7 @@ def test_names_are_escaped(tmp_path):
 
 @pytest.mark.usefixtures("bare")
 def test_a_report_replaces_a_report_and_leaves_nothing_else_behind(run: Run, tmp_path):
-    out = tmp_path / "deep" / "report"
+    out = tmp_path / "far" / "deep" / "report"
     write_report(run, out)
     (out / "figures" / "old.png").touch()
     write_report(run, out)

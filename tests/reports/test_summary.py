@@ -226,6 +226,10 @@ def test_leaders_are_exact_compiled_and_tied_with_the_fastest(summary: Summary):
     assert leaders({simple: Cell(None, 3.0, 1)}) == []
 
 
+def test_a_prediction_without_operations_is_that_of_one():
+    assert Cell(None, 5.0, 0).reach == (5e9, 5e9)
+
+
 def test_contestants_say_their_settings_precision_and_engine(tmp_path):
     found = summarise(
         read_run(

@@ -276,6 +276,16 @@ def test_a_line_joins_the_settings_of_a_timer_by_their_precision(distinct):
     assert joined == [[10, 100]]
 
 
+def test_an_exact_timer_alone_stands_at_zero(distinct):
+    source = next(iter(distinct.replays))
+    found = distinct.replays[source]
+    alone = next(who for who in found if who.exact)
+    rest = {who: of for who, of in found.items() if who is alone or not who.exact}
+    (picture,) = trade_off.draw(only(distinct, replays={source: rest}))
+    (mark,) = marks(picture.figure.axes[0], alone)
+    assert mark.x == [0.0]
+
+
 def test_early_is_as_bad_as_late(distinct):
     """The worst deviation is the greater of the two."""
     source = next(iter(distinct.replays))

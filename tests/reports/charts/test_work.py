@@ -130,6 +130,7 @@ def test_each_bar_is_the_memory_at_the_largest_capacity(bars, primes, distinct):
         value = primes.memory[label, capacity]
         (bar,) = [bar for bar in axes.patches if bar.get_y() + bar.get_height() / 2 == row]
         assert (bar.get_x(), bar.get_width()) == (0, value)
+        assert bar.get_height() == 1.0  # a line of text
         assert to_hex(bar.get_facecolor()) == colour(who)
         assert bool(bar.get_hatch()) == (label == "heapq-delay-queue")
         (text,) = [text for text in notes(axes) if text.xy == (value, row)]

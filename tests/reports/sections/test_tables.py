@@ -512,6 +512,8 @@ def test_each_section_has_its_tables(distinct):
         "method": [],
         "limits": [],
     }
+    tables = [table for one in sections(distinct) for table in one.tables]
+    assert all(len(row) == len(of.headings) for of in tables for row in of.entries.values())
     others = {one: of for one, of in distinct.replays.items() if not one.own}
     first, *_ = sections(only(distinct, replays=others))
     assert [table.name for table in first.tables] == ["glance"]
