@@ -262,7 +262,8 @@ def test_where_not_all_are_cheap_speed_decides(levels, expected):
 
 def test_a_cost_of_exactly_the_limit_is_cheap():
     """2 µs at 500 per second."""
-    headline, _, _ = told(summary_of({}, {trace(): {QUEUE: (cell(2000, 0.0), row(most_pending=1))}}))
+    exactly = {QUEUE: (cell(2000, 0.0), row(most_pending=1))}
+    headline, _, _ = told(summary_of({}, {trace(): exactly}))
     assert headline == (
         "Choose by precision: on own.trace every timer takes at most 1.00 ms of each second of "
         "that traffic."
