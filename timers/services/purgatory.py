@@ -279,11 +279,13 @@ class Purgatory:
         if self._closed or self._timer._closed:
             raise self._is_closed()
         for operation in operations:
-            if not isinstance(operation, DelayedOperation) or not hasattr(operation, "_trying"):
+            try:
+                watched = operation._purgatory is not None
+            except AttributeError:
                 raise ParameterError(
                     f"{shown(operation)} is not a DelayedOperation on which __init__ was called"
-                )
-            if operation._purgatory is not None:
+                ) from None
+            if watched:
                 raise _is_watched(operation)
 
     def _is_closed(self) -> ServiceClosedError:
@@ -331,7 +333,7 @@ class Purgatory:
             if moment < first:
                 first = moment
             operation._service = timer
-            operation._moment = min(moment, LIMIT)
+            operation._moment = moment if moment < LIMIT else LIMIT
         timer._post(operations, first)
 
 
