@@ -5,6 +5,7 @@ import re
 import zlib
 from pathlib import Path
 
+from compare.files import reason
 from timers import TimerError
 
 HEAD_BYTES = 1 << 20
@@ -46,8 +47,7 @@ def head_lines(path: Path, compressed: bool) -> list[str]:
         with gzip.open(path) if compressed else path.open("rb") as file:
             head = file.read(HEAD_BYTES)
     except (OSError, EOFError, zlib.error) as error:
-        what = "is damaged: its gzip data" if compressed else "cannot be read:"
-        raise LogError(f"{path} {what} {first_line(error)}") from None
+        raise read_error(path, compressed, reason(error)) from None
     if b"\0" in head:
         raise LogError(f"{path} is neither text nor a Parquet file")
     # Hadoop's line ends; Python's splitlines has more.
@@ -56,6 +56,8 @@ def head_lines(path: Path, compressed: bool) -> list[str]:
     return lines[:-1] if len(head) == HEAD_BYTES and len(lines) > 1 else lines
 
 
-def first_line(error: Exception) -> str:
-    """The first line of an error's message."""
-    return (str(error) or type(error).__name__).splitlines()[0]
+def read_error(log: object, compressed: bool, why: str) -> LogError:
+    """The error for a log whose data cannot be read."""
+    return LogError(
+        f"{log} {'is damaged: its gzip data' if compressed else 'cannot be read:'} {why}"
+    )

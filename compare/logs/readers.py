@@ -25,7 +25,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from compare.logs.head import OTHER_COMPRESSIONS, LogError, first_bytes, first_line, head_lines
+from compare.files import errors_as
+from compare.logs.head import OTHER_COMPRESSIONS, LogError, first_bytes, head_lines
 from compare.logs.parsing import guess_form
 
 SAMPLE = 1000
@@ -258,10 +259,8 @@ class ParquetLog(Log):
     @classmethod
     def open(cls, name: str, source: Any) -> Log:
         """Read the schema of a file, given as what pyarrow can open."""
-        try:
+        with errors_as(LogError, f"{name} is not a readable Parquet file"):
             schema = pq.read_schema(source)
-        except (OSError, pa.ArrowException) as error:
-            raise LogError(f"{name} is not a readable Parquet file: {first_line(error)}") from None
         return cls(name, tuple(schema.names), (), schema, source)
 
     def implied_form(self, column: str) -> str | None:

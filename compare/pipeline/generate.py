@@ -5,24 +5,24 @@ Nothing but the shards' numbers and their entries in the manifest travels throug
 """
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from compare.files import CANNOT_WRITE, errors_as
 from compare.pipeline.shards import RESULT, entries_of, row_of
 from compare.spark.progress import progress
-from compare.spark.session import PipelineError, failure, plain_failures, spark_session
+from compare.spark.session import PipelineError, plain_failures, spark_session
 from compare.spark.tasks import in_tasks
 from compare.tapes.trace import Shard, Trace, new_trace, open_trace
 from compare.workloads.catalogue import Plan, WorkloadError
 from compare.workloads.writing import warm, write_shard
+
+_TOO_LONG = f"{WorkloadError.__module__}.{WorkloadError.__name__}"
+"""What a worker raises for a workload that turns out to be too long."""
 
 
 def generate(
@@ -76,8 +76,7 @@ def generate_plan(
         warm()
         with (
             spark_session(master, session) as spark,
-            plain_failures(f"cannot generate {out}"),
-            _feasible(),
+            plain_failures(f"cannot generate {out}", {_TOO_LONG: WorkloadError}),
         ):
             unfinished.shards += _write(spark, plan, unfinished.directory, partitions)
         for shard in unfinished.shards:
@@ -107,14 +106,3 @@ def _write_shard(number: int, *, plan: Plan, directory: str) -> pa.RecordBatch:
     """Write a shard in a worker; returns a row of RESULT."""
     with errors_as(OSError, f"{CANNOT_WRITE} to {Path(directory).parent}"):
         return row_of(number, write_shard(plan, number, Path(directory)))
-
-
-@contextmanager
-def _feasible() -> Iterator[None]:
-    """Hand on what a worker says of a workload that turns out to be too long."""
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        if f"{WorkloadError.__module__}.{WorkloadError.__name__}" not in str(error):
-            raise
-        raise WorkloadError(failure(error)) from None

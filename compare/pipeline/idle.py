@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pandas as pd  # type: ignore[import-untyped]  # its stubs are a package of their own
 import pyarrow as pa
 
+from compare.files import errors_as
 from timers import LIMIT, TimerError
 
 Int64s = npt.NDArray[np.int64]
@@ -211,12 +212,8 @@ def decode(state: bytes, shards: int) -> Connections:
     Raises:
         StateError: if the state has another version or another number of shards, or is damaged.
     """
-    try:
+    with errors_as(StateError, "the checkpoint's state cannot be read"):
         table = pa.ipc.open_stream(state).read_all().combine_chunks()
-    except pa.ArrowException as error:
-        raise StateError(
-            f"the checkpoint's state cannot be read: {str(error).splitlines()[0]}"
-        ) from None
     metadata = table.schema.metadata or {}
     version = metadata.get(_VERSION, b"none").decode()
     if version != str(_STATE_VERSION) or table.schema.remove_metadata() != _STATE:

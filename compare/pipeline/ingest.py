@@ -9,7 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,13 +17,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from compare.files import CANNOT_WRITE, errors_as
-from compare.logs.head import LogError
+from compare.logs.head import LogError, read_error
 from compare.logs.parsing import FORMS
 from compare.logs.readers import (
     READERS,
@@ -49,13 +47,7 @@ from compare.pipeline.rows import (
 )
 from compare.pipeline.shards import RESULT, SHARDS, UNNUMBERED, entries_of, write_shards
 from compare.spark.progress import progress
-from compare.spark.session import (
-    PipelineError,
-    failure,
-    is_local,
-    plain_failures,
-    spark_session,
-)
+from compare.spark.session import PipelineError, is_local, plain_failures, spark_session
 from compare.tapes.trace import (
     MAX_SHARDS,
     REJECTED,
@@ -109,28 +101,28 @@ class Options:
             parse_duration(self.in_order_within, self.unit)
 
 
-class Ingested(NamedTuple):
-    """The result of an ingestion. The rejected rows are in the table `trace.rejected`."""
+@dataclass(frozen=True)
+class Counts:
+    """The rows of a log."""
 
-    trace: Trace
     rows: int
     unreadable: int
     duplicate: int
     late: int
     examples: tuple[str, ...]  # the first rejected rows, as in "line 7: time 'x' is not iso"
+
+    @property
+    def left_out(self) -> int:
+        """How many were rejected."""
+        return self.unreadable + self.duplicate + self.late
+
+
+@dataclass(frozen=True)
+class Ingested(Counts):
+    """The result of an ingestion. The rejected rows are in the table `trace.rejected`."""
+
+    trace: Trace
     reading: Reading
-
-
-class _Recipe(NamedTuple):
-    """What distinguishes the kinds of ingestion."""
-
-    kind: str
-    roles: Roles
-    patience: int  # units: the timeout, or the idle period
-    patience_text: str
-    # the rows of a reader and the time format -> rows to write
-    interpret: Callable[[DataFrame, Form], DataFrame]
-    source: Mapping[str, Any]  # for the manifest
 
 
 def ingest_requests(
@@ -158,21 +150,17 @@ def ingest_requests(
     """
     _check_choice("duration unit", duration_unit, EXPONENTS)
     _check_choice("time-is", time_is, ("start", "end"))
-    patience = parse_duration(timeout, options.unit)
-    interpret = partial(
-        request_rows,
-        unit=options.unit,
-        shards=options.shards,
-        timeout=patience,
-        duration_unit=duration_unit,
-        time_is=time_is,
-    )
-    source = {"timeout": timeout, "time_is": time_is, "duration_unit": duration_unit}
-    roles = {"time": options.time, "duration": duration}
-    if options.unique is not None:
-        roles["unique"] = options.unique
+    meaning: dict[str, Any] = {"time_is": time_is, "duration_unit": duration_unit}
     return _ingest(
-        log, out, options, _Recipe("requests", roles, patience, timeout, interpret, source), session
+        log,
+        out,
+        options,
+        session,
+        kind="requests",
+        column={"duration": duration},
+        patience=timeout,
+        interpret=partial(request_rows, **meaning),
+        source={"timeout": timeout, **meaning},
     )
 
 
@@ -189,13 +177,17 @@ def ingest_touches(
 
     Each row re-arms the timer of its key, to fire after an idle period such as "30s".
     """
-    patience = parse_duration(idle, options.unit)
-    interpret = partial(touch_rows, unit=options.unit, shards=options.shards, idle=patience)
-    roles = {"time": options.time, "key": key}
-    if options.unique is not None:
-        roles["unique"] = options.unique
-    recipe = _Recipe("touches", roles, patience, idle, interpret, {"idle": idle})
-    return _ingest(log, out, options, recipe, session)
+    return _ingest(
+        log,
+        out,
+        options,
+        session,
+        kind="touches",
+        column={"key": key},
+        patience=idle,
+        interpret=touch_rows,
+        source={"idle": idle},
+    )
 
 
 class _Written(NamedTuple):
@@ -208,7 +200,7 @@ class _Written(NamedTuple):
 
 
 def write_tapes(
-    rows: DataFrame, recipe_kind: str, patience: int, shards: int, directory: Path, *, small: bool
+    rows: DataFrame, kind: str, patience: int, shards: int, directory: Path, *, small: bool
 ) -> _Written:
     """Sort rows and write one file per shard, and one for the rejected rows.
 
@@ -230,7 +222,7 @@ def write_tapes(
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with errors_as(PipelineError, f"{CANNOT_WRITE} to {directory.parent}"):
             yield from write_shards(
-                batches, kind=recipe_kind, directory=directory, patience=patience, shards=shards
+                batches, kind=kind, directory=directory, patience=patience, shards=shards
             )
 
     if small:
@@ -266,44 +258,55 @@ def _ingest(
     log: str | os.PathLike[str],
     out: str | os.PathLike[str],
     options: Options,
-    recipe: _Recipe,
     session: SparkSession | None,
+    *,
+    kind: str,
+    column: Roles,  # besides the time
+    patience: str,  # the timeout, or the idle period
+    interpret: Callable[..., DataFrame],  # of the rows of a reader: those to write
+    source: Mapping[str, Any],  # for the manifest
 ) -> Ingested:
+    units = parse_duration(patience, options.unit)
+    roles = {"time": options.time, **column}
+    if options.unique is not None:
+        roles["unique"] = options.unique
     name = os.fspath(log)
-    source = {"kind": recipe.kind, "log": name.rstrip("/").rpartition("/")[2]}
-    with new_trace(out, unit=options.unit, source=source, force=options.force) as unfinished:
+    made = {"kind": kind, "log": name.rstrip("/").rpartition("/")[2]}
+    with new_trace(out, unit=options.unit, source=made, force=options.force) as unfinished:
         # Before Spark starts, which takes seconds.
         found, compressed = (None, False) if "://" in name else inspect(Path(name), options.format)
         if found is not None:
-            _check_columns(found, recipe.roles)
+            _check_columns(found, roles)
         small = found is not None and Path(name).stat().st_size < (
             _SMALL_COMPRESSED if compressed else _SMALL
         )
         with (
             spark_session(options.master, session, brief=small) as spark,
-            plain_failures(f"{name}: the Spark job failed"),
-            _readable(name, compressed),
+            plain_failures(
+                f"{name}: the Spark job failed",
+                {"FAILED_READ_FILE": partial(read_error, name, compressed)},
+            ),
             _reachable(name, compressed, spark) as uri,
         ):
             if found is None:
                 found = _look(spark, uri, options.format)
-                _check_columns(found, recipe.roles)
-            rows = found.rows(spark, uri, recipe.roles)
-            _check_presence(rows, found, recipe.roles)
+                _check_columns(found, roles)
+            rows = found.rows(spark, uri, roles)
+            _check_presence(rows, found, roles)
             form = _time_form(rows, found, options)
             late = options.in_order_within
             checked = reject_rows(
-                recipe.interpret(rows, form),
+                interpret(rows, form, unit=options.unit, shards=options.shards, patience=units),
                 options.unit,
                 None if late is None else parse_duration(late, options.unit),
                 options.unique,
             )
-            times = TimesObserved(options.unit, recipe.patience)
+            times = TimesObserved(options.unit, units)
             with progress(spark, "ingest"):
                 written = write_tapes(
                     checked.observe(times.observation, *times.columns()),
-                    recipe.kind,
-                    recipe.patience,
+                    kind,
+                    units,
                     options.shards,
                     unfinished.directory,
                     small=small,
@@ -315,17 +318,17 @@ def _ingest(
         bound = {"in_order_within": options.in_order_within} if options.in_order_within else {}
         unfinished.source |= {
             "format": found.format,
-            "columns": dict(recipe.roles),
+            "columns": roles,
             "time_format": form.name if counts.rows else None,
             **bound,
-            **recipe.source,
-            **counts._asdict(),
+            **source,
+            **asdict(counts),
         }
     trace = open_trace(out)
     reading = Reading(
-        kind=recipe.kind,
+        kind=kind,
         unit=options.unit,
-        patience=recipe.patience_text,
+        patience=patience,
         time_format=form.name if counts.rows else None,
         guessed=form.guessed,
         rows=counts.rows - counts.left_out,
@@ -337,35 +340,23 @@ def _ingest(
         most_pending=written.most_pending,
         times=times_seen,
     )
-    return Ingested(trace, *counts, reading)
-
-
-class _Counts(NamedTuple):
-    rows: int
-    unreadable: int
-    duplicate: int
-    late: int
-    examples: tuple[str, ...]
-
-    @property
-    def left_out(self) -> int:
-        return self.unreadable + self.duplicate + self.late
+    return Ingested(**vars(counts), trace=trace, reading=reading)
 
 
 def _counts(
     written: _Written, found: Log, session: SparkSession, uri: str, directory: Path
-) -> _Counts:
+) -> Counts:
     """Count the rows and the rejected rows, and describe the first of these."""
     rows = sum(shard.starts + shard.arms for shard in written.shards) + written.rejected
     if not written.rejected:
-        return _Counts(rows, 0, 0, 0, ())
+        return Counts(rows, 0, 0, 0, ())
     by_kind: Counter[str] = Counter()
     examples: list[str] = []
     for number, kind, problem in _numbered_rejects(found, session, uri, directory):
         by_kind[kind] += 1
         if len(examples) < _EXAMPLES:
             examples.append(f"{found.record} {number}: {printable(problem)}")
-    return _Counts(rows, by_kind[UNREADABLE], by_kind[DUPLICATE], by_kind[LATE], tuple(examples))
+    return Counts(rows, by_kind[UNREADABLE], by_kind[DUPLICATE], by_kind[LATE], tuple(examples))
 
 
 def _numbered_rejects(
@@ -386,7 +377,7 @@ def _numbered_rejects(
                 )
 
 
-def _check_counts(counts: _Counts, name: str, strict: bool) -> None:
+def _check_counts(counts: Counts, name: str, strict: bool) -> None:
     if counts.left_out and counts.left_out == counts.rows:
         raise IngestError(
             f"none of the {counts.rows} rows of {name} can be read; {counts.examples[0]}"
@@ -477,15 +468,3 @@ def _reachable(name: str, compressed: bool, session: SparkSession) -> Iterator[s
             link = Path(directory, "log.gz" if compressed else "log")
             link.symlink_to(Path(name).absolute())
             yield f"file:{link}"
-
-
-@contextmanager
-def _readable(name: str, compressed: bool) -> Iterator[None]:
-    """Name the log in the error if Spark fails to read it."""
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        if "FAILED_READ_FILE" not in str(error):
-            raise
-        what = "is damaged: its gzip data" if compressed else "cannot be read:"
-        raise LogError(f"{name} {what} {failure(error)}") from None

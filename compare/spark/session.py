@@ -329,8 +329,13 @@ _EXCEPTION = re.compile(r"(?:[\w.]+\.)?\w*(?:Error|Exception|Invalid): ")
 
 
 @contextmanager
-def plain_failures(what: str) -> Iterator[None]:
-    """Turn the failure of a Spark job into a PipelineError of one line that begins with `what`."""
+def plain_failures(
+    what: str, known: Mapping[str, Callable[[str], Exception]] | None = None
+) -> Iterator[None]:
+    """Turn the failure of a Spark job into a PipelineError of one line that begins with `what`.
+
+    `known` has texts that Spark's error may contain, and the errors to make of its reason instead.
+    """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -338,6 +343,9 @@ def plain_failures(what: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         reason = failure(error)
+        for text, make in (known or {}).items():
+            if text in str(error):
+                raise make(reason) from None
         if reason.startswith(CANNOT_WRITE):
             raise PipelineError(reason) from None
         if "ModuleNotFoundError" in str(error):

@@ -114,7 +114,7 @@ def summary(ingested: "Ingested") -> str:
 
     trace, examples, how = ingested.trace, ingested.examples, ingested.reading
     left_out = {name: getattr(ingested, name) for name in ("unreadable", "duplicate", "late")}
-    number = sum(left_out.values())
+    number = ingested.left_out
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in left_out.items() if count)
     rejected = f", of which {kinds} left out (in {REJECTED})" if number else ""
     more = [f"... and {number - len(examples):,} more"] if number > len(examples) else []
