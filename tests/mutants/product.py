@@ -419,15 +419,15 @@ BUGS = [
     ),
     SeededBug(
         "compare/bench/run.py",
-        "self.outcomes[c] += outcome",
-        "self.outcomes[c] = outcome",
-        "tests/compare/bench/test_run.py::test_all_shards_of_a_trace_are_replayed",
-    ),
-    SeededBug(
-        "compare/bench/run.py",
         'predicted *= self.source.counts["operations"] / max(tape.time.size, 1)',
         "pass",
         "tests/compare/bench/test_run_timing.py::test_a_replay_is_predicted_for_all_shards_together[0.99-None]",
+    ),
+    SeededBug(
+        "compare/bench/run.py",
+        "self.outcomes[c] += outcome",
+        "self.outcomes[c] = outcome",
+        "tests/compare/bench/test_run.py::test_all_shards_of_a_trace_are_replayed",
     ),
     SeededBug(
         "compare/bench/run.py",
@@ -443,15 +443,15 @@ BUGS = [
     ),
     SeededBug(
         "compare/bench/run.py",
-        "one.nbytes / one.size",
-        "one.peak_nbytes / one.size",
-        "tests/compare/bench/test_run.py::test_memory_and_slots_are_told_for_each_size",
-    ),
-    SeededBug(
-        "compare/bench/run.py",
         "one.contestant, one.repeat or 0)",
         "one.contestant, -(one.repeat or 0))",
         "tests/compare/bench/test_run_timing.py::test_samples_are_stored_with_their_times_and_in_order",
+    ),
+    SeededBug(
+        "compare/bench/run.py",
+        "one.nbytes / one.size",
+        "one.peak_nbytes / one.size",
+        "tests/compare/bench/test_run.py::test_memory_and_slots_are_told_for_each_size",
     ),
     SeededBug(
         "compare/bench/run.py",

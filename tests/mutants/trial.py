@@ -1,5 +1,6 @@
 """Run tests in a forked child, so that what they import and break ends with it."""
 
+import gc
 import importlib
 import json
 import os
@@ -10,11 +11,15 @@ from typing import NamedTuple
 
 import pytest
 from numba.core import config
+from numba.core.registry import cpu_target
 
 from tests.mutants.loading import Finder
 
 PATIENCE = 60.0  # seconds of CPU time for one trial, which may compile; a bug may loop for ever
-QUIET = ("-x", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider", "-W", "ignore")
+QUIET = (
+    *("-x", "-q", "--no-header", "--tb=no", "-o", "addopts="),
+    *("-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", "--assert=plain"),
+)
 NORMAL = ("-m", "not slow and not cluster and not spark", "--hypothesis-profile", "verdict")
 
 
@@ -36,6 +41,9 @@ def import_libraries() -> None:
     """Import what the tests of the product import, for all children at once."""
     for library in LIBRARIES:
         importlib.import_module(library)
+    cpu_target.typing_context.refresh()  # Numba's own, of what compiled code may call
+    cpu_target.target_context.refresh()
+    gc.freeze()  # pytest collects garbage twice as it ends
 
 
 class Verdict(NamedTuple):
