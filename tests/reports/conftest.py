@@ -1,5 +1,7 @@
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -7,6 +9,9 @@ from compare.bench.store import Run, read_run
 from reports.summary import Summary, summarise
 from tests.reports.primes import Primes, make
 from tests.reports.synthetic import write_synthetic
+
+if TYPE_CHECKING:
+    from reports.charts.pictures import Picture
 
 
 @pytest.fixture(scope="session")
@@ -20,18 +25,44 @@ def summary(run: Run) -> Summary:
 
 
 @pytest.fixture(scope="session")
-def page(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def drawn(summary: Summary) -> "Mapping[str, list[Picture]]":
+    """All charts of the run, by section."""
+    from reports.charts.catalogue import pictures
+
+    return pictures(summary)
+
+
+@pytest.fixture(scope="session")
+def page(
+    run: Run, drawn: "Mapping[str, list[Picture]]", tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The page of the run, with the charts that are drawn already; PNG files are left empty."""
+    from reports.charts.pictures import Picture
     from reports.page import write_report
 
-    return write_report(run, tmp_path_factory.mktemp("out") / "report")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reports.page.pictures", lambda summary: drawn)
+        patch.setattr(Picture, "png", lambda picture: b"")
+        return write_report(run, tmp_path_factory.mktemp("out") / "report")
 
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports with one chart, to be quick where the charts do not matter."""
+    _draw_only("memory", monkeypatch)
+
+
+@pytest.fixture
+def of_workloads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports with the charts that name workloads."""
+    _draw_only("workloads", monkeypatch)
+
+
+def _draw_only(section: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from reports.charts import catalogue
 
-    monkeypatch.setattr(catalogue, "CHARTS", catalogue.CHARTS[-1:])
+    chosen = tuple(chart for chart in catalogue.CHARTS if chart[0] == section)
+    monkeypatch.setattr(catalogue, "CHARTS", chosen)
 
 
 @pytest.fixture

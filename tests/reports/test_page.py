@@ -98,6 +98,7 @@ def test_files_lie_beside_the_page(page):
     assert page.is_absolute()
 
 
+@pytest.mark.usefixtures("of_workloads")
 def test_names_are_escaped(tmp_path):
     path = write_synthetic(
         tmp_path / "runs", defaults()[:2], sizes=(1000,), workloads=["<b>&'\"$x_1$"]
