@@ -28,11 +28,12 @@ from compare.pipeline.results import (
     VERSION,
     Results,
     ResultsError,
+    ShardReplay,
     open_results,
     results_manifest,
     timer_name,
 )
-from compare.pipeline.shard_replay import ShardReplay, run_side_by_side, warm
+from compare.pipeline.shard_replay import run_side_by_side, warm
 from compare.replay.engine import OPERATIONS_AT_ONCE
 from compare.spark.progress import progress
 from compare.spark.session import PipelineError, plain_failures, send_module, spark_session
@@ -215,10 +216,9 @@ def _take(lock: IO[str], path: Path) -> None:
         raise ResultsError(f"another replay is writing to {path} now") from None
 
 
-def _run(spark: SparkSession, results: Results, unfinished: Sequence[tuple[int, int]]) -> None:
+def _run(spark: SparkSession, results: Results, todo: Sequence[ShardReplay]) -> None:
     """Make shard replays as tasks."""
     entries = results.trace.shards
-    todo = [_shard_replay(results, timer, shard) for timer, shard in unfinished]
     rows = sum(entries[one.shard].rows for one in todo)
     loops = {
         timer
@@ -230,10 +230,11 @@ def _run(spark: SparkSession, results: Results, unfinished: Sequence[tuple[int, 
     _ship_own_timers(spark, results.contestants)
 
     def replay(number: int) -> pa.RecordBatch:
-        return pa.record_batch({"rows": [run_side_by_side(groups[number])]})
+        return pa.record_batch({"rows": [run_side_by_side(results, groups[number])]})
 
     def rows_done() -> int:
-        return sum(entries[one.shard].rows for one in todo if Path(one.outcome).exists())
+        done = (one for one in todo if results.outcome_file(*one).exists())
+        return sum(entries[one.shard].rows for one in done)
 
     with progress(spark, "replay", rows, rows_done):
         in_tasks(spark, len(groups), replay, "rows bigint").agg({"rows": "sum"}).collect()
@@ -271,23 +272,6 @@ def _ship_own_timers(spark: SparkSession, contestants: Sequence[Contestant]) -> 
         file = getattr(sys.modules[module], "__file__", None)
         if file and "." not in module:
             send_module(spark, file)
-
-
-def _shard_replay(results: Results, timer: int, shard: int) -> ShardReplay:
-    keeps = results.manifest["expiries"]
-    contestant = results.contestants[timer]
-    return ShardReplay(
-        trace=str(results.trace.path.resolve()),
-        digest=results.manifest["trace"]["digest"],
-        name=contestant.name,
-        parameters=tuple(contestant.parameters.items()),
-        timer=timer,
-        shard=shard,
-        outcome=str(results.outcome_file(timer, shard).resolve()),
-        expiries=str(results.expiries_file(timer, shard).resolve()) if keeps else None,
-        drained=results.manifest["drained"],
-        counting=results.manifest["counting"],
-    )
 
 
 def _remove_strays(path: Path) -> None:

@@ -10,8 +10,9 @@ A shard replay is one shard through one timer. For the meaning of the columns, s
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ from compare.files import MANIFEST, parquet_errors, read_manifest
 from compare.replay.lateness import Lateness
 from compare.replay.loops import FIRED
 from compare.replay.outcome import Outcome, columns
-from compare.tapes.trace import Trace, open_trace, shard_name
+from compare.tapes.trace import Trace, known_trace, open_trace, shard_name
 from timers.errors import TimerError
 
 FORMAT = "wheelwork-results"
@@ -48,6 +49,13 @@ class ResultsError(TimerError, ValueError):
     """Results that cannot be read or written; one line that names the path and what is wrong."""
 
 
+class ShardReplay(NamedTuple):
+    """One shard through one timer, by their numbers."""
+
+    timer: int
+    shard: int
+
+
 @dataclass(frozen=True)
 class Results:
     """Opened results, complete or not."""
@@ -55,7 +63,15 @@ class Results:
     path: Path
     manifest: Mapping[str, Any]
     trace: Trace
-    contestants: tuple[Contestant, ...]
+
+    def __reduce__(self) -> Any:
+        """Send little to a worker, which opens the trace once for all tasks."""
+        return _on_worker, (self.path.resolve(), self.manifest)
+
+    @cached_property
+    def contestants(self) -> tuple[Contestant, ...]:
+        """The timers of the replay."""
+        return tuple(map(contestant_of, self.manifest["timers"]))
 
     @property
     def complete(self) -> bool:
@@ -70,13 +86,13 @@ class Results:
         """Where the expiries of a shard replay are, if they are kept."""
         return self.path / "expiries" / timer_name(timer) / shard_name(shard)
 
-    def replays(self) -> Iterator[tuple[int, int]]:
-        """(timer, shard) of every replay, shard by shard: neighbours may be replayed together."""
+    def replays(self) -> Iterator[ShardReplay]:
+        """Every replay, shard by shard: neighbours may be replayed together."""
         for shard in range(len(self.trace.shards)):
-            for timer in range(len(self.contestants)):
-                yield timer, shard
+            for timer in range(len(self.manifest["timers"])):
+                yield ShardReplay(timer, shard)
 
-    def unfinished(self) -> list[tuple[int, int]]:
+    def unfinished(self) -> list[ShardReplay]:
         """The shard replays that have no outcome yet."""
         return [one for one in self.replays() if not self.outcome_file(*one).exists()]
 
@@ -96,6 +112,16 @@ class Results:
                 )
             tables.append(table)
         return pa.concat_tables(tables)
+
+
+def _on_worker(path: Path, manifest: Mapping[str, Any]) -> Results:
+    trace = manifest["trace"]
+    return Results(path, manifest, known_trace(trace["path"], trace["digest"]))
+
+
+def contestant_of(entry: Mapping[str, Any]) -> Contestant:
+    """The timer in an entry of the manifest's `timers`."""
+    return contestant(entry["name"], entry["parameters"], entry["tick"])
 
 
 def outcome_table(timer: int, shard: int, engine: str, outcome: Outcome) -> pa.Table:
@@ -137,16 +163,13 @@ def open_results(path: str | os.PathLike[str], *, complete: bool = True) -> Resu
         raise ResultsError(f"the trace of {path} cannot be opened: {error}") from None
     if trace.manifest_digest != wanted["digest"]:
         raise ResultsError(f"the trace {trace.path} is not the one that {path} was made of")
-    found = tuple(
-        contestant(timer["name"], timer["parameters"], timer["tick"])
-        for timer in manifest["timers"]
-    )
-    results = Results(path, manifest, trace, found)
+    results = Results(path, manifest, trace)
+    number = len(results.contestants) * len(trace.shards)
     if complete and not results.complete:
         left = len(results.unfinished())
         raise ResultsError(
-            f"{path} is not complete: {left} of {len(found) * len(trace.shards)} shard replays are"
-            " missing; rerun the replay to resume it"
+            f"{path} is not complete: {left} of {number} shard replays are missing; rerun the"
+            " replay to resume it"
         )
     return results
 

@@ -12,33 +12,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compare.bench.contestant import COMPILED, Contestant, contestant
+from compare.bench.contestant import COMPILED, Contestant
 from compare.files import CANNOT_WRITE, NewFile, errors_as
-from compare.pipeline.results import EXPIRIES, outcome_table
+from compare.pipeline.results import EXPIRIES, Results, ShardReplay, contestant_of, outcome_table
 from compare.replay.engine import Buffers, Rows, loop_for, operations_of
 from compare.replay.lateness import Lateness
 from compare.tapes.tape import CANCEL, Tape
-from compare.tapes.trace import Shard, known_trace
 
 Int64s = npt.NDArray[np.int64]
 
 BATCHES_AT_ONCE = 16
 """Batches that a timer takes in a row when several share them: a row group's, 25 MB."""
-
-
-class ShardReplay(NamedTuple):
-    """What a worker needs to know. Small: it is sent to each."""
-
-    trace: str  # path, the same on every machine
-    digest: str  # of its manifest
-    name: str
-    parameters: tuple[tuple[str, int], ...]
-    timer: int
-    shard: int
-    outcome: str  # the file that says that it is finished
-    expiries: str | None  # the file for what fires, if it is kept
-    drained: bool
-    counting: bool
 
 
 class _Batch(NamedTuple):
@@ -49,29 +33,27 @@ class _Batch(NamedTuple):
     armed_at: Int64s  # when they do
 
 
-def run_side_by_side(replays: Sequence[ShardReplay]) -> int:
+def run_side_by_side(results: Results, replays: Sequence[ShardReplay]) -> int:
     """Replay one shard through several timers and write their files; returns the operations.
 
     The shard is read once for all of them, and what is finished is not replayed again. Memory: a
     row group, and the pending timers of all.
     """
-    trace, number = known_trace(replays[0].trace, replays[0].digest), replays[0].shard
-    shard = trace.shards[number]
+    shard = replays[0].shard
     # Spark may give a task up for lost after it has finished some of them.
-    todo = [one for one in replays if not Path(one.outcome).exists()]
+    todo = [one for one in replays if not results.outcome_file(*one).exists()]
     # A timer alone takes a batch while it is in the cache. Several take turns so seldom that it
     # hardly matters that each finds the caches full of the others' timers.
     at_once = 1 if len(todo) == 1 else BATCHES_AT_ONCE
-    results = Path(replays[0].outcome).parents[2]
-    with errors_as(OSError, f"{CANNOT_WRITE} to {results}"), ExitStack() as stack:
-        adding = [stack.enter_context(_running(one, shard)) for one in todo]
-        batches = _batches(trace.pieces(number)) if todo else iter(())
+    with errors_as(OSError, f"{CANNOT_WRITE} to {results.path}"), ExitStack() as stack:
+        adding = [stack.enter_context(_running(results, one)) for one in todo]
+        batches = _batches(results.trace.pieces(shard)) if todo else iter(())
         while at_hand := list(islice(batches, at_once)):
             for add in adding:
                 for batch in at_hand:
                     add(batch)
             at_hand.clear()  # or there would be two row groups while the next one is read
-    return shard.rows * len(replays)
+    return results.trace.shards[shard].rows * len(replays)
 
 
 def _batches(pieces: Iterable[Tape]) -> Iterator[_Batch]:
@@ -83,11 +65,14 @@ def _batches(pieces: Iterable[Tape]) -> Iterator[_Batch]:
 
 
 @contextmanager
-def _running(one: ShardReplay, shard: Shard) -> Iterator[Callable[[_Batch], None]]:
+def _running(results: Results, one: ShardReplay) -> Iterator[Callable[[_Batch], None]]:
     """A function that takes the batches in order; the files are complete after the block."""
-    timer = contestant(one.name, dict(one.parameters))
-    made = timer.new(shard.first_time or 0, counting=one.counting and timer.engine == COMPILED)
-    with _expiries_writer(one) as writer:
+    manifest, shard = results.manifest, results.trace.shards[one.shard]
+    timer = contestant_of(manifest["timers"][one.timer])
+    counting = manifest["counting"] and timer.engine == COMPILED
+    made = timer.new(shard.first_time or 0, counting=counting)
+    expiries_file = results.expiries_file(*one) if manifest["expiries"] else None
+    with _expiries_writer(expiries_file) as writer:
         expiries = _Expiries(writer)
         loop = loop_for(made, Buffers(shard.id_space), expiries.take)
 
@@ -96,23 +81,20 @@ def _running(one: ShardReplay, shard: Shard) -> Iterator[Callable[[_Batch], None
             loop.run(batch.operations)
 
         yield add
-        if one.drained:
+        if manifest["drained"]:
             loop.drain()
         outcome = replace(loop.finish(), lateness=expiries.lateness)
-    with NewFile(one.outcome) as path:
-        pq.write_table(outcome_table(one.timer, one.shard, timer.engine, outcome), path)
+    with NewFile(results.outcome_file(*one)) as path:
+        pq.write_table(outcome_table(*one, timer.engine, outcome), path)
 
 
 @contextmanager
-def _expiries_writer(one: ShardReplay) -> Iterator[pq.ParquetWriter | None]:
+def _expiries_writer(file: Path | None) -> Iterator[pq.ParquetWriter | None]:
     """A writer of the expiries, if they are kept."""
-    if one.expiries is None:
+    if file is None:
         yield None
         return
-    with (
-        NewFile(one.expiries) as path,
-        pq.ParquetWriter(path, EXPIRIES, **_WRITING) as writer,
-    ):
+    with NewFile(file) as path, pq.ParquetWriter(path, EXPIRIES, **_WRITING) as writer:
         yield writer
 
 

@@ -37,7 +37,7 @@ from compare.pipeline.results import EXPIRIES, Results, open_results
 from compare.spark.progress import progress
 from compare.spark.session import cores, plain_failures, spark_session
 from compare.spark.tasks import in_tasks
-from compare.tapes.trace import SCHEMA, known_trace, shard_name
+from compare.tapes.trace import SCHEMA, shard_name
 from timers.errors import TimerError
 from timers.rounding import AnyRounding, Rounding
 
@@ -143,23 +143,19 @@ def rounding_on_workers(timer: Contestant) -> Callable[[], AnyRounding]:
 def _compiled(spark: SparkSession, results: Results, examples: int) -> Iterator[Verified]:
     """One task for some shards of some timers; only counts and examples travel through Spark."""
     pairs = list(results.replays())
-    path, digest = str(results.trace.path.resolve()), results.manifest["trace"]["digest"]
-    files = [str(results.expiries_file(*pair).resolve()) for pair in pairs]
     roundings = [rounding_on_workers(timer) for timer in results.contestants]
-    drained = results.manifest["drained"]
 
     def work(number: int) -> pa.RecordBatch:
         timer, shard = pairs[number]
-        trace = known_trace(path, digest)
-        entry = trace.shards[shard]
+        entry = results.trace.shards[shard]
         check = Check(
-            lambda: trace.pieces(shard),
+            lambda: results.trace.pieces(shard),
             entry.rows,
             entry.id_space,
-            lambda: read_expiries(Path(files[number])),
+            lambda: read_expiries(results.expiries_file(timer, shard)),
             roundings[timer](),
             shard,
-            drained,
+            results.manifest["drained"],
             examples,
         )
         return row_of(timer, check.run())

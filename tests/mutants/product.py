@@ -1049,8 +1049,8 @@ BUGS = [
     ),
     SeededBug(
         "compare/pipeline/results.py",
-        'timer["parameters"], timer["tick"])',
-        'timer["parameters"])',
+        'entry["parameters"], entry["tick"])',
+        'entry["parameters"])',
         "tests/compare/pipeline/test_results.py::test_a_row_is_of_all_shards_of_its_timer[0]",
     ),
     SeededBug(

@@ -23,8 +23,15 @@ from compare.cli.commands.summarise import text_of
 from compare.cli.main import COMPILING
 from compare.files import MANIFEST
 from compare.pipeline.replay import IDS_AT_ONCE, groups_of, replay_trace
-from compare.pipeline.results import Results, ResultsError, open_results, outcome_of, outcome_table
-from compare.pipeline.shard_replay import ShardReplay, run_side_by_side
+from compare.pipeline.results import (
+    Results,
+    ResultsError,
+    ShardReplay,
+    open_results,
+    outcome_of,
+    outcome_table,
+)
+from compare.pipeline.shard_replay import run_side_by_side
 from compare.pipeline.summarise import SCHEMA, summarise
 from compare.replay.engine import first_time, lateness_of, replay
 from compare.replay.lateness import Lateness
@@ -128,25 +135,17 @@ def test_no_file_is_left_beside_the_results(results):
 
 
 def replays_of(trace, names, out, shard=0):
-    """The replays of one shard, to be made without Spark."""
+    """Results, and the replays of one shard, to be made without Spark."""
     for number in range(len(names)):
         for kind in ("outcomes", "expiries"):
             (out / kind / f"timer-{number:03d}").mkdir(parents=True, exist_ok=True)
-    return [
-        ShardReplay(
-            str(trace.path),
-            trace.manifest_digest,
-            timer.name,
-            tuple(timer.parameters.items()),
-            number,
-            shard,
-            str(out / "outcomes" / f"timer-{number:03d}" / f"shard-{shard:05d}.parquet"),
-            str(out / "expiries" / f"timer-{number:03d}" / f"shard-{shard:05d}.parquet"),
-            True,
-            True,
-        )
-        for number, timer in enumerate(map(parse_contestant, names))
+    timers = [
+        {"name": timer.name, "parameters": timer.parameters, "tick": timer.tick}
+        for timer in map(parse_contestant, names)
     ]
+    asked = dict.fromkeys(("expiries", "drained", "counting"), True)
+    results = Results(out, {"timers": timers, **asked}, trace)
+    return results, [ShardReplay(number, shard) for number in range(len(names))]
 
 
 def files_of(path):
@@ -161,18 +160,14 @@ def test_replays_side_by_side_are_each_what_it_is_alone(
     monkeypatch.setattr(compare.tapes.trace, "PIECE", 130)
     assert len(list(trace.pieces(0))) == 24  # of four in each row group
     for shard in range(3):
-        replays = replays_of(trace, TIMERS, tmp_path, shard)
-        assert run_side_by_side(replays) == 4 * trace.shards[shard].rows
+        own, replays = replays_of(trace, TIMERS, tmp_path, shard)
+        assert run_side_by_side(own, replays) == 4 * trace.shards[shard].rows
         for one in replays:
-            mine, other = (
-                pq.read_table(path)
-                for path in (one.outcome, results.outcome_file(one.timer, shard))
-            )
+            mine, other = (pq.read_table(of.outcome_file(*one)) for of in (own, results))
             varies = ["seconds", "nbytes"]  # room is reserved for as many as a batch arms
             assert mine.drop_columns(varies).equals(other.drop_columns(varies))
-            assert pq.read_table(one.expiries).equals(
-                pq.read_table(results.expiries_file(one.timer, shard))
-            )
+            mine, other = (pq.read_table(of.expiries_file(*one)) for of in (own, results))
+            assert mine.equals(other)
 
 
 @pytest.mark.parametrize("names", [TIMERS[:1], TIMERS])
@@ -184,7 +179,7 @@ def test_timers_overdue_when_armed_are_told_apart_in_whatever_piece(tmp_path, mo
         for k in range(20, 120)
     ]
     tape = tape_of(*rows)
-    replays = replays_of(write(tmp_path / "trace", tape), names, tmp_path / "out")
+    own, replays = replays_of(write(tmp_path / "trace", tape), names, tmp_path / "out")
     starts, new = [], Contestant.new
 
     def noted(self, start=0, **settings):
@@ -193,19 +188,20 @@ def test_timers_overdue_when_armed_are_told_apart_in_whatever_piece(tmp_path, mo
 
     with monkeypatch.context() as patch:
         patch.setattr(Contestant, "new", noted)
-        run_side_by_side(replays)
+        run_side_by_side(own, replays)
     assert starts == [200] * len(names)
     for one in replays:
         timer = parse_contestant(names[one.timer])
-        check_file(one.outcome, one.expiries, *alone(tape, 100, timer, counting=True))
+        files = own.outcome_file(*one), own.expiries_file(*one)
+        check_file(*files, *alone(tape, 100, timer, counting=True))
 
 
 def test_a_finished_replay_is_left_alone_by_those_beside_it(trace, tmp_path):
-    replays = replays_of(trace, TIMERS, tmp_path)
-    run_side_by_side(replays[1:2])
-    before = Path(replays[1].outcome).stat().st_mtime_ns
-    run_side_by_side(replays)
-    assert Path(replays[1].outcome).stat().st_mtime_ns == before
+    own, replays = replays_of(trace, TIMERS, tmp_path)
+    run_side_by_side(own, replays[1:2])
+    before = own.outcome_file(1, 0).stat().st_mtime_ns
+    run_side_by_side(own, replays)
+    assert own.outcome_file(1, 0).stat().st_mtime_ns == before
     assert len(files_of(tmp_path)) == 2 * len(TIMERS)
 
 
@@ -216,21 +212,19 @@ def test_one_that_fails_leaves_no_half_of_those_beside_it(trace, tmp_path, monke
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     out = tmp_path / "out"
-    replays = replays_of(trace, (*TIMERS[:2], "failing:Failing", TIMERS[2]), out)
+    own, replays = replays_of(trace, (*TIMERS[:2], "failing:Failing", TIMERS[2]), out)
     with pytest.raises(ValueError, match="no wake-up"):
-        run_side_by_side(replays)
+        run_side_by_side(own, replays)
     # They end in turn: the last one had ended, the first ones had not.
     assert files_of(out) == [
-        Path(path).relative_to(out) for path in (replays[3].expiries, replays[3].outcome)
+        path.relative_to(out) for path in (own.expiries_file(3, 0), own.outcome_file(3, 0))
     ]
 
 
 def test_replays_share_a_shard_as_long_as_there_are_groups_for_all():
     def sizes(timers, id_spaces, workers, alone=()):
         replays = [
-            ShardReplay("trace", "digest", "delay-queue", (), timer, shard, "", None, True, False)
-            for shard in range(len(id_spaces))
-            for timer in range(timers)
+            ShardReplay(timer, shard) for shard in range(len(id_spaces)) for timer in range(timers)
         ]
         groups = groups_of(replays, id_spaces, workers, alone=alone)
         assert sorted(one for group in groups for one in group) == sorted(replays)
@@ -626,7 +620,7 @@ def test_the_summary_takes_each_shard_into_account(results, tmp_path):
         counters = {"comparisons": next(is_prime)}
         done = Outcome(**numbers, counters=counters, lateness=late)
         made.setdefault(timer, []).append(done)
-        path = Results(tmp_path, {}, results.trace, ()).outcome_file(timer, shard)
+        path = Results(tmp_path, {}, results.trace).outcome_file(timer, shard)
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(outcome_table(timer, shard, f"engine {timer}", done), path)
     table = summarise(tmp_path).to_pylist()
