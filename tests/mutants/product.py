@@ -34,7 +34,10 @@ TESTED_BY = {
         "tests/compare/bench/test_store.py",
         "tests/compare/cli/test_text.py",
     ),
-    "compare/replay/engine.py": ("tests/compare/replay/test_timing.py",),
+    "compare/replay/engine.py": (
+        "tests/compare/replay/test_timing.py",
+        "tests/compare/replay/test_engine.py::test_a_timer_that_breaks_the_protocol_is_named",
+    ),
     "compare/replay/loops.py": ("tests/compare/replay/test_timing.py",),
     "compare/replay/outcome.py": ("tests/compare/replay/test_outcome.py",),
     "compare/replay/lateness.py": ("tests/compare/replay/test_lateness.py",),

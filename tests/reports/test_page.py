@@ -88,11 +88,12 @@ def test_charts_and_tables_are_accessible(read):
     assert ("html", {"lang": "en"}) in read.tags
 
 
-def test_files_lie_beside_the_page(page):
+def test_files_lie_beside_the_page(page, run: Run):
     names = {path.name for path in (page.parent / "figures").iterdir()}
     assert len(names) == 2 * 13
     assert {"time-insert.png", "time-insert.svg", "lateness.svg"} <= names
     assert {path.name for path in page.parent.iterdir()} == {"index.html", "figures", "report.json"}
+    assert f"from what is stored in {run.path.name}." in page.read_text()
     mark = json.loads((page.parent / "report.json").read_text())
     assert (mark["format"], mark["version"]) == ("wheelwork-report", 1)
     assert page.is_absolute()

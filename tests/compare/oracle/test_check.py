@@ -316,6 +316,7 @@ def test_many_mismatches_are_counted_and_the_lowest_told(lost):
     wanted = plain_mismatches(tape, fired_at, kept)
     assert found.counts == counts_of(wanted)
     assert list(found.examples) == wanted[:3]
+    assert Check(tuple, 0, 0, tuple, Rounding()).examples == 5  # unless told otherwise
 
 
 def test_parts_add_up_to_the_lowest_examples_of_each_kind():

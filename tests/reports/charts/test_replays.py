@@ -286,6 +286,19 @@ def test_an_exact_timer_alone_stands_at_zero(distinct):
     assert mark.x == [0.0]
 
 
+def test_many_exact_timers_stand_side_by_side_near_zero(distinct):
+    source = next(iter(distinct.replays))
+    found = {
+        who: of._replace(row={**of.row, "lateness_min": 0, "lateness_max": 0, "fired": 1})
+        for who, of in distinct.replays[source].items()
+        if of.cell.spread
+    }
+    (picture,) = trade_off.draw(only(distinct, replays={source: found}))
+    places = {mark.x[0] for who in found for mark in marks(picture.figure.axes[0], who)}
+    assert len(places) == len(found) == 7
+    assert max(places) == -min(places) == pytest.approx(0.7)
+
+
 def test_early_is_as_bad_as_late(distinct):
     """The worst deviation is the greater of the two."""
     source = next(iter(distinct.replays))
@@ -300,6 +313,9 @@ def test_early_is_as_bad_as_late(distinct):
 def test_with_few_precisions_there_is_no_trade_off(distinct):
     two = tuple(replace(who, lateness=(0, 0 if who.exact else 9)) for who in distinct.contestants)
     assert list(trade_off.draw(only(distinct, contestants=two))) == []
+    three = (replace(two[0], lateness=(0, 5)), *two[1:])
+    assert len({who.lateness for who in three}) == 3
+    assert len(list(trade_off.draw(only(distinct, contestants=three)))) == 1
 
 
 def test_the_legend_names_each_look(trade, distinct):
