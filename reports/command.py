@@ -197,9 +197,6 @@ def _guessed(kind: str, options: Mapping[str, Any]) -> dict[str, str]:
 
 def _columns_in(path: str, format_: str) -> Sequence[str]:
     """The columns of a log on this machine, from its beginning."""
-    from compare.spark.session import require_spark
-
-    require_spark()
     from compare.logs.readers import inspect
 
     if "://" in path:

@@ -49,9 +49,3 @@ def by_case(rows: Iterable[Row], kind: str, varied: str = "rate") -> Cases:
             of_case = found.setdefault(Case(row["load"], row["design"]), {})
             of_case.setdefault(row[varied], []).append(row)
     return found
-
-
-def scanned(row: Row) -> float:
-    """The entries of lists and queue that a compiled design looked at for each request."""
-    counters = dict(row["counters"])
-    return float(counters["entries_scanned"] + counters["queue_scanned"]) / float(row["requests"])

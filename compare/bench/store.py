@@ -114,6 +114,8 @@ _TRIAL = (
     ("failed", _TEXT),  # why it failed; null where it did not
     ("counters", pa.map_(_TEXT, _INTEGER)),  # of compare.purgatory.kernels; null in real time
 )
+FIGURES = [name for name, kind in _TRIAL if kind in (_INTEGER, _NUMBER)]
+"""The numbers of a trial."""
 
 SCHEMAS: Mapping[str, pa.Schema] = {
     # One row for each sample, or one for a measurement that was too long.

@@ -246,6 +246,10 @@ def _explain(error: Exception) -> str | None:
         return str(error)
     if isinstance(error, MemoryError):
         return f"not enough memory: {str(error) or 'ask for less'}"
+    if isinstance(error, ModuleNotFoundError):
+        from compare.spark.session import NEEDED, missing_packages
+
+        return missing_packages() if (error.name or "").split(".")[0] in NEEDED else None
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename is not None else ""
         return f"{where}{error.strerror or error}"

@@ -23,25 +23,11 @@ _IN_TIME_MS = 200.0
 """... and how late, at the 99th percentile, a timeout may be: as long again as it is."""
 
 
-_FIGURES = (
-    "requests",
-    "achieved",
-    "cpu_us",
-    "gc_us",
-    "peak_bytes",
-    "late_p50_ms",
-    "late_p99_ms",
-    "late_max_ms",
-    "share_expired",
-    "estimated_total",
-    "exact_total",
-    "estimate_error",
-)
-
-
 def middle(rows: Sequence[Row]) -> Row:
     """A row with the median of each figure, and the first failure if there was one."""
-    figures = {name: values_of(rows, name) for name in _FIGURES}
+    from compare.bench.store import FIGURES  # brings Arrow, which --help need not wait for
+
+    figures = {name: values_of(rows, name) for name in FIGURES}
     medians = {name: median(values) if values else None for name, values in figures.items()}
     failed = next((row["failed"] for row in rows if row["failed"]), None)
     return rows[0] | medians | {"failed": failed}
@@ -61,6 +47,12 @@ def keeps_up(row: Row) -> bool:
         and achieved >= _KEPT_UP * row["rate"]
         and (late is None or late <= _IN_TIME_MS)
     )
+
+
+def scanned(row: Row) -> float:
+    """The entries of lists and queue that a compiled design looked at for each request."""
+    counters = dict(row["counters"])
+    return float(counters["entries_scanned"] + counters["queue_scanned"]) / float(row["requests"])
 
 
 def mostly_keeps_up(rows: Sequence[Row]) -> bool:

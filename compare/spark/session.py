@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -20,6 +20,8 @@ from compare.spark.java import PipelineError as PipelineError  # raised here, fo
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+NEEDED = ("pyspark", "pandas")
 
 LOCAL_MASTER = "local[*]"
 
@@ -101,15 +103,10 @@ _CONNECT_PORT = 15002
 _UNKNOWN_CORES = 16
 
 
-def require_spark() -> None:
-    """Check that what Spark needs is installed, without importing it.
-
-    Raises:
-        PipelineError: if something is missing.
-    """
-    missing = [name for name in ("pyspark", "pandas") if find_spec(name) is None]
-    if missing:
-        raise PipelineError(f"this command needs {' and '.join(missing)}: {INSTALL}")
+def missing_packages() -> str | None:
+    """Say which packages that Spark needs are not installed, without importing them."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    return f"this command needs {' and '.join(missing)}: {INSTALL}" if missing else None
 
 
 @contextmanager
@@ -137,7 +134,8 @@ def spark_session(
     Raises:
         PipelineError: if PySpark or Java is missing, or the master is malformed or does not answer.
     """
-    require_spark()
+    if missing := missing_packages():
+        raise PipelineError(missing)
     from pyspark.sql import SparkSession
 
     borrowed = session or SparkSession.getActiveSession() or _submitted()
@@ -270,17 +268,9 @@ def _settings(session: "SparkSession") -> Iterator[None]:
     settings = {
         name: value for name, value in _SESSION_SETTINGS.items() if name.startswith("spark.sql.")
     }
-    before = {name: session.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        session.conf.set(name, value)
-    try:
+    conf = session.conf
+    with _replaced(settings, lambda name: conf.get(name, None), conf.set, conf.unset):
         yield
-    finally:
-        for name, earlier in before.items():
-            if earlier is None:
-                session.conf.unset(name)
-            else:
-                session.conf.set(name, earlier)
 
 
 def is_remote(session: "SparkSession") -> bool:
@@ -486,19 +476,33 @@ def _with_tries(master: str) -> str:
     return f"local[{cores[1] or 1},{TRIES}]" if cores else master
 
 
-@contextmanager
-def _environment(settings: Mapping[str, str]) -> Iterator[None]:
+def _environment(settings: Mapping[str, str]) -> AbstractContextManager[None]:
     """Set environment variables until the block ends."""
-    before = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)
+    environ = os.environ
+    return _replaced(
+        settings, environ.get, environ.__setitem__, lambda name: environ.pop(name, None)
+    )
+
+
+@contextmanager
+def _replaced(
+    settings: Mapping[str, str],
+    get: Callable[[str], str | None],
+    put: Callable[[str, str], None],
+    remove: Callable[[str], object],
+) -> Iterator[None]:
+    """Put settings in the place of others until the block ends."""
+    before = {name: get(name) for name in settings}
+    for name, value in settings.items():
+        put(name, value)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
+        for name, earlier in before.items():
+            if earlier is None:
+                remove(name)
             else:
-                os.environ[name] = value
+                put(name, earlier)
 
 
 def _reason(output: IO[bytes]) -> str:

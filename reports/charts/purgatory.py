@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from matplotlib.axes import Axes
 
-from compare.purgatory.figures import COMPILED, LIMIT, PURGING, RATE, Row, mostly_keeps_up
+from compare.purgatory.figures import COMPILED, LIMIT, PURGING, RATE, Row, mostly_keeps_up, scanned
 from reports import formats
 from reports.charts.axes import draw_points, log_axis, mark_of, panels, stroke_of, told
 from reports.charts.pictures import Picture
 from reports.palette import INK
 from reports.summary import Summary
-from reports.trials import Case, Cases, by_case, scanned
+from reports.trials import Case, Cases, by_case
 
 _MICROSECONDS, _MILLISECONDS = 1e3, 1e6  # in nanoseconds
 

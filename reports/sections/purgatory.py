@@ -12,12 +12,13 @@ from compare.purgatory.figures import (
     Row,
     middle,
     saturation,
+    scanned,
     values_of,
 )
 from reports import formats
 from reports.sections.parts import NOTHING, Entry, Section, Table, entry, texts
 from reports.summary import Summary
-from reports.trials import by_case, scanned
+from reports.trials import by_case
 
 
 def section(summary: Summary) -> Section | None:

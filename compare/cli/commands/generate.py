@@ -85,9 +85,6 @@ def generate(
     if shards == 1 and master is None:
         trace = _write_here(plan, out, force)
     else:
-        from compare.spark.session import require_spark
-
-        require_spark()
         from compare.pipeline.generate import generate_plan
 
         trace = generate_plan(plan, out, force=force, master=master)

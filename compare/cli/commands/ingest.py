@@ -74,9 +74,6 @@ def requests(
     timeout comes too late. A row without a duration was never answered. LOG is a
     file or a URI that Spark can read.
     """
-    from compare.spark.session import require_spark
-
-    require_spark()
     from compare.pipeline.ingest import Options, ingest_requests
 
     ingested = ingest_requests(
@@ -99,9 +96,6 @@ def touches(log: str, out: str, key: str, idle: str, **how: Any) -> None:
     idle for so long. A touch exactly at the deadline comes too late. LOG is a
     file or a URI that Spark can read.
     """
-    from compare.spark.session import require_spark
-
-    require_spark()
     from compare.pipeline.ingest import Options, ingest_touches
 
     click.echo(summary(ingest_touches(log, out, Options(**how), key=key, idle=idle)))
@@ -114,7 +108,7 @@ def summary(ingested: "Ingested") -> str:
 
     trace, examples, how = ingested.trace, ingested.examples, ingested.reading
     left_out = {name: getattr(ingested, name) for name in ("unreadable", "duplicate", "late")}
-    number = ingested.left_out
+    number = sum(left_out.values())
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in left_out.items() if count)
     rejected = f", of which {kinds} left out (in {REJECTED})" if number else ""
     more = [f"... and {number - len(examples):,} more"] if number > len(examples) else []

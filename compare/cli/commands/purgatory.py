@@ -32,6 +32,7 @@ from compare.purgatory.figures import (
     Row,
     middle,
     saturation,
+    scanned,
     values_of,
 )
 from compare.purgatory.options import QUICK, Experiment
@@ -220,8 +221,7 @@ def _compiled(rows: Iterable[Row]) -> list[str]:
     shown = []
     for samples in _same(rows):
         us = median(values_of(samples, "cpu_us"))
-        first, counters = samples[0], samples[0]["counters"]
-        scanned = (counters["entries_scanned"] + counters["queue_scanned"]) / first["requests"]
-        row = {**first, **counters, "name": _name(first)}
-        shown.append({**row, "ns": us * 1000, "throughput": 1 / us, "scanned": scanned})
+        first = samples[0]
+        row = {**first, **first["counters"], "name": _name(first), "scanned": scanned(first)}
+        shown.append({**row, "ns": us * 1000, "throughput": 1 / us})
     return columns(shown, layout)

@@ -98,9 +98,6 @@ def _replay_several(
 ) -> None:
     if not options["out"]:
         raise click.UsageError("name the directory to write: --out RESULTS")
-    from compare.spark.session import require_spark
-
-    require_spark()
     from compare.pipeline.replay import replay_trace
 
     results = replay_trace(

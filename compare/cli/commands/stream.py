@@ -71,11 +71,9 @@ def stream(master: str | None, **settings: Any) -> int:
     SOURCE is a directory of files that may grow. The rows are the same as those
     of session_window in Spark.
     """
-    from compare.spark.session import require_spark, spark_session
-
-    require_spark()
     from compare.cli.main import INTERRUPTED
     from compare.pipeline.stream import Watch, check, follow, start
+    from compare.spark.session import spark_session
 
     watch = Watch(**settings)
     check(watch)

@@ -59,9 +59,6 @@ def verify(results: str, method: str, examples: int, as_json: bool, master: str 
 
     The exit code is 0 when there is no mismatch, and 1 when there is one.
     """
-    from compare.spark.session import require_spark
-
-    require_spark()
     from compare.pipeline.verify import verify as verification_of
 
     found = verification_of(results, method=method, examples=examples, master=master)

@@ -192,6 +192,15 @@ def test_sigterm_leaves_nothing_behind(said, monkeypatch, here):
     assert signal.getsignal(signal.SIGTERM) == before
 
 
+def test_missing_packages_are_named_with_their_remedy(said, monkeypatch):
+    monkeypatch.delitem(sys.modules, "compare.pipeline.verify", raising=False)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    assert fails(said, "verify", "results") == (
+        "wheelwork: error: this command needs pyspark: run pip install '.[pipeline]' in a checkout"
+        " of wheelwork\n"
+    )
+
+
 def test_a_bug_is_not_hidden(monkeypatch):
     monkeypatch.setattr("compare.bench.contestant.contestant", lambda name: 1 / 0)
     with pytest.raises(ZeroDivisionError):

@@ -319,7 +319,6 @@ def test_how_a_log_was_read_is_told():
 def test_a_stream_says_what_it_has_seen(monkeypatch, capsys, options, interrupted, code):
     stream = pytest.importorskip("compare.pipeline.stream", reason="streams run on Spark")
     monkeypatch.setattr("compare.spark.session.spark_session", nullcontext)
-    monkeypatch.setattr("compare.spark.session.require_spark", lambda: None)
     monkeypatch.setattr(stream, "check", lambda watch: None)
     monkeypatch.setattr(stream, "start", lambda session, watch: watch)
     seen = stream.Seen(rows=5003, expired=1009, late=17, unusable=3)
@@ -364,7 +363,6 @@ def test_a_replay_of_several_is_asked_for_and_told(monkeypatch, capsys, options,
         )
 
     monkeypatch.setattr(pipeline, "replay_trace", replay_trace)
-    monkeypatch.setattr("compare.spark.session.require_spark", lambda: None)
     line = ("replay", "t", "--timers", "delay-queue,hashed-wheel/tick=5ms", "--out", "results")
     assert main([*line, *options]) == 0
     ((given, settings),) = calls
@@ -433,7 +431,6 @@ def test_a_mismatch_is_an_exit_code(monkeypatch, capsys, mismatches, code):
     verdict = verify.Verdict(7, 8, {"late": mismatches}, (), "simple-wheel")
     found = verify.Verification(Path("out"), "sql", "us", 90_001, 6, (verdict,))
     monkeypatch.setattr(verify, "verify", lambda results, **settings: found)
-    monkeypatch.setattr("compare.spark.session.require_spark", lambda: None)
     assert main(["verify", "out", "--json"]) == code
     assert json.loads(capsys.readouterr().out) == {
         "results": "out",

@@ -14,7 +14,7 @@ from compare.cli.main import COMPILING
 from compare.pipeline.ingest import Options, ingest_requests
 from compare.spark import session as module
 from compare.spark.java import java_environment, wrapper_home
-from compare.spark.session import PipelineError, require_spark, spark_session
+from compare.spark.session import PipelineError, spark_session
 from tests.compare import made_logs as logs
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -109,11 +109,14 @@ def test_what_is_missing_is_named_with_its_remedy(home, monkeypatch):
     ):
         java_environment()
     monkeypatch.setattr(module, "find_spec", lambda name: None)
-    with pytest.raises(
-        PipelineError,
-        match=r"needs pyspark and pandas: run pip install '\.\[pipeline\]' in a checkout",
+    with (
+        pytest.raises(
+            PipelineError,
+            match=r"needs pyspark and pandas: run pip install '\.\[pipeline\]' in a checkout",
+        ),
+        spark_session(),
     ):
-        require_spark()
+        pass
 
 
 @pytest.mark.parametrize(
