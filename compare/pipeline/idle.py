@@ -11,12 +11,13 @@ Events are in microseconds since 1970, Spark's watermark is in milliseconds.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd  # type: ignore[import-untyped]  # its stubs are a package of their own
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from compare.files import errors_as
 from timers import LIMIT, TimerError
@@ -33,7 +34,7 @@ _STATE_VERSION = 1
 _MS = 1000  # microseconds
 _VERSION, _SHARDS = b"wheelwork-connections", b"shards"
 
-_STATE = pa.schema(
+CONNECTIONS = pa.schema(
     [
         ("key", pa.large_binary()),
         ("first", pa.int64()),
@@ -41,6 +42,7 @@ _STATE = pa.schema(
         ("events", pa.int64()),
     ]
 )
+"""Open connections. Two of one key lie more than the idle period apart."""
 _EVENTS = pa.schema([("key", pa.large_binary()), ("at", pa.int64()), ("fault", pa.int8())])
 _GROUPED = pa.schema([("shard", pa.int32()), ("events", pa.binary())])
 
@@ -60,29 +62,6 @@ class Settings:
 
     idle: int  # microseconds
     shards: int
-
-
-class Connections(NamedTuple):
-    """Open connections, as arrays of one length.
-
-    Two connections of one key lie more than the idle period apart.
-    """
-
-    key: Any  # pyarrow.LargeBinaryArray
-    first: Int64s
-    last: Int64s
-    events: Int64s
-
-    def take(self, rows: npt.NDArray[Any]) -> "Connections":
-        """The connections at these positions, in this order."""
-        return Connections(
-            self.key.take(pa.array(rows)), self.first[rows], self.last[rows], self.events[rows]
-        )
-
-
-NO_CONNECTIONS = Connections(
-    pa.array([], pa.large_binary()), *(np.empty(0, np.int64) for _ in range(3))
-)
 
 
 def group_by_shard(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -117,22 +96,21 @@ def detect(
     shard and the events of the batch.
     """
     watermark = min(max(state.getCurrentWatermarkMs(), 0), LIMIT // _MS) * _MS
-    connections = decode(state.get[0], settings.shards) if state.exists else NO_CONNECTIONS
+    connections = (
+        decode(state.get[0], settings.shards) if state.exists else CONNECTIONS.empty_table()
+    )
     events = [pa.ipc.open_stream(data).read_all() for batch in batches for data in batch["events"]]
     keys, at, rejected = _usable(pa.concat_tables([_EVENTS.empty_table(), *events]), watermark)
     connections = merge(connections, keys, at, settings.idle)
-    is_idle = connections.last < watermark - settings.idle
-    if is_idle.any():
-        idle, connections = (
-            connections.take(is_idle.nonzero()[0]),
-            connections.take((~is_idle).nonzero()[0]),
-        )
-        yield _frame(idle, None)
-    if len(connections.last):
+    is_idle = pc.less(connections["last"], watermark - settings.idle)
+    if pc.any(is_idle).as_py():
+        yield _frame(connections.filter(is_idle), None)
+        connections = connections.filter(pc.invert(is_idle))
+    if len(connections):
         state.update((encode(connections, settings.shards),))
         # Spark calls a shard without events when the watermark is beyond this time, which must
         # itself be beyond the present watermark.
-        next_idle = (int(connections.last.min()) + settings.idle) // _MS
+        next_idle = (pc.min(connections["last"]).as_py() + settings.idle) // _MS
         state.setTimeoutTimestamp(max(next_idle, watermark // _MS + 1))
     elif state.exists:
         state.remove()
@@ -140,34 +118,31 @@ def detect(
         yield _frame(found, problem)
 
 
-def merge(connections: Connections, keys: Any, at: Int64s, idle: int) -> Connections:
+def merge(connections: pa.Table, keys: Any, at: Int64s, idle: int) -> pa.Table:
     """Add events to the connections; what lies at most `idle` apart becomes one connection.
 
     O(n log n) in the events.
     """
     if not len(at):
         return connections
-    code = pa.chunked_array([connections.key, keys]).combine_chunks().dictionary_encode()
+    key, *numbers = (column.combine_chunks() for column in connections.columns)
+    first, last, events = (number.to_numpy() for number in numbers)
+    code = pa.chunked_array([key, keys]).combine_chunks().dictionary_encode()
     names, code = code.dictionary, code.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    here = len(connections.first)
+    here = len(connections)
     touched = np.zeros(len(names), np.bool_)
     touched[code[here:]] = True
     involved = touched[code[:here]]
     rows = np.flatnonzero(involved)
     code, first, last, events = _join_intervals(
         np.concatenate((code[rows], code[here:])),
-        np.concatenate((connections.first[rows], at)),
-        np.concatenate((connections.last[rows], at)),
-        np.concatenate((connections.events[rows], np.ones(len(at), np.int64))),
+        np.concatenate((first[rows], at)),
+        np.concatenate((last[rows], at)),
+        np.concatenate((events[rows], np.ones(len(at), np.int64))),
         idle,
     )
-    others = connections.take(np.flatnonzero(~involved))
-    return Connections(
-        pa.concat_arrays([others.key, names.take(pa.array(code))]),
-        np.concatenate((others.first, first)),
-        np.concatenate((others.last, last)),
-        np.concatenate((others.events, events)),
-    )
+    joined = pa.table([names.take(pa.array(code)), first, last, events], schema=CONNECTIONS)
+    return pa.concat_tables([connections.filter(pa.array(~involved)), joined])
 
 
 def _join_intervals(
@@ -200,36 +175,33 @@ def _join_intervals(
     return code[starts], first[starts], latest[ends], np.add.reduceat(events, starts)
 
 
-def encode(connections: Connections, shards: int) -> bytes:
+def encode(connections: pa.Table, shards: int) -> bytes:
     """Serialize the connections as an Arrow stream with a version and the number of shards."""
-    schema = _STATE.with_metadata({_VERSION: b"%d" % _STATE_VERSION, _SHARDS: b"%d" % shards})
-    return _to_ipc(pa.table([connections.key, *connections[1:]], schema=schema))
+    about = {_VERSION: b"%d" % _STATE_VERSION, _SHARDS: b"%d" % shards}
+    return _to_ipc(connections.replace_schema_metadata(about))
 
 
-def decode(state: bytes, shards: int) -> Connections:
+def decode(state: bytes, shards: int) -> pa.Table:
     """The connections that `encode` serialized.
 
     Raises:
         StateError: if the state has another version or another number of shards, or is damaged.
     """
     with errors_as(StateError, "the checkpoint's state cannot be read"):
-        table = pa.ipc.open_stream(state).read_all().combine_chunks()
+        table = pa.ipc.open_stream(state).read_all()
     metadata = table.schema.metadata or {}
     version = metadata.get(_VERSION, b"none").decode()
-    if version != str(_STATE_VERSION) or table.schema.remove_metadata() != _STATE:
+    if version != str(_STATE_VERSION) or table.schema.remove_metadata() != CONNECTIONS:
         raise StateError(
             f"the checkpoint's state has version {version}; this program reads {_STATE_VERSION}"
         )
     before = int(metadata[_SHARDS])
     if before != shards:
         raise StateError(f"the checkpoint's state has {before} shards, not {shards}")
-    if not len(table):
-        return NO_CONNECTIONS
-    key, *numbers = (column.chunk(0) for column in table.columns)
-    return Connections(key, *(column.to_numpy() for column in numbers))
+    return table.replace_schema_metadata()
 
 
-def _usable(events: pa.Table, watermark: int) -> tuple[Any, Int64s, list[tuple[str, Connections]]]:
+def _usable(events: pa.Table, watermark: int) -> tuple[Any, Int64s, list[tuple[str, pa.Table]]]:
     """The keys and times of the events that count, and the rejected events by their problem."""
     key, at, fault = (column.combine_chunks() for column in events.columns)
     at, fault = at.to_numpy(), fault.to_numpy()
@@ -240,10 +212,8 @@ def _usable(events: pa.Table, watermark: int) -> tuple[Any, Int64s, list[tuple[s
     rejected = []
     for problem in np.unique(fault[~valid]).tolist():
         rows = np.flatnonzero(fault == problem)
-        found = Connections(
-            key.take(pa.array(rows)), at[rows], at[rows], np.ones(len(rows), np.int64)
-        )
-        rejected.append((PROBLEMS[problem], found))
+        columns = key.take(pa.array(rows)), at[rows], at[rows], np.ones(len(rows), np.int64)
+        rejected.append((PROBLEMS[problem], pa.table(columns, schema=CONNECTIONS)))
     return key.filter(pa.array(valid)), at[valid], rejected
 
 
@@ -254,11 +224,7 @@ def _to_ipc(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _frame(connections: Connections, problem: str | None) -> pd.DataFrame:
-    columns = {
-        "key": connections.key.to_pandas(),
-        **dict(zip(("first", "last", "events"), connections[1:], strict=True)),
-    }
-    frame = pd.DataFrame(columns)
+def _frame(connections: pa.Table, problem: str | None) -> pd.DataFrame:
+    frame = connections.to_pandas()
     frame["problem"] = pd.Series([problem] * len(frame), dtype=object)
     return frame

@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from compare.arguments import count
-from compare.pipeline.idle import NO_CONNECTIONS, decode, encode, merge
+from compare.pipeline.idle import CONNECTIONS, decode, encode, merge
 from compare.pipeline.stream import (
     DEFAULT_SHARDS,
     EXPIRED,
@@ -105,7 +106,14 @@ def loop(source: Path) -> tuple[float, int, int]:
     """The same in this process, with all connections in one shard whose state is written and read
     in each batch.
     """
-    state, clock, expired, seconds, events, most = encode(NO_CONNECTIONS, 1), 0, 0, 0.0, 0, 0
+    state, clock, expired, seconds, events, most = (
+        encode(CONNECTIONS.empty_table(), 1),
+        0,
+        0,
+        0.0,
+        0,
+        0,
+    )
     files = sorted(source.glob("*.parquet"))
     batches = [files[begin : begin + FILES] for begin in range(0, len(files), FILES)]
     for number, paths in enumerate([*batches, []]):
@@ -120,9 +128,9 @@ def loop(source: Path) -> tuple[float, int, int]:
             assert not late.any()
             connections = merge(connections, key, at, IDLE)
             latest = (int(at.max()) - DELAY) // 1000
-        is_idle = connections.last < clock * 1000 - IDLE
-        expired += int(is_idle.sum())
-        connections = connections.take(np.flatnonzero(~is_idle))
+        is_idle = pc.less(connections["last"], clock * 1000 - IDLE)
+        expired += pc.sum(is_idle).as_py() or 0
+        connections = connections.filter(pc.invert(is_idle))
         state = encode(connections, 1)
         clock = latest
         if 0 < number < len(batches):

@@ -193,9 +193,13 @@ def test_sigterm_leaves_nothing_behind(said, monkeypatch, here):
 
 
 def test_missing_packages_are_named_with_their_remedy(said, monkeypatch):
-    monkeypatch.delitem(sys.modules, "compare.pipeline.verify", raising=False)
-    monkeypatch.setitem(sys.modules, "pyspark", None)
-    assert fails(said, "verify", "results") == (
+    def fail(name):
+        raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
+
+    monkeypatch.setattr("compare.bench.contestant.contestant", fail)
+    found = {"pyspark": None, "pandas": object()}
+    monkeypatch.setattr("compare.spark.session.find_spec", found.get)
+    assert fails(said, "timers") == (
         "wheelwork: error: this command needs pyspark: run pip install '.[pipeline]' in a checkout"
         " of wheelwork\n"
     )

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compare.pipeline.idle import (
+    CONNECTIONS,
     HEARTBEAT,
     LATE,
-    NO_CONNECTIONS,
     NO_KEY,
     PROBLEMS,
     VALID,
@@ -24,6 +24,7 @@ from compare.pipeline.idle import (
 from timers import LIMIT
 
 IDLE = 30
+NO_CONNECTIONS = CONNECTIONS.empty_table()
 
 
 def sessions(events, idle=IDLE):
@@ -40,9 +41,7 @@ def sessions(events, idle=IDLE):
 
 
 def rows(connections):
-    return sorted(
-        zip(connections.key.to_pylist(), *(c.tolist() for c in connections[1:]), strict=True)
-    )
+    return sorted(zip(*(column.to_pylist() for column in connections.columns), strict=True))
 
 
 def added(connections, events, idle=IDLE):
@@ -77,7 +76,7 @@ def test_an_event_exactly_at_the_end_belongs_and_a_unit_later_does_not():
 
 def test_an_event_in_between_joins_what_looked_apart():
     apart = added(NO_CONNECTIONS, [(b"a", 0), (b"a", 50)])
-    assert len(apart.first) == 2
+    assert len(apart) == 2
     assert rows(added(apart, [(b"a", 25)])) == [(b"a", 0, 50, 3)]
 
 
