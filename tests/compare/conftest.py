@@ -30,10 +30,14 @@ _LOGS = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    from compare.spark.session import spark_session
+    from compare.spark import session as module
 
-    with spark_session("local[2]", brief=True) as session:
-        yield session
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(
+            module._LOCAL_SETTINGS, "spark.python.daemon.module", "tests.compare.worker_daemon"
+        )
+        with module.spark_session("local[2]", brief=True) as session:
+            yield session
 
 
 @pytest.fixture
