@@ -1,12 +1,13 @@
 """The services beside asyncio in the same process, and what a million pending calls cost.
 
-    python -m tests.bench.test_services [--rounds 7] [--pending 100000]
+    python -m tests.bench.test_services [--rounds 7] [--pending 100000] [--collector]
 
 Rounds of asyncio and of the service take turns, so that each ratio is of runs in the same seconds.
-Counts CPU time of the whole process, so that other programs disturb little, with the garbage
-collector off as `timeit` does: a full collection looks at the objects of both and hits whoever is
-running. Prints the least of each and their ratio, and the median and quartiles of the rounds'
-ratios. `nox -s bench` measures schedule and cancel by the wall clock.
+Counts CPU time of the whole process, so that other programs disturb little. Calls are measured with
+the garbage collector off, as `timeit` does: a full collection looks at the objects of both and hits
+whoever is running. With `--collector` it stays on. Prints the least of each and their ratio, and
+the median and quartiles of the rounds' ratios. `nox -s bench` measures schedule and cancel by the
+wall clock.
 """
 
 import argparse
@@ -126,12 +127,13 @@ class ServiceCalls:
         self.timer.close()
 
 
-def alternate(base, contender, rounds):
+def alternate(base, contender, rounds, collector=False):
     """Samples of both, in seconds, taken in turns after one round each to warm up."""
     pairs = []
     for seed in range(rounds + 1):
         gc.collect()
-        gc.disable()
+        if not collector:
+            gc.disable()
         try:
             pairs.append((base(seed), contender(seed)))
         finally:
@@ -140,13 +142,14 @@ def alternate(base, contender, rounds):
     return [first for first, _ in pairs], [second for _, second in pairs]
 
 
-def schedule_and_cancel(kind, oldest, pending, rounds):
+def schedule_and_cancel(kind, oldest, pending, rounds, collector):
     base, contender = AsyncioCalls(kind, pending), ServiceCalls(kind, pending)
     try:
         return alternate(
             lambda seed: base.seconds(delays_of(kind, PAIRS, seed), oldest),
             lambda seed: contender.seconds(delays_of(kind, PAIRS, seed), oldest),
             rounds,
+            collector,
         )
     finally:
         base.close()
@@ -301,6 +304,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--pending", type=int, default=PENDING)
     parser.add_argument("--many", type=int, default=1_000_000)
+    parser.add_argument("--collector", action="store_true", help="leave the garbage collector on")
     options = parser.parse_args()
     print(
         f"{os.cpu_count()} cores, {options.pending:,} pending, {options.rounds} rounds; ns of CPU"
@@ -320,7 +324,9 @@ def main():
     for kind in ("constant", "uniform"):
         for oldest in (False, True):
             which = "oldest" if oldest else "same"
-            samples = schedule_and_cancel(kind, oldest, options.pending, options.rounds)
+            samples = schedule_and_cancel(
+                kind, oldest, options.pending, options.rounds, options.collector
+            )
             show(f"schedule, cancel the {which}, {kind} delays", samples, 3)
     samples = threads_beside_one("constant", options.pending, options.rounds)
     show(f"{THREADS} threads, to one", samples, 1)
