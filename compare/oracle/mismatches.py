@@ -75,7 +75,7 @@ def combined(parts: Iterable[Verified], examples: int) -> Verified:
 # ---- as rows of a table
 
 _NUMBERS = [field.name for field in fields(Mismatch) if field.name != "kind"]
-_ARROW = pa.schema(
+ROW_SCHEMA = pa.schema(
     [(name, pa.int64()) for name in ("timer", "expected", "fired")]
     + [
         ("counts", pa.list_(pa.int64())),
@@ -87,17 +87,13 @@ _ARROW = pa.schema(
         ),
     ]
 )
-ROW_SCHEMA = (
-    "timer bigint, expected bigint, fired bigint, counts array<bigint>, examples array<struct<"
-    f"kind: string, {', '.join(f'{name}: bigint' for name in _NUMBERS)}>>"
-)
-"""The Spark schema of `row_of`."""
+"""Of `row_of`."""
 
 
 def row_of(timer: int, verified: Verified) -> pa.RecordBatch:
     """The comparison of timer number `timer` as one row; `verified_of` reads it."""
     row = asdict(verified) | {"timer": timer, "counts": list(verified.counts.values())}
-    return pa.RecordBatch.from_pylist([row], schema=_ARROW)
+    return pa.RecordBatch.from_pylist([row], schema=ROW_SCHEMA)
 
 
 def verified_of(row: Mapping[str, Any]) -> Verified:

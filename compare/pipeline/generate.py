@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from compare.files import CANNOT_WRITE, errors_as
-from compare.pipeline.shards import RESULT, entries_of, row_of
+from compare.pipeline.shards import SHARDS, entries_of, row_of
 from compare.spark.progress import progress
 from compare.spark.session import PipelineError, plain_failures, spark_session
 from compare.spark.tasks import in_tasks
@@ -98,11 +98,11 @@ def _write(spark: SparkSession, plan: Plan, directory: Path, partitions: int | N
         spark, "generate", plan.amount if by_rows else None, rows_done if by_rows else None
     ):
         write = partial(_write_shard, plan=plan, directory=str(directory))
-        found = entries_of(in_tasks(spark, plan.shards, write, RESULT, tasks=partitions).toArrow())
+        found = entries_of(in_tasks(spark, plan.shards, write, SHARDS, tasks=partitions).toArrow())
     return [found[number] for number in range(plan.shards)]
 
 
 def _write_shard(number: int, *, plan: Plan, directory: str) -> pa.RecordBatch:
-    """Write a shard in a worker; returns a row of RESULT."""
+    """Write a shard in a worker; returns a row of SHARDS."""
     with errors_as(OSError, f"{CANNOT_WRITE} to {Path(directory).parent}"):
         return row_of(number, write_shard(plan, number, Path(directory)))

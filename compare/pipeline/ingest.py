@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from compare.files import CANNOT_WRITE, errors_as
 from compare.logs.head import LogError, read_error
@@ -45,7 +46,7 @@ from compare.pipeline.rows import (
     request_rows,
     touch_rows,
 )
-from compare.pipeline.shards import RESULT, SHARDS, UNNUMBERED, entries_of, write_shards
+from compare.pipeline.shards import SHARDS, UNNUMBERED, entries_of, write_shards
 from compare.spark.progress import progress
 from compare.spark.session import PipelineError, is_local, plain_failures, spark_session
 from compare.tapes.trace import (
@@ -231,7 +232,7 @@ def write_tapes(
         written = pa.Table.from_batches(write(sorted_rows.to_batches()), SHARDS)
     else:
         ordered = _partition_by_shard(divided, shards + 1).sortWithinPartitions(*order)
-        written = ordered.mapInArrow(write, RESULT).toArrow()
+        written = ordered.mapInArrow(write, from_arrow_schema(SHARDS)).toArrow()
     shards_found = entries_of(written)
     rejected_rows = shards_found.pop(shards, None)
     for number in set(range(shards)) - shards_found.keys():

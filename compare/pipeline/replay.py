@@ -49,6 +49,7 @@ IDS_AT_ONCE = 1 << 21
 60 bytes at most, so this is 120 MB."""
 
 _LOCK = ".lock"
+_ROWS = pa.schema([("rows", pa.int64())])
 
 
 def replay_trace(
@@ -237,7 +238,7 @@ def _run(spark: SparkSession, results: Results, todo: Sequence[ShardReplay]) -> 
         return sum(entries[one.shard].rows for one in done)
 
     with progress(spark, "replay", rows, rows_done):
-        in_tasks(spark, len(groups), replay, "rows bigint").agg({"rows": "sum"}).collect()
+        in_tasks(spark, len(groups), replay, _ROWS).agg({"rows": "sum"}).collect()
 
 
 def groups_of(

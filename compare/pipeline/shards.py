@@ -3,7 +3,8 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,6 @@ SHARDS = pa.schema(
 )
 """A shard's number, its entry in the manifest, and what became of its timers (`ingest` only)."""
 
-RESULT = ", ".join(
-    f"{field.name} {'bigint' if field.type == pa.int64() else field.type}" for field in SHARDS
-).replace("int32", "int")
-"""The same as a Spark schema."""
-
 UNNUMBERED = "rejected-unnumbered.parquet"
 """The file of the rejected rows before they have their numbers in the log."""
 
@@ -46,25 +42,57 @@ def write_shards(
     rows, as JSON in the column `rejected`; they go to the file UNNUMBERED. Memory: the pending
     timers and a row group.
     """
-    shard: _Shard | _Rejected | None = None
+    for number, runs in groupby(_runs(batches), itemgetter(0)):
+        pieces = map(itemgetter(1), runs)
+        if number == shards:
+            yield _write_rejected(number, pieces, directory)
+        else:
+            yield _write_shard(number, pieces, kind, directory, patience)
+
+
+def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of one shard that follow each other in a batch, with its number."""
     for batch in batches:
         numbers = batch.column("shard").to_numpy()
         cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
         for begin, end in pairwise(cuts):
-            if begin == end:
-                continue
-            number = int(numbers[begin])
-            if shard is None or number != shard.number:
-                if shard is not None:
-                    yield shard.close()
-                shard = (
-                    _Rejected(number, directory)
-                    if number == shards
-                    else _Shard(number, kind, directory, patience)
-                )
-            shard.add(batch.slice(begin, end - begin))
-    if shard is not None:
-        yield shard.close()
+            if begin < end:
+                yield int(numbers[begin]), batch.slice(begin, end - begin)
+
+
+def _write_shard(
+    number: int, pieces: Iterable[pa.RecordBatch], kind: str, directory: Path, patience: int
+) -> pa.RecordBatch:
+    tape, columns = _TAPES[kind](patience), _COLUMNS[kind]
+    with ShardWriter(directory / shard_name(number)) as writer:
+        for rows in pieces:
+            writer.append(tape.add(*columns(rows)))
+        writer.append(tape.finish())
+    return row_of(number, writer.shard(tape.id_space), tape.timed_out, tape.most_pending)
+
+
+def _write_rejected(
+    number: int, pieces: Iterable[pa.RecordBatch], directory: Path
+) -> pa.RecordBatch:
+    writer, total = None, 0
+    with NewFile(directory / UNNUMBERED) as path:
+        for rows in pieces:
+            # Not every log is UTF-8.
+            rejected = [
+                json.loads(text.decode(errors="replace"))
+                for text in rows.column("rejected").to_pylist()
+            ]
+            texts = [name for name in rejected[0] if name not in _WHERE_AND_WHY]
+            schema = pa.schema(
+                [("block", pa.int64()), ("index", pa.int64())]
+                + [(name, pa.string()) for name in (*_WHERE_AND_WHY[2:], *texts)]
+            )
+            writer = writer or pq.ParquetWriter(path, schema, compression="zstd")
+            writer.write_table(pa.Table.from_pylist(rejected, schema=schema))
+            total += len(rejected)
+        assert writer is not None  # there is a row, or there were no rows at all
+        writer.close()
+    return row_of(number, Shard(UNNUMBERED, rows=total))
 
 
 def row_of(number: int, shard: Shard, timed_out: int = 0, most_pending: int = 0) -> pa.RecordBatch:
@@ -78,57 +106,6 @@ def entries_of(rows: pa.Table) -> dict[int, Shard]:
     return {
         row["number"]: Shard(**{name: row[name] for name in _ENTRY}) for row in rows.to_pylist()
     }
-
-
-class _Shard:
-    """One shard being written."""
-
-    def __init__(self, number: int, kind: str, directory: Path, patience: int) -> None:
-        self.number = number
-        self._writer = ShardWriter(directory / shard_name(number))
-        self._tape: RequestTape | TouchTape
-        self._tape, self._columns = _TAPES[kind](patience), _COLUMNS[kind]
-
-    def add(self, rows: pa.RecordBatch) -> None:
-        self._writer.append(self._tape.add(*self._columns(rows)))
-
-    def close(self) -> pa.RecordBatch:
-        self._writer.append(self._tape.finish())
-        self._writer.close()
-        entry = self._writer.shard(self._tape.id_space)
-        return row_of(self.number, entry, self._tape.timed_out, self._tape.most_pending)
-
-
-class _Rejected:
-    """The rejected rows, being written."""
-
-    def __init__(self, number: int, directory: Path) -> None:
-        self.number = number
-        self._file = NewFile(directory / UNNUMBERED)
-        self._writer: pq.ParquetWriter | None = None
-        self._rows = 0
-
-    def add(self, rows: pa.RecordBatch) -> None:
-        # Not every log is UTF-8.
-        rejected = [
-            json.loads(text.decode(errors="replace"))
-            for text in rows.column("rejected").to_pylist()
-        ]
-        texts = [name for name in rejected[0] if name not in _WHERE_AND_WHY]
-        schema = pa.schema(
-            [("block", pa.int64()), ("index", pa.int64())]
-            + [(name, pa.string()) for name in (*_WHERE_AND_WHY[2:], *texts)]
-        )
-        if self._writer is None:
-            self._writer = pq.ParquetWriter(self._file.temporary, schema, compression="zstd")
-        self._writer.write_table(pa.Table.from_pylist(rejected, schema=schema))
-        self._rows += len(rejected)
-
-    def close(self) -> pa.RecordBatch:
-        assert self._writer is not None  # there is a row, or there were no rows at all
-        self._writer.close()
-        self._file.commit()
-        return row_of(self.number, Shard(UNNUMBERED, rows=self._rows))
 
 
 def _request_columns(rows: pa.RecordBatch) -> tuple[Any, ...]:

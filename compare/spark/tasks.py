@@ -6,6 +6,7 @@ from functools import cache
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from compare.spark.session import cores, is_local, is_remote
 
@@ -17,11 +18,11 @@ def in_tasks(
     session: SparkSession,
     parts: int,
     work: Callable[[int], pa.RecordBatch],
-    schema: str,
+    schema: pa.Schema,
     *,
     tasks: int | None = None,
 ) -> DataFrame:
-    """The rows of `work(part)` for each part in [0, parts), with the Spark schema `schema`.
+    """The rows of `work(part)` for each part in [0, parts), of this schema.
 
     The rows have no order. `shares` divides the parts among the tasks, or `even_shares` if the
     number of `tasks` is given. Only the numbers, `work` and its rows travel through Spark.
@@ -35,7 +36,8 @@ def in_tasks(
                     yield work(part)
                     freeze_imports()
 
-    return session.range(0, len(dealt), 1, len(dealt)).mapInArrow(run, schema)
+    numbers = session.range(0, len(dealt), 1, len(dealt))
+    return numbers.mapInArrow(run, from_arrow_schema(schema))
 
 
 def workers_of(session: SparkSession) -> int:

@@ -66,7 +66,8 @@ def test_spark_does_each_part_once(spark, tasks):
     def work(part):
         return pa.record_batch({"part": [part], "frozen": [gc.get_freeze_count()]})
 
-    done = in_tasks(spark, 20, work, "part bigint, frozen bigint", tasks=tasks)
+    schema = pa.schema([("part", pa.int64()), ("frozen", pa.int64())])
+    done = in_tasks(spark, 20, work, schema, tasks=tasks)
     assert done.rdd.getNumPartitions() == (len(shares(20, 2)) if tasks is None else 3)
     rows = done.collect()
     assert sorted(row["part"] for row in rows) == list(range(20))
