@@ -163,11 +163,11 @@ def random_rows(random, right, tape):
 
 @pytest.mark.parametrize(
     ("drained", "timers"),
-    [(True, FORMS[1::2]), (False, FORMS[::2])],
+    [(True, FORMS[1::2]), (False, FORMS[2:3])],
     ids=["drained", "not-drained"],
 )
 def test_both_methods_find_what_is_wrong_with_random_tapes(spark, tmp_path, drained, timers):
-    """Five seconds: the one test that compares both oracles with a third one, in plain Python."""
+    """The one test that compares both oracles with a third one, in plain Python."""
     random = np.random.default_rng(5 + drained)
     tapes = [random_tape(random) for _ in range(12)]
     wanted = {}
