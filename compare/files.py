@@ -79,38 +79,21 @@ def parents(path: str | os.PathLike[str]) -> Iterator[None]:
         raise
 
 
-class NewFile:
-    """A file that is written under a temporary name beside `path` and renamed when it is complete.
+@contextmanager
+def new_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary name beside `path` for a file, which is renamed when the block ends.
 
-    A context manager, which gives the temporary path. Two processes may write the same file at the
-    same time: the last one to finish wins.
+    It is removed if the block fails. Two processes may write the same file at the same time: the
+    last one to finish wins.
     """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        self.temporary = _temporary(self.path)
-
-    def commit(self) -> None:
-        """Rename the file, over an existing one."""
-        self.temporary.replace(self.path)
-
-    def discard(self) -> None:
-        """Remove what has been written."""
+    temporary = _temporary(Path(path))
+    try:
+        yield temporary
+        temporary.replace(path)
+    except BaseException:
         with suppress(OSError):
-            self.temporary.unlink()
-
-    def __enter__(self) -> Path:
-        return self.temporary
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            self.discard()
-            return
-        try:
-            self.commit()
-        except OSError:
-            self.discard()
-            raise
+            temporary.unlink()
+        raise
 
 
 @contextmanager
@@ -179,7 +162,7 @@ def write_json(path: str | os.PathLike[str], value: Mapping[str, Any]) -> None:
     Raises ValueError or TypeError for what JSON cannot hold, and OSError.
     """
     text = json.dumps(value, indent=1, allow_nan=False)
-    with NewFile(path) as temporary:
+    with new_file(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
 
 

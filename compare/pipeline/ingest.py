@@ -53,8 +53,8 @@ from compare.tapes.trace import (
     MAX_SHARDS,
     REJECTED,
     Shard,
-    ShardWriter,
     Trace,
+    new_shard,
     new_trace,
     open_trace,
     shard_name,
@@ -237,7 +237,7 @@ def write_tapes(
     rejected_rows = shards_found.pop(shards, None)
     for number in set(range(shards)) - shards_found.keys():
         # The hash left it without a row.
-        with ShardWriter(directory / shard_name(number)) as writer:
+        with new_shard(directory / shard_name(number)) as writer:
             pass
         shards_found[number] = writer.shard(id_space=0)
     return _Written(

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compare.bench.contestant import COMPILED, Contestant
-from compare.files import CANNOT_WRITE, NewFile, errors_as
+from compare.files import CANNOT_WRITE, errors_as, new_file
 from compare.pipeline.results import EXPIRIES, Results, ShardReplay, contestant_of, outcome_table
 from compare.replay.engine import Buffers, Rows, loop_for, operations_of
 from compare.replay.lateness import Lateness
@@ -84,7 +84,7 @@ def _running(results: Results, one: ShardReplay) -> Iterator[Callable[[_Batch], 
         if manifest["drained"]:
             loop.drain()
         outcome = replace(loop.finish(), lateness=expiries.lateness)
-    with NewFile(results.outcome_file(*one)) as path:
+    with new_file(results.outcome_file(*one)) as path:
         pq.write_table(outcome_table(*one, timer.engine, outcome), path)
 
 
@@ -94,7 +94,7 @@ def _expiries_writer(file: Path | None) -> Iterator[pq.ParquetWriter | None]:
     if file is None:
         yield None
         return
-    with NewFile(file) as path, pq.ParquetWriter(path, EXPIRIES, **_WRITING) as writer:
+    with new_file(file) as path, pq.ParquetWriter(path, EXPIRIES, **_WRITING) as writer:
         yield writer
 
 

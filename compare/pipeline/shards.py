@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compare.files import NewFile
+from compare.files import new_file
 from compare.logs.requests import RequestTape
 from compare.logs.touches import TouchTape
-from compare.tapes.trace import Shard, ShardWriter, shard_name
+from compare.tapes.trace import Shard, new_shard, shard_name
 
 _ENTRY = [field.name for field in fields(Shard)]
 SHARDS = pa.schema(
@@ -64,7 +64,7 @@ def _write_shard(
     number: int, pieces: Iterable[pa.RecordBatch], kind: str, directory: Path, patience: int
 ) -> pa.RecordBatch:
     tape, columns = _TAPES[kind](patience), _COLUMNS[kind]
-    with ShardWriter(directory / shard_name(number)) as writer:
+    with new_shard(directory / shard_name(number)) as writer:
         for rows in pieces:
             writer.append(tape.add(*columns(rows)))
         writer.append(tape.finish())
@@ -75,7 +75,7 @@ def _write_rejected(
     number: int, pieces: Iterable[pa.RecordBatch], directory: Path
 ) -> pa.RecordBatch:
     writer, total = None, 0
-    with NewFile(directory / UNNUMBERED) as path:
+    with new_file(directory / UNNUMBERED) as path:
         for rows in pieces:
             # Not every log is UTF-8.
             rejected = [

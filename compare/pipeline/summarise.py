@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from compare.bench.store import parameters_json
-from compare.files import NewFile, errors_as, parents
+from compare.files import errors_as, new_file, parents
 from compare.pipeline.results import Results, ResultsError, open_results, outcome_of
 from compare.replay.outcome import Outcome, columns
 
@@ -68,7 +68,7 @@ def summarise(
     with (
         errors_as(ResultsError, f"cannot write {path}"),
         parents(path),
-        NewFile(path) as temporary,
+        new_file(path) as temporary,
     ):
         pq.write_table(table, temporary, compression="zstd")
     return table

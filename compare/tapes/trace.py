@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,10 +25,10 @@ import pyarrow.parquet as pq
 
 from compare.files import (
     MANIFEST,
-    NewFile,
     errors_as,
     has_format,
     new_directory,
+    new_file,
     obstacle,
     parquet_errors,
     read_manifest,
@@ -233,7 +233,7 @@ def write_trace(
                 validate(tape, id_space)
             except TapeError as error:
                 raise TapeError(f"shard {number}: {error}", error.row) from None
-            with ShardWriter(unfinished.directory / shard_name(number)) as writer:
+            with new_shard(unfinished.directory / shard_name(number)) as writer:
                 writer.append(tape)
             unfinished.shards.append(writer.shard(id_space))
     return open_trace(path)
@@ -272,19 +272,12 @@ def new_trace(
         _complete(unfinished, path)
 
 
-class ShardWriter:
-    """Writes one shard piece by piece, in order; the file appears when it is complete.
-
-    A context manager. A partial row group is held in memory, at most 21 MB. The pieces are not
-    validated.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._file = NewFile(path)
-        self._held = SCHEMA.empty_table()
-        self._written = Shard(path.name)
-        self._writer = pq.ParquetWriter(
-            self._file.temporary,
+@contextmanager
+def new_shard(path: Path) -> Iterator["ShardWriter"]:
+    """Write one shard in the block; the file appears when it is complete."""
+    with new_file(path) as temporary:
+        file = pq.ParquetWriter(
+            temporary,
             SCHEMA,
             compression="zstd",
             # The smallest of those measured, at 2.5 bytes a row: differences between the sorted
@@ -294,24 +287,28 @@ class ShardWriter:
             # With a checksum, a damaged byte is an error and not another number.
             write_page_checksum=True,
         )
+        writer = ShardWriter(path.name, file)
+        try:
+            yield writer
+            writer.flush()
+            file.close()
+        except BaseException:
+            # A failure to close the lost file (disk full) must not hide the first error.
+            with suppress(OSError, pa.ArrowException):
+                file.close()
+            raise
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.close()
-            return
-        self._file.discard()
-        # A failure to close the lost file (disk full) must not hide the first error.
-        with suppress(OSError, pa.ArrowException):
-            self._writer.close()
+class ShardWriter:
+    """Writes one shard piece by piece, in order.
 
-    def close(self) -> None:
-        """Complete the file."""
-        self._write(self._held.num_rows)
-        self._writer.close()
-        self._file.commit()
+    A partial row group is held in memory, at most 21 MB. The pieces are not validated.
+    """
+
+    def __init__(self, name: str, file: pq.ParquetWriter) -> None:
+        self._file = file
+        self._held = SCHEMA.empty_table()
+        self._written = Shard(name)
 
     def append(self, piece: Tape) -> None:
         """Add operations that follow the ones before. O(len)."""
@@ -321,6 +318,10 @@ class ShardWriter:
         self._held = pa.concat_tables([self._held, pa.table(list(piece), schema=SCHEMA)])
         self._write(self._held.num_rows // ROW_GROUP * ROW_GROUP)
 
+    def flush(self) -> None:
+        """Write what is held, as the last row group."""
+        self._write(self._held.num_rows)
+
     def shard(self, id_space: int) -> Shard:
         """The manifest's entry for what was written."""
         return replace(self._written, id_space=id_space)
@@ -328,7 +329,7 @@ class ShardWriter:
     def _write(self, rows: int) -> None:
         """Write the first rows of those held."""
         if rows:
-            self._writer.write_table(self._held.slice(0, rows), row_group_size=ROW_GROUP)
+            self._file.write_table(self._held.slice(0, rows), row_group_size=ROW_GROUP)
             self._held = self._held.slice(rows)
 
 

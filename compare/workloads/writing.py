@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from compare.tapes.trace import Shard, ShardWriter, Trace, new_trace, open_trace, shard_name
+from compare.tapes.trace import Shard, Trace, new_shard, new_trace, open_trace, shard_name
 from compare.workloads.catalogue import Plan
 
 
@@ -32,7 +32,7 @@ def write_shard(
 ) -> Shard:
     """Write one shard's file into an unfinished trace, and return its entry in the manifest."""
     pieces = plan.pieces(number)
-    with ShardWriter(directory / shard_name(number)) as writer:
+    with new_shard(directory / shard_name(number)) as writer:
         for piece in pieces:
             writer.append(piece)
             if progress is not None:

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from compare.files import (
-    NewFile,
     errors_as,
     has_format,
     new_directory,
+    new_file,
     obstacle,
     parents,
     parquet_errors,
@@ -36,10 +36,10 @@ def names(directory):
 def test_a_file_appears_when_it_is_complete(tmp_path):
     path = tmp_path / "file"
     path.write_text("old")
-    with NewFile(path) as temporary:
+    with new_file(path) as temporary:
         temporary.write_text("new")
         assert path.read_text() == "old"
-        with NewFile(path) as other:  # as two attempts at one task may
+        with new_file(path) as other:  # as two attempts at one task may
             other.write_text("another")
         assert path.read_text() == "another"
     assert path.read_text() == "new"
@@ -72,7 +72,7 @@ def test_what_a_killed_process_left_behind_is_removed(tmp_path):
 def test_a_file_that_fails_leaves_the_old_one(tmp_path):
     path = tmp_path / "file"
     path.write_text("old")
-    with pytest.raises(KeyboardInterrupt), NewFile(path) as temporary:
+    with pytest.raises(KeyboardInterrupt), new_file(path) as temporary:
         temporary.write_text("half")
         raise KeyboardInterrupt
     with pytest.raises(TypeError):

@@ -15,9 +15,9 @@ from compare.tapes import trace as module
 from compare.tapes.tape import START, Tape, TapeError
 from compare.tapes.trace import (
     SCHEMA,
-    ShardWriter,
     TraceError,
     known_trace,
+    new_shard,
     new_trace,
     open_trace,
     write_trace,
@@ -96,9 +96,9 @@ def test_long_shards_are_written_in_row_groups(tmp_path, monkeypatch):
         np.arange(size, dtype=np.int32),
         np.arange(size, dtype=np.int64) + 5,
     )
-    with ShardWriter(tmp_path / "one") as one:
+    with new_shard(tmp_path / "one") as one:
         one.append(tape)
-    with ShardWriter(tmp_path / "many") as many:
+    with new_shard(tmp_path / "many") as many:
         for begin in range(0, size, 70):
             many.append(Tape(*(column[begin : begin + 70] for column in tape)))
         many.append(tape_of([]))
@@ -211,7 +211,7 @@ def test_a_directory_without_permission(tmp_path):
 def test_strays_of_a_task_that_was_tried_twice_are_removed(path):
     with new_trace(path, unit="ms", source={}) as unfinished:
         (unfinished.directory / "shard-00000.parquet.1234").write_text("half")
-        with ShardWriter(unfinished.directory / "shard-00000.parquet") as writer:
+        with new_shard(unfinished.directory / "shard-00000.parquet") as writer:
             writer.append(tape_of(GOOD))
         unfinished.shards.append(writer.shard(2))
     assert names(path) == ["manifest.json", "shard-00000.parquet"]
