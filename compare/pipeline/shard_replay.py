@@ -1,7 +1,7 @@
 """A shard replay: one shard of a trace through one timer. This runs in Spark's Python workers."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -71,8 +71,8 @@ def _running(results: Results, one: ShardReplay) -> Iterator[Callable[[_Batch], 
     timer = contestant_of(manifest["timers"][one.timer])
     counting = manifest["counting"] and timer.engine == COMPILED
     made = timer.new(shard.first_time or 0, counting=counting)
-    expiries_file = results.expiries_file(*one) if manifest["expiries"] else None
-    with _expiries_writer(expiries_file) as writer:
+    keep = _expiries_writer(results.expiries_file(*one)) if manifest["expiries"] else nullcontext()
+    with keep as writer:
         expiries = _Expiries(writer)
         loop = loop_for(made, Buffers(shard.id_space), expiries.take)
 
@@ -89,11 +89,7 @@ def _running(results: Results, one: ShardReplay) -> Iterator[Callable[[_Batch], 
 
 
 @contextmanager
-def _expiries_writer(file: Path | None) -> Iterator[pq.ParquetWriter | None]:
-    """A writer of the expiries, if they are kept."""
-    if file is None:
-        yield None
-        return
+def _expiries_writer(file: Path) -> Iterator[pq.ParquetWriter]:
     with new_file(file) as path, pq.ParquetWriter(path, EXPIRIES, **_WRITING) as writer:
         yield writer
 

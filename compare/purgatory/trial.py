@@ -6,7 +6,6 @@ cost by themselves is measured by the design NONE, in which requests are neither
 """
 
 import gc
-import math
 import resource
 import sys
 import threading
@@ -22,8 +21,11 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import numpy as np
+
 from compare.purgatory.figures import NONE, PURGING, SCANNING
 from compare.purgatory.traffic import WATCHED, Traffic
+from compare.replay.lateness import Lateness
 from timers.registry import timer_class
 from timers.services import (
     DelayedOperation,
@@ -178,8 +180,9 @@ class _Run:
 
     def _figures(self, elapsed: int, cpu: int, before: int) -> dict[str, Any]:
         requests = max(self.enqueued, 1)
-        late = sorted(self.late)
-        lost = self.enqueued - self.completed - len(late)
+        late = Lateness.of(np.array(self.late, np.int64)).quantiles((0.50, 0.99, 1.0))
+        p50, p99, most = (None if ns is None else ns / 1e6 for ns in late)
+        lost = self.enqueued - self.completed - len(self.late)
         failed = None
         if self.errors:
             failed = type(self.errors[0]).__name__
@@ -191,10 +194,10 @@ class _Run:
             "cpu_us": cpu / requests / 1000,
             "gc_us": self.gc_ns / requests / 1000,
             "peak_bytes": max(self.peak - before, 0),
-            "late_p50_ms": _quantile(late, 0.50),
-            "late_p99_ms": _quantile(late, 0.99),
-            "late_max_ms": _quantile(late, 1.0),
-            "share_expired": len(late) / requests if self.trial.design != NONE else None,
+            "late_p50_ms": p50,
+            "late_p99_ms": p99,
+            "late_max_ms": most,
+            "share_expired": len(self.late) / requests if self.trial.design != NONE else None,
             **self._totals(),
             "failed": failed,
         }
@@ -296,13 +299,6 @@ class _Run:
             self._gc_began = time.perf_counter_ns()
         else:
             self.gc_ns += time.perf_counter_ns() - self._gc_began
-
-
-def _quantile(ordered: list[int], share: float) -> float | None:
-    """The least value, in milliseconds, that so many are not above; None if there are none."""
-    if not ordered:
-        return None
-    return ordered[max(math.ceil(share * len(ordered)) - 1, 0)] / 1e6
 
 
 _STATM = Path("/proc/self/statm")

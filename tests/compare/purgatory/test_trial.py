@@ -5,7 +5,7 @@ import pytest
 
 from compare.purgatory.figures import NONE, PURGING, SCANNING
 from compare.purgatory.traffic import traffic
-from compare.purgatory.trial import Trial, _quantile, _Run, measure
+from compare.purgatory.trial import Trial, _Run, measure
 
 MEBIBYTE = 1 << 20
 
@@ -51,11 +51,15 @@ def test_an_error_of_the_service_ends_the_trial(short, monkeypatch):
     assert figures["requests"] == 0
 
 
-def test_a_quantile_is_one_of_the_values():
-    values = [index * 1_000_000 for index in range(1, 201)]
-    assert [_quantile(values, share) for share in (0.5, 0.99, 1.0)] == [100.0, 198.0, 200.0]
-    assert _quantile([5_000_000], 0.5) == 5.0
-    assert _quantile([], 0.5) is None
+@pytest.mark.parametrize(
+    ("milliseconds", "expected"),
+    [(range(200, 0, -1), [100.0, 198.0, 200.0]), ([5], [5.0] * 3), ([], [None] * 3)],
+)
+def test_quantiles_of_lateness_are_values_in_milliseconds(short, milliseconds, expected):
+    run = _Run(Trial(PURGING, "hierarchical-wheel", 50), short)
+    run.late = [1_000_000 * late for late in milliseconds]
+    figures = run._figures(elapsed=1, cpu=1, before=0)
+    assert [figures[f"late_{which}_ms"] for which in ("p50", "p99", "max")] == expected
 
 
 @pytest.mark.cluster
