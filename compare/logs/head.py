@@ -5,7 +5,7 @@ import re
 import zlib
 from pathlib import Path
 
-from compare.files import reason
+from compare.files import errors_as, reason
 from timers import TimerError
 
 HEAD_BYTES = 1 << 20
@@ -25,17 +25,15 @@ class LogError(TimerError, ValueError):
 
 def first_bytes(path: Path) -> bytes:
     """The first bytes of a file. Raises LogError if it has none or cannot be read."""
-    try:
+    with errors_as(LogError, f"cannot read {path}"):
         if path.is_dir():
             raise LogError(f"{path} is a directory; a log is a file")
-        if path.exists() and not path.is_file():
+        if not path.exists():
+            raise LogError(f"{path} does not exist")
+        if not path.is_file():
             raise LogError(f"{path} is not a plain file")
         with path.open("rb") as file:
             start = file.read(max(map(len, OTHER_COMPRESSIONS)))
-    except FileNotFoundError:
-        raise LogError(f"{path} does not exist") from None
-    except OSError as error:
-        raise LogError(f"cannot read {path}: {error.strerror}") from None
     if not start:
         raise LogError(f"{path} is empty")
     return start

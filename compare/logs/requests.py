@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compare.tapes.ids import Ids
-from compare.tapes.tape import CANCEL, START, Tape
+from compare.tapes.tape import CANCEL, START, Tape, joined
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -24,9 +24,7 @@ _UNSTARTED = -1  # in place of an id: the request's start has not been put on th
 _FREE, _OPERATE = 0, 1
 """At one time, the ids of due timers come free before any operation."""
 
-EMPTY = Tape(
-    np.empty(0, np.int64), np.empty(0, np.int8), np.empty(0, np.int32), np.empty(0, np.int64)
-)
+EMPTY = joined([])
 
 
 class _Requests(NamedTuple):

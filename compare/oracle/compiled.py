@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from compare.oracle.mismatches import KINDS, Mismatch, Verified, combined
 from compare.replay.engine import Replay
-from compare.tapes.tape import CANCEL, REARM, START, Tape
+from compare.tapes.tape import CANCEL, REARM, START, Tape, joined
 from timers.errors import TimerError
 from timers.kernels.jit import entry
 from timers.rounding import AnyRounding, Rounding
@@ -318,6 +318,5 @@ def _moment(fired_at: int) -> str:
 
 def warm() -> None:
     """Compile what a check needs, or load it from the disk cache, so that workers find it there."""
-    nothing = np.zeros(0, np.int64)
-    tape = Tape(nothing, np.zeros(0, np.int8), np.zeros(0, np.int32), nothing)
-    Check(lambda: [tape], 0, 0, lambda: [Rows(nothing, nothing, nothing)], Rounding()).run()
+    rows = Rows(*np.zeros((3, 0), np.int64))
+    Check(lambda: [joined([])], 0, 0, lambda: [rows], Rounding()).run()

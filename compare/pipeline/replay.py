@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from compare.bench.contestant import COMPILED, Contestant, parse_contestant
 from compare.bench.machine import surroundings
-from compare.files import MANIFEST, obstacle, parents, reason, write_json
+from compare.files import MANIFEST, errors_as, obstacle, parents, write_json
 from compare.pipeline.results import (
     FORMAT,
     VERSION,
@@ -154,22 +154,21 @@ def _locked(path: Path, manifest: dict[str, Any], force: bool) -> Iterator[None]
     The lock ends with the process, however that ends. When the block fails before any shard replay
     is finished, nothing is left.
     """
-    made = _prepare(path, manifest, force)
-    try:
-        with (path / _LOCK).open("w") as lock:
-            _take(lock, path)
-            if made:
-                for kind in ("outcomes", *(["expiries"] if manifest["expiries"] else [])):
-                    for timer in range(len(manifest["timers"])):
-                        (path / kind / timer_name(timer)).mkdir(parents=True)
-                write_json(path / MANIFEST, manifest)
-            yield
-    except BaseException as error:
-        if made and not any(path.glob("outcomes/*/shard-*.parquet")):
-            shutil.rmtree(path, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise ResultsError(f"cannot write {path}: {reason(error)}") from None
-        raise
+    with errors_as(ResultsError, f"cannot write {path}"):
+        made = _prepare(path, manifest, force)
+        try:
+            with (path / _LOCK).open("w") as lock:
+                _take(lock, path)
+                if made:
+                    for kind in ("outcomes", *(["expiries"] if manifest["expiries"] else [])):
+                        for timer in range(len(manifest["timers"])):
+                            (path / kind / timer_name(timer)).mkdir(parents=True)
+                    write_json(path / MANIFEST, manifest)
+                yield
+        except BaseException:
+            if made and not any(path.glob("outcomes/*/shard-*.parquet")):
+                shutil.rmtree(path, ignore_errors=True)
+            raise
 
 
 def _prepare(path: Path, manifest: dict[str, Any], force: bool) -> bool:
@@ -186,10 +185,7 @@ def _prepare(path: Path, manifest: dict[str, Any], force: bool) -> bool:
         with (path / _LOCK).open("w") as lock:
             _take(lock, path)
             shutil.rmtree(path)
-    try:
-        path.mkdir()
-    except OSError as error:
-        raise ResultsError(f"cannot write {path}: {reason(error)}") from None
+    path.mkdir()
     return True
 
 
