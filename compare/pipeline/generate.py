@@ -37,7 +37,6 @@ def generate(
     force: bool = False,
     master: str | None = None,
     session: SparkSession | None = None,
-    partitions: int | None = None,
 ) -> Trace:
     """Write a workload as a trace of `shards` files; so many timers with all they do, or so many
     operations.
@@ -45,9 +44,8 @@ def generate(
     These are divided evenly; the first shards have one more where they do not come out even. A
     shard is the traffic of one timer and has all of the workload's rate: 64 shards are 64 machines'
     traffic side by side. Its rows are a pure function of the workload, its parameters, the seed,
-    the shard's number and its share: whatever the number of `partitions` (tasks of equal size;
-    without it, as many as suit the machine) or machines, they are the same. On a cluster `out` must
-    be the same directory on every machine.
+    the shard's number and its share: whatever the number of tasks or machines, they are the same.
+    On a cluster `out` must be the same directory on every machine.
 
     O(rows) time; each task has memory for the members under way and some 2**20 rows. Raises a
     TimerError in one line for everything that can be wrong; nothing is left behind then.
@@ -55,9 +53,7 @@ def generate(
     plan = Plan.of(
         name, timers=timers, operations=operations, shards=shards, seed=seed, parameters=parameters
     )
-    return generate_plan(
-        plan, out, force=force, master=master, session=session, partitions=partitions
-    )
+    return generate_plan(plan, out, force=force, master=master, session=session)
 
 
 def generate_plan(
@@ -67,18 +63,15 @@ def generate_plan(
     force: bool = False,
     master: str | None = None,
     session: SparkSession | None = None,
-    partitions: int | None = None,
 ) -> Trace:
     """The same for a workload whose size and parameters have been checked."""
-    if partitions is not None and partitions < 1:
-        raise WorkloadError(f"partitions is {partitions}; it must be at least 1")
     with new_trace(out, unit=plan.workload.unit, source=plan.source, force=force) as unfinished:
         warm()
         with (
             spark_session(master, session) as spark,
             plain_failures(f"cannot generate {out}", {_TOO_LONG: WorkloadError}),
         ):
-            unfinished.shards += _write(spark, plan, unfinished.directory, partitions)
+            unfinished.shards += _write(spark, plan, unfinished.directory)
         for shard in unfinished.shards:
             if not (unfinished.directory / shard.file).exists():
                 raise PipelineError(
@@ -87,7 +80,7 @@ def generate_plan(
     return open_trace(out)
 
 
-def _write(spark: SparkSession, plan: Plan, directory: Path, partitions: int | None) -> list[Shard]:
+def _write(spark: SparkSession, plan: Plan, directory: Path) -> list[Shard]:
     """Write the shards as tasks; returns the manifest's entries, in order."""
 
     def rows_done() -> int:
@@ -98,7 +91,7 @@ def _write(spark: SparkSession, plan: Plan, directory: Path, partitions: int | N
         spark, "generate", plan.amount if by_rows else None, rows_done if by_rows else None
     ):
         write = partial(_write_shard, plan=plan, directory=str(directory))
-        found = entries_of(in_tasks(spark, plan.shards, write, SHARDS, tasks=partitions).toArrow())
+        found = entries_of(in_tasks(spark, plan.shards, write, SHARDS).toArrow())
     return [found[number] for number in range(plan.shards)]
 
 

@@ -70,16 +70,12 @@ class TimerWorkload(DataSource):  # type: ignore[misc]  # PySpark has no types h
         return _Reader(self._plan)
 
 
-class _Shard(InputPartition):  # type: ignore[misc]
-    """One shard."""
-
-
 class _Reader(DataSourceReader):  # type: ignore[misc]
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
 
     def partitions(self) -> list[InputPartition]:
-        return [_Shard(number) for number in range(self._plan.shards)]
+        return [InputPartition(number) for number in range(self._plan.shards)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         begin = 0

@@ -19,15 +19,13 @@ def in_tasks(
     parts: int,
     work: Callable[[int], pa.RecordBatch],
     schema: pa.Schema,
-    *,
-    tasks: int | None = None,
 ) -> DataFrame:
     """The rows of `work(part)` for each part in [0, parts), of this schema.
 
-    The rows have no order. `shares` divides the parts among the tasks, or `even_shares` if the
-    number of `tasks` is given. Only the numbers, `work` and its rows travel through Spark.
+    The rows have no order. `shares` divides the parts among the tasks. Only the numbers, `work` and
+    its rows travel through Spark.
     """
-    dealt = shares(parts, workers_of(session)) if tasks is None else even_shares(parts, tasks)
+    dealt = shares(parts, workers_of(session))
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from compare.cli.main import BAD_INPUT, main
 from compare.pipeline.generate import generate, generate_plan
 from compare.spark.session import PipelineError, failure
+from compare.spark.tasks import even_shares
 from compare.tapes import ids
 from compare.tapes.tape import validate
 from compare.tapes.trace import TraceError, open_trace
@@ -26,17 +27,19 @@ def digests(trace):
     return [digest(trace.load(shard)) for shard in range(len(trace.shards))]
 
 
-def test_rows_do_not_depend_on_the_partitions(spark, tmp_path):
-    def written(partitions):
+def test_rows_do_not_depend_on_the_tasks(spark, tmp_path, monkeypatch):
+    def written(tasks):
+        monkeypatch.setattr(
+            "compare.spark.tasks.shares", lambda parts, _: even_shares(parts, tasks)
+        )
         trace = generate(
             "cancel-heavy",
-            tmp_path / f"by-{partitions}",
+            tmp_path / f"by-{tasks}",
             operations=20_003,
             shards=16,
             seed=5,
             parameters={"mean": 70},
             session=spark,
-            partitions=partitions,
         )
         assert [shard.file for shard in trace.shards] == [
             f"shard-{number:05d}.parquet" for number in range(16)
@@ -54,12 +57,6 @@ def test_rows_do_not_depend_on_the_partitions(spark, tmp_path):
         "shards": 16,
         "operations": 20_003,
     }
-
-
-def test_no_partition_is_too_few(spark, tmp_path):
-    with pytest.raises(WorkloadError, match="partitions is 0; it must be at least 1"):
-        generate("uniform", tmp_path / "trace", operations=10, session=spark, partitions=0)
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_shard_is_the_unsharded_tape_of_its_size(spark, tmp_path):

@@ -61,14 +61,13 @@ def test_even_shares_differ_by_one_part_at_most(parts, tasks):
     assert not dealt or max(map(len, dealt)) - min(map(len, dealt)) <= 1
 
 
-@pytest.mark.parametrize("tasks", [None, 3])
-def test_spark_does_each_part_once(spark, tasks):
+def test_spark_does_each_part_once(spark):
     def work(part):
         return pa.record_batch({"part": [part], "frozen": [gc.get_freeze_count()]})
 
     schema = pa.schema([("part", pa.int64()), ("frozen", pa.int64())])
-    done = in_tasks(spark, 20, work, schema, tasks=tasks)
-    assert done.rdd.getNumPartitions() == (len(shares(20, 2)) if tasks is None else 3)
+    done = in_tasks(spark, 20, work, schema)
+    assert done.rdd.getNumPartitions() == len(shares(20, 2))
     rows = done.collect()
     assert sorted(row["part"] for row in rows) == list(range(20))
     assert max(row["frozen"] for row in rows) > 10_000  # from a worker's second part on
