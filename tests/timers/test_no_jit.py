@@ -20,7 +20,7 @@ LEAST_COVERED = 95  # percent of the kernels' lines
 @pytest.fixture(scope="module")
 def interpreted(tmp_path_factory):
     """(what the tapes give without the JIT, the coverage report of that run); NumPy's warnings are
-    errors in it. Eight seconds, made once for both tests: every kernel, line by line.
+    errors in it. Five seconds, made once for both tests: every kernel, line by line.
     """
     folder = tmp_path_factory.mktemp("interpreted")
     environment = {
