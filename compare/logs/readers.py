@@ -347,7 +347,8 @@ class ZeekLog(Log):
             if before is not None and section._replace(place=before.place) == before:
                 continue
             before = section
-            since = F.struct("block", "index") >= F.struct(*map(_bigint, section.place))
+            place = (F.lit(number).cast("bigint") for number in section.place)
+            since = F.struct("block", "index") >= F.struct(*place)
             split = F.split("value", rf"\Q{section.separator}\E")
             parts = F.when(since, split).otherwise(parts)
             expected = F.when(since, len(section.fields)).otherwise(expected)
@@ -491,7 +492,7 @@ def from_lines(name: str, lines: Sequence[str], format_: str = "auto") -> Log:
     Raises:
         LogError: if there are none or they are in no known format.
     """
-    first = next((index for index, line in enumerate(lines) if not _is_blank(line)), None)
+    first = next((index for index, line in enumerate(lines) if line.strip(" ")), None)
     if first is None:
         raise LogError(f"{name} is empty")
     lines = lines[first:]
@@ -531,10 +532,6 @@ def _zeek_sections(lines: Iterable[tuple[str, tuple[int, int]]]) -> list[_ZeekSe
         elif name == "#fields":
             sections.append(_ZeekSection(place, separator, unset, tuple(values)))
     return sections
-
-
-def _is_blank(line: str) -> bool:
-    return not line.strip(" ")
 
 
 def _lines(session: SparkSession, uri: str) -> DataFrame:
@@ -580,7 +577,3 @@ def _text(column: Column) -> Column:
 def _column(name: str) -> Column:
     """A column by its name, which may have any characters."""
     return F.col("`" + name.replace("`", "``") + "`")
-
-
-def _bigint(number: int) -> Column:
-    return F.lit(number).cast("bigint")

@@ -63,7 +63,8 @@ def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBat
 def _write_shard(
     number: int, pieces: Iterable[pa.RecordBatch], kind: str, directory: Path, patience: int
 ) -> pa.RecordBatch:
-    tape, columns = _TAPES[kind](patience), _COLUMNS[kind]
+    make, columns = _KINDS[kind]
+    tape = make(patience)
     with new_shard(directory / shard_name(number)) as writer:
         for rows in pieces:
             writer.append(tape.add(*columns(rows)))
@@ -119,8 +120,8 @@ def _touch_columns(rows: pa.RecordBatch) -> tuple[Any, ...]:
     return rows.column("start").to_numpy(), rows.column("key").to_pylist()
 
 
-_TAPES: Mapping[str, Callable[[int], RequestTape | TouchTape]] = {
-    "requests": RequestTape,
-    "touches": TouchTape,
+_KINDS: Mapping[str, tuple[Any, Callable[[pa.RecordBatch], tuple[Any, ...]]]] = {
+    "requests": (RequestTape, _request_columns),
+    "touches": (TouchTape, _touch_columns),
 }
-_COLUMNS = {"requests": _request_columns, "touches": _touch_columns}
+"""What makes the tape, and its arguments from the rows."""

@@ -117,8 +117,11 @@ def idle_connections(
         F.count_if(is_late).alias(LATE_EVENTS),
         F.count_if(F.col("problem").isNotNull() & ~is_late).alias(UNUSABLE),
     )
+    name = (
+        F.col("key") if isinstance(kind, T.BinaryType) else F.col("key").cast("string").cast(kind)
+    )
     result = found.select(
-        _from_bytes(F.col("key"), kind).alias("key"),
+        name.alias("key"),
         _timestamp("first").alias("first_time"),
         _timestamp("last").alias("last_time"),
         F.when(F.col("problem").isNull(), F.timestamp_micros(F.col("last") + settings.idle)).alias(
@@ -203,10 +206,6 @@ def _heartbeat_rows(heartbeats: DataFrame) -> DataFrame:
         F.lit(HEARTBEAT).cast("tinyint").alias("fault"),
         clock.alias("clock"),
     )
-
-
-def _from_bytes(column: "F.Column", kind: T.DataType) -> "F.Column":
-    return column if isinstance(kind, T.BinaryType) else column.cast("string").cast(kind)
 
 
 def _timestamp(name: str) -> "F.Column":

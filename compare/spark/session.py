@@ -139,8 +139,8 @@ def spark_session(
     from pyspark.sql import SparkSession
 
     borrowed = session or SparkSession.getActiveSession() or _submitted()
-    remote = _remote_address(master)
-    if borrowed is None and remote is not None:
+    remote = master or os.environ.get("SPARK_REMOTE") or ""
+    if borrowed is None and remote.startswith("sc://"):
         client = _connect(remote)
         try:
             with _settings(client):
@@ -227,12 +227,6 @@ def _submitted() -> "SparkSession | None":
     from pyspark.sql import SparkSession
 
     return SparkSession.builder.appName("wheelwork").getOrCreate()
-
-
-def _remote_address(master: str | None) -> str | None:
-    """The address of a Spark Connect server: a master that begins with sc://, or SPARK_REMOTE."""
-    address = master or os.environ.get("SPARK_REMOTE") or ""
-    return address if address.startswith("sc://") else None
 
 
 def _connect(address: str) -> "SparkSession":
