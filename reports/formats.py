@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
+from compare.tapes.units import in_largest_unit
+
 NO_BREAK = "\u202f"  # a narrow space, between groups of digits
 SPACE = "\xa0"  # keeps a number and its unit on one line
 
@@ -21,7 +23,6 @@ _COUNTERS = {
     "idle_advances": "idle calls to advance",
 }
 _UNIT_NAMES = {"us": "microseconds", "ms": "milliseconds", "s": "seconds"}
-_LARGER = {"us": "ms", "ms": "s"}
 _UNIT_SYMBOLS = {"us": "µs", "unit": "units"}
 
 
@@ -177,7 +178,7 @@ def units(number: int, unit: str) -> str:
     >>> units(1000, "us"), units(1500, "us"), units(1, "unit"), units(5, "")
     ('1\\xa0ms', '1\\u202f500\\xa0µs', '1\\xa0unit', '5')
     """
-    number, unit = _whole(number, unit)
+    number, unit = in_largest_unit(number, unit)
     return count(number) + (SPACE + unit_symbol(unit, number) if unit else "")
 
 
@@ -197,8 +198,8 @@ def lateness(low: int, high: int, unit: str = "") -> str:
     least, most = sorted((abs(low), abs(high)))
     start = ""
     if least != most:
-        number, own = _whole(least, unit)
-        shared = number == 0 or own == _whole(most, unit)[1]
+        number, own = in_largest_unit(least, unit)
+        shared = number == 0 or own == in_largest_unit(most, unit)[1]
         start = f"{count(number) if shared else units(least, unit)}–"
     return f"{start}{units(most, unit)}{SPACE}{'early' if low < 0 else 'late'}"
 
@@ -236,13 +237,6 @@ def _scaled(value: float, units: Sequence[tuple[float, str]], digits: int = 3) -
     fitting = (of for of in units if float(f"{value / of[0]:.{digits - 1}e}") >= 1)
     factor, unit = next(fitting, units[-1])
     return f"{significant(value / factor, digits)}{SPACE}{unit}"
-
-
-def _whole(number: int, unit: str) -> tuple[int, str]:
-    """A number in the largest unit of which it is a whole number."""
-    while unit in _LARGER and number % 1000 == 0:
-        number, unit = number // 1000, _LARGER[unit]
-    return number, unit
 
 
 def _trimmed(number: str) -> str:

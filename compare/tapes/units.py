@@ -8,6 +8,7 @@
 
 import re
 from fractions import Fraction
+from itertools import pairwise
 
 from timers import LIMIT, TimerError
 
@@ -16,6 +17,7 @@ EXPONENTS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 TAPE_UNITS = ("us", "ms", "s")
 """The units that a tape made from a log can have."""
+_LARGER = dict(pairwise(TAPE_UNITS))
 
 _SECONDS = {name: Fraction(1, 10**places) for name, places in EXPONENTS.items()} | {
     "µs": Fraction(1, 10**6),  # micro sign, U+00B5
@@ -41,11 +43,19 @@ def duration_text(units: int, unit: str) -> str:
     """
     if unit not in TAPE_UNITS:
         return str(units)
-    for name in reversed(TAPE_UNITS):
-        number = Fraction(units) * _SECONDS[unit] / _SECONDS[name]
-        if number.denominator == 1:
-            return f"{number}{name}"
-    raise AssertionError  # one of them is the unit itself
+    number, name = in_largest_unit(units, unit)
+    return f"{number}{name}"
+
+
+def in_largest_unit(number: int, unit: str) -> tuple[int, str]:
+    """A number of units in the largest of TAPE_UNITS of which it is a whole number.
+
+    >>> in_largest_unit(100_000, "us"), in_largest_unit(1000, "unit")
+    ((100, 'ms'), (1000, 'unit'))
+    """
+    while unit in _LARGER and number % 1000 == 0:
+        number, unit = number // 1000, _LARGER[unit]
+    return number, unit
 
 
 class DurationError(TimerError, ValueError):
