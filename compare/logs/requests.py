@@ -43,7 +43,7 @@ class RequestTape:
     At one time, operations stand in the order of the log's rows, and a row's start precedes its
     cancel. An id comes free when its timer is cancelled or due, since no later operation refers to
     it. A start may take it over at that time. Ids are reused in the order in which they came free,
-    so `id_space` is exactly the largest number in use at once.
+    so there are exactly as many as are in use at once.
     """
 
     def __init__(self, timeout: int) -> None:
@@ -54,11 +54,6 @@ class RequestTape:
         self._ids = Ids()
         self.timed_out = 0
         """Requests that were not answered in time."""
-
-    @property
-    def id_space(self) -> int:
-        """The number of ids so far."""
-        return self._ids.id_space
 
     @property
     def most_pending(self) -> int:

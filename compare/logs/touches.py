@@ -31,11 +31,6 @@ class TouchTape:
         self.most_pending = 0
         """The largest number of timers that are pending at once."""
 
-    @property
-    def id_space(self) -> int:
-        """The number of ids so far."""
-        return self._ids.id_space
-
     def add(self, time: Int64s, keys: Sequence[bytes]) -> Tape:
         """Add rows in the order of time; return one operation for each. O(n)."""
         pending = self._pending
@@ -51,7 +46,7 @@ class TouchTape:
             if held is not None:
                 id_ = held[1]
             else:
-                before = self.id_space
+                before = self._ids.id_space
                 id_ = self._ids.take()
                 if id_ < before:
                     ops[row] = START

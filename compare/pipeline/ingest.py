@@ -239,7 +239,7 @@ def write_tapes(
         # The hash left it without a row.
         with new_shard(directory / shard_name(number)) as writer:
             pass
-        shards_found[number] = writer.shard(id_space=0)
+        shards_found[number] = writer.shard
     return _Written(
         [shards_found[number] for number in range(shards)],
         rejected_rows.rows if rejected_rows else 0,

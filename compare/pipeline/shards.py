@@ -69,7 +69,7 @@ def _write_shard(
         for rows in pieces:
             writer.append(tape.add(*columns(rows)))
         writer.append(tape.finish())
-    return row_of(number, writer.shard(tape.id_space), tape.timed_out, tape.most_pending)
+    return row_of(number, writer.shard, tape.timed_out, tape.most_pending)
 
 
 def _write_rejected(

@@ -14,7 +14,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -87,13 +87,19 @@ class Shard:
     arms: int = 0
 
     def followed_by(self, piece: Tape) -> "Shard":
-        """The entry of this shard with a further piece, whose ids do not count. O(len)."""
+        """The entry of this shard with a further piece. O(len)."""
         if not len(piece.time):
             return self
         first = int(piece.time[0]) if self.first_time is None else self.first_time
         counts = {name: getattr(self, name) + n for name, n in count_ops(piece)._asdict().items()}
-        rows = self.rows + len(piece.time)
-        return replace(self, rows=rows, first_time=first, last_time=int(piece.time[-1]), **counts)
+        return Shard(
+            self.file,
+            rows=self.rows + len(piece.time),
+            id_space=max(self.id_space, id_space_of(piece)),
+            first_time=first,
+            last_time=int(piece.time[-1]),
+            **counts,
+        )
 
 
 @dataclass(frozen=True)
@@ -229,13 +235,12 @@ def write_trace(
     with new_trace(path, unit=unit, source=source, force=force) as unfinished:
         for number, tape in enumerate(tapes):
             try:
-                id_space = id_space_of(tape)
-                validate(tape, id_space)
+                validate(tape, id_space_of(tape))
             except TapeError as error:
                 raise TapeError(f"shard {number}: {error}", error.row) from None
             with new_shard(unfinished.directory / shard_name(number)) as writer:
                 writer.append(tape)
-            unfinished.shards.append(writer.shard(id_space))
+            unfinished.shards.append(writer.shard)
     return open_trace(path)
 
 
@@ -308,23 +313,20 @@ class ShardWriter:
     def __init__(self, name: str, file: pq.ParquetWriter) -> None:
         self._file = file
         self._held = SCHEMA.empty_table()
-        self._written = Shard(name)
+        self.shard = Shard(name)
+        """The manifest's entry for what was written."""
 
     def append(self, piece: Tape) -> None:
         """Add operations that follow the ones before. O(len)."""
         if not len(piece.time):
             return
-        self._written = self._written.followed_by(piece)
+        self.shard = self.shard.followed_by(piece)
         self._held = pa.concat_tables([self._held, pa.table(list(piece), schema=SCHEMA)])
         self._write(self._held.num_rows // ROW_GROUP * ROW_GROUP)
 
     def flush(self) -> None:
         """Write what is held, as the last row group."""
         self._write(self._held.num_rows)
-
-    def shard(self, id_space: int) -> Shard:
-        """The manifest's entry for what was written."""
-        return replace(self._written, id_space=id_space)
 
     def _write(self, rows: int) -> None:
         """Write the first rows of those held."""

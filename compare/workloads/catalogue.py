@@ -283,9 +283,8 @@ def make(
         name, timers=timers, operations=operations, seed=seed, parameters=parameters, most=MOST
     )
     check_integer(WorkloadError, "shard", shard, 0, LARGEST_SEED)
-    pieces = plan.pieces(shard)
-    tape = joined(list(pieces))
-    return Made(tape, pieces.id_space, plan.workload.unit, plan.source | {"shard": shard})
+    tape = joined(list(plan.pieces(shard)))
+    return Made(tape, id_space_of(tape), plan.workload.unit, plan.source | {"shard": shard})
 
 
 @dataclass(frozen=True)
@@ -362,13 +361,9 @@ class Plan:
 
 
 class Pieces:
-    """The pieces of one shard's tape, in order; to be iterated over once.
-
-    `rows` and `id_space` are those of the pieces so far.
-    """
+    """The pieces of one shard's tape, in order; to be iterated over once."""
 
     def __init__(self, plan: Plan, shard: int) -> None:
-        self.rows = self.id_space = 0
         self._plan, self._shard, self._amount = plan, shard, plan.share(shard)
         self._are_timers = plan.counted == "timers"
         self._span = _span(plan.workload, plan.parameters)
@@ -384,12 +379,12 @@ class Pieces:
 
     def __iter__(self) -> Iterator[Tape]:
         operations = None if self._are_timers else self._amount
+        rows = 0
         for piece in merge(self._block, self._horizon, self._blocks, operations):
-            self.rows += len(piece.time)
-            self.id_space = max(self.id_space, id_space_of(piece))
-            self._check_rows(self.rows)
+            rows += len(piece.time)
+            self._check_rows(rows)
             yield piece
-        if not self._are_timers and self.rows < self._amount:
+        if not self._are_timers and rows < self._amount:
             raise _too_long(self._plan.workload)
 
     def _block(self, block: int) -> Block:

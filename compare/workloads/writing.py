@@ -31,13 +31,12 @@ def write_shard(
     plan: Plan, number: int, directory: Path, progress: Callable[[int], None] | None = None
 ) -> Shard:
     """Write one shard's file into an unfinished trace, and return its entry in the manifest."""
-    pieces = plan.pieces(number)
     with new_shard(directory / shard_name(number)) as writer:
-        for piece in pieces:
+        for piece in plan.pieces(number):
             writer.append(piece)
             if progress is not None:
                 progress(len(piece.time))
-    return writer.shard(pieces.id_space)
+    return writer.shard
 
 
 def warm() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from compare.logs import requests as module
 from compare.logs.requests import RequestTape
-from compare.tapes.tape import CANCEL, START, Tape, validate
+from compare.tapes.tape import CANCEL, START, id_space_of, joined, validate
 
 TIMES = st.integers(0, 30)
 
@@ -34,7 +34,9 @@ def fold_requests(rows, timeout, pieces):
         for a, b in zip(cuts, cuts[1:], strict=False)
     ]
     tapes.append(requests.finish())
-    return Tape(*map(np.concatenate, zip(*tapes, strict=True))), requests.id_space
+    tape = joined(tapes)
+    assert requests.most_pending == id_space_of(tape)
+    return tape, id_space_of(tape)
 
 
 def plain_requests(rows, timeout):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compare.logs.touches import TouchTape
-from compare.tapes.tape import ARM, START, Tape, validate
+from compare.tapes.tape import ARM, START, Tape, id_space_of, validate
 
 TIMES = st.integers(0, 30)
 
@@ -31,7 +31,7 @@ def test_touches_keep_their_key_and_the_others_away(log, cut):
         touches.finish(),
     ]
     tape = Tape(*map(np.concatenate, zip(*tapes, strict=True)))
-    validate(tape, touches.id_space)
+    validate(tape, id_space_of(tape))
     assert tape.time.tolist() == time.tolist()
     assert tape.deadline.tolist() == (time + idle).tolist()
     holder, touched = {}, {}
@@ -49,7 +49,7 @@ def test_touches_keep_their_key_and_the_others_away(log, cut):
         for own in [own for own, other in holder.items() if other == key]:
             del holder[own]
         holder[id_], touched[id_] = key, now
-    assert touches.id_space <= len(set(keys))
+    assert id_space_of(tape) <= len(set(keys))
     armed, fired, most = {}, 0, 0
     for now, key in zip(time.tolist(), keys, strict=True):
         due = [other for other, last in armed.items() if last + idle <= now]

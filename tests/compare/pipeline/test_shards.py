@@ -10,7 +10,7 @@ import pytest
 from compare.logs.requests import RequestTape
 from compare.logs.touches import TouchTape
 from compare.pipeline.shards import UNNUMBERED, write_shards
-from compare.tapes.tape import ARM, joined, validate
+from compare.tapes.tape import ARM, id_space_of, joined, validate
 from compare.tapes.trace import shard_name, write_trace
 from tests.compare.made_logs import outcome
 
@@ -64,7 +64,8 @@ def expected(kind, rows, shard):
         end = np.array([row[2] or 0 for row, _ in own], np.int64)
         answered = np.array([row[2] is not None for row, _ in own])
         pieces = [tape.add(start, end, answered, np.array([k for _, k in own], np.int64))]
-    return joined([*pieces, tape.finish()]), tape.id_space
+    whole = joined([*pieces, tape.finish()])
+    return whole, id_space_of(whole)
 
 
 @pytest.mark.parametrize("kind", ["requests", "touches"])

@@ -102,7 +102,7 @@ def test_long_shards_are_written_in_row_groups(tmp_path, monkeypatch):
         for begin in range(0, size, 70):
             many.append(Tape(*(column[begin : begin + 70] for column in tape)))
         many.append(tape_of([]))
-    assert one.shard(size).rows == many.shard(size).rows == size
+    assert one.shard.rows == many.shard.rows == size
     for path in (tmp_path / "one", tmp_path / "many"):
         assert pq.ParquetFile(path).metadata.num_row_groups > 1
         assert pq.read_table(path).column("time").to_pylist() == tape.time.tolist()
@@ -213,7 +213,7 @@ def test_strays_of_a_task_that_was_tried_twice_are_removed(path):
         (unfinished.directory / "shard-00000.parquet.1234").write_text("half")
         with new_shard(unfinished.directory / "shard-00000.parquet") as writer:
             writer.append(tape_of(GOOD))
-        unfinished.shards.append(writer.shard(2))
+        unfinished.shards.append(writer.shard)
     assert names(path) == ["manifest.json", "shard-00000.parquet"]
     open_trace(path).load()
 

@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from compare.tapes.tape import ARM, CANCEL, START, Tape, count_ops, joined, validate
+from compare.tapes.tape import ARM, CANCEL, START, Tape, count_ops, id_space_of, joined, validate
 from compare.workloads import generator, variates
 from compare.workloads.catalogue import (
     ARRIVAL,
@@ -165,17 +165,15 @@ def test_pieces_are_what_sorting_all_at_once_gives(name, batch, monkeypatch):
     monkeypatch.setattr("compare.workloads.generator.PIECE", 1000)
     rows, ends = as_events(name, 3)
     expected, id_space = plainly_merged(rows, ends)
-    pieces = Plan.of(name, timers=3 * BLOCK, seed=SEED).pieces()
-    found = list(pieces)
+    found = list(Plan.of(name, timers=3 * BLOCK, seed=SEED).pieces())
     assert all(0 < piece.time.size <= 1000 for piece in found)
     assert list(zip(*(column.tolist() for column in joined(found)), strict=True)) == expected
-    assert (pieces.rows, pieces.id_space) == (len(expected), id_space)
+    assert id_space_of(joined(found)) == id_space
 
 
 def test_a_trace_is_written_piece_by_piece(tmp_path, monkeypatch):
     plan = Plan.of("keepalive", operations=4500, shards=2, seed=SEED)
-    whole = [plan.pieces(shard) for shard in range(2)]
-    tapes = [joined(list(pieces)) for pieces in whole]
+    tapes = [joined(list(plan.pieces(shard))) for shard in range(2)]
     monkeypatch.setattr("compare.workloads.generator.PIECE", 1000)
     monkeypatch.setattr("compare.tapes.trace.ROW_GROUP", 1500)
     heard = []
@@ -187,7 +185,7 @@ def test_a_trace_is_written_piece_by_piece(tmp_path, monkeypatch):
         file = pq.ParquetFile(trace.path / entry.file).metadata
         groups = [file.row_group(group).num_rows for group in range(file.num_row_groups)]
         assert groups == [1500, 750]
-        assert entry.id_space == whole[shard].id_space
+        assert entry.id_space == id_space_of(tape)
         assert (entry.first_time, entry.last_time) == (tape.time[0], tape.time[-1])
         counts = (entry.rows, entry.starts, entry.cancels, entry.rearms, entry.arms)
         assert counts == (2250, *(np.count_nonzero(tape.op == op) for op in range(4)))
