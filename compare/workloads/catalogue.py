@@ -14,7 +14,7 @@ Arrivals are Poisson, conditioned on BLOCK arrivals in each block's span of time
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -350,58 +350,50 @@ class Plan:
         """The timers or operations of a shard; the first shards may have one more than the rest."""
         return self.amount // self.shards + (shard < self.amount % self.shards)
 
-    def pieces(self, shard: int = 0) -> "Pieces":
+    def pieces(self, shard: int = 0) -> Iterator[Tape]:
         """One shard's tape in pieces of up to 2**20 operations.
 
         A shard is the traffic of one timer, at the full rate of the workload. Its rows do not
         depend on the number of shards. O(operations) time; memory for the members under way.
         Raises WorkloadError when there are too many operations, or times are too late.
         """
-        return Pieces(self, shard)
+        amount, are_timers = self.share(shard), self.counted == "timers"
+        span = _span(self.workload, self.parameters)
+        needed, possible = -(-amount // BLOCK), int(_LATEST / span)
+        blocks = min(needed, possible)
 
+        def block(number: int) -> Block:
+            size = min(BLOCK, amount - number * BLOCK) if are_timers else BLOCK
+            return block_events(self.workload, self.parameters, self.seed, shard, number, size)
 
-class Pieces:
-    """The pieces of one shard's tape, in order; to be iterated over once."""
+        def horizon(made: int) -> int:
+            """The time before which no member starts that comes after so many blocks."""
+            return NEVER if are_timers and made == blocks else int(made * span)
 
-    def __init__(self, plan: Plan, shard: int) -> None:
-        self._plan, self._shard, self._amount = plan, shard, plan.share(shard)
-        self._are_timers = plan.counted == "timers"
-        self._span = _span(plan.workload, plan.parameters)
-        needed, possible = -(-self._amount // BLOCK), int(_LATEST / self._span)
-        self._blocks = min(needed, possible)
-        if self._are_timers:
-            if needed > possible:
-                raise _too_long(plan.workload)
-            if self._amount > BLOCK:
-                # A little less than the average operations of a timer, from the first block.
-                each = 1 + len(self._block(0).times) / BLOCK
-                self._check_rows(_CERTAIN * self._amount * each)
+        if are_timers and needed > possible:
+            raise _too_long(self.workload)
+        if are_timers and amount > BLOCK:
+            # A little less than the average operations of a timer, from the first block.
+            each = 1 + len(block(0).times) / BLOCK
+            self._check_rows(amount, _CERTAIN * amount * each)
+        merged = merge(block, horizon, blocks, None if are_timers else amount)
+        return self._counted(merged, amount)
 
-    def __iter__(self) -> Iterator[Tape]:
-        operations = None if self._are_timers else self._amount
+    def _counted(self, pieces: Iterable[Tape], amount: int) -> Iterator[Tape]:
+        """The pieces of a shard, as long as there are not too many operations, nor too few."""
         rows = 0
-        for piece in merge(self._block, self._horizon, self._blocks, operations):
+        for piece in pieces:
             rows += len(piece.time)
-            self._check_rows(rows)
+            self._check_rows(amount, rows)
             yield piece
-        if not self._are_timers and rows < self._amount:
-            raise _too_long(self._plan.workload)
+        if self.counted == "operations" and rows < amount:
+            raise _too_long(self.workload)
 
-    def _block(self, block: int) -> Block:
-        size = min(BLOCK, self._amount - block * BLOCK) if self._are_timers else BLOCK
-        plan = self._plan
-        return block_events(plan.workload, plan.parameters, plan.seed, self._shard, block, size)
-
-    def _horizon(self, blocks: int) -> int:
-        """The time before which no member starts that comes after so many blocks."""
-        is_last = self._are_timers and blocks == self._blocks
-        return NEVER if is_last else int(blocks * self._span)
-
-    def _check_rows(self, rows: float) -> None:
-        if rows > self._plan.most:
+    def _check_rows(self, amount: int, rows: float) -> None:
+        if rows > self.most:
             raise WorkloadError(
-                f"{self._amount} timers of {self._plan.workload.name} have more than"
-                f" {self._plan.most} operations; ask for fewer, or for more shards"
+                f"{amount} timers of {self.workload.name} have more than {self.most} operations;"
+                " ask for fewer, or for more shards"
             )
 
 
