@@ -24,7 +24,7 @@ from tests.mutants.mutants import MUTANTS, Mutant
 
 PATIENCE = 20.0  # seconds for one run; a bug can make the kernel loop for ever
 FIRST = {"simple-wheel": "simple-wheel(8)"}  # the geometry to try first, where that is faster
-CONTROL_EXAMPLES = 50  # tests/timers/test_state_machine.py runs them all
+CONTROL_EXAMPLES = 20  # tests/timers/test_state_machine.py runs them all
 
 
 def killed_by(run: Callable[[], object]) -> str | None:

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_DOWN, Context, Decimal, localcontext
 from fractions import Fraction
+from itertools import compress
 
 import pytest
 from hypothesis import given, settings
@@ -114,18 +115,15 @@ def some_numbers():
 
 @pytest.mark.parametrize("places", [-6, -3, 0, 3, 6])
 def test_numbers_keep_every_digit(spark, some_numbers, places):
-    rows = some_numbers
-    in_range = [text for text in rows if expected(text, places)[0] < 2**63]
-    assert len(in_range) > len(rows) // 3
-    assert read(spark, in_range, lambda frame: read_number(frame, "text", str(places))) == [
-        expected(text, places) for text in in_range
-    ]
-    beyond = [text for text in rows if expected(text, places)[0] >= 2**63]
-    found = read(spark, beyond, lambda frame: read_number(frame, "text", str(places)))
-    assert [row[0] for row in found] == [None] * len(beyond)
+    numbers = [expected(text, places) for text in some_numbers]
+    in_range = [number[0] < 2**63 for number in numbers]
+    assert len(numbers) // 3 < sum(in_range) < len(numbers)
+    found = read(spark, some_numbers, lambda frame: read_number(frame, "text", str(places)))
+    assert list(compress(found, in_range)) == list(compress(numbers, in_range))
+    assert {row[0] for row, fits in zip(found, in_range, strict=True) if not fits} == {None}
 
 
-@pytest.mark.parametrize("places", [-3, 0, 1, 3, 6])
+@pytest.mark.parametrize("places", [-3, 6])
 def test_what_is_not_a_number_is_null(spark, places):
     rows = [*NOT_NUMBERS, "1e9999", "1" * 50, None]
     found = read(spark, rows, lambda frame: read_number(frame, "text", str(places)))
