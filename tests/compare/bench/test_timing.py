@@ -107,6 +107,16 @@ def test_each_task_has_its_part_of_a_tape():
     }
 
 
+def test_no_task_makes_room(clock):
+    """A timer is made with room for all. Its growth is a task of its own."""
+    tapes = plan(100, 0)
+    trial = work.Trial(parse_contestant("delay-queue"), tapes, tapes.buffers(), clock)
+    made = trial.timer.nbytes
+    for task in (INSERT, SETTLE, HOLD):
+        trial.run(task)
+    assert (len(trial.timer), trial.timer.nbytes) == (100, made)
+
+
 # ---- what is timed
 
 
