@@ -10,7 +10,6 @@ import numpy.typing as npt
 from compare.purgatory.figures import PURGING, SCANNING
 from compare.purgatory.kernels import (
     CELLS,
-    COMPLETED,
     COUNTERS,
     EXPIRED,
     Work,
@@ -42,11 +41,6 @@ class Simulated:
     def share_expired(self) -> float:
         """The share of the requests that timed out."""
         return float((self.fate == EXPIRED).mean()) if self.fate.size else 0.0
-
-    @property
-    def completed(self) -> int:
-        """The number of requests that ended in time."""
-        return int((self.fate == COMPLETED).sum())
 
 
 def simulate(

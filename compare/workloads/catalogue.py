@@ -13,7 +13,6 @@ Arrivals are Poisson, conditioned on BLOCK arrivals in each block's span of time
 ([30000, 30000, 30000], 3, 'ms')
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -408,14 +407,6 @@ def block_events(
         raise _too_long(workload)
     starts = ((float(block) + arrivals) * span).astype(np.int64)
     return workload.draw(stream, starts, parameters)
-
-
-def digest(tape: Tape) -> str:
-    """SHA-256 of a tape's rows, which is the same on every machine."""
-    result = hashlib.sha256()
-    for column in tape:
-        result.update(column.astype(column.dtype.newbyteorder("<")).tobytes())
-    return result.hexdigest()
 
 
 def _span(workload: Workload, parameters: Parameters) -> float:

@@ -2,6 +2,8 @@
 past and far.
 """
 
+import hashlib
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -14,6 +16,14 @@ def tape_of(*rows: tuple[int, int, int, int]) -> Tape:
     columns = zip(*rows, strict=True) if rows else ([], [], [], [])
     dtypes = (np.int64, np.int8, np.int32, np.int64)
     return Tape(*(np.array(column, dtype) for column, dtype in zip(columns, dtypes, strict=True)))
+
+
+def digest(tape: Tape) -> str:
+    """SHA-256 of a tape's rows, which is the same on every machine."""
+    result = hashlib.sha256()
+    for column in tape:
+        result.update(column.astype(column.dtype.newbyteorder("<")).tobytes())
+    return result.hexdigest()
 
 
 @st.composite

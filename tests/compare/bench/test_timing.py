@@ -10,10 +10,10 @@ from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, TAS
 from compare.bench.work import SETTLE, plan
 from compare.oracle.compiled import NEVER, expect
 from compare.tapes.tape import CANCEL, START, validate
-from compare.workloads.catalogue import digest
 from tests.compare.clocks import COSTS, FakeClock, spend_in_compiled_code
 from tests.compare.conftest import SMALL
 from tests.compare.own_timers import Timed
+from tests.compare.small_tapes import digest
 
 SIZES = [32, 300]
 LONGEST_DELAY, HOLD_PAIRS = SMALL["LONGEST_DELAY"], SMALL["HOLD_PAIRS"]

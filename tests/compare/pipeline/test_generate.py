@@ -16,8 +16,9 @@ from compare.tapes import ids
 from compare.tapes.tape import validate
 from compare.tapes.trace import TraceError, open_trace
 from compare.workloads import generator
-from compare.workloads.catalogue import Plan, WorkloadError, digest, make
+from compare.workloads.catalogue import Plan, WorkloadError, make
 from compare.workloads.writing import write_shard, write_trace_of
+from tests.compare.small_tapes import digest
 from timers import TimerError
 
 pytestmark = pytest.mark.spark

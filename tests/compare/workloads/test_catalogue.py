@@ -15,11 +15,11 @@ from compare.workloads.catalogue import (
     Stream,
     WorkloadError,
     block_events,
-    digest,
     make,
 )
 from compare.workloads.variates import exp, log, normal
 from compare.workloads.writing import write_trace_of
+from tests.compare.small_tapes import digest
 
 SEED = 42
 MEMBERS = BLOCK + 904  # one block and a part of another
