@@ -257,13 +257,12 @@ def results(database: WorkDB) -> Iterator[Result]:
             yield Result(killed, before.partition(" # ")[0], after.partition(" # ")[0])
 
 
-def record(found: list[Result], former: dict[str, Any]) -> dict[str, Any]:
+def record(found: list[Result], former: dict[str, Any], commit: str) -> dict[str, Any]:
     """What is stored of a run over one file; the reasons come from the former run."""
     reasons = {(s["before"], s["after"]): s["reason"] for s in former.get("survivors", [])}
     survivors = [(result.before, result.after) for result in found if not result.killed]
-    changed = git("diff", "--stat", "HEAD", "--", "timers", "compare", "reports") != ""
     return {
-        "commit": git("rev-parse", "--short", "HEAD") + (" and changes" if changed else ""),
+        "commit": commit,
         "date": datetime.now(UTC).date().isoformat(),
         "mutants": len(found),
         "killed": len(found) - len(survivors),
@@ -272,6 +271,11 @@ def record(found: list[Result], former: dict[str, Any]) -> dict[str, Any]:
             for before, after in survivors
         ],
     }
+
+
+def present_commit() -> str:
+    changed = git("diff", "--stat", "HEAD", "--", "timers", "compare", "reports") != ""
+    return git("rev-parse", "--short", "HEAD") + (" and changes" if changed else "")
 
 
 def git(*arguments: str) -> str:
@@ -354,11 +358,12 @@ def main() -> None:
     stored = json.loads(RESULTS.read_text())
     if not arguments.page:
         files = chosen(arguments.files, [*kernels, *(f for f in TESTED_BY if f not in LOOK)])
+        commit = present_commit()
         with copied_project() as directory, judge(directory) as socket:
             sessions = {file: prepare(file, directory, socket) for file in files}
             sample({file: session for file, session in sessions.items() if not is_kernel(file)})
             for file, session in sessions.items():
-                stored[file] = record(run_mutants(session), stored.get(file, {}))
+                stored[file] = record(run_mutants(session), stored.get(file, {}), commit)
                 RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
                 killed, mutants = stored[file]["killed"], stored[file]["mutants"]
                 print(f"{file}: {killed} of {mutants} mutants killed", flush=True)
