@@ -73,7 +73,7 @@ def test_the_page_holds_it_all(read):
 
 def test_charts_and_tables_are_accessible(read):
     charts = [attributes for tag, attributes in read.tags if attributes.get("role") == "img"]
-    assert len(charts) == 13
+    assert len(charts) == sum(tag == "svg" for tag, _ in read.tags) == 13
     assert all(len(attributes["aria-label"] or "") > 40 for attributes in charts)
     assert all(
         attributes.get("scope") in ("row", "col") for tag, attributes in read.tags if tag == "th"

@@ -131,6 +131,8 @@ def test_a_shard_sees_the_watermark_without_events():
     state, settings = State(), Settings(2000, 1)
     assert list(detect((0,), grouped([(b"a", 9000, VALID)]), state, settings=settings)) == []
     assert state.timeout == 11
+    state.clock = 11  # an event of this moment would still belong to it
+    assert list(detect((0,), [], state, settings=settings)) == []
     state.clock = 12
     [found] = detect((0,), [], state, settings=settings)
     assert found.to_numpy().tolist() == [[b"a", 9000, 9000, 1, None]]
