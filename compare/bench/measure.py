@@ -29,8 +29,11 @@ from compare.oracle.compiled import AgreementError, Expected, check_agreement, e
 from compare.replay.engine import Buffers, Clock, loop_for
 from compare.replay.loops import OPERATION
 
-PILOTS = (64, 512)
-"""Sizes below those asked for that are run to learn the growth, without keeping their samples."""
+PILOTS = (128, 256)
+"""Sizes below those asked for that are run to learn the growth, without keeping their samples.
+
+The worst growth is assumed after the first one, so the second is not much larger.
+"""
 
 LEAST_ADVANCE = 5e-9
 """Seconds of an advance: bounds the time of a task that was not run at any size yet."""

@@ -248,7 +248,7 @@ def test_a_sample_is_of_its_own_repeat_and_predictions_use_the_least(clock):
 
 
 def test_contestants_take_turns_and_only_what_was_asked_for_is_kept(clock):
-    done = bench(OWN + "Timed", OWN + "Right", sizes=[900, 100], budget=1e9, clock=clock)
+    done = bench(OWN + "Timed", OWN + "Right", sizes=[900, 200], budget=1e9, clock=clock)
     heard = []
     done.run(heard.append)
 
@@ -256,26 +256,40 @@ def test_contestants_take_turns_and_only_what_was_asked_for_is_kept(clock):
         return [f"{what} {OWN}{name} at {size}" for name in ("Timed", "Right")]
 
     assert heard == [
-        *(steps("checking", 64) + steps("timing", 64)),
-        *(steps("checking", 100) + 2 * steps("timing", 100)),
+        *(steps("checking", 128) + steps("timing", 128)),
+        *(steps("checking", 200) + 2 * steps("timing", 200)),
         *(steps("checking", 900) + 2 * steps("timing", 900)),
     ]
     assert done.steps == len(heard)
     for results in (done.samples, done.counted, done.memory):
         assert [one.size for one in results] == sorted(one.size for one in results)
         assert {(one.contestant, one.size) for one in results} == {
-            (c, size) for c in (0, 1) for size in (100, 900)
+            (c, size) for c in (0, 1) for size in (200, 900)
         }
     assert {sample.ns_per_operation for sample in done.samples if sample.contestant} == {0.0}
     assert done.tapes == 2 * 3 * 3  # the pilot's, too
 
 
 @pytest.mark.parametrize(
-    ("sizes", "pilots"), [([65], 1), ([64], 0), ([512], 1), ([513], 2), ([9000, 64], 0), ([], 0)]
+    ("sizes", "pilots"),
+    [([129], 1), ([128], 0), ([256], 1), ([257], 2), ([9000, 128], 0), ([], 0)],
 )
 def test_pilots_are_smaller_than_all_sizes(sizes, pilots):
     done = bench(OWN + "Timed", sizes=sizes, repeats=3, budget=1.0)
     assert done.steps == 2 * pilots + 4 * len(sizes)
+
+
+def test_what_takes_a_third_of_the_budget_is_measured(clock):
+    """After one pilot the worst growth is assumed, but the second is only twice as large."""
+
+    def hold(budget):
+        done = bench(OWN + "Timed", sizes=[1000], repeats=1, budget=budget, clock=clock)
+        done.run()
+        (sample,) = (sample for sample in done.samples if sample.task == HOLD)
+        return sample
+
+    seconds = hold(1e9).ns_per_operation * HOLD_PAIRS / 1e9
+    assert hold(3 * seconds).predicted_seconds is None
 
 
 def test_a_prediction_adds_up_all_that_must_be_run(clock, monkeypatch):
