@@ -4,7 +4,7 @@ Each worker would otherwise import them again: a second and a half whenever a ta
 project itself is left for the workers to import.
 """
 
-import numba.extending  # noqa: F401
+import numba.extending  # noqa: F401  # for the workers to have, like the next two
 import pandas  # noqa: F401
 import pyarrow.parquet  # noqa: F401
 from numba.core.registry import cpu_target

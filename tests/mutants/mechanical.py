@@ -218,7 +218,7 @@ def sample(sessions: dict[str, Path]) -> None:
 
 def can_be_told(file: str, item: WorkItem) -> bool:
     """Whether a test could notice a mutant: not the look of a chart, nor the star of a signature,
-    which is no operator.
+    which is not an operator.
     """
     (mutation,) = item.mutations
     row, column = mutation.start_pos
