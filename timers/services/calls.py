@@ -207,8 +207,6 @@ class PeriodicCall(ScheduledCall):
         except AttributeError:
             return
         args, context = self._args, self._context
-        if args is CANCELLED:
-            return
         self._running = True
         self._service._start(callback, args, context, lambda: self._finish(armed))
 

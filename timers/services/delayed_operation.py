@@ -1,5 +1,6 @@
 """`DelayedOperation`: a request that waits for a condition or for its timeout."""
 
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from math import floor
 from typing import Any, Protocol
@@ -9,6 +10,9 @@ from timers.services.moments import QUICK_DURATION, duration_ns
 
 # What `_trying` says: whether a thread runs `try_complete`, and whether it has to do so again.
 _IDLE, _TRYING, _ASKED = 0, 1, 2
+
+# The latest delay that was converted, and its nanoseconds; see QUICK_DURATION.
+_latest_delay, _latest_duration = 0.0, 0
 
 
 class _Watcher(Protocol):
@@ -67,8 +71,13 @@ class DelayedOperation(Entry):
     _trying: int
 
     def __init__(self, delay: Any, lock: AbstractContextManager[Any] | None = None) -> None:
-        if type(delay) is float and 0.0 <= delay <= QUICK_DURATION:
-            self._moment = floor(delay * 1e9 + 0.5)
+        global _latest_delay, _latest_duration
+        known, duration = _latest_delay, _latest_duration
+        if delay is known:
+            self._moment = duration
+        elif (type(delay) is float or type(delay) is int) and 0.0 <= delay <= QUICK_DURATION:
+            self._moment = duration = floor(delay * 1e9 + 0.5)
+            _latest_delay, _latest_duration = delay, duration
         else:
             self._moment = duration_ns(delay, "delay")
         self._lock = lock
@@ -140,38 +149,58 @@ class DelayedOperation(Entry):
             if purgatory._left > purgatory._purge_above:
                 purgatory._request_purge()
 
-    def _try(self) -> bool:
-        """`try_complete`, if the operation is pending and no other thread is at it.
 
-        The thread that is at it then tries once more: it may have looked before the condition
-        became true.
-        """
-        if self._args:
-            return False
-        # CPython switches threads, and runs signal handlers, at calls and jumps back alone: nothing
-        # comes between a look at `_trying` and the assignment after it.
-        if self._trying:
-            self._trying = _ASKED
-            return False
-        self._trying = _TRYING
-        completed, failure = False, None
+def try_each(
+    operations: Sequence[DelayedOperation],
+    on_error: Callable[[DelayedOperation, Exception], object] | None = None,
+) -> int:
+    """Run `try_complete` of the pending operations; return how many that completed.
+
+    Where another thread or a frame below is at it, that one tries once more: it may have looked
+    before the condition became true. Exceptions go to `on_error`, if it is given, and the rest of
+    the operations go on. KeyboardInterrupt and the like always propagate.
+    """
+    completed = 0
+    for operation in operations:
+        if operation._args:
+            continue
+        # CPython switches threads, and runs signal handlers, only at calls and backward jumps:
+        # nothing comes between a look at `_trying` and the assignment after it.
+        if operation._trying:
+            operation._trying = _ASKED
+            continue
+        operation._trying = _TRYING
+        succeeded = False
+        failure: BaseException | None = None
         try:
             while True:
                 try:
-                    if self._lock is None:
-                        completed = self.try_complete()
+                    if operation._lock is None:
+                        if operation.try_complete():
+                            succeeded = True
                     else:
-                        with self._lock:
-                            completed = self.try_complete()
+                        with operation._lock:
+                            if operation.try_complete():
+                                succeeded = True
                 except BaseException as error:
-                    failure = failure or error
-                if completed or self._args or self._trying == _TRYING:
-                    self._trying = _IDLE
+                    if failure is None or not isinstance(error, Exception):
+                        failure = error
+                if succeeded or operation._args or operation._trying == _TRYING:
+                    operation._trying = _IDLE
                     break
-                self._trying = _TRYING
-        except BaseException:  # a signal at the jump back
-            self._trying = _IDLE
+                operation._trying = _TRYING
+        except BaseException:  # a signal at the backward jump
+            operation._trying = _IDLE
             raise
+        if succeeded:
+            completed += 1
         if failure is not None:
-            raise failure
-        return completed
+            try:
+                raise failure
+            except Exception as error:
+                if on_error is None:
+                    raise
+                on_error(operation, error)
+            finally:
+                failure = None  # its traceback holds this frame
+    return completed

@@ -79,6 +79,8 @@ class CallTimer:
         self._armed: list[int] = []
         self._lock = threading.Lock()  # held to touch the timer, never while a callback runs
         self._owner = 0  # the thread that holds it
+        # The latest delay that was converted, and its nanoseconds; see QUICK_DURATION.
+        self._latest_delay, self._latest_duration = 0.0, 0
         self._torn = False  # an interruption may have lost what the timer returned
 
     # What users call
@@ -100,9 +102,14 @@ class CallTimer:
             CallbackError: if the callback is not callable.
             ServiceClosedError: after `close`.
         """
-        if type(delay) is float and 0.0 <= delay <= QUICK_DURATION:
-            now = self._now  # CPython 3.11 looks for `self._now()` among the methods first
-            moment = now() + floor(delay * 1e9 + 0.5)
+        known, duration = self._latest_delay, self._latest_duration
+        now = self._now  # CPython 3.11 looks for `self._now()` among the methods first
+        if delay is known:
+            moment = now() + duration
+        elif (type(delay) is float or type(delay) is int) and 0.0 <= delay <= QUICK_DURATION:
+            duration = floor(delay * 1e9 + 0.5)
+            self._latest_delay, self._latest_duration = delay, duration
+            moment = now() + duration
         else:
             moment = self._moment_after(delay)
         if not callable(callback):
@@ -332,9 +339,10 @@ class CallTimer:
         moments = [call._moment for call in calls]
         if len(calls) <= _FEW:
             handles = [self._timer.schedule(self._unit_of(moment)) for moment in moments]
+            places = [handle & PLACE_MASK for handle in handles]
         else:
-            handles = self._timer.schedule_many(self._units_of(moments)).tolist()
-        places = [handle & PLACE_MASK for handle in handles]
+            many = self._timer.schedule_many(self._units_of(moments))
+            handles, places = many.tolist(), (many & PLACE_MASK).tolist()
         missing = max(places) + 1 - len(self._calls)
         if missing > 0:
             self._calls.extend(repeat(None, missing))
@@ -374,15 +382,17 @@ class CallTimer:
 
     def _remove(self, calls: list[Entry]) -> None:
         """Cancel calls in the timer; those that left it by themselves are passed over."""
+        table = self._calls
         handles = [call._handle for call in calls]
         if len(calls) <= _FEW:
-            found = [self._timer.cancel(handle) for handle in handles]
+            for handle in handles:
+                if self._timer.cancel(handle):
+                    table[handle & PLACE_MASK] = None
         else:
-            found = self._timer.cancel_many(np.array(handles, np.int64)).tolist()
-        table = self._calls
-        for handle, there in zip(handles, found, strict=True):
-            if there:
-                table[handle & PLACE_MASK] = None
+            many = np.fromiter(handles, np.int64, len(handles))
+            found = self._timer.cancel_many(many)
+            for place in (many[found] & PLACE_MASK).tolist():
+                table[place] = None
 
     def _repair(self) -> None:
         """File again what an interruption lost between the timer and `_ready`."""
@@ -405,7 +415,11 @@ class CallTimer:
 
     def _units_of(self, moments: list[int]) -> Int64s:
         """`_unit_of` for each moment."""
-        units = -((self._origin - np.array(moments, np.int64)) // self._unit_ns)
+        try:
+            array = np.fromiter(moments, np.int64, len(moments))
+        except OverflowError:  # the clock has nearly reached its end
+            array = np.array([min(moment, LIMIT) for moment in moments], np.int64)
+        units = -((self._origin - array) // self._unit_ns)
         clipped: Int64s = np.clip(units, 0, LIMIT - self._start_unit) + self._start_unit
         return clipped
 

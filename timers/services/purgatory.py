@@ -13,7 +13,7 @@ from itertools import islice
 
 from timers.errors import ParameterError
 from timers.limits import LIMIT
-from timers.services.delayed_operation import DelayedOperation
+from timers.services.delayed_operation import DelayedOperation, try_each
 from timers.services.errors import KeyTypeError, ServiceClosedError, ServiceStateError
 from timers.services.system_timer import SystemTimer
 from timers.validation import as_parameter, shown
@@ -163,52 +163,21 @@ class Purgatory:
             ServiceStateError: if a purgatory watches it already; that one goes on.
             ServiceClosedError: after `shutdown`, or after `close` of the timer.
         """
-        self._check((operation,))
-        try:
-            if operation._try():
-                return True
-            if not self._enter(operation):
-                return False
-            self._watch((operation,), keys)
-            if operation._try():
-                return True
-            self._schedule((operation,))
-        except BaseException:
-            operation.cancel()
-            raise
-        return False
+        return self._try_else_watch([operation], keys) > 0
 
     def try_complete_else_watch_many(
         self, operations: Iterable[DelayedOperation], keys: Iterable[Hashable]
     ) -> int:
         """`try_complete_else_watch` for many operations that watch the same keys.
 
-        Returns the number of them that this call completed. An error withdraws all of them.
+        Returns the number of them that this call completed. If that is all of them, `keys` is not
+        looked at. An error withdraws all of them.
         O(operations * keys).
 
         Raises:
             As `try_complete_else_watch`.
         """
-        operations = list(operations)
-        self._check(operations)
-        completed = 0
-        waiting = []
-        try:
-            for operation in operations:
-                if operation._try():
-                    completed += 1
-                elif self._enter(operation):
-                    waiting.append(operation)
-            self._watch(waiting, keys)
-            for operation in waiting:
-                if operation._try():
-                    completed += 1
-            self._schedule(waiting)
-        except BaseException:
-            for operation in operations:
-                operation.cancel()
-            raise
-        return completed
+        return self._try_else_watch(list(operations), keys)
 
     def check_and_complete(self, key: Hashable) -> int:
         """Try the operations that watch `key`; returns how many this call completed. O(watchers).
@@ -220,17 +189,9 @@ class Purgatory:
         watchers = shard.lists.get(key)
         if watchers is None:
             return 0
-        completed, stale = 0, False
-        for operation in watchers.copy():
-            if not operation._args:
-                try:
-                    if operation._try():
-                        completed += 1
-                except Exception as error:
-                    self._timer._report(operation.try_complete, error)
-            if operation._args:
-                stale = True
-        if stale:
+        operations = watchers.copy()
+        completed = try_each(operations, self._report)
+        if any(operation._args for operation in operations):
             shard.drop_completed(key)
         return completed
 
@@ -274,6 +235,23 @@ class Purgatory:
 
     # Helpers
 
+    def _try_else_watch(
+        self, operations: Sequence[DelayedOperation], keys: Iterable[Hashable]
+    ) -> int:
+        self._check(operations)
+        try:
+            completed = try_each(operations)
+            if waiting := self._enter(operations):
+                self._watch(waiting, keys)
+                completed += try_each(waiting)
+                if pending := [operation for operation in waiting if not operation._args]:
+                    self._schedule(pending)
+        except BaseException:
+            for operation in operations:
+                operation.cancel()
+            raise
+        return completed
+
     def _check(self, operations: Sequence[DelayedOperation]) -> None:
         """Refuse what cannot be watched."""
         if self._closed or self._timer._closed:
@@ -288,6 +266,9 @@ class Purgatory:
             if watched:
                 raise _is_watched(operation)
 
+    def _report(self, operation: DelayedOperation, error: Exception) -> None:
+        self._timer._report(operation.try_complete, error)
+
     def _is_closed(self) -> ServiceClosedError:
         return ServiceClosedError(f"purgatory {shown(self.name)} is closed")
 
@@ -297,19 +278,24 @@ class Purgatory:
         except TypeError:
             raise KeyTypeError(f"a key must be hashable, not {shown(key)}") from None
 
-    def _enter(self, operation: DelayedOperation) -> bool:
-        """Count an operation as pending, unless it completed before."""
-        try:
-            # Whoever takes the token does so before or after the following, as no thread switch
-            # comes in between: the operation is counted if its end will be.
-            operation._callback  # noqa: B018
-            if operation._purgatory is None:
-                operation._purgatory = self
-                self._entered += 1
-                return True
-        except AttributeError:
-            return False
-        raise _is_watched(operation)
+    def _enter(self, operations: Sequence[DelayedOperation]) -> list[DelayedOperation]:
+        """Count the operations that have not completed as pending, and return them."""
+        waiting = []
+        for operation in operations:
+            try:
+                # Whoever takes the token does so before or after the following, as no thread switch
+                # comes in between: the operation is counted if its end will be.
+                operation._callback  # noqa: B018
+                watched = operation._purgatory is not None
+                if not watched:
+                    operation._purgatory = self
+                    self._entered += 1
+            except AttributeError:
+                continue
+            if watched:
+                raise _is_watched(operation)
+            waiting.append(operation)
+        return waiting
 
     def _watch(self, operations: Sequence[DelayedOperation], keys: Iterable[Hashable]) -> None:
         """Add operations to the lists of their keys."""
@@ -324,8 +310,6 @@ class Purgatory:
 
     def _schedule(self, operations: Sequence[DelayedOperation]) -> None:
         """Put operations into the timer, which passes over those that are completed by then."""
-        if not operations:
-            return
         timer = self._timer
         now, first = timer._now(), LIMIT
         for operation in operations:
@@ -333,7 +317,7 @@ class Purgatory:
             if moment < first:
                 first = moment
             operation._service = timer
-            operation._moment = moment if moment < LIMIT else LIMIT
+            operation._moment = moment
         timer._post(operations, first)
 
 

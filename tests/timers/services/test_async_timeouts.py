@@ -77,11 +77,13 @@ def test_none_never_expires(both, absolute):
 @pytest.mark.parametrize("delay", [0, 0.0, -1, -0.5, float("-inf")])
 def test_what_has_passed_expires_at_the_next_switch(both, delay):
     async def main(timer, loop):
+        await asyncio.sleep(0.0004)  # within a unit
+        start = loop.time()
         with pytest.raises(TimeoutError):
             async with timer.timeout(delay) as timeout:
                 assert not timeout.expired()
                 await asyncio.sleep(60)
-        assert loop.time() == pytest.approx(100, abs=0.002)
+        assert loop.time() == pytest.approx(start, abs=1e-6)
         async with timer.timeout(delay):
             pass  # without a switch there is nothing to cancel
 
@@ -387,6 +389,18 @@ def test_wait_for_nothing_takes_only_what_is_there(both, timeout):
         with pytest.raises(TimeoutError):
             await timer.wait_for(waiting, timeout)
         assert waiting.cancelled()
+
+        async def slow():
+            try:
+                await asyncio.sleep(60)
+            finally:
+                await asyncio.sleep(1)
+
+        task = asyncio.create_task(slow())
+        await asyncio.sleep(0)  # it has begun
+        with pytest.raises(TimeoutError):
+            await timer.wait_for(task, timeout)
+        assert task.done()
 
     both(main)
 

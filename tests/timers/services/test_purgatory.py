@@ -1,8 +1,12 @@
 """Purgatory and ScanningPurgatory: what each method does, with a clock that the test moves."""
 
+import gc
 import math
 import random
+import sys
+import weakref
 
+import numpy as np
 import pytest
 
 from tests.timers.services.cases import MS, Recorder, SettableClock, caller_driven, manual
@@ -399,6 +403,80 @@ def test_an_exception_of_one_operation_does_not_stop_the_others():
     clock.advance(5)
     assert errors.texts == ["try", "end"]
     assert (purgatory.delayed, timer.size) == (0, 0)
+
+
+def test_an_error_of_a_condition_is_that_of_a_callback():
+    """The hook can log its traceback, and nothing keeps the operations alive."""
+    seen = []
+    _, timer = manual(on_error=lambda callback, error: seen.append(sys.exc_info()[1] is error))
+    purgatory = Purgatory("test", timer)
+
+    class Ambiguous(Waiting):
+        """Returns what has no truth value."""
+
+        def try_complete(self):
+            return np.ones(2) if self.ready else False
+
+    operations = [Ambiguous(), Waiting(), Ambiguous()]
+    purgatory.try_complete_else_watch_many(operations, "a")
+    for operation in operations:
+        operation.ready = True
+    gc.disable()
+    try:
+        assert purgatory.check_and_complete("a") == 1
+        assert seen == [True, True]
+        gone = [weakref.ref(operation) for operation in operations]
+        purgatory.cancel_for_key("a")
+        del operations, operation
+        timer.size  # noqa: B018  # lets go of what is cancelled
+        assert [reference() for reference in gone] == [None, None, None]
+    finally:
+        gc.enable()
+
+
+def test_an_interrupt_of_a_condition_propagates_after_an_error():
+    errors = Recorder()
+    purgatory = Purgatory("test", manual(on_error=errors)[1])
+
+    class Failing(Waiting):
+        """Fails, and is interrupted when it is tried again."""
+
+        def try_complete(self):
+            self.log.append("try")
+            if len(self.log) == 3:
+                purgatory.check_and_complete("a")  # asks for another try
+                raise ValueError
+            if len(self.log) == 4:
+                raise KeyboardInterrupt
+            return False
+
+    purgatory.try_complete_else_watch(Failing(), "a")
+    with pytest.raises(KeyboardInterrupt):
+        purgatory.check_and_complete("a")
+    assert errors.errors == []
+
+
+def test_an_operation_that_completes_at_the_second_try_is_not_scheduled(purgatory):
+    class Second(Waiting):
+        """Is ready after the first try, and closes the timer when it completes."""
+
+        def try_complete(self):
+            self.ready, ready = True, self.ready
+            return ready and self.force_complete()
+
+        def on_complete(self):
+            purgatory._timer.close()
+
+    operation = Second()
+    assert purgatory.try_complete_else_watch(operation, "a")
+    assert (purgatory.delayed, purgatory._timer.size) == (0, 0)
+
+
+def test_keys_are_not_looked_at_when_no_operation_waits(purgatory):
+    assert purgatory.try_complete_else_watch(Waiting(ready=True), None)
+    assert purgatory.try_complete_else_watch_many([Waiting(ready=True)], None) == 1
+    assert purgatory.try_complete_else_watch_many([], None) == 0
+    assert purgatory.watched == 0
 
 
 def test_an_operation_whose_try_fails_is_withdrawn(purgatory):

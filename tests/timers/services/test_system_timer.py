@@ -91,6 +91,14 @@ def test_absolute_moments_are_seconds_of_the_clock_or_aware_datetimes():
     assert ran == ["passed", "datetime", "seconds"]
 
 
+def test_repeated_delays_are_converted_alike():
+    _, timer = manual("hierarchical-wheel")
+    whole, part = 30, 0.25
+    delays = [whole, whole, part, part, whole, 30.0, 30.0, part, timedelta(seconds=2), part]
+    deadlines = [timer.schedule_after(delay, print).when() for delay in delays]
+    assert deadlines == [30, 30, 0.25, 0.25, 30, 30, 30, 0.25, 2, 0.25]
+
+
 @pytest.mark.parametrize("delay", [float("inf"), 1e300, timedelta.max])
 def test_an_overflowing_delay_saturates(delay):
     clock, timer = manual()
@@ -98,6 +106,17 @@ def test_an_overflowing_delay_saturates(delay):
     clock.advance(10**6)
     assert not call.done()
     assert call.cancel()
+
+
+@pytest.mark.parametrize("delay", [1, 1.0, timedelta(seconds=1)])
+def test_near_the_end_of_the_clock_deadlines_saturate(delay):
+    clock, timer = manual()
+    clock.advance(LIMIT // 10**9)
+    calls = [timer.schedule_after(delay, print) for _ in range(5)]
+    assert timer.size == 5
+    clock.advance(0.5)
+    assert timer.size == 5
+    assert all(call.cancel() for call in calls)
 
 
 def test_calls_of_one_unit_run_in_the_order_of_their_nanoseconds():
@@ -144,16 +163,26 @@ def test_cancelling_drops_callback_and_arguments_at_once():
             raise AssertionError("cancelled")
 
     _, timer = manual()
-    connection, argument = Connection(), Connection()
-    call = timer.schedule_after(1, connection.close, argument)
-    gone = [weakref.ref(connection), weakref.ref(argument)]
+    connection, argument, context = Connection(), Connection(), contextvars.copy_context()
+    call = timer.schedule_after(1, connection.close, argument, context=context)
+    gone = [weakref.ref(each) for each in (connection, argument, context)]
     timer.size  # noqa: B018  # files the call
-    del connection, argument
+    del connection, argument, context
     assert all(reference() is not None for reference in gone)
     assert call.cancel()
-    assert [reference() for reference in gone] == [None, None]
+    assert [reference() for reference in gone] == [None, None, None]
     assert call.cancelled()
     assert repr(call) == "<ScheduledCall cancelled at 1 s>"
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_the_service_lets_go_of_cancelled_calls(count):
+    _, timer = manual()
+    calls = [timer.schedule_after(1, print) for _ in range(count)]
+    assert timer.size == count
+    assert all(call.cancel() for call in calls)
+    assert timer.size == 0
+    assert not any(timer._calls)
 
 
 def test_what_ran_is_dropped():

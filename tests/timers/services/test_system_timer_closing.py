@@ -60,6 +60,8 @@ def test_waiting_runs_the_rest_at_their_deadlines():
     with pytest.raises(ServiceClosedError):
         timer.schedule_after(1, print)
     clock.advance(1)
+    with pytest.raises(ServiceClosedError):  # also after the driver was awake
+        timer.schedule_after(5, print)
     assert ran == ["every"]
     assert every.done()
     clock.advance(5)

@@ -8,11 +8,12 @@ import sys
 import threading
 import time
 import tracemalloc
+from collections import deque
 from itertools import pairwise
 
 import pytest
 
-from tests.timers.services.cases import MS, TIMERS, SettableClock, manual
+from tests.timers.services.cases import MS, TIMERS, SettableClock, caller_driven, manual
 from timers import CascadingWheel, HierarchicalWheel
 from timers.errors import CapacityError
 from timers.services import ServiceClosedError, SystemTimer, calls, mailbox
@@ -317,6 +318,28 @@ def test_an_interruption_loses_no_call(interposed, method, when):
     assert sorted(ran) == ["first", "third"]
     assert third.done()
     assert service.size == 0
+
+
+def test_an_interruption_between_two_callbacks_loses_no_call():
+    class Interrupted(deque):
+        """Is interrupted when the first item has left."""
+
+        def popleft(self):
+            super().popleft()
+            if ran[-1] == "first":
+                raise KeyboardInterrupt
+
+    ran = ["nothing"]
+    clock = SettableClock()
+    service = caller_driven(clock)
+    service._ready = Interrupted()
+    service.schedule_after(1, ran.append, "first")
+    service.schedule_after(1, ran.append, "second")
+    clock.value = 1000 * MS
+    with pytest.raises(KeyboardInterrupt):
+        service.advance_clock()
+    service.advance_clock()
+    assert ran == ["nothing", "first", "second"]
 
 
 def test_a_timer_without_memory_is_reported_and_tried_again():
