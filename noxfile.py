@@ -92,6 +92,7 @@ def bench(session: nox.Session) -> None:
     """Ratios against the yardstick, run in the same minute on the same tapes."""
     session.install("-q", "-e", ".[test,bench]")
     session.run("pytest", "tests/bench", "-o", "addopts=", "--benchmark-only", *session.posargs)
+    session.run("python", "-m", "tests.bench.services")
     session.run("python", "-m", "tests.bench.purgatory_and_idle")
 
 
