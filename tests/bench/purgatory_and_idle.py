@@ -3,7 +3,8 @@
     python -m tests.bench.purgatory_and_idle [--rounds 5] [--draw]
 
 Counts CPU time of the whole process, so that other programs disturb little. The purgatories are
-also measured with both threads on one core, where the GIL moves no data between caches. With
+also measured with both threads on one core, where the GIL moves no data between caches. Each of
+their rounds also times a loop of plain Python, which tells how fast the processor was. With
 `--draw`, the results are drawn into docs/pictures.
 """
 
@@ -104,8 +105,19 @@ def purgatory_rate(batch, purge_interval, collector="on", requests=REQUESTS):
     return requests / used
 
 
+def plain_loop():
+    """CPU milliseconds of a loop of plain Python."""
+    start = time.process_time()
+    total = 0
+    for number in range(1_000_000):
+        total += number
+    return 1e3 * (time.process_time() - start)
+
+
 def purgatories(rounds):
-    """(name, on all cores or one) -> rates of the rounds, for each way to enqueue."""
+    """(name, on all cores or one) -> rates of the rounds, for each way to enqueue; and the times of
+    the plain loop.
+    """
     kinds = {
         "one by one": (1, 1000),
         "one by one, gc.freeze()": (1, 1000, "frozen"),
@@ -118,14 +130,16 @@ def purgatories(rounds):
         purgatory_rate(*kind, requests=20_000)
     every = os.sched_getaffinity(0)
     rates = {(name, cores): [] for name in kinds for cores in CORES}
+    loops = []
     try:
         for _ in range(rounds):
             for name, cores in rates:
+                loops.append(plain_loop())
                 os.sched_setaffinity(0, every if cores == ALL_CORES else {min(every)})
                 rates[name, cores].append(purgatory_rate(*kinds[name]))
     finally:
         os.sched_setaffinity(0, every)
-    return rates
+    return rates, loops
 
 
 # Idle connections
@@ -247,7 +261,7 @@ def draw_purgatories(rates):
     for target, rows in ((150, (-0.45, 1.45)), (590, (1.55, 5.45))):
         axes.plot([target, target], rows, color=ORANGE, linewidth=1.5)
         axes.text(target, rows[0], f" {target} asked for", color=ORANGE, fontsize=9, va="bottom")
-    axes.set_xlim(0, 750)
+    axes.set_xlim(0, 850)
     axes.set_xlabel("thousand requests per second of CPU")
     axes.set_title("Purgatory: watch three keys, complete, purge", loc="left", fontsize=11)
     axes.legend(frameon=False, loc="upper right")
@@ -255,7 +269,8 @@ def draw_purgatories(rates):
 
 
 def measure_purgatories(options):
-    rates = purgatories(options.rounds)
+    rates, loops = purgatories(options.rounds)
+    print(f"plain loop: {median(loops):.0f} ms [{min(loops):.0f} .. {max(loops):.0f}]")
     for (name, cores), samples in rates.items():
         spread = f"{min(samples):,.0f} .. {max(samples):,.0f}"
         print(f"purgatory, {name}, {cores}: {median(samples):,.0f} requests/s [{spread}]")
