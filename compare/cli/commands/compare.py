@@ -144,9 +144,9 @@ def _figure(rows: Sequence[Row]) -> str:
         return "-"
     predicted = rows[0]["predicted_seconds"]
     if predicted is not None:
-        return f"~{predicted:,.0f} s" if predicted >= 10 else f"~{predicted:.1f} s"
+        return f"~{predicted:,.0f} s" if predicted >= 9.95 else f"~{predicted:.1f} s"
     ns = median(row["ns_per_operation"] for row in rows)
-    return f"{ns:,.1f}" if ns < 1000 else f"{ns:,.0f}"
+    return f"{ns:,.1f}" if ns < 999.95 else f"{ns:,.0f}"
 
 
 def _footnotes(run: "Run") -> list[str]:

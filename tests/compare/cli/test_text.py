@@ -133,6 +133,19 @@ def test_what_was_only_replayed_has_no_measurements(run):
     assert compare.summary(replayed) == TEXT.partition("\n\n")[2]
 
 
+@pytest.mark.parametrize(
+    "predicted, ns, shown",
+    [
+        (None, 999.94, "999.9"),
+        (None, 999.96, "1,000"),
+        (9.94, None, "~9.9 s"),
+        (9.96, None, "~10 s"),
+    ],
+)
+def test_a_figure_has_a_decimal_if_it_is_short(predicted, ns, shown):
+    assert compare._figure([{"predicted_seconds": predicted, "ns_per_operation": ns}]) == shown
+
+
 def test_a_comparison_as_json_has_the_median_of_each_sample(run):
     found = compare.medians(run)
     assert (found["run"], found["traits"]) == ("runs/some", run.manifest["traits"])
