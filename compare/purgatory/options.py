@@ -20,7 +20,7 @@ class Experiment:
     seconds: float = 3.0  #: of arrivals in a trial
     refinements: int = 2  #: further rates between the last that was kept up with and the next
     limits: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)  #: of the old design's reaper
-    memory_mib: int = 16  #: of the trials with little memory
+    memory_mib: int = 8  #: of the trials with little memory
     requests: int = 200_000  #: of each compiled trial
     repeats: int = 3  #: of each trial; the median counts
     timer: str = "hierarchical-wheel"  #: of the new design
@@ -34,7 +34,6 @@ QUICK = Experiment(
     seconds=0.2,
     refinements=0,
     limits=(1_000, 1_000_000),
-    memory_mib=8,
     requests=20_000,
     repeats=1,
 )
