@@ -193,6 +193,6 @@ def _rows(options: Experiment, step: Any) -> Iterator[Row]:
     yield from tried(new, LIMIT, rate)
     for limit in options.limits:
         yield from tried(old, LIMIT, rate, limit)
-    # With the limit that costs the old design the least processor time.
+    # With the limit at which the old design scans least.
     yield from tried(old, MEMORY, rate, max(options.limits, default=None))
     yield from tried(new, MEMORY, rate)

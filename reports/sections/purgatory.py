@@ -128,7 +128,7 @@ def of_memory(rows: Sequence[Row]) -> Table:
             for case, row in found.items()
         },
         "The limit is the purge interval of the new design, and the number of entries above which "
-        "the old one scans: at this limit it costs the least processor time.",
+        "the old one scans: at the highest limit it scans least.",
         of="design",
     )
 
