@@ -89,7 +89,7 @@ def model(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Ratios against the yardstick, run in the same minute on the same tapes."""
+    """Ratios against the yardstick, run in the same minute on the same tapes; and the services."""
     session.install("-q", "-e", ".[test,bench]")
     session.run("pytest", "tests/bench", "-o", "addopts=", "--benchmark-only", *session.posargs)
     session.run("python", "-m", "tests.bench.services")

@@ -46,6 +46,17 @@ def delays_of(kind, count, seed):
     return [dice.uniform(SHORTEST, LONGEST) for _ in range(count)]
 
 
+def seconds_of(threads):
+    """CPU seconds until these threads have ended."""
+    threads = list(threads)
+    start = time.process_time()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.process_time() - start
+
+
 # Schedule and cancel
 
 
@@ -102,16 +113,10 @@ class ServiceCalls:
             self.round(delays, oldest, self.others[0])
             return time.process_time() - start
         share = len(delays) // self.threads
-        workers = [
+        return seconds_of(
             threading.Thread(target=self.round, args=(delays[i * share :][:share], oldest, others))
             for i, others in enumerate(self.others)
-        ]
-        start = time.process_time()
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-        return time.process_time() - start
+        )
 
     def round(self, delays, oldest, others):
         schedule_after = self.timer.schedule_after
@@ -189,13 +194,7 @@ def separate_threads(rounds):
 
     def seconds(threads):
         share = 2 * PAIRS // threads
-        workers = [threading.Thread(target=fill, args=(share,)) for _ in range(threads)]
-        start = time.process_time()
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-        return time.process_time() - start
+        return seconds_of(threading.Thread(target=fill, args=(share,)) for _ in range(threads))
 
     return alternate(lambda _: seconds(1), lambda _: seconds(THREADS), rounds)
 

@@ -197,7 +197,7 @@ def try_each(
         if failure is not None:
             try:
                 raise failure
-            except Exception as error:
+            except Exception as error:  # KeyboardInterrupt and the like propagate
                 if on_error is None:
                     raise
                 on_error(operation, error)

@@ -170,9 +170,8 @@ class Purgatory:
     ) -> int:
         """`try_complete_else_watch` for many operations that watch the same keys.
 
-        Returns the number of them that this call completed. If that is all of them, `keys` is not
-        looked at. An error withdraws all of them.
-        O(operations * keys).
+        Returns the number of them that this call completed. If none of them waits, `keys` is not
+        looked at. An error withdraws all of them. O(operations * keys).
 
         Raises:
             As `try_complete_else_watch`.
@@ -285,7 +284,7 @@ class Purgatory:
             try:
                 # Whoever takes the token does so before or after the following, as no thread switch
                 # comes in between: the operation is counted if its end will be.
-                operation._callback  # noqa: B018
+                operation._callback  # noqa: B018  # raises if the token is gone
                 watched = operation._purgatory is not None
                 if not watched:
                     operation._purgatory = self
