@@ -2,9 +2,9 @@
 
 Both keep a list of watching requests for each key. In `run_purging`, the new design, a completed
 request leaves the timer at once, and the lists are purged when the estimated total exceeds the
-number pending by more than the purge interval. In `run_scanning`, the old design, a completed
-request stays in a delay queue until its deadline or until the reaper scans the queue. The reaper
-takes a turn after each deadline, and at least five times a second.
+number pending by more than the purge interval, at most once per `PURGE_TICKS`. In `run_scanning`,
+the old design, a completed request stays in a delay queue until its deadline or until the reaper
+scans the queue. The reaper takes a turn after each deadline, and at least five times a second.
 
 Time is in microseconds, the timer's in ticks of `TICK` microseconds. Before an event of a later
 tick the clock moves on.
@@ -25,6 +25,9 @@ from timers.kernels.pool import NOW, PENDING
 
 TICK = 1000
 """Microseconds of a tick of the timer."""
+
+PURGE_TICKS = 20
+"""Ticks between two purges of the new design, at least: `PURGE_PERIOD` of the service."""
 
 REAPER_PERIOD = 200
 """Ticks between two turns of the old design's reaper, at most."""
@@ -85,13 +88,16 @@ def run_purging(state, work, timeout, interval):
     """Run all events through the new design, and then expire the rest."""
     time, request, cells = work.time, work.request, work.cells
     arrived = 0
+    next_purge = state.cells[NOW]
     for k in range(time.size):
         now, r = time[k], request[k]
-        if now // TICK > state.cells[NOW]:
-            expire(state, work, now // TICK)
-            if cells[ESTIMATE] - state.cells[PENDING] > interval:
+        tick = now // TICK
+        if tick > state.cells[NOW]:
+            expire(state, work, tick)
+            if cells[ESTIMATE] - state.cells[PENDING] > interval and tick >= next_purge:
                 cells[ESTIMATE] = state.cells[PENDING]
                 purge(work)
+                next_purge = tick + PURGE_TICKS
         if r == arrived:
             arrived += 1
             watch(work, r)

@@ -1208,7 +1208,7 @@ BUGS = [
     ),
     SeededBug(
         "timers/services/calls.py",
-        "            service._changes.append(self)\n",
+        "            changes.append(self)\n",
         "            pass\n",
         "tests/timers/services/test_system_timer.py::test_the_service_lets_go_of_cancelled_calls[1]",
     ),
@@ -1420,6 +1420,12 @@ BUGS = [
         "timers/services/purgatory.py",
         "self._left_at_purge = left = self._left",
         "left = self._left",
+        "tests/timers/services/test_purgatory.py::test_the_lists_are_purged_by_the_estimated_total",
+    ),
+    SeededBug(
+        "timers/services/purgatory.py",
+        "self._next_purge = self._timer.time() + PURGE_PERIOD",
+        "self._next_purge = 0.0",
         "tests/timers/services/test_purgatory.py::test_the_lists_are_purged_by_the_estimated_total",
     ),
     SeededBug(

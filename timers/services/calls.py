@@ -87,8 +87,9 @@ class Entry:
         # of the two always sees the other.
         if self._handle:
             service = self._service
-            service._changes.append(self)
-            if len(service._changes) > service._limit:
+            changes = service._changes
+            changes.append(self)
+            if len(changes) > service._limit:
                 service._relieve()
         return True
 

@@ -18,6 +18,13 @@ from timers.services.errors import KeyTypeError, ServiceClosedError, ServiceStat
 from timers.services.system_timer import SystemTimer
 from timers.validation import as_parameter, shown
 
+PURGE_PERIOD = 0.02
+"""Seconds between two purges of a purgatory by its timer, at least.
+
+A purge looks at every entry of every list and wakes the timer's thread, so its cost does not grow
+with the number of operations that complete within this time.
+"""
+
 _MOST_SHARDS = 1 << 20
 
 
@@ -74,8 +81,8 @@ class Purgatory:
     watchers, one for each key, are spread over `shards` by the hash of the key. A completed
     operation leaves the timer at once, but stays in the lists of its keys. The lists are purged
     when the estimated total of watched operations exceeds the number pending by more than
-    `purge_interval`. The timer runs this purge like a call that is due; with `reaper=False`, you
-    call `purge`. Any thread may call any method.
+    `purge_interval`. The timer runs this purge like a call that is due, at most once per
+    `PURGE_PERIOD`; with `reaper=False`, you call `purge`. Any thread may call any method.
 
     An exception of `try_complete` in `check_and_complete`, and those of timeouts, go to the timer's
     `on_error`, and the others go on.
@@ -128,6 +135,7 @@ class Purgatory:
         self._left_at_purge = 0
         # `_left - _left_at_purge` is the estimated total minus the number pending.
         self._purge_above = self._interval if reaper else math.inf
+        self._next_purge = 0.0  # not before this moment of the timer's clock
 
     @property
     def delayed(self) -> int:
@@ -212,6 +220,7 @@ class Purgatory:
         # The estimate is reset first: what completes during the purge counts for the next one.
         self._left_at_purge = left = self._left
         self._purge_above = left + self._interval if self._reaper else math.inf
+        self._next_purge = self._timer.time() + PURGE_PERIOD
         return sum(
             shard.drop_completed(key)
             for shard in self._shards
@@ -230,7 +239,7 @@ class Purgatory:
         """Called by operations when the estimate is too far from the number pending."""
         self._purge_above = math.inf  # ask once
         with suppress(ServiceClosedError):
-            self._timer.schedule_after(0, self.purge)
+            self._timer.schedule_at(self._next_purge, self.purge)
 
     # Helpers
 

@@ -2,7 +2,15 @@
 
 from collections import Counter
 
-from compare.purgatory.kernels import COMPLETED, COUNTERS, EXPIRED, REAPER_PERIOD, TICK, WAITING
+from compare.purgatory.kernels import (
+    COMPLETED,
+    COUNTERS,
+    EXPIRED,
+    PURGE_TICKS,
+    REAPER_PERIOD,
+    TICK,
+    WAITING,
+)
 
 
 class Purgatory:
@@ -72,12 +80,13 @@ def purging(traffic, interval):
     """The new design: the estimated total is what was watched since, or pending at, a purge."""
     purgatory = Purgatory(traffic)
     at_purge = 0  # requests that had left when the lists were last purged
+    last_purge = -PURGE_TICKS
 
-    def moved(_):
-        nonlocal at_purge
+    def moved(tick):
+        nonlocal at_purge, last_purge
         gone = len(purgatory.fate) - purgatory.fate.count(WAITING)
-        if gone - at_purge > interval:
-            at_purge = gone
+        if gone - at_purge > interval and tick - last_purge >= PURGE_TICKS:
+            at_purge, last_purge = gone, tick
             purgatory.purge()
 
     return purgatory.run(moved=moved, completed=purgatory.queue.pop)

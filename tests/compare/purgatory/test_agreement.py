@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from compare.purgatory.figures import PURGING, SCANNING
-from compare.purgatory.kernels import COMPLETED, EXPIRED
+from compare.purgatory.kernels import COMPLETED, EXPIRED, PURGE_TICKS, TICK
 from compare.purgatory.simulation import simulate
 from compare.purgatory.traffic import traffic
 from timers import DelayQueue, HierarchicalWheel
@@ -16,6 +16,7 @@ from timers.services import (
     ScanningPurgatory,
     SystemTimer,
 )
+from timers.services.purgatory import PURGE_PERIOD
 
 
 class Request(DelayedOperation):
@@ -35,6 +36,10 @@ class Request(DelayedOperation):
         self.fate[self.number] = EXPIRED
 
 
+def test_services_and_kernels_purge_as_often():
+    assert PURGE_TICKS * TICK == PURGE_PERIOD * 1e6
+
+
 def counted(cls):
     """The class, counting its purges of the lists."""
 
@@ -48,22 +53,23 @@ def counted(cls):
     return Counted
 
 
+@pytest.mark.parametrize("interval", [3, 40])  # with 3, nearly each purge waits for its period
 @pytest.mark.parametrize("load", ["low", "high"])
 @pytest.mark.parametrize(
     ("design", "make_timer", "make"),
     [
-        (PURGING, HierarchicalWheel, lambda t: counted(Purgatory)("r", t, purge_interval=40)),
-        (SCANNING, DelayQueue, lambda t: ScanningPurgatory("r", t, limit=40)),
+        (PURGING, HierarchicalWheel, lambda t, n: counted(Purgatory)("r", t, purge_interval=n)),
+        (SCANNING, DelayQueue, lambda t, n: ScanningPurgatory("r", t, limit=n)),
     ],
     ids=[PURGING, SCANNING],
 )
 def test_services_and_kernels_agree_on_who_completes_and_who_expires(
-    load, design, make_timer, make
+    load, interval, design, make_timer, make
 ):
     given = traffic(load, 2000, 600, seed=4)
     clock = ManualClock()
     timer = SystemTimer(make_timer(), clock=clock)
-    purgatory = make(timer)
+    purgatory = make(timer, interval)
     requests, fate, ended_at = [], {}, {}
     for now, r in zip(given.time.tolist(), given.request.tolist(), strict=True):
         clock.advance(timedelta(microseconds=now - clock.now() // 1000))
@@ -73,7 +79,7 @@ def test_services_and_kernels_agree_on_who_completes_and_who_expires(
         else:
             assert requests[r].force_complete()
     clock.advance(0.3)
-    found = simulate(design, given, 40)
+    found = simulate(design, given, interval)
     numbers = range(len(requests))
     assert [fate[r] for r in numbers] == found.fate.tolist()
     assert [ended_at[r] for r in numbers] == found.ended_at.tolist()

@@ -21,6 +21,7 @@ from timers.services import (
     ServiceStateError,
     SystemTimer,
 )
+from timers.services.purgatory import PURGE_PERIOD
 
 DESIGNS = {"new": Purgatory, "old": ScanningPurgatory}
 
@@ -189,7 +190,9 @@ def test_the_lists_are_purged_by_the_estimated_total():
     assert purgatory.estimated_total == 19
     for operation in operations[12:23]:
         operation.force_complete()
-    clock.advance(0)
+    clock.advance(PURGE_PERIOD - 0.001)
+    assert (purgatory.watched, purgatory.estimated_total) == (38, 19)
+    clock.advance(0.001)
     assert (purgatory.watched, purgatory.estimated_total) == (16, 8)
 
 
