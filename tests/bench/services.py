@@ -15,10 +15,11 @@ import gc
 import os
 import random
 import resource
-import threading
 import time
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
+from itertools import repeat
 from pathlib import Path
 from statistics import quantiles
 
@@ -46,14 +47,13 @@ def delays_of(kind, count, seed):
     return [dice.uniform(SHORTEST, LONGEST) for _ in range(count)]
 
 
-def seconds_of(threads):
-    """CPU seconds until these threads have ended."""
-    threads = list(threads)
+def seconds_in(pool, work, *arguments):
+    """CPU seconds of the calls of `work`, one for each of the pool's threads.
+
+    The threads exist before: to start four of them would add some percent to a round.
+    """
     start = time.process_time()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    list(pool.map(work, *arguments))
     return time.process_time() - start
 
 
@@ -92,31 +92,32 @@ class AsyncioCalls:
 
 
 class ServiceCalls:
-    """`schedule_after` and `cancel` in the same way.
+    """`schedule_after` and `cancel` in the same way, on this thread or shared by `threads` others.
 
-    `threads` share the pairs of a round, and each has its part of the other calls: what one thread
-    scheduled on one core is costly to touch on another.
+    Of these, each has its part of the other calls: what one thread scheduled on one core is costly
+    to touch on another.
     """
 
     def __init__(self, kind, pending, threads=1):
         self.timer = SystemTimer(CascadingWheel(capacity=2 * pending))
         self.threads = threads
         calls = [self.timer.schedule_after(delay, nothing) for delay in delays_of(kind, pending, 0)]
+        self.pool = ThreadPoolExecutor(threads)
         self.others = [deque(calls[first::threads]) for first in range(threads)]
         expired = pending - self.timer.size
         assert expired <= pending // 100  # the shortest of random delays is a second
 
     def seconds(self, delays, oldest):
-        """CPU seconds of one round, those of the driver's thread included."""
-        if self.threads == 1:
-            start = time.process_time()
-            self.round(delays, oldest, self.others[0])
-            return time.process_time() - start
-        share = len(delays) // self.threads
-        return seconds_of(
-            threading.Thread(target=self.round, args=(delays[i * share :][:share], oldest, others))
-            for i, others in enumerate(self.others)
-        )
+        """CPU seconds of one round on this thread, those of the driver's thread included."""
+        start = time.process_time()
+        self.round(delays, oldest, self.others[0])
+        return time.process_time() - start
+
+    def seconds_of_threads(self, delays, oldest):
+        """The same, on the threads."""
+        share = len(delays) // len(self.others)
+        parts = [delays[i * share :][:share] for i in range(len(self.others))]
+        return seconds_in(self.pool, self.round, parts, repeat(oldest), self.others)
 
     def round(self, delays, oldest, others):
         schedule_after = self.timer.schedule_after
@@ -129,22 +130,23 @@ class ServiceCalls:
                 schedule_after(delay, nothing).cancel()
 
     def close(self):
+        self.pool.shutdown()
         self.timer.close()
 
 
 def alternate(base, contender, rounds, collector=False):
-    """Samples of both, in seconds, taken in turns after one round each to warm up."""
-    pairs = []
+    """Samples of both, in seconds, after a round each to warm up; in turns, either is first."""
+    first, second = (base, []), (contender, [])
     for seed in range(rounds + 1):
         gc.collect()
         if not collector:
             gc.disable()
         try:
-            pairs.append((base(seed), contender(seed)))
+            for run, samples in (first, second) if seed % 2 else (second, first):
+                samples.append(run(seed))
         finally:
             gc.enable()
-    pairs = pairs[1:]
-    return [first for first, _ in pairs], [second for _, second in pairs]
+    return first[1][1:], second[1][1:]
 
 
 def schedule_and_cancel(kind, oldest, pending, rounds, collector):
@@ -165,8 +167,8 @@ def threads_beside_one(kind, oldest, pending, rounds):
     one, many = ServiceCalls(kind, pending), ServiceCalls(kind, pending, THREADS)
     try:
         return alternate(
-            lambda seed: one.seconds(delays_of(kind, PAIRS, seed), oldest),
-            lambda seed: many.seconds(delays_of(kind, PAIRS, seed), oldest),
+            lambda seed: one.seconds_of_threads(delays_of(kind, PAIRS, seed), oldest),
+            lambda seed: many.seconds_of_threads(delays_of(kind, PAIRS, seed), oldest),
             rounds,
         )
     finally:
@@ -192,11 +194,12 @@ def separate_threads(rounds):
             if len(entries) > LIST_LIMIT:
                 entries.clear()
 
-    def seconds(threads):
-        share = 2 * PAIRS // threads
-        return seconds_of(threading.Thread(target=fill, args=(share,)) for _ in range(threads))
-
-    return alternate(lambda _: seconds(1), lambda _: seconds(THREADS), rounds)
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(THREADS) as many:
+        return alternate(
+            lambda _: seconds_in(one, fill, [2 * PAIRS]),
+            lambda _: seconds_in(many, fill, [2 * PAIRS // THREADS] * THREADS),
+            rounds,
+        )
 
 
 # Timeouts
