@@ -1358,15 +1358,21 @@ BUGS = [
     ),
     SeededBug(
         "timers/services/delayed_operation.py",
-        "        self._count_as_left()\n        self._service._start",
-        "        self._service._start",
+        "        self._args = FIRED\n        purgatory = self._purgatory\n",
+        "        self._args = FIRED\n        purgatory = None\n",
         "tests/timers/services/test_purgatory.py::test_a_timeout_completes_and_expires_once[new]",
     ),
     SeededBug(
         "timers/services/delayed_operation.py",
-        "if purgatory._left > purgatory._purge_above:",
-        "if purgatory._left >= purgatory._purge_above:",
+        "> purgatory._purge_above:\n                purgatory._request_purge()\n        return",
+        ">= purgatory._purge_above:\n                purgatory._request_purge()\n        return",
         "tests/timers/services/test_purgatory.py::test_the_lists_are_purged_by_the_estimated_total",
+    ),
+    SeededBug(
+        "timers/services/delayed_operation.py",
+        "> purgatory._purge_above:\n                purgatory._request_purge()\n        self",
+        ">= purgatory._purge_above:\n                purgatory._request_purge()\n        self",
+        "tests/timers/services/test_purgatory.py::test_timeouts_count_for_the_estimated_total",
     ),
     SeededBug(
         "timers/services/delayed_operation.py",

@@ -66,7 +66,7 @@ class Entry:
     _service: Service
     _callback: Callable[..., object]  # the token: unset once the entry is done
     _args: tuple[Any, ...]  # or CANCELLED or FIRED
-    _context: Context | None  # None for an empty one
+    _context: Context | None  # None for an empty one; operations have none
     _moment: int  # the deadline in nanoseconds of the clock
     _handle: int  # in the timer; may be stale
 

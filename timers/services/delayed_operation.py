@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from math import floor
 from typing import Any, Protocol
 
-from timers.services.calls import FIRED, NO_HANDLE, Entry, no_callback
+from timers.services.calls import CANCELLED, FIRED, NO_HANDLE, Entry, no_callback
 from timers.services.moments import QUICK_DURATION, duration_ns
 
 # What `_trying` says: whether a thread runs `try_complete`, and whether it has to do so again.
@@ -85,7 +85,6 @@ class DelayedOperation(Entry):
         self._trying = _IDLE
         self._callback = no_callback
         self._args = ()
-        self._context = None
         self._handle = NO_HANDLE
 
     def try_complete(self) -> bool:
@@ -113,17 +112,30 @@ class DelayedOperation(Entry):
         True exactly for the one caller, of all threads, that completed it; `on_complete` has then
         run on the caller's thread. False if it was completed, had timed out or was cancelled.
         """
-        if not Entry.cancel(self):
+        if not DelayedOperation.cancel(self):
             return False
-        self._count_as_left()
         self.on_complete()
         return True
 
     def cancel(self) -> bool:
         """Withdraw the operation: True exactly if it will neither complete nor time out. O(1)."""
-        if not Entry.cancel(self):
+        # What `Entry.cancel` does, written out: the call would cost a tenth of a completion.
+        try:
+            del self._callback
+        except AttributeError:
             return False
-        self._count_as_left()
+        self._args = CANCELLED
+        if self._handle:
+            service = self._service
+            changes = service._changes
+            changes.append(self)
+            if len(changes) > service._limit:
+                service._relieve()
+        purgatory = self._purgatory
+        if purgatory is not None:
+            purgatory._left += 1
+            if purgatory._left > purgatory._purge_above:
+                purgatory._request_purge()
         return True
 
     def __repr__(self) -> str:
@@ -135,19 +147,16 @@ class DelayedOperation(Entry):
         except AttributeError:
             return
         self._args = FIRED
-        self._count_as_left()
-        self._service._start(self._time_out, (), None)
-
-    def _time_out(self) -> None:
-        self.on_complete()
-        self.on_expiration()
-
-    def _count_as_left(self) -> None:
         purgatory = self._purgatory
         if purgatory is not None:
             purgatory._left += 1
             if purgatory._left > purgatory._purge_above:
                 purgatory._request_purge()
+        self._service._start(self._time_out, (), None)
+
+    def _time_out(self) -> None:
+        self.on_complete()
+        self.on_expiration()
 
 
 def try_each(
@@ -161,6 +170,7 @@ def try_each(
     the operations go on. KeyboardInterrupt and the like always propagate.
     """
     completed = 0
+    failure: BaseException | None = None
     for operation in operations:
         if operation._args:
             continue
@@ -171,7 +181,6 @@ def try_each(
             continue
         operation._trying = _TRYING
         succeeded = False
-        failure: BaseException | None = None
         try:
             while True:
                 try:
@@ -185,7 +194,7 @@ def try_each(
                 except BaseException as error:
                     if failure is None or not isinstance(error, Exception):
                         failure = error
-                if succeeded or operation._args or operation._trying == _TRYING:
+                if succeeded or operation._trying == _TRYING or operation._args:
                     operation._trying = _IDLE
                     break
                 operation._trying = _TRYING

@@ -340,10 +340,12 @@ class CallTimer:
         if len(calls) <= _FEW:
             handles = [self._timer.schedule(self._unit_of(moment)) for moment in moments]
             places = [handle & PLACE_MASK for handle in handles]
+            highest = max(places)
         else:
             many = self._timer.schedule_many(self._units_of(moments))
-            handles, places = many.tolist(), (many & PLACE_MASK).tolist()
-        missing = max(places) + 1 - len(self._calls)
+            masked = many & PLACE_MASK
+            handles, places, highest = many.tolist(), masked.tolist(), int(masked.max())
+        missing = highest + 1 - len(self._calls)
         if missing > 0:
             self._calls.extend(repeat(None, missing))
             self._armed.extend(repeat(0, missing))

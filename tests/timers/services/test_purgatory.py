@@ -196,6 +196,17 @@ def test_the_lists_are_purged_by_the_estimated_total():
     assert (purgatory.watched, purgatory.estimated_total) == (16, 8)
 
 
+def test_timeouts_count_for_the_estimated_total():
+    clock, timer = manual()
+    purgatory = Purgatory("test", timer, purge_interval=10)
+    purgatory.try_complete_else_watch_many([Waiting(1) for _ in range(10)], "ab")
+    purgatory.try_complete_else_watch(Waiting(2), "ab")
+    clock.advance(1.5)
+    assert purgatory.watched == 22
+    clock.advance(1.5)
+    assert purgatory.watched == 0
+
+
 def test_without_a_reaper_nothing_is_purged_unasked():
     clock, timer = manual()
     purgatory = Purgatory("test", timer, purge_interval=0, reaper=False)
