@@ -81,8 +81,9 @@ class Purgatory:
     watchers, one for each key, are spread over `shards` by the hash of the key. A completed
     operation leaves the timer at once, but stays in the lists of its keys. The lists are purged
     when the estimated total of watched operations exceeds the number pending by more than
-    `purge_interval`. The timer runs this purge like a call that is due, at most once per
-    `PURGE_PERIOD`; with `reaper=False`, you call `purge`. Any thread may call any method.
+    `purge_interval`. The timer runs this purge like a call that is due, but not more often than
+    once in 20 ms (`PURGE_PERIOD`); with `reaper=False`, you call `purge`. Any thread may call any
+    method.
 
     An exception of `try_complete` in `check_and_complete`, and those of timeouts, go to the timer's
     `on_error`, and the others go on.
@@ -135,7 +136,7 @@ class Purgatory:
         self._left_at_purge = 0
         # `_left - _left_at_purge` is the estimated total minus the number pending.
         self._purge_above = self._interval if reaper else math.inf
-        self._next_purge = 0.0  # not before this moment of the timer's clock
+        self._next_purge = timer.time()  # not before this moment
 
     @property
     def delayed(self) -> int:
