@@ -105,7 +105,7 @@ def report(
     logs = {f"--{kind}": options[kind] for kind in _KINDS}
     refuse_both({"--run": stored, "--replayed": replayed, **logs})
     if stored and traces:
-        raise click.UsageError(f"--run shows a stored run; the trace {traces[0]} has no part in it")
+        raise click.UsageError(f"--run shows a stored run; the trace {traces[0]} is not used")
     _check_unused(options)
 
     from reports.page import check_target, write_report

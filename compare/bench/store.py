@@ -232,7 +232,7 @@ def parameters_json(parameters: Parameters) -> str:
 def traits_of(contestant: "Contestant", units: Collection[str] = ()) -> dict[str, Any]:
     """What a manifest keeps of a contestant and its traits: plain values, formulas as text.
 
-    When it fires is told in the finest unit in which it runs: its own, or one of `units`.
+    Firing times are in the finest unit in which it runs: its own, or one of `units`.
     """
     traits = contestant.traits
     finest, unit = contestant.in_finest(units)

@@ -141,7 +141,7 @@ def cli() -> None:
     kernels.setLevel(logging.INFO)
 
 
-COMPILING = "compiling: this run takes some seconds longer than the next"
+COMPILING = "compiling; this run takes a few seconds longer than later ones"
 
 
 class _CompilationNotice(logging.Handler):

@@ -177,30 +177,30 @@ def trace_options(*, required: bool) -> Decorator:
     return together(
         option("--out", PLACE, "Directory to write.", metavar="TRACE", required=required),
         flag("--force", "Replace a trace that exists."),
-        option("--shards", COUNT, "Files to divide the trace into.", default=1),
+        option("--shards", COUNT, "Number of shards, the files of the trace.", default=1),
     )
 
 
 def time_option(*, required: bool) -> Decorator:
-    """The column of the time."""
-    return option("--time", "COL", "Column of the time.", required=required)
+    """The time column."""
+    return option("--time", "COL", "Time column.", required=required)
 
 
 def request_options(*, required: bool) -> Decorator:
     """What the rows of a log of requests mean, besides --time."""
     return together(
-        option("--duration", "COL", "Column of the time until the answer.", required=required),
+        option("--duration", "COL", "Duration column: the time until the answer.", required=required),
         option("--timeout", "TIME", "Timeout of a request, such as 200ms.", required=required),
         option(
             "--duration-unit",
             tuple(EXPONENTS),
-            "Unit of plain numbers in the column of the duration.",
+            "Unit of bare numbers in the duration column.",
             default="s",
         ),
         option(
             "--time-is",
             ("start", "end"),
-            "Whether the column of the time holds the start or the end of a request.",
+            "Whether the time column holds the start or the end of a request.",
             default="start",
         ),
     )
@@ -230,7 +230,7 @@ reading_options = together(
     option(
         "--in-order-within",
         "TIME",
-        "Leave out a row that is further behind the rows before it, such as 10s.",
+        "Leave out rows more than this far behind an earlier row, such as 10s.",
     ),
     master_option,
 )
@@ -246,7 +246,7 @@ def runs_option(name: str, default: str) -> Decorator:
 def comparison_options(store: str) -> Decorator:
     """What is compared; the names are those of Comparison. `store` is the option for the runs."""
     default = Comparison()
-    budget = "What takes longer is predicted instead of run."
+    budget = "Whatever takes longer is predicted, not run."
     return together(
         option(
             "--workload",
@@ -265,7 +265,7 @@ def comparison_options(store: str) -> Decorator:
         ),
         option("--sizes", COUNTS, "Numbers of pending timers.", default=default.sizes),
         option("--operations", COUNT, "Operations per workload.", default=default.operations),
-        option("--repeats", COUNT, "Most samples of a time.", default=default.repeats),
+        option("--repeats", COUNT, "Maximum number of samples of a measurement.", default=default.repeats),
         option("--budget", SECONDS, budget, default=default.budget),
         option("--seed", INTEGER, "Seed of the workloads.", default=default.seed),
         runs_option(store, default.runs),

@@ -41,14 +41,14 @@ def generate(
     """Write a workload as a trace of `shards` files; so many timers with all they do, or so many
     operations.
 
-    These are divided evenly; the first shards have one more where they do not come out even. A
+    These are divided evenly; the first shards have one more if the number is not divisible. A
     shard is the traffic of one timer and has all of the workload's rate: 64 shards are 64 machines'
     traffic side by side. Its rows are a pure function of the workload, its parameters, the seed,
     the shard's number and its share: whatever the number of tasks or machines, they are the same.
     On a cluster `out` must be the same directory on every machine.
 
     O(rows) time; each task has memory for the members under way and some 2**20 rows. Raises a
-    TimerError in one line for everything that can be wrong; nothing is left behind then.
+    TimerError in one line for everything that can be wrong; in that case nothing is left behind.
     """
     plan = Plan.of(
         name, timers=timers, operations=operations, shards=shards, seed=seed, parameters=parameters

@@ -81,7 +81,7 @@ class Options:
         IngestError: if a choice does not exist.
     """
 
-    time: str  # the column of the time
+    time: str  # the time column
     unit: str = "ms"  # of the tape
     format: str = "auto"  # or the name of a reader
     time_format: str = "auto"  # or one of FORMS
@@ -141,13 +141,13 @@ def ingest_requests(
 
     Each row starts a timer, and cancels it at its end if the answer came in time.
 
-    `duration` is the column of the time from start to end; no value means that no answer came.
+    `duration` is the column with the time from start to end; no value means that no answer came.
     Numbers in it without a unit are in `duration_unit`. `timeout` is a text such as "5s". `time_is`
     says what the time column has, "start" or "end". `log` is a path, or a URI that Spark can read.
     O(n log n).
 
     Raises:
-        TimerError: if anything is wrong; nothing is left behind then.
+        TimerError: if anything is wrong; in that case nothing is left behind.
     """
     _check_choice("duration unit", duration_unit, EXPONENTS)
     _check_choice("time-is", time_is, ("start", "end"))

@@ -64,7 +64,7 @@ def request_rows(
             "is not a number in range",
         ),
         "duration_negative": ("duration", "is negative"),
-        f"duration_text IS NULL AND '{time_is}' = 'end'": "it has no duration to tell its start",
+        f"duration_text IS NULL AND '{time_is}' = 'end'": "it has no duration, so its start is unknown",
         **_start_problems(patience, unit),
     }
     texts = {"time": "time_text", "duration": "duration_text"}

@@ -430,7 +430,7 @@ def _no_extensions(context: Any) -> Iterator[None]:
     jvm = context._jvm
     thread = jvm.java.lang.Thread.currentThread()
     loader = thread.getContextClassLoader()
-    # Py4J itself shall not look for classes through the thread.
+    # Py4J itself must not look for classes through the thread.
     use = jvm.py4j.reflection.ReflectionUtil.setClassLoadingStrategy
     use(jvm.py4j.reflection.RootClassLoadingStrategy())
     thread.setContextClassLoader(jvm.java.lang.ClassLoader.getPlatformClassLoader())

@@ -320,7 +320,7 @@ class Plan:
         check_integer(WorkloadError, "shards", shards, 1, MAX_SHARDS)
         if (timers is None) == (operations is None):
             raise WorkloadError(
-                "a workload is made for a number of timers or of operations: give one of the two"
+                "a workload needs a number of timers or of operations, and not both"
             )
         counted, amount = ("timers", timers) if operations is None else ("operations", operations)
         check_integer(

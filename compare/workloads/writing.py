@@ -19,7 +19,7 @@ def write_trace_of(
 
     `progress` is called with the number of further rows after each piece. O(rows) time; memory for
     the members under way and some pieces. Raises TraceError for what cannot be written,
-    WorkloadError for a tape that becomes too long; nothing is left behind then.
+    WorkloadError for a tape that becomes too long; in that case nothing is left behind.
     """
     with new_trace(out, unit=plan.workload.unit, source=plan.source, force=force) as unfinished:
         for number in range(plan.shards):

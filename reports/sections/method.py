@@ -15,7 +15,7 @@ ALIKE = (
     "The loop fetches its own entry of each timer's handle ahead of time, for all compiled timers.",
     "The clock of the timers moves while they are held and in replays, so that wheels do their "
     "work in their slots. Expiry is never one jump over all deadlines: that would favour a scan.",
-    "Room for more timers is made outside what is timed; “Memory” tells what growing takes.",
+    "Room for more timers is made outside what is timed; see “Memory” for the cost of growing.",
     "The median time of an empty call is subtracted from each sample of a compiled timer.",
 )
 """What holds for each contestant, so that it favours none."""

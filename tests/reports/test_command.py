@@ -87,7 +87,7 @@ def test_without_a_run_one_is_made(tmp_path, compared, capsys):
             ["--run", "run", "--out", "file/below"],
             r"cannot write file/below: .*file is not a directory",
         ),
-        (["--run", "run", "some.trace"], r"the trace some\.trace has no part in it"),
+        (["--run", "run", "some.trace"], r"the trace some\.trace is not used"),
         (["--run", "run", "--timeout", "5s"], r"--timeout needs --requests"),
         (["--idle", "5s"], r"--idle needs --touches"),
         (["--time", "ts"], r"--time needs --requests or --touches"),

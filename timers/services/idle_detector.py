@@ -114,7 +114,7 @@ class IdleDetector(Ticks):
         """`touch` for each key; all come at the same time. O(1) each.
 
         Raises:
-            As `touch`; nothing has changed then.
+            As `touch`; in that case nothing has changed.
         """
         deadline = self._deadline(at)
         if isinstance(keys, np.ndarray):

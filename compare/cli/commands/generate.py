@@ -73,7 +73,7 @@ def generate(
         raise click.UsageError("name the trace to write: --out TRACE")
     refuse_both({"--timer-count": timer_count, "--operations": operations})
     if timer_count is None and operations is None:
-        raise click.UsageError("say how much to generate: --timer-count N or --operations N")
+        raise click.UsageError("specify --timer-count N or --operations N")
     plan = Plan.of(
         workload,
         timers=timer_count,

@@ -63,7 +63,7 @@ Example:
 @flag("--follow", "Run until Ctrl-C, not only until all files are read.")
 @flag("--heartbeat", "With --follow: let the machine's clock move time, too.")
 @option("--shards", COUNT, "Groups into which the keys are divided.", default=8)
-@option("--batch-files", COUNT, "Most files to read at once.", default=100)
+@option("--batch-files", COUNT, "Maximum number of files in a micro-batch.", default=100)
 @master_option
 def stream(master: str | None, **settings: Any) -> int:
     """Report which keys of a stream of (time, key) events fall idle, and when.

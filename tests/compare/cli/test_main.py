@@ -522,7 +522,7 @@ NONSENSE = {
     },
     "generate uniform": {
         "--timer-count 5": "name the trace to write: --out TRACE",
-        "--out new": "say how much to generate: --timer-count N or --operations N ",
+        "--out new": "specify --timer-count N or --operations N",
     },
     "generate uniform --out new": {
         "--timer-count 5 --operations 5": "--timer-count and --operations cannot be used together",

@@ -160,7 +160,7 @@ def test_the_command_on_spark(spark, tmp_path, capsys):
         ({"shards": 0}, "shards must lie in [1, 100000], not 0"),
         ({"shards": 100_001}, "shards must lie in [1, 100000], not 100001"),
         ({"shards": 101}, "timers of 101 shards must lie in [101, 216895848347], not 100"),
-        ({"timers": None}, "give one of the two"),
+        ({"timers": None}, "and not both"),
         ({"master": "sparkle"}, "'sparkle' is not a Spark master"),
         ({"master": "spark://127.0.0.1:1"}, "cannot reach the Spark master spark://127.0.0.1:1"),
         ({"out": "file/trace"}, "file is not a directory"),

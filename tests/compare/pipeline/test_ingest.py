@@ -337,7 +337,7 @@ def test_time_is_end_subtracts_exactly(requests, tmp_path):
     assert tape.time[tape.op == START].tolist() == [8_500, 9_999, 9_999, 10_000]
     assert tape.time[tape.op == CANCEL].tolist() == [10_000] * 4
     assert done.examples == (
-        "line 6: it has no duration to tell its start",
+        "line 6: it has no duration, so its start is unknown",
         "line 7: it started before 1970",
     )
 
