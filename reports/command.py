@@ -188,7 +188,7 @@ def _guessed(kind: str, options: Mapping[str, Any]) -> dict[str, str]:
         guess = _KINDS[kind][name] or next(likely, None)
         if guess is None:
             raise ReportOptionError(
-                f"name the column of {path} that is the {name}: --{name} COL, "
+                f"cannot guess the {name} column of {path}; pass --{name} COL, "
                 f"one of {', '.join(columns)}"
             )
         guessed[name] = guess

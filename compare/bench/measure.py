@@ -1,6 +1,6 @@
 """Measures insert, cancel, hold and expiry against the number of pending timers.
 
-First every contestant runs the courses of `compare.bench.work` counting, and must do what the
+First every contestant runs the scenarios of `compare.bench.work` counting, and must do what the
 oracle says. Then it is timed without counting, in rounds over all contestants so that a busy moment
 of the machine affects all of them; the rows that fire must be the same again.
 
@@ -24,7 +24,7 @@ from compare.bench.predict import Observed, predict
 from compare.bench.slots import Slots, slots_of
 from compare.bench.sources import digest_of
 from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, TASKS, Task
-from compare.bench.work import COURSES, GROW, Course, Trial, plan, times
+from compare.bench.work import GROW, SCENARIOS, Scenario, Trial, plan, times
 from compare.oracle.compiled import AgreementError, Expected, check_agreement, expect
 from compare.replay.engine import Buffers, Clock, loop_for
 from compare.replay.loops import OPERATION
@@ -80,7 +80,7 @@ Progress = Callable[[str], None]
 """Called before each of the `Bench.steps` with what it is."""
 
 
-class _Must(NamedTuple):
+class _Expected(NamedTuple):
     """What contestants of one rounding must do at one size."""
 
     filling: Expected
@@ -95,25 +95,25 @@ class _Size:
     def __init__(self, size: int, seed: int) -> None:
         self.plan = plan(size, seed)
         self.buffers = self.plan.buffers()
-        self._must: dict[Hashable, _Must] = {}
+        self._expected: dict[Hashable, _Expected] = {}
 
-    def must(self, contestant: Contestant) -> _Must:
+    def expected(self, contestant: Contestant) -> _Expected:
         """What a contestant must do; computed once for all that fire alike."""
         rounding = contestant.rounding
-        if rounding not in self._must:
+        if rounding not in self._expected:
             tapes = self.plan.filling, self.plan.holding
             filling, holding = (expect(tape, self.plan.size, rounding) for tape in tapes)
             moments = np.unique(holding.fired_at)
             after = moments[moments > self.plan.held_until]
-            self._must[rounding] = _Must(filling, holding, after.size, int(after[-1]))
-        return self._must[rounding]
+            self._expected[rounding] = _Expected(filling, holding, after.size, int(after[-1]))
+        return self._expected[rounding]
 
     def steps(self, contestant: Contestant, task: Task) -> int:
         """Units by clock, moments at which something fires by event, operations of all else."""
         if task == BY_CLOCK:
-            return self.must(contestant).last - self.plan.held_until
+            return self.expected(contestant).last - self.plan.held_until
         if task == BY_EVENT:
-            return self.must(contestant).moments
+            return self.expected(contestant).moments
         return self.plan.operations(task)
 
 
@@ -121,8 +121,8 @@ class _Size:
 class _Series:
     """The repeats of one contestant at one size."""
 
-    courses: Sequence[Course]
-    digests: dict[Course, bytes] = field(default_factory=dict)  # of what fires
+    scenarios: Sequence[Scenario]
+    digests: dict[Scenario, bytes] = field(default_factory=dict)  # of what fires
     work: dict[Task, int | None] = field(default_factory=dict)  # counted; None without counters
     memory: Memory | None = None
     repeats: int = 0  # made so far
@@ -189,22 +189,22 @@ class Bench:
                 if repeat == 0 or series.spent + next_one <= self.budget:
                     self._time(c, at, series)
 
-    def _affordable(self, c: int, at: _Size) -> list[Course]:
-        """The courses, as far as they fit into the budget."""
-        courses: dict[Course, None] = {}
+    def _affordable(self, c: int, at: _Size) -> list[Scenario]:
+        """The scenarios, as far as they fit into the budget."""
+        scenarios: dict[Scenario, None] = {}
         too_long: dict[Task, float] = {}
-        for course in COURSES:
-            seconds = list(accumulate(self._predicted(c, at, task) for task in course))
+        for scenario in SCENARIOS:
+            seconds = list(accumulate(self._predicted(c, at, task) for task in scenario))
             fitting = sum(needed <= self.budget for needed in seconds)
-            too_long |= zip(course[fitting:], seconds[fitting:], strict=True)
+            too_long |= zip(scenario[fitting:], seconds[fitting:], strict=True)
             if fitting:
-                courses[course[:fitting]] = None
+                scenarios[scenario[:fitting]] = None
         self.samples += [
             Sample(c, at.plan.size, task, at.plan.operations(task), predicted_seconds=needed)
             for task, needed in too_long.items()
             if task in TASKS
         ]
-        return list(courses)
+        return list(scenarios)
 
     def _predicted(self, c: int, at: _Size, task: Task) -> float:
         """Seconds of one repeat; where nothing is known yet, the least that it can be."""
@@ -214,43 +214,45 @@ class Bench:
         return max(least, predict(observed, at.plan.size, steps) if observed else 0.0)
 
     def _checked(self, c: int, at: _Size) -> _Series:
-        """Run the courses counting, and check what they do against the oracle."""
+        """Run the scenarios counting, and check what they do against the oracle."""
         contestant, size = self.contestants[c], at.plan.size
-        must, series = at.must(contestant), _Series(self._affordable(c, at))
+        due, series = at.expected(contestant), _Series(self._affordable(c, at))
         counts: dict[Task, dict[str, int]] = {}
         operations: dict[Task, int] = {}
-        for course in series.courses:
+        for scenario in series.scenarios:
             trial = Trial(contestant, at.plan, at.buffers, self.clock, counting=True)
             before: dict[str, int] = {}
-            for task in course:
-                operations[task], _ = trial.run(task, must.last)
+            for task in scenario:
+                operations[task], _ = trial.run(task, due.last)
                 after = trial.counters()
                 counts[task] = {name: after[name] - before.get(name, 0) for name in after}
                 work = at.steps(contestant, task) + sum(counts[task].values())
                 series.work[task] = work if after else None
                 before = after
-                if task == HOLD and course == series.courses[-1]:
+                if task == HOLD and scenario == series.scenarios[-1]:
                     self.slots += slots_of(c, size, trial.timer)
-            if CANCEL_ALL in course or HOLD in course:
-                if course[-1] == HOLD:
-                    trial.jump(must.last)
+            if CANCEL_ALL in scenario or HOLD in scenario:
+                if scenario[-1] == HOLD:
+                    trial.jump(due.last)
                 done = trial.replay()
-                tape, expected = at.plan.filling, must.filling
-                if HOLD in course:
-                    tape, expected = at.plan.holding, must.holding
+                tape, expected = at.plan.filling, due.filling
+                if HOLD in scenario:
+                    tape, expected = at.plan.holding, due.holding
                 check_agreement(contestant.label, contestant.traits, tape, expected, done)
                 self.tapes += 1
                 self.expiries += done.fired.size
-                series.digests[course] = digest_of(done)
-                if course[-1] in (BY_CLOCK, BY_EVENT):
+                series.digests[scenario] = digest_of(done)
+                if scenario[-1] in (BY_CLOCK, BY_EVENT):
                     advances = done.outcome.wakeups, done.outcome.idle_wakeups
-                    counts[course[-1]] |= zip(("advances", "idle_advances"), advances, strict=True)
+                    counts[scenario[-1]] |= zip(
+                        ("advances", "idle_advances"), advances, strict=True
+                    )
         self.counted += [
             Counted(c, size, task, name, value, operations[task])
             for task in TASKS
             for name, value in counts.get(task, {}).items()
         ]
-        if series.courses:
+        if series.scenarios:
             series.memory = self._measure_memory(c, at)
         return series
 
@@ -279,21 +281,21 @@ class Bench:
     def _time(self, c: int, at: _Size, series: _Series) -> None:
         """Make one sample of every task."""
         contestant, size = self.contestants[c], at.plan.size
-        must = at.must(contestant)
+        due = at.expected(contestant)
         if c not in self._overhead:
             self._overhead[c] = overhead(contestant, self.clock)
         calls, begun = self._overhead[c], self.clock()
         seconds: dict[Task, float] = defaultdict(float)
         operations: dict[Task, int] = defaultdict(int)
-        for course in series.courses:
-            for _ in range(times(contestant, course, size)):
+        for scenario in series.scenarios:
+            for _ in range(times(contestant, scenario, size)):
                 trial = Trial(contestant, at.plan, at.buffers, self.clock)
-                for task in course:
-                    done, spent = trial.run(task, must.last)
+                for task in scenario:
+                    done, spent = trial.run(task, due.last)
                     seconds[task] += max(spent - calls.get(task, calls[INSERT]), 0.0)
                     operations[task] += done
-                fires_all = course in series.digests and course[-1] != HOLD
-                if fires_all and digest_of(trial.replay()) != series.digests[course]:
+                fires_all = scenario in series.digests and scenario[-1] != HOLD
+                if fires_all and digest_of(trial.replay()) != series.digests[scenario]:
                     raise AgreementError(
                         f"{contestant.label} fired other rows when timed than when checked"
                     )

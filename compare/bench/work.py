@@ -34,9 +34,9 @@ LEAST_FIRED = 10_000  # ... compiled expiries by event, each of which takes long
 SETTLE, GROW = Task("settle", "none"), Task("grow", "none")
 """Tasks that are not compared: see above; and one more insert into a full timer, which doubles."""
 
-Course = tuple[Task, ...]
-FILLING: Course = (INSERT, SETTLE, CANCEL_ALL)
-COURSES: tuple[Course, ...] = (
+Scenario = tuple[Task, ...]
+FILLING: Scenario = (INSERT, SETTLE, CANCEL_ALL)
+SCENARIOS: tuple[Scenario, ...] = (
     FILLING,
     (INSERT, SETTLE, HOLD, BY_EVENT),
     (INSERT, SETTLE, HOLD, BY_CLOCK),
@@ -101,14 +101,14 @@ def plan(size: int, seed: int) -> Plan:
     return Plan(size, tape(*all_cancels), tape(*pairs))
 
 
-def times(contestant: Contestant, course: Course, size: int) -> int:
-    """How often a course is run for one sample: several times where compiled code is quick."""
-    least = {CANCEL_ALL: LEAST_TIMED, BY_EVENT: LEAST_FIRED}.get(course[-1], 1)
+def times(contestant: Contestant, scenario: Scenario, size: int) -> int:
+    """How often a scenario is run for one sample: several times where compiled code is quick."""
+    least = {CANCEL_ALL: LEAST_TIMED, BY_EVENT: LEAST_FIRED}.get(scenario[-1], 1)
     return -(-least // size) if contestant.engine == COMPILED else 1
 
 
 class Trial:
-    """A fresh timer on its way through a course."""
+    """A fresh timer on its way through a scenario."""
 
     def __init__(
         self,

@@ -189,7 +189,7 @@ def time_option(*, required: bool) -> Decorator:
 def request_options(*, required: bool) -> Decorator:
     """What the rows of a log of requests mean, besides --time."""
     return together(
-        option("--duration", "COL", "Duration column: the time until the answer.", required=required),
+        option("--duration", "COL", "Duration column: time until the answer.", required=required),
         option("--timeout", "TIME", "Timeout of a request, such as 200ms.", required=required),
         option(
             "--duration-unit",
@@ -265,7 +265,12 @@ def comparison_options(store: str) -> Decorator:
         ),
         option("--sizes", COUNTS, "Numbers of pending timers.", default=default.sizes),
         option("--operations", COUNT, "Operations per workload.", default=default.operations),
-        option("--repeats", COUNT, "Maximum number of samples of a measurement.", default=default.repeats),
+        option(
+            "--repeats",
+            COUNT,
+            "Maximum number of samples.",
+            default=default.repeats,
+        ),
         option("--budget", SECONDS, budget, default=default.budget),
         option("--seed", INTEGER, "Seed of the workloads.", default=default.seed),
         runs_option(store, default.runs),

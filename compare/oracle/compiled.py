@@ -171,9 +171,9 @@ class Check:
             wrong.append(np.stack(rows)[:, at[:found]])
             total += at.size
 
-        operation, said, fired_at = np.concatenate(wrong, axis=1)
-        order = np.lexsort((said, fired_at, operation))
-        operation, said, fired_at = operation[order], said[order], fired_at[order]
+        operation, reported, fired_at = np.concatenate(wrong, axis=1)
+        order = np.lexsort((reported, fired_at, operation))
+        operation, reported, fired_at = operation[order], reported[order], fired_at[order]
         inside = (operation >= window.start) & (operation < window.stop)
         at = np.where(inside, operation - window.start, len(window))
         due_at = expected[at]
@@ -196,7 +196,7 @@ class Check:
         ]
         for number, name in enumerate(KINDS):
             for r in np.flatnonzero(kind == number)[: self.examples]:
-                row = (operation[r], due_at[r], fired_at[r], said[r])
+                row = (operation[r], due_at[r], fired_at[r], reported[r])
                 examples.append(self._mismatch(name, *map(int, row)))
         return Verified(
             expected=int(np.count_nonzero(expected != NEVER)),
@@ -206,10 +206,10 @@ class Check:
         )
 
     def _mismatch(
-        self, kind: str, operation: int, due: int, fired_at: int | None, said: int | None
+        self, kind: str, operation: int, due: int, fired_at: int | None, reported: int | None
     ) -> Mismatch:
         due_at = None if due == NEVER else due
-        return Mismatch(kind, self.shard, operation, None, None, due_at, fired_at, said)
+        return Mismatch(kind, self.shard, operation, None, None, due_at, fired_at, reported)
 
     def _with_ids(self, examples: tuple[Mismatch, ...]) -> tuple[Mismatch, ...]:
         """The examples with the ids and deadlines of their operations."""

@@ -29,7 +29,7 @@ class Mismatch:
     deadline: int | None  # of the operation on the tape; None as above
     expected: int | None  # when the timer must fire; None: never
     fired_at: int | None  # None: there is no row
-    said: int | None  # the deadline in the row
+    reported: int | None  # the deadline in the row
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Verified:
 
 def mismatch_order(mismatch: Mismatch) -> tuple[int, ...]:
     """The key by which mismatches are ordered."""
-    fired_at, said = (
-        -1 if value is None else value for value in (mismatch.fired_at, mismatch.said)
+    fired_at, reported = (
+        -1 if value is None else value for value in (mismatch.fired_at, mismatch.reported)
     )
-    return mismatch.shard, mismatch.operation, fired_at, said, KINDS.index(mismatch.kind)
+    return mismatch.shard, mismatch.operation, fired_at, reported, KINDS.index(mismatch.kind)
 
 
 def lowest(mismatches: Iterable[Mismatch], examples: int) -> tuple[Mismatch, ...]:

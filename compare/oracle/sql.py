@@ -77,9 +77,9 @@ which is not followed by an advance itself; one row of `ends` for each shard."""
 def mismatches(partitions: int) -> str:
     """All rows but those that are the only row of a timer, and right, with the `kind` of mismatch.
 
-    `fired` has the columns (shard, operation, said, fired_at). Where a timer has several rows and
-    one is right, that one is there, too, and its kind is null. `is_first` is true for one of the
-    rows of a timer.
+    `fired` has the columns (shard, operation, reported, fired_at). Where a timer has several rows
+    and one is right, that one is there, too, and its kind is null. `is_first` is true for one of
+    the rows of a timer.
     """
     by_operation = "PARTITION BY shard, operation"
     return f"""
@@ -91,12 +91,12 @@ def mismatches(partitions: int) -> str:
             SELECT /*+ REPARTITION({partitions}, shard, operation) */ * FROM {{expected}}
         ),
         joined AS (
-            SELECT *, coalesce(fired_at = expected AND said = deadline, FALSE) AS is_right
+            SELECT *, coalesce(fired_at = expected AND reported = deadline, FALSE) AS is_right
             FROM expected FULL OUTER JOIN counted USING (shard, operation)
         ),
         ranked AS (
             SELECT *, row_number() OVER (
-                {by_operation} ORDER BY is_right DESC, fired_at, said
+                {by_operation} ORDER BY is_right DESC, fired_at, reported
             ) = 1 AS is_first
             FROM joined WHERE NOT (is_right AND times = 1)
         )
@@ -106,7 +106,7 @@ def mismatches(partitions: int) -> str:
             WHEN NOT is_first THEN 'double'
             WHEN fired_at < expected THEN 'early'
             WHEN fired_at > expected THEN 'late'
-            WHEN said <> deadline THEN 'altered'
+            WHEN reported <> deadline THEN 'altered'
         END AS kind FROM ranked
     """
 
@@ -122,9 +122,9 @@ COUNTS = """
 def examples(limit: int) -> str:
     """The lowest rows of `mismatches` of each kind."""
     return f"""
-        SELECT kind, shard, operation, expected, fired_at, said FROM (
+        SELECT kind, shard, operation, expected, fired_at, reported FROM (
             SELECT *, row_number() OVER (
-                PARTITION BY kind ORDER BY shard, operation, fired_at, said
+                PARTITION BY kind ORDER BY shard, operation, fired_at, reported
             ) AS number
             FROM {{wrong}} WHERE kind IS NOT NULL
         ) WHERE number <= {limit}

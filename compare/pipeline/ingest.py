@@ -159,7 +159,7 @@ def ingest_requests(
         session,
         kind="requests",
         column={"duration": duration},
-        patience=timeout,
+        timeout=timeout,
         interpret=partial(request_rows, **meaning),
         source={"timeout": timeout, **meaning},
     )
@@ -185,7 +185,7 @@ def ingest_touches(
         session,
         kind="touches",
         column={"key": key},
-        patience=idle,
+        timeout=idle,
         interpret=touch_rows,
         source={"idle": idle},
     )
@@ -201,7 +201,7 @@ class _Written(NamedTuple):
 
 
 def write_tapes(
-    rows: DataFrame, kind: str, patience: int, shards: int, directory: Path, *, small: bool
+    rows: DataFrame, kind: str, timeout: int, shards: int, directory: Path, *, small: bool
 ) -> _Written:
     """Sort rows and write one file per shard, and one for the rejected rows.
 
@@ -223,7 +223,7 @@ def write_tapes(
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with errors_as(PipelineError, f"{CANNOT_WRITE} to {directory.parent}"):
             yield from write_shards(
-                batches, kind=kind, directory=directory, patience=patience, shards=shards
+                batches, kind=kind, directory=directory, timeout=timeout, shards=shards
             )
 
     if small:
@@ -263,11 +263,11 @@ def _ingest(
     *,
     kind: str,
     column: Roles,  # besides the time
-    patience: str,  # the timeout, or the idle period
+    timeout: str,  # the timeout, or the idle period
     interpret: Callable[..., DataFrame],  # of the rows of a reader: those to write
     source: Mapping[str, Any],  # for the manifest
 ) -> Ingested:
-    units = parse_duration(patience, options.unit)
+    units = parse_duration(timeout, options.unit)
     roles = {"time": options.time, **column}
     if options.unique is not None:
         roles["unique"] = options.unique
@@ -297,7 +297,7 @@ def _ingest(
             form = _time_form(rows, found, options)
             late = options.in_order_within
             checked = reject_rows(
-                interpret(rows, form, unit=options.unit, shards=options.shards, patience=units),
+                interpret(rows, form, unit=options.unit, shards=options.shards, timeout=units),
                 options.unit,
                 None if late is None else parse_duration(late, options.unit),
                 options.unique,
@@ -329,7 +329,7 @@ def _ingest(
     reading = Reading(
         kind=kind,
         unit=options.unit,
-        patience=patience,
+        timeout=timeout,
         time_format=form.name if counts.rows else None,
         guessed=form.guessed,
         rows=counts.rows - counts.left_out,

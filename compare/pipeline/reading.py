@@ -31,7 +31,7 @@ class Reading:
 
     kind: str  # "requests" or "touches"
     unit: str
-    patience: str  # the timeout or the idle period, as given
+    timeout: str  # the timeout or the idle period, as given
     time_format: str | None  # None if there is no row
     guessed: bool  # whether the format is that of the first value
     rows: int  # that were used
@@ -52,16 +52,16 @@ class Reading:
         if not self.rows:
             return ()
         step, without_zone, zones = self.times
-        doubt = f"Are the timeout of {self.patience} and the unit of the durations right?"
+        doubt = f"Are the timeout of {self.timeout} and the unit of the durations right?"
         found = []
         if not self.timed_out:
             found.append(f"No request timed out. {doubt}")
         elif self.timed_out == self.rows and self.kind == "requests":
             found.append(f"Every request timed out. {doubt}")
         elif self.timed_out == self.rows:
-            found.append(f"No key was touched again within {self.patience}.")
+            found.append(f"No key was touched again within {self.timeout}.")
         if step is not None:
-            found.append(f"All times are multiples of {step}, which is coarse for {self.patience}.")
+            found.append(f"All times are multiples of {step}, which is coarse for {self.timeout}.")
         if without_zone:
             found.append(
                 f"{without_zone:,} of {self.rows:,} times without a zone were read as UTC."
@@ -86,13 +86,13 @@ def time_text(moment: int, unit: str) -> str:
 class TimesObserved:
     """Finds out what the times have in common during the pass over the log."""
 
-    def __init__(self, unit: str, patience: int) -> None:
+    def __init__(self, unit: str, timeout: int) -> None:
         self.observation = Observation()
         scale = 10**6 // 10 ** EXPONENTS[unit]  # microseconds
         self._steps = {
             name: step // scale
             for name, step in _STEPS.items()
-            if step >= scale and 10 * (step // scale) > patience
+            if step >= scale and 10 * (step // scale) > timeout
         }
 
     def columns(self) -> list[Column]:

@@ -36,11 +36,11 @@ def request_rows(
     *,
     unit: str,
     shards: int,
-    patience: int,
+    timeout: int,
     duration_unit: str,
     time_is: str,
 ) -> DataFrame:
-    """Interpret requests: `start` and, if the answer came within `patience` units, `end`.
+    """Interpret requests: `start` and, if the answer came within `timeout` units, `end`.
 
     Both are rounded down to a unit. `problem` says what is wrong with a row, or is null.
     """
@@ -55,7 +55,7 @@ def request_rows(
         "*",
         f"try_cast({start} AS BIGINT) AS start",
         f"try_cast({end} AS BIGINT) AS answer",
-        f"IF(try_subtract(answer, start) < {patience}, answer, NULL) AS end",
+        f"IF(try_subtract(answer, start) < {timeout}, answer, NULL) AS end",
     )
     problems = {
         **_time_problems(form, unit),
@@ -64,8 +64,10 @@ def request_rows(
             "is not a number in range",
         ),
         "duration_negative": ("duration", "is negative"),
-        f"duration_text IS NULL AND '{time_is}' = 'end'": "it has no duration, so its start is unknown",
-        **_start_problems(patience, unit),
+        f"duration_text IS NULL AND '{time_is}' = 'end'": (
+            "it has no duration, so its start is unknown"
+        ),
+        **_start_problems(timeout, unit),
     }
     texts = {"time": "time_text", "duration": "duration_text"}
     return _interpreted(
@@ -73,7 +75,7 @@ def request_rows(
     )
 
 
-def touch_rows(rows: DataFrame, form: Form, *, unit: str, shards: int, patience: int) -> DataFrame:
+def touch_rows(rows: DataFrame, form: Form, *, unit: str, shards: int, timeout: int) -> DataFrame:
     """Interpret touches: `start`, the time rounded down to a unit, and `key`, as bytes.
 
     `problem` says what is wrong with a row, or is null.
@@ -82,7 +84,7 @@ def touch_rows(rows: DataFrame, form: Form, *, unit: str, shards: int, patience:
     problems = {
         **_time_problems(form, unit),
         "key IS NULL": "it has no key",
-        **_start_problems(patience, unit),
+        **_start_problems(timeout, unit),
     }
     rows = rows.selectExpr("*", "try_cast(time AS BIGINT) AS start")
     # Not every key is UTF-8, and Python strings must be.
@@ -113,11 +115,11 @@ def _time_problems(form: Form, unit: str) -> Problems:
     }
 
 
-def _start_problems(patience: int, unit: str) -> Problems:
+def _start_problems(timeout: int, unit: str) -> Problems:
     """The problems of a row whose start is known."""
     return {
         "start IS NULL OR start < 0": "it started before 1970",
-        f"start > {LIMIT - patience}": f"its deadline would be beyond 2**63 - 1 {unit}",
+        f"start > {LIMIT - timeout}": f"its deadline would be beyond 2**63 - 1 {unit}",
     }
 
 

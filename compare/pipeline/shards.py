@@ -32,13 +32,13 @@ _WHERE_AND_WHY = ("block", "index", "kind", "problem")
 
 
 def write_shards(
-    batches: Iterable[pa.RecordBatch], *, kind: str, directory: Path, patience: int, shards: int
+    batches: Iterable[pa.RecordBatch], *, kind: str, directory: Path, timeout: int, shards: int
 ) -> Iterator[pa.RecordBatch]:
     """Write the rows of each shard as a file in `directory`; yield one row of SHARDS per shard.
 
     Rows of "requests" are (shard, start, end or null, position), ordered by shard, start and
     position; rows of "touches" are (shard, start, key), ordered by shard, start and place in the
-    log. `patience` is the timeout or the idle period. Shard number `shards` has the rejected
+    log. `timeout` is the timeout or the idle period. Shard number `shards` has the rejected
     rows, as JSON in the column `rejected`; they go to the file UNNUMBERED. Memory: the pending
     timers and a row group.
     """
@@ -47,7 +47,7 @@ def write_shards(
         if number == shards:
             yield _write_rejected(number, pieces, directory)
         else:
-            yield _write_shard(number, pieces, kind, directory, patience)
+            yield _write_shard(number, pieces, kind, directory, timeout)
 
 
 def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -61,10 +61,10 @@ def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBat
 
 
 def _write_shard(
-    number: int, pieces: Iterable[pa.RecordBatch], kind: str, directory: Path, patience: int
+    number: int, pieces: Iterable[pa.RecordBatch], kind: str, directory: Path, timeout: int
 ) -> pa.RecordBatch:
     make, columns = _KINDS[kind]
-    tape = make(patience)
+    tape = make(timeout)
     with new_shard(directory / shard_name(number)) as writer:
         for rows in pieces:
             writer.append(tape.add(*columns(rows)))

@@ -90,7 +90,7 @@ def idle_connections(
         TimerError: if an argument is invalid.
     """
     settings = Settings(parse_duration(idle, "us"), _check_shards(shards))
-    patience = "0 seconds" if delay is None else f"{parse_duration(delay, 'ms')} milliseconds"
+    lateness = "0 seconds" if delay is None else f"{parse_duration(delay, 'ms')} milliseconds"
     if not events.isStreaming:
         raise StreamError("the events are not a stream; for a table use session_window")
     if heartbeats is not None and not heartbeats.isStreaming:
@@ -99,7 +99,7 @@ def idle_connections(
     rows = _usable(events, time, key, kind, settings)
     if heartbeats is not None:
         rows = rows.unionByName(_heartbeat_rows(heartbeats))
-    rows = rows.withWatermark("clock", patience).drop("clock")
+    rows = rows.withWatermark("clock", lateness).drop("clock")
     grouped = rows.mapInArrow(group_by_shard, GROUPED)
     # Spark drops rows that are older than the watermark of the last micro-batch, and only counts
     # them. It looks at the column whose metadata marks it as the time. A null is never older, so

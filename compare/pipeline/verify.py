@@ -75,7 +75,7 @@ class Verification:
     timers: tuple[Verdict, ...]
 
     @property
-    def right(self) -> bool:
+    def passed(self) -> bool:
         """Whether there is no mismatch."""
         return not any(verdict.mismatches for verdict in self.timers)
 
@@ -246,12 +246,12 @@ def operations(spark: SparkSession, results: Results) -> DataFrame:
 
 
 def expiries(spark: SparkSession, results: Results, timer: int) -> DataFrame:
-    """What a timer fired as (shard, operation, said, fired_at); `said` is the deadline."""
+    """What a timer fired as (shard, operation, reported, fired_at); `reported` is the deadline."""
     shards = range(len(results.trace.shards))
     files = [str(results.expiries_file(timer, shard).resolve()) for shard in shards]
     rows = _read(spark, files, ", ".join(f"{name} BIGINT" for name in EXPIRIES.names))
     shard = _shard_of(results.path, files)
-    return rows.selectExpr(shard, "operation", "deadline AS said", "fired_at")
+    return rows.selectExpr(shard, "operation", "deadline AS reported", "fired_at")
 
 
 def with_due(tape: DataFrame, timer: Contestant) -> DataFrame:

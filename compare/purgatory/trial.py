@@ -44,7 +44,7 @@ _WARM_UP_TIMEOUT = 5_000  # microseconds
 _TICK_NS = 10**6  # at which both threads look for requests
 _MOST_AT_ONCE = 1000  # requests, between two looks at errors and at the end
 _SAMPLE_S = 0.02  # at which memory and sizes are looked at
-_PATIENCE_S = 1.0  # and the planned duration: for which the last requests are waited for
+_GRACE_S = 1.0  # and the planned duration: for which the last requests are waited for
 _RESERVE = 1 << 20  # bytes, released where no memory is left
 _OVERRUN = 2.0  # times the planned duration, after which no more requests are enqueued
 
@@ -187,7 +187,7 @@ class _Run:
         if self.errors:
             failed = type(self.errors[0]).__name__
         elif lost and self.trial.design != NONE:
-            failed = f"{lost} requests did not end within {self._patience() / _NS:.1f} s"
+            failed = f"{lost} requests did not end within {self._time_limit() / _NS:.1f} s"
         return {
             "requests": self.enqueued,
             "achieved": self.enqueued / elapsed * _NS,
@@ -278,13 +278,13 @@ class _Run:
 
     def _wait(self) -> None:
         """Wait until every request has ended."""
-        end = _now() + self._patience()
+        end = _now() + self._time_limit()
         expected = self.enqueued if self.trial.design != NONE else self._to_answer()
         while self.completed + len(self.late) < expected and _now() < end and not self.errors:
             time.sleep(0.005)  # the last answers come from other threads, in real time
 
-    def _patience(self) -> int:
-        return int(_PATIENCE_S * _NS) + int(self.traffic.arrivals[-1]) * 1000
+    def _time_limit(self) -> int:
+        return int(_GRACE_S * _NS) + int(self.traffic.arrivals[-1]) * 1000
 
     def _to_answer(self) -> int:
         return int((self.traffic.services[: self.enqueued] >= 0).sum())

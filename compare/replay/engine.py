@@ -22,10 +22,10 @@ from compare.replay.loops import (
     FIRED,
     FIRST,
     IDLE_WAKEUPS,
+    MOST_IDLE,
     MOST_PENDING,
     NEXT,
     OPERATION,
-    PATIENCE,
     RESCHEDULED,
     ROWS,
     SCHEDULED,
@@ -300,8 +300,8 @@ class PythonLoop:
         timer, most_pending = self.timer, len(self.timer)
         wakeups = idle_wakeups = idle = 0
         while len(timer):
-            wakeup = timer.next_wakeup() if idle < PATIENCE else timer.next_expiry()
-            if wakeup is None or idle > 2 * PATIENCE:
+            wakeup = timer.next_wakeup() if idle < MOST_IDLE else timer.next_expiry()
+            if wakeup is None or idle > 2 * MOST_IDLE:
                 raise ReplayError(
                     f"{type(timer).__name__} has {len(timer)} timers pending, but after {idle} idle"
                     " wake-ups none has fired"

@@ -32,7 +32,7 @@ operation.
 """
 
 LOOK_AHEAD = 8  # operations ahead of which the id -> handle map is fetched into the cache
-PATIENCE = 4096
+MOST_IDLE = 4096
 """Wake-ups in a row with nothing due, after which draining jumps to the next expiry instead."""
 
 # Cells of a replay's cursor, int64.
@@ -108,14 +108,14 @@ def run(state, operations, early, cursor, handles, armed_by, fired):
 def drain(state, cursor, armed_by, fired):
     """Advance from wake-up to wake-up until nothing is pending, or `fired` has no room left.
 
-    A timer years away can take a hashed wheel 2**54 wake-ups; after PATIENCE idle ones in a row the
-    next is skipped to the next expiry, which gives the same rows.
+    A timer years away can take a hashed wheel 2**54 wake-ups; after MOST_IDLE idle ones in a row
+    the next is skipped to the next expiry, which gives the same rows.
     """
     n = cursor[ROWS]
     idle = 0
     done = True
     while done and state.cells[PENDING] > 0:
-        at = next_wakeup(state) if idle < PATIENCE else next_expiry(state)
+        at = next_wakeup(state) if idle < MOST_IDLE else next_expiry(state)
         before = n
         n, done = advance_and_keep(state, at, armed_by, fired, n)
         cursor[WAKEUPS] += 1

@@ -25,16 +25,16 @@ def in_tasks(
     The rows have no order. `shares` divides the parts among the tasks. Only the numbers, `work` and
     its rows travel through Spark.
     """
-    dealt = shares(parts, workers_of(session))
+    tasks = shares(parts, workers_of(session))
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for task in batch.column("id").to_pylist():
-                for part in dealt[task]:
+                for part in tasks[task]:
                     yield work(part)
                     freeze_imports()
 
-    numbers = session.range(0, len(dealt), 1, len(dealt))
+    numbers = session.range(0, len(tasks), 1, len(tasks))
     return numbers.mapInArrow(run, from_arrow_schema(schema))
 
 
@@ -56,14 +56,14 @@ def shares(parts: int, workers: int) -> list[range]:
     workers that were not counted do not delay the end by much. Source: guided self-scheduling,
     Polychronopoulos & Kuck, IEEE Transactions on Computers C-36 (1987).
     """
-    dealt: list[range] = []
+    tasks: list[range] = []
     first = 0
     most = -(-parts // (8 * workers))
     while first < parts:
         until = first + max(min((parts - first) // (2 * workers), most), 1)
-        dealt.append(range(first, until))
+        tasks.append(range(first, until))
         first = until
-    return dealt
+    return tasks
 
 
 def even_shares(parts: int, tasks: int) -> list[range]:

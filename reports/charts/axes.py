@@ -222,7 +222,7 @@ def log_ticks(low: float, high: float, most: int) -> list[float]:
 # ---- labels
 
 
-def told(panels: Iterable[tuple[str, Mapping[Any, str]]]) -> str:
+def described(panels: Iterable[tuple[str, Mapping[Any, str]]]) -> str:
     """What panels show, as text: for each its heading, and who stands where."""
     return "; ".join(
         f"{heading}: {', '.join(f'{who.full} {text}' for who, text in texts.items())}"

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from reports import formats
-from reports.charts.axes import colour_of, mark_of, row_panels, told
+from reports.charts.axes import colour_of, described, mark_of, row_panels
 from reports.charts.pictures import SMALL, Picture
 from reports.palette import INK
 from reports.summary import Contestant, Replayed, Summary
@@ -37,7 +37,7 @@ def draw(summary: Summary) -> Iterator[Picture]:
         "lateness",
         "Negative is early. A marker at 0: every timer fired exactly then. Bars: the share of the "
         "timers with each lateness; the tallest bar fills the row.",
-        f"Histograms, one panel for each source and one row for each timer. {told(texts)}.",
+        f"Histograms, one panel for each source and one row for each timer. {described(texts)}.",
         figure,
     )
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from compare.purgatory.figures import COMPILED, LIMIT, PURGING, RATE, Row, mostly_keeps_up, scanned
 from reports import formats
-from reports.charts.axes import draw_points, log_axis, mark_of, panels, stroke_of, told
+from reports.charts.axes import described, draw_points, log_axis, mark_of, panels, stroke_of
 from reports.charts.pictures import Picture
 from reports.palette import INK
 from reports.summary import Summary
@@ -131,7 +131,7 @@ def _picture(chart: _Chart, cases: Cases) -> Picture:
     return Picture(
         chart.name,
         chart.caption.format(load=first["load"], rate=formats.count(first["rate"])),
-        f"Line charts against {chart.across}. {told(texts)}.",
+        f"Line charts against {chart.across}. {described(texts)}.",
         figure,
     )
 

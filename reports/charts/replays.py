@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from matplotlib.axes import Axes
 
 from reports import formats
-from reports.charts.axes import colour_of, log_axis, mark_of, row_panels, told
+from reports.charts.axes import colour_of, described, log_axis, mark_of, row_panels
 from reports.charts.pictures import SMALL, Picture
 from reports.summary import Cell, Contestant, Summary
 
@@ -38,7 +38,7 @@ def draw(summary: Summary) -> Iterator[Picture]:
         "replays",
         "The time of the whole sequence, expiries included, divided by its operations.",
         "Dot charts with a logarithmic axis, one for each source: time per operation. "
-        f"{told(texts)}.",
+        f"{described(texts)}.",
         figure,
     )
 

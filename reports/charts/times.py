@@ -44,14 +44,14 @@ def _chart(summary: Summary, task: Task) -> Picture:
     axes.set_xlabel("timers pending, N (log scale)")
     axes.set_ylabel(f"time per {task.unit} (log scale)")
     end_labels(figure, axes, ends)
-    told = [
+    described = [
         f"{who.full} {text}" for who, (_, _, text) in sorted(ends.items(), key=lambda e: e[1][1])
     ]
     return Picture(
         f"time-{task.name}",
         task.meaning,
         f"Line chart with logarithmic axes: {title.lower()} against timers pending. At the largest "
-        f"size: {'; '.join(told)}.",
+        f"size: {'; '.join(described)}.",
         figure,
     )
 

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from reports import formats
-from reports.charts.axes import HEADING, colour_of, log_axis, log_ticks, mark_of, panels, told
+from reports.charts.axes import HEADING, colour_of, described, log_axis, log_ticks, mark_of, panels
 from reports.charts.pictures import Picture
 from reports.summary import Contestant, Replayed, Summary
 
@@ -42,7 +42,7 @@ def draw(summary: Summary) -> Iterator[Picture]:
         "the time per operation. Lower left is better in both. A line joins the settings of one "
         "timer.",
         "Scatter charts with logarithmic axes: time per operation against the worst deviation from "
-        f"the deadline. {told(texts)}.",
+        f"the deadline. {described(texts)}.",
         figure,
     )
 

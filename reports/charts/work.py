@@ -5,7 +5,15 @@ from collections.abc import Iterator, Mapping
 
 from compare.bench.task import Task
 from reports import formats
-from reports.charts.axes import draw_points, log_axis, mark_of, panels, size_axis, stroke_of, told
+from reports.charts.axes import (
+    described,
+    draw_points,
+    log_axis,
+    mark_of,
+    panels,
+    size_axis,
+    stroke_of,
+)
 from reports.charts.pictures import Picture
 from reports.summary import Contestant, Summary
 
@@ -63,7 +71,7 @@ def _chart(summary: Summary, task: Task) -> Picture:
         f"work-{task.name}",
         " ".join([task.meaning, *caption]),
         f"Line charts with logarithmic axes: counts per {task.unit} against timers pending. At the "
-        f"largest size: {told(texts)}.",
+        f"largest size: {described(texts)}.",
         figure,
     )
 

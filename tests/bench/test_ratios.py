@@ -10,7 +10,7 @@ import pytest
 
 from compare.bench.contestant import parse_contestant
 from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, Task
-from compare.bench.work import COURSES, LONGEST_DELAY, SETTLE, SETTLING, Trial, plan
+from compare.bench.work import LONGEST_DELAY, SCENARIOS, SETTLE, SETTLING, Trial, plan
 from tests.bench import yardstick
 from timers import timer_class
 
@@ -19,7 +19,7 @@ ROUNDS, HEAPQ_ROUNDS = 7, 3
 KERNELS = ["delay-queue", "simple-wheel", "hashed-wheel", "hierarchical-wheel", "cascading-wheel"]
 WIDE = "simple-wheel/wheel-size=65536"  # which has a slot for each delay, 50 times the yardstick's
 STANDING = Task("hold", "standing")  # the clock does not move
-COURSE = {task: course for course in COURSES for task in course} | {
+SCENARIO = {task: scenario for scenario in SCENARIOS for task in scenario} | {
     STANDING: (INSERT, SETTLE, STANDING)
 }
 TASKS = (INSERT, CANCEL_ALL, HOLD, STANDING, BY_CLOCK, BY_EVENT)
@@ -55,7 +55,7 @@ def tapes(size):
 
 
 class Yardstick:
-    """The yardstick on its way through a course."""
+    """The yardstick on its way through a scenario."""
 
     def __init__(self, size):
         self.plan, _ = tapes(size)
@@ -72,7 +72,7 @@ class Yardstick:
 
 
 class Kernel:
-    """A timer in a replay, on its way through a course."""
+    """A timer in a replay, on its way through a scenario."""
 
     def __init__(self, name, size):
         made, buffers = tapes(size)
@@ -84,7 +84,7 @@ class Kernel:
 
 
 class Heapq:
-    """What a Python program does with heapq, on its way through a course."""
+    """What a Python program does with heapq, on its way through a scenario."""
 
     def __init__(self, size):
         self.plan, _ = tapes(size)
@@ -104,8 +104,8 @@ class Heapq:
 
 def ready_for(made, task):
     """`made` after what stands before a task; a heap has no tick and is not held."""
-    course = COURSE[task]
-    for before in course[: course.index(task)]:
+    scenario = SCENARIO[task]
+    for before in scenario[: scenario.index(task)]:
         made.run(before)
     return made
 

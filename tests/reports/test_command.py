@@ -162,7 +162,7 @@ def test_what_cannot_be_guessed_is_asked_for(capsys):
     Path("log").write_text("when,how_long\n1,2\n")
     assert main(["report", "--requests", "log"]) == 2
     assert (
-        "name the column of log that is the time: --time COL, one of when, how_long"
+        "cannot guess the time column of log; pass --time COL, one of when, how_long"
         in capsys.readouterr().err
     )
     assert [path.name for path in Path().iterdir()] == ["log"]

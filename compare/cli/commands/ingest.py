@@ -120,7 +120,7 @@ def summary(ingested: "Ingested") -> str:
     ]
     if how.rows:
         rate = how.rows / how.seconds if how.seconds else how.rows
-        share = f"{how.timed_out:,} ({how.timed_out / how.rows:.1%}), after {how.patience}"
+        share = f"{how.timed_out:,} ({how.timed_out / how.rows:.1%}), after {how.timeout}"
         entries += [
             ("times", f"{how.time_format}{' (guessed)' * how.guessed}, in {how.unit}"),
             ("", f"from {time_text(how.first, how.unit)} UTC"),

@@ -63,7 +63,7 @@ def verify(results: str, method: str, examples: int, as_json: bool, master: str 
 
     found = verification_of(results, method=method, examples=examples, master=master)
     click.echo(json.dumps(_object(found), indent=1) if as_json else text_of(found))
-    return 0 if found.right else MISMATCHES
+    return 0 if found.passed else MISMATCHES
 
 
 def _object(found: "Verification") -> dict[str, Any]:
@@ -72,7 +72,7 @@ def _object(found: "Verification") -> dict[str, Any]:
     return {
         "results": str(described.pop("path")),
         **described,
-        "right": found.right,
+        "passed": found.passed,
         "timers": [entry | {"mismatches": verdict.mismatches} for entry, verdict in timers],
     }
 
@@ -112,7 +112,7 @@ def _example(example: "Mismatch") -> list[str]:
         "early": f"fired at {example.fired_at}, due at {example.expected}",
         "late": f"fired at {example.fired_at}, due at {example.expected}",
         "double": f"fired again at {example.fired_at}, due at {example.expected}",
-        "altered": f"fired with deadline {example.said}",
+        "altered": f"fired with deadline {example.reported}",
     }
     line = f"  {example.kind:<{_KIND}}{where}: {reasons[example.kind]}"
     return textwrap.wrap(line, WIDTH, subsequent_indent=" " * (_KIND + 2))

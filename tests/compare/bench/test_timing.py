@@ -149,7 +149,7 @@ def test_each_task_is_timed_alone_and_from_its_first_call_to_its_last(clock, siz
     }
     assert seconds_of(done) == {task: [pytest.approx(each[task], rel=1e-12)] * 2 for task in TASKS}
     operations = {sample.task: sample.operations for sample in done.samples}
-    # Without a kernel, each course is run once: insert is part of all three, and hold of two.
+    # Without a kernel, each scenario is run once: insert is part of all three, and hold of two.
     assert operations == {
         INSERT: 3 * size,
         CANCEL_ALL: size,

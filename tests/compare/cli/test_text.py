@@ -266,7 +266,7 @@ def test_workloads_are_listed_with_their_defaults():
 READING = {
     "kind": "requests",
     "unit": "ms",
-    "patience": "5s",
+    "timeout": "5s",
     "time_format": "iso",
     "guessed": True,
     "rows": 4000,
@@ -434,8 +434,8 @@ def test_a_verification_tells_of_each_timer_and_each_kind():
         "            at 44",
         "  altered   shard 5, operation 15 (id 25, deadline 35): fired with deadline 65",
     ]
-    assert replace(found, timers=(right, right)).right
-    assert not any(replace(found, timers=pair).right for pair in ((wrong, right), (right, wrong)))
+    assert replace(found, timers=(right, right)).passed
+    assert not any(replace(found, timers=pair).passed for pair in ((wrong, right), (right, wrong)))
 
 
 @pytest.mark.parametrize(("mismatches", "code"), [(0, 0), (3, verification.MISMATCHES)])
@@ -451,7 +451,7 @@ def test_a_mismatch_is_an_exit_code(monkeypatch, capsys, mismatches, code):
         "unit": "us",
         "operations": 90_001,
         "shards": 6,
-        "right": not mismatches,
+        "passed": not mismatches,
         "timers": [
             {
                 "timer": "simple-wheel",

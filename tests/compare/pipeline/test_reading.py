@@ -9,7 +9,7 @@ from compare.pipeline.reading import NO_TIMES, Reading, time_text
 FINE = Reading(
     kind="requests",
     unit="ms",
-    patience="5s",
+    timeout="5s",
     time_format="iso",
     guessed=True,
     rows=7,

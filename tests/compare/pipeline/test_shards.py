@@ -14,7 +14,7 @@ from compare.tapes.tape import ARM, id_space_of, joined, validate
 from compare.tapes.trace import shard_name, write_trace
 from tests.compare.made_logs import outcome
 
-SHARDS, PATIENCE = 3, 20
+SHARDS, TIMEOUT = 3, 20
 KEYS = [b"a", b"b", b"c", b"d", b"e"]
 
 
@@ -24,7 +24,7 @@ def log(kind, random):
     rows = []
     for shard in (0, 2):
         for start in times:
-            answered = start + int(random.integers(0, PATIENCE)) if random.random() < 0.5 else None
+            answered = start + int(random.integers(0, TIMEOUT)) if random.random() < 0.5 else None
             # A key belongs to one shard, and is touched within its idle period and after it.
             key = KEYS[int(random.integers(2, 5)) if shard else int(random.integers(0, 2))]
             rows.append((shard, start, answered if kind == "requests" else key))
@@ -57,10 +57,10 @@ def expected(kind, rows, shard):
     own = [(row, position) for position, row in enumerate(rows) if row[0] == shard]
     start = np.array([row[1] for row, _ in own], np.int64)
     if kind == "touches":
-        tape = TouchTape(PATIENCE)
+        tape = TouchTape(TIMEOUT)
         pieces = [tape.add(start, [row[2] for row, _ in own])]
     else:
-        tape = RequestTape(PATIENCE)
+        tape = RequestTape(TIMEOUT)
         end = np.array([row[2] or 0 for row, _ in own], np.int64)
         answered = np.array([row[2] is not None for row, _ in own])
         pieces = [tape.add(start, end, answered, np.array([k for _, k in own], np.int64))]
@@ -73,7 +73,7 @@ def expected(kind, rows, shard):
 def test_shards_are_the_same_wherever_batches_are_cut(tmp_path, kind, cuts):
     rows = log(kind, np.random.default_rng(len(list(cuts))))
     found = write_shards(
-        batches(kind, rows, cuts), kind=kind, directory=tmp_path, patience=PATIENCE, shards=SHARDS
+        batches(kind, rows, cuts), kind=kind, directory=tmp_path, timeout=TIMEOUT, shards=SHARDS
     )
     entries = {row["number"]: row for batch in found for row in batch.to_pylist()}
     assert list(entries) == [0, 2, SHARDS]  # nothing came for shard 1

@@ -193,7 +193,7 @@ def test_both_methods_find_what_is_wrong_with_random_tapes(spark, tmp_path, drai
             assert verdict.counts == counts_of(mismatches)
             assert (verdict.expected, verdict.fired) == (expected, fired)
         assert [verdict.timer for verdict in found.timers] == list(wanted)
-        assert not found.right
+        assert not found.passed
 
 
 def test_a_rounding_in_sql_is_that_of_the_traits_up_to_the_last_moment(spark):
@@ -247,7 +247,7 @@ def test_what_timers_fire_is_right(spark, tmp_path, method):
 
     path = write_results(tmp_path / "results", tapes, FORMS[:3], rows_of)
     found = verify(path, method=method, session=spark)
-    assert found.right
+    assert found.passed
     assert (found.operations, found.shards, found.method) == (5_000, 2, method)
 
 
@@ -391,7 +391,7 @@ def test_the_command_tells_what_is_wrong(run, small):
         "deadline": 5,
         "expected": 5,
         "fired_at": 6,
-        "said": 5,
+        "reported": 5,
     }
 
 

@@ -1,6 +1,4 @@
-"""Parts are dealt to tasks once each, few at the end, and done by workers that do not collect what
-they import.
-"""
+"""Each part is given to one task, and workers do not collect what they import."""
 
 import gc
 
@@ -14,18 +12,18 @@ from compare.spark.tasks import even_shares, in_tasks, shares
 pytestmark = pytest.mark.spark
 
 
-def flat(dealt):
-    return [part for share in dealt for part in share]
+def flat(tasks):
+    return [part for share in tasks for part in share]
 
 
 @given(st.integers(0, 5000), st.integers(1, 300))
-def test_each_part_is_dealt_once_and_the_shares_grow_smaller(parts, workers):
-    dealt = shares(parts, workers)
-    assert flat(dealt) == list(range(parts))
-    sizes = [len(share) for share in dealt]
+def test_each_part_is_given_once_and_the_shares_grow_smaller(parts, workers):
+    tasks = shares(parts, workers)
+    assert flat(tasks) == list(range(parts))
+    sizes = [len(share) for share in tasks]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1:] in ([], [1])
-    # Whatever has been dealt, a share is no more than half of what a worker still has to do on
+    # Whatever has been given out, a share is no more than half of what a worker still has to do on
     # average, or one part.
     left = parts
     for size in sizes:
@@ -55,10 +53,10 @@ def test_there_are_few_tasks_even_for_many_parts():
 
 @given(st.integers(0, 500), st.integers(1, 600))
 def test_even_shares_differ_by_one_part_at_most(parts, tasks):
-    dealt = even_shares(parts, tasks)
-    assert flat(dealt) == list(range(parts))
-    assert len(dealt) == min(parts, tasks)
-    assert not dealt or max(map(len, dealt)) - min(map(len, dealt)) <= 1
+    found = even_shares(parts, tasks)
+    assert flat(found) == list(range(parts))
+    assert len(found) == min(parts, tasks)
+    assert not found or max(map(len, found)) - min(map(len, found)) <= 1
 
 
 def test_spark_does_each_part_once(spark):
