@@ -1238,8 +1238,8 @@ BUGS = [
     ),
     SeededBug(
         "timers/services/calls.py",
-        "        if self._moment is armed:\n            self._moment = self._following",
-        "        if True:\n            self._moment = self._following",
+        "        if self._moment is armed:  # no thread switch",
+        "        if True:  # no thread switch",
         "tests/timers/services/test_system_timer.py::test_a_periodic_call_may_cancel_or_rearm_itself",
     ),
     SeededBug(
@@ -1370,8 +1370,8 @@ BUGS = [
     ),
     SeededBug(
         "timers/services/delayed_operation.py",
-        "> purgatory._purge_above:\n                purgatory._request_purge()\n        self",
-        ">= purgatory._purge_above:\n                purgatory._request_purge()\n        self",
+        "                purgatory._request_purge()\n        self",
+        "                pass\n        self",
         "tests/timers/services/test_purgatory.py::test_timeouts_count_for_the_estimated_total",
     ),
     SeededBug(
@@ -1400,14 +1400,26 @@ BUGS = [
     ),
     SeededBug(
         "timers/services/purgatory.py",
+        "            if self._busy:\n                return 0\n",
+        "",
+        "tests/timers/services/test_purgatory_races.py::test_a_purge_leaves_alone_the_list_that_a_frame_below_goes_through",
+    ),
+    SeededBug(
+        "timers/services/purgatory.py",
+        "if operation._purgatory is None or id(operation) in entered:",
+        "if True:",
+        "tests/timers/services/test_purgatory.py::test_who_comes_second_with_an_operation_does_not_withdraw_it[new]",
+    ),
+    SeededBug(
+        "timers/services/purgatory.py",
         "watchers[:seen] = pending",
         "watchers[:] = pending",
         "tests/timers/services/test_purgatory_races.py::test_what_is_added_during_a_purge_is_not_removed",
     ),
     SeededBug(
         "timers/services/purgatory.py",
-        "                if watchers:  # a key whose",
-        "                if False:  # a key whose",
+        "            if watchers:  # a key whose",
+        "            if False:  # a key whose",
         "tests/timers/services/test_purgatory_races.py::test_what_is_added_while_an_empty_list_is_deleted_is_not_lost",
     ),
     SeededBug(
@@ -1430,7 +1442,7 @@ BUGS = [
     ),
     SeededBug(
         "timers/services/purgatory.py",
-        "self._next_purge = self._timer.time() + PURGE_PERIOD",
+        "self._next_purge = self._timer._now() + _PURGE_PERIOD_NS",
         "pass",
         "tests/timers/services/test_purgatory.py::test_the_lists_are_purged_by_the_estimated_total",
     ),

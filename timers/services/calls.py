@@ -218,8 +218,9 @@ class PeriodicCall(ScheduledCall):
         if not service._accepts_more():
             self.cancel()
             return
-        if self._moment is armed:
-            self._moment = self._following(armed, service._now())
+        following = self._following(armed, service._now())
+        if self._moment is armed:  # no thread switch comes between the look and the assignment
+            self._moment = following
         service._rearmed(self)
 
     def _following(self, armed: int, now: int) -> int:

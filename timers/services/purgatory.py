@@ -13,8 +13,10 @@ from itertools import islice
 
 from timers.errors import ParameterError
 from timers.limits import LIMIT
+from timers.services.calls import FIRED, ScheduledCall, no_callback
 from timers.services.delayed_operation import DelayedOperation, try_each
 from timers.services.errors import KeyTypeError, ServiceClosedError, ServiceStateError
+from timers.services.moments import NS_PER_S
 from timers.services.system_timer import SystemTimer
 from timers.validation import as_parameter, shown
 
@@ -25,6 +27,7 @@ A purge looks at every entry of every list and wakes the timer's thread, so its 
 with the number of operations that complete within this time.
 """
 
+_PURGE_PERIOD_NS = round(PURGE_PERIOD * NS_PER_S)
 _MOST_SHARDS = 1 << 20
 
 
@@ -35,11 +38,14 @@ class _Shard:
     adds therefore looks afterwards whether the list is still that of the key.
     """
 
-    __slots__ = ("_removing", "lists")
+    __slots__ = ("_busy", "_removing", "lists")
 
     def __init__(self) -> None:
         self.lists: dict[Hashable, list[DelayedOperation]] = {}
-        self._removing = threading.RLock()  # a finalizer may come back
+        self._removing = threading.RLock()
+        # Whether a list is being gone through: a finalizer or signal handler that comes back here
+        # must leave it as it is.
+        self._busy = False
 
     def add(self, key: Hashable, operations: Sequence[DelayedOperation]) -> None:
         lists = self.lists
@@ -54,24 +60,50 @@ class _Shard:
     def take(self, key: Hashable) -> list[DelayedOperation]:
         """Remove the list of a key and return it."""
         with self._removing:
-            return self.lists.pop(key, [])
+            return self.lists.get(key, []).copy() if self._busy else self.lists.pop(key, [])
 
     def drop_completed(self, key: Hashable) -> int:
         """Remove the completed operations of a key, and its list if that leaves it empty."""
         with self._removing:
-            watchers = self.lists.get(key)
-            if watchers is None:
+            if self._busy:
                 return 0
-            # Others may add to the list meanwhile, so only the part that was seen is replaced.
-            seen = len(watchers)
-            pending = [each for each in islice(watchers, seen) if not each._args]
-            if len(pending) < seen:
-                watchers[:seen] = pending
-            if not watchers:
-                del self.lists[key]
-                if watchers:  # a key whose __eq__ is Python code let others in
-                    self.add(key, watchers)
-            return seen - len(pending)
+            self._busy = True
+            try:
+                return self._drop_completed(key)
+            finally:
+                self._busy = False
+
+    def _drop_completed(self, key: Hashable) -> int:
+        watchers = self.lists.get(key)
+        if watchers is None:
+            return 0
+        # Others may add to the list meanwhile, so only the part that was seen is replaced.
+        seen = len(watchers)
+        pending = [each for each in islice(watchers, seen) if not each._args]
+        if len(pending) < seen:
+            watchers[:seen] = pending
+        if not watchers:
+            del self.lists[key]
+            if watchers:  # a key whose __eq__ is Python code let others in
+                self.add(key, watchers)
+        return seen - len(pending)
+
+
+class _Purge(ScheduledCall):
+    """The timer's purge of a purgatory: run on its driver, as an executor might refuse it."""
+
+    __slots__ = ("_purgatory",)
+
+    _purgatory: "Purgatory"
+
+    def _fire(self, armed: int) -> None:
+        try:
+            del self._callback
+        except AttributeError:
+            return
+        self._args = FIRED
+        timer = self._purgatory._timer
+        timer._run(self._purgatory._purge_if_due, (), None, None, propagate=timer._thread is None)
 
 
 class Purgatory:
@@ -136,7 +168,8 @@ class Purgatory:
         self._left_at_purge = 0
         # `_left - _left_at_purge` is the estimated total minus the number pending.
         self._purge_above = self._interval if reaper else math.inf
-        self._next_purge = timer.time()  # not before this moment
+        self._next_purge = timer._now()  # not before this moment
+        self._purge_asked = False  # whether the timer has a purge to run
 
     @property
     def delayed(self) -> int:
@@ -221,7 +254,7 @@ class Purgatory:
         # The estimate is reset first: what completes during the purge counts for the next one.
         self._left_at_purge = left = self._left
         self._purge_above = left + self._interval if self._reaper else math.inf
-        self._next_purge = self._timer.time() + PURGE_PERIOD
+        self._next_purge = self._timer._now() + _PURGE_PERIOD_NS
         return sum(
             shard.drop_completed(key)
             for shard in self._shards
@@ -238,9 +271,22 @@ class Purgatory:
 
     def _request_purge(self) -> None:
         """Called by operations when the estimate is too far from the number pending."""
-        self._purge_above = math.inf  # ask once
+        # No thread switch comes between the look and the assignment.
+        if self._purge_asked:
+            return
+        self._purge_asked, self._purge_above = True, math.inf
+        purge = _Purge()
+        purge._purgatory = self
         with suppress(ServiceClosedError):
-            self._timer.schedule_at(self._next_purge, self.purge)
+            self._timer._enter(purge, self._next_purge, no_callback, (), None)
+
+    def _purge_if_due(self) -> None:
+        """The purge that was asked for; in vain if the lists have been purged since."""
+        self._purge_asked = False
+        if self._left - self._left_at_purge > self._interval:
+            self.purge()
+        else:
+            self._purge_above = self._left_at_purge + self._interval
 
     # Helpers
 
@@ -248,16 +294,20 @@ class Purgatory:
         self, operations: Sequence[DelayedOperation], keys: Iterable[Hashable]
     ) -> int:
         self._check(operations)
+        waiting: list[DelayedOperation] = []
         try:
             completed = try_each(operations)
-            if waiting := self._enter(operations):
+            self._enter(operations, waiting)
+            if waiting:
                 self._watch(waiting, keys)
                 completed += try_each(waiting)
                 if pending := [operation for operation in waiting if not operation._args]:
                     self._schedule(pending)
         except BaseException:
+            entered = set(map(id, waiting))
             for operation in operations:
-                operation.cancel()
+                if operation._purgatory is None or id(operation) in entered:
+                    operation.cancel()
             raise
         return completed
 
@@ -287,9 +337,10 @@ class Purgatory:
         except TypeError:
             raise KeyTypeError(f"a key must be hashable, not {shown(key)}") from None
 
-    def _enter(self, operations: Sequence[DelayedOperation]) -> list[DelayedOperation]:
-        """Count the operations that have not completed as pending, and return them."""
-        waiting = []
+    def _enter(
+        self, operations: Sequence[DelayedOperation], waiting: list[DelayedOperation]
+    ) -> None:
+        """Count the operations that have not completed as pending, and append them to `waiting`."""
         for operation in operations:
             try:
                 # Whoever takes the token does so before or after the following, as no thread switch
@@ -304,7 +355,6 @@ class Purgatory:
             if watched:
                 raise _is_watched(operation)
             waiting.append(operation)
-        return waiting
 
     def _watch(self, operations: Sequence[DelayedOperation], keys: Iterable[Hashable]) -> None:
         """Add operations to the lists of their keys."""

@@ -91,6 +91,8 @@ class ScanningPurgatory(Purgatory):
             moment = timer._now() + operation._moment
             call = timer._enter(ScheduledCall(), moment, self._pass_deadline, (operation,), None)
             self._queue[operation] = call
+            if call.done():  # perhaps before it was in the queue
+                self._queue.pop(operation, None)
 
     def _pass_deadline(self, operation: DelayedOperation) -> None:
         self._queue.pop(operation, None)

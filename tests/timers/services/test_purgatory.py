@@ -178,6 +178,7 @@ def test_the_lists_are_purged_by_the_estimated_total():
     purgatory.try_complete_else_watch_many(operations, "ab")
     for operation in operations[:10]:
         operation.force_complete()
+    assert timer.size == 20
     clock.advance(0)
     assert (purgatory.watched, purgatory.delayed, purgatory.estimated_total) == (60, 20, 30)
     operations[10].force_complete()
@@ -201,10 +202,68 @@ def test_timeouts_count_for_the_estimated_total():
     purgatory = Purgatory("test", timer, purge_interval=10)
     purgatory.try_complete_else_watch_many([Waiting(1) for _ in range(10)], "ab")
     purgatory.try_complete_else_watch(Waiting(2), "ab")
-    clock.advance(1.5)
-    assert purgatory.watched == 22
+    clock.advance(1)
+    assert (purgatory.watched, timer.size) == (22, 1)
     clock.advance(1.5)
     assert purgatory.watched == 0
+
+
+def test_a_purge_is_asked_for_once_even_if_another_one_comes_first():
+    clock, timer = manual()
+    purgatory = Purgatory("test", timer, purge_interval=0)
+    purgatory.purge()
+    for _ in range(5):
+        purgatory.try_complete_else_watch(operation := Waiting(), "a")
+        operation.force_complete()
+        assert timer.size == 1
+        purgatory.purge()
+    clock.advance(PURGE_PERIOD)
+    assert timer.size == 0
+    purgatory.try_complete_else_watch(operation := Waiting(), "a")
+    operation.force_complete()
+    clock.advance(PURGE_PERIOD)
+    assert purgatory.watched == 0
+
+
+def test_the_timer_purges_whatever_its_executor_does():
+    class Refusing:
+        def submit(self, *_):
+            raise RuntimeError("no threads left")
+
+    clock, timer = manual(executor=Refusing())
+    purgatory = Purgatory("test", timer, purge_interval=0)
+    purgatory.try_complete_else_watch(operation := Waiting(), "a")
+    operation.force_complete()
+    clock.advance(PURGE_PERIOD)
+    assert purgatory.watched == 0
+
+
+def test_an_error_of_a_purge_goes_to_the_hook_and_the_next_purge_comes():
+    class Key:
+        hostile = False
+
+        def __hash__(self):
+            return 1
+
+        def __eq__(self, other):
+            if self.hostile:
+                raise ValueError("hostile")
+            return self is other
+
+    errors = Recorder()
+    clock, timer = manual(on_error=errors)
+    purgatory = Purgatory("test", timer, purge_interval=0)
+    purgatory.try_complete_else_watch(Waiting(), [Key()])
+    purgatory.try_complete_else_watch(operation := Waiting(), [Key()])
+    operation.force_complete()
+    Key.hostile = True
+    clock.advance(PURGE_PERIOD)
+    Key.hostile = False
+    assert errors.texts == ["hostile"]
+    purgatory.try_complete_else_watch(operation := Waiting(), "a")
+    operation.force_complete()
+    clock.advance(PURGE_PERIOD)
+    assert purgatory.watched == 1
 
 
 def test_without_a_reaper_nothing_is_purged_unasked():
@@ -376,6 +435,22 @@ def test_an_operation_is_watched_once(purgatory):
     with pytest.raises(ServiceStateError, match="has been watched"):
         purgatory.try_complete_else_watch_many([twice, twice], "b")
     assert twice.is_completed
+    assert purgatory.delayed == 1
+
+
+def test_who_comes_second_with_an_operation_does_not_withdraw_it(purgatory):
+    class Watching(Waiting):
+        """Another thread watches `contested` while this one is tried."""
+
+        def try_complete(self):
+            if not purgatory.watched:
+                purgatory.try_complete_else_watch(contested, "a")
+            return False
+
+    first, contested = Watching(), Waiting()
+    with pytest.raises(ServiceStateError, match="has been watched"):
+        purgatory.try_complete_else_watch_many([first, contested], "b")
+    assert (first.is_completed, contested.is_completed) == (True, False)
     assert purgatory.delayed == 1
 
 

@@ -222,6 +222,33 @@ def test_a_list_that_is_removed_as_empty_while_something_is_added_loses_nothing(
     assert make_ready_and_check(purgatory, second) == 1
 
 
+def test_a_purge_leaves_alone_the_list_that_a_frame_below_goes_through(purgatory):
+    class Checking(Waiting):
+        """A handler checks and cancels the key when this one is looked at."""
+
+        def __getattribute__(self, name):
+            if name == "_args" and hooks:
+                hooks.pop()()
+            return super().__getattribute__(name)
+
+    hooks = []
+    operations = [Waiting(), Checking(), Waiting(), Waiting()]
+    for operation in operations:
+        purgatory.try_complete_else_watch(operation, "a")
+    for operation in operations[:2]:
+        operation.force_complete()
+    hooks.append(lambda: purgatory.check_and_complete("a"))
+    assert purgatory.purge() == 2
+    assert purgatory.watched == 2
+    purgatory.try_complete_else_watch(checking := Checking(), "a")
+    withdrawn = []
+    hooks.append(lambda: withdrawn.extend(purgatory.cancel_for_key("a")))
+    purgatory.purge()
+    assert set(withdrawn) == {*operations[2:], checking}
+    purgatory.purge()
+    assert (purgatory.watched, purgatory.delayed) == (0, 0)
+
+
 def test_what_is_added_during_a_purge_is_not_removed(purgatory):
     class Adding(Waiting):
         """Another thread watches an operation when this one is looked at."""

@@ -16,7 +16,7 @@ import pytest
 from tests.timers.services.cases import MS, TIMERS, SettableClock, caller_driven, manual
 from timers import CascadingWheel, HierarchicalWheel
 from timers.errors import CapacityError
-from timers.services import ServiceClosedError, SystemTimer, calls, mailbox
+from timers.services import ManualClock, ServiceClosedError, SystemTimer, calls, mailbox
 
 
 class Interposed:
@@ -545,3 +545,26 @@ def test_a_signal_while_a_caller_applies_the_mailbox_leaves_the_lock_free():
         assert service._limit == calls.LIST_LIMIT
         assert service.size == 1
     assert raised > 5
+
+
+def test_a_rearm_while_the_next_period_is_computed_is_kept():
+    """Another thread moves a periodic call between the end of a run and its next deadline."""
+
+    class Clock(ManualClock):
+        hook = None
+
+        def now(self):
+            hook, self.hook = self.hook, None
+            if hook is not None:
+                hook()
+            return super().now()
+
+    clock = Clock()
+    timer = SystemTimer(HierarchicalWheel(), clock=clock)
+
+    def run():
+        clock.hook = lambda: call.reschedule(100.0)
+
+    call = timer.schedule_every(1.0, run)
+    clock.advance(1)
+    assert call.when() == 100.0
