@@ -167,6 +167,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         with _terminable():
             code = _run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
+        if argv is None and code in (INTERRUPTED, TERMINATED) and "pyspark" in sys.modules:
+            # A thread that still waits for Spark's answer may abort the interpreter as it ends.
+            sys.stderr.flush()
+            os._exit(code)
         return code
     except BrokenPipeError:
         code = 0  # the reader of the output has seen enough

@@ -8,6 +8,7 @@ import socket
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.util import find_spec
@@ -168,7 +169,10 @@ def _stop(session: "SparkSession") -> None:
     """Stop a session without waiting for PySpark's accumulator server, which polls every second."""
     context: Any = session.sparkContext
     server, context._accumulatorServer = context._accumulatorServer, None
-    session.stop()
+    with warnings.catch_warnings():
+        # After an interruption the JVM may be gone already.
+        warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM", RuntimeWarning)
+        session.stop()
     threading.Thread(target=server.shutdown, daemon=True).start()
 
 
