@@ -1,12 +1,13 @@
 """Clocks: the real one, and one that moves only when it is told to."""
 
+import threading
 import time
 import weakref
 from typing import Any, Protocol
 
 from timers.errors import ClockError, TimeRangeError
 from timers.limits import LIMIT
-from timers.services.moments import duration_ns
+from timers.services.moments import Clock, duration_ns
 
 
 class MonotonicClock:
@@ -19,6 +20,28 @@ class MonotonicClock:
 
     now = staticmethod(time.monotonic_ns)  # the builtin itself: no Python frame for each call
     wall = staticmethod(time.time_ns)
+
+
+class SteadyClock:
+    """Somebody else's clock, which goes on from the latest moment when the other steps back."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.wall = clock.wall
+        self._clock = clock
+        self._offset = 0
+        self._latest = clock.now()
+        self._lock = threading.RLock()  # a signal handler may come back
+        self.error: ClockError | None = None  # the latest step back, until somebody takes it
+
+    def now(self) -> int:
+        """Nanoseconds of the other clock, and of all its steps back."""
+        with self._lock:
+            now = self._clock.now() + self._offset
+            if now < self._latest:
+                self.error = ClockError(f"the clock stepped back from {self._latest} to {now}")
+                self._offset += self._latest - now
+            self._latest = max(self._latest, now)
+            return self._latest
 
 
 class _Driven(Protocol):

@@ -13,9 +13,9 @@ from contextvars import Context
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from timers.errors import ClockError, ParameterError
+from timers.errors import ParameterError
 from timers.protocol import Timer
-from timers.services.clock import ManualClock, MonotonicClock
+from timers.services.clock import ManualClock, MonotonicClock, SteadyClock
 from timers.services.errors import ServiceClosedError, ServiceStateError
 from timers.services.mailbox import AWAKE, CLOSED, CallTimer
 from timers.services.moments import NS_PER_S, Clock, duration_ns
@@ -80,11 +80,13 @@ class SystemTimer(CallTimer):
     ) -> None:
         if not getattr(sys, "_is_gil_enabled", lambda: True)():
             raise ServiceStateError("SystemTimer needs the GIL, which this Python runs without")
+        self._steady: SteadyClock | None = None
+        if not isinstance(clock, (MonotonicClock, ManualClock)):
+            clock = self._steady = SteadyClock(clock)
         super().__init__(timer, unit_ns, clock)
         self._executor = executor
         self._on_error = _log_error if on_error is None else on_error
         self._logged: set[str] = set()  # what is logged only once, and has been
-        self._clock_error: ClockError | None = None
         self._runs_rest = False  # closed, but what is pending still runs
         self._started = 0  # callbacks
         self._bell = threading.Lock()  # released to wake the driver
@@ -195,10 +197,6 @@ class SystemTimer(CallTimer):
             self._owner = threading.get_ident()
             try:
                 self._set_alarm(AWAKE)
-                before = self._latest
-                now = self._now()
-                if now < before:
-                    self._clock_error = ClockError(f"the clock stepped back from {before} to {now}")
                 self._collect()
                 moment = self._latest if self._ready else self._next_expiry()
                 # Only moments that round up to an earlier unit than the next expiry ring the bell.
@@ -208,8 +206,8 @@ class SystemTimer(CallTimer):
                     moment = self._latest
             finally:
                 self._owner = 0
-        if self._clock_error is not None:
-            error, self._clock_error = self._clock_error, None
+        if self._steady is not None and self._steady.error is not None:
+            error, self._steady.error = self._steady.error, None
             self._report(None, error)
         return moment
 
