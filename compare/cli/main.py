@@ -100,16 +100,6 @@ def _broken(name: str, reason: str) -> click.Command:
     )
 
 
-def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
-    if asked and not ctx.resilient_parsing:
-        try:
-            version = metadata.version(DISTRIBUTION)
-        except metadata.PackageNotFoundError:
-            version = "(not installed)"
-        click.echo(f"{DISTRIBUTION} {version}")
-        ctx.exit()
-
-
 @click.group(
     cls=Commands,
     context_settings={"max_content_width": 80},
@@ -122,14 +112,7 @@ Example: what would each scheme cost for the timeouts in a log?
 
 Run `wheelwork COMMAND --help` for the options of a command.""",
 )
-@click.option(
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_show_version,
-    help="Show the version and exit.",
-)
+@click.version_option(package_name=DISTRIBUTION, message=f"{DISTRIBUTION} %(version)s")
 def cli() -> None:
     """Choose, trust and use a timer data structure.
 

@@ -88,13 +88,11 @@ class RequestTape:
         """The operations before a time, or all."""
         requests = _gather([self._pending, *self._gathered])
         self._gathered, self._rows = [], 0
-        everything = np.ones(len(requests.start), np.bool_)
-        starts = np.flatnonzero(
-            (requests.id == _UNSTARTED)
-            & (everything if before is None else requests.start < before)
-        )
-        leaving = everything if before is None else requests.leave < before
-        leaves = np.flatnonzero(leaving)
+        starting, leaving = requests.id == _UNSTARTED, np.ones(len(requests.id), np.bool_)
+        if before is not None:
+            starting &= requests.start < before
+            leaving &= requests.leave < before
+        starts, leaves = np.flatnonzero(starting), np.flatnonzero(leaving)
         request = np.concatenate((starts, leaves))
         is_start = np.arange(len(request)) < len(starts)
         time = np.concatenate((requests.start[starts], requests.leave[leaves]))
@@ -114,7 +112,7 @@ class RequestTape:
             requests.id[request[visible]],
             np.where(operation, time[visible] + self._timeout, 0),
         )
-        self._pending = _keep(requests, ~leaving)
+        self._pending = _Requests._make(column[~leaving] for column in requests)
         return tape
 
 
@@ -123,8 +121,3 @@ def _gather(pieces: list[_Requests]) -> _Requests:
         none = np.empty(0, np.int64)
         return _Requests(none, none, np.empty(0, np.bool_), none, np.empty(0, np.int32))
     return _Requests(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
-
-
-def _keep(requests: _Requests, which: Bools) -> _Requests:
-    start, leave, answered, position, ids = requests
-    return _Requests(start[which], leave[which], answered[which], position[which], ids[which])

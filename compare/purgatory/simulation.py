@@ -49,7 +49,6 @@ def simulate(
     interval: int | None = None,
     *,
     timer: str = "hierarchical-wheel",
-    keys: int = KEYS,
 ) -> Simulated:
     """Run a design over the requests, in simulated time.
 
@@ -60,13 +59,13 @@ def simulate(
     requests = len(traffic.keys)
     queue = timer_class(timer if design == PURGING else "delay-queue")(capacity=max(requests, 1))
     places = queue.state.nodes.size  # sentinels included: at least one for each place
-    watching = np.bincount(traffic.keys.ravel(), minlength=keys)
+    watching = np.bincount(traffic.keys.ravel(), minlength=KEYS)
     work = Work(
         traffic.time,
         traffic.request,
         traffic.keys,
         np.cumsum(watching) - watching,
-        np.zeros(keys, np.int64),
+        np.zeros(KEYS, np.int64),
         np.zeros(traffic.keys.size, np.int32),
         np.zeros(requests, np.int64),
         np.zeros(places, np.int32),

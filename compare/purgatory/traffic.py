@@ -44,7 +44,7 @@ class Traffic(NamedTuple):
     timeout: int
 
 
-def traffic(load: str, rate: int, requests: int, seed: int = 0, keys: int = KEYS) -> Traffic:
+def traffic(load: str, rate: int, requests: int, seed: int = 0) -> Traffic:
     """Requests of a load, `rate` a second on average: the same rows on every machine.
 
     O(n log n); about 0.5 s for 1e6.
@@ -63,7 +63,7 @@ def traffic(load: str, rate: int, requests: int, seed: int = 0, keys: int = KEYS
     services[completed] = tape.time[completions] - arrivals[completed]
     timeout = workload_named(name).defaults["timeout"]
     return Traffic(
-        arrivals, services, watched_keys(requests, seed, keys), tape.time, request, timeout
+        arrivals, services, watched_keys(requests, seed, KEYS), tape.time, request, timeout
     )
 
 
