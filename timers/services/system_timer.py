@@ -283,10 +283,12 @@ class SystemTimer(CallTimer):
             return
         try:
             self._executor.submit(self._run, callback, args, context, finish)
-        except Exception as error:
-            self._log_once("refused", "the executor refused %s", _name(callback), error)
+        except BaseException as error:
             if finish is not None:
                 finish()
+            if self._thread is None and isinstance(error, (SystemExit, KeyboardInterrupt)):
+                raise
+            self._log_once("refused", "the executor refused %s", _name(callback), error)
 
     def _run(
         self,
@@ -352,7 +354,11 @@ def _log_error(callback: Callable[..., object] | None, error: BaseException) -> 
 
 
 def _name(callback: object) -> str:
-    return str(getattr(callback, "__qualname__", None) or shown(callback))
+    """Its name for the log; never raises, so that the code of a callback cannot end the driver."""
+    try:
+        return str(getattr(callback, "__qualname__", None) or shown(callback))
+    except BaseException:
+        return type(callback).__name__
 
 
 _services: "weakref.WeakSet[SystemTimer]" = weakref.WeakSet()

@@ -349,6 +349,48 @@ def test_a_hook_that_raises_is_logged_once(caplog):
     ]
 
 
+class Unbound:
+    """As a lazy proxy that is bound to nothing: every look at it raises."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __getattr__(self, name):
+        raise self.error
+
+    def __call__(self):
+        raise self.error
+
+
+class Unprintable:
+    def __init__(self, error):
+        self.error = error
+
+    def __repr__(self):
+        raise self.error
+
+    def __call__(self):
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [RuntimeError("unbound"), GeneratorExit("unbound")])
+@pytest.mark.parametrize("kind", [Unbound, Unprintable])
+def test_a_callback_whose_name_raises_is_logged_by_its_type(kind, error, caplog):
+    clock, timer = manual()
+    other_clock, other = manual(on_error=raising(ValueError("hook")))
+    refused_clock, refused = manual(executor=RefusingExecutor(RuntimeError("full")))
+    for service in (timer, other, refused):
+        service.schedule_after(1, kind(error))
+    clock.advance(1)
+    other_clock.advance(1)
+    refused_clock.advance(1)
+    assert [record.message for record in caplog.records] == [
+        f"callback {kind.__name__} raised",
+        f"the hook for errors raised, for {kind.__name__}",
+        f"the executor refused {kind.__name__}",
+    ]
+
+
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
 def test_where_the_caller_drives_exits_propagate_and_the_rest_stays_due(kind):
     clock, timer = manual()
@@ -477,8 +519,11 @@ class HeldExecutor(Executor):
 
 
 class RefusingExecutor(Executor):
+    def __init__(self, error=None):
+        self.error = error or RuntimeError("no more")
+
     def submit(self, fn, /, *args, **kwargs):
-        raise RuntimeError("no more")
+        raise self.error
 
 
 def test_callbacks_run_in_the_executor():
@@ -515,6 +560,24 @@ def test_an_executor_that_refuses_is_logged_once(caplog):
     clock.advance(5)
     assert [record.message for record in caplog.records] == ["the executor refused print"]
     assert not every.done()
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
+def test_an_executor_whose_submit_exits(kind, caplog):
+    """The thread goes on; where you drive, it propagates, and a periodic call goes on."""
+    executor, ran = RefusingExecutor(kind("bye")), threading.Event()
+    with SystemTimer(HierarchicalWheel(), executor=executor) as timer:
+        timer._run_ready = lambda ready=timer._run_ready: (ready(), ran.set())
+        timer.schedule_after(0, print)
+        assert ran.wait(10)
+    assert [record.message for record in caplog.records] == ["the executor refused print"]
+    clock, timer = manual(executor=executor)
+    every = timer.schedule_every(1, print)
+    for _ in range(2):
+        with pytest.raises(kind):
+            clock.advance(1)
+    assert not every.done()
+    assert every.when() == 3
 
 
 def test_an_exception_in_an_executor_goes_to_the_hook():
