@@ -1262,8 +1262,8 @@ BUGS = [
     ),
     SeededBug(
         "timers/services/mailbox.py",
-        "                self._limit = LIST_LIMIT\n",
-        "",
+        "        self._limit = LIST_LIMIT\n        self._lock.release()\n",
+        "        self._lock.release()\n",
         "tests/timers/services/test_async_timer.py::test_a_full_mailbox_is_applied",
     ),
     SeededBug(
@@ -1319,6 +1319,18 @@ BUGS = [
         "            self._torn = True\n",
         "            pass\n",
         "tests/timers/services/test_system_timer_threads.py::test_an_interruption_loses_no_call[advance-after]",
+    ),
+    SeededBug(
+        "timers/services/mailbox.py",
+        "        if self._is_filing():\n            return len(self._timer)\n",
+        "",
+        "tests/timers/services/test_system_timer_threads.py::test_a_finalizer_may_use_the_service_while_a_batch_is_applied",
+    ),
+    SeededBug(
+        "timers/services/system_timer.py",
+        "            self._collect()\n            self._cancel_rest()\n",
+        "            self._collect()\n",
+        "tests/timers/services/test_system_timer_threads.py::test_a_finalizer_may_close_the_service_while_it_is_driven[caller]",
     ),
     SeededBug(
         "timers/services/system_timer.py",

@@ -189,7 +189,7 @@ class AsyncTimer(CallTimer):
         if self._armed_handle is not None:
             self._armed_handle.cancel()
             self._armed_handle = None
-        if self._lock.locked():  # in a finalizer that our own filing ran
+        if self._is_filing():  # in a finalizer that our own filing ran
             self._loop.call_soon(self.close)
             return
         with self._lock:
@@ -222,7 +222,7 @@ class AsyncTimer(CallTimer):
         """Have the loop call `_turn` at the earliest moment of the mailbox or the timer."""
         if self._closed:
             return
-        if self._lock.locked():  # in a finalizer that our own filing ran
+        if self._is_filing():  # in a finalizer that our own filing ran
             self._loop.call_soon(self._turn)
         else:
             with self._lock:

@@ -77,8 +77,9 @@ class CallTimer:
         self._ready: deque[tuple[Entry, int]] = deque()  # due, in order; with its deadline
         self._calls: list[Entry | None] = []
         self._armed: list[int] = []
-        self._lock = threading.Lock()  # held to touch the timer, never while a callback runs
-        self._owner = 0  # the thread that holds it
+        # Held to touch the timer, never while a callback runs. It is re-entrant only so that it
+        # knows its owner from the very step that takes it: nobody takes it twice.
+        self._lock = threading.RLock()
         # The latest delay that was converted, and its nanoseconds; see QUICK_DURATION.
         self._latest_delay, self._latest_duration = 0.0, 0
         self._torn = False  # an interruption may have lost what the timer returned
@@ -188,16 +189,12 @@ class CallTimer:
 
         Calls that are due but have not started count; a periodic call does not count while it runs.
         """
-        if self._owner == threading.get_ident():  # a finalizer or signal handler in our own filing
+        if self._is_filing():
             return len(self._timer)
         with self._lock:
-            self._owner = threading.get_ident()
-            try:
-                self._apply()
-                waiting = sum(call._waits_for(armed) for call, armed in list(self._ready))
-                return len(self._timer) + waiting
-            finally:
-                self._owner = 0
+            self._apply()
+            waiting = sum(call._waits_for(armed) for call, armed in list(self._ready))
+            return len(self._timer) + waiting
 
     # What calls and drivers use
 
@@ -252,19 +249,34 @@ class CallTimer:
 
     def _relieve(self) -> None:
         """Apply the mailbox, unless another thread, or a frame below this one, is at it."""
-        if self._lock.locked():
+        if self._is_filing():
             return
-        # Taken by `with`, after which no signal handler can come between the lock and the `try`. If
-        # another thread was faster, this waits until its batch is applied.
-        with self._lock:
-            try:
-                self._owner = threading.get_ident()
-                self._limit = _NO_LIMIT  # the others need not try meanwhile
-                with suppress(MemoryError):  # the entries stay; the driver tries and reports it
-                    self._apply()
-            finally:
-                self._limit = LIST_LIMIT
-                self._owner = 0
+        try:
+            if not self._lock.acquire(blocking=False):
+                return
+            self._limit = _NO_LIMIT  # the others need not try meanwhile
+            with suppress(MemoryError):  # the entries stay; the driver tries and reports it
+                self._apply()
+        except BaseException:
+            # A signal handler may raise just after the attempt to take the lock. Whether it was
+            # taken, `release` itself says: another handler could raise after any other question.
+            self._limit = LIST_LIMIT
+            try:  # noqa: SIM105  # a call of `suppress` would be such a point
+                self._lock.release()
+            except RuntimeError:
+                pass
+            raise
+        # No handler can run between the end of the `try` and the release.
+        self._limit = LIST_LIMIT
+        self._lock.release()
+
+    def _is_filing(self) -> bool:
+        """Whether a frame below this one holds the lock.
+
+        So it is in a finalizer or a signal handler that runs within our own filing, which must not
+        be entered again.
+        """
+        return self._lock._is_owned()  # type: ignore[attr-defined, no-any-return]  # as Condition does
 
     def _wake(self) -> None:
         """Make the driver look into the mailbox."""

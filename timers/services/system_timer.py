@@ -138,17 +138,14 @@ class SystemTimer(CallTimer):
             raise ParameterError(f"pending must be cancel or wait, not {shown(pending)}")
         seconds = None if timeout is None else duration_ns(timeout, "timeout") / NS_PER_S
         first = not self._closed
-        if self._owner == threading.get_ident():  # in a finalizer that our own filing ran
+        if self._is_filing():  # the driver, or another `close`, cancels what is pending
             self._shut(runs_rest=False)
+            self._wake()
             return False
         with self._lock:
-            self._owner = threading.get_ident()
-            try:
-                self._shut(runs_rest=pending == "wait" and (first or self._runs_rest))
-                if not self._runs_rest:
-                    self._cancel_all()
-            finally:
-                self._owner = 0
+            self._shut(runs_rest=pending == "wait" and (first or self._runs_rest))
+            if not self._runs_rest:
+                self._cancel_all()
         self._wake()
         if self._thread is None:
             return self._finish_without_thread(seconds)
@@ -194,18 +191,15 @@ class SystemTimer(CallTimer):
     def _prepare(self) -> int | None:
         """Collect what is due; publish the moment of the next expiry as the alarm and return it."""
         with self._lock:
-            self._owner = threading.get_ident()
-            try:
+            self._set_alarm(AWAKE)
+            self._collect()
+            self._cancel_rest()
+            moment = self._latest if self._ready else self._next_expiry()
+            # Only moments that round up to an earlier unit than the next expiry ring the bell.
+            self._set_alarm(CLOSED - 1 if moment is None else moment - self._unit_ns + 1)
+            if self._arrivals or self._changes:  # came before the alarm was published
                 self._set_alarm(AWAKE)
-                self._collect()
-                moment = self._latest if self._ready else self._next_expiry()
-                # Only moments that round up to an earlier unit than the next expiry ring the bell.
-                self._set_alarm(CLOSED - 1 if moment is None else moment - self._unit_ns + 1)
-                if self._arrivals or self._changes:  # came before the alarm was published
-                    self._set_alarm(AWAKE)
-                    moment = self._latest
-            finally:
-                self._owner = 0
+                moment = self._latest
         if self._steady is not None and self._steady.error is not None:
             error, self._steady.error = self._steady.error, None
             self._report(None, error)
@@ -237,7 +231,7 @@ class SystemTimer(CallTimer):
 
     def _advance(self, limit: int | None) -> int:
         """`advance_clock` until the moment `limit`."""
-        if not self._driving.acquire(blocking=False):
+        if self._is_filing() or not self._driving.acquire(blocking=False):
             raise ServiceStateError("this SystemTimer is being advanced already")
         try:
             started = self._started
@@ -261,8 +255,11 @@ class SystemTimer(CallTimer):
     # What a ManualClock calls
 
     def _next_moment(self) -> int | None:
+        if self._is_filing():
+            raise ServiceStateError("the clock cannot advance while its SystemTimer files calls")
         with self._lock:
             self._apply()
+            self._cancel_rest()
             return self._latest if self._ready else self._next_expiry()
 
     def _run_due(self) -> int:
@@ -326,6 +323,11 @@ class SystemTimer(CallTimer):
         self._runs_rest = runs_rest
         self._alarm = CLOSED
 
+    def _cancel_rest(self) -> None:
+        """Cancel what is pending if a finalizer within our own filing has closed the service."""
+        if self._closed and not self._runs_rest and (len(self._timer) or self._ready):
+            self._cancel_all()
+
     def _finish_without_thread(self, seconds: float | None) -> bool:
         """The end of `close` where the caller drives the service."""
         if self._runs_rest and not self._manual and not self._driving.locked():
@@ -338,11 +340,14 @@ class SystemTimer(CallTimer):
 
     def _after_fork(self) -> None:
         """Close the copy in a forked child, whose driver does not exist; leave its calls alone."""
-        held = self._lock.locked() or self._driving.locked()
-        if self._thread is not None or held:
+        held = not self._lock.acquire(blocking=False)  # by a thread that the child does not have
+        if held:
+            self._lock = threading.RLock()
+        else:
+            self._lock.release()
+        if self._thread is not None or held or self._driving.locked():
             self._thread = None
-            self._lock, self._driving = threading.Lock(), threading.Lock()
-            self._owner = 0
+            self._driving = threading.Lock()
             self._shut(runs_rest=False)
 
 

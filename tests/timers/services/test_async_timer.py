@@ -200,6 +200,22 @@ def test_a_finalizer_may_use_the_timer_while_it_files_calls():
     run(main)
 
 
+def test_what_close_drops_may_use_the_timer():
+    async def main(timer, loop):
+        sizes = []
+
+        class Argument:
+            def __del__(self):
+                # Where `size` would wait for its own thread, the test must not hang.
+                sizes.append(timer.size if timer._is_filing() else None)
+
+        timer.schedule_after(1, print, Argument())
+        timer.close()
+        assert sizes == [1]  # it is still in the timer
+
+    run(main)
+
+
 # Bad input
 
 

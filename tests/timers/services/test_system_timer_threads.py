@@ -9,14 +9,23 @@ import threading
 import time
 import tracemalloc
 from collections import deque
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import pairwise
 
 import pytest
 
 from tests.timers.services.cases import MS, TIMERS, SettableClock, caller_driven, manual
 from timers import CascadingWheel, HierarchicalWheel
-from timers.errors import CapacityError
-from timers.services import ManualClock, ServiceClosedError, SystemTimer, calls, mailbox
+from timers.errors import CapacityError, ClockError
+from timers.services import (
+    ManualClock,
+    ServiceClosedError,
+    ServiceStateError,
+    SystemTimer,
+    calls,
+    mailbox,
+)
+from timers.services.mailbox import CallTimer
 
 
 class Interposed:
@@ -42,6 +51,36 @@ class Interposed:
             return result
 
         return method
+
+
+@contextmanager
+def held_elsewhere(lock):
+    """Within it, another thread holds the lock."""
+    held, release = threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            held.set()
+            release.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(10)
+    try:
+        yield
+    finally:
+        release.set()
+        thread.join(10)
+
+
+def without_deadlock(function):
+    """What the function returns in another thread, which must end."""
+    results = []
+    thread = threading.Thread(target=lambda: results.append(function()), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+    return results[0]
 
 
 @pytest.fixture
@@ -248,7 +287,7 @@ def test_a_million_calls_that_are_cancelled_leave_nothing():
 
 def test_behind_a_batch_the_mailbox_grows_and_nobody_waits():
     _, service = manual()
-    with service._lock:  # another thread applies, for a very long time
+    with held_elsewhere(service._lock):  # another thread applies, for a very long time
         for _ in range(10_000):
             service.schedule_after(60, print).cancel()
         assert len(service._arrivals) == 10_000
@@ -280,12 +319,69 @@ def test_a_finalizer_may_use_the_service_while_a_batch_is_applied(interposed):
 
     service.schedule_after(1, print)
     timer.after["schedule"] = finalizer
-    service.size  # noqa: B018
+    without_deadlock(lambda: service.size)
     assert sizes == [1]
     with pytest.raises(ServiceClosedError):
         service.schedule_after(1, print)
     assert service.close()
     assert service.size == 0
+
+
+@pytest.mark.parametrize("driver", ["caller", "clock"])
+def test_a_finalizer_may_close_the_service_while_it_is_driven(driver):
+    clock = SettableClock() if driver == "caller" else ManualClock()
+    timer = Interposed(CascadingWheel())
+    service = SystemTimer(timer, clock=clock, start=False)
+    drive = service.advance_clock if driver == "caller" else lambda: clock.advance(1)
+    answers, refused = [], []
+
+    def finalizer():
+        answers.extend([service.size, service.close()])
+        try:
+            drive()
+        except (ServiceClosedError, ServiceStateError, ClockError) as error:
+            refused.append(error)
+
+    call = service.schedule_after(0, print)
+    timer.after["schedule"] = finalizer
+    without_deadlock(drive)
+    assert answers == [1, False]
+    assert len(refused) == 1
+    assert call.cancelled()
+    assert service.size == 0
+
+
+@pytest.mark.parametrize("driver", ["caller", "clock"])
+def test_a_finalizer_cannot_drive_the_service_within_its_filing(driver):
+    clock = SettableClock() if driver == "caller" else ManualClock()
+    timer = Interposed(CascadingWheel())
+    service = SystemTimer(timer, clock=clock, start=False)
+    refused = []
+
+    def finalizer():
+        with pytest.raises(ServiceStateError) as error:
+            service.advance_clock() if driver == "caller" else clock.advance(1)
+        refused.append(error)
+
+    service.schedule_after(1, print)
+    timer.after["schedule"] = finalizer
+    assert without_deadlock(lambda: service.size) == 1
+    assert len(refused) == 1
+
+
+def test_the_thread_ends_when_a_finalizer_closes_the_service_while_a_caller_files():
+    timer = Interposed(CascadingWheel())
+    with SystemTimer(timer) as service:
+        thread = service._thread
+        closed = []
+        with held_elsewhere(service._lock):  # so that the thread has not filed it yet
+            call = service.schedule_after(60, print)
+            timer.after["schedule"] = lambda: closed.append(service.close())
+        without_deadlock(lambda: service.size)
+        thread.join(10)
+        assert not thread.is_alive()
+        assert closed == [False]
+        assert call.cancelled()
 
 
 # What fails in the middle
@@ -437,20 +533,17 @@ def test_a_forked_child_has_a_closed_copy(lock_held):
     ran = threading.Event()
     with SystemTimer(HierarchicalWheel()) as service:
         call = service.schedule_after(0.05, ran.set)
-        if lock_held:
-            service._lock.acquire()
-        child = os.fork()
-        if not child:
-            status = 1
-            try:
-                service.schedule_after(1, print)
-            except ServiceClosedError:
-                time.sleep(0.1)
-                status = 0 if not ran.is_set() and call.cancel() and service.close() else 2
-            finally:
-                os._exit(status)
-        if lock_held:
-            service._lock.release()
+        with held_elsewhere(service._lock) if lock_held else nullcontext():
+            child = os.fork()
+            if not child:
+                status = 1
+                try:
+                    service.schedule_after(1, print)
+                except ServiceClosedError:
+                    time.sleep(0.1)
+                    status = 0 if not ran.is_set() and call.cancel() and service.close() else 2
+                finally:
+                    os._exit(status)
         assert os.waitpid(child, 0)[1] == 0
         assert ran.wait(10)
 
@@ -540,8 +633,7 @@ def test_a_signal_while_a_caller_applies_the_mailbox_leaves_the_lock_free():
             raised += 1
         finally:
             sys.settrace(former)
-        assert not service._lock.locked()
-        assert service._owner == 0
+        assert not service._is_filing()
         assert service._limit == calls.LIST_LIMIT
         assert service.size == 1
     assert raised > 5
@@ -568,3 +660,56 @@ def test_a_rearm_while_the_next_period_is_computed_is_kept():
     call = timer.schedule_every(1.0, run)
     clock.advance(1)
     assert call.when() == 100.0
+
+
+def acting_at(point, code, action):
+    """A trace function that runs `action` before one instruction of `code`."""
+
+    def tracer(frame, event, _):
+        if frame.f_code is not code:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and frame.f_lasti == point:
+            sys.settrace(None)
+            action()
+        return tracer
+
+    return tracer
+
+
+@pytest.mark.parametrize("action", [lambda service: service.size, SystemTimer.close])
+@pytest.mark.parametrize("driver", ["caller", "clock"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        CallTimer.size.fget,
+        CallTimer._relieve,
+        CallTimer._apply,
+        SystemTimer.close,
+        SystemTimer._prepare,
+        SystemTimer._advance,
+        SystemTimer._next_moment,
+    ],
+)
+def test_a_signal_handler_may_use_the_service_anywhere(function, driver, action):
+    """A handler at each point at which CPython may run one; it never waits for its own thread."""
+    for point in points_of(function):
+        clock = SettableClock() if driver == "caller" else ManualClock()
+        service = SystemTimer(CascadingWheel(), clock=clock, start=False)
+        ran = []
+        service.schedule_after(0, ran.append, 1)
+        call = service.schedule_after(1, print)
+
+        def use(service=service, clock=clock, point=point):
+            sys.settrace(acting_at(point, function.__code__, lambda: action(service)))
+            with suppress(ServiceClosedError):
+                service._relieve()
+                service.advance_clock() if driver == "caller" else clock.advance(0)
+            service.size  # noqa: B018
+            service.close()
+            return not service._is_filing()
+
+        assert without_deadlock(use)
+        assert service.close()
+        assert service.size == 0
+        assert call.cancelled()
