@@ -92,6 +92,7 @@ class SystemTimer(CallTimer):
         self._bell = threading.Lock()  # released to wake the driver
         self._bell.acquire()
         self._driving = threading.Lock()  # held by whoever advances a service without a thread
+        self._driver = 0  # the thread that does
         self._manual = isinstance(clock, ManualClock)
         self._thread: threading.Thread | None = None
         _services.add(self)
@@ -234,6 +235,7 @@ class SystemTimer(CallTimer):
         if self._is_filing() or not self._driving.acquire(blocking=False):
             raise ServiceStateError("this SystemTimer is being advanced already")
         try:
+            self._driver = threading.get_ident()
             started = self._started
             while True:
                 moment = self._prepare()
@@ -250,6 +252,7 @@ class SystemTimer(CallTimer):
         finally:
             with self._lock:
                 self._set_alarm(AWAKE)
+            self._driver = 0
             self._driving.release()
 
     # What a ManualClock calls
@@ -339,15 +342,20 @@ class SystemTimer(CallTimer):
         return not self._driving.locked() and not self.size
 
     def _after_fork(self) -> None:
-        """Close the copy in a forked child, whose driver does not exist; leave its calls alone."""
-        held = not self._lock.acquire(blocking=False)  # by a thread that the child does not have
-        if held:
+        """Close the copy in a forked child if its driver does not exist; leave its calls alone.
+
+        What the forking thread holds stays held: its frames go on in the child and release it.
+        """
+        filing = not self._lock.acquire(blocking=False)  # a thread that the child does not have
+        if filing:
             self._lock = threading.RLock()
         else:
             self._lock.release()
-        if self._thread is not None or held or self._driving.locked():
-            self._thread = None
+        driving = self._driving.locked() and self._driver != threading.get_ident()
+        if driving:
             self._driving = threading.Lock()
+        if self._thread is not None or filing or driving:
+            self._thread = None
             self._shut(runs_rest=False)
 
 
