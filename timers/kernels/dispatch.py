@@ -244,6 +244,11 @@ class Calls:
         setattr(self, name, compiled)
         return compiled
 
+    def load_all(self) -> None:
+        """Ask for every function now, where a later first use would come at a bad time."""
+        for name in self._functions:
+            getattr(self, name)
+
 
 @inlined
 def count_legal(deadlines):

@@ -18,9 +18,10 @@ from tests.timers.services.cases import (
     manual,
     raising,
 )
-from timers import HierarchicalWheel
+from timers import CascadingWheel, HierarchicalWheel
 from timers.errors import ParameterError, TimeRangeError
 from timers.limits import LIMIT
+from timers.schemes import base
 from timers.services import ServiceStateError, SystemTimer
 
 EXACT = [
@@ -413,6 +414,22 @@ def test_on_the_thread_exits_go_to_the_hook(kind):
         timer.schedule_after(0.001, ran.set)
         assert ran.wait(10)
     assert errors.texts == ["bye"]
+
+
+# Compiled code
+
+
+def test_the_constructor_loads_the_compiled_code_and_leaves_the_timer_alone():
+    """Under load, the thread would need seconds for it, with the lock held."""
+    base._calls_of.cache_clear()
+    wheel = CascadingWheel(start=5, counting=True)
+    fresh = wheel.state.cells.copy()
+    functions = wheel._call._functions
+    assert not functions.keys() & vars(wheel._call).keys()
+    SystemTimer(wheel, clock=SettableClock(), start=False)
+    assert functions.keys() <= vars(wheel._call).keys()
+    assert (wheel.state.cells == fresh).all()
+    assert not any(wheel.counters.values())
 
 
 # Periodic calls
