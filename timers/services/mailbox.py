@@ -167,7 +167,7 @@ class CallTimer:
         The phase is kept without drift and the call never overlaps itself. When a run ends after
         the next deadline, `missed` says what follows: "skip" goes on at the first deadline that has
         not passed, "burst" makes up for each one missed, "delay" waits a whole period from the end
-        of the run. An exception does not end the series; `cancel` does.
+        of the run. An exception does not end the series; `cancel` does. All runs share one context.
 
         Raises:
             TimeTypeError, TimeRangeError: for what is not a duration above 0.
@@ -182,7 +182,9 @@ class CallTimer:
             raise ParameterError(f"missed must be skip, burst or delay, not {shown(missed)}")
         call = PeriodicCall()
         call._period, call._missed, call._running = period_ns, missed, False
-        return self._enter(call, self._now() + period_ns, callback, args, context)
+        # One context for all runs, even if it is empty: what a run sets, the next one sees.
+        kept = copy_context() if context is None else context
+        return self._enter(call, self._now() + period_ns, callback, args, kept)
 
     def time(self) -> float:
         """The clock's present time in seconds: what `schedule_at` and `when` count in."""

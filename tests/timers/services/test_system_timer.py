@@ -249,6 +249,27 @@ def test_the_context_is_a_copy_or_the_one_given():
     assert (given[variable], variable.get()) == ("inside", "later")
 
 
+@pytest.mark.parametrize("empty", [True, False])
+def test_the_runs_of_a_periodic_call_share_one_context(empty):
+    counter = contextvars.ContextVar("counter", default=0)
+    other = contextvars.ContextVar("other")
+    clock, timer = manual()
+    seen = []
+
+    def count():
+        counter.set(counter.get() + 1)
+        seen.append(counter.get())
+
+    def schedule():
+        if not empty:
+            other.set(1)
+        timer.schedule_every(1, count)
+
+    contextvars.Context().run(schedule)
+    clock.advance(3)
+    assert seen == [1, 2, 3]
+
+
 # Callbacks that use the service: boundary case 29
 
 
