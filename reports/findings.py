@@ -152,14 +152,14 @@ def _all_round(summary: Summary) -> list[str]:
     best = [who for who in ordered if worst[who].low <= worst[first].high]
     names, several = formats.listed(who.full for who in best), len(best) > 1
     are, s, they = ("are", "s", "they take") if several else ("is", "", "it takes")
-    if all(who in leaders(column) for who in best for column in columns):
+    always = all(who in leaders(column) for who in best for column in columns)
+    if always:
         headline = f"{names} {are} the fastest {kind}{s}, or tied for it, in every measurement."
     else:
-        ratio = worst[best[-1]]
+        most = formats.ratio(worst[best[-1]].level) if several else _with_range(worst[first])
         headline = (
-            f"{names} {are} the best all-rounder{s}: in every measurement {they} at most "
-            f"{formats.ratio(ratio.level)} ({formats.ratio(ratio.low)} to "
-            f"{formats.ratio(ratio.high)}) the time of the fastest {kind}."
+            f"{names} {are} the best all-rounder{s}: in every measurement {they} at most {most} "
+            f"the time of the fastest {kind}, or {are} tied with it."
         )
     won = sum(first in leaders(column) for column in columns)
     found = [
@@ -169,7 +169,9 @@ def _all_round(summary: Summary) -> list[str]:
         f"{formats.counted(len(columns), 'measurement')}.",
     ]
     if several:
-        return [*found, "The spread of the samples does not tell which of them is better."]
+        unsure = "The spread of the samples does not tell which of them is better"
+        each = [f"{_with_range(worst[who])} for {who.full}" for who in best]
+        return [*found, f"{unsure}{'' if always else f': at most {formats.listed(each)}'}."]
     ratio = worst[ordered[1]]
     return [
         *found,
@@ -187,14 +189,20 @@ class Ratio(NamedTuple):
 
 
 def _worst(who: Contestant, columns: Sequence[Column]) -> Ratio:
-    """The greatest ratio of a contestant's time to the fastest."""
+    """A contestant's time over that of the fastest, where it is greatest; 1 where they are tied."""
     found = [Ratio(1.0, 1.0, 1.0)]
     for column in columns:
-        own, best = column[who], column[leaders(column)[0]]
-        if own is not best:
+        fastest = leaders(column)
+        if who not in fastest:
+            own, best = column[who], column[fastest[0]]
             low, high = own.interval[0] / best.interval[1], own.interval[1] / best.interval[0]
             found.append(Ratio(own.level / best.level, low, high))
-    return Ratio(*map(max, zip(*found, strict=True)))
+    return max(found)  # by its level
+
+
+def _with_range(ratio: Ratio) -> str:
+    low, high = formats.ratio(ratio.low), formats.ratio(ratio.high)
+    return f"{formats.ratio(ratio.level)} ({low} to {high})"
 
 
 def _extent(summary: Summary) -> str:
