@@ -42,7 +42,7 @@ def count(text: str) -> int:
         number = Fraction(text.replace("_", ""))
         if number >= 1 and number.denominator == 1:
             return int(number)
-    raise ParameterError(f"{text[:_LONGEST]!r} is not a whole number, such as 5000 or 1e6")
+    raise ParameterError(f"{text[:_LONGEST]!r} is not a positive whole number, such as 5000 or 1e6")
 
 
 def counts(text: str) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ duration, `NAME/tick=100ms`, which becomes a number of the unit of each trace.
 """
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -175,6 +175,7 @@ def parse_contestant(text: str, units: Sequence[str] = ("ms",)) -> Contestant:
     `contestant` does.
     """
     name, *settings = text.split("/")
+    traits = getattr(_import(name), "traits", None)
     given, tick = {}, None
     for setting in settings:
         word, equals, value = setting.partition("=")
@@ -182,6 +183,8 @@ def parse_contestant(text: str, units: Sequence[str] = ("ms",)) -> Contestant:
             tick = value
             given[TICK] = 1  # until it is known that the timer has one
         else:
+            if isinstance(traits, Traits) and equals and word.strip():
+                _check_parameters(name, traits, [word.strip().replace("-", "_")])
             given.update([parse_setting(setting)])
     found = contestant(name, given)
     default = found.traits.defaults.get(TICK, 1)
@@ -250,13 +253,12 @@ def _import(name: str) -> Any:
         raise UnknownTimerError(f"cannot import {name!r}: {error.msg} ({where})") from None
 
 
-def _check_parameters(name: str, traits: Traits, given: Mapping[str, int]) -> None:
+def _check_parameters(name: str, traits: Traits, given: Iterable[str]) -> None:
     for parameter in given:
         if parameter not in traits.defaults:
-            options = (
-                ", ".join(option.replace("_", "-") for option in traits.defaults) or "no parameter"
-            )
-            raise ParameterError(f"{name} has no {parameter.replace('_', '-')}; it has {options}")
+            options = ", ".join(option.replace("_", "-") for option in traits.defaults) or "none"
+            unknown = parameter.replace("_", "-")
+            raise ParameterError(f"{name} has no parameter {unknown!r:.40}; it has {options}")
 
 
 def _made(name: str, found: Any, keywords: Mapping[str, int]) -> Any:

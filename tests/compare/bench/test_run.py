@@ -271,12 +271,12 @@ def test_workloads_are_replayed_unless_traces_are_given():
         (
             {"timers": ("delay-queue/tick=5",)},
             ParameterError,
-            "delay-queue has no tick; it has no parameter",
+            "delay-queue has no parameter 'tick'; it has none",
         ),
         (
             {"timers": ("simple-wheel/tick=5",)},
             ParameterError,
-            "simple-wheel has no tick; it has wheel-size",
+            "simple-wheel has no parameter 'tick'; it has wheel-size",
         ),
         (
             {"timers": ("hashed-wheel/tick",)},
@@ -403,7 +403,13 @@ def test_a_tick_is_a_duration_in_the_unit_of_the_trace(text, units, ticks, label
         ("hashed-wheel/tick=100ms", ["unit"], "tick '100ms' needs a trace whose unit is a dur"),
         ("hashed-wheel/tick=fast", ["ms"], "tick must be a number of units or a duration: "),
         ("hashed-wheel/tick=", ["ms"], "tick must be a number of units or a duration: "),
-        ("delay-queue/tick=100ms", ["ms"], "delay-queue has no tick; it has no parameter"),
+        ("delay-queue/tick=100ms", ["ms"], "delay-queue has no parameter 'tick'; it has none"),
+        (
+            "hashed-wheel/tack=1ms",
+            ["ms"],
+            "hashed-wheel has no parameter 'tack'; it has tick, wheel-size",
+        ),
+        ("hashed-wheel/=1ms", ["ms"], "'=1ms' is not a parameter and an integer"),
         ("hashed-wheel/wheel-size=1s", ["ms"], "'wheel-size=1s' is not a parameter and an int"),
     ],
 )

@@ -509,7 +509,7 @@ def test_what_took_too_long_is_marked(said, here):
 
 # ---- bad input
 
-NO_COUNT = "is not a whole number, such as 5000 or 1e6"
+NO_COUNT = "is not a positive whole number, such as 5000 or 1e6"
 NONSENSE = {
     "timers": {
         "nix": "no timer is called 'nix'; there are unordered-list,",
@@ -575,8 +575,8 @@ NONSENSE = {
     },
     "replay some.trace --timer": {
         "nix": "no timer is called 'nix'",
-        "delay-queue --tick 5": "delay-queue has no tick; it has no parameter",
-        "simple-wheel --tick 5": "simple-wheel has no tick; it has wheel-size",
+        "delay-queue --tick 5": "delay-queue has no parameter 'tick'; it has none",
+        "simple-wheel --tick 5": "simple-wheel has no parameter 'tick'; it has wheel-size",
         "delay-queue,hashed-wheel": "--timer takes one name; use --timers delay-queue,hashed-wheel",
         "hashed-wheel --tick 0": "tick must lie in [1, 9223372036854775807], not 0",
         f"hashed-wheel --tick {'9' * 30}": "tick must lie in [1, 9223372036854775807], not 999",

@@ -85,7 +85,7 @@ def test_what_is_not_given_is_that_of_quick(capsys):
     ("option", "value", "message"),
     [
         ("--rates", "5", "rate must lie in [100, 10000000], not 5"),
-        ("--rates", "fast", "not a whole number"),
+        ("--rates", "fast", "not a positive whole number"),
         ("--timer", "no-such", "no-such"),
         ("--refinements", "-1", "refinements must lie in [0, 10], not -1"),
     ],
