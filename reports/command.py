@@ -165,7 +165,7 @@ def _ingest(kind: str, options: Mapping[str, Any]) -> Path:
     log, guessed = options[kind], _guessed(kind, options)
     if guessed:
         assumed = " ".join(f"--{name} {value}" for name, value in guessed.items())
-        click.echo(f"{log}: assuming {assumed}")
+        click.echo(f"{log}: assuming {assumed}", err=True)
     check_store(options["runs"])
     name = Path(Path(log).name.removesuffix(".gz")).stem
     out = Path(options["runs"]) / TRACES / f"{name}.{kind}"

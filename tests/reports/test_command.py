@@ -187,15 +187,15 @@ def test_a_log_is_read_as_by_ingest(compared, monkeypatch, capsys):
     assert (how.time, how.unit, how.strict, how.force, how.shards) == ("ts", "us", True, True, 1)
     expected = {"duration": "rtt", "timeout": "5s", "duration_unit": "s", "time_is": "end"}
     assert others == expected
-    first, second, *_ = capsys.readouterr().out.splitlines()
-    assert first == "plain: assuming --time ts --duration rtt --timeout 5s"
-    assert second == "the summary"
+    out, err = capsys.readouterr()
+    assert err == "plain: assuming --time ts --duration rtt --timeout 5s\n"
+    assert out.splitlines()[0] == "the summary"
     given = ("--time", "a", "--duration", "b", "--timeout", "1s")
     report("--requests", "somewhere/dns.log.gz", "--runs", "here", *given)
     ((log, out, how), others) = asked.pop()
     assert (log, out, how.time) == ("somewhere/dns.log.gz", "here/traces/dns.requests", "a")
     assert (others["duration"], others["timeout"]) == ("b", "1s")
-    assert "assuming" not in capsys.readouterr().out
+    assert "assuming" not in capsys.readouterr().err
 
 
 def test_a_log_takes_part_beside_the_usual_workloads(tmp_path, compared, monkeypatch):
