@@ -50,7 +50,7 @@ class Reading:
     def warnings(self) -> tuple[str, ...]:
         """What looks wrong, a sentence each."""
         if not self.rows:
-            return ()
+            return ("The log has no rows.",)
         step, without_zone, zones = self.times
         doubt = f"Are the timeout of {self.timeout} and the unit of the durations right?"
         found = []

@@ -424,7 +424,7 @@ def test_a_log_without_rows_is_an_empty_trace(requests, touches, tmp_path):
         done = ingest(log, out=str(ingest), shards=2)
         assert (done.rows, done.trace.totals["rows"], len(done.trace.shards)) == (0, 0, 2)
         assert done.reading.time_format is None
-        assert done.reading.warnings == ()
+        assert done.reading.warnings == ("The log has no rows.",)
         assert open_trace(done.trace.path).source["time_format"] is None
     log.write_text("ts,rtt\n,1\n-,2\n")
     with pytest.raises(IngestError, match="none of the 2 rows of .* line 2: it has no time"):

@@ -25,6 +25,7 @@ YEAR = 366 * 86_400 * 1000
 @pytest.mark.parametrize(
     ("change", "warning"),
     [
+        ({"rows": 0, "timed_out": 0}, "The log has no rows."),
         ({"timed_out": 0}, "No request timed out. Are the timeout of 5s and the unit of the"),
         ({"timed_out": 7}, "Every request timed out. Are the timeout of 5s and the unit of the"),
         ({"timed_out": 7, "kind": "touches"}, "No key was touched again within 5s."),
@@ -53,7 +54,6 @@ def test_nothing_else_is_said():
     assert FINE.warnings == ()
     assert replace(FINE, timed_out=1).warnings == replace(FINE, timed_out=6).warnings == ()
     assert replace(FINE, first=1000, last=1000 + YEAR).warnings == ()
-    assert replace(FINE, rows=0, timed_out=0).warnings == ()
 
 
 def test_times_as_text():
