@@ -22,7 +22,7 @@ from compare.cli.options import (
     runs_option,
     select,
 )
-from compare.cli.text import columns
+from compare.cli.text import columns, entry
 from compare.purgatory.figures import (
     COMPILED,
     DESIGNS,
@@ -104,6 +104,8 @@ def purgatory(quick: bool, as_json: bool, **options: Any) -> None:
 
 # ---- text
 
+NO_RATE = "none of the rates tried"
+
 _LEGEND = """\
 CPU: microseconds of processor time for a request, and the range of the trials;
 GC: of these in the garbage collector; MiB: the most memory beyond that at the
@@ -184,11 +186,13 @@ def _saturation(rows: Sequence[Row]) -> list[str]:
     found = saturation(rows)
     for load in dict.fromkeys(load for load, _ in found):
         designs = [
-            f"{DESIGNS[design]} {highest:,}/s{'' if failed else ' or more'}"
+            f"{DESIGNS[design]} "
+            + (f"{highest:,}/s{'' if failed else ' or more'}" if highest else NO_RATE)
             for (of, design), (highest, failed) in found.items()
             if of == load
         ]
-        lines.append(f"Keeps up with, load {load}: {', '.join(designs)}")
+        start = f"Keeps up with, load {load}:"
+        lines.append(entry(start, ", ".join(designs), width=len(start) + 1))
     return lines
 
 

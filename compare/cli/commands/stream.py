@@ -18,7 +18,7 @@ from compare.cli.options import (
     time_option,
     touch_options,
 )
-from compare.cli.text import entry
+from compare.cli.text import entry, plural
 
 if TYPE_CHECKING:
     from compare.pipeline.stream import Seen
@@ -96,7 +96,7 @@ def _summary(seen: "Seen", out: str, checkpoint: str) -> str:
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in rejected.items() if number)
     entries = {
         "rows": f"{seen.rows:,}",
-        "idle": f"{seen.expired:,} connections",
+        "idle": plural(seen.expired, "connection"),
         "rejected": kinds or "none",
         "out": out,
         "checkpoint": f"{checkpoint} (rerun the command to resume)",

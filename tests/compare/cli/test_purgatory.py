@@ -52,6 +52,13 @@ def test_the_text_fits_and_says_what_was_found(capsys):
     assert out.splitlines()[-1] == f"stored in {latest_run('runs')}"
 
 
+def test_a_design_that_keeps_up_with_no_rate_is_said_to(capsys):
+    assert main(["purgatory", "--quick", "--rates", "2e4", "--seconds", "0.1"]) == 0
+    out = capsys.readouterr().out
+    assert "load low: new 20,000/s or more, old none of the rates tried\n" in out
+    assert max(map(len, out.splitlines()[:-1])) <= 80
+
+
 def test_repeated_trials_are_one_row_with_their_median_and_range(capsys, monkeypatch):
     once, cpu = experiment.measure, itertools.cycle([20.0, 9.96, 12.34])
     monkeypatch.setattr(experiment, "measure", lambda *a: once(*a) | {"cpu_us": next(cpu)})

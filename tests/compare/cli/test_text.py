@@ -347,6 +347,21 @@ def test_a_stream_says_what_it_has_seen(monkeypatch, capsys, options, interrupte
     ]
 
 
+def test_one_idle_connection_is_singular(monkeypatch, capsys):
+    stream = pytest.importorskip("compare.pipeline.stream", reason="streams run on Spark")
+    monkeypatch.setattr("compare.spark.session.spark_session", nullcontext)
+    monkeypatch.setattr(stream, "check", lambda watch: None)
+    monkeypatch.setattr(stream, "start", lambda session, watch: watch)
+    seen = stream.Seen(rows=2, expired=1, late=0, unusable=0)
+    monkeypatch.setattr(stream, "follow", lambda watch, tell: (seen, False))
+    needed = "--time ts --key client --idle 30s --checkpoint state --out idle"
+    assert main(["stream", "in", *needed.split()]) == 0
+    assert capsys.readouterr().out.splitlines()[1:3] == [
+        "idle        1 connection",
+        "rejected    none",
+    ]
+
+
 # ---- replays on Spark
 
 NUMBERS = {"operations": 70_001, "scheduled": 601, "fired": 4001, "pending": 503}
