@@ -76,15 +76,15 @@ def _traffic(summary: Summary) -> list[str]:
         most = {who: cell.interval[1] * source.rate for who, cell in column.items()}
         few = [who for who in column if most[who] <= CHEAP]
         if len(few) == len(column):
-            cheap.append((source.short, max(most.values())))
+            cheap.append((_named(source), max(most.values())))
         elif few:
             dear = formats.listed(who.full for who in column if who not in few)
             verdicts.append(
-                f"On {source.short}, {dear} may take more than {formats.nanoseconds(CHEAP)} of "
+                f"On {_named(source)}, {dear} may take more than {formats.nanoseconds(CHEAP)} of "
                 "each second: choose by precision among the others."
             )
         else:
-            verdicts.append(f"On {source.short}, {_fastest(column, source)}.")
+            verdicts.append(f"On {_named(source)}, {_fastest(column, source)}.")
     if cheap:
         names, worst = zip(*cheap, strict=True)
         verdicts.insert(
@@ -95,6 +95,10 @@ def _traffic(summary: Summary) -> list[str]:
     if not verdicts:
         return []
     return [" ".join(verdicts), *(_rate(summary, source) for source in summary.own)]
+
+
+def _named(source: Source) -> str:
+    return f"{source.short} ({source.together})" if source.together else source.short
 
 
 def _rate(summary: Summary, source: Source) -> str:

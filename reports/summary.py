@@ -177,6 +177,17 @@ class Source:
         return self.name.rstrip("/").rpartition("/")[2]
 
     @property
+    def generated(self) -> bool:
+        """Whether its traffic was made up, and not read from a log."""
+        return "workload" in self.details.get("details", {})
+
+    @property
+    def together(self) -> str:
+        """What its rate and costs are of, where it has several shards."""
+        shards = self.details.get("shards", 1)
+        return f"all {formats.counted(shards, 'shard')} together" if shards > 1 else ""
+
+    @property
     def seconds(self) -> float:
         """From its first operation to its last; 0.0 where that or the unit is not known."""
         exponent = EXPONENTS.get(self.unit)

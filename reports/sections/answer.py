@@ -35,13 +35,15 @@ def traffic(summary: Summary) -> Table:
     """What a second of each of one's own traces costs, and how far its timers fired from their
     deadlines.
     """
+    whose = "The" if any(source.generated for source in summary.own) else "Your"
     return Table(
         "traffic",
-        "Your traffic: what each second of it costs, and how far from their deadlines timers fired",
+        f"{whose} traffic: what each second of it costs, and how far from their deadlines timers "
+        "fired",
         [
             heading
             for source in summary.own
-            for heading in (f"{source.short}: cost of a second", "timers fired")
+            for heading in (f"{source.short}: cost of {_second(source)}", "timers fired")
         ],
         {
             who: [entry for source in summary.own for entry in _of_second(summary, source, who)]
@@ -50,6 +52,10 @@ def traffic(summary: Summary) -> Table:
         "Cost: time of one core; the interval that holds it in brackets. Bold: the fastest exact "
         "timer, and exact timers tied with it.",
     )
+
+
+def _second(source: Source) -> str:
+    return f"each second of {source.together}" if source.together else "a second"
 
 
 def _of_second(summary: Summary, source: Source, who: Contestant) -> list[Entry]:

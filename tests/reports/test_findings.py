@@ -256,8 +256,8 @@ def test_several_traces_and_shards():
     }
     headline, remark, topics = told(summary_of({}, replays))
     assert headline == (
-        "Choose by precision: on own.trace and other every timer takes at most 25.2 µs of each "
-        "second of that traffic."
+        "Choose by precision: on own.trace and other (all 2 shards together) every timer takes at "
+        "most 25.2 µs of each second of that traffic."
     )
     assert remark.endswith(
         "other: 2 000 operations in 4 s, 500 per second, with at most 1 timer pending in one shard."

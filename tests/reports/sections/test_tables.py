@@ -121,10 +121,12 @@ def test_at_a_glance(primes, distinct):
 
 def test_traffic(primes, distinct):
     table = answer.traffic(distinct)
+    assert table.caption.startswith("Your traffic: what each second of it costs")
     assert table.headings == [
-        part
-        for name in ("dns.trace", "clients.trace")
-        for part in (f"{name}: cost of a second", "timers fired")
+        "dns.trace: cost of a second",
+        "timers fired",
+        f"clients.trace: cost of each second of all 3{formats.SPACE}shards together",
+        "timers fired",
     ]
     for s, source in enumerate(OWN):
         about = primes.sources[source]
@@ -143,6 +145,17 @@ def test_traffic(primes, distinct):
             assert cost.best == (
                 label == best_of({one: primes.times[one, source] for one in EXACT})
             )
+
+
+def test_generated_traffic_is_not_called_ones_own(distinct):
+    made = {"workload": "uniform", "seed": 0}
+    own = {
+        replace(source, details={**source.details, "details": made}): found
+        for source, found in distinct.replays.items()
+        if source.own
+    }
+    table = answer.traffic(only(distinct, replays=own))
+    assert table.caption.startswith("The traffic: what each second of it costs")
 
 
 def test_traffic_that_was_predicted_or_fired_nothing(distinct):
