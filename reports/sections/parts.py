@@ -8,7 +8,7 @@ from typing import Any
 from reports import formats
 from reports.summary import Cell, Column, Contestant, Subject, Summary, leaders
 
-NARROW = 3  # columns
+NARROW, WIDE = 3, 5  # columns
 
 Terms = Sequence[tuple[str, Sequence[str]]]
 """Terms, each with the sentences that explain it."""
@@ -55,10 +55,13 @@ class Table:
         """Whether it holds texts, which need broad columns."""
         return not any(map(self.is_number, range(len(self.headings))))
 
-    @property
-    def narrow(self) -> bool:
-        """Whether it fits beside a chart."""
-        return not self.in_words and len(self.headings) < NARROW
+    def beside(self, charts: int) -> bool:
+        """Whether it stands among so many charts, at half the width of the page.
+
+        Beside a chart that is alone there is room for more of it.
+        """
+        limit = WIDE if charts == 1 else NARROW if charts else 0
+        return not self.in_words and len(self.headings) < limit
 
 
 @dataclass(frozen=True)

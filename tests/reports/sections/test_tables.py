@@ -545,8 +545,17 @@ def test_columns_are_set_by_what_they_hold(distinct):
     assert table("n", "w").in_words
     assert [table("nw").is_number(column) for column in (0, 1)] == [True, False]
     assert not table("nw").in_words and table("ww").in_words
-    assert table("nn").narrow and not table("nnn").narrow
-    assert not table("w").narrow
+
+
+def test_a_table_stands_beside_charts_where_it_fits(distinct):
+    def table(columns, number=True):
+        entries = {distinct.contestants[0]: [Entry("7", number=number)] * columns}
+        return Table("t", "c", ["heading"] * columns, entries)
+
+    assert [table(columns).beside(2) for columns in (1, 2, 3)] == [True, True, False]
+    assert [table(columns).beside(1) for columns in (3, 4, 5)] == [True, True, False]
+    assert not table(1).beside(0)
+    assert not table(1, number=False).beside(1)
 
 
 def test_rows_without_figures_are_left_out(distinct):
