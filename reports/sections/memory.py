@@ -45,6 +45,7 @@ def _growth(found: Memory | None) -> list[Entry]:
         return [NOTHING] * 4
     pause = NOTHING
     if found.pause:
+        several = len(set(map(formats.nanoseconds, (found.pause.low, found.pause.high)))) > 1
         spread = f"({formats.time_range(found.pause.low, found.pause.high)})"
-        pause = Entry(formats.nanoseconds(found.pause.level), spread)
+        pause = Entry(formats.nanoseconds(found.pause.level), spread if several else "")
     return [*(entry(value, formats.data_size) for value in found[:3]), pause]

@@ -21,7 +21,7 @@ from reports.sections import (
 from reports.sections.catalogue import sections
 from reports.sections.parts import NOTHING, Entry, Table, chart_notes, time_entry
 from reports.statistics import Spread
-from reports.summary import Cell
+from reports.summary import Cell, Memory
 from tests.reports.primes import (
     CAPACITIES,
     COUNTERS,
@@ -338,6 +338,15 @@ def test_memory(primes, distinct):
     # Bold is for the fastest; of memory there is more to say than which is least.
     entries = [one for of in section.tables for row in of.entries.values() for one in row]
     assert entries and not any(one.best for one in entries)
+
+
+@pytest.mark.parametrize("samples", [[15_812.0], [15_812.0, 15_813.0]], ids=["one", "alike"])
+def test_samples_alike_have_no_range(distinct, samples):
+    who = distinct.contestants[0]
+    pause = Spread.of(samples)
+    found = only(distinct, memory={who: {7: Memory(1.0, 2.0, 3.0, pause)}})
+    _, growth = memory.section(found).tables
+    assert growth.rows[who][-1] == Entry(f"15.8{formats.SPACE}µs")
 
 
 def test_slots(primes, distinct):
