@@ -4,9 +4,15 @@ Each session installs what it needs into its own environment below `.nox`.
 """
 
 import shutil
+import sys
 from pathlib import Path
 
 import nox
+
+if sys.version_info < (3, 11):  # noqa: UP036  # pip would tell it in many lines, or of Numba
+    sys.exit(
+        f"wheelwork needs Python 3.11 or later; this is {sys.version_info[0]}.{sys.version_info[1]}"
+    )
 
 nox.options.default_venv_backend = "venv"
 nox.options.reuse_existing_virtualenvs = True
