@@ -3,11 +3,19 @@
 import asyncio
 import math
 import time
-from asyncio import AbstractEventLoop, CancelledError, Task, TimerHandle
+from asyncio import (
+    AbstractEventLoop,
+    CancelledError,
+    Task,
+    TimerHandle,
+    current_task,
+    get_running_loop,
+)
 from collections.abc import Awaitable, Callable
 from contextvars import Context
 from functools import wraps
 from math import floor
+from threading import get_ident
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -64,11 +72,12 @@ class AsyncTimer(CallTimer):
     """Calls and timeouts on an asyncio loop, of which only the next expiry is known to the loop.
 
     `timer` is any empty timer of the registry, or one of your own; the service owns it from now on.
-    One unit is `unit_ns` nanoseconds, and deadlines are rounded up to a unit. All methods are
-    called on the loop's thread, while the loop runs, and raise ServiceStateError elsewhere; from
-    another thread, use `loop.call_soon_threadsafe`. Callbacks run in the loop. An exception in one
-    goes to the loop's exception handler, except that SystemExit and KeyboardInterrupt end the loop,
-    as in asyncio.
+    One unit is `unit_ns` nanoseconds, and deadlines are rounded up to a unit. All methods, also of
+    calls and timeouts, are called on the loop's thread, while the loop runs. Elsewhere, whatever
+    schedules, reschedules, waits or asks for the size raises ServiceStateError; from another
+    thread, use `loop.call_soon_threadsafe`. Callbacks run in the loop. An exception in one goes to
+    the loop's exception handler, except that SystemExit and KeyboardInterrupt end the loop, as in
+    asyncio.
 
     >>> import asyncio
     >>> from timers import HierarchicalWheel
@@ -93,17 +102,30 @@ class AsyncTimer(CallTimer):
 
     def __init__(self, timer: Timer, *, unit_ns: int = 1_000_000) -> None:
         try:
-            self._loop = asyncio.get_running_loop()
+            self._loop = get_running_loop()
         except RuntimeError:
             raise ServiceStateError("AsyncTimer must be made while its loop runs") from None
         super().__init__(timer, unit_ns, _LoopClock(self._loop))
         self._time = self._loop.time
+        self._thread = get_ident()  # in which the loop was last seen to run
         self._alarm = _NEVER
         self._armed_handle: TimerHandle | None = None  # of the loop, for the next expiry
 
     schedule_after = _on_its_loop(CallTimer.schedule_after)
-    schedule_at = _on_its_loop(CallTimer.schedule_at)
     schedule_every = _on_its_loop(CallTimer.schedule_every)
+
+    # For `schedule_at`, and for calls that are rescheduled.
+    _moment_at = _on_its_loop(CallTimer._moment_at)
+    _moment_after = _on_its_loop(CallTimer._moment_after)
+
+    @property
+    def size(self) -> int:
+        """The number of pending calls, and of timeouts with a deadline whose body is running.
+
+        Calls that are due but have not started count; a periodic call does not count while it runs.
+        """
+        self._check_loop()
+        return super().size
 
     def timeout(self, delay: float | None) -> "Timeout":
         """An asynchronous context manager that cancels its body after `delay` seconds.
@@ -209,7 +231,8 @@ class AsyncTimer(CallTimer):
 
     def _check_loop(self) -> None:
         try:
-            if asyncio.get_running_loop() is self._loop:
+            if get_running_loop() is self._loop:
+                self._thread = get_ident()
                 return
         except RuntimeError:
             pass
@@ -317,6 +340,7 @@ class Timeout(Entry):
             RuntimeError: before the body was entered, and after the deadline or the end of it.
             TimeTypeError, TimeRangeError: for what is not a number, and for NaN.
         """
+        self._service._check_loop()
         if self._state is _CREATED:
             raise ServiceStateError("the timeout has not been entered")
         if self._state is not _ENTERED:
@@ -337,9 +361,12 @@ class Timeout(Entry):
         if self._state is not _CREATED:
             raise ServiceStateError("a timeout can be entered only once")
         service = self._service
-        task: Task[Any] | None = asyncio.current_task(service._loop)
-        if task is None:
+        # This also tells which task runs in another thread. `get_running_loop` would cost a system
+        # call in CPython 3.11, so the thread is looked at first.
+        task: Task[Any] | None = current_task(service._loop)
+        if task is None or get_ident() != service._thread:
             service._check_loop()
+        if task is None:
             raise ServiceStateError("a timeout must be used inside a task")
         if service._closed:
             raise ServiceClosedError("AsyncTimer is closed")

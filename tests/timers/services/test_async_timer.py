@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import gc
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -158,7 +159,7 @@ def test_an_exit_ends_the_loop_and_the_rest_stays_due(kind):
     assert ran == []
     loop.run_until_complete(asyncio.sleep(2))
     assert ran == [1]
-    assert timer.size == 0
+    assert len(timer._timer) == 0
     loop.close()
 
 
@@ -243,6 +244,75 @@ def test_a_timer_belongs_to_the_loop_that_runs():
     second.close()
     with pytest.raises(ServiceStateError, match="the loop of this AsyncTimer is closed"):
         timer.schedule_after(1, print)
+
+
+def test_another_thread_is_refused_while_the_loop_runs_a_task():
+    async def main(timer, loop):
+        call, never = timer.schedule_after(60, print), timer.timeout(None)
+        async with never:
+            thread = threading.Thread(target=use, args=(timer, call, never))
+            thread.start()
+            thread.join()  # this task is the one that runs in the loop meanwhile
+        assert timer.size == 1
+        assert call.when() == pytest.approx(160)
+        assert asyncio.current_task().cancelling() == 0
+
+    def use(timer, call, never):
+        refusals.append(without_loop(timer, call, never))
+        with asyncio.Runner() as runner:
+            refusals.append(runner.run(within_loop(timer, call, never)))
+
+    def without_loop(timer, call, never):
+        with refused():
+            call.reschedule(101)
+        with refused():
+            call.reschedule_after(1)
+        with refused():
+            never.reschedule(101)
+        with refused():
+            print(timer.size)
+        with refused():
+            timer.timeout(1).__aenter__().send(None)
+        return "refused"
+
+    async def within_loop(timer, call, never):
+        with refused():
+            async with timer.timeout(1):
+                raise AssertionError("entered")
+        with refused():
+            async with timer.timeout_at(None):
+                raise AssertionError("entered")
+        return without_loop(timer, call, never)
+
+    def refused():
+        return pytest.raises(ServiceStateError, match="is not the one that runs here")
+
+    refusals = []
+    run(main)
+    assert refusals == ["refused"] * 2
+
+
+def test_a_loop_may_go_on_in_another_thread():
+    async def make():
+        return AsyncTimer(CascadingWheel())
+
+    async def use():
+        for _ in range(2):
+            async with timer.timeout(1):
+                await asyncio.sleep(0)
+        with pytest.raises(TimeoutError):
+            async with timer.timeout(1):
+                await asyncio.sleep(60)
+        ended.append(timer.size)
+
+    ended = []
+    loop = JumpingLoop()
+    timer = loop.run_until_complete(make())
+    thread = threading.Thread(target=lambda: loop.run_until_complete(use()))
+    thread.start()
+    thread.join()
+    loop.close()
+    assert ended == [0]
 
 
 def test_bad_arguments_are_refused_and_the_service_goes_on():
