@@ -25,7 +25,7 @@ from timers.protocol import Timer
 from timers.services.calls import NO_HANDLE, Entry, no_callback
 from timers.services.errors import ServiceClosedError, ServiceStateError
 from timers.services.mailbox import AWAKE, CLOSED, CallTimer
-from timers.services.moments import NS_PER_S, moment_ns
+from timers.services.moments import NS_PER_S, moment_ns, seconds_ns
 from timers.validation import shown
 
 Given = ParamSpec("Given")
@@ -136,22 +136,26 @@ class AsyncTimer(CallTimer):
         Raises:
             TimeTypeError, TimeRangeError: for what is not a number, and for NaN.
         """
-        timeout = Timeout()
-        timeout._service, timeout._state = self, _CREATED
-        if type(delay) is float and -1e6 < delay < 1e6:
+        if type(delay) is float and 0.0 < delay < 1e6:
+            timeout = Timeout()
+            timeout._service, timeout._state = self, _CREATED
             timeout._moment = floor((self._time() + delay) * 1e9)
-        elif delay is None:
-            timeout._moment = None
-        else:
-            offset = moment_ns(delay, self._clock)  # 0 for what is negative
-            timeout._moment = min(self._now() + offset, LIMIT)
-        return timeout
+            return timeout
+        if delay is None:
+            return self._timeout_at(None)
+        now = self._now()
+        moment = now + seconds_ns(delay, "delay", "None")
+        return self._timeout_at(min(max(moment, 0), LIMIT), now)
 
     def timeout_at(self, moment: float | None) -> "Timeout":
         """As `timeout`, with an absolute time of the loop; behaves as `asyncio.timeout_at`."""
-        timeout = Timeout()
-        timeout._service, timeout._state = self, _CREATED
-        timeout._moment = None if moment is None else moment_ns(moment, self._clock)
+        if moment is None:
+            return self._timeout_at(None)
+        return self._timeout_at(moment_ns(moment, self._clock), self._now())
+
+    def _timeout_at(self, moment: int | None, now: int = 0) -> "Timeout":
+        timeout = Timeout() if moment is None or moment > now else _PassedTimeout()
+        timeout._service, timeout._state, timeout._moment = self, _CREATED, moment
         return timeout
 
     async def sleep(self, delay: float, result: Any = None) -> Any:
@@ -346,13 +350,12 @@ class Timeout(Entry):
         if self._state is not _ENTERED:
             raise ServiceStateError(f"the timeout is {self._state}; it cannot be rescheduled")
         moment = _FOREVER if when is None else moment_ns(when, self._service._clock)
+        self._moment = moment
         if hasattr(self, "_callback"):
-            self._moment = moment
             self._service._rearmed(self)
-            self._hurry(moment)
         elif moment is not _FOREVER:
-            self._moment = moment
             self._arm(moment)
+        self._hurry(moment)
 
     def __repr__(self) -> str:
         return f"<Timeout {self._state} when={self.when()}>"
@@ -414,6 +417,19 @@ class Timeout(Entry):
         if self._moment is armed and self.cancel():
             self._state = _EXPIRING
             self._task.cancel()  # type: ignore[union-attr]  # within the body
+
+
+class _PassedTimeout(Timeout):
+    """A timeout whose deadline had passed when it was made; a class, so that others need no test.
+
+    An alarm may be set for the end of the present unit, so that `_arm` does not look at the clock.
+    """
+
+    __slots__ = ()
+
+    def _arm(self, moment: int) -> None:
+        super()._arm(moment)
+        self._hurry(moment)
 
 
 def _check_number(value: Any) -> None:

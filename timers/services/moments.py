@@ -47,7 +47,7 @@ def duration_ns(value: Any, name: str) -> int:
     if isinstance(value, timedelta):
         duration = _span_ns(value)
     else:
-        duration = _seconds_ns(value, name, "a timedelta")
+        duration = seconds_ns(value, name, "a timedelta")
     if duration < 0:
         raise TimeRangeError(f"{name} must not be negative, not {shown(value)}")
     return min(duration, LIMIT)
@@ -64,15 +64,16 @@ def moment_ns(value: Any, clock: Clock) -> int:
             raise TimeRangeError(f"moment {value} has no time zone; pass an aware datetime")
         moment = clock.now() + _span_ns(value - _EPOCH) - clock.wall()
     else:
-        moment = _seconds_ns(value, "moment", "an aware datetime")
+        moment = seconds_ns(value, "moment", "an aware datetime")
     return min(max(moment, 0), LIMIT)
 
 
-def _span_ns(value: timedelta) -> int:
-    return ((value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds) * 1_000
+def seconds_ns(value: Any, name: str, types: str) -> int:
+    """Seconds in nanoseconds, negative or beyond 2**63 as they are; infinity is 2**63 - 1.
 
-
-def _seconds_ns(value: Any, name: str, types: str) -> int:
+    Raises TimeTypeError for what is not a number, and says that `types` are legal as well;
+    TimeRangeError for NaN.
+    """
     if hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_)):
         return operator.index(value) * NS_PER_S
     if isinstance(value, bool) or not hasattr(value, "as_integer_ratio"):
@@ -85,3 +86,7 @@ def _seconds_ns(value: Any, name: str, types: str) -> int:
         return LIMIT if value > 0 else -LIMIT
     numerator, denominator = value.as_integer_ratio()
     return int((2 * numerator * NS_PER_S + denominator) // (2 * denominator))
+
+
+def _span_ns(value: timedelta) -> int:
+    return ((value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds) * 1_000

@@ -90,6 +90,50 @@ def test_what_has_passed_expires_at_the_next_switch(both, delay):
     both(main)
 
 
+@pytest.mark.parametrize("way", ["timeout", "timeout_at", "reschedule"])
+def test_what_has_passed_does_not_wait_for_the_next_unit(both, way):
+    """Another deadline is armed for the end of the unit."""
+
+    async def main(timer, loop):
+        async with timer.timeout(0.0004):
+            loop.now += 0.0002  # within the unit
+            with pytest.raises(TimeoutError):
+                if way == "timeout":
+                    timeout = timer.timeout(0)
+                else:
+                    timeout = timer.timeout_at(loop.time() if way == "timeout_at" else None)
+                async with timeout:
+                    if way == "reschedule":
+                        timeout.reschedule(loop.time())
+                    for _ in range(3):  # the time stands still meanwhile
+                        await asyncio.sleep(0)
+        async with timer.timeout(0) as timeout:  # what is moved in time does not expire
+            timeout.reschedule(None)
+            await asyncio.sleep(0)
+
+    both(main)
+
+
+def test_what_passes_before_it_is_entered_does_not_wait_for_the_next_unit(both):
+    async def main(timer, loop):
+        timeout = timer.timeout(0.0001)
+        loop.now += 0.0002
+        with pytest.raises(TimeoutError):
+            async with timeout:
+                for _ in range(3):
+                    await asyncio.sleep(0)
+
+    both(main)
+
+
+def test_a_timeout_that_has_passed_tells_when(both):
+    async def main(timer, loop):
+        for delay in (0, -1, -0.5):
+            assert timer.timeout(delay).when() == pytest.approx(100 + delay)
+
+    both(main)
+
+
 def test_an_absolute_deadline_is_in_the_time_of_the_loop(both):
     async def main(timer, loop):
         with pytest.raises(TimeoutError):

@@ -323,8 +323,9 @@ def test_bad_arguments_are_refused_and_the_service_goes_on():
             timer.schedule_after(float("nan"), print)
         with pytest.raises(CallbackError):
             timer.schedule_after(1, None)
-        with pytest.raises(TimeTypeError):
-            timer.timeout("1")
+        for delay in ("1", datetime.now(UTC), timedelta(1), True):
+            with pytest.raises(TimeTypeError, match="delay must be seconds or None"):
+                timer.timeout(delay)
         for refuse in (timer.timeout, timer.timeout_at):
             with pytest.raises(TimeRangeError):
                 refuse(float("nan"))
