@@ -1514,8 +1514,8 @@ BUGS = [
     ),
     SeededBug(
         "timers/services/async_timer.py",
-        "            future.cancel()\n            await asyncio.wait([future])\n",
-        "            future.cancel()\n",
+        "        future.cancel()\n        await asyncio.wait([future])\n",
+        "        future.cancel()\n",
         "tests/timers/services/test_async_timeouts.py::test_wait_for_nothing_takes_only_what_is_there[unordered-list-0]",
     ),
     SeededBug(

@@ -195,10 +195,12 @@ class AsyncTimer(CallTimer):
         if timeout is None or timeout > 0:
             async with self.timeout(timeout):
                 return await awaitable
+        self._check_loop()
         future = asyncio.ensure_future(awaitable)
-        if not future.done():
-            future.cancel()
-            await asyncio.wait([future])
+        if future.done():
+            return future.result()  # a cancellation from elsewhere stays one
+        future.cancel()
+        await asyncio.wait([future])
         try:
             return future.result()
         except CancelledError as error:

@@ -445,6 +445,21 @@ def test_wait_for_nothing_takes_only_what_is_there(both, timeout):
         with pytest.raises(TimeoutError):
             await timer.wait_for(task, timeout)
         assert task.done()
+        failed = loop.create_future()
+        failed.set_exception(KeyError("on purpose"))
+        with pytest.raises(KeyError):
+            await timer.wait_for(failed, timeout)
+
+    both(main)
+
+
+@pytest.mark.parametrize("timeout", [None, 1, 0, -1])
+def test_what_was_cancelled_before_has_not_timed_out(both, timeout):
+    async def main(timer, loop):
+        future = loop.create_future()
+        future.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await timer.wait_for(future, timeout)
 
     both(main)
 

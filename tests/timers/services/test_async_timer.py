@@ -233,9 +233,17 @@ def test_a_timer_belongs_to_the_loop_that_runs():
                 schedule(1, print)
         with pytest.raises(ServiceStateError, match="is not the one that runs here"):
             await timer.sleep(1)
+        for timeout in (None, 1, 0):
+            with pytest.raises(ServiceStateError, match="is not the one that runs here"):
+                await timer.wait_for(there(), timeout)
         with pytest.raises(ServiceStateError, match="is not the one that runs here"):
             async with timer.timeout(1):
                 raise AssertionError("entered")
+
+    def there():
+        future = asyncio.get_running_loop().create_future()
+        future.set_result(1)
+        return future
 
     first, second = JumpingLoop(), JumpingLoop()
     timer = first.run_until_complete(make())
