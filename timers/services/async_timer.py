@@ -19,7 +19,6 @@ from threading import get_ident
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from timers.errors import TimeRangeError
 from timers.limits import LIMIT
 from timers.protocol import Timer
 from timers.services.calls import NO_HANDLE, Entry, no_callback
@@ -144,7 +143,7 @@ class AsyncTimer(CallTimer):
         if delay is None:
             return self._timeout_at(None)
         now = self._now()
-        moment = now + seconds_ns(delay, "delay", "None")
+        moment = now + seconds_ns(delay, "delay", "seconds or None")
         return self._timeout_at(min(max(moment, 0), LIMIT), now)
 
     def timeout_at(self, moment: float | None) -> "Timeout":
@@ -167,7 +166,7 @@ class AsyncTimer(CallTimer):
             TimeTypeError, TimeRangeError: for what is not a number, and for NaN.
         """
         self._check_loop()
-        _check_number(delay)
+        _check_number(delay, "delay", "seconds")
         if delay <= 0:
             await asyncio.sleep(0)
             return result
@@ -191,7 +190,7 @@ class AsyncTimer(CallTimer):
             TimeTypeError, TimeRangeError: for what is not a number, and for NaN.
         """
         if timeout is not None:
-            _check_number(timeout)
+            _check_number(timeout, "timeout", "seconds or None")
         if timeout is None or timeout > 0:
             async with self.timeout(timeout):
                 return await awaitable
@@ -434,10 +433,10 @@ class _PassedTimeout(Timeout):
         self._hurry(moment)
 
 
-def _check_number(value: Any) -> None:
-    """Raise for NaN; comparing raises for what is not a number."""
-    if math.isnan(value):
-        raise TimeRangeError("the delay must be a number, not NaN")
+def _check_number(value: Any, name: str, types: str) -> None:
+    """Raise for NaN and for what is not a number."""
+    if type(value) is not float or math.isnan(value):
+        seconds_ns(value, name, types)
 
 
 def _wake_future(future: "asyncio.Future[None]") -> None:

@@ -105,7 +105,7 @@ class CallTimer:
 
         Raises:
             TimeTypeError, TimeRangeError: for what is not a duration of at least 0.
-            CallbackError: if the callback is not callable.
+            CallbackError: if the callback is not callable, or `context` is no Context.
             ServiceClosedError: after `close`.
         """
         known, duration = self._latest_delay, self._latest_duration
@@ -125,7 +125,7 @@ class CallTimer:
         call._callback = callback
         call._args = args
         # An empty context, the common case, is made when it is needed: it would cost memory.
-        call._context = (copy_context() or None) if context is None else context
+        call._context = (copy_context() or None) if context is None else _checked(context)
         call._moment = moment
         call._handle = NO_HANDLE
         arrivals = self._arrivals
@@ -148,7 +148,7 @@ class CallTimer:
 
         Raises:
             TimeTypeError, TimeRangeError: for what is not a moment, and for a naive datetime.
-            CallbackError: if the callback is not callable.
+            CallbackError: if the callback is not callable, or `context` is no Context.
             ServiceClosedError: after `close`.
         """
         call = ScheduledCall()
@@ -172,7 +172,7 @@ class CallTimer:
         Raises:
             TimeTypeError, TimeRangeError: for what is not a duration above 0.
             ParameterError: for another `missed`.
-            CallbackError: if the callback is not callable.
+            CallbackError: if the callback is not callable, or `context` is no Context.
             ServiceClosedError: after `close`.
         """
         period_ns = duration_ns(period, "period")
@@ -222,7 +222,7 @@ class CallTimer:
         if not callable(callback):
             raise CallbackError(f"the callback must be callable, not {shown(callback)}")
         call._service, call._callback, call._args = self, callback, args
-        call._context = (copy_context() or None) if context is None else context
+        call._context = (copy_context() or None) if context is None else _checked(context)
         call._moment, call._handle = min(moment, LIMIT), NO_HANDLE
         self._arrivals.append(call)
         if moment < self._alarm or len(self._arrivals) > self._limit:
@@ -443,6 +443,12 @@ class CallTimer:
         units = -((self._origin - array) // self._unit_ns)
         clipped: Int64s = np.clip(units, 0, LIMIT - self._start_unit) + self._start_unit
         return clipped
+
+
+def _checked(context: Any) -> Context:
+    if not isinstance(context, Context):
+        raise CallbackError(f"context must be a Context, not {shown(context)}")
+    return context
 
 
 def _moment(entry: Entry) -> int:

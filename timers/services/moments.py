@@ -47,7 +47,7 @@ def duration_ns(value: Any, name: str) -> int:
     if isinstance(value, timedelta):
         duration = _span_ns(value)
     else:
-        duration = seconds_ns(value, name, "a timedelta")
+        duration = seconds_ns(value, name, "seconds or a timedelta")
     if duration < 0:
         raise TimeRangeError(f"{name} must not be negative, not {shown(value)}")
     return min(duration, LIMIT)
@@ -64,28 +64,39 @@ def moment_ns(value: Any, clock: Clock) -> int:
             raise TimeRangeError(f"moment {value} has no time zone; pass an aware datetime")
         moment = clock.now() + _span_ns(value - _EPOCH) - clock.wall()
     else:
-        moment = seconds_ns(value, "moment", "an aware datetime")
+        moment = seconds_ns(value, "moment", "seconds or an aware datetime")
     return min(max(moment, 0), LIMIT)
 
 
 def seconds_ns(value: Any, name: str, types: str) -> int:
     """Seconds in nanoseconds, negative or beyond 2**63 as they are; infinity is 2**63 - 1.
 
-    Raises TimeTypeError for what is not a number, and says that `types` are legal as well;
-    TimeRangeError for NaN.
+    Raises TimeTypeError for what is not a number, with `types` as what is legal; TimeRangeError for
+    NaN.
     """
     if hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_)):
-        return operator.index(value) * NS_PER_S
+        try:
+            return operator.index(value) * NS_PER_S
+        except TypeError:  # an array that is no integer has the method, too
+            raise _wrong_type(value, name, types) from None
     if isinstance(value, bool) or not hasattr(value, "as_integer_ratio"):
-        raise TimeTypeError(
-            f"{name} must be seconds or {types}, not {type(value).__name__} ({shown(value)})"
-        )
-    if not math.isfinite(value):
-        if math.isnan(value):
-            raise TimeRangeError(f"{name} must be a number, not NaN")
-        return LIMIT if value > 0 else -LIMIT
+        raise _wrong_type(value, name, types)
+    try:
+        if math.isinf(value):
+            return LIMIT if value > 0 else -LIMIT
+        is_number = not math.isnan(value)
+    except OverflowError:  # a Fraction beyond all floats
+        is_number = True
+    except ValueError:  # Decimal("sNaN")
+        is_number = False
+    if not is_number:
+        raise TimeRangeError(f"{name} must be a number, not NaN")
     numerator, denominator = value.as_integer_ratio()
     return int((2 * numerator * NS_PER_S + denominator) // (2 * denominator))
+
+
+def _wrong_type(value: Any, name: str, types: str) -> TimeTypeError:
+    return TimeTypeError(f"{name} must be {types}, not {type(value).__name__} ({shown(value)})")
 
 
 def _span_ns(value: timedelta) -> int:

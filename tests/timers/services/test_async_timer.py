@@ -5,7 +5,10 @@ import contextvars
 import gc
 import threading
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from tests.timers.services.cases import TIMERS, raising
@@ -337,10 +340,20 @@ def test_bad_arguments_are_refused_and_the_service_goes_on():
         for refuse in (timer.timeout, timer.timeout_at):
             with pytest.raises(TimeRangeError):
                 refuse(float("nan"))
-        with pytest.raises(TimeRangeError):
-            await timer.sleep(float("nan"))
-        with pytest.raises(TimeRangeError):
-            await timer.wait_for(asyncio.sleep(0), float("nan"))
+        for delay in (float("nan"), Decimal("NaN"), Decimal("sNaN")):
+            with pytest.raises(TimeRangeError, match="delay must be a number, not NaN"):
+                await timer.sleep(delay)
+            with pytest.raises(TimeRangeError, match="timeout must be a number, not NaN"):
+                await timer.wait_for(asyncio.sleep(0), delay)
+        for delay in ("1", timedelta(1), datetime.now(UTC), np.array(0.5)):
+            with pytest.raises(TimeTypeError, match="delay must be seconds, not"):
+                await timer.sleep(delay)
+            with pytest.raises(TimeTypeError, match="timeout must be seconds or None, not"):
+                await timer.wait_for(asyncio.sleep(0), delay)
+        for schedule in (timer.schedule_after, timer.schedule_at, timer.schedule_every):
+            with pytest.raises(CallbackError, match="context must be a Context, not 'x'"):
+                schedule(1, print, context="x")
+        assert timer.size == 0
         with pytest.raises(ParameterError):
             AsyncTimer(HierarchicalWheel(), unit_ns=0)
         await timer.sleep(1)
@@ -349,6 +362,20 @@ def test_bad_arguments_are_refused_and_the_service_goes_on():
     with pytest.warns(RuntimeWarning, match="never awaited"):  # what wait_for refused
         run(main)
         gc.collect()
+
+
+def test_a_delay_beyond_all_floats_is_as_long_as_can_be():
+    async def main(timer, loop):
+        endless = Fraction(10**400)
+        async with timer.timeout(endless) as timeout:
+            assert await timer.wait_for(timer.sleep(1, "result"), endless) == "result"
+            assert timeout.when() == pytest.approx((2**63 - 1) / 1e9)
+        sleeping = asyncio.create_task(timer.sleep(endless))
+        await asyncio.sleep(1)
+        assert not sleeping.done()
+        sleeping.cancel()
+
+    run(main)
 
 
 def test_a_closed_timer_refuses_timeouts():

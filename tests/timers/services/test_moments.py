@@ -32,19 +32,38 @@ from timers.services.moments import duration_ns, moment_ns
         (float("inf"), LIMIT),
         (1e300, LIMIT),
         (10**30, LIMIT),
+        (Fraction(10**400), LIMIT),
+        (Decimal("1e400"), LIMIT),
+        (np.array(3), 3000 * MS),
     ],
 )
 def test_durations_are_rounded_to_nanoseconds_and_clamped(value, expected):
     assert duration_ns(value, "delay") == expected
 
 
-@pytest.mark.parametrize("value", [-1, -1e-9, timedelta(seconds=-1), float("nan"), float("-inf")])
+@pytest.mark.parametrize(
+    "value",
+    [
+        -1,
+        -1e-9,
+        timedelta(seconds=-1),
+        float("nan"),
+        float("-inf"),
+        Fraction(-(10**400)),
+        Decimal("NaN"),
+        Decimal("sNaN"),
+    ],
+)
 def test_a_duration_is_at_least_zero(value):
     with pytest.raises(TimeRangeError, match="delay must"):
         duration_ns(value, "delay")
 
 
-@pytest.mark.parametrize("value", [True, None, "1", [1], 1j, datetime(2026, 1, 1, tzinfo=UTC)])
+@pytest.mark.parametrize(
+    "value",
+    [True, None, "1", [1], 1j, datetime(2026, 1, 1, tzinfo=UTC), np.array(0.5), np.array([1, 2])],
+    ids=repr,
+)
 def test_a_duration_is_a_number_or_a_timedelta(value):
     with pytest.raises(TimeTypeError, match="delay must be seconds or a timedelta"):
         duration_ns(value, "delay")
@@ -63,12 +82,13 @@ def test_moments_are_seconds_of_the_clock_or_aware_datetimes():
     assert moment_ns(2.5, clock) == 2500 * MS
     assert moment_ns(-5, clock) == 0
     assert moment_ns(float("inf"), clock) == LIMIT
+    assert moment_ns(Fraction(-(10**400)), clock) == 0
     assert moment_ns(datetime(1970, 1, 1, 0, 2, tzinfo=UTC), clock) == 120_000 * MS
     east = timezone(timedelta(hours=1))
     assert moment_ns(datetime(1970, 1, 1, 1, 2, tzinfo=east), clock) == 120_000 * MS
 
 
-@pytest.mark.parametrize("value", [float("nan"), datetime(2026, 1, 1)])
+@pytest.mark.parametrize("value", [float("nan"), Decimal("sNaN"), datetime(2026, 1, 1)])
 def test_a_moment_has_a_time_zone_and_a_value(value):
     with pytest.raises(TimeRangeError):
         moment_ns(value, ManualClock())
