@@ -92,6 +92,8 @@ class IdleRing(Ticks):
         """
         idle_at = self._deadline(at)
         numbers = as_integers(numbers, "numbers")
+        if not numbers.size:
+            return  # there would be no smallest one to make room for
         while not touch_all(
             self._lists, self._connections, self._chunks, self._cells, numbers, self._unit, idle_at
         ):

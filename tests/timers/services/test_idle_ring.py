@@ -51,6 +51,15 @@ def test_removed_connections_leave_nothing_behind_for_longer_than_the_timeout():
     assert sizes[-1] == sizes[10]
 
 
+@pytest.mark.parametrize("numbers", [[], (), np.empty(0, np.int64), np.array([])])
+def test_no_numbers_change_nothing_even_at_first(numbers):
+    ring = IdleRing(10, 1)
+    ring.touch_many(numbers)
+    ring.touch_many(numbers, at=3)
+    assert len(ring) == 0
+    assert ring.advance(50).tolist() == []
+
+
 def test_bad_input_changes_nothing():
     ring = IdleRing(10, 1)
     ring.touch(2, at=0)
