@@ -16,4 +16,4 @@ class CallbackError(TimerError, TypeError):
 
 
 class KeyTypeError(TimerError, TypeError):
-    """A key is not hashable."""
+    """A key is not hashable, or keys are not iterable."""

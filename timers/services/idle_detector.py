@@ -59,9 +59,10 @@ class IdleDetector(Ticks):
     With `lazy=True` a packet only notes the time. When the timer fires, it is armed again for what
     is left of the timeout. That is cheaper where most packets come well before the timeout.
 
-    Keys are any hashable values. Integer arrays have a fast path in `touch_many`; it needs eight
-    bytes for each integer up to the largest key, which has to be below 2**24. Where all keys are
-    such integers, IdleRing is faster still.
+    Keys are any hashable values. Unlike in a dict, an integer in [0, 2**24) and an equal float are
+    two keys. Integer arrays have a fast path in `touch_many`; it needs eight bytes for each integer
+    up to the largest key, which has to be below 2**24. Where all keys are such integers, IdleRing
+    is faster still.
 
     >>> detector = IdleDetector(timeout=30)
     >>> detector.touch("a", at=0)
@@ -114,21 +115,17 @@ class IdleDetector(Ticks):
         """`touch` for each key; all come at the same time. O(1) each.
 
         Raises:
-            As `touch`; in that case nothing has changed.
+            KeyTypeError: also if `keys` is not iterable.
+            TimeTypeError, TimeRangeError: as `touch`; in all cases nothing has changed.
         """
         deadline = self._deadline(at)
-        if isinstance(keys, np.ndarray):
-            if keys.dtype.kind in "iu" and keys.ndim == 1:
-                if not keys.size:
-                    return
-                if keys.min() >= 0 and keys.max() < _TABLE_LIMIT:
-                    self._touch_array(keys.astype(np.int64, copy=False), deadline)
-                    return
-            keys = keys.tolist()
-        keys = list(keys)
-        for key in keys:
-            _check_hashable(key)
-        for key in keys:
+        if isinstance(keys, np.ndarray) and keys.dtype.kind in "iu" and keys.ndim == 1:
+            if not keys.size:
+                return
+            if keys.min() >= 0 and keys.max() < _TABLE_LIMIT:
+                self._touch_array(keys.astype(np.int64, copy=False), deadline)
+                return
+        for key in _listed(keys):
             self._touch(key, deadline)
 
     def remove(self, key: Hashable) -> bool:
@@ -286,10 +283,7 @@ class ScanningIdleDetector(Ticks):
         """`touch` for each key. O(1) each."""
         deadline = self._deadline(at)
         deadlines = self._deadlines
-        keys = keys.tolist() if isinstance(keys, np.ndarray) else list(keys)
-        for key in keys:
-            _check_hashable(key)
-        for key in keys:
+        for key in _listed(keys):
             if deadline > deadlines.get(key, -1):
                 deadlines[key] = deadline
 
@@ -329,6 +323,20 @@ def _check_hashable(key: Hashable) -> None:
         hash(key)
     except TypeError:
         raise KeyTypeError(f"a key must be hashable, not {shown(key)}") from None
+
+
+def _listed(keys: Iterable[Hashable]) -> list[Hashable]:
+    """The keys, all of which are hashable."""
+    if isinstance(keys, np.ndarray):
+        keys = keys.tolist()
+    try:
+        iterator = iter(keys)
+    except TypeError:
+        raise KeyTypeError(f"keys must be an iterable, not {shown(keys)}") from None
+    listed = list(iterator)
+    for key in listed:
+        _check_hashable(key)
+    return listed
 
 
 def _index(key: Hashable) -> int:

@@ -123,6 +123,14 @@ def test_an_integer_is_one_key_in_whatever_form_it_comes(make):
     assert set(detector.advance(13)) == {5, -5, 1 << 30}
 
 
+def test_a_float_is_another_key_than_an_equal_integer():
+    detector = IdleDetector(10, 1)
+    detector.touch(1, at=0)
+    detector.touch(1.0, at=5)
+    detector.touch_many(np.array([1]), at=3)
+    assert [list(map(repr, detector.advance(now))) for now in (13, 15)] == [["1"], ["1.0"]]
+
+
 def test_a_lazy_detector_moves_no_timer_for_a_packet():
     timer = CascadingWheel()
     detector = IdleDetector(10, 1, timer=lambda: timer, lazy=True)
@@ -191,6 +199,9 @@ def test_bad_input_changes_nothing(make):
     for method in (detector.touch, detector.remove, lambda key: detector.touch_many(["b", key])):
         with pytest.raises(KeyTypeError, match=r"a key must be hashable, not \[\]"):
             method([])
+    for keys in (5, None, np.array(5), np.array(0.5)):
+        with pytest.raises(KeyTypeError, match=r"keys must be an iterable, not (None|5|0\.5)"):
+            detector.touch_many(keys)
     with pytest.raises(ClockError, match=r"the clock cannot go back from 5.0 to 4.9"):
         detector.advance(4.9)
     detector.touch_many(np.array([], np.int64))
