@@ -11,6 +11,7 @@ from timers.limits import LIMIT
 from timers.protocol import Timer
 from timers.registry import timer_class
 from timers.rounding import Int64s
+from timers.schemes.base import load_code
 from timers.services.errors import KeyTypeError
 from timers.services.moments import duration_ns
 from timers.validation import shown
@@ -88,6 +89,7 @@ class IdleDetector(Ticks):
     ) -> None:
         super().__init__(timeout, tick)
         self._timer = _made(timer, self._timeout // self._tick + 2)
+        load_code(self._timer)  # so that the first packet does not wait for it
         self._lazy = lazy
         self._handles: Int64s = np.zeros(0, np.int64)  # by key, for integers below _TABLE_LIMIT
         self._handle_of: dict[Hashable, int] = {}  # for all other keys

@@ -28,7 +28,7 @@ from timers.kernels.handles import PLACE_MASK
 from timers.limits import LIMIT
 from timers.protocol import Timer
 from timers.rounding import Int64s
-from timers.schemes.base import KernelTimer
+from timers.schemes.base import load_code
 from timers.services.calls import (
     CANCELLED,
     FIRED,
@@ -63,10 +63,9 @@ class CallTimer:
             raise ParameterError(f"unit_ns must lie in [1, 10**18], not {shown(unit_ns)}")
         if len(timer):
             raise ParameterError(f"the timer must be empty; it has {len(timer)} pending")
-        if isinstance(timer, KernelTimer):
-            # Later it would happen with the lock held, for seconds where other threads keep the GIL
-            # busy, and the mailbox would grow by millions of entries.
-            timer._call.load_all()
+        # Later it would happen with the lock held, for seconds where other threads keep the GIL
+        # busy, and the mailbox would grow by millions of entries.
+        load_code(timer)
         self._timer = timer
         self._unit_ns = unit_ns
         self._start_unit = timer.now
