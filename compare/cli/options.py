@@ -265,12 +265,7 @@ def comparison_options(store: str) -> Decorator:
         ),
         option("--sizes", COUNTS, "Numbers of pending timers.", default=default.sizes),
         option("--operations", COUNT, "Operations per workload.", default=default.operations),
-        option(
-            "--repeats",
-            COUNT,
-            "Maximum number of samples.",
-            default=default.repeats,
-        ),
+        option("--repeats", COUNT, "Maximum number of samples.", default=default.repeats),
         option("--budget", SECONDS, budget, default=default.budget),
         option("--seed", INTEGER, "Seed of the workloads.", default=default.seed),
         runs_option(store, default.runs),

@@ -12,7 +12,7 @@ class ServiceStateError(TimerError, RuntimeError):
 
 
 class CallbackError(TimerError, TypeError):
-    """A callback is not callable, or what it should run in is no Context."""
+    """A callback is not callable, or what it should run in is not a Context."""
 
 
 class KeyTypeError(TimerError, TypeError):

@@ -104,7 +104,7 @@ class CallTimer:
 
         Raises:
             TimeTypeError, TimeRangeError: for what is not a duration of at least 0.
-            CallbackError: if the callback is not callable, or `context` is no Context.
+            CallbackError: if the callback is not callable, or `context` is not a Context.
             ServiceClosedError: after `close`.
         """
         known, duration = self._latest_delay, self._latest_duration
@@ -147,7 +147,7 @@ class CallTimer:
 
         Raises:
             TimeTypeError, TimeRangeError: for what is not a moment, and for a naive datetime.
-            CallbackError: if the callback is not callable, or `context` is no Context.
+            CallbackError: if the callback is not callable, or `context` is not a Context.
             ServiceClosedError: after `close`.
         """
         call = ScheduledCall()
@@ -171,7 +171,7 @@ class CallTimer:
         Raises:
             TimeTypeError, TimeRangeError: for what is not a duration above 0.
             ParameterError: for another `missed`.
-            CallbackError: if the callback is not callable, or `context` is no Context.
+            CallbackError: if the callback is not callable, or `context` is not a Context.
             ServiceClosedError: after `close`.
         """
         period_ns = duration_ns(period, "period")
