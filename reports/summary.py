@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from compare.bench.contestant import COMPILED
 from compare.bench.store import MEASURED, Run, RunError, parameters_json
 from compare.bench.task import Task
 from compare.purgatory.figures import Row
@@ -39,7 +40,7 @@ class Contestant:
     @property
     def compiled(self) -> bool:
         """Whether it ran in the compiled loop; else its times include the Python interpreter's."""
-        return self.engine == "compiled"
+        return self.engine == COMPILED
 
     @property
     def dashed(self) -> bool:
@@ -147,7 +148,7 @@ class Replayed(NamedTuple):
     """What was found for one contestant and source."""
 
     cell: Cell
-    row: Mapping[str, Any]  # the counts, alike in all samples; see compare.bench.store.REPLAYS
+    row: Mapping[str, Any]  # the counts, alike in all samples; see SCHEMAS["replays"]
     bins: tuple[Bin, ...] = ()
 
     @property

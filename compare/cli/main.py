@@ -17,7 +17,8 @@ from typing import Any
 
 import click
 
-DISTRIBUTION = "wheelwork"
+from compare.bench.machine import DISTRIBUTION
+
 GROUP = "wheelwork.commands"
 BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT, as in shells

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from compare.tapes.units import EXPONENTS
+from compare.tapes.units import EXPONENTS, SUFFIXES
 from timers import LIMIT
 
 FRACTION_DIGITS = 18
@@ -87,9 +87,9 @@ def read_duration(rows: DataFrame, column: str, default: str, unit: str) -> Data
     A text is a number of `default` units, or a number followed by ns, us, ms or s.
     """
     whens = " ".join(
-        f"WHEN '{name}' THEN {EXPONENTS[unit] - places}" for name, places in _SUFFIXES.items()
+        f"WHEN '{name}' THEN {EXPONENTS[unit] - places}" for name, places in SUFFIXES.items()
     )
-    suffix = f"regexp_extract(trim({{column}}), '({'|'.join(_SUFFIXES)})$', 1)"
+    suffix = f"regexp_extract(trim({{column}}), '({'|'.join(SUFFIXES)})$', 1)"
     steps = {
         # All suffixes end in an s; most texts have none, and skip the pattern.
         "suffix": f"IF(endswith(trim({{column}}), 's'), {suffix}, '')",
@@ -139,9 +139,6 @@ _PATTERNS = {
     "is_iso": _literal(_ISO),
     "is_access": _literal(_ACCESS),
 }
-
-_SUFFIXES = {"ns": 9, "us": 6, "µs": 6, "μs": 6, "ms": 3, "s": 0}
-"""Units that a duration may end in, the longer ones first: decimal places of a second."""
 
 # The steps are lateral aliases of one select: an expression without a name would be computed each
 # time that it is used. The cast rounds half up, so digits that it cannot keep are cut off the text

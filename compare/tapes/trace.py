@@ -45,13 +45,14 @@ from compare.tapes.tape import (
     joined,
     validate,
 )
+from compare.tapes.units import TAPE_UNITS
 from timers import TimerError
 
 FORMAT = "wheelwork-trace"
 VERSION = 1
 REJECTED = "rejected.parquet"
 """Rows of a log that did not become operations; beside the shards of a trace that has some."""
-UNITS = ("us", "ms", "s", "unit")
+UNITS = (*TAPE_UNITS, "unit")
 _UNITS = ", ".join(UNITS[:-1]) + f" or {UNITS[-1]}"
 
 SCHEMA = pa.schema(

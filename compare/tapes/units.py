@@ -19,9 +19,13 @@ TAPE_UNITS = ("us", "ms", "s")
 """The units that a tape made from a log can have."""
 _LARGER = dict(pairwise(TAPE_UNITS))
 
-_SECONDS = {name: Fraction(1, 10**places) for name, places in EXPONENTS.items()} | {
-    "µs": Fraction(1, 10**6),  # micro sign, U+00B5
-    "μs": Fraction(1, 10**6),  # Greek mu, U+03BC: the same to a reader
+SUFFIXES = {"ns": 9, "us": 6, "µs": 6, "μs": 6, "ms": 3, "s": 0}
+"""The decimal units as a duration may end in them, the longer ones first.
+
+Both the micro sign, U+00B5, and the Greek mu, U+03BC, which is the same to a reader.
+"""
+
+_SECONDS = {name: Fraction(1, 10**places) for name, places in SUFFIXES.items()} | {
     "m": Fraction(60),
     "min": Fraction(60),
     "h": Fraction(3600),
