@@ -14,7 +14,13 @@ from tests.timers.services.cases import (
 )
 from timers import HashedWheel, HierarchicalWheel
 from timers.errors import ParameterError, TimeRangeError, TimeTypeError
-from timers.services import CallbackError, ServiceClosedError, ServiceStateError, SystemTimer
+from timers.services import (
+    CallbackError,
+    ManualClock,
+    ServiceClosedError,
+    ServiceStateError,
+    SystemTimer,
+)
 from timers.services import system_timer as module
 
 # Closing
@@ -172,6 +178,21 @@ def test_a_clock_that_steps_back_is_reported_and_the_service_goes_on():
         pass
     assert ran == [1, 3, 2, 3]
     assert len(errors.errors) == 1
+
+
+def test_the_timer_is_never_moved_backwards():
+    class Backwards(ManualClock):
+        value = 5000 * MS
+
+        def now(self):
+            return self.value
+
+    clock, ran = Backwards(), []
+    timer = SystemTimer(HierarchicalWheel(), clock=clock)
+    timer.schedule_after(1, ran.append, 1)
+    for clock.value in (5500 * MS, 0, 6000 * MS):
+        timer.advance_clock()
+    assert ran == [1]
 
 
 def test_python_without_the_gil_is_refused(monkeypatch):
