@@ -100,7 +100,6 @@ class ServiceCalls:
 
     def __init__(self, kind, pending, threads=1):
         self.timer = SystemTimer(CascadingWheel(capacity=2 * pending))
-        self.threads = threads
         calls = [self.timer.schedule_after(delay, nothing) for delay in delays_of(kind, pending, 0)]
         self.pool = ThreadPoolExecutor(threads)
         self.others = [deque(calls[first::threads]) for first in range(threads)]

@@ -540,7 +540,7 @@ def test_a_forked_child_has_a_closed_copy(lock_held):
                 try:
                     service.schedule_after(1, print)
                 except ServiceClosedError:
-                    time.sleep(0.1)
+                    time.sleep(0.1)  # a driver, if there were one, would run the call
                     status = 0 if not ran.is_set() and call.cancel() and service.close() else 2
                 finally:
                     os._exit(status)
@@ -787,7 +787,7 @@ def test_a_signal_handler_may_use_the_service_anywhere(function, driver, action)
             with suppress(ServiceClosedError):
                 service._relieve()
                 service.advance_clock() if driver == "caller" else clock.advance(0)
-            service.size  # noqa: B018
+            service.size  # noqa: B018  # files what is left
             service.close()
             return not service._is_filing()
 
