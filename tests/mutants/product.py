@@ -1286,7 +1286,7 @@ BUGS = [
     ),
     SeededBug(
         "timers/services/mailbox.py",
-        "                late.append(call)\n",
+        "                late.append(handle)\n",
         "                pass\n",
         "tests/timers/services/test_system_timer_threads.py::test_a_cancellation_while_its_call_is_filed_is_not_lost[before]",
     ),
@@ -1364,7 +1364,7 @@ BUGS = [
     ),
     SeededBug(
         "timers/services/delayed_operation.py",
-        "            operation._trying = _ASKED\n",
+        "            operation._lock = _ASKED\n",
         "            pass\n",
         "tests/timers/services/test_purgatory_races.py::test_progress_while_another_thread_tries_is_not_missed[2-free]",
     ),
@@ -1382,8 +1382,8 @@ BUGS = [
     ),
     SeededBug(
         "timers/services/delayed_operation.py",
-        "                purgatory._request_purge()\n        self",
-        "                pass\n        self",
+        "                purgatory._request_purge()\n            purgatory._timer",
+        "                pass\n            purgatory._timer",
         "tests/timers/services/test_purgatory.py::test_timeouts_count_for_the_estimated_total",
     ),
     SeededBug(

@@ -21,7 +21,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from timers.limits import LIMIT
 from timers.protocol import Timer
-from timers.services.calls import NO_HANDLE, Entry, no_callback
+from timers.services.calls import NO_HANDLE, BoundEntry, no_callback
 from timers.services.errors import ServiceClosedError, ServiceStateError
 from timers.services.mailbox import AWAKE, CLOSED, CallTimer
 from timers.services.moments import NS_PER_S, moment_ns, seconds_ns
@@ -314,7 +314,7 @@ class AsyncTimer(CallTimer):
                 finish()
 
 
-class Timeout(Entry):
+class Timeout(BoundEntry):
     """Cancels the body of its `async with` at a deadline; made by `AsyncTimer.timeout`.
 
     The methods are those of `asyncio.Timeout`. It is an entry of the mailbox itself, and holds its

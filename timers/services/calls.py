@@ -61,14 +61,39 @@ class Service(Protocol):
 class Entry:
     """The base of scheduled calls and delayed operations. Any thread may call any method."""
 
-    __slots__ = ("_args", "_callback", "_context", "_handle", "_moment", "_service")
+    __slots__ = ("_args", "_callback", "_handle", "_moment")
 
-    _service: Service
     _callback: Callable[..., object]  # the token: unset once the entry is done
     _args: tuple[Any, ...]  # or CANCELLED or FIRED
-    _context: Context | None  # None for an empty one; operations have none
     _moment: int  # the deadline in nanoseconds of the clock
     _handle: int  # in the timer; may be stale
+
+    def cancel(self) -> bool:
+        """Take the token for good and enter the change into the mailbox of the service.
+
+        True exactly if this call took the token.
+        """
+        raise NotImplementedError
+
+    def _waits_for(self, armed: int) -> bool:
+        """Whether the entry still waits to run for the deadline `armed`."""
+        return self._moment is armed and hasattr(self, "_callback")
+
+    def _fire(self, armed: int) -> None:
+        """Run the entry if it is still pending for the deadline `armed`.
+
+        Deadlines are compared by identity: a re-arm makes a new int.
+        """
+        raise NotImplementedError
+
+
+class BoundEntry(Entry):
+    """An entry that refers to its service itself."""
+
+    __slots__ = ("_context", "_service")
+
+    _context: Context | None  # None for an empty one
+    _service: Service
 
     def cancel(self) -> bool:
         """Cancel the call and drop its callback and arguments at once.
@@ -93,19 +118,8 @@ class Entry:
                 service._relieve()
         return True
 
-    def _waits_for(self, armed: int) -> bool:
-        """Whether the entry still waits to run for the deadline `armed`."""
-        return self._moment is armed and hasattr(self, "_callback")
 
-    def _fire(self, armed: int) -> None:
-        """Run the entry if it is still pending for the deadline `armed`.
-
-        Deadlines are compared by identity: a re-arm makes a new int.
-        """
-        raise NotImplementedError
-
-
-class ScheduledCall(Entry):
+class ScheduledCall(BoundEntry):
     """A call that waits for its deadline; made by the `schedule_` methods of a service.
 
     Dropping it does not cancel the call. All methods may be called from any thread.

@@ -1,15 +1,16 @@
 """`DelayedOperation`: a request that waits for a condition or for its timeout."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from math import floor
 from typing import Any, Protocol
 
-from timers.services.calls import CANCELLED, FIRED, NO_HANDLE, Entry, no_callback
+from timers.services.calls import CANCELLED, FIRED, NO_HANDLE, Entry, Service, no_callback
 from timers.services.moments import QUICK_DURATION, duration_ns
 
-# What `_trying` says: whether a thread runs `try_complete`, and whether it has to do so again.
-_IDLE, _TRYING, _ASKED = 0, 1, 2
+# In place of the lock of an operation while a thread runs its `try_complete`: whether that thread
+# has to do so again.
+_TRYING, _ASKED = nullcontext("trying"), nullcontext("asked")
 
 # The latest delay that was converted, and its nanoseconds; see QUICK_DURATION.
 _latest_delay, _latest_duration = 0.0, 0
@@ -20,6 +21,9 @@ class _Watcher(Protocol):
 
     _left: int
     _purge_above: float
+
+    @property
+    def _timer(self) -> Service: ...
 
     def _request_purge(self) -> None: ...
 
@@ -63,12 +67,13 @@ class DelayedOperation(Entry):
         TimeTypeError, TimeRangeError: for a delay that is not a duration of at least 0.
     """
 
-    __slots__ = ("_lock", "_purgatory", "_trying")
+    # Few attributes, as each makes the purgatory slower: by its memory, and by what the garbage
+    # collector has to look at.
+    __slots__ = ("_lock", "_purgatory")
 
     # `_moment` is the delay, until a purgatory watches the operation.
-    _lock: AbstractContextManager[Any] | None
+    _lock: AbstractContextManager[Any] | None  # or _TRYING or _ASKED
     _purgatory: _Watcher | None  # None until one watches the operation
-    _trying: int
 
     def __init__(self, delay: Any, lock: AbstractContextManager[Any] | None = None) -> None:
         global _latest_delay, _latest_duration
@@ -82,7 +87,6 @@ class DelayedOperation(Entry):
             self._moment = duration_ns(delay, "delay")
         self._lock = lock
         self._purgatory = None
-        self._trying = _IDLE
         self._callback = no_callback
         self._args = ()
         self._handle = NO_HANDLE
@@ -119,22 +123,21 @@ class DelayedOperation(Entry):
 
     def cancel(self) -> bool:
         """Withdraw the operation: True exactly if it will neither complete nor time out. O(1)."""
-        # What `Entry.cancel` does, written out: the call would cost a tenth of a completion.
         try:
             del self._callback
         except AttributeError:
             return False
         self._args = CANCELLED
-        if self._handle:
-            service = self._service
-            changes = service._changes
-            changes.append(self)
-            if len(changes) > service._limit:
-                service._relieve()
         purgatory = self._purgatory
         if purgatory is not None:
-            purgatory._left += 1
-            if purgatory._left > purgatory._purge_above:
+            if self._handle:
+                timer = purgatory._timer
+                changes = timer._changes
+                changes.append(self)
+                if len(changes) > timer._limit:
+                    timer._relieve()
+            purgatory._left = left = purgatory._left + 1
+            if left > purgatory._purge_above:
                 purgatory._request_purge()
         return True
 
@@ -149,10 +152,10 @@ class DelayedOperation(Entry):
         self._args = FIRED
         purgatory = self._purgatory
         if purgatory is not None:
-            purgatory._left += 1
-            if purgatory._left > purgatory._purge_above:
+            purgatory._left = left = purgatory._left + 1
+            if left > purgatory._purge_above:
                 purgatory._request_purge()
-        self._service._start(self._time_out, (), None)
+            purgatory._timer._start(self._time_out, (), None)
 
     def _time_out(self) -> None:
         self.on_complete()
@@ -175,31 +178,32 @@ def try_each(
         if operation._args:
             continue
         # CPython switches threads, and runs signal handlers, only at calls and backward jumps:
-        # nothing comes between a look at `_trying` and the assignment after it.
-        if operation._trying:
-            operation._trying = _ASKED
+        # nothing comes between a look at `_lock` and the assignment after it.
+        lock = operation._lock
+        if lock is not None and (lock is _TRYING or lock is _ASKED):
+            operation._lock = _ASKED
             continue
-        operation._trying = _TRYING
+        operation._lock = _TRYING
         succeeded = False
         try:
             while True:
                 try:
-                    if operation._lock is None:
+                    if lock is None:
                         if operation.try_complete():
                             succeeded = True
                     else:
-                        with operation._lock:
+                        with lock:
                             if operation.try_complete():
                                 succeeded = True
                 except BaseException as error:
                     if failure is None or not isinstance(error, Exception):
                         failure = error
-                if succeeded or operation._trying == _TRYING or operation._args:
-                    operation._trying = _IDLE
+                if succeeded or operation._lock is _TRYING or operation._args:
+                    operation._lock = lock
                     break
-                operation._trying = _TRYING
+                operation._lock = _TRYING
         except BaseException:  # a signal at the backward jump
-            operation._trying = _IDLE
+            operation._lock = lock
             raise
         if succeeded:
             completed += 1

@@ -344,7 +344,9 @@ class CallTimer:
         if self._changes:
             entries = self._changes.copy()
             # Calls without a handle are still among the arrivals.
-            cancelled = [call for call in entries if call._args is CANCELLED and call._handle]
+            cancelled = [
+                call._handle for call in entries if call._args is CANCELLED and call._handle
+            ]
             if cancelled:
                 self._remove(cancelled)
             if len(cancelled) < len(entries):
@@ -368,13 +370,13 @@ class CallTimer:
             self._calls.extend(repeat(None, missing))
             self._armed.extend(repeat(0, missing))
         table, armed = self._calls, self._armed
-        late = []
+        late: list[int] = []
         for call, moment, handle, place in zip(calls, moments, handles, places, strict=True):
             table[place] = call
             armed[place] = moment
             call._handle = handle
             if call._args is CANCELLED:
-                late.append(call)
+                late.append(handle)
         if late:
             self._remove(late)
 
@@ -400,11 +402,10 @@ class CallTimer:
         if left:
             self._file(left)
 
-    def _remove(self, calls: list[Entry]) -> None:
+    def _remove(self, handles: list[int]) -> None:
         """Cancel calls in the timer; those that left it by themselves are passed over."""
         table = self._calls
-        handles = [call._handle for call in calls]
-        if len(calls) <= _FEW:
+        if len(handles) <= _FEW:
             for handle in handles:
                 if self._timer.cancel(handle):
                     table[handle & PLACE_MASK] = None

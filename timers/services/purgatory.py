@@ -371,11 +371,13 @@ class Purgatory:
         """Put operations into the timer, which passes over those that are completed by then."""
         timer = self._timer
         now, first = timer._now(), LIMIT
+        known = moment = -1
         for operation in operations:
-            moment = now + operation._moment
-            if moment < first:
-                first = moment
-            operation._service = timer
+            delay = operation._moment
+            if delay is not known:  # most often they share one int, and so the deadline
+                known, moment = delay, now + delay
+                if moment < first:
+                    first = moment
             operation._moment = moment
         timer._post(operations, first)
 
