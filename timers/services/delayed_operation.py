@@ -184,29 +184,26 @@ def try_each(
             operation._lock = _ASKED
             continue
         operation._lock = _TRYING
-        succeeded = False
         try:
             while True:
                 try:
                     if lock is None:
                         if operation.try_complete():
-                            succeeded = True
+                            completed += 1
+                            break
                     else:
                         with lock:
                             if operation.try_complete():
-                                succeeded = True
+                                completed += 1
+                                break
                 except BaseException as error:
                     if failure is None or not isinstance(error, Exception):
                         failure = error
-                if succeeded or operation._lock is _TRYING or operation._args:
-                    operation._lock = lock
+                if operation._lock is _TRYING or operation._args:
                     break
                 operation._lock = _TRYING
-        except BaseException:  # a signal at the backward jump
+        finally:  # also after a signal at the backward jump
             operation._lock = lock
-            raise
-        if succeeded:
-            completed += 1
         if failure is not None:
             try:
                 raise failure

@@ -315,15 +315,17 @@ class Purgatory:
         """Refuse what cannot be watched."""
         if self._closed or self._timer._closed:
             raise self._is_closed()
-        for operation in operations:
-            try:
-                watched = operation._purgatory is not None
-            except AttributeError:
-                raise ParameterError(
-                    f"{shown(operation)} is not a DelayedOperation on which __init__ was called"
-                ) from None
-            if watched:
-                raise _is_watched(operation)
+        try:
+            for operation in operations:
+                if operation._purgatory is not None:
+                    break
+            else:
+                return
+        except AttributeError:
+            raise ParameterError(
+                f"{shown(operation)} is not a DelayedOperation on which __init__ was called"
+            ) from None
+        raise _is_watched(operation)
 
     def _report(self, operation: DelayedOperation, error: Exception) -> None:
         self._timer._report(operation.try_complete, error)
