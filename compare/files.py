@@ -9,9 +9,12 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from timers.errors import TimerError
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 MANIFEST = "manifest.json"
 CANNOT_WRITE = "cannot write"
@@ -41,12 +44,22 @@ def errors_as(error: type[Exception], what: str) -> Iterator[None]:
 
 
 @contextmanager
-def parquet_errors(path: str | os.PathLike[str], error: type[Exception]) -> Iterator[None]:
-    """Raise `error` with one line for a Parquet file that the block cannot read."""
+def open_parquet(
+    path: str | os.PathLike[str], error: type[Exception]
+) -> Iterator["pq.ParquetFile"]:
+    """Open a Parquet file; its checksums are verified as it is read.
+
+    Raises `error` with one line for what cannot be read, also by the block.
+    """
+    import pyarrow.parquet as pq
+
     if not Path(path).exists():
         raise error(f"{path} does not exist")
-    with errors_as(error, f"{path} is not a readable Parquet file"):
-        yield
+    with (
+        errors_as(error, f"{path} is not a readable Parquet file"),
+        pq.ParquetFile(path, page_checksum_verification=True) as file,
+    ):
+        yield file
 
 
 def obstacle(path: str | os.PathLike[str]) -> str | None:

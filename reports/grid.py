@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from compare.bench.contestant import TICK, contestant
 from compare.bench.store import traits_of
-from compare.files import parquet_errors
+from compare.files import open_parquet
 from compare.pipeline.summarise import ABOUT, SCHEMA, SUMMARY, summarise
 from reports.statistics import Spread
 from reports.summary import Cell, Replayed, Source, Summary, contestants_of
@@ -84,8 +83,8 @@ def _read(path: Path) -> pa.Table:
         if not (path / SUMMARY).exists():
             return summarise(path)
         path = path / SUMMARY
-    with parquet_errors(path, GridError):
-        table = pq.read_table(path)
+    with open_parquet(path, GridError) as file:
+        table = file.read()
     if not table.schema.equals(SCHEMA) or ABOUT not in (table.schema.metadata or {}):
         raise GridError(
             f"{path} is not a table of replayed results; `wheelwork summarise RESULTS` makes one"

@@ -52,7 +52,7 @@ from compare.files import (
     errors_as,
     new_directory,
     obstacle,
-    parquet_errors,
+    open_parquet,
     read_manifest,
     write_json,
 )
@@ -342,7 +342,7 @@ def _manifest(path: Path) -> dict[str, Any]:
 
 def _read_table(path: Path, name: str, manifest: Mapping[str, Any]) -> pa.Table:
     file = path / f"{name}.parquet"
-    with parquet_errors(file, RunError), pq.ParquetFile(file) as source:
+    with open_parquet(file, RunError) as source:
         table = source.read()
     if not table.schema.equals(SCHEMAS[name]):
         raise RunError(

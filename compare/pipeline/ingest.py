@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from compare.arguments import check_integer
 from compare.files import CANNOT_WRITE, errors_as
 from compare.logs.head import LogError, read_error
 from compare.logs.parsing import FORMS
@@ -96,8 +97,7 @@ class Options:
         _check_choice("unit", self.unit, TAPE_UNITS)
         _check_choice("format", self.format, ("auto", *READERS))
         _check_choice("time format", self.time_format, ("auto", *FORMS))
-        if not 1 <= self.shards <= MAX_SHARDS:
-            raise IngestError(f"{self.shards} shards; there can be 1 to {MAX_SHARDS}")
+        check_integer(IngestError, "shards", self.shards, 1, MAX_SHARDS)
         if self.in_order_within is not None:
             parse_duration(self.in_order_within, self.unit)
 

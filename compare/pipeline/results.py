@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from compare.bench.contestant import Contestant, contestant
-from compare.files import MANIFEST, parquet_errors, read_manifest
+from compare.files import MANIFEST, open_parquet, read_manifest
 from compare.replay.lateness import Lateness
 from compare.replay.loops import FIRED
 from compare.replay.outcome import Outcome, columns
@@ -104,8 +103,8 @@ class Results:
         tables = []
         for timer, shard in sorted(self.replays()):
             path = self.outcome_file(timer, shard)
-            with parquet_errors(path, ResultsError):
-                table = pq.read_table(path)
+            with open_parquet(path, ResultsError) as file:
+                table = file.read()
             if not table.schema.equals(OUTCOMES) or table.num_rows != 1:
                 raise ResultsError(
                     f"{path} is not the outcome of a replay; remove it and rerun the replay"

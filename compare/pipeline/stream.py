@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from compare.arguments import check_integer
 from compare.logs.parsing import FORMS, read_time
 from compare.logs.readers import Log, first_form, inspect
 from compare.pipeline.idle import (
@@ -89,7 +90,8 @@ def idle_connections(
     Raises:
         TimerError: if an argument is invalid.
     """
-    settings = Settings(parse_duration(idle, "us"), _check_shards(shards))
+    check_integer(StreamError, "shards", shards, 1, MAX_SHARDS)
+    settings = Settings(parse_duration(idle, "us"), shards)
     lateness = "0 seconds" if delay is None else f"{parse_duration(delay, 'ms')} milliseconds"
     if not events.isStreaming:
         raise StreamError("the events are not a stream; for a table use session_window")
@@ -141,12 +143,6 @@ def heartbeat(session: SparkSession, rows_per_second: int = 1) -> DataFrame:
     """
     rows = session.readStream.format("rate").option("rowsPerSecond", rows_per_second).load()
     return rows.select(F.col("timestamp").alias("time"))
-
-
-def _check_shards(shards: int) -> int:
-    if not 1 <= shards <= MAX_SHARDS:
-        raise StreamError(f"{shards} shards; there can be 1 to {MAX_SHARDS}")
-    return shards
 
 
 def _column_type(events: DataFrame, name: str) -> T.DataType:
@@ -343,7 +339,7 @@ def check(watch: Watch) -> None:
     parse_duration(watch.idle, "us")
     if watch.delay is not None:
         parse_duration(watch.delay, "ms")
-    _check_shards(watch.shards)
+    check_integer(StreamError, "shards", watch.shards, 1, MAX_SHARDS)
     if watch.heartbeat and not watch.follow:
         raise StreamError("--heartbeat needs --follow: heartbeats have the present time")
     _columns(watch)

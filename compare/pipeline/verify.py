@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from compare.bench.contestant import Contestant, contestant
-from compare.files import parquet_errors
+from compare.files import open_parquet
 from compare.oracle import sql
 from compare.oracle.compiled import Check, Rows, warm
 from compare.oracle.mismatches import (
@@ -182,10 +182,7 @@ def read_expiries(path: Path) -> Iterator[Rows]:
 @contextmanager
 def _open_expiries(path: Path) -> Iterator[pq.ParquetFile]:
     """A file of expiries with the right columns. Raises VerifyError for what cannot be read."""
-    with (
-        parquet_errors(path, VerifyError),
-        pq.ParquetFile(path, page_checksum_verification=True) as file,
-    ):
+    with open_parquet(path, VerifyError) as file:
         found = {field.name: field.type for field in file.schema_arrow}
         if any(found.get(field.name) != field.type for field in EXPIRIES):
             columns = ", ".join(f"{name} {kind}" for name, kind in found.items())
@@ -306,7 +303,7 @@ def _check_files(results: Results) -> None:
     """Raise VerifyError for files that Spark would take for rows of nulls, or for fewer rows."""
     for shard in results.trace.shards:
         path = results.trace.path / shard.file
-        with parquet_errors(path, VerifyError), pq.ParquetFile(path) as file:
+        with open_parquet(path, VerifyError) as file:
             fits = file.schema_arrow.equals(SCHEMA) and file.metadata.num_rows == shard.rows
         if not fits:
             raise VerifyError(f"{path} does not match the trace's manifest")

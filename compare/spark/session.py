@@ -98,7 +98,10 @@ _CONNECT = {
     "googleapis-common-protos": "google.rpc",
     "zstandard": "zstandard",
 }
-"""What a client of Spark Connect needs: packages and their modules."""
+"""What a client of Spark Connect needs: packages and their modules.
+
+Without them, PySpark itself would end the process with status 0.
+"""
 _CONNECT_PORT = 15002
 
 _UNKNOWN_CORES = 16

@@ -30,7 +30,7 @@ from compare.files import (
     new_directory,
     new_file,
     obstacle,
-    parquet_errors,
+    open_parquet,
     read_manifest,
     write_json,
 )
@@ -350,10 +350,7 @@ def _totals(shards: Iterable[Shard]) -> dict[str, int]:
 
 def _read_shard(path: Path, rows: int) -> Iterator[Tape]:
     """A shard's file, which must have so many rows, in pieces of up to PIECE rows."""
-    with (
-        parquet_errors(path, TraceError),
-        pq.ParquetFile(path, page_checksum_verification=True) as file,
-    ):
+    with open_parquet(path, TraceError) as file:
         if not file.schema_arrow.equals(SCHEMA):
             found = ", ".join(f"{field.name} {field.type}" for field in file.schema_arrow)
             wanted = ", ".join(f"{field.name} {field.type}" for field in SCHEMA)

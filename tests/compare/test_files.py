@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from compare.files import (
@@ -16,8 +17,8 @@ from compare.files import (
     new_directory,
     new_file,
     obstacle,
+    open_parquet,
     parents,
-    parquet_errors,
     read_manifest,
     reason,
     write_json,
@@ -134,13 +135,22 @@ def test_errors_become_the_callers(tmp_path):
         raise ParameterError("own")
     with (
         pytest.raises(SomeError, match="nothing does not exist$"),
-        parquet_errors(tmp_path / "nothing", SomeError),
+        open_parquet(tmp_path / "nothing", SomeError),
     ):
         raise AssertionError
+    file = tmp_path / "file.parquet"
+    file.write_bytes(b"text")
+    with (
+        pytest.raises(SomeError, match=r"file.parquet is not a readable Parquet file: Parquet"),
+        open_parquet(file, SomeError),
+    ):
+        raise AssertionError
+    pq.write_table(pa.table({"number": [1, 2]}), file)
     with (
         pytest.raises(SomeError, match="is not a readable Parquet file: bad$"),
-        parquet_errors(tmp_path, SomeError),
+        open_parquet(file, SomeError) as opened,
     ):
+        assert opened.metadata.num_rows == 2
         raise pa.ArrowInvalid("bad")
 
 

@@ -331,7 +331,7 @@ def test_what_does_not_fit_is_one_line_and_leaves_nothing(spark, tmp_path):
         ("source", str(tmp_path / "empty")): "has no file yet",
         ("idle", "30"): "not a number with a unit",
         ("delay", "0s"): "not a positive multiple",
-        ("shards", 0): "0 shards; there can be",
+        ("shards", 0): "shards must lie in",
         ("heartbeat", True): "needs --follow",
         ("out", str(tmp_path / "full")): "is not empty but the checkpoint is new",
         ("checkpoint", str(tmp_path / "full")): "is not empty and is not a checkpoint",
