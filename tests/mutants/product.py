@@ -1318,7 +1318,7 @@ BUGS = [
         "timers/services/mailbox.py",
         "            self._torn = True\n",
         "            pass\n",
-        "tests/timers/services/test_system_timer_threads.py::test_an_interruption_loses_no_call[advance-after]",
+        "tests/timers/services/test_system_timer_interruptions.py::test_an_interruption_loses_no_call[advance-after]",
     ),
     SeededBug(
         "timers/services/mailbox.py",
@@ -1348,7 +1348,7 @@ BUGS = [
         "timers/services/system_timer.py",
         "            call._fire(armed)\n            ready.popleft()  # last",
         "            ready.popleft()\n            call._fire(armed)  # last",
-        "tests/timers/services/test_system_timer_threads.py::test_an_interruption_between_two_callbacks_loses_no_call",
+        "tests/timers/services/test_system_timer_interruptions.py::test_an_interruption_between_two_callbacks_loses_no_call",
     ),
     SeededBug(
         "timers/services/system_timer.py",

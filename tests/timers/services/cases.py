@@ -1,4 +1,7 @@
-"""Timers and clocks that the tests of the services share."""
+"""Timers, clocks and threads that the tests of the services share."""
+
+import threading
+from contextlib import contextmanager
 
 from timers import names, timer_class
 from timers.services import ManualClock, SystemTimer
@@ -54,3 +57,58 @@ def raising(error):
 def caller_driven(clock, name="cascading-wheel", **options):
     """A SystemTimer that the test advances."""
     return SystemTimer(TIMERS[name](), clock=clock, start=False, **options)
+
+
+class Interposed:
+    """A timer that calls `before[name]` once, just before the method `name` of the real one runs,
+    and `after[name]` once, just after it.
+    """
+
+    def __init__(self, timer):
+        self.timer, self.before, self.after = timer, {}, {}
+
+    def __len__(self):
+        return len(self.timer)
+
+    def __getattr__(self, name):
+        found = getattr(self.timer, name)
+        if not callable(found):
+            return found
+
+        def method(*args):
+            self.before.pop(name, lambda: None)()
+            result = found(*args)
+            self.after.pop(name, lambda: None)()
+            return result
+
+        return method
+
+
+@contextmanager
+def held_elsewhere(lock):
+    """Within it, another thread holds the lock."""
+    held, release = threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            held.set()
+            release.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(10)
+    try:
+        yield
+    finally:
+        release.set()
+        thread.join(10)
+
+
+def without_deadlock(function):
+    """What the function returns in another thread, which must end."""
+    results = []
+    thread = threading.Thread(target=lambda: results.append(function()), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+    return results[0]

@@ -1,0 +1,15 @@
+"""What several tests of the services are given."""
+
+import pytest
+
+from tests.timers.services.cases import Interposed, SettableClock
+from timers import CascadingWheel
+from timers.services import SystemTimer
+
+
+@pytest.fixture
+def interposed():
+    """The clock, the service, and the timer whose calls the test interrupts."""
+    clock = SettableClock()
+    timer = Interposed(CascadingWheel())
+    return clock, SystemTimer(timer, clock=clock, start=False), timer

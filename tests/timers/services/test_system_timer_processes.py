@@ -1,0 +1,164 @@
+"""SystemTimer in forked processes, and at the exit of the interpreter."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from contextlib import nullcontext
+
+import pytest
+
+from tests.timers.services.cases import MS, Interposed, SettableClock, held_elsewhere, manual
+from timers import CascadingWheel, HierarchicalWheel
+from timers.services import (
+    ManualClock,
+    ServiceClosedError,
+    SystemTimer,
+)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("lock_held", [False, True])
+def test_a_forked_child_has_a_closed_copy(lock_held):
+    ran = threading.Event()
+    with SystemTimer(HierarchicalWheel()) as service:
+        call = service.schedule_after(0.05, ran.set)
+        with held_elsewhere(service._lock) if lock_held else nullcontext():
+            child = os.fork()
+            if not child:
+                status = 1
+                try:
+                    service.schedule_after(1, print)
+                except ServiceClosedError:
+                    time.sleep(0.1)  # a driver, if there were one, would run the call
+                    status = 0 if not ran.is_set() and call.cancel() and service.close() else 2
+                finally:
+                    os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+        assert ran.wait(10)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_service_that_the_caller_drives_goes_on_in_a_forked_child():
+    clock, service = manual()
+    ran = []
+    service.schedule_after(1, ran.append, 1)
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            clock.advance(1)
+            status = 0 if ran == [1] else 2
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    clock.advance(1)
+    assert ran == [1]
+
+
+def status_of_child(work):
+    """The exit status of a forked child: 0 if `work` returns True there."""
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            status = 0 if work() else 2
+        finally:
+            os._exit(status)
+    return os.waitpid(child, 0)[1]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("driver", ["caller", "clock"])
+def test_a_service_whose_callback_forks_goes_on_in_both_processes(driver):
+    clock = SettableClock() if driver == "caller" else ManualClock()
+    service = SystemTimer(CascadingWheel(), clock=clock, start=False)
+    ran, children = [], []
+
+    def drive(seconds):
+        if driver == "clock":
+            clock.advance(seconds)
+        else:
+            clock.value += seconds * 1000 * MS
+            service.advance_clock()
+
+    service.schedule_after(1, lambda: children.append(os.fork()))
+    service.schedule_after(2, ran.append, 1)
+    parent = os.getpid()
+    status = 1
+    try:
+        drive(1)
+        drive(1)
+        status = 0 if ran == [1] and service.close() else 2
+    finally:
+        if os.getpid() != parent:
+            os._exit(status)
+    assert status == 0
+    assert os.waitpid(children[0], 0)[1] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_service_that_another_thread_drives_is_closed_in_a_forked_child():
+    service = SystemTimer(CascadingWheel(), clock=SettableClock(), start=False)
+    started, release = threading.Event(), threading.Event()
+    service.schedule_after(0, lambda: (started.set(), release.wait(60)))
+    thread = threading.Thread(target=service.advance_clock)
+    thread.start()
+    assert started.wait(10)
+
+    def refused():
+        with pytest.raises(ServiceClosedError):
+            service.schedule_after(1, print)
+        return service.close()
+
+    assert status_of_child(refused) == 0
+    release.set()
+    thread.join(10)
+    assert service.schedule_after(1, print).cancel()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_finalizer_that_forks_within_our_own_filing_leaves_the_lock_to_its_frame():
+    timer = Interposed(CascadingWheel())
+    service = SystemTimer(timer, clock=SettableClock(), start=False)
+    children = []
+    parent = os.getpid()
+    service.schedule_after(1, print)
+    timer.after["schedule"] = lambda: children.append(os.fork())
+    status = 1
+    try:
+        status = 0 if service.size == 1 and service.schedule_after(1, print).cancel() else 2
+    finally:
+        if os.getpid() != parent:
+            os._exit(status)
+    assert status == 0
+    assert os.waitpid(children[0], 0)[1] == 0
+
+
+EXIT = """
+import sys, threading, time
+from timers import HierarchicalWheel
+from timers.services import SystemTimer
+service = SystemTimer(HierarchicalWheel())
+service.schedule_after(3600, print, "never")
+running = threading.Event()
+def callback():
+    running.set()
+    time.sleep(0.05)
+    print("ended", flush=True)
+service.schedule_after(0, callback)
+running.wait(10)
+"""
+
+
+def test_at_exit_pending_calls_are_cancelled_and_a_running_one_may_end():
+    result = subprocess.run(
+        [sys.executable, "-c", EXIT], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (0, "ended\n", "")
