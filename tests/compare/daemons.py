@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 120.0
+TIME_LIMIT = 120.0
 """Seconds in which a process must have done what is waited for; it takes some of them."""
 
 
 def until(holds: Callable[[], Any], what: str, process: subprocess.Popen[bytes]) -> Any:
     """Wait for another process: there is no manual clock for it."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIME_LIMIT
     while time.monotonic() < deadline:
         if found := holds():
             return found
         assert process.poll() is None, f"ended with {process.returncode} before {what}"
         time.sleep(0.05)
-    raise AssertionError(f"{what}: not within {PATIENCE} s")
+    raise AssertionError(f"{what}: not within {TIME_LIMIT} s")
 
 
 class Daemons:

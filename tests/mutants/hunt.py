@@ -22,7 +22,7 @@ import tests.conftest  # noqa: F401  # registers the profiles
 from tests.mutants.loading import fresh_timers
 from tests.mutants.mutants import MUTANTS, Mutant
 
-PATIENCE = 20.0  # seconds for one run; a bug can make the kernel loop for ever
+TIME_LIMIT = 20.0  # seconds for one run; a bug can make the kernel loop for ever
 FIRST = {"simple-wheel": "simple-wheel(8)"}  # the geometry to try first, where that is faster
 CONTROL_EXAMPLES = 20  # tests/timers/test_state_machine.py runs them all
 
@@ -35,7 +35,7 @@ def killed_by(run: Callable[[], object]) -> str | None:
     try:
         run()
     except KeyboardInterrupt:
-        return f"nothing: it did not come to an end within {PATIENCE:.0f} s"
+        return f"nothing: it did not come to an end within {TIME_LIMIT:.0f} s"
     except Exception as error:  # whatever a broken kernel raises is a kill
         frames = traceback.extract_tb(error.__traceback__)
         inside = [frame.name for frame in frames if Path(frame.filename).stem == "machine"]
@@ -49,10 +49,10 @@ def killed_by(run: Callable[[], object]) -> str | None:
 
 
 def _interrupt(ended: threading.Event) -> None:
-    """After some patience, interrupt the main thread until it has heard it: a handler may swallow
+    """After some time, interrupt the main thread until it has heard it: a handler may swallow
     one.
     """
-    if not ended.wait(PATIENCE):
+    if not ended.wait(TIME_LIMIT):
         _thread.interrupt_main()
         while not ended.wait(1.0):
             _thread.interrupt_main()

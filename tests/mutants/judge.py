@@ -39,14 +39,15 @@ SHARED = {
 """Kernel file -> timers that it is judged by; that of the file's own name where it is not here."""
 
 EXAMPLES = 100  # of the state machine for each geometry
-PATIENCE_WITH_TESTS = 300.0  # seconds of CPU time for the tests of a file outside the kernels
-LEAST_PATIENCE = 20.0  # of a server with a mutant, and three times what the tests took without one
-PATIENCE = 8.0  # seconds of CPU time for one tape, geometry or file; a mutant may loop for ever
+TIME_LIMIT_WITH_TESTS = 300.0  # seconds of CPU time for the tests of a file outside the kernels
+# Of a server with a mutant; and three times what the tests took without one.
+LEAST_TIME_LIMIT = 20.0
+TIME_LIMIT = 8.0  # seconds of CPU time for one tape, geometry or file; a mutant may loop for ever
 OTHERS = "place or handle or capacity or growth or grow or buffer"
 """What the boundary cases are chosen by: the rest of them is what the machine does at random."""
 
 
-def judge(file: str, patience: float = PATIENCE_WITH_TESTS) -> None:
+def judge(file: str, time_limit: float = TIME_LIMIT_WITH_TESTS) -> None:
     """Raise, or leave the process, if any test fails with a file of the product as it is now."""
     path = Path(file)
     if path.parent == KERNELS:
@@ -54,7 +55,7 @@ def judge(file: str, patience: float = PATIENCE_WITH_TESTS) -> None:
         judge_kernel(path.stem)
     else:
         interpret_what_is_compiled(path.read_text())
-        signal.setitimer(signal.ITIMER_PROF, patience)
+        signal.setitimer(signal.ITIMER_PROF, time_limit)
         verdict = run_tests(TESTED_BY[file])
         if not verdict.passed:
             raise AssertionError(verdict.failed)
@@ -73,18 +74,18 @@ def judge_kernel(kernel: str) -> None:
     few = hypothesis.settings(hypothesis.settings.get_profile("verdict"), max_examples=EXAMPLES)
     for case in cases:
         for start in STARTS:
-            within_patience(lambda case=case, start=start: twins(case, start, seed=0).run())
+            within_time_limit(lambda case=case, start=start: twins(case, start, seed=0).run())
     for case in cases:
-        within_patience(lambda case=case: run_machine(case, few))
-    within_patience(lambda: run_pytest("test_check"))
-    within_patience(
+        within_time_limit(lambda case=case: run_machine(case, few))
+    within_time_limit(lambda: run_pytest("test_check"))
+    within_time_limit(
         lambda: run_pytest("test_boundary_cases", "-k", f"({' or '.join(timers)}) and ({OTHERS})")
     )
-    within_patience(lambda: run_pytest("test_due", "-k", " or ".join(timers)))
+    within_time_limit(lambda: run_pytest("test_due", "-k", " or ".join(timers)))
     if kernel in SHARED:
-        within_patience(lambda: run_pytest("test_handles"))
+        within_time_limit(lambda: run_pytest("test_handles"))
     if kernel == "delay_queue":
-        within_patience(lambda: run_pytest("test_delay_queue_entries"))
+        within_time_limit(lambda: run_pytest("test_delay_queue_entries"))
 
 
 def run_pytest(name: str, *options: str) -> None:
@@ -105,9 +106,9 @@ def run_pytest(name: str, *options: str) -> None:
         raise AssertionError(f"{path}: {status!r}")
 
 
-def within_patience(run: Callable[[], object]) -> None:
+def within_time_limit(run: Callable[[], object]) -> None:
     """Run it; the timer's signal ends the process if it does not come to an end."""
-    signal.setitimer(signal.ITIMER_PROF, PATIENCE)
+    signal.setitimer(signal.ITIMER_PROF, TIME_LIMIT)
     run()
     signal.setitimer(signal.ITIMER_PROF, 0)
 
@@ -117,7 +118,7 @@ def serve(path: str) -> None:
     the judgement.
     """
     import_libraries()
-    patience: dict[str, float] = {}
+    time_limits: dict[str, float] = {}
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)
         server.listen()
@@ -127,16 +128,16 @@ def serve(path: str) -> None:
                 file = connection.recv(200).decode()
                 child = os.fork()
                 if child == 0:
-                    os._exit(verdict(file, patience.get(file, PATIENCE_WITH_TESTS)))
+                    os._exit(verdict(file, time_limits.get(file, TIME_LIMIT_WITH_TESTS)))
                 _, status, usage = os.wait4(child, 0)
-                patience.setdefault(file, LEAST_PATIENCE + 3 * usage.ru_utime)
+                time_limits.setdefault(file, LEAST_TIME_LIMIT + 3 * usage.ru_utime)
                 connection.sendall(b"0" if status == 0 else b"1")
 
 
-def verdict(file: str, patience: float = PATIENCE_WITH_TESTS) -> int:
+def verdict(file: str, time_limit: float = TIME_LIMIT_WITH_TESTS) -> int:
     warnings.simplefilter("error", RuntimeWarning)  # NumPy's overflow warnings
     try:
-        judge(file, patience)
+        judge(file, time_limit)
     except BaseException:  # whatever a broken file raises
         traceback.print_exc(limit=-3)
         return 1

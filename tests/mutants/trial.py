@@ -15,7 +15,7 @@ from numba.core.registry import cpu_target
 
 from tests.mutants.loading import Finder
 
-PATIENCE = 60.0  # seconds of CPU time for one trial, which may compile; a bug may loop for ever
+TIME_LIMIT = 60.0  # seconds of CPU time for one trial, which may compile; a bug may loop for ever
 QUIET = (
     *("-x", "-q", "--no-header", "--tb=no", "-o", "addopts="),
     *("-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", "--assert=plain"),
@@ -89,7 +89,7 @@ def try_bug(file: str, source: str, tests: tuple[str, ...]) -> Verdict:
     child = os.fork()
     if child == 0:
         os.close(reading)
-        signal.setitimer(signal.ITIMER_PROF, PATIENCE)  # its signal ends the child
+        signal.setitimer(signal.ITIMER_PROF, TIME_LIMIT)  # its signal ends the child
         with Path(os.devnull).open("w") as nowhere:
             os.dup2(nowhere.fileno(), 1)
             os.dup2(nowhere.fileno(), 2)

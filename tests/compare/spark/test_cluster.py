@@ -15,7 +15,7 @@ from compare.pipeline.replay import replay_trace
 from compare.pipeline.results import open_results
 from compare.tapes.trace import write_trace
 from compare.workloads.catalogue import make
-from tests.compare.daemons import PATIENCE, ROOT, Daemons, until
+from tests.compare.daemons import ROOT, TIME_LIMIT, Daemons, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster]
 
@@ -50,7 +50,7 @@ def test_the_result_is_right_although_a_worker_is_killed(
     until(lambda: list(out.glob("outcomes/*/shard-*")), "the first outcome", driver)
     daemons.kill(daemons.processes[1])
     finished_before = len(list(out.glob("outcomes/*/shard-*")))
-    said, complaints = driver.communicate(timeout=PATIENCE)
+    said, complaints = driver.communicate(timeout=TIME_LIMIT)
     assert driver.returncode == 0, complaints.decode()
     assert b"4 timers x 8 shards, 256,000 operations" in said
     assert complaints.replace(f"{COMPILING}\n".encode(), b"") == b""
@@ -94,6 +94,6 @@ def test_a_driver_under_spark_submit_uses_the_session_that_was_asked_for(
         str(out),
         script="spark-submit",
     )
-    assert process.wait(PATIENCE) == 0, log.read_text()
+    assert process.wait(TIME_LIMIT) == 0, log.read_text()
     assert "2 timers x 3 shards, 12,000 operations" in log.read_text()
     assert open_results(out).read_outcomes().num_rows == 6

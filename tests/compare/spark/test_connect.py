@@ -11,7 +11,7 @@ from compare.cli.main import COMPILING
 from compare.tapes.trace import open_trace
 from compare.workloads.catalogue import Plan
 from compare.workloads.writing import write_trace_of
-from tests.compare.daemons import PATIENCE, ROOT, Daemons
+from tests.compare.daemons import ROOT, TIME_LIMIT, Daemons
 
 pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
 pytestmark = [pytest.mark.spark, pytest.mark.cluster]
@@ -26,7 +26,7 @@ def test_every_stage_works_through_spark_connect(daemons: Daemons, tmp_path: Pat
         done = subprocess.run(
             [sys.executable, "-m", "compare.cli", *map(str, arguments)],
             cwd=tmp_path,
-            timeout=PATIENCE,
+            timeout=TIME_LIMIT,
             check=False,
             capture_output=True,
             text=True,
