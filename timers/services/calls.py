@@ -69,9 +69,11 @@ class Entry:
     _handle: int  # in the timer; may be stale
 
     def cancel(self) -> bool:
-        """Take the token for good and enter the change into the mailbox of the service.
+        """Take the token for good, mark the entry as CANCELLED, and tell the service of one that it
+        has filed. True exactly if this call took the token.
 
-        True exactly if this call took the token.
+        The mark comes before the look at the handle. The thread that files an arrival first sets
+        the handle and then looks for the mark: one of the two always sees the other.
         """
         raise NotImplementedError
 
@@ -108,8 +110,6 @@ class BoundEntry(Entry):
             return False
         self._args = CANCELLED
         self._context = None
-        # The thread that files an arrival first sets the handle and then looks for CANCELLED: one
-        # of the two always sees the other.
         if self._handle:
             service = self._service
             changes = service._changes
