@@ -1255,6 +1255,12 @@ BUGS = [
         "tests/timers/services/test_system_timer.py::test_near_the_end_of_the_clock_deadlines_saturate[1]",
     ),
     SeededBug(
+        "timers/services/purgatory.py",
+        "if delay is not known:",
+        "if known < 0:",
+        "tests/timers/services/test_purgatory.py::test_the_earliest_of_many_wakes_the_driver",
+    ),
+    SeededBug(
         "timers/services/mailbox.py",
         "self._attend(min(entries, key=_moment))",
         "self._attend(entries[0])",
