@@ -301,7 +301,9 @@ def write_run(
     ):
         for name, schema in SCHEMAS.items():
             file = directory / f"{name}.parquet"
-            pq.write_table(tables[name].cast(schema), file, compression="zstd")
+            pq.write_table(
+                tables[name].cast(schema), file, compression="zstd", write_page_checksum=True
+            )
         write_json(directory / MANIFEST, complete)
     return target
 

@@ -85,7 +85,7 @@ def _running(results: Results, one: ShardReplay) -> Iterator[Callable[[_Batch], 
             loop.drain()
         outcome = replace(loop.finish(), lateness=expiries.lateness)
     with new_file(results.outcome_file(*one)) as path:
-        pq.write_table(outcome_table(*one, timer.engine, outcome), path)
+        pq.write_table(outcome_table(*one, timer.engine, outcome), path, write_page_checksum=True)
 
 
 @contextmanager

@@ -70,7 +70,7 @@ def summarise(
         parents(path),
         new_file(path) as temporary,
     ):
-        pq.write_table(table, temporary, compression="zstd")
+        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
     return table
 
 

@@ -178,6 +178,11 @@ def damage(path, how):
     elif how == "truncated":
         whole = (path / "memory.parquet").read_bytes()
         (path / "memory.parquet").write_bytes(whole[: len(whole) // 2])
+    elif how == "a bit changed":
+        whole = bytearray((path / "memory.parquet").read_bytes())
+        column = pq.read_metadata(path / "memory.parquet").row_group(0).column(4)
+        whole[column.data_page_offset + column.total_compressed_size - 1] ^= 1  # in the data
+        (path / "memory.parquet").write_bytes(whole)
     elif how == "other columns":
         pq.write_table(pa.table({"x": [1]}), path / "memory.parquet")
     elif how == "other rows":
@@ -204,6 +209,7 @@ def damage(path, how):
         ("wrong type", "commit is missing or not valid"),
         ("no table", "samples.parquet does not exist"),
         ("truncated", "memory.parquet is not a readable Parquet file"),
+        ("a bit changed", "memory.parquet is not a readable Parquet file: could not verify page"),
         ("other columns", "has the columns x, not those of this release"),
         ("other rows", "has 2 rows; the manifest says 1"),
     ],
