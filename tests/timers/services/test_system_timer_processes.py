@@ -150,7 +150,7 @@ service.schedule_after(3600, print, "never")
 running = threading.Event()
 def callback():
     running.set()
-    time.sleep(0.05)
+    time.sleep(0.05)  # so that it still runs when the program ends
     print("ended", flush=True)
 service.schedule_after(0, callback)
 running.wait(10)
