@@ -10,6 +10,11 @@ the deadline for which it was filed.
 
 Applying can be interrupted anywhere, by a signal or a failed allocation. The entries leave the
 lists last, and applying one of them again does no harm.
+
+Nothing that runs with the lock held gives up the GIL on its own. Where threads compete for the GIL,
+getting it back takes 5 ms; meanwhile nobody else can apply the lists, and they grow by thousands of
+entries. NumPy gives it up in most operations on more than 500 elements, so what they would do is
+done by compiled functions and by loops over lists.
 """
 
 import threading
@@ -17,7 +22,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
-from itertools import repeat
+from itertools import compress, repeat
 from math import floor
 from typing import Any
 
@@ -40,7 +45,7 @@ from timers.services.calls import (
     ScheduledCall,
 )
 from timers.services.errors import CallbackError, ServiceClosedError
-from timers.services.moments import QUICK_DURATION, Clock, duration_ns, moment_ns
+from timers.services.moments import QUICK_DURATION, Clock, duration_ns, moment_ns, to_units
 from timers.validation import as_integer, shown
 
 _NO_LIMIT = 1 << 62
@@ -66,6 +71,7 @@ class CallTimer:
         # Later it would happen with the lock held, for seconds where other threads keep the GIL
         # busy, and the mailbox would grow by millions of entries.
         load_code(timer)
+        to_units(np.empty(0, np.int64), 0, 1, 0)
         self._timer = timer
         self._unit_ns = unit_ns
         self._start_unit = timer.now
@@ -313,7 +319,7 @@ class CallTimer:
             handles = self._timer.advance(self._start_unit + unit).handles
             if not handles.size:
                 return
-            places = (handles & PLACE_MASK).tolist()
+            places = [handle & PLACE_MASK for handle in handles.tolist()]
             calls, armed = self._calls, self._armed
             due = [(call, armed[place]) for place in places if (call := calls[place]) is not None]
             due.sort(key=_deadline)  # within one unit, by nanoseconds
@@ -359,13 +365,10 @@ class CallTimer:
         moments = [call._moment for call in calls]
         if len(calls) <= _FEW:
             handles = [self._timer.schedule(self._unit_of(moment)) for moment in moments]
-            places = [handle & PLACE_MASK for handle in handles]
-            highest = max(places)
         else:
-            many = self._timer.schedule_many(self._units_of(moments))
-            masked = many & PLACE_MASK
-            handles, places, highest = many.tolist(), masked.tolist(), int(masked.max())
-        missing = highest + 1 - len(self._calls)
+            handles = self._timer.schedule_many(self._units_of(moments)).tolist()
+        places = [handle & PLACE_MASK for handle in handles]
+        missing = max(places) + 1 - len(self._calls)
         if missing > 0:
             self._calls.extend(repeat(None, missing))
             self._armed.extend(repeat(0, missing))
@@ -404,16 +407,13 @@ class CallTimer:
 
     def _remove(self, handles: list[int]) -> None:
         """Cancel calls in the timer; those that left it by themselves are passed over."""
-        table = self._calls
         if len(handles) <= _FEW:
-            for handle in handles:
-                if self._timer.cancel(handle):
-                    table[handle & PLACE_MASK] = None
+            found = [self._timer.cancel(handle) for handle in handles]
         else:
-            many = np.fromiter(handles, np.int64, len(handles))
-            found = self._timer.cancel_many(many)
-            for place in (many[found] & PLACE_MASK).tolist():
-                table[place] = None
+            found = self._timer.cancel_many(np.fromiter(handles, np.int64, len(handles))).tolist()
+        table = self._calls
+        for handle in compress(handles, found):
+            table[handle & PLACE_MASK] = None
 
     def _repair(self) -> None:
         """File again what an interruption lost between the timer and `_ready`."""
@@ -440,9 +440,8 @@ class CallTimer:
             array = np.fromiter(moments, np.int64, len(moments))
         except OverflowError:  # the clock has nearly reached its end
             array = np.array([min(moment, LIMIT) for moment in moments], np.int64)
-        units = -((self._origin - array) // self._unit_ns)
-        clipped: Int64s = np.clip(units, 0, LIMIT - self._start_unit) + self._start_unit
-        return clipped
+        to_units(array, self._origin, self._unit_ns, self._start_unit)
+        return array
 
 
 def _checked(context: Any) -> Context:

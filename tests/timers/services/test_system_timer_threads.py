@@ -1,6 +1,7 @@
 """SystemTimer with threads and memory: each race in a fixed interleaving."""
 
 import random
+import sys
 import threading
 import tracemalloc
 
@@ -228,6 +229,36 @@ def test_behind_a_batch_the_mailbox_grows_and_nobody_waits():
         assert all(not hasattr(call, "_callback") for call in service._arrivals)
     service.schedule_after(60, print)
     assert len(service._arrivals) == 0
+
+
+def test_filing_does_not_give_up_the_gil():
+    """Another thread would keep it for 5 ms, and the mailbox would grow meanwhile."""
+    _, service = manual()
+    gate, others = threading.Semaphore(0), []
+    waiting = [threading.Thread(target=lambda: gate.acquire() and others.append(1)) for _ in "abcd"]
+    interval = sys.getswitchinterval()
+    try:
+        for thread in waiting:
+            thread.start()
+        sys.setswitchinterval(1000)  # from now on nobody takes it
+        # Large batches: what gives up the GIL for an instant may get it back before others wake.
+        service._limit = 1 << 60
+        calls = [service.schedule_after(30 + each / 1000, print) for each in range(100_000)]
+        for step in ("schedule", "reschedule", "cancel"):
+            gate.release()
+            with service._lock:
+                service._apply()
+            assert not others, step
+            for call in calls:
+                if step == "schedule":
+                    call.reschedule_after(40)
+                else:
+                    call.cancel()
+    finally:
+        sys.setswitchinterval(interval)
+        gate.release(len(waiting))
+        for thread in waiting:
+            thread.join()
 
 
 def test_callers_apply_the_mailbox_behind_a_slow_callback():
