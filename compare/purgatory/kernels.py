@@ -2,9 +2,11 @@
 
 Both keep a list of watching requests for each key. In `run_purging`, the new design, a completed
 request leaves the timer at once, and the lists are purged when the estimated total exceeds the
-number pending by more than the purge interval, at most once per `PURGE_TICKS`. In `run_scanning`,
-the old design, a completed request stays in a delay queue until its deadline or until the reaper
-scans the queue. The reaper takes a turn after each deadline, and at least five times a second.
+number pending by more than the purge interval, at most once per `PURGE_TICKS`. The service also
+looks at the front of lists that have grown, for the sake of Python's garbage collector; there is
+none here. In `run_scanning`, the old design, a completed request stays in a delay queue until its
+deadline or until the reaper scans the queue. The reaper takes a turn after each deadline, and at
+least five times a second.
 
 Time is in microseconds, the timer's in ticks of `TICK` microseconds. Before an event of a later
 tick the clock moves on.
@@ -26,7 +28,7 @@ from timers.kernels.pool import NOW, PENDING
 TICK = 1000
 """Microseconds of a tick of the timer."""
 
-PURGE_TICKS = 20
+PURGE_TICKS = 50
 """Ticks between two purges of the new design, at least: `PURGE_PERIOD` of the service."""
 
 REAPER_PERIOD = 200

@@ -1430,9 +1430,39 @@ BUGS = [
     ),
     SeededBug(
         "timers/services/purgatory.py",
-        "            if lists.get(key) is watchers:\n                break\n",
-        "            break\n",
+        "            if lists.get(key) is watchers:\n                return len(watchers)\n",
+        "            return len(watchers)\n",
         "tests/timers/services/test_purgatory_races.py::test_a_list_that_is_removed_as_empty_while_something_is_added_loses_nothing",
+    ),
+    SeededBug(
+        "timers/services/purgatory.py",
+        "            self._busy = True\n            try:\n                return self.lists.pop(key, [])\n            finally:\n                self._busy = False\n",
+        "            return self.lists.pop(key, [])\n",
+        "tests/timers/services/test_purgatory_races.py::test_the_front_of_a_list_is_left_alone_while_the_list_is_withdrawn",
+    ),
+    SeededBug(
+        "timers/services/purgatory.py",
+        "if length % front < added and not self._busy:",
+        "if length % front < added:",
+        "tests/timers/services/test_purgatory_races.py::test_who_adds_does_not_wait_for_a_purge",
+    ),
+    SeededBug(
+        "timers/services/purgatory.py",
+        "max(_FRONT, 1 << length.bit_length() - 5)",
+        "_FRONT",
+        "tests/timers/services/test_purgatory.py::test_the_front_of_a_long_list_is_looked_at_more_seldom",
+    ),
+    SeededBug(
+        "timers/services/purgatory.py",
+        "if length % _FRONT < added and self._reaper:",
+        "if length % _FRONT < added:",
+        "tests/timers/services/test_purgatory.py::test_without_a_reaper_lists_grow[old]",
+    ),
+    SeededBug(
+        "timers/services/purgatory.py",
+        "self._drop_completed(key, front)",
+        "self._drop_completed(key)",
+        "tests/timers/services/test_purgatory.py::test_the_front_of_a_long_list_is_looked_at_more_seldom",
     ),
     SeededBug(
         "timers/services/purgatory.py",

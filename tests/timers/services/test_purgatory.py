@@ -277,6 +277,55 @@ def test_without_a_reaper_nothing_is_purged_unasked():
     assert purgatory.watched == 0
 
 
+def watch(purgatory, count, *, many=True):
+    """Operations that watch "a" and "b", all at once or one by one."""
+    operations = [Waiting() for _ in range(count)]
+    if many:
+        purgatory.try_complete_else_watch_many(operations, "ab")
+    else:
+        for operation in operations:
+            purgatory.try_complete_else_watch(operation, "ab")
+    return operations
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_completed_operations_at_the_front_of_a_list_leave_it_as_it_grows(many):
+    _, timer = manual()
+    purgatory = Purgatory("test", timer, purge_interval=10**6)
+    operations = watch(purgatory, 200, many=many)
+    for operation in operations[::2]:
+        operation.force_complete()
+    operations += watch(purgatory, 55, many=many)
+    assert purgatory.watched == 2 * 255
+    operations += watch(purgatory, 1, many=many)
+    assert (purgatory.watched, purgatory.estimated_total) == (2 * 156, 256)
+    for operation in operations[200:]:
+        operation.force_complete()
+    operations += watch(purgatory, 100, many=many)
+    assert purgatory.watched == 2 * 200
+    assert purgatory.cancel_for_key("a") == operations[1:200:2] + operations[256:]
+
+
+def test_the_front_of_a_long_list_is_looked_at_more_seldom():
+    _, timer = manual()
+    purgatory = Purgatory("test", timer, purge_interval=10**6)
+    for operation in watch(purgatory, 10_400)[:1000]:
+        operation.force_complete()
+    watch(purgatory, 351, many=False)
+    assert purgatory.watched == 2 * 10_751
+    watch(purgatory, 1, many=False)  # 21 * 512
+    assert purgatory.watched == 2 * (10_752 - 512)
+
+
+def test_without_a_reaper_lists_grow(design):
+    _, timer = manual()
+    purgatory = design("test", timer, reaper=False)
+    for operation in watch(purgatory, 255):
+        operation.force_complete()
+    watch(purgatory, 1)
+    assert purgatory.watched == 2 * 256
+
+
 def test_empty_lists_disappear():
     _, timer = manual()
     purgatory = Purgatory("test", timer)

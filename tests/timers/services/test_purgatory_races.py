@@ -249,23 +249,50 @@ def test_a_purge_leaves_alone_the_list_that_a_frame_below_goes_through(purgatory
     assert (purgatory.watched, purgatory.delayed) == (0, 0)
 
 
-def test_what_is_added_during_a_purge_is_not_removed(purgatory):
-    class Adding(Waiting):
-        """Another thread watches an operation when this one is looked at."""
+def looked_at():
+    """An operation that calls `hooks.pop()()` when it is looked at, and these hooks."""
 
+    class LookedAt(Waiting):
         def __getattribute__(self, name):
             if name == "_args" and hooks:
                 hooks.pop()()
             return super().__getattribute__(name)
 
     hooks = []
-    first, second = Adding(), Waiting()
+    return LookedAt(), hooks
+
+
+def test_what_is_added_during_a_purge_is_not_removed(purgatory):
+    (first, hooks), second = looked_at(), Waiting()
     purgatory.try_complete_else_watch(first, "a")
     first.force_complete()
     hooks.append(lambda: in_thread(purgatory.try_complete_else_watch, second, "a"))
     assert purgatory.purge() == 1
     assert purgatory.watched == 1
     assert make_ready_and_check(purgatory, second) == 1
+
+
+def test_who_adds_does_not_wait_for_a_purge(purgatory):
+    """Though the list has grown so much that its front would be looked at."""
+    (first, hooks), others = looked_at(), [Waiting() for _ in range(600)]
+    purgatory.try_complete_else_watch(first, "a")
+    first.force_complete()
+    hooks.append(lambda: in_thread(purgatory.try_complete_else_watch_many, others, "a"))
+    assert purgatory.purge() == 1
+    assert purgatory.watched == purgatory.delayed == len(others)
+
+
+def test_a_list_that_is_withdrawn_while_its_front_is_looked_at_loses_nothing(purgatory):
+    (first, hooks), others = looked_at(), [Waiting() for _ in range(600)]
+    purgatory.try_complete_else_watch_many([first, *others[:200]], "a")
+    for operation in others[:100]:
+        operation.force_complete()
+    withdrawn = []
+    hooks.append(lambda: withdrawn.extend(in_thread(purgatory.cancel_for_key, "a")))
+    purgatory.try_complete_else_watch_many(others[200:], "a")
+    assert set(withdrawn) == {first, *others[100:]}
+    purgatory.purge()
+    assert (purgatory.watched, purgatory.delayed) == (0, 0)
 
 
 class Key:
@@ -280,6 +307,41 @@ class Key:
         if self.hooks:
             self.hooks.pop()()
         return True
+
+
+def test_the_front_of_a_list_is_left_alone_while_the_list_is_withdrawn(purgatory):
+    (first, hooks), others, own = looked_at(), [Waiting() for _ in range(600)], Key()
+    purgatory.try_complete_else_watch_many([*others[:100], first, *others[100:200]], [own])
+    for operation in others[:100]:
+        operation.force_complete()
+    looking, withdrawn = threading.Event(), threading.Event()
+    hooks.append(lambda: (looking.set(), withdrawn.wait(10)))
+    adding = threading.Thread(
+        target=lambda: (
+            purgatory.try_complete_else_watch_many(others[200:], [own]),
+            looking.set(),
+        )
+    )
+
+    def start_adding():
+        adding.start()
+        assert looking.wait(10)
+
+    class First(Waiting):
+        """Another thread goes on when this one is withdrawn."""
+
+        def cancel(self):
+            withdrawn.set()
+            adding.join(10)
+            return super().cancel()
+
+    purgatory.try_complete_else_watch(last := First(), [own])
+    own.hooks = [start_adding]
+    found = purgatory.cancel_for_key(Key())
+    purgatory.purge()
+    left = purgatory.cancel_for_key(own)
+    assert set(found + left) == {first, last, *others[100:]}
+    assert purgatory.delayed == 0
 
 
 def test_what_is_added_while_an_empty_list_is_deleted_is_not_lost(purgatory):
