@@ -73,6 +73,9 @@ _LOCAL_JVM_OPTIONS = (
 _BRIEF_JVM_OPTIONS = (
     # The optimizing compiler takes half of a short job's time and pays off after minutes.
     "-XX:TieredStopAtLevel=1",
+    # Without that compiler, Java reserves a fifth of the usual space for compiled code. After some
+    # hundred jobs it is full, and Spark waits forever for a thread that could not go on.
+    "-XX:ReservedCodeCacheSize=240m",
     # Starting the threads of a parallel collector takes time as well.
     "-XX:+UseSerialGC",
     # Nobody reads the log, and a logger takes half a second to start.

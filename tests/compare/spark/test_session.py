@@ -144,6 +144,13 @@ def test_well_formed_masters(master):
 
 
 @pytest.mark.spark
+def test_a_brief_session_has_room_for_much_compiled_code(spark):
+    """Spark waits forever if it is full; the session of the tests once did."""
+    beans = spark._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    code = sum(bean.getUsage().getMax() for bean in beans if "Code" in bean.getName())
+    assert code >= 200 * 2**20
+
+
 def test_a_session_that_is_lent_gets_its_settings_back(spark, tmp_path):
     logs.as_jsonl(tmp_path / "log")
     theirs = {
