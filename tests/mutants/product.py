@@ -1281,13 +1281,14 @@ BUGS = [
     SeededBug(
         "timers/services/mailbox.py",
         "        to_units(array, self._origin, self._unit_ns, self._start_unit)\n",
-        "        array = self._start_unit - (self._origin - array) // self._unit_ns\n",
+        "        to_units(array, self._origin, self._unit_ns, self._start_unit)\n"
+        "        np.zeros(10**7, int) + 1\n",
         "tests/timers/services/test_system_timer_threads.py::test_filing_does_not_give_up_the_gil",
     ),
     SeededBug(
         "timers/services/mailbox.py",
         "        for handle in compress(handles, found):",
-        "        for handle in np.array(handles)[found].tolist():",
+        "        np.zeros(10**7, int) + 1\n        for handle in compress(handles, found):",
         "tests/timers/services/test_system_timer_threads.py::test_filing_does_not_give_up_the_gil",
     ),
     SeededBug(
@@ -1430,8 +1431,8 @@ BUGS = [
     ),
     SeededBug(
         "timers/services/purgatory.py",
-        "            if lists.get(key) is watchers:\n                return len(watchers)\n",
-        "            return len(watchers)\n",
+        "            if lists.get(key) is watchers:\n                return watchers\n",
+        "            return watchers\n",
         "tests/timers/services/test_purgatory_races.py::test_a_list_that_is_removed_as_empty_while_something_is_added_loses_nothing",
     ),
     SeededBug(
@@ -1442,20 +1443,20 @@ BUGS = [
     ),
     SeededBug(
         "timers/services/purgatory.py",
-        "if length % front < added and not self._busy:",
-        "if length % front < added:",
+        "        if self._busy:\n            return\n",
+        "",
         "tests/timers/services/test_purgatory_races.py::test_who_adds_does_not_wait_for_a_purge",
     ),
     SeededBug(
         "timers/services/purgatory.py",
-        "max(_FRONT, 1 << length.bit_length() - 5)",
+        "max(_FRONT, len(watchers) >> 4)",
         "_FRONT",
         "tests/timers/services/test_purgatory.py::test_the_front_of_a_long_list_is_looked_at_more_seldom",
     ),
     SeededBug(
         "timers/services/purgatory.py",
-        "if length % _FRONT < added and self._reaper:",
-        "if length % _FRONT < added:",
+        "if left <= 0 and self._reaper:",
+        "if left <= 0:",
         "tests/timers/services/test_purgatory.py::test_without_a_reaper_lists_grow[old]",
     ),
     SeededBug(
@@ -1463,6 +1464,18 @@ BUGS = [
         "self._drop_completed(key, front)",
         "self._drop_completed(key)",
         "tests/timers/services/test_purgatory.py::test_the_front_of_a_long_list_is_looked_at_more_seldom",
+    ),
+    SeededBug(
+        "timers/services/purgatory.py",
+        "            if self._busy:\n                return self.lists.get(key, []).copy()\n",
+        "",
+        "tests/timers/services/test_purgatory_races.py::test_a_list_that_is_withdrawn_while_its_front_is_looked_at_loses_nothing[0]",
+    ),
+    SeededBug(
+        "timers/services/mailbox.py",
+        "repeat(0, needed - len(self._armed))",
+        "repeat(0, needed - len(self._calls))",
+        "tests/timers/services/test_system_timer_interruptions.py::test_an_interruption_between_two_tables_leaves_them_alike",
     ),
     SeededBug(
         "timers/services/purgatory.py",

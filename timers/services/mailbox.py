@@ -11,10 +11,10 @@ the deadline for which it was filed.
 Applying can be interrupted anywhere, by a signal or a failed allocation. The entries leave the
 lists last, and applying one of them again does no harm.
 
-Nothing that runs with the lock held gives up the GIL on its own. Where threads compete for the GIL,
-getting it back takes 5 ms; meanwhile nobody else can apply the lists, and they grow by thousands of
-entries. NumPy gives it up in most operations on more than 500 elements, so what they would do is
-done by compiled functions and by loops over lists.
+Applying does not give up the GIL on its own, except where the timer needs more memory. Where
+threads compete for the GIL, getting it back takes 5 ms; meanwhile nobody else can apply the lists,
+and they grow by thousands of entries. NumPy gives it up in most operations on more than 500
+elements, so what they would do is done by compiled functions and by loops over lists.
 """
 
 import threading
@@ -368,10 +368,10 @@ class CallTimer:
         else:
             handles = self._timer.schedule_many(self._units_of(moments)).tolist()
         places = [handle & PLACE_MASK for handle in handles]
-        missing = max(places) + 1 - len(self._calls)
-        if missing > 0:
-            self._calls.extend(repeat(None, missing))
-            self._armed.extend(repeat(0, missing))
+        needed = max(places) + 1
+        # Each by itself: an earlier attempt may have been interrupted between the two.
+        self._calls.extend(repeat(None, needed - len(self._calls)))
+        self._armed.extend(repeat(0, needed - len(self._armed)))
         table, armed = self._calls, self._armed
         late: list[int] = []
         for call, moment, handle, place in zip(calls, moments, handles, places, strict=True):

@@ -29,7 +29,15 @@ with the number of operations that complete within this time.
 
 _PURGE_PERIOD_NS = round(PURGE_PERIOD * NS_PER_S)
 _MOST_SHARDS = 1 << 20
-_FRONT = 256  # entries: each time a list has grown by so many, so many are looked at
+_FRONT = 256  # entries: each time a list has grown by so many, as many are looked at, at least
+
+
+class _Watchers(list[DelayedOperation]):
+    """The list of a key."""
+
+    __slots__ = ("until_trim",)
+
+    until_trim: int  # so many more entries, and its front is looked at
 
 
 class _Shard:
@@ -42,22 +50,24 @@ class _Shard:
     __slots__ = ("_busy", "_removing", "lists")
 
     def __init__(self) -> None:
-        self.lists: dict[Hashable, list[DelayedOperation]] = {}
+        self.lists: dict[Hashable, _Watchers] = {}
         self._removing = threading.RLock()
-        # Whether something is being removed: a finalizer or signal handler that comes back here
-        # must leave the lists as they are, and so must a thread that adds.
+        # Whether something is being removed. It is set wherever the lock is held, except within
+        # statements that switch no threads: so if it is not set, the lock is free.
         self._busy = False
 
-    def add(self, key: Hashable, operations: Sequence[DelayedOperation]) -> int:
-        """Append to the list of a key; returns its length."""
+    def add(self, key: Hashable, operations: Sequence[DelayedOperation]) -> _Watchers:
+        """Append to the list of a key, and return it."""
         lists = self.lists
         while True:
             watchers = lists.get(key)
             if watchers is None:
-                watchers = lists.setdefault(key, [])
+                watchers = _Watchers()
+                watchers.until_trim = _FRONT
+                watchers = lists.setdefault(key, watchers)
             watchers.extend(operations)
             if lists.get(key) is watchers:
-                return len(watchers)
+                return watchers
 
     def take(self, key: Hashable) -> list[DelayedOperation]:
         """Remove the list of a key and return it."""
@@ -81,17 +91,18 @@ class _Shard:
             finally:
                 self._busy = False
 
-    def trim(self, key: Hashable, length: int, added: int) -> None:
-        """Remove the completed ones of the oldest operations of a key, once per so many additions.
+    def trim(self, key: Hashable, watchers: _Watchers) -> None:
+        """Remove the completed ones of the oldest operations of a key.
 
-        So operations are freed about as fast as new ones are made, and the garbage collector, which
-        counts the difference, has less to do: freed by purges alone, thousands at a time, they cost
-        it a fifth of a request.
+        So operations are freed about as fast as new ones are made. The garbage collector counts the
+        difference: if purges alone freed them, thousands at a time, it would take a fifth of the
+        time of a request.
         """
-        front = max(_FRONT, 1 << length.bit_length() - 5)  # what follows it in the list is moved
-        # The lock is not for those who add: its owner may run code of users. No thread switch comes
-        # between the look and the assignment.
-        if length % front < added and not self._busy:
+        watchers.until_trim = front = max(_FRONT, len(watchers) >> 4)  # what follows it is moved
+        # Who adds never waits: the owner of the lock may be running code of users.
+        if self._busy:
+            return
+        with self._removing:  # it is free: no threads have been switched since the look
             self._busy = True
             try:
                 self._drop_completed(key, front)
@@ -140,9 +151,9 @@ class Purgatory:
     operation leaves the timer at once, but stays in the lists of its keys. The lists are purged
     when the estimated total of watched operations exceeds the number pending by more than
     `purge_interval`. The timer runs this purge like a call that is due, but not more often than
-    once in 50 ms (`PURGE_PERIOD`). Of a list that has grown by 256 operations, as many of the
-    oldest are looked at, and those that are completed leave it. With `reaper=False`, you call
-    `purge`. Any thread may call any method.
+    once in 50 ms (`PURGE_PERIOD`). Each time a list has grown by 256 operations (by a sixteenth, if
+    it is long), the completed ones among as many of its oldest are removed. With `reaper=False`
+    neither happens, and you call `purge`. Any thread may call any method.
 
     An exception of `try_complete` in `check_and_complete`, and those of timeouts, go to the timer's
     `on_error`, and the others go on.
@@ -395,9 +406,10 @@ class Purgatory:
         added = len(operations)
         for key in keys:
             shard = self._shard_of(key)
-            length = shard.add(key, operations)
-            if length % _FRONT < added and self._reaper:
-                shard.trim(key, length, added)
+            watchers = shard.add(key, operations)
+            watchers.until_trim = left = watchers.until_trim - added
+            if left <= 0 and self._reaper:
+                shard.trim(key, watchers)
         if self._closed:  # `shutdown` may have looked at the lists before
             raise self._is_closed()
 

@@ -301,8 +301,10 @@ def test_completed_operations_at_the_front_of_a_list_leave_it_as_it_grows(many):
     assert (purgatory.watched, purgatory.estimated_total) == (2 * 156, 256)
     for operation in operations[200:]:
         operation.force_complete()
-    operations += watch(purgatory, 100, many=many)
-    assert purgatory.watched == 2 * 200
+    operations += watch(purgatory, 255, many=many)
+    assert purgatory.watched == 2 * (156 + 255)
+    operations += watch(purgatory, 1, many=many)
+    assert purgatory.watched == 2 * (100 + 256)
     assert purgatory.cancel_for_key("a") == operations[1:200:2] + operations[256:]
 
 
@@ -311,10 +313,10 @@ def test_the_front_of_a_long_list_is_looked_at_more_seldom():
     purgatory = Purgatory("test", timer, purge_interval=10**6)
     for operation in watch(purgatory, 10_400)[:1000]:
         operation.force_complete()
-    watch(purgatory, 351, many=False)
-    assert purgatory.watched == 2 * 10_751
-    watch(purgatory, 1, many=False)  # 21 * 512
-    assert purgatory.watched == 2 * (10_752 - 512)
+    watch(purgatory, 649, many=False)
+    assert purgatory.watched == 2 * 11_049
+    watch(purgatory, 1, many=False)  # 10 400 / 16 more
+    assert purgatory.watched == 2 * (11_050 - 11_050 // 16)
 
 
 def test_without_a_reaper_lists_grow(design):

@@ -222,6 +222,24 @@ def test_a_list_that_is_removed_as_empty_while_something_is_added_loses_nothing(
     assert make_ready_and_check(purgatory, second) == 1
 
 
+def test_a_list_that_is_emptied_just_after_something_was_added_is_left_alone(purgatory):
+    for shard in purgatory._shards:
+        shard.lists = Hooked()
+    lists, operations = purgatory._shard_of("a").lists, [Waiting() for _ in range(300)]
+
+    def complete_all():
+        for operation in operations:
+            operation.force_complete()
+        purgatory.purge()
+
+    def at_the_next_look():
+        lists.hook = lambda: in_thread(lambda: complete_all() or True)
+
+    lists.hook = at_the_next_look
+    assert purgatory.try_complete_else_watch_many(operations, "a") == 0
+    assert (purgatory.watched, purgatory.delayed) == (0, 0)
+
+
 def test_a_purge_leaves_alone_the_list_that_a_frame_below_goes_through(purgatory):
     class Checking(Waiting):
         """A handler checks and cancels the key when this one is looked at."""
@@ -282,15 +300,18 @@ def test_who_adds_does_not_wait_for_a_purge(purgatory):
     assert purgatory.watched == purgatory.delayed == len(others)
 
 
-def test_a_list_that_is_withdrawn_while_its_front_is_looked_at_loses_nothing(purgatory):
-    (first, hooks), others = looked_at(), [Waiting() for _ in range(600)]
-    purgatory.try_complete_else_watch_many([first, *others[:200]], "a")
-    for operation in others[:100]:
+@pytest.mark.parametrize("left", [0, 300])
+def test_a_list_that_is_withdrawn_while_its_front_is_looked_at_loses_nothing(purgatory, left):
+    """By a handler or a finalizer; other threads wait."""
+    (first, hooks), others = looked_at(), [Waiting() for _ in range(255 + left)]
+    purgatory.try_complete_else_watch_many([first, *others[:100]], "a")
+    for operation in others[:50]:
         operation.force_complete()
     withdrawn = []
-    hooks.append(lambda: withdrawn.extend(in_thread(purgatory.cancel_for_key, "a")))
-    purgatory.try_complete_else_watch_many(others[200:], "a")
-    assert set(withdrawn) == {first, *others[100:]}
+    hooks.append(lambda: withdrawn.extend(purgatory.cancel_for_key("a")))
+    purgatory.try_complete_else_watch_many(others[100:], "a")
+    assert set(withdrawn) == {first, *others[50:]}
+    assert purgatory.watched == left
     purgatory.purge()
     assert (purgatory.watched, purgatory.delayed) == (0, 0)
 

@@ -14,6 +14,7 @@ from tests.timers.services.cases import (
     Interposed,
     SettableClock,
     caller_driven,
+    manual,
     without_deadlock,
 )
 from timers import CascadingWheel, HierarchicalWheel
@@ -55,6 +56,23 @@ def test_an_interruption_loses_no_call(interposed, method, when):
     assert sorted(ran) == ["first", "third"]
     assert third.done()
     assert service.size == 0
+
+
+def test_an_interruption_between_two_tables_leaves_them_alike():
+    class Interrupting(list):
+        def extend(self, entries):
+            super().extend(entries)
+            while interruptions:
+                raise interruptions.pop()
+
+    clock, service = manual()
+    service._calls, interruptions, ran = Interrupting(), [KeyboardInterrupt], []
+    for number in range(10):
+        service.schedule_after(1, ran.append, number)
+    with pytest.raises(KeyboardInterrupt):
+        service.size  # noqa: B018  # applies the mailbox
+    clock.advance(1)
+    assert ran == list(range(10))
 
 
 def test_an_interruption_between_two_callbacks_loses_no_call():

@@ -3,6 +3,7 @@
 import random
 import sys
 import threading
+import time
 import tracemalloc
 
 import pytest
@@ -234,29 +235,40 @@ def test_behind_a_batch_the_mailbox_grows_and_nobody_waits():
 def test_filing_does_not_give_up_the_gil():
     """Another thread would keep it for 5 ms, and the mailbox would grow meanwhile."""
     _, service = manual()
-    gate, others = threading.Semaphore(0), []
-    waiting = [threading.Thread(target=lambda: gate.acquire() and others.append(1)) for _ in "abcd"]
+    # Large batches: what gives up the GIL for an instant may get it back before others wake.
+    service._limit = 1 << 60
+    calls = [service.schedule_after(30 + each / 1000, print) for each in range(200_000)]
+    assert not gives_up_the_gil(service._apply)
+    for call in calls:
+        call.reschedule_after(40)
+    assert not gives_up_the_gil(service._apply)
+    for call in calls:
+        call.cancel()
+    assert not gives_up_the_gil(service._apply)
+    assert service.size == 0
+
+
+def gives_up_the_gil(function):
+    """Whether other threads run while a function does."""
+    gates, others = [threading.Lock() for _ in range(4)], []
+    for gate in gates:
+        gate.acquire()
+    waiting = [
+        threading.Thread(target=lambda gate=gate: gate.acquire() and others.append(1))
+        for gate in gates
+    ]
+    for thread in waiting:
+        thread.start()
     interval = sys.getswitchinterval()
     try:
-        for thread in waiting:
-            thread.start()
+        time.sleep(0.05)  # until they wait for their gates, and not for the GIL
         sys.setswitchinterval(1000)  # from now on nobody takes it
-        # Large batches: what gives up the GIL for an instant may get it back before others wake.
-        service._limit = 1 << 60
-        calls = [service.schedule_after(30 + each / 1000, print) for each in range(100_000)]
-        for step in ("schedule", "reschedule", "cancel"):
+        for gate in gates:
             gate.release()
-            with service._lock:
-                service._apply()
-            assert not others, step
-            for call in calls:
-                if step == "schedule":
-                    call.reschedule_after(40)
-                else:
-                    call.cancel()
+        function()
+        return bool(others)
     finally:
         sys.setswitchinterval(interval)
-        gate.release(len(waiting))
         for thread in waiting:
             thread.join()
 
