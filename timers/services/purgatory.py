@@ -98,7 +98,9 @@ class _Shard:
         difference: if purges alone freed them, thousands at a time, it would take a fifth of the
         time of a request.
         """
-        watchers.until_trim = front = max(_FRONT, len(watchers) >> 4)  # what follows it is moved
+        # As many as were added since the last time. All that follows them in the list is moved.
+        front = max(_FRONT, len(watchers) >> 5)
+        front, watchers.until_trim = front - watchers.until_trim, front
         # Who adds never waits: the owner of the lock may be running code of users.
         if self._busy:
             return
@@ -151,9 +153,9 @@ class Purgatory:
     operation leaves the timer at once, but stays in the lists of its keys. The lists are purged
     when the estimated total of watched operations exceeds the number pending by more than
     `purge_interval`. The timer runs this purge like a call that is due, but not more often than
-    once in 50 ms (`PURGE_PERIOD`). Each time a list has grown by 256 operations (by a sixteenth, if
-    it is long), the completed ones among as many of its oldest are removed. With `reaper=False`
-    neither happens, and you call `purge`. Any thread may call any method.
+    once in 50 ms (`PURGE_PERIOD`). Each time a list has grown by 256 operations (by a part of its
+    length, if it is long), the completed ones among as many of its oldest are removed. With
+    `reaper=False` neither happens, and you call `purge`. Any thread may call any method.
 
     An exception of `try_complete` in `check_and_complete`, and those of timeouts, go to the timer's
     `on_error`, and the others go on.

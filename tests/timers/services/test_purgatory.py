@@ -308,15 +308,24 @@ def test_completed_operations_at_the_front_of_a_list_leave_it_as_it_grows(many):
     assert purgatory.cancel_for_key("a") == operations[1:200:2] + operations[256:]
 
 
+def test_after_a_large_batch_as_many_are_looked_at():
+    _, timer = manual()
+    purgatory = Purgatory("test", timer, purge_interval=10**6)
+    for operation in watch(purgatory, 1000):
+        operation.force_complete()
+    watch(purgatory, 600)
+    assert purgatory.watched == 2 * (400 + 600)
+
+
 def test_the_front_of_a_long_list_is_looked_at_more_seldom():
     _, timer = manual()
     purgatory = Purgatory("test", timer, purge_interval=10**6)
     for operation in watch(purgatory, 10_400)[:1000]:
         operation.force_complete()
-    watch(purgatory, 649, many=False)
-    assert purgatory.watched == 2 * 11_049
-    watch(purgatory, 1, many=False)  # 10 400 / 16 more
-    assert purgatory.watched == 2 * (11_050 - 11_050 // 16)
+    watch(purgatory, 324, many=False)
+    assert purgatory.watched == 2 * 10_724
+    watch(purgatory, 1, many=False)  # 10 400 / 32 more
+    assert purgatory.watched == 2 * (10_725 - 10_725 // 32)
 
 
 def test_without_a_reaper_lists_grow(design):

@@ -300,16 +300,18 @@ def test_who_adds_does_not_wait_for_a_purge(purgatory):
     assert purgatory.watched == purgatory.delayed == len(others)
 
 
-@pytest.mark.parametrize("left", [0, 300])
-def test_a_list_that_is_withdrawn_while_its_front_is_looked_at_loses_nothing(purgatory, left):
+@pytest.mark.parametrize(("before", "added", "left"), [(100, 155, 0), (399, 256, 400)])
+def test_a_list_that_is_withdrawn_while_its_front_is_looked_at_loses_nothing(
+    purgatory, before, added, left
+):
     """By a handler or a finalizer; other threads wait."""
-    (first, hooks), others = looked_at(), [Waiting() for _ in range(255 + left)]
-    purgatory.try_complete_else_watch_many([first, *others[:100]], "a")
+    (first, hooks), others = looked_at(), [Waiting() for _ in range(before + added)]
+    purgatory.try_complete_else_watch_many([first, *others[:before]], "a")
     for operation in others[:50]:
         operation.force_complete()
     withdrawn = []
     hooks.append(lambda: withdrawn.extend(purgatory.cancel_for_key("a")))
-    purgatory.try_complete_else_watch_many(others[100:], "a")
+    purgatory.try_complete_else_watch_many(others[before:], "a")
     assert set(withdrawn) == {first, *others[50:]}
     assert purgatory.watched == left
     purgatory.purge()
