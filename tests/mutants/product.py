@@ -1443,7 +1443,7 @@ BUGS = [
     ),
     SeededBug(
         "timers/services/purgatory.py",
-        "        if self._busy:\n            return\n",
+        "        if self._busy and not wait:\n            return 0\n",
         "",
         "tests/timers/services/test_purgatory_races.py::test_who_adds_does_not_wait_for_a_purge",
     ),
@@ -1461,8 +1461,8 @@ BUGS = [
     ),
     SeededBug(
         "timers/services/purgatory.py",
-        "self._drop_completed(key, front)",
-        "self._drop_completed(key)",
+        "self.drop_completed(key, front, wait=False)",
+        "self.drop_completed(key, wait=False)",
         "tests/timers/services/test_purgatory.py::test_the_front_of_a_long_list_is_looked_at_more_seldom",
     ),
     SeededBug(

@@ -80,39 +80,34 @@ class _Shard:
             finally:
                 self._busy = False
 
-    def drop_completed(self, key: Hashable) -> int:
-        """Remove the completed operations of a key, and its list if that leaves it empty."""
+    def drop_completed(self, key: Hashable, most: int = LIMIT, *, wait: bool = True) -> int:
+        """Remove the completed ones of the oldest operations of a key, and its list if that leaves
+        it empty. Without `wait`, do nothing while another thread removes something.
+        """
+        if self._busy and not wait:
+            return 0
+        # Without `wait` the lock is free: no threads have been switched since the look.
         with self._removing:
             if self._busy:
                 return 0
             self._busy = True
             try:
-                return self._drop_completed(key)
+                return self._drop_completed(key, most)
             finally:
                 self._busy = False
 
     def trim(self, key: Hashable, watchers: _Watchers) -> None:
-        """Remove the completed ones of the oldest operations of a key.
+        """Look at as many of the oldest operations of a key as were added since the last time.
 
         So operations are freed about as fast as new ones are made. The garbage collector counts the
-        difference: if purges alone freed them, thousands at a time, it would take a fifth of the
-        time of a request.
+        difference: if purges alone freed them, thousands at a time, it would run much more often.
         """
-        # As many as were added since the last time. All that follows them in the list is moved.
-        front = max(_FRONT, len(watchers) >> 5)
+        front = max(_FRONT, len(watchers) >> 5)  # a part of the list, as all that follows is moved
         front, watchers.until_trim = front - watchers.until_trim, front
         # Who adds never waits: the owner of the lock may be running code of users.
-        if self._busy:
-            return
-        with self._removing:  # it is free: no threads have been switched since the look
-            self._busy = True
-            try:
-                self._drop_completed(key, front)
-            finally:
-                self._busy = False
+        self.drop_completed(key, front, wait=False)
 
-    def _drop_completed(self, key: Hashable, most: int = LIMIT) -> int:
-        """`drop_completed` among the oldest operations."""
+    def _drop_completed(self, key: Hashable, most: int) -> int:
         watchers = self.lists.get(key)
         if watchers is None:
             return 0

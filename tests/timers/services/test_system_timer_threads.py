@@ -250,17 +250,21 @@ def test_filing_does_not_give_up_the_gil():
 
 def gives_up_the_gil(function):
     """Whether other threads run while a function does."""
-    gates, others = [threading.Lock() for _ in range(4)], []
-    for gate in gates:
+    gates, arrived, others = [threading.Lock() for _ in range(4)], [], []
+
+    def wait(gate):
+        arrived.append(1)
         gate.acquire()
-    waiting = [
-        threading.Thread(target=lambda gate=gate: gate.acquire() and others.append(1))
-        for gate in gates
-    ]
-    for thread in waiting:
+        others.append(1)
+
+    waiting = [threading.Thread(target=wait, args=[gate]) for gate in gates]
+    for gate, thread in zip(gates, waiting, strict=True):
+        gate.acquire()
         thread.start()
     interval = sys.getswitchinterval()
     try:
+        while len(arrived) < len(gates):
+            time.sleep(0.001)  # for a thread that has not been given a core yet
         time.sleep(0.05)  # until they wait for their gates, and not for the GIL
         sys.setswitchinterval(1000)  # from now on nobody takes it
         for gate in gates:
