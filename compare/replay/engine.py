@@ -15,25 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from compare.replay import loops
 from compare.replay.lateness import Lateness
-from compare.replay.loops import (
-    CANCELLED,
-    CELLS,
-    FIRED,
-    FIRST,
-    IDLE_WAKEUPS,
-    MOST_IDLE,
-    MOST_PENDING,
-    NEXT,
-    OPERATION,
-    RESCHEDULED,
-    ROWS,
-    SCHEDULED,
-    WAKEUPS,
-    drain,
-    run,
-    tick,
-)
+from compare.replay.loops import FIRED, MOST_IDLE, OPERATION
 from compare.replay.outcome import Outcome
 from compare.tapes.tape import ARM, CANCEL, START, Tape
 from timers.errors import TimerError
@@ -142,7 +126,7 @@ class CompiledLoop:
         self.timer = timer
         self._buffers, self._take, self._clock = buffers, take, clock
         self._early = _most_early(timer)
-        self._cursor = np.zeros(CELLS, np.int64)
+        self._cursor = np.zeros(loops.CELLS, np.int64)
         self._operations = self._fired = 0
         self._seconds = 0.0
         # Compile, or load from the disk cache, before the clock runs.
@@ -164,20 +148,22 @@ class CompiledLoop:
         if buffers.armed_by.size < places:
             more = np.zeros(places - buffers.armed_by.size, np.int32)
             buffers.armed_by = np.concatenate([buffers.armed_by, more])
-        cursor[FIRST], cursor[NEXT] = self._operations, 0
+        cursor[loops.FIRST], cursor[loops.NEXT] = self._operations, 0
         self._operations += operations.size
         arguments = operations, self._early, cursor, buffers.handles
-        return self._timed(lambda: bool(cursor[NEXT] == operations.size), run, *arguments)
+        return self._timed(
+            lambda: bool(cursor[loops.NEXT] == operations.size), loops.run, *arguments
+        )
 
     def drain(self) -> float:
         """Advance from wake-up to wake-up until nothing is pending."""
         timer, cursor = self.timer, self._cursor
-        cursor[MOST_PENDING] = max(cursor[MOST_PENDING], len(timer))
-        return self._timed(lambda: not len(timer), drain, cursor)
+        cursor[loops.MOST_PENDING] = max(cursor[loops.MOST_PENDING], len(timer))
+        return self._timed(lambda: not len(timer), loops.drain, cursor)
 
     def tick(self, until: int) -> float:
         """Advance by one unit at a time up to `until`; the buffers have room for all that fires."""
-        return self._timed(lambda: True, tick, until, self._cursor)
+        return self._timed(lambda: True, loops.tick, until, self._cursor)
 
     def finish(self) -> Outcome:
         """Give the last rows to `take`, and return what was done, without lateness."""
@@ -185,14 +171,14 @@ class CompiledLoop:
         cursor = self._cursor.tolist()
         return Outcome(
             operations=self._operations,
-            scheduled=cursor[SCHEDULED],
-            cancelled=cursor[CANCELLED],
-            rescheduled=cursor[RESCHEDULED],
+            scheduled=cursor[loops.SCHEDULED],
+            cancelled=cursor[loops.CANCELLED],
+            rescheduled=cursor[loops.RESCHEDULED],
             fired=self._fired,
             pending=len(self.timer),
-            most_pending=max(cursor[MOST_PENDING], len(self.timer)),
-            wakeups=cursor[WAKEUPS],
-            idle_wakeups=cursor[IDLE_WAKEUPS],
+            most_pending=max(cursor[loops.MOST_PENDING], len(self.timer)),
+            wakeups=cursor[loops.WAKEUPS],
+            idle_wakeups=cursor[loops.IDLE_WAKEUPS],
             nbytes=int(self.timer.nbytes),
             seconds=self._seconds,
             counters=self.timer.counters,
@@ -218,10 +204,10 @@ class CompiledLoop:
             self._hand_over()
 
     def _hand_over(self) -> None:
-        rows = int(self._cursor[ROWS])
+        rows = int(self._cursor[loops.ROWS])
         if rows:
             self._take(self._buffers.fired[:rows].view(FIRED))
-            self._cursor[ROWS] = 0
+            self._cursor[loops.ROWS] = 0
             self._fired += rows
 
 
@@ -350,10 +336,7 @@ Loop = CompiledLoop | PythonLoop
 
 
 def loop_for(
-    timer: Timer,
-    buffers: Buffers,
-    take: Callable[[Rows], None],
-    clock: Clock = time.perf_counter,
+    timer: Timer, buffers: Buffers, take: Callable[[Rows], None], clock: Clock = time.perf_counter
 ) -> Loop:
     """The compiled loop for a timer with a kernel, the Python loop for any other."""
     if has_kernel(timer):

@@ -2,7 +2,7 @@
 
 import pytest
 
-import compare.replay.engine as engine
+import compare.replay.loops as loops
 from timers.kernels.pool import PENDING
 
 
@@ -29,7 +29,7 @@ def spend_in_compiled_code(patch: pytest.MonkeyPatch, clock: FakeClock) -> list[
     calls: list[tuple[str, float]] = []
 
     def spending(name):
-        real, (fixed, each) = getattr(engine, name), COSTS[name]
+        real, (fixed, each) = getattr(loops, name), COSTS[name]
 
         def call(state, *arguments):
             work = arguments[0].size if name == "run" else int(state.cells[PENDING])
@@ -38,7 +38,7 @@ def spend_in_compiled_code(patch: pytest.MonkeyPatch, clock: FakeClock) -> list[
             calls.append((name, fixed + each * work + unlike))
             clock.seconds += calls[-1][1]
 
-        patch.setattr(engine, name, call)
+        patch.setattr(loops, name, call)
 
     for name in COSTS:
         spending(name)
