@@ -108,19 +108,10 @@ class Trace:
     """An opened trace: its manifest has been checked, its shards have not been read."""
 
     path: Path
-    manifest: Mapping[str, Any]
+    unit: str  #: what one unit of time is: us, ms, s, or "unit" where it stands for nothing
+    source: Mapping[str, Any]  #: what made the trace, with its parameters
+    totals: Mapping[str, int]  #: of all shards: rows, and of these starts, cancels, rearms and arms
     shards: tuple[Shard, ...]
-
-    @property
-    def unit(self) -> str:
-        """What one unit of time is: "us", "ms", "s", or "unit" where it stands for nothing."""
-        return str(self.manifest["unit"])
-
-    @property
-    def source(self) -> Mapping[str, Any]:
-        """What made the trace, with its parameters."""
-        source: Mapping[str, Any] = self.manifest["source"]
-        return source
 
     @property
     def manifest_digest(self) -> str:
@@ -134,12 +125,6 @@ class Trace:
         """
         path = self.path / REJECTED
         return path if path.exists() else None
-
-    @property
-    def totals(self) -> Mapping[str, int]:
-        """Over all shards: `rows`, and of these `starts`, `cancels`, `rearms` and `arms`."""
-        totals: Mapping[str, int] = self.manifest["totals"]
-        return totals
 
     @property
     def span(self) -> int:
@@ -198,13 +183,14 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
     shards = tuple(_parse_shard(entry, manifest_path) for entry in manifest["shards"])
     if not shards:
         raise TraceError(f"{manifest_path} lists no shard")
-    for name, total in _totals(shards).items():
+    totals = _totals(shards)
+    for name, total in totals.items():
         said = manifest["totals"].get(name)
         if said != total:
             raise TraceError(
                 f"{manifest_path}: totals.{name} is {said}; its shards add up to {total}"
             )
-    return Trace(path, manifest, shards)
+    return Trace(path, manifest["unit"], manifest["source"], totals, shards)
 
 
 @lru_cache(maxsize=8)
