@@ -295,10 +295,7 @@ def write_run(
         "tables": {name: tables[name].num_rows for name in SCHEMAS},
     }
     target = root / f"{created:%Y%m%dT%H%M%S.%fZ}-{secrets.token_hex(4)}"
-    with (
-        errors_as(RunError, f"cannot store a run in {root}"),
-        new_directory(target) as directory,
-    ):
+    with errors_as(RunError, f"cannot store a run in {root}"), new_directory(target) as directory:
         for name, schema in SCHEMAS.items():
             file = directory / f"{name}.parquet"
             pq.write_table(
@@ -334,12 +331,8 @@ def read_run(path: str | os.PathLike[str]) -> Run:
     Raises RunError when it is missing, damaged, of another version or not a run.
     """
     path = Path(path)
-    manifest = _manifest(path)
+    manifest = read_manifest(path, "a stored run", FORMAT, VERSION, _ENTRIES, RunError)
     return Run(path, manifest, **{name: _read_table(path, name, manifest) for name in SCHEMAS})
-
-
-def _manifest(path: Path) -> dict[str, Any]:
-    return read_manifest(path, "a stored run", FORMAT, VERSION, _ENTRIES, RunError)
 
 
 def _read_table(path: Path, name: str, manifest: Mapping[str, Any]) -> pa.Table:

@@ -14,18 +14,8 @@ from tqdm import tqdm
 from compare.arguments import check_integer
 from compare.bench.machine import surroundings
 from compare.bench.store import SCHEMAS, check_store, write_run
-from compare.purgatory.figures import (
-    COMPILED,
-    LIMIT,
-    MEMORY,
-    NONE,
-    PURGING,
-    RATE,
-    SCANNING,
-    Row,
-    keeps_up,
-    mostly_keeps_up,
-)
+from compare.purgatory import figures
+from compare.purgatory.figures import NONE, PURGING, SCANNING, Row
 from compare.purgatory.options import INTERVALS, Experiment
 from compare.purgatory.simulation import simulate
 from compare.purgatory.traffic import LOADS, MICROSECONDS, Traffic, traffic
@@ -53,10 +43,8 @@ def run_experiment(options: Experiment) -> Path:
     bar = tqdm(
         disable=not sys.stderr.isatty(), leave=False, bar_format="{desc} {elapsed}", miniters=1
     )
-    rows = []
     with bar:
-        for row in _rows(options, bar.set_description_str):
-            rows.append(row)
+        rows = list(_rows(options, bar.set_description_str))
     given = {name: value for name, value in asdict(options).items() if name != "command"}
     manifest = {
         "command": list(options.command),
@@ -106,7 +94,7 @@ class _Case:
     def trial(self, kind: str, rate: int, interval: int | None = None) -> Row:
         """Run one trial in real time; its row."""
         options = self.options
-        memory = options.memory_mib << 20 if kind == MEMORY else None
+        memory = options.memory_mib << 20 if kind == figures.MEMORY else None
         interval = INTERVALS.get(self.design, 0) if interval is None else interval
         trial = Trial(self.design, self.timer, interval, memory)
         requests = max(int(rate * options.seconds), 1)
@@ -120,7 +108,7 @@ class _Case:
         for _ in range(options.repeats):
             found = simulate(self.design, requests, timer=self.timer)
             yield {
-                "kind": COMPILED,
+                "kind": figures.COMPILED,
                 "load": self.load,
                 "design": self.design,
                 "timer": self.timer,
@@ -160,39 +148,42 @@ def _rows(options: Experiment, step: Any) -> Iterator[Row]:
         For the sweep of limits, a trial that was run before is not run again.
         """
         key = case, rate, INTERVALS[case.design] if interval is None else interval
-        if kind == LIMIT and key in run:
+        if kind == figures.LIMIT and key in run:
             return [row | {"kind": kind} for row in run[key]]
         found = run[key] = []
         for number in range(options.repeats):
             step(f"{kind}: {case.design}, {case.load}, {rate}/s, {number + 1}")
             found.append(case.trial(kind, rate, interval))
-            failures = sum(not keeps_up(row) for row in found)
-            if kind == RATE and 2 * failures >= options.repeats:
+            failures = sum(not figures.keeps_up(row) for row in found)
+            if kind == figures.RATE and 2 * failures >= options.repeats:
                 break
         return found
 
     none = _Case(options, next(iter(LOADS)), NONE)
     for rate in rates:
-        yield from tried(none, RATE, rate)
+        yield from tried(none, figures.RATE, rate)
     for case in cases:
         kept_up, too_fast = 0, 0
         for rate in rates:
-            trials = tried(case, RATE, rate)
+            trials = tried(case, figures.RATE, rate)
             yield from trials
-            if not mostly_keeps_up(trials):
+            if not figures.mostly_keeps_up(trials):
                 too_fast = rate
                 break
             kept_up = rate
         for _ in range(options.refinements if kept_up and too_fast else 0):
             rate = round(math.sqrt(kept_up * too_fast) / 1000) * 1000
-            trials = tried(case, RATE, rate)
+            trials = tried(case, figures.RATE, rate)
             yield from trials
-            kept_up, too_fast = (rate, too_fast) if mostly_keeps_up(trials) else (kept_up, rate)
+            if figures.mostly_keeps_up(trials):
+                kept_up = rate
+            else:
+                too_fast = rate
     new, old = (_Case(options, "low", design) for design in (PURGING, SCANNING))
     rate = rates[min(2, len(rates) - 1)]
-    yield from tried(new, LIMIT, rate)
+    yield from tried(new, figures.LIMIT, rate)
     for limit in options.limits:
-        yield from tried(old, LIMIT, rate, limit)
+        yield from tried(old, figures.LIMIT, rate, limit)
     # With the limit at which the old design scans least.
-    yield from tried(old, MEMORY, rate, max(options.limits, default=None))
-    yield from tried(new, MEMORY, rate)
+    yield from tried(old, figures.MEMORY, rate, max(options.limits, default=None))
+    yield from tried(new, figures.MEMORY, rate)

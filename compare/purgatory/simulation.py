@@ -8,14 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compare.purgatory.figures import PURGING, SCANNING
-from compare.purgatory.kernels import (
-    CELLS,
-    COUNTERS,
-    EXPIRED,
-    Work,
-    run_purging,
-    run_scanning,
-)
+from compare.purgatory.kernels import CELLS, COUNTERS, EXPIRED, Work, run_purging, run_scanning
 from compare.purgatory.options import INTERVALS
 from compare.purgatory.traffic import KEYS, Traffic
 from timers.kernels.bitmap import words_for
@@ -44,11 +37,7 @@ class Simulated:
 
 
 def simulate(
-    design: str,
-    traffic: Traffic,
-    interval: int | None = None,
-    *,
-    timer: str = "hierarchical-wheel",
+    design: str, traffic: Traffic, interval: int | None = None, *, timer: str = "hierarchical-wheel"
 ) -> Simulated:
     """Run a design over the requests, in simulated time.
 
