@@ -79,10 +79,7 @@ Examples:
     metavar="LOG",
 )
 @option(
-    "--touches",
-    PLACE,
-    "A log of touches: each re-arms the idle timer of its key.",
-    metavar="LOG",
+    "--touches", PLACE, "A log of touches: each re-arms the idle timer of its key.", metavar="LOG"
 )
 @section(
     "The log (what is left out of --time to --idle is guessed and printed)",

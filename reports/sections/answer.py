@@ -2,15 +2,7 @@
 
 from reports import formats
 from reports.findings import find
-from reports.sections.parts import (
-    NOTHING,
-    Entry,
-    Section,
-    Table,
-    entry,
-    ratio_note,
-    time_entry,
-)
+from reports.sections.parts import NOTHING, Entry, Section, Table, entry, ratio_note, time_entry
 from reports.summary import Contestant, Source, Summary, leaders
 
 

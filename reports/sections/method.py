@@ -55,11 +55,7 @@ def method(summary: Summary) -> Terms:
         ("Not run", too_long(summary) or ["nothing was too long"]),
     ]
     if summary.contestants:
-        rows += [
-            ("Engines", _engines(summary)),
-            ("Alike for all", ALIKE),
-            ("Not alike", NOT_ALIKE),
-        ]
+        rows += [("Engines", _engines(summary)), ("Alike for all", ALIKE), ("Not alike", NOT_ALIKE)]
     return [(term, texts) for term, texts in rows if texts]
 
 

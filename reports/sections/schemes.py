@@ -22,14 +22,7 @@ def behaviour(summary: Summary) -> Table:
     return Table(
         "behaviour",
         "What each scheme does",
-        [
-            "scheme",
-            "fires at",
-            "order within one unit",
-            "horizon",
-            "over empty time",
-            "deviations",
-        ],
+        ["scheme", "fires at", "order within one unit", "horizon", "over empty time", "deviations"],
         {who: _behaviour(who) for who in summary.contestants},
     )
 

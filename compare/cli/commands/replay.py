@@ -56,11 +56,7 @@ Examples:
     master_option,
 )
 def replay(
-    trace: str,
-    timer: str | None,
-    timers: tuple[str, ...] | None,
-    no_drain: bool,
-    **options: Any,
+    trace: str, timer: str | None, timers: tuple[str, ...] | None, no_drain: bool, **options: Any
 ) -> None:
     """Replay TRACE, which `generate` or `ingest` wrote, through a timer.
 

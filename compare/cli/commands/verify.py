@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli.options import (
-    COUNT,
-    Command,
-    json_option,
-    master_option,
-    option,
-    results_argument,
-)
+from compare.cli.options import COUNT, Command, json_option, master_option, option, results_argument
 from compare.cli.text import WIDTH, replays_text, table
 
 if TYPE_CHECKING:
