@@ -968,14 +968,14 @@ BUGS = [
     ),
     SeededBug(
         "compare/cli/commands/compare.py",
-        'ns = median(row["ns_per_operation"] for row in rows)',
-        'ns = min(row["ns_per_operation"] for row in rows)',
+        'f"{cell.level:,.1f}" if cell.level',
+        'f"{cell.spread.low:,.1f}" if cell.spread.low',
         "tests/compare/cli/test_text.py::test_a_comparison_is_told_by_the_medians_of_the_largest_size",
     ),
     SeededBug(
         "compare/cli/commands/compare.py",
-        'memory = _grouped(run.memory, "capacity")',
-        'memory = _grouped(run.memory, "nbytes")',
+        "found.memory.get(who, {}).get(size)",
+        "found.memory.get(who, {}).get(found.sizes[0])",
         "tests/compare/cli/test_text.py::test_a_comparison_is_told_by_the_medians_of_the_largest_size",
     ),
     SeededBug(

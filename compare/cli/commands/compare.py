@@ -19,9 +19,8 @@ from compare.cli.options import (
 from compare.cli.text import table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from compare.bench.store import Run
+    from reports.summary import Cell, Contestant, Source, Summary
 
 Row = dict[str, Any]
 
@@ -46,13 +45,14 @@ def compare(traces: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """
     from compare.bench.run import run_comparison
     from compare.bench.store import read_run
+    from reports.summary import summarise
 
     path = run_comparison(comparison_from(options, traces))
     run = read_run(path)
     if as_json:
         click.echo(json.dumps(medians(run), indent=1))
     else:
-        click.echo(f"{summary(run)}\n\nstored in {path}")
+        click.echo(f"{text_of(summarise(run))}\n\nstored in {path}")
 
 
 def medians(run: "Run") -> dict[str, Any]:
@@ -90,88 +90,59 @@ _SHORT = 14  # columns of a source: with a name of 20, four of them fit in 80
 _TASKS = (INSERT, CANCEL_ALL, HOLD, BY_EVENT, BY_CLOCK)
 
 
-def summary(run: "Run") -> str:
+def text_of(found: "Summary") -> str:
     """Medians of a run in 80 columns: the measurements of the largest size, and the replays."""
-    sources = list(dict.fromkeys(run.replays.column("source").to_pylist()))
-    parts = [_measurements(run)] if run.samples.num_rows else []
+    sources = list(found.replays)
+    parts = [_measurements(found)] if found.cells else []
     for first in range(0, len(sources), _SOURCES_ABREAST):
-        parts.append(_replays(run, sources[first : first + _SOURCES_ABREAST]))
-    return "\n\n".join("\n".join(lines) for lines in [*parts, _footnotes(run)] if lines)
+        parts.append(_replays(found, sources[first : first + _SOURCES_ABREAST]))
+    return "\n\n".join("\n".join(lines) for lines in [*parts, _footnotes(found)] if lines)
 
 
-def _measurements(run: "Run") -> list[str]:
-    size = max(run.samples.column("size").to_pylist())
-    samples = _grouped(run.samples, "size", "operation", "driver")
-    memory = _grouped(run.memory, "capacity")
-    rows = [
-        ["", *(task.operation for task in _TASKS), "bytes"],
-        ["", *("" if task.driver == "none" else f"by {task.driver}" for task in _TASKS)],
-    ]
-    rows[1].append("per timer")
-    for c in run.manifest["traits"]:
-        figures = [_figure(samples.get((*_key(c), size, *task), [])) for task in _TASKS]
-        held = [row["nbytes_per_timer"] for row in memory.get((*_key(c), size), [])]
-        rows.append([_label(c), *figures, f"{held[0]:,.1f}" if held else "-"])
+def _measurements(found: "Summary") -> list[str]:
+    size = found.sizes[-1]
+    drivers = ("" if task.driver == "none" else f"by {task.driver}" for task in _TASKS)
+    rows = [["", *(task.operation for task in _TASKS), "bytes"], ["", *drivers, "per timer"]]
+    for who in found.contestants:
+        held = found.memory.get(who, {}).get(size)
+        figures = (_figure(found.largest.get(task, {}).get(who)) for task in _TASKS)
+        rows.append([_label(who), *figures, f"{held.at_rest:,.1f}" if held else "-"])
     return [f"ns per operation with {size:,} timers pending", *table(rows)]
 
 
-def _replays(run: "Run", sources: Sequence[str]) -> list[str]:
-    replays = _grouped(run.replays, "source")
-    rows = [["", *(_short(source) for source in sources)]]
-    for c in run.manifest["traits"]:
-        rows.append([_label(c), *(_figure(replays.get((*_key(c), name), [])) for name in sources)])
+def _replays(found: "Summary", sources: Sequence["Source"]) -> list[str]:
+    columns = [found.replayed(source) for source in sources]
+    rows = [["", *(_short(source.name) for source in sources)]]
+    rows += [[_label(who), *(_figure(of.get(who)) for of in columns)] for who in found.contestants]
     return ["ns per operation of a tape, expiries included", *table(rows)]
 
 
-def _grouped(rows: "pa.Table", *columns: str) -> dict[tuple[Any, ...], list[Row]]:
-    """The rows by contestant and these columns."""
-    found: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows.to_pylist():
-        found.setdefault(tuple(row[name] for name in ("timer", "parameters", *columns)), []).append(
-            row
-        )
-    return found
-
-
-def _key(contestant: Row) -> tuple[str, str]:
-    from compare.bench.store import parameters_json
-
-    return contestant["timer"], parameters_json(contestant["parameters"])
-
-
-def _figure(rows: Sequence[Row]) -> str:
-    if not rows:
+def _figure(cell: "Cell | None") -> str:
+    if cell is None:
         return "-"
-    predicted = rows[0]["predicted_seconds"]
-    if predicted is not None:
+    if cell.spread is None:
+        predicted = cell.predicted_seconds
         return f"~{predicted:,.0f} s" if predicted >= 9.95 else f"~{predicted:.1f} s"
-    ns = median(row["ns_per_operation"] for row in rows)
-    return f"{ns:,.1f}" if ns < 999.95 else f"{ns:,.0f}"
+    return f"{cell.level:,.1f}" if cell.level < 999.95 else f"{cell.level:,.0f}"
 
 
-def _footnotes(run: "Run") -> list[str]:
+def _footnotes(found: "Summary") -> list[str]:
     from compare.bench.contestant import lateness_text
 
-    contestants = run.manifest["traits"]
     lines = []
-    if any(c["engine"] != "compiled" for c in contestants):
+    if not all(who.compiled for who in found.contestants):
         lines.append("*  plain Python loop: not comparable with compiled figures")
-    for c in contestants:
-        if not c["exact"]:
-            lines.append(f"+  {c['label']} fires {lateness_text(c)}")
-    statuses = {
-        *run.samples.column("status").to_pylist(),
-        *run.replays.column("status").to_pylist(),
-    }
-    if "too long" in statuses:
-        budget = run.manifest["parameters"]["budget"]
+    for who in found.contestants:
+        if not who.exact:
+            lines.append(f"+  {who.label} fires {lateness_text(who.traits)}")
+    if any(cell.spread is None for *_, cell in found.measurements):
+        budget = found.manifest["parameters"]["budget"]
         lines.append(f"~  predicted time of one run, not run: over the budget of {budget:g} s")
     return lines
 
 
-def _label(contestant: Row) -> str:
-    compiled, exact = contestant["engine"] == "compiled", contestant["exact"]
-    return str(contestant["label"]) + ("" if compiled else " *") + ("" if exact else " +")
+def _label(who: "Contestant") -> str:
+    return who.label + " *" * (not who.compiled) + " +" * (not who.exact)
 
 
 def _short(source: str) -> str:

@@ -13,9 +13,10 @@ import pytest
 import compare.cli.main
 from compare.bench.comparison import Comparison
 from compare.bench.store import latest_run, read_run
-from compare.cli.commands.compare import summary
+from compare.cli.commands.compare import text_of
 from compare.cli.main import BAD_INPUT, COMMANDS, COMPILING, INTERRUPTED, TERMINATED, main
 from compare.tapes.trace import open_trace
+from reports.summary import summarise
 from timers.errors import CapacityError
 from timers.registry import names
 
@@ -473,7 +474,7 @@ def test_compare_stores_a_run_and_shows_it(said, trace):
     assert out.endswith(f"\nstored in {path}\n")
     run = read_run(path)
     assert run.manifest["command"][:3] == ["wheelwork", "compare", trace]
-    assert summary(run) in out
+    assert text_of(summarise(run)) in out
     lines = out.splitlines()
     assert lines[0] == "ns per operation with 60 timers pending"
     names = ["delay-queue", "hashed-wheel/tick=100ms", "heapq-delay-queue"]
@@ -502,7 +503,7 @@ def test_what_took_too_long_is_marked(said, here):
         "--out",
         "kept",
     )
-    shown = summary(read_run(latest_run("kept")))
+    shown = text_of(summarise(read_run(latest_run("kept"))))
     assert " ~" in shown
     assert "~  predicted time of one run, not run: over the budget of 0.001 s" in shown
 

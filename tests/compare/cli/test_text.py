@@ -20,6 +20,9 @@ from compare.oracle.mismatches import Mismatch
 from compare.tapes.tape import ARM, CANCEL, REARM, START
 from compare.tapes.trace import write_trace
 from compare.workloads.catalogue import WORKLOADS
+from reports.statistics import Spread
+from reports.summary import Cell
+from reports.summary import summarise as summarise_run
 from tests.compare.small_tapes import tape_of
 from timers.rounding import Rounding
 from timers.traits import Cost, Traits
@@ -95,6 +98,7 @@ def run():
         for name, schema in SCHEMAS.items()
     }
     manifest = {"traits": [traits(label) for label in WHO], "parameters": {"budget": 1.5}}
+    manifest["sources"] = []
     return Run(Path("runs/some"), manifest, **tables)
 
 
@@ -125,12 +129,12 @@ mine:Own * +              4,545
 
 
 def test_a_comparison_is_told_by_the_medians_of_the_largest_size(run):
-    assert compare.summary(run) == TEXT
+    assert compare.text_of(summarise_run(run)) == TEXT
 
 
 def test_what_was_only_replayed_has_no_measurements(run):
     replayed = replace(run, samples=run.samples.slice(0, 0), memory=run.memory.slice(0, 0))
-    assert compare.summary(replayed) == TEXT.partition("\n\n")[2]
+    assert compare.text_of(summarise_run(replayed)) == TEXT.partition("\n\n")[2]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +147,8 @@ def test_what_was_only_replayed_has_no_measurements(run):
     ],
 )
 def test_a_figure_has_a_decimal_if_it_is_short(predicted, ns, shown):
-    assert compare._figure([{"predicted_seconds": predicted, "ns_per_operation": ns}]) == shown
+    spread = Spread.of([ns]) if ns else None
+    assert compare._figure(Cell(spread, predicted, 1)) == shown
 
 
 def test_a_comparison_as_json_has_the_median_of_each_sample(run):
