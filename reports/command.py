@@ -10,8 +10,8 @@ import click
 from compare.bench.comparison import DEFAULT_WORKLOADS
 from compare.cli.commands.ingest import ingest
 from compare.cli.options import (
-    PLACE,
     Command,
+    Place,
     comparison_from,
     comparison_options,
     option,
@@ -59,28 +59,21 @@ Examples:
 @traces_argument
 @option(
     "--out",
-    PLACE,
+    Place("dir"),
     "Directory of the page; an older report there is replaced.",
-    metavar="DIR",
     default="report",
 )
-@option("--run", PLACE, "Show a stored run, or the newest in RUNS.", metavar="RUN", field="stored")
+@option("--run", Place("run"), "Show a stored run, or the newest in RUNS.", field="stored")
 @option(
     "--replayed",
-    PLACE,
+    Place("results..."),
     "Show what `replay --out` or `summarise --out` wrote.",
-    metavar="RESULTS...",
     multiple=True,
 )
 @option(
-    "--requests",
-    PLACE,
-    "A log of requests: each starts a timer, its answer cancels it.",
-    metavar="LOG",
+    "--requests", Place("log"), "A log of requests: each starts a timer, its answer cancels it."
 )
-@option(
-    "--touches", PLACE, "A log of touches: each re-arms the idle timer of its key.", metavar="LOG"
-)
+@option("--touches", Place("log"), "A log of touches: each re-arms the idle timer of its key.")
 @section(
     "The log (what is left out of --time to --idle is guessed and printed)",
     time_option(required=False),
@@ -105,12 +98,11 @@ def report(
         raise click.UsageError(f"--run shows a stored run; the trace {traces[0]} is not used")
     _check_unused(options)
 
-    from reports.page import check_target, write_report
+    from reports.page import check_target, write_page, write_report
 
     check_target(out)
     if replayed:
         from reports.grid import read_grids
-        from reports.page import write_page
 
         results = [*replayed, *traces]  # all that follow --replayed
         click.echo(write_page(read_grids(results), ", ".join(results), out))

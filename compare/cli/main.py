@@ -25,21 +25,20 @@ INTERRUPTED = 130  # 128 + SIGINT, as in shells
 TERMINATED = 143  # 128 + SIGTERM
 
 COMMANDS = {
-    "timers": ("compare.cli.commands.timers:timers", "List the timers and their traits."),
-    "generate": ("compare.cli.commands.generate:generate", "Write a workload as a trace."),
-    "ingest": ("compare.cli.commands.ingest:ingest", "Turn a log into a trace."),
-    "replay": ("compare.cli.commands.replay:replay", "Replay a trace through timers."),
-    "verify": ("compare.cli.commands.verify:verify", "Check replay results against the oracle."),
-    "summarise": ("compare.cli.commands.summarise:summarise", "Summarise replay results."),
-    "stream": ("compare.cli.commands.stream:stream", "Find idle connections in a stream."),
-    "compare": ("compare.cli.commands.compare:compare", "Measure timers and store the results."),
-    "purgatory": (
-        "compare.cli.commands.purgatory:purgatory",
-        "Compare designs for delayed requests.",
-    ),
-    "report": ("reports.command:report", "Write results as a page with charts."),
+    "timers": ("compare.cli.commands.timers", "List the timers and their traits."),
+    "generate": ("compare.cli.commands.generate", "Write a workload as a trace."),
+    "ingest": ("compare.cli.commands.ingest", "Turn a log into a trace."),
+    "replay": ("compare.cli.commands.replay", "Replay a trace through timers."),
+    "verify": ("compare.cli.commands.verify", "Check replay results against the oracle."),
+    "summarise": ("compare.cli.commands.summarise", "Summarise replay results."),
+    "stream": ("compare.cli.commands.stream", "Find idle connections in a stream."),
+    "compare": ("compare.cli.commands.compare", "Measure timers and store the results."),
+    "purgatory": ("compare.cli.commands.purgatory", "Compare designs for delayed requests."),
+    "report": ("reports.command", "Write results as a page with charts."),
 }
-"""Name -> `module:attribute` of the command and its line of help, in the order of use."""
+"""Name -> the module that defines a command of that name, and its line of help, in the order of
+use.
+"""
 
 
 class Commands(click.Group):
@@ -53,8 +52,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import a command; in place of a broken one, a command that says what is wrong with it."""
         if name in COMMANDS:
-            module, _, attribute = COMMANDS[name][0].partition(":")
-            found: click.Command = getattr(import_module(module), attribute)
+            found: click.Command = getattr(import_module(COMMANDS[name][0]), name)
             return found
         for entry in metadata.entry_points(group=GROUP, name=name):
             try:
@@ -91,11 +89,10 @@ def _broken(name: str, reason: str) -> click.Command:
     def fail(**_: object) -> None:
         raise click.ClickException(f"the command {name} cannot be loaded: {reason}")
 
-    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
     return click.Command(
         name,
         callback=fail,
-        context_settings=anything,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
         add_help_option=False,
         short_help="(cannot be loaded)",
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
+from pkgutil import resolve_name
 from typing import Any
 
 import click
@@ -21,11 +22,9 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
-    """A text that a function parses; the names that complete it, if there are any."""
+    """A text that a function parses; where the names are that complete it, if there are any."""
 
-    def __init__(
-        self, name: str, parse: Callable[[str], Any], known: Callable[[], Iterable[str]] = tuple
-    ) -> None:
+    def __init__(self, name: str, parse: Callable[[str], Any], known: str = "") -> None:
         self.name, self._parse, self._known = name, parse, known
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -40,33 +39,27 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
     ) -> list[CompletionItem]:
         """Complete a name; in a list of names, the last one."""
         before, comma, start = incomplete.rpartition(",")
-        found = [name for name in self._known() if name.startswith(start)]
+        known = resolve_name(self._known) if self._known else ()
+        found = [name for name in known if name.startswith(start)]
         return [CompletionItem(before + comma + name) for name in found]
-
-
-def _timers() -> Iterable[str]:
-    from timers.registry import TIMERS
-
-    return TIMERS
-
-
-def _workloads() -> Iterable[str]:
-    from compare.workloads.catalogue import WORKLOADS
-
-    return WORKLOADS
 
 
 INTEGER = Parsed("n", integer)
 COUNT = Parsed("n", count)
 COUNTS = Parsed("n,m", counts)
 SECONDS = Parsed("seconds", seconds)
-TIMER = Parsed("name", str, _timers)
-TIMERS = Parsed("name,...", names, _timers)
-WORKLOAD = Parsed("name", str, _workloads)
+# What brings NumPy is imported when a name is completed; --help need not wait for it.
+TIMER = Parsed("name", str, "timers.registry:TIMERS")
+TIMERS = Parsed("name,...", names, "timers.registry:TIMERS")
+WORKLOAD = Parsed("name", str, "compare.workloads.catalogue:WORKLOADS")
 
 
 class Place(click.Path):
-    """A file, a directory or a URI."""
+    """A file, a directory or a URI, which the help calls by a name."""
+
+    def __init__(self, name: str = "path") -> None:
+        super().__init__()
+        self.name = name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuse an empty text, and one that Arrow cannot open."""
@@ -116,10 +109,9 @@ def option(
     return click.option(*declarations, help=help, **{"show_default": True, **settings})
 
 
-def flag(name: str, help: str, *, field: str | None = None) -> Decorator:
+def flag(name: str, help: str) -> Decorator:
     """An option without a value."""
-    declarations = (name, field) if field else (name,)
-    return click.option(*declarations, is_flag=True, help=help)
+    return click.option(name, is_flag=True, help=help)
 
 
 def together(*options: Decorator) -> Decorator:
@@ -157,14 +149,9 @@ def refuse_both(given: Mapping[str, object]) -> None:
         raise click.UsageError(f"{found[0]} and {found[1]} cannot be used together")
 
 
-def select(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that are fields of a dataclass."""
-    return {field.name: values[field.name] for field in fields(cls) if field.name in values}
-
-
 # ---- options of several commands
 
-json_option = flag("--json", "Print JSON instead of text.", field="as_json")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 traces_argument = click.argument("traces", nargs=-1, type=PLACE, metavar="[TRACE]...")
 results_argument = click.argument("results", type=PLACE)
 master_option = option(
@@ -175,7 +162,7 @@ master_option = option(
 def trace_options(*, required: bool) -> Decorator:
     """Where a trace is written, and how."""
     return together(
-        option("--out", PLACE, "Directory to write.", metavar="TRACE", required=required),
+        option("--out", Place("trace"), "Directory to write.", required=required),
         flag("--force", "Replace a trace that exists."),
         option("--shards", COUNT, "Number of shards, the files of the trace.", default=1),
     )
@@ -240,7 +227,7 @@ reading_options = together(
 def runs_option(name: str, default: str) -> Decorator:
     """The directory of stored runs."""
     help = "Directory in which the run is stored."
-    return option(name, PLACE, help, field="runs", metavar="RUNS", default=default)
+    return option(name, Place("runs"), help, field="runs", default=default)
 
 
 def comparison_options(store: str) -> Decorator:
@@ -274,6 +261,7 @@ def comparison_options(store: str) -> Decorator:
 
 def comparison_from(values: Mapping[str, Any], traces: Iterable[object]) -> Comparison:
     """The comparison that the options ask for, with these traces."""
-    given = select(Comparison, values) | {"traces": tuple(map(str, traces))}
-    given["workloads"] = given["workloads"] or None
+    known = {field.name for field in fields(Comparison)}
+    given = {name: value for name, value in values.items() if name in known}
+    given |= {"traces": tuple(map(str, traces)), "workloads": values["workloads"] or None}
     return Comparison(**given, command=click.get_current_context().obj)

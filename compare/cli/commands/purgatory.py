@@ -20,7 +20,6 @@ from compare.cli.options import (
     json_option,
     option,
     runs_option,
-    select,
 )
 from compare.cli.text import columns, entry
 from compare.purgatory.figures import (
@@ -88,11 +87,7 @@ def purgatory(quick: bool, as_json: bool, **options: Any) -> None:
     from compare.purgatory.experiment import run_experiment
 
     given = {name: value for name, value in options.items() if value is not None}
-    chosen = replace(
-        QUICK if quick else _DEFAULT,
-        **select(Experiment, given),
-        command=click.get_current_context().obj,
-    )
+    chosen = replace(QUICK if quick else _DEFAULT, **given, command=click.get_current_context().obj)
     path = run_experiment(chosen)
     run = read_run(path)
     rows = run.purgatory.to_pylist(maps_as_pydicts="strict")

@@ -12,6 +12,7 @@ from compare.cli.options import (
     TIMER,
     TIMERS,
     Command,
+    Place,
     flag,
     json_option,
     master_option,
@@ -49,7 +50,7 @@ Examples:
 )
 @section(
     "With --timers",
-    option("--out", PLACE, "Directory to write.", metavar="RESULTS"),
+    option("--out", Place("results"), "Directory to write."),
     flag("--summaries-only", "Do not keep expiries; nothing to verify then."),
     flag("--count", "Count the work of the timers, too, which takes time."),
     flag("--force", "Replace the results of another replay."),

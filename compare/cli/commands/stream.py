@@ -10,6 +10,7 @@ from compare.cli.options import (
     PLACE,
     STREAM_FORMATS,
     Command,
+    Place,
     flag,
     format_options,
     master_option,
@@ -57,8 +58,8 @@ Example:
     option("--delay", "TIME", "How late an event may arrive.", default="10s"),
     format_options(STREAM_FORMATS),
 )
-@option("--checkpoint", PLACE, "Directory for the state.", metavar="DIR", required=True)
-@option("--out", PLACE, "Directory to write.", metavar="DIR", required=True)
+@option("--checkpoint", Place("dir"), "Directory for the state.", required=True)
+@option("--out", Place("dir"), "Directory to write.", required=True)
 @option("--out-format", ("parquet", "csv", "json"), "Format to write.", default="parquet")
 @flag("--follow", "Run until Ctrl-C, not only until all files are read.")
 @flag("--heartbeat", "With --follow: let the machine's clock move time, too.")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from compare.cli.options import PLACE, Command, json_option, option, results_argument
+from compare.cli.options import Command, Place, json_option, option, results_argument
 from compare.cli.text import columns, plural
 
 
@@ -18,7 +18,7 @@ Examples:
   wheelwork summarise replayed --out table.parquet""",
 )
 @results_argument
-@option("--out", PLACE, "Parquet file to write (default: RESULTS/summary.parquet).", metavar="FILE")
+@option("--out", Place("file"), "Parquet file to write (default: RESULTS/summary.parquet).")
 @json_option
 def summarise(results: str, out: str | None, as_json: bool) -> None:
     """Summarise RESULTS, a directory that `wheelwork replay --out` wrote.
