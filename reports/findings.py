@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from reports import formats
@@ -24,45 +23,36 @@ BEARABLE = 0.01
 """The share of a timeout by which a tick may delay it, where precision is advised on."""
 
 
-@dataclass(frozen=True)
-class Findings:
+class Findings(NamedTuple):
     """A headline, what qualifies it, and topics with their sentences."""
 
     headline: str
     remark: str
-    topics: Sequence[tuple[str, Sequence[str]]]
+    topics: Mapping[str, Sequence[str]]
 
 
 def find(summary: Summary) -> Findings:
     """What the run shows. O(cells)."""
     sizes = [formats.counted(size, "timer") for size in summary.sizes] or [""]
     all_round = _all_round(summary)
-    topics = [
-        ("In all measurements", all_round if summary.own else []),
-        (
-            f"With {sizes[-1]} pending",
-            _verdicts(
-                summary, [(task.title, of, task.unit) for task, of in summary.largest.items()]
-            ),
-        ),
-        (f"With only {sizes[0]}", _small(summary)),
-        (
-            "Whole workloads",
-            _verdicts(
-                summary,
-                [
-                    (source.short + _fired(summary, source), summary.replayed(source), "operation")
-                    for source in summary.replays
-                ],
-            ),
-        ),
-        ("Precision", [*_precision(summary), *_needed(summary)]),
-        ("Grows with N", _growth(summary)),
-        ("Memory", _memory(summary)),
-        ("Noise", _noise(summary)),
+    columns = [(task.title, column, task.unit) for task, column in summary.largest.items()]
+    replays = [
+        (_fired(summary, source), summary.replayed(source), "operation")
+        for source in summary.replays
     ]
+    topics = {
+        "In all measurements": all_round if summary.own else [],
+        f"With {sizes[-1]} pending": _verdicts(summary, columns),
+        f"With only {sizes[0]}": _small(summary),
+        "Whole workloads": _verdicts(summary, replays),
+        "Precision": [*_precision(summary), *_needed(summary)],
+        "Grows with N": _growth(summary),
+        "Memory": _memory(summary),
+        "Noise": _noise(summary),
+    }
     headline, *remarks = _traffic(summary) or all_round
-    return Findings(headline, " ".join(remarks), [topic for topic in topics if topic[1]])
+    told = {topic: sentences for topic, sentences in topics.items() if sentences}
+    return Findings(headline, " ".join(remarks), told)
 
 
 # ---- one's own traces
@@ -148,11 +138,9 @@ def _all_round(summary: Summary) -> list[str]:
     first = ordered[0]
     all_exact = all(who.exact for who in summary.contestants)
     kind = "timer" if all_exact or not first.exact else "exact timer"
+    extent = _extent(summary)
     if len(ordered) == 1:
-        return [
-            f"{first.full} is the only {kind} that took part in every measurement.",
-            _extent(summary),
-        ]
+        return [f"{first.full} is the only {kind} that took part in every measurement.", extent]
     best = [who for who in ordered if worst[who].low <= worst[first].high]
     names, several = formats.listed(who.full for who in best), len(best) > 1
     are, s, they = ("are", "s", "they take") if several else ("is", "", "it takes")
@@ -166,22 +154,15 @@ def _all_round(summary: Summary) -> list[str]:
             f"the time of the fastest {kind}, or {are} tied with it."
         )
     won = sum(first in leaders(column) for column in columns)
-    found = [
-        headline,
-        _extent(summary),
-        f"{first.full} is fastest or tied in {won} of "
-        f"{formats.counted(len(columns), 'measurement')}.",
-    ]
+    of = formats.counted(len(columns), "measurement")
     if several:
-        unsure = "The spread of the samples does not tell which of them is better"
         each = [f"{_with_range(worst[who])} for {who.full}" for who in best]
-        return [*found, f"{unsure}{'' if always else f': at most {formats.listed(each)}'}."]
-    ratio = worst[ordered[1]]
-    return [
-        *found,
-        f"Next comes {ordered[1].full}, with at most {formats.ratio(ratio.level)} the time of the "
-        "fastest.",
-    ]
+        most = "" if always else f": at most {formats.listed(each)}"
+        others = f"The spread of the samples does not tell which of them is better{most}."
+    else:
+        most, second = formats.ratio(worst[ordered[1]].level), ordered[1].full
+        others = f"Next comes {second}, with at most {most} the time of the fastest."
+    return [headline, extent, f"{first.full} is fastest or tied in {won} of {of}.", others]
 
 
 class Ratio(NamedTuple):
@@ -221,8 +202,7 @@ def _extent(summary: Summary) -> str:
 
 def _columns(summary: Summary) -> list[Column]:
     """The tasks at the largest size, and the sources, where anything was measured."""
-    columns = [*summary.largest.values()]
-    columns += [summary.replayed(source) for source in summary.replays]
+    columns = [*summary.largest.values(), *map(summary.replayed, summary.replays)]
     return [column for column in columns if any(column[who].level for who in leaders(column)[:1])]
 
 
@@ -243,14 +223,15 @@ def _rivals(columns: Sequence[Column]) -> list[Contestant]:
 
 def _verdicts(summary: Summary, columns: Iterable[tuple[str, Column, str]]) -> list[str]:
     """A sentence about each column where anything was measured: (title, column, operation)."""
-    found = [(title, _verdict(summary, column, unit)) for title, column, unit in columns]
-    return [f"{title}: {sentence}" for title, sentence in found if sentence]
+    return [
+        f"{title}: {_verdict(summary, column, unit)}"
+        for title, column, unit in columns
+        if leaders(column)
+    ]
 
 
 def _verdict(summary: Summary, column: Column, unit: str) -> str:
     """Who is fastest in a column, who is tied with it, who follows, and who is less precise."""
-    if not leaders(column):
-        return ""
     first, *tied = leaders(column)
     best = column[first].level
     text = f"{_timed(column, [first])} per {unit}"
@@ -282,12 +263,12 @@ def _timed(column: Column, contestants: Sequence[Contestant]) -> str:
 
 
 def _fired(summary: Summary, source: Source) -> str:
-    """How many timers fired, according to the first exact timer."""
-    for who, replayed in summary.replays[source].items():
-        if who.exact and replayed.cell.spread:
-            numbers = [formats.count(replayed.row[name]) for name in ("fired", "scheduled")]
-            return f" ({' of '.join(numbers)} timers fired)"
-    return ""
+    """A source's name, and how many timers fired, according to the first exact timer."""
+    for who, of in summary.replays[source].items():
+        if who.exact and of.cell.spread:
+            fired, scheduled = (formats.count(of.row[name]) for name in ("fired", "scheduled"))
+            return f"{source.short} ({fired} of {scheduled} timers fired)"
+    return source.short
 
 
 def _small(summary: Summary) -> list[str]:

@@ -6,11 +6,6 @@ from reports.summary import Summary
 
 def section(summary: Summary) -> Section:
     """The limits, from those of this run to those of all."""
-    return Section("limits", "Limits", "What these figures cannot say", points=limits(summary))
-
-
-def limits(summary: Summary) -> list[str]:
-    """What the figures cannot say."""
     cores = summary.manifest["machine"].get("cores")
     of_any = [
         f"Everything runs in one thread{f', on one of {cores} cores' if (cores or 0) > 1 else ''}. "
@@ -24,22 +19,25 @@ def limits(summary: Summary) -> list[str]:
         "other runtimes.",
     ]
     if summary.of_shards:
-        return [
+        points = [
             "Each timer replays each shard once. The spread therefore shows how the shards differ, "
             "and whatever else the machines did; on a cluster the machines differ too. Compare "
             "ratios, and the counted work (`--count`).",
             *of_any,
         ]
-    return [
-        "This is one run on one machine. Times on a shared machine are noisy: compare ratios "
-        "within this run, and the counted work, which is the same everywhere. All samples were "
-        "taken within minutes, so their spread does not show how the machine varies from day to "
-        "day.",
-        *of_any,
-        "Insert, cancel, hold and expiry are measured with random delays from one distribution. "
-        "Other delays cost differently: equal delays make wheels re-file timers, and falling "
-        "deadlines are the worst case of a heap. The workloads show some of this, and so does a "
-        "log of your own.",
-        "Expiry includes the calls that find nothing due. Clock-driven, every unit of time is one "
-        "call however few timers there are, so the time per timer is high when there are few.",
-    ]
+    else:
+        points = [
+            "This is one run on one machine. Times on a shared machine are noisy: compare ratios "
+            "within this run, and the counted work, which is the same everywhere. All samples were "
+            "taken within minutes, so their spread does not show how the machine varies from day "
+            "to day.",
+            *of_any,
+            "Insert, cancel, hold and expiry are measured with random delays from one "
+            "distribution. Other delays cost differently: equal delays make wheels re-file "
+            "timers, and falling deadlines are the worst case of a heap. The workloads show some "
+            "of this, and so does a log of your own.",
+            "Expiry includes the calls that find nothing due. Clock-driven, every unit of time is "
+            "one call however few timers there are, so the time per timer is high when there are "
+            "few.",
+        ]
+    return Section("limits", "Limits", "What these figures cannot say", points=points)

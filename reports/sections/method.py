@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from reports import formats
-from reports.sections.parts import Section, Terms
+from reports.sections.parts import Section
 from reports.summary import Summary
 
 ALIKE = (
@@ -34,38 +34,29 @@ NOT_ALIKE = (
 
 def section(summary: Summary) -> Section:
     """All that is known about the measurement."""
-    return Section("method", "Method", "How it was measured", terms=method(summary))
-
-
-def method(summary: Summary) -> Terms:
-    """How it was measured: terms with what there is to say about each."""
     manifest = summary.manifest
-    rows: list[tuple[str, Sequence[str]]] = [
-        ("When", [manifest["created"]]),
-        ("Command", [shlex.join(map(str, manifest["command"]))]),
-        ("Code", [_commit(manifest)]),
-        ("Versions", [f"{name} {of or 'unknown'}" for name, of in manifest["versions"].items()]),
-        ("Machine", _machine(summary)),
-        ("Parameters", _items(manifest["parameters"])),
-        (
-            "Workloads",
-            [f"{of.name}: {_plain(of.details.get('details', {}))}" for of in summary.replays],
-        ),
-        ("Checks", _items(manifest["agreement"])),
-        ("Not run", too_long(summary) or ["nothing was too long"]),
-    ]
-    if summary.contestants:
-        rows += [("Engines", _engines(summary)), ("Alike for all", ALIKE), ("Not alike", NOT_ALIKE)]
-    return [(term, texts) for term, texts in rows if texts]
-
-
-def too_long(summary: Summary) -> list[str]:
-    """What was not run, with its prediction."""
-    return [
+    too_long = [
         f"{who.full}, {where}: too long, {formats.duration(cell.predicted_seconds)} predicted"
         for where, who, cell in summary.measurements
         if cell.spread is None
     ]
+    terms: dict[str, Sequence[str]] = {
+        "When": [manifest["created"]],
+        "Command": [shlex.join(map(str, manifest["command"]))],
+        "Code": [_commit(manifest)],
+        "Versions": [f"{name} {of or 'unknown'}" for name, of in manifest["versions"].items()],
+        "Machine": _machine(summary),
+        "Parameters": _items(manifest["parameters"]),
+        "Workloads": [
+            f"{of.name}: {_plain(of.details.get('details', {}))}" for of in summary.replays
+        ],
+        "Checks": _items(manifest["agreement"]),
+        "Not run": too_long or ["nothing was too long"],
+    }
+    if summary.contestants:
+        terms |= {"Engines": _engines(summary), "Alike for all": ALIKE, "Not alike": NOT_ALIKE}
+    told = {term: texts for term, texts in terms.items() if texts}
+    return Section("method", "Method", "How it was measured", terms=told)
 
 
 def _commit(manifest: Mapping[str, Any]) -> str:

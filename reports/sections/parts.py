@@ -1,7 +1,7 @@
 """What sections are made of: tables of plain text, for the page to lay out and tests to read."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,7 @@ from reports.summary import Cell, Column, Contestant, Subject, Summary, leaders
 
 NARROW, WIDE = 3, 5  # columns
 
-Terms = Sequence[tuple[str, Sequence[str]]]
+Terms = Mapping[str, Sequence[str]]
 """Terms, each with the sentences that explain it."""
 
 
@@ -74,7 +74,7 @@ class Section:
     headline: str = ""
     lead: str = ""
     tables: Sequence[Table] = ()
-    terms: Terms = ()
+    terms: Terms = field(default_factory=dict)
     points: Sequence[str] = ()
 
 

@@ -11,10 +11,7 @@ def section(summary: Summary) -> Section | None:
     if not summary.cells:
         return None
     shown = [
-        cell
-        for task in summary.cells.values()
-        for cells in task.values()
-        for cell in cells.values()
+        cell for task in summary.cells.values() for of in task.values() for cell in of.values()
     ]
     dashed = "" if all(who.compiled for who in summary.contestants) else " Dashed: Python loops."
     return Section(

@@ -52,10 +52,7 @@ def replays(summary: Summary, source: Source) -> Table:
 
 def _of_run(source: Source) -> Columns:
     return {
-        "scheduled": _figure("scheduled"),
-        "cancelled": _figure("cancelled"),
-        "rescheduled": _figure("rescheduled"),
-        "fired": _figure("fired"),
+        **{name: _figure(name) for name in ("scheduled", "cancelled", "rescheduled", "fired")},
         "most pending": _figure("most_pending"),
         "still pending": _figure("pending"),
         "wake-ups at the end": _figure("wakeups"),

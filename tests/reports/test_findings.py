@@ -73,7 +73,7 @@ def told(summary):
         return re.sub("[\xa0\u202f]", " ", text)
 
     found = find(summary)
-    topics = {plain(topic): list(map(plain, texts)) for topic, texts in found.topics}
+    topics = {plain(topic): list(map(plain, texts)) for topic, texts in found.topics.items()}
     return plain(found.headline), plain(found.remark), topics
 
 

@@ -58,7 +58,7 @@ def test_the_page_says_what_it_is_of(rendered, distinct):
     assert "Made by wheelwork 1.2.3 from what is stored in the-run." in text
     for section in sections(distinct):
         assert " ".join(section.headline.split()) in text
-        for term, sentences in section.terms:
+        for term, sentences in section.terms.items():
             at = text.index(" ".join(term.split()))
             assert all(" ".join(one.split()) in text[at:] for one in sentences)
         for point in section.points:

@@ -394,7 +394,7 @@ def test_a_tick_is_shown_as_the_duration_that_was_given(distinct):
 
 
 def test_the_method(primes, distinct):
-    told = dict(method.method(distinct))
+    told = method.section(distinct).terms
     assert told["When"] == ["2026-01-31T12:00:00+00:00"]
     assert told["Command"] == ["wheelwork compare 'two words'"]
     assert told["Code"] == ["commit c0ffee with uncommitted changes"]
@@ -437,12 +437,12 @@ def test_the_method(primes, distinct):
     ],
 )
 def test_what_is_not_known_is_said(distinct, change, term, text):
-    told = dict(method.method(only(distinct, manifest={**distinct.manifest, **change})))
+    told = method.section(only(distinct, manifest={**distinct.manifest, **change})).terms
     assert text in told[term]
 
 
 def test_the_terms(distinct):
-    told = dict(reading.section(distinct).terms)
+    told = reading.section(distinct).terms
     assert [text.partition(":")[0] for text in told["Operations"]] == [
         "Insert",
         "Cancel",
@@ -458,20 +458,20 @@ def test_the_terms(distinct):
     assert "90% confidence" in times
     assert "“Too long”" in times
     assert told["Unit"][0].endswith("count microseconds, milliseconds, seconds and units.")
-    shards = " ".join(dict(reading.section(only(distinct, sample="shard")).terms)["Times"])
+    shards = " ".join(reading.section(only(distinct, sample="shard")).terms["Times"])
     assert "of all shards together" in shards and "confidence" not in shards
 
 
 def test_the_limits(distinct):
-    texts = limits.limits(distinct)
+    texts = limits.section(distinct).points
     assert texts[0].startswith("This is one run on one machine.")
     assert "one thread, on one of 5 cores." in texts[1]
-    shards = limits.limits(only(distinct, sample="shard"))
+    shards = limits.section(only(distinct, sample="shard")).points
     assert shards[0].startswith("Each timer replays each shard once.")
     assert len(shards) == len(texts) - 2
     machine = distinct.manifest["machine"] | {"cores": 1}
     alone = only(distinct, manifest={**distinct.manifest, "machine": machine})
-    assert limits.limits(alone)[1].startswith("Everything runs in one thread. The locks")
+    assert limits.section(alone).points[1].startswith("Everything runs in one thread. The locks")
 
 
 def test_all_that_are_tied_on_a_trace_are_bold(distinct):
