@@ -143,7 +143,7 @@ def _replay_one(trace: str, name: str, no_drain: bool, options: dict[str, Any]) 
 def _text(timer: "Contestant", source: "Source", outcome: "Outcome") -> str:
     shards = f"in {source.shards} shards, " if source.shards > 1 else ""
     late = outcome.lateness
-    rows: list[tuple[str, str, str]] = [
+    rows = [
         ("scheduled", f"{outcome.scheduled:,}", ""),
         ("cancelled", f"{outcome.cancelled:,}", ""),
         ("rescheduled", f"{outcome.rescheduled:,}", ""),
@@ -153,23 +153,15 @@ def _text(timer: "Contestant", source: "Source", outcome: "Outcome") -> str:
     if late.max is None:
         rows.append(("lateness", "-", "nothing fired"))
     else:
-        rows += [
-            (f"lateness, {word}", f"{getattr(late, word):,g}", source.unit)
-            for word in ("min", "median", "max")
-        ]
+        for word in ("min", "median", "max"):
+            rows.append((f"lateness, {word}", f"{getattr(late, word):,g}", source.unit))
     if outcome.counters is None:
         rows.append(("cost counters", "-", "this timer has no kernel that counts"))
-    else:
-        for name, value in outcome.counters.items():
-            per = f"{value / max(outcome.operations, 1):.3g} per operation" if value else ""
-            rows.append((name.replace("_", " "), f"{value:,}", per))
-    rows.append(
-        (
-            "ns per operation",
-            f"{outcome.ns_per_operation:,.1f}",
-            f"{timer.engine}, expiries included",
-        )
-    )
+    for name, value in (outcome.counters or {}).items():
+        per = f"{value / max(outcome.operations, 1):.3g} per operation" if value else ""
+        rows.append((name.replace("_", " "), f"{value:,}", per))
+    remark = f"{timer.engine}, expiries included"
+    rows.append(("ns per operation", f"{outcome.ns_per_operation:,.1f}", remark))
     lines = [f"{timer.label}: {outcome.operations:,} operations {shards}from {source.name}"]
     lines += [f"  {word:<18}{value:>16}  {remark}".rstrip() for word, value, remark in rows]
     return "\n".join(lines)

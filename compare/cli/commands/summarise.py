@@ -30,11 +30,9 @@ def summarise(results: str, out: str | None, as_json: bool) -> None:
 
     rows = summary_of(results, out).to_pylist()
     if as_json:
-        rows = [row | {name: json.loads(row[name]) for name in _JSON} for row in rows]
+        objects = ("parameters", "source")
+        rows = [row | {name: json.loads(row[name]) for name in objects} for row in rows]
     click.echo(json.dumps(rows, indent=1) if as_json else text_of(rows))
-
-
-_JSON = ("parameters", "source")  # columns of the table that are objects
 
 
 def text_of(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -1,7 +1,7 @@
 """`wheelwork timers`: the registry with its traits."""
 
 import json
-from collections.abc import Iterable
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import click
@@ -11,8 +11,6 @@ from compare.cli.text import entry
 
 if TYPE_CHECKING:
     from timers.traits import Traits
-
-_COLUMNS = (20, 26, 16)  # of the table; the last takes what is left
 
 
 @click.command(cls=Command)
@@ -75,19 +73,14 @@ def details(name: str, traits: "Traits") -> str:
         *(("deviation", deviation) for deviation in traits.deviations),
         ("source", traits.source),
     ]
-    return "\n".join([name, *_entries(entries)])
+    lines = [name]
+    for (before, _), (word, text) in pairwise([("", ""), *entries]):
+        lines.append(entry("" if word == before else word, text, indent=4))
+    return "\n".join(lines)
 
 
-def _entries(entries: list[tuple[str, str]]) -> Iterable[str]:
-    before = ""
-    for word, text in entries:
-        yield entry("" if word == before else word, text, indent=4)
-        before = word
-
-
-def _row(*cells: str) -> str:
-    columns = zip(cells, (*_COLUMNS, 0), strict=True)
-    return "".join(f"{cell:<{width}}" for cell, width in columns)
+def _row(name: str, parameters: str, fires: str, order: str) -> str:
+    return f"{name:<20}{parameters:<26}{fires:<16}{order}"
 
 
 def _defaults(traits: "Traits") -> str:

@@ -83,10 +83,8 @@ def text_of(found: "Verification") -> str:
         numbers = (verdict.expected, verdict.fired, verdict.mismatches)
         rows.append((verdict.timer, *(f"{number:,}" for number in numbers)))
         if verdict.mismatches:
-            counts = ", ".join(
-                f"{number:,} {kind}" for kind, number in verdict.counts.items() if number
-            )
-            details += ["", *textwrap.wrap(f"{verdict.timer}: {counts}", WIDTH)]
+            counts = (f"{number:,} {kind}" for kind, number in verdict.counts.items() if number)
+            details += ["", *textwrap.wrap(f"{verdict.timer}: {', '.join(counts)}", WIDTH)]
             for example in verdict.examples:
                 details += _example(example)
     title = replays_text(found.path, len(found.timers), found.shards, found.operations)
@@ -94,17 +92,16 @@ def text_of(found: "Verification") -> str:
 
 
 def _example(example: "Mismatch") -> list[str]:
+    timer = f"id {example.id}, deadline {example.deadline}"
     where = f"shard {example.shard}, operation {example.operation}"
-    if example.id is None:
-        where += " (not on the tape)"
-    else:
-        where += f" (id {example.id}, deadline {example.deadline})"
+    where += f" ({'not on the tape' if example.id is None else timer})"
+    due, fired = f"due at {example.expected}", f"fired at {example.fired_at}"
     reasons = {
-        "missing": f"due at {example.expected}",
-        "spurious": f"fired at {example.fired_at}",
-        "early": f"fired at {example.fired_at}, due at {example.expected}",
-        "late": f"fired at {example.fired_at}, due at {example.expected}",
-        "double": f"fired again at {example.fired_at}, due at {example.expected}",
+        "missing": due,
+        "spurious": fired,
+        "early": f"{fired}, {due}",
+        "late": f"{fired}, {due}",
+        "double": f"fired again at {example.fired_at}, {due}",
         "altered": f"fired with deadline {example.reported}",
     }
     line = f"  {example.kind:<{_KIND}}{where}: {reasons[example.kind]}"
