@@ -239,9 +239,8 @@ class Summary:
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The numbers of pending timers, ascending."""
-        return tuple(
-            sorted({n for task in self.cells.values() for cells in task.values() for n in cells})
-        )
+        found = {n for task in self.cells.values() for cells in task.values() for n in cells}
+        return tuple(sorted(found))
 
     @cached_property
     def base(self) -> Contestant | None:

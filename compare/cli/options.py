@@ -129,17 +129,14 @@ def section(title: str, *options: Decorator) -> Decorator:
     """Options in a section of the help."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        before = len(_parameters(function))
+        parameters = vars(function).setdefault("__click_params__", [])  # where click collects them
+        before = len(parameters)
         function = together(*options)(function)
-        for parameter in _parameters(function)[before:]:
-            parameter.section = title  # type: ignore[attr-defined]  # read by Command
+        for parameter in parameters[before:]:
+            parameter.section = title  # read by Command
         return function
 
     return decorate
-
-
-def _parameters(function: Callable[..., Any]) -> list[click.Parameter]:
-    return getattr(function, "__click_params__", [])  # where click collects them
 
 
 def refuse_both(given: Mapping[str, object]) -> None:

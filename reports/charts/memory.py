@@ -15,9 +15,8 @@ def draw(summary: Summary) -> Iterator[Picture]:
     found = {who: at for who in summary.contestants if (at := summary.footprint(who))}
     if not found:
         return
-    title = "Memory per pending timer"
     most = max(capacity for capacity, _ in found.values())
-    figure, [axes], rows = row_panels(list(found), [""], title)
+    figure, [axes], rows = row_panels(list(found), [""], "Memory per pending timer")
     texts = []
     for who, (capacity, value) in found.items():
         text = formats.data_size(value)

@@ -3,20 +3,10 @@
 from collections.abc import Sequence
 from statistics import median
 
-from compare.purgatory.figures import (
-    COMPILED,
-    MEMORY,
-    PURGING,
-    RATE,
-    SCANNING,
-    Row,
-    middle,
-    saturation,
-    scanned,
-    values_of,
-)
+from compare.purgatory import figures
+from compare.purgatory.figures import Row
 from reports import formats
-from reports.sections.parts import NOTHING, Entry, Section, Table, entry, texts
+from reports.sections.parts import NOTHING, Entry, Section, Table, entry
 from reports.summary import Summary
 from reports.trials import by_case
 
@@ -49,11 +39,11 @@ def section(summary: Summary) -> Section | None:
 
 def of_rates(rows: Sequence[Row]) -> Table:
     """Both designs in real time at the highest rate that they kept up with."""
-    highest, found = saturation(rows), {}
-    for case, rates in by_case(rows, RATE).items():
+    highest, found = figures.saturation(rows), {}
+    for case, rates in by_case(rows, figures.RATE).items():
         rate, failed = highest[case.load, case.design]
         trials = rates.get(rate) or next(iter(rates.values()))
-        row, cpu = middle(trials), values_of(trials, "cpu_us")
+        row, cpu = figures.middle(trials), figures.values_of(trials, "cpu_us")
         found[case] = [
             Entry(formats.count(rate), "" if failed else "or more"),
             Entry(_microseconds(row["cpu_us"]), _range(cpu)) if cpu else NOTHING,
@@ -108,8 +98,8 @@ def _estimate(row: Row) -> Entry:
 def of_memory(rows: Sequence[Row]) -> Table:
     """The trials with little memory."""
     found = {
-        case: middle(same)
-        for case, trials in by_case(rows, MEMORY).items()
+        case: figures.middle(same)
+        for case, trials in by_case(rows, figures.MEMORY).items()
         for same in trials.values()
     }
     room, rate = next(((row["memory_bytes"], row["rate"]) for row in found.values()), (0, 0))
@@ -123,7 +113,7 @@ def of_memory(rows: Sequence[Row]) -> Table:
                 entry(row["interval"]),
                 entry(row["requests"]),
                 entry(row["peak_bytes"], formats.data_size),
-                *texts(f"failed: {row['failed']}" if row["failed"] else "went on"),
+                Entry(f"failed: {row['failed']}" if row["failed"] else "went on", number=False),
             ]
             for case, row in found.items()
         },
@@ -135,7 +125,7 @@ def of_memory(rows: Sequence[Row]) -> Table:
 
 def of_compiled(rows: Sequence[Row]) -> Table:
     """Time and counted work of the compiled designs, at each rate."""
-    found = by_case(rows, COMPILED)
+    found = by_case(rows, figures.COMPILED)
     columns = sorted({rate for rates in found.values() for rate in rates})
     return Table(
         "purgatory-compiled",
@@ -154,13 +144,15 @@ def of_compiled(rows: Sequence[Row]) -> Table:
 
 def _compiled(samples: Sequence[Row]) -> Entry:
     time = _microseconds(median(row["cpu_us"] for row in samples))
-    return Entry(time, f"{formats.amount(scanned(samples[0]))} scanned")
+    return Entry(time, f"{formats.amount(figures.scanned(samples[0]))} scanned")
 
 
 def _headline(rows: Sequence[Row]) -> str:
     """The two designs where half of the requests time out."""
-    found = saturation(rows)
-    new, old = (found.get(("high", design), (0, False)) for design in (PURGING, SCANNING))
+    found = figures.saturation(rows)
+    new, old = (
+        found.get(("high", design), (0, False)) for design in (figures.PURGING, figures.SCANNING)
+    )
     if not new[0] or not old[0]:
         return ""
     least = "" if new[1] else "at least "

@@ -22,18 +22,8 @@ from compare.cli.options import (
     runs_option,
 )
 from compare.cli.text import columns, entry
-from compare.purgatory.figures import (
-    COMPILED,
-    DESIGNS,
-    LIMIT,
-    MEMORY,
-    RATE,
-    Row,
-    middle,
-    saturation,
-    scanned,
-    values_of,
-)
+from compare.purgatory import figures
+from compare.purgatory.figures import Row
 from compare.purgatory.options import QUICK, Experiment
 
 _DEFAULT = Experiment()
@@ -42,11 +32,7 @@ _DEFAULT = Experiment()
 def _setting(name: str, kind: Parsed, help: str, field: str | None = None) -> Decorator:
     """An option whose default is that of the experiment, which is another with --quick."""
     default = getattr(_DEFAULT, field or name.removeprefix("--"))
-    text = (
-        ",".join(f"{each:,}".replace(",", "_") for each in default)
-        if isinstance(default, tuple)
-        else default
-    )
+    text = ",".join(f"{each:_}" for each in default) if isinstance(default, tuple) else default
     return option(
         name, kind, f"{help}  [default: {text}]", field=field, default=None, show_default=False
     )
@@ -89,8 +75,7 @@ def purgatory(quick: bool, as_json: bool, **options: Any) -> None:
     given = {name: value for name, value in options.items() if value is not None}
     chosen = replace(QUICK if quick else _DEFAULT, **given, command=click.get_current_context().obj)
     path = run_experiment(chosen)
-    run = read_run(path)
-    rows = run.purgatory.to_pylist(maps_as_pydicts="strict")
+    rows = read_run(path).purgatory.to_pylist(maps_as_pydicts="strict")
     if as_json:
         click.echo(json.dumps({"run": str(path), "trials": rows}, indent=1))
     else:
@@ -115,16 +100,19 @@ def text_of(rows: Sequence[Row]) -> str:
     for row in rows:
         kinds.setdefault(row["kind"], []).append(row)
     parts = []
-    if found := kinds.get(RATE):
+    if found := kinds.get(figures.RATE):
         title = "In real time, at rising rates; three threads of one process; medians"
         parts += [[title, *_trials(found, "rate")], _saturation(found), _totals(found)]
-    for kind, title in ((LIMIT, "The limit of the reaper"), (MEMORY, "Little memory")):
+    for kind, title in (
+        (figures.LIMIT, "The limit of the reaper"),
+        (figures.MEMORY, "Little memory"),
+    ):
         if found := kinds.get(kind):
             memory = found[0]["memory_bytes"]
             room = f" and {memory >> 20} MiB more than at the start" if memory else ""
             title = f"{title}: load {found[0]['load']} at {found[0]['rate']:,}/s{room}"
             parts.append([title, *_trials(found, "interval")])
-    if found := kinds.get(COMPILED):
+    if found := kinds.get(figures.COMPILED):
         parts.append(["Compiled, in simulated time, on one core", *_compiled(found)])
     return "\n\n".join(["\n".join(lines) for lines in parts] + [_LEGEND])
 
@@ -144,7 +132,7 @@ def _trials(rows: Iterable[Row], varied: str) -> list[str]:
     }
     shown = []
     for trials in _same(rows, varied):
-        row, cpu = middle(trials), values_of(trials, "cpu_us")
+        row, cpu = figures.middle(trials), figures.values_of(trials, "cpu_us")
         name, peak = _name(row) + "*" * bool(row["failed"]), row["peak_bytes"]
         late = [row[f"late_{which}_ms"] for which in ("p50", "p99", "max")]
         shown.append(
@@ -165,7 +153,7 @@ def _short(us: float) -> str:
 
 
 def _name(row: Row) -> str:
-    return f"{row['load']:4} {DESIGNS[row['design']]}"
+    return f"{row['load']:4} {figures.DESIGNS[row['design']]}"
 
 
 def _same(rows: Iterable[Row], varied: str = "rate") -> Iterable[list[Row]]:
@@ -178,10 +166,10 @@ def _same(rows: Iterable[Row], varied: str = "rate") -> Iterable[list[Row]]:
 
 def _saturation(rows: Sequence[Row]) -> list[str]:
     lines = []
-    found = saturation(rows)
+    found = figures.saturation(rows)
     for load in dict.fromkeys(load for load, _ in found):
         designs = [
-            f"{DESIGNS[design]} "
+            f"{figures.DESIGNS[design]} "
             + (f"{highest:,}/s{'' if failed else ' or more'}" if highest else NO_RATE)
             for (of, design), (highest, failed) in found.items()
             if of == load
@@ -201,7 +189,7 @@ def _totals(rows: Iterable[Row]) -> list[str]:
     }
     shown = [
         {**row, "name": _name(row)}
-        for row in map(middle, _same(rows))
+        for row in map(figures.middle, _same(rows))
         if row["estimated_total"] is not None
     ]
     return ["Requests in the lists", *columns(shown, layout)]
@@ -219,8 +207,8 @@ def _compiled(rows: Iterable[Row]) -> list[str]:
     }
     shown = []
     for samples in _same(rows):
-        us = median(values_of(samples, "cpu_us"))
+        us = median(figures.values_of(samples, "cpu_us"))
         first = samples[0]
-        row = {**first, **first["counters"], "name": _name(first), "scanned": scanned(first)}
-        shown.append({**row, "ns": us * 1000, "throughput": 1 / us})
+        found = {"scanned": figures.scanned(first), "ns": us * 1000, "throughput": 1 / us}
+        shown.append({**first, **first["counters"], **found, "name": _name(first)})
     return columns(shown, layout)
