@@ -8,21 +8,8 @@ from typing import Any
 import click
 
 from compare.bench.comparison import DEFAULT_WORKLOADS
+from compare.cli import options
 from compare.cli.commands.ingest import ingest
-from compare.cli.options import (
-    Command,
-    Place,
-    comparison_from,
-    comparison_options,
-    option,
-    reading_options,
-    refuse_both,
-    request_options,
-    section,
-    time_option,
-    touch_options,
-    traces_argument,
-)
 from timers.errors import TimerError
 
 TRACES = "traces"
@@ -47,7 +34,7 @@ class ReportOptionError(TimerError, ValueError):
 
 
 @click.command(
-    cls=Command,
+    cls=options.Command,
     epilog="""\b
 Examples:
   wheelwork report
@@ -56,34 +43,40 @@ Examples:
   wheelwork report --requests dns.log --time ts --duration rtt --timeout 5s
   wheelwork report --touches access.log.gz --idle 30s""",
 )
-@traces_argument
-@option(
+@options.traces_argument
+@options.option(
     "--out",
-    Place("dir"),
+    options.Place("dir"),
     "Directory of the page; an older report there is replaced.",
     default="report",
 )
-@option("--run", Place("run"), "Show a stored run, or the newest in RUNS.", field="stored")
-@option(
+@options.option(
+    "--run", options.Place("run"), "Show a stored run, or the newest in RUNS.", field="stored"
+)
+@options.option(
     "--replayed",
-    Place("results..."),
+    options.Place("results..."),
     "Show what `replay --out` or `summarise --out` wrote.",
     multiple=True,
 )
-@option(
-    "--requests", Place("log"), "A log of requests: each starts a timer, its answer cancels it."
+@options.option(
+    "--requests",
+    options.Place("log"),
+    "A log of requests: each starts a timer, its answer cancels it.",
 )
-@option("--touches", Place("log"), "A log of touches: each re-arms the idle timer of its key.")
-@section(
+@options.option(
+    "--touches", options.Place("log"), "A log of touches: each re-arms the idle timer of its key."
+)
+@options.section(
     "The log (what is left out of --time to --idle is guessed and printed)",
-    time_option(required=False),
-    request_options(required=False),
-    touch_options(required=False),
-    reading_options,
+    options.time(required=False),
+    options.requests(required=False),
+    options.touches(required=False),
+    options.reading,
 )
-@section("The comparison", comparison_options("--runs"))
+@options.section("The comparison", options.comparison("--runs"))
 def report(
-    traces: tuple[str, ...], out: str, stored: str | None, replayed: tuple[str, ...], **options: Any
+    traces: tuple[str, ...], out: str, stored: str | None, replayed: tuple[str, ...], **given: Any
 ) -> None:
     """Compare timers and write the results as a page with charts and tables.
 
@@ -92,11 +85,11 @@ def report(
     --touches a log is turned into a trace first, and replayed beside the usual
     workloads. TRACEs are replayed as in `compare`.
     """
-    logs = {f"--{kind}": options[kind] for kind in _KINDS}
-    refuse_both({"--run": stored, "--replayed": replayed, **logs})
+    logs = {f"--{kind}": given[kind] for kind in _KINDS}
+    options.refuse_both({"--run": stored, "--replayed": replayed, **logs})
     if stored and traces:
         raise click.UsageError(f"--run shows a stored run; the trace {traces[0]} is not used")
-    _check_unused(options)
+    _check_unused(given)
 
     from reports.page import check_target, write_page, write_report
 
@@ -112,12 +105,12 @@ def report(
     else:
         sources: list[Path | str] = [*traces]
         for kind in _KINDS:
-            if options[kind]:
-                sources.append(_ingest(kind, options))
-                options["workloads"] = options["workloads"] or DEFAULT_WORKLOADS  # beside the log
+            if given[kind]:
+                sources.append(_ingest(kind, given))
+                given["workloads"] = given["workloads"] or DEFAULT_WORKLOADS  # beside the log
         from compare.bench.run import run_comparison
 
-        path = run_comparison(comparison_from(options, sources))
+        path = run_comparison(options.comparison_from(given, sources))
     from compare.bench.store import read_run
 
     page = write_report(read_run(path), out)
@@ -125,11 +118,11 @@ def report(
     click.echo(page)
 
 
-def _check_unused(options: Mapping[str, Any]) -> None:
+def _check_unused(given: Mapping[str, Any]) -> None:
     """Refuse an option about a log of a kind that is not given."""
     for name in dict.fromkeys(chain(*_KINDS.values())):
         kinds = [kind for kind, needed in _KINDS.items() if name in needed]
-        if options[name] is not None and not any(options[kind] for kind in kinds):
+        if given[name] is not None and not any(given[kind] for kind in kinds):
             needed = " or ".join(f"--{kind}" for kind in kinds)
             raise click.UsageError(f"--{name} needs {needed}")
 
@@ -147,30 +140,30 @@ def _stored(path: str) -> Path:
 # ---- logs
 
 
-def _ingest(kind: str, options: Mapping[str, Any]) -> Path:
+def _ingest(kind: str, given: Mapping[str, Any]) -> Path:
     """Turn the log into a trace beside the runs, which replaces that of an earlier report."""
     from compare.bench.store import check_store
 
-    log, guessed = options[kind], _guessed(kind, options)
+    log, guessed = given[kind], _guessed(kind, given)
     if guessed:
         assumed = " ".join(f"--{name} {value}" for name, value in guessed.items())
         click.echo(f"{log}: assuming {assumed}", err=True)
-    check_store(options["runs"])
+    check_store(given["runs"])
     name = Path(Path(log).name.removesuffix(".gz")).stem
-    out = Path(options["runs"]) / TRACES / f"{name}.{kind}"
+    out = Path(given["runs"]) / TRACES / f"{name}.{kind}"
     out.parent.mkdir(parents=True, exist_ok=True)
     command = ingest.commands[kind]
     known = {parameter.name for parameter in command.params}
-    how = {name: value for name, value in {**options, **guessed}.items() if name in known}
+    how = {name: value for name, value in {**given, **guessed}.items() if name in known}
     how |= {"log": log, "out": str(out), "force": True}
     click.get_current_context().invoke(command, **how)
     return out
 
 
-def _guessed(kind: str, options: Mapping[str, Any]) -> dict[str, str]:
+def _guessed(kind: str, given: Mapping[str, Any]) -> dict[str, str]:
     """What the rows of a log need and was not given: columns by their names, and defaults."""
-    path, missing = options[kind], [name for name in _KINDS[kind] if options[name] is None]
-    columns = _columns_in(path, options["format"]) if _COLUMNS.keys() & missing else ()
+    path, missing = given[kind], [name for name in _KINDS[kind] if given[name] is None]
+    columns = _columns_in(path, given["format"]) if _COLUMNS.keys() & missing else ()
     guessed = {}
     for name in missing:
         likely = (column for column in _COLUMNS.get(name, ()) if column in columns)

@@ -148,15 +148,13 @@ def refuse_both(given: Mapping[str, object]) -> None:
 
 # ---- options of several commands
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 traces_argument = click.argument("traces", nargs=-1, type=PLACE, metavar="[TRACE]...")
 results_argument = click.argument("results", type=PLACE)
-master_option = option(
-    "--master", "URL", "Spark master (default: local[*], all cores of this machine)."
-)
+master = option("--master", "URL", "Spark master (default: local[*], all cores of this machine).")
 
 
-def trace_options(*, required: bool) -> Decorator:
+def trace(*, required: bool) -> Decorator:
     """Where a trace is written, and how."""
     return together(
         option("--out", Place("trace"), "Directory to write.", required=required),
@@ -165,12 +163,12 @@ def trace_options(*, required: bool) -> Decorator:
     )
 
 
-def time_option(*, required: bool) -> Decorator:
+def time(*, required: bool) -> Decorator:
     """The time column."""
     return option("--time", "COL", "Time column.", required=required)
 
 
-def request_options(*, required: bool) -> Decorator:
+def requests(*, required: bool) -> Decorator:
     """What the rows of a log of requests mean, besides --time."""
     return together(
         option("--duration", "COL", "Duration column: time until the answer.", required=required),
@@ -190,7 +188,7 @@ def request_options(*, required: bool) -> Decorator:
     )
 
 
-def touch_options(*, required: bool) -> Decorator:
+def touches(*, required: bool) -> Decorator:
     """What the rows of a log of touches mean, besides --time."""
     return together(
         option("--key", "COL", "Key column: each key has its own timer.", required=required),
@@ -198,16 +196,16 @@ def touch_options(*, required: bool) -> Decorator:
     )
 
 
-def format_options(formats: tuple[str, ...]) -> Decorator:
+def formats(known: tuple[str, ...]) -> Decorator:
     """The formats of the rows and of their times."""
     return together(
-        option("--log-format", formats, "Format of the rows.", field="format", default="auto"),
+        option("--log-format", known, "Format of the rows.", field="format", default="auto"),
         option("--time-format", TIME_FORMATS, "Format of the times.", default="auto"),
     )
 
 
-reading_options = together(
-    format_options(LOG_FORMATS),
+reading = together(
+    formats(LOG_FORMATS),
     option("--unit", TAPE_UNITS, "Unit of the times in the trace.", default="ms"),
     flag("--strict", "Fail instead of leaving out a row."),
     option("--unique", "COL", "Leave out a row whose text in this column was in an earlier row."),
@@ -216,18 +214,18 @@ reading_options = together(
         "TIME",
         "Leave out rows more than this far behind an earlier row, such as 10s.",
     ),
-    master_option,
+    master,
 )
 """How a log is read; the names are those of `compare.pipeline.ingest.Options`."""
 
 
-def runs_option(name: str, default: str) -> Decorator:
+def runs(name: str, default: str) -> Decorator:
     """The directory of stored runs."""
     help = "Directory in which the run is stored."
     return option(name, Place("runs"), help, field="runs", default=default)
 
 
-def comparison_options(store: str) -> Decorator:
+def comparison(store: str) -> Decorator:
     """What is compared; the names are those of Comparison. `store` is the option for the runs."""
     default = Comparison()
     budget = "Whatever takes longer is predicted, not run."
@@ -252,7 +250,7 @@ def comparison_options(store: str) -> Decorator:
         option("--repeats", COUNT, "Maximum number of samples.", default=default.repeats),
         option("--budget", SECONDS, budget, default=default.budget),
         option("--seed", INTEGER, "Seed of the workloads.", default=default.seed),
-        runs_option(store, default.runs),
+        runs(store, default.runs),
     )
 
 

@@ -998,8 +998,8 @@ BUGS = [
     ),
     SeededBug(
         "compare/cli/commands/replay.py",
-        'expiries=not options["summaries_only"]',
-        'expiries=options["summaries_only"]',
+        'expiries=not given["summaries_only"]',
+        'expiries=given["summaries_only"]',
         "tests/compare/cli/test_text.py::test_a_replay_of_several_is_asked_for_and_told[options0-asked0-kept]",
     ),
     SeededBug(

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT
-from compare.cli.options import (
-    Command,
-    comparison_from,
-    comparison_options,
-    json_option,
-    traces_argument,
-)
+from compare.cli import options
 from compare.cli.text import table
 
 if TYPE_CHECKING:
@@ -26,17 +20,17 @@ Row = dict[str, Any]
 
 
 @click.command(
-    cls=Command,
+    cls=options.Command,
     epilog="""\b
 Examples:
   wheelwork compare
   wheelwork compare requests.trace --workload keepalive --sizes 1e4,1e5
   wheelwork compare --timers delay-queue,hashed-wheel,hashed-wheel/tick=1ms""",
 )
-@traces_argument
-@comparison_options("--out")
-@json_option
-def compare(traces: tuple[str, ...], as_json: bool, **options: Any) -> None:
+@options.traces_argument
+@options.comparison("--out")
+@options.json
+def compare(traces: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Measure timers side by side, store the run and print a summary.
 
     Insert, cancel, hold and expiry are measured against the number of pending
@@ -47,7 +41,7 @@ def compare(traces: tuple[str, ...], as_json: bool, **options: Any) -> None:
     from compare.bench.store import read_run
     from reports.summary import summarise
 
-    path = run_comparison(comparison_from(options, traces))
+    path = run_comparison(options.comparison_from(given, traces))
     run = read_run(path)
     if as_json:
         click.echo(json.dumps(medians(run), indent=1))

@@ -5,16 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from compare.cli.options import (
-    COUNT,
-    INTEGER,
-    WORKLOAD,
-    Command,
-    master_option,
-    option,
-    refuse_both,
-    trace_options,
-)
+from compare.cli import options
 from compare.cli.text import entry, operations_text
 
 if TYPE_CHECKING:
@@ -23,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    cls=Command,
+    cls=options.Command,
     epilog="""\b
 Examples:
   wheelwork generate keepalive --timer-count 1e5 --out keepalive.trace
@@ -31,19 +22,21 @@ Examples:
       --out slow.trace
   wheelwork generate uniform --operations 1e9 --shards 64 --out big.trace""",
 )
-@click.argument("workload", required=False, type=WORKLOAD)
-@option("--timer-count", COUNT, "Requests or connections, with all their operations.")
-@option("--operations", COUNT, "Operations, whatever timers they belong to.")
-@option("--seed", INTEGER, "Seed, from 0.", default=0)
-@option(
+@click.argument("workload", required=False, type=options.WORKLOAD)
+@options.option(
+    "--timer-count", options.COUNT, "Requests or connections, with all their operations."
+)
+@options.option("--operations", options.COUNT, "Operations, whatever timers they belong to.")
+@options.option("--seed", options.INTEGER, "Seed, from 0.", default=0)
+@options.option(
     "--set",
     "NAME=VALUE",
     "Parameter of the workload; may be repeated.",
     field="settings",
     multiple=True,
 )
-@trace_options(required=False)
-@master_option
+@options.trace(required=False)
+@options.master
 def generate(
     workload: str | None,
     timer_count: int | None,
@@ -71,7 +64,7 @@ def generate(
     workload_named(workload)
     if out is None:
         raise click.UsageError("name the trace to write: --out TRACE")
-    refuse_both({"--timer-count": timer_count, "--operations": operations})
+    options.refuse_both({"--timer-count": timer_count, "--operations": operations})
     if timer_count is None and operations is None:
         raise click.UsageError("specify --timer-count N or --operations N")
     plan = Plan.of(

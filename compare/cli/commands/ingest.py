@@ -5,18 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli.options import (
-    PLACE,
-    Command,
-    Decorator,
-    reading_options,
-    request_options,
-    section,
-    time_option,
-    together,
-    touch_options,
-    trace_options,
-)
+from compare.cli import options
 from compare.cli.text import entry, operations_text
 
 if TYPE_CHECKING:
@@ -51,19 +40,21 @@ def ingest() -> None:
     """Turn a real log into a trace, to compare timers on your own traffic."""
 
 
-def _log_command(example: str, rows: Decorator) -> Callable[[Callable[..., None]], click.Command]:
+def _log_command(
+    example: str, rows: options.Decorator
+) -> Callable[[Callable[..., None]], click.Command]:
     """Make a function the command for one kind of log."""
-    options = together(
-        click.argument("log", type=PLACE),
-        trace_options(required=True),
-        section("What the rows mean", time_option(required=True), rows),
-        section("How the log is read", reading_options),
+    declare = options.together(
+        click.argument("log", type=options.PLACE),
+        options.trace(required=True),
+        options.section("What the rows mean", options.time(required=True), rows),
+        options.section("How the log is read", options.reading),
     )
-    command = ingest.command(cls=Command, epilog=_LOGS + example)
-    return lambda function: command(options(function))
+    command = ingest.command(cls=options.Command, epilog=_LOGS + example)
+    return lambda function: command(declare(function))
 
 
-@_log_command(_REQUESTS, request_options(required=True))
+@_log_command(_REQUESTS, options.requests(required=True))
 def requests(
     log: str, out: str, duration: str, timeout: str, duration_unit: str, time_is: str, **how: Any
 ) -> None:
@@ -88,7 +79,7 @@ def requests(
     click.echo(summary(ingested))
 
 
-@_log_command(_TOUCHES, touch_options(required=True))
+@_log_command(_TOUCHES, options.touches(required=True))
 def touches(log: str, out: str, key: str, idle: str, **how: Any) -> None:
     """Turn a log of touches into idle timers.
 

@@ -7,20 +7,7 @@ from typing import Any
 
 import click
 
-from compare.cli.options import (
-    COUNT,
-    COUNTS,
-    INTEGER,
-    SECONDS,
-    TIMER,
-    Command,
-    Decorator,
-    Parsed,
-    flag,
-    json_option,
-    option,
-    runs_option,
-)
+from compare.cli import options
 from compare.cli.text import columns, entry
 from compare.purgatory import figures
 from compare.purgatory.figures import Row
@@ -29,36 +16,44 @@ from compare.purgatory.options import QUICK, Experiment
 _DEFAULT = Experiment()
 
 
-def _setting(name: str, kind: Parsed, help: str, field: str | None = None) -> Decorator:
+def _setting(
+    name: str, kind: options.Parsed, help: str, field: str | None = None
+) -> options.Decorator:
     """An option whose default is that of the experiment, which is another with --quick."""
     default = getattr(_DEFAULT, field or name.removeprefix("--"))
     text = ",".join(f"{each:_}" for each in default) if isinstance(default, tuple) else default
-    return option(
+    return options.option(
         name, kind, f"{help}  [default: {text}]", field=field, default=None, show_default=False
     )
 
 
 @click.command(
-    cls=Command,
+    cls=options.Command,
     epilog="""\b
 Examples:
   wheelwork purgatory --quick
   wheelwork purgatory --rates 1e4,2e4,5e4 --seconds 5
   wheelwork report --run runs        (the newest run as a page)""",
 )
-@flag("--quick", "Fewer and shorter trials, other defaults: 10 to 15 seconds.")
-@_setting("--rates", COUNTS, "Requests in a second; a design that cannot keep up stops there.")
-@_setting("--seconds", SECONDS, "Seconds of arrivals in each trial.")
-@_setting("--refinements", INTEGER, "Rates tried between the last that worked and the next.")
-@_setting("--limits", COUNTS, "Limits of the old design's reaper, for the sweep.")
-@_setting("--memory", COUNT, "MiB that the trials with little memory have.", field="memory_mib")
-@_setting("--requests", COUNT, "Requests of a compiled trial.")
-@_setting("--repeats", COUNT, "How often each trial is run; the medians are shown.")
-@_setting("--timer", TIMER, "Timer of the new design.")
-@_setting("--seed", INTEGER, "Seed of the requests.")
-@runs_option("--out", _DEFAULT.runs)
-@json_option
-def purgatory(quick: bool, as_json: bool, **options: Any) -> None:
+@options.flag("--quick", "Fewer and shorter trials, other defaults: 10 to 15 seconds.")
+@_setting(
+    "--rates", options.COUNTS, "Requests in a second; a design that cannot keep up stops there."
+)
+@_setting("--seconds", options.SECONDS, "Seconds of arrivals in each trial.")
+@_setting(
+    "--refinements", options.INTEGER, "Rates tried between the last that worked and the next."
+)
+@_setting("--limits", options.COUNTS, "Limits of the old design's reaper, for the sweep.")
+@_setting(
+    "--memory", options.COUNT, "MiB that the trials with little memory have.", field="memory_mib"
+)
+@_setting("--requests", options.COUNT, "Requests of a compiled trial.")
+@_setting("--repeats", options.COUNT, "How often each trial is run; the medians are shown.")
+@_setting("--timer", options.TIMER, "Timer of the new design.")
+@_setting("--seed", options.INTEGER, "Seed of the requests.")
+@options.runs("--out", _DEFAULT.runs)
+@options.json
+def purgatory(quick: bool, as_json: bool, **asked: Any) -> None:
     """Compare two designs of a purgatory, in which requests wait for an answer.
 
     Requests arrive at rising rates; each waits for 200 ms and watches 3 keys. With
@@ -72,7 +67,7 @@ def purgatory(quick: bool, as_json: bool, **options: Any) -> None:
     from compare.bench.store import read_run
     from compare.purgatory.experiment import run_experiment
 
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {name: value for name, value in asked.items() if value is not None}
     chosen = replace(QUICK if quick else _DEFAULT, **given, command=click.get_current_context().obj)
     path = run_experiment(chosen)
     rows = read_run(path).purgatory.to_pylist(maps_as_pydicts="strict")

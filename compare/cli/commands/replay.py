@@ -6,20 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli.options import (
-    INTEGER,
-    PLACE,
-    TIMER,
-    TIMERS,
-    Command,
-    Place,
-    flag,
-    json_option,
-    master_option,
-    option,
-    refuse_both,
-    section,
-)
+from compare.cli import options
 from compare.cli.text import replays_text
 
 if TYPE_CHECKING:
@@ -29,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    cls=Command,
+    cls=options.Command,
     epilog="""\b
 Examples:
   wheelwork generate lognormal-low --timer-count 1e5 --out low.trace
@@ -38,26 +25,26 @@ Examples:
   wheelwork replay low.trace --out replayed \\
       --timers hierarchical-wheel,hashed-wheel/tick=0.5ms,delay-queue""",
 )
-@click.argument("trace", type=PLACE)
-@option("--timer", TIMER, "A timer, or module:Class for your own.")
-@option("--timers", TIMERS, "Several, as in hashed-wheel/tick=5ms; needs --out.")
-@flag("--no-drain", "Stop at the last operation, with timers pending.")
-@section(
+@click.argument("trace", type=options.PLACE)
+@options.option("--timer", options.TIMER, "A timer, or module:Class for your own.")
+@options.option("--timers", options.TIMERS, "Several, as in hashed-wheel/tick=5ms; needs --out.")
+@options.flag("--no-drain", "Stop at the last operation, with timers pending.")
+@options.section(
     "With --timer",
-    option("--tick", "TIME", "Tick, if the timer has one: 100ms, or a number of units."),
-    option("--wheel-size", INTEGER, "Slots of a wheel, if the timer has one."),
-    json_option,
+    options.option("--tick", "TIME", "Tick, if the timer has one: 100ms, or a number of units."),
+    options.option("--wheel-size", options.INTEGER, "Slots of a wheel, if the timer has one."),
+    options.json,
 )
-@section(
+@options.section(
     "With --timers",
-    option("--out", Place("results"), "Directory to write."),
-    flag("--summaries-only", "Do not keep expiries; nothing to verify then."),
-    flag("--count", "Count the work of the timers, too, which takes time."),
-    flag("--force", "Replace the results of another replay."),
-    master_option,
+    options.option("--out", options.Place("results"), "Directory to write."),
+    options.flag("--summaries-only", "Do not keep expiries; nothing to verify then."),
+    options.flag("--count", "Count the work of the timers, too, which takes time."),
+    options.flag("--force", "Replace the results of another replay."),
+    options.master,
 )
 def replay(
-    trace: str, timer: str | None, timers: tuple[str, ...] | None, no_drain: bool, **options: Any
+    trace: str, timer: str | None, timers: tuple[str, ...] | None, no_drain: bool, **given: Any
 ) -> None:
     """Replay TRACE, which `generate` or `ingest` wrote, through a timer.
 
@@ -68,61 +55,61 @@ def replay(
     a directory of results for `verify` and `summarise`. If it is interrupted,
     rerun the command to resume.
     """
-    refuse_both({"--timer": timer, "--timers": timers})
+    options.refuse_both({"--timer": timer, "--timers": timers})
     if timer and "," in timer:
         raise click.UsageError(f"--timer takes one name; use --timers {timer} and --out RESULTS")
     if timers:
-        _check_unused(options, ("tick", "wheel_size", "as_json"), "--timers")
-        _replay_several(trace, timers, no_drain, options)
+        _check_unused(given, ("tick", "wheel_size", "as_json"), "--timers")
+        _replay_several(trace, timers, no_drain, given)
     elif timer:
-        _check_unused(options, ("out", "summaries_only", "count", "force", "master"), "--timer")
-        _replay_one(trace, timer, no_drain, options)
+        _check_unused(given, ("out", "summaries_only", "count", "force", "master"), "--timer")
+        _replay_one(trace, timer, no_drain, given)
     else:
         raise click.UsageError("name a timer: --timer NAME, or --timers NAME,... with --out")
 
 
-def _check_unused(options: dict[str, Any], names: tuple[str, ...], mode: str) -> None:
+def _check_unused(given: dict[str, Any], names: tuple[str, ...], mode: str) -> None:
     for name in names:
-        if options[name] not in (None, False):
-            flag = name.removeprefix("as_").replace("_", "-")
+        if given[name] not in (None, False):
+            word = name.removeprefix("as_").replace("_", "-")
             parameter = name in ("tick", "wheel_size")
             hint = "; write parameters as in hashed-wheel/tick=5ms" if parameter else ""
-            raise click.UsageError(f"--{flag} cannot be used with {mode}{hint}")
+            raise click.UsageError(f"--{word} cannot be used with {mode}{hint}")
 
 
 def _replay_several(
-    trace: str, timers: tuple[str, ...], no_drain: bool, options: dict[str, Any]
+    trace: str, timers: tuple[str, ...], no_drain: bool, given: dict[str, Any]
 ) -> None:
-    if not options["out"]:
+    if not given["out"]:
         raise click.UsageError("name the directory to write: --out RESULTS")
     from compare.pipeline.replay import replay_trace
 
     results = replay_trace(
         trace,
         timers,
-        options["out"],
-        expiries=not options["summaries_only"],
+        given["out"],
+        expiries=not given["summaries_only"],
         drained=not no_drain,
-        counting=options["count"],
-        force=options["force"],
-        master=options["master"],
+        counting=given["count"],
+        force=given["force"],
+        master=given["master"],
     )
     outcomes = results.read_outcomes()
     operations, fired = (sum(outcomes[name].to_pylist()) for name in ("operations", "fired"))
     number, shards = len(results.contestants), len(results.trace.shards)
     kept = "kept" if results.manifest["expiries"] else "not kept"
-    replayed = replays_text(options["out"], number, shards, operations)
+    replayed = replays_text(given["out"], number, shards, operations)
     click.echo(f"{replayed}, {fired:,} expiries ({kept})")
 
 
-def _replay_one(trace: str, name: str, no_drain: bool, options: dict[str, Any]) -> None:
+def _replay_one(trace: str, name: str, no_drain: bool, given: dict[str, Any]) -> None:
     from compare.bench.contestant import parse_contestant
     from compare.bench.sources import checked_replay, timed_replay, trace_source
     from compare.oracle.compiled import expect
     from compare.replay.outcome import Outcome
 
-    given = {name: options[name] for name in ("tick", "wheel_size") if options[name] is not None}
-    settings = [f"{parameter.replace('_', '-')}={value}" for parameter, value in given.items()]
+    parameters = {"tick": given["tick"], "wheel-size": given["wheel_size"]}
+    settings = [f"{word}={value}" for word, value in parameters.items() if value is not None]
     source = trace_source(trace)
     timer = parse_contestant("/".join([name, *settings]), [source.unit])
     drain = not no_drain
@@ -134,7 +121,7 @@ def _replay_one(trace: str, name: str, no_drain: bool, options: dict[str, Any]) 
         outcome += checked
         seconds += timed_replay(timer, tape, id_space, digest, drain=drain)
     outcome = replace(outcome, seconds=seconds)
-    if options["as_json"]:
+    if given["as_json"]:
         click.echo(json.dumps(outcome.as_json() | {"engine": timer.engine}, indent=1))
     else:
         click.echo(_text(timer, source, outcome))

@@ -5,20 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli.options import (
-    COUNT,
-    PLACE,
-    STREAM_FORMATS,
-    Command,
-    Place,
-    flag,
-    format_options,
-    master_option,
-    option,
-    section,
-    time_option,
-    touch_options,
-)
+from compare.cli import options
 from compare.cli.text import entry, plural
 
 if TYPE_CHECKING:
@@ -26,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    cls=Command,
+    cls=options.Command,
     epilog="""\
 Rules: A connection is idle when it has no event for longer than --idle; an
 event exactly that long after the last one still belongs to it. It is reported
@@ -50,22 +37,24 @@ Example:
   wheelwork stream incoming/ --time ts --key client --idle 30s --delay 10s \\
       --checkpoint state/ --out idle/ --follow""",
 )
-@click.argument("source", type=PLACE)
-@section(
+@click.argument("source", type=options.PLACE)
+@options.section(
     "What the events mean",
-    time_option(required=True),
-    touch_options(required=True),
-    option("--delay", "TIME", "How late an event may arrive.", default="10s"),
-    format_options(STREAM_FORMATS),
+    options.time(required=True),
+    options.touches(required=True),
+    options.option("--delay", "TIME", "How late an event may arrive.", default="10s"),
+    options.formats(options.STREAM_FORMATS),
 )
-@option("--checkpoint", Place("dir"), "Directory for the state.", required=True)
-@option("--out", Place("dir"), "Directory to write.", required=True)
-@option("--out-format", ("parquet", "csv", "json"), "Format to write.", default="parquet")
-@flag("--follow", "Run until Ctrl-C, not only until all files are read.")
-@flag("--heartbeat", "With --follow: let the machine's clock move time, too.")
-@option("--shards", COUNT, "Groups into which the keys are divided.", default=8)
-@option("--batch-files", COUNT, "Maximum number of files in a micro-batch.", default=100)
-@master_option
+@options.option("--checkpoint", options.Place("dir"), "Directory for the state.", required=True)
+@options.option("--out", options.Place("dir"), "Directory to write.", required=True)
+@options.option("--out-format", ("parquet", "csv", "json"), "Format to write.", default="parquet")
+@options.flag("--follow", "Run until Ctrl-C, not only until all files are read.")
+@options.flag("--heartbeat", "With --follow: let the machine's clock move time, too.")
+@options.option("--shards", options.COUNT, "Groups into which the keys are divided.", default=8)
+@options.option(
+    "--batch-files", options.COUNT, "Maximum number of files in a micro-batch.", default=100
+)
+@options.master
 def stream(master: str | None, **settings: Any) -> int:
     """Report which keys of a stream of (time, key) events fall idle, and when.
 

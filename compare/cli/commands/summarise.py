@@ -6,20 +6,22 @@ from typing import Any
 
 import click
 
-from compare.cli.options import Command, Place, json_option, option, results_argument
+from compare.cli import options
 from compare.cli.text import columns, plural
 
 
 @click.command(
-    cls=Command,
+    cls=options.Command,
     epilog="""\b
 Examples:
   wheelwork summarise replayed
   wheelwork summarise replayed --out table.parquet""",
 )
-@results_argument
-@option("--out", Place("file"), "Parquet file to write (default: RESULTS/summary.parquet).")
-@json_option
+@options.results_argument
+@options.option(
+    "--out", options.Place("file"), "Parquet file to write (default: RESULTS/summary.parquet)."
+)
+@options.json
 def summarise(results: str, out: str | None, as_json: bool) -> None:
     """Summarise RESULTS, a directory that `wheelwork replay --out` wrote.
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from compare.cli.options import TIMER, Command, json_option
+from compare.cli import options
 from compare.cli.text import entry
 
 if TYPE_CHECKING:
     from timers.traits import Traits
 
 
-@click.command(cls=Command)
-@click.argument("names", nargs=-1, type=TIMER, metavar="[NAME]...")
-@json_option
+@click.command(cls=options.Command)
+@click.argument("names", nargs=-1, type=options.TIMER, metavar="[NAME]...")
+@options.json
 def timers(names: tuple[str, ...], as_json: bool) -> None:
     """List the timers and their traits: when each fires, what it costs, what it suits.
 

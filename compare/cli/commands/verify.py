@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli.options import COUNT, Command, json_option, master_option, option, results_argument
+from compare.cli import options
 from compare.cli.text import WIDTH, replays_text, table
 
 if TYPE_CHECKING:
@@ -19,23 +19,23 @@ MISMATCHES = 1
 
 
 @click.command(
-    cls=Command,
+    cls=options.Command,
     epilog="""\b
 Examples:
   wheelwork replay low.trace --timers delay-queue,hashed-wheel --out replayed
   wheelwork verify replayed
   wheelwork verify replayed --method sql --json""",
 )
-@results_argument
-@option(
+@options.results_argument
+@options.option(
     "--method",
     ("compiled", "sql"),
     "Run the compiled oracle, or the one in Spark SQL, which is slower.",
     default="compiled",
 )
-@option("--examples", COUNT, "Mismatches to print of each kind.", default=5)
-@json_option
-@master_option
+@options.option("--examples", options.COUNT, "Mismatches to print of each kind.", default=5)
+@options.json
+@options.master
 def verify(results: str, method: str, examples: int, as_json: bool, master: str | None) -> int:
     """Check RESULTS, which `wheelwork replay --out` wrote, against the oracle.
 
