@@ -21,13 +21,11 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
         pairs = zip(rows, figures, strict=True)
         return [line for row, rest in pairs for line in (row[0], rest) if line]
     first, *others = widths
-    return [
-        "  ".join(
-            [row[0].ljust(first)]
-            + [cell.rjust(width) for cell, width in zip(row[1:], others, strict=True)]
-        ).rstrip()
-        for row in rows
-    ]
+    lines = []
+    for name, *cells in rows:
+        aligned = (cell.rjust(width) for cell, width in zip(cells, others, strict=True))
+        lines.append("  ".join([name.ljust(first), *aligned]).rstrip())
+    return lines
 
 
 def entry(word: str, text: str, indent: int = 0, width: int = 12) -> str:

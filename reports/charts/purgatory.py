@@ -1,6 +1,6 @@
 """The enqueue experiment: figures against the rate and the limit, and the compiled work."""
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ _MICROSECONDS, _MILLISECONDS = 1e3, 1e6  # in nanoseconds
 Value = Callable[[Row], float | None]
 Points = dict[int, float]
 Samples = dict[int, list[float]]
+Trials = Mapping[int, Sequence[Row]]
 
 
 class _Panel(NamedTuple):
@@ -119,7 +120,7 @@ def _picture(chart: _Chart, cases: Cases) -> Picture:
             else:
                 across += points
                 levels += [level for values in samples[case].values() for level in values]
-                _draw(axes, case, samples[case], _failed(cases[case]))
+                _draw(axes, case, samples[case], cases[case])
         if across:
             log_axis(axes, "x", across, _short, most_ticks=4)
             log_axis(axes, "y", levels, panel.form, most_ticks=5)
@@ -136,7 +137,7 @@ def _picture(chart: _Chart, cases: Cases) -> Picture:
     )
 
 
-def _samples(trials: Mapping[int, Sequence[Row]], value: Value) -> Samples:
+def _samples(trials: Trials, value: Value) -> Samples:
     """What was measured at each x. Zero cannot be drawn on a logarithmic axis."""
     samples = {x: [found for row in trials[x] if (found := value(row))] for x in sorted(trials)}
     return {x: values for x, values in samples.items() if values}
@@ -146,20 +147,14 @@ def _medians(samples: Samples) -> Points:
     return {x: median(values) for x, values in samples.items()}
 
 
-def _failed(trials: Mapping[int, Sequence[Row]]) -> set[int]:
-    """Where the design did not keep up."""
-    return {
-        x for x, rows in trials.items() if rows[0]["kind"] != COMPILED and not mostly_keeps_up(rows)
-    }
-
-
-def _draw(axes: Axes, case: Case, samples: Samples, failed: Container[int]) -> None:
+def _draw(axes: Axes, case: Case, samples: Samples, trials: Trials) -> None:
     """A line through the medians, and a bar from the least to the most at each x."""
     points, stroke = _medians(samples), stroke_of(case)
     draw_points(axes, points, stroke)
     for x, level in points.items():
+        failed = trials[x][0]["kind"] != COMPILED and not mostly_keeps_up(trials[x])
         axes.vlines(x, min(samples[x]), max(samples[x]), stroke["color"], linewidth=1.2)
-        draw_points(axes, {x: level}, mark_of(case, 5.5, hollow=x in failed))
+        draw_points(axes, {x: level}, mark_of(case, 5.5, hollow=failed))
 
 
 def _told(points: Points, form: Callable[[float], str]) -> str:

@@ -88,8 +88,7 @@ def _figure(name: str, form: Callable[[Any], str] = formats.count) -> Callable[[
 
 def _per_operation(name: str) -> Callable[[Replayed], Entry]:
     def of(replayed: Replayed) -> Entry:
-        count = replayed.counters.get(name)
-        operations = max(replayed.row["operations"], 1)
+        count, operations = replayed.counters.get(name), max(replayed.row["operations"], 1)
         return entry(None if count is None else count / operations, formats.amount)
 
     return of
