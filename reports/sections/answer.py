@@ -66,19 +66,16 @@ def at_a_glance(summary: Summary) -> Table:
     rows = {}
     for who in summary.contestants:
         _, nbytes = summary.footprint(who) or (0, None)
-        rows[who] = [
-            *(
-                time_entry(summary, column, who, spread=False)
-                for column in summary.largest.values()
-            ),
-            entry(nbytes, formats.data_size),
-            Entry(who.precision, number=False),
-        ]
-    return Table(
+        rows[who] = {
+            task.title: time_entry(summary, column, who, spread=False)
+            for task, column in summary.largest.items()
+        }
+        rows[who]["memory per timer"] = entry(nbytes, formats.data_size)
+        rows[who]["fires"] = Entry(who.precision, number=False)
+    return Table.of_rows(
         "glance",
         f"With {formats.counted(summary.sizes[-1], 'timer')} pending: time per operation, memory, "
         "precision",
-        [*(task.title for task in summary.largest), "memory per timer", "fires"],
         rows,
         f"Bold: the fastest exact timer, and exact timers tied with it. {ratio_note(summary)}",
     )

@@ -39,6 +39,21 @@ class Table:
     of: str = "timer"
     loose: bool = False  # figures may be broken into two lines
 
+    @classmethod
+    def of_rows(
+        cls,
+        name: str,
+        caption: str,
+        rows: Mapping[Any, Mapping[str, Entry]],
+        note: str = "",
+        **how: Any,
+    ) -> "Table":
+        """A table from rows that have the same headings, each with its entry."""
+        headings = [*next(iter(rows.values()), {})]
+        return cls(
+            name, caption, headings, {who: [*rows[who].values()] for who in rows}, note, **how
+        )
+
     @cached_property
     def rows(self) -> dict[Subject, Sequence[Entry]]:
         """The rows that are shown."""
@@ -83,9 +98,9 @@ def entry(value: Any, form: Callable[[Any], str] = formats.count) -> Entry:
     return NOTHING if value is None else Entry(form(value))
 
 
-def texts(*values: str) -> list[Entry]:
-    """Entries that are not numbers."""
-    return [Entry(value, number=False) for value in values]
+def texts(values: Mapping[str, str]) -> dict[str, Entry]:
+    """Entries that are not numbers, by their headings."""
+    return {heading: Entry(value, number=False) for heading, value in values.items()}
 
 
 def time_entry(summary: Summary, column: Column, who: Contestant, *, spread: bool = True) -> Entry:

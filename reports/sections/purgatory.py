@@ -44,27 +44,19 @@ def of_rates(rows: Sequence[Row]) -> Table:
         rate, failed = highest[case.load, case.design]
         trials = rates.get(rate) or next(iter(rates.values()))
         row, cpu = figures.middle(trials), figures.values_of(trials, "cpu_us")
-        found[case] = [
-            Entry(formats.count(rate), "" if failed else "or more"),
-            Entry(_microseconds(row["cpu_us"]), _range(cpu)) if cpu else NOTHING,
-            entry(row["gc_us"], _microseconds),
-            entry(row["peak_bytes"], formats.data_size),
-            _lateness(row),
-            entry(row["share_expired"], formats.share),
-            _estimate(row),
-        ]
-    return Table(
+        time = Entry(_microseconds(row["cpu_us"]), _range(cpu)) if cpu else NOTHING
+        found[case] = {
+            "requests/s": Entry(formats.count(rate), "" if failed else "or more"),
+            "CPU time per request": time,
+            "of it in the garbage collector": entry(row["gc_us"], _microseconds),
+            "most memory": entry(row["peak_bytes"], formats.data_size),
+            "late: p50 / p99 / most [ms]": _lateness(row),
+            "timed out": entry(row["share_expired"], formats.share),
+            "estimated total": _estimate(row),
+        }
+    return Table.of_rows(
         "purgatory-rates",
         "In real time, at the highest rate that each kept up with",
-        [
-            "requests/s",
-            "CPU time per request",
-            "of it in the garbage collector",
-            "most memory",
-            "late: p50 / p99 / most [ms]",
-            "timed out",
-            "estimated total",
-        ],
         found,
         "A design keeps up if, in most trials, it achieves 95% of the rate and 99% of the "
         "timeouts are less than 200 ms late. Figures are medians of the trials. The estimated "
@@ -103,18 +95,19 @@ def of_memory(rows: Sequence[Row]) -> Table:
         for same in trials.values()
     }
     room, rate = next(((row["memory_bytes"], row["rate"]) for row in found.values()), (0, 0))
-    return Table(
+    return Table.of_rows(
         "purgatory-memory",
         f"With {formats.data_size(room)} more memory than at the start, at {formats.count(rate)} "
         "requests/s",
-        ["limit", "requests", "most memory", "outcome"],
         {
-            case: [
-                entry(row["interval"]),
-                entry(row["requests"]),
-                entry(row["peak_bytes"], formats.data_size),
-                Entry(f"failed: {row['failed']}" if row["failed"] else "went on", number=False),
-            ]
+            case: {
+                "limit": entry(row["interval"]),
+                "requests": entry(row["requests"]),
+                "most memory": entry(row["peak_bytes"], formats.data_size),
+                "outcome": Entry(
+                    f"failed: {row['failed']}" if row["failed"] else "went on", number=False
+                ),
+            }
             for case, row in found.items()
         },
         "The limit is the purge interval of the new design, and the number of entries above which "

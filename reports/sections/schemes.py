@@ -1,5 +1,8 @@
 """What is declared about each scheme: its traits."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from reports.sections.parts import Entry, Section, Table, texts
 from reports.summary import Contestant, Summary
 
@@ -19,45 +22,36 @@ def section(summary: Summary) -> Section:
 
 def behaviour(summary: Summary) -> Table:
     """The traits that say what a scheme does."""
-    return Table(
-        "behaviour",
-        "What each scheme does",
-        ["scheme", "fires at", "order within one unit", "horizon", "over empty time", "deviations"],
-        {who: _behaviour(who) for who in summary.contestants},
-    )
+    rows = {who: _behaviour(who) for who in summary.contestants}
+    return Table.of_rows("behaviour", "What each scheme does", rows)
 
 
-def _behaviour(who: Contestant) -> list[Entry]:
+def _behaviour(who: Contestant) -> dict[str, Entry]:
     traits = who.traits
     shown = {**who.parameters, **({"tick": traits["tick"]} if traits.get("tick") else {})}
     parameters = (f"{name.replace('_', ' ')} {value}" for name, value in shown.items())
-    fires = str(traits["due_at"])
-    return [
-        Entry(traits["scheme"], ", ".join(parameters), number=False),
-        *texts(
-            fires if who.exact else f"{fires}. Here: {who.precision}.",
-            {"fifo": "first armed, first fired"}.get(traits["order"], traits["order"]),
-            traits["horizon"],
-            traits["jumps"],
-            "; ".join(traits["deviations"]) or "none",
-        ),
-    ]
+    fires, order = str(traits["due_at"]), traits["order"]
+    told = {
+        "fires at": fires if who.exact else f"{fires}. Here: {who.precision}.",
+        "order within one unit": "first armed, first fired" if order == "fifo" else order,
+        "horizon": traits["horizon"],
+        "over empty time": traits["jumps"],
+        "deviations": "; ".join(traits["deviations"]) or "none",
+    }
+    return {"scheme": Entry(traits["scheme"], ", ".join(parameters), number=False), **texts(told)}
 
 
 def advice(summary: Summary) -> Table:
     """The traits that say what a scheme costs and is good for."""
-    return Table(
-        "advice",
-        "What each scheme costs and suits",
-        ["declared costs", "suits", "drawback", "next expiry", "source"],
-        {
-            who: texts(
-                "; ".join(who.traits["costs"]),
-                who.traits["suits"],
-                who.traits["drawback"],
-                "exact" if who.traits["exact_next_expiry"] else "a bound that may be earlier",
-                who.traits["source"],
-            )
-            for who in summary.contestants
-        },
-    )
+    rows = {who: texts(_advice(who.traits)) for who in summary.contestants}
+    return Table.of_rows("advice", "What each scheme costs and suits", rows)
+
+
+def _advice(traits: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "declared costs": "; ".join(traits["costs"]),
+        "suits": traits["suits"],
+        "drawback": traits["drawback"],
+        "next expiry": "exact" if traits["exact_next_expiry"] else "a bound that may be earlier",
+        "source": traits["source"],
+    }

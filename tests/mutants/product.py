@@ -860,8 +860,8 @@ BUGS = [
     ),
     SeededBug(
         "reports/sections/workloads.py",
-        '"p99": _figure("lateness_p99")',
-        '"p99": _figure("lateness_p999")',
+        '"p99": entry(row["lateness_p99"])',
+        '"p99": entry(row["lateness_p999"])',
         "tests/reports/sections/test_tables.py::test_replays_of_shards",
     ),
     SeededBug(
@@ -890,8 +890,8 @@ BUGS = [
     ),
     SeededBug(
         "reports/sections/schemes.py",
-        'traits["horizon"],\n            traits["jumps"],',
-        'traits["jumps"],\n            traits["horizon"],',
+        '"horizon": traits["horizon"]',
+        '"horizon": traits["jumps"]',
         "tests/reports/sections/test_tables.py::test_schemes",
     ),
     SeededBug(
