@@ -129,7 +129,11 @@ def _needed(summary: Summary) -> list[str]:
 
 def _all_round(summary: Summary) -> list[str]:
     """The timers whose greatest ratio to the fastest is the least, and how often they lead."""
-    columns = _columns(summary)
+    # The tasks at the largest size, and the sources, where anything was measured.
+    columns = [*summary.largest.values(), *map(summary.replayed, summary.replays)]
+    columns = [
+        column for column in columns if any(column[who].level for who in leaders(column)[:1])
+    ]
     rivals = _rivals(columns)
     if not rivals:
         return ["This run has no measurements to compare."]
@@ -198,12 +202,6 @@ def _extent(summary: Summary) -> str:
     if summary.replays:
         parts.append(formats.counted(len(summary.replays), "replayed workload"))
     return f"Compared: {formats.listed(parts)}."
-
-
-def _columns(summary: Summary) -> list[Column]:
-    """The tasks at the largest size, and the sources, where anything was measured."""
-    columns = [*summary.largest.values(), *map(summary.replayed, summary.replays)]
-    return [column for column in columns if any(column[who].level for who in leaders(column)[:1])]
 
 
 def _rivals(columns: Sequence[Column]) -> list[Contestant]:

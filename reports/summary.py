@@ -300,14 +300,9 @@ def leaders(column: Column) -> list[Contestant]:
     and leads only where there are no others.
     """
     measured = {who: cell.spread for who, cell in column.items() if cell.spread is not None}
-    for fair in (
-        [who for who in measured if who.exact and who.compiled],
-        [who for who in measured if who.exact],
-        measured,
-    ):
-        if fair:
-            return fastest({who: measured[who] for who in fair})
-    return []
+    exact = {who: spread for who, spread in measured.items() if who.exact}
+    compiled = {who: spread for who, spread in exact.items() if who.compiled}
+    return fastest(compiled or exact or measured)
 
 
 def summarise(run: Run) -> Summary:
@@ -339,7 +334,7 @@ def summarise(run: Run) -> Summary:
 
     samples, bins, repeats = defaultdict(list), defaultdict(list), defaultdict(list)
     for who, row in rows_of(run.samples):
-        samples[_task(row), who, row["size"]].append(row)
+        samples[Task(row["operation"], row["driver"]), who, row["size"]].append(row)
     for who, row in rows_of(run.lateness):
         bins[row["source"], who].append(Bin(row["lateness"], row["width"], row["timers"]))
     for who, row in rows_of(run.replays):
@@ -354,7 +349,7 @@ def summarise(run: Run) -> Summary:
         cells=_nested((key, _cell(rows)) for key, rows in samples.items()),
         counts=_nested(
             (
-                (_task(row), row["counter"], who, row["size"]),
+                (Task(row["operation"], row["driver"]), row["counter"], who, row["size"]),
                 row["count"] / max(row["operations"], 1),
             )
             for who, row in rows_of(run.counters)
@@ -385,10 +380,6 @@ def _nested(items: Iterable[tuple[tuple[Any, ...], Any]]) -> dict[Any, Any]:
             inner = inner.setdefault(key, {})
         inner[last] = value
     return found
-
-
-def _task(row: Mapping[str, Any]) -> Task:
-    return Task(row["operation"], row["driver"])
 
 
 def contestants_of(traits: Iterable[Mapping[str, Any]]) -> tuple[Contestant, ...]:
