@@ -33,16 +33,13 @@ class ReportOptionError(TimerError, ValueError):
     """A column of a log that has to be named."""
 
 
-@click.command(
-    cls=options.Command,
-    epilog="""\b
+@options.command("""\b
 Examples:
   wheelwork report
   wheelwork report --run runs/20260131T120000.000000Z-1f2e3d4c
   wheelwork report --replayed replayed
   wheelwork report --requests dns.log --time ts --duration rtt --timeout 5s
-  wheelwork report --touches access.log.gz --idle 30s""",
-)
+  wheelwork report --touches access.log.gz --idle 30s""")
 @options.traces_argument
 @options.option(
     "--out",

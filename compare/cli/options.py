@@ -92,6 +92,11 @@ class Command(click.Command):
                 formatter.write_dl(records)
 
 
+def command(epilog: str | None = None) -> Callable[[Callable[..., Any]], Command]:
+    """Make a function a command with sections, and a text below them."""
+    return click.command(cls=Command, epilog=epilog)
+
+
 def option(
     name: str,
     kind: str | tuple[str, ...] | Parsed | Place,

@@ -19,14 +19,11 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
-@click.command(
-    cls=options.Command,
-    epilog="""\b
+@options.command("""\b
 Examples:
   wheelwork compare
   wheelwork compare requests.trace --workload keepalive --sizes 1e4,1e5
-  wheelwork compare --timers delay-queue,hashed-wheel,hashed-wheel/tick=1ms""",
-)
+  wheelwork compare --timers delay-queue,hashed-wheel,hashed-wheel/tick=1ms""")
 @options.traces_argument
 @options.comparison("--out")
 @options.json

@@ -13,15 +13,12 @@ if TYPE_CHECKING:
     from compare.workloads.catalogue import Plan
 
 
-@click.command(
-    cls=options.Command,
-    epilog="""\b
+@options.command("""\b
 Examples:
   wheelwork generate keepalive --timer-count 1e5 --out keepalive.trace
   wheelwork generate lognormal-low --operations 1e6 --set timeout=500000 \\
       --out slow.trace
-  wheelwork generate uniform --operations 1e9 --shards 64 --out big.trace""",
-)
+  wheelwork generate uniform --operations 1e9 --shards 64 --out big.trace""")
 @click.argument("workload", required=False, type=options.WORKLOAD)
 @options.option(
     "--timer-count", options.COUNT, "Requests or connections, with all their operations."

@@ -27,14 +27,11 @@ def _setting(
     )
 
 
-@click.command(
-    cls=options.Command,
-    epilog="""\b
+@options.command("""\b
 Examples:
   wheelwork purgatory --quick
   wheelwork purgatory --rates 1e4,2e4,5e4 --seconds 5
-  wheelwork report --run runs        (the newest run as a page)""",
-)
+  wheelwork report --run runs        (the newest run as a page)""")
 @options.flag("--quick", "Fewer and shorter trials, other defaults: 10 to 15 seconds.")
 @_setting(
     "--rates", options.COUNTS, "Requests in a second; a design that cannot keep up stops there."

@@ -15,16 +15,13 @@ if TYPE_CHECKING:
     from compare.replay.outcome import Outcome
 
 
-@click.command(
-    cls=options.Command,
-    epilog="""\b
+@options.command("""\b
 Examples:
   wheelwork generate lognormal-low --timer-count 1e5 --out low.trace
   wheelwork replay low.trace --timer hashed-wheel --tick 1ms
   wheelwork replay low.trace --timer my_module:MyTimer --json
   wheelwork replay low.trace --out replayed \\
-      --timers hierarchical-wheel,hashed-wheel/tick=0.5ms,delay-queue""",
-)
+      --timers hierarchical-wheel,hashed-wheel/tick=0.5ms,delay-queue""")
 @click.argument("trace", type=options.PLACE)
 @options.option("--timer", options.TIMER, "A timer, or module:Class for your own.")
 @options.option("--timers", options.TIMERS, "Several, as in hashed-wheel/tick=5ms; needs --out.")

@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from compare.pipeline.stream import Seen
 
 
-@click.command(
-    cls=options.Command,
-    epilog="""\
+@options.command("""\
 Rules: A connection is idle when it has no event for longer than --idle; an
 event exactly that long after the last one still belongs to it. It is reported
 when the watermark (the latest time of all events so far, less --delay) has
@@ -35,8 +33,7 @@ this is the normal end (exit code 0).
 \b
 Example:
   wheelwork stream incoming/ --time ts --key client --idle 30s --delay 10s \\
-      --checkpoint state/ --out idle/ --follow""",
-)
+      --checkpoint state/ --out idle/ --follow""")
 @click.argument("source", type=options.PLACE)
 @options.section(
     "What the events mean",

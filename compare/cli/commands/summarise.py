@@ -10,13 +10,10 @@ from compare.cli import options
 from compare.cli.text import columns, plural
 
 
-@click.command(
-    cls=options.Command,
-    epilog="""\b
+@options.command("""\b
 Examples:
   wheelwork summarise replayed
-  wheelwork summarise replayed --out table.parquet""",
-)
+  wheelwork summarise replayed --out table.parquet""")
 @options.results_argument
 @options.option(
     "--out", options.Place("file"), "Parquet file to write (default: RESULTS/summary.parquet)."

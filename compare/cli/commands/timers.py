@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from timers.traits import Traits
 
 
-@click.command(cls=options.Command)
+@options.command()
 @click.argument("names", nargs=-1, type=options.TIMER, metavar="[NAME]...")
 @options.json
 def timers(names: tuple[str, ...], as_json: bool) -> None:

@@ -18,14 +18,11 @@ MISMATCHES = 1
 """The exit code when a timer did not fire what it had to; 2 is for bad input."""
 
 
-@click.command(
-    cls=options.Command,
-    epilog="""\b
+@options.command("""\b
 Examples:
   wheelwork replay low.trace --timers delay-queue,hashed-wheel --out replayed
   wheelwork verify replayed
-  wheelwork verify replayed --method sql --json""",
-)
+  wheelwork verify replayed --method sql --json""")
 @options.results_argument
 @options.option(
     "--method",
