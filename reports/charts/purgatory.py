@@ -125,9 +125,8 @@ def _picture(chart: _Chart, cases: Cases) -> Picture:
             log_axis(axes, "x", across, _short, most_ticks=4)
             log_axis(axes, "y", levels, panel.form, most_ticks=5)
         axes.set_xlabel(f"{chart.across} (log)")
-        texts.append(
-            (panel.heading, {case: _told(points, panel.form) for case, points in lines.items()})
-        )
+        told = {case: _told(points, panel.form) for case, points in lines.items()}
+        texts.append((panel.heading, told))
     first = next(row for trials in cases.values() for rows in trials.values() for row in rows)
     return Picture(
         chart.name,

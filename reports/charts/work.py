@@ -64,12 +64,10 @@ def _chart(summary: Summary, task: Task) -> Picture:
         "Zero for all": map(formats.counter_title, summary.counters(task, idle=True)),
         "Not counted": [who.plain for who in summary.contestants if who not in counted],
     }
-    caption = [
-        f"{note}: {text}." for note, names in notes.items() if (text := formats.listed(names))
-    ]
+    told = [f"{note}: {text}." for note, names in notes.items() if (text := formats.listed(names))]
     return Picture(
         f"work-{task.name}",
-        " ".join([task.meaning, *caption]),
+        " ".join([task.meaning, *told]),
         f"Line charts with logarithmic axes: counts per {task.unit} against timers pending. At the "
         f"largest size: {described(texts)}.",
         figure,

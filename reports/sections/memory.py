@@ -22,11 +22,12 @@ def section(summary: Summary) -> Section | None:
             for who, sizes in summary.memory.items()
         },
     )
+    most = capacities[-1]
     growth = Table(
         "growth",
-        f"One timer more than there is room for, at {formats.size(capacities[-1])}",
+        f"One timer more than there is room for, at {formats.size(most)}",
         ["at rest", "at the peak", "after growth", "pause"],
-        {who: _growth(sizes.get(capacities[-1])) for who, sizes in summary.memory.items()},
+        {who: _growth(sizes[most]) for who, sizes in summary.memory.items() if most in sizes},
         "Bytes for each pending timer: when all room is used, at most while the timer grows, and "
         "from then on, since capacity is never given back. The pause is the time of the one insert "
         "that makes it grow: median, and the least and the greatest sample in brackets.",
@@ -40,9 +41,7 @@ def section(summary: Summary) -> Section | None:
     )
 
 
-def _growth(found: Memory | None) -> list[Entry]:
-    if found is None:
-        return [NOTHING] * 4
+def _growth(found: Memory) -> list[Entry]:
     pause = NOTHING
     if found.pause:
         several = len(set(map(formats.nanoseconds, (found.pause.low, found.pause.high)))) > 1
