@@ -48,7 +48,7 @@ INTEGER = Parsed("n", integer)
 COUNT = Parsed("n", count)
 COUNTS = Parsed("n,m", counts)
 SECONDS = Parsed("seconds", seconds)
-# What brings NumPy is imported when a name is completed; --help need not wait for it.
+# The tables of names are imported only where a name is completed.
 TIMER = Parsed("name", str, "timers.registry:TIMERS")
 TIMERS = Parsed("name,...", names, "timers.registry:TIMERS")
 WORKLOAD = Parsed("name", str, "compare.workloads.catalogue:WORKLOADS")
