@@ -329,8 +329,8 @@ MUTANTS = [
     Mutant(
         "a re-arm keeps the old bucket",
         "cascading-wheel",
-        "cascading_wheel.py",
-        "    remove(nodes, cells, counters, i)\n    insert(nodes, cells, counters, i, deadline)\n",
-        '    nodes[i]["deadline"] = deadline\n',
+        "pool.py",
+        "remove(nodes, cells, counters, i)\n        insert(nodes, cells, counters, i, deadline)",
+        'nodes[i]["deadline"] = deadline',
     ),
 ]

@@ -32,11 +32,11 @@ def test_a_changed_kernel_is_compiled_again(tmp_path):
         " print(timers.__file__, t.cancel(h))"
     )
     assert run(script, tmp_path) == [f"{tmp_path / 'timers' / '__init__.py'} True"]
-    kernel = tmp_path / "timers" / "kernels" / "unordered_list.py"
+    kernel = tmp_path / "timers" / "kernels" / "pool.py"
     source = kernel.read_text()
     changed = source.replace(
-        "    release(nodes, cells, i)\n    return True",
-        "    release(nodes, cells, i)\n    return False",
+        "        release(nodes, cells, i)\n        return True",
+        "        release(nodes, cells, i)\n        return False",
     )
     assert changed != source
     kernel.write_text(changed)  # the cached entry is in another file, dispatch.py

@@ -4,7 +4,7 @@ they name.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -365,7 +365,12 @@ def interpreted(function: Any, known: dict[Any, Any]) -> Any:
     python = function.py_func
     if python not in known:
         variables = dict(python.__globals__)
-        known[python] = FunctionType(python.__code__, variables, argdefs=python.__defaults__)
+        closure = tuple(
+            CellType(interpreted(cell.cell_contents, known)) for cell in python.__closure__ or ()
+        )
+        known[python] = FunctionType(
+            python.__code__, variables, argdefs=python.__defaults__, closure=closure
+        )
         for name in python.__code__.co_names:
             if hasattr(variables.get(name), "py_func"):
                 variables[name] = interpreted(variables[name], known)

@@ -30,13 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from timers.kernels.bitmap import next_marked, unmark, words_for
-from timers.kernels.counters import (
-    CLOCK_VISITS,
-    REFILED,
-    SLOTS_VISITED,
-    TIMERS_TOUCHED,
-    count,
-)
+from timers.kernels.counters import CLOCK_VISITS, REFILED, SLOTS_VISITED, TIMERS_TOUCHED, count
 from timers.kernels.jit import inlined, jit
 from timers.kernels.pool import (
     BASE,
@@ -50,17 +44,15 @@ from timers.kernels.pool import (
     append_bucket,
     bucket_at,
     check_pool,
-    claim,
     deliver,
     detach,
     earliest_in,
     enlarged_pool,
-    handle_of,
     is_empty,
     link,
     link_marked,
     move_pool,
-    release,
+    operations,
     row_of,
     unlink_marked,
 )
@@ -96,14 +88,7 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
     return State(allocate_nodes(BUCKETS, capacity), cells, counters)
 
 
-def enlarged(state: State, capacity: int) -> State:
-    larger: State = enlarged_pool(state, capacity)
-    return larger
-
-
-@inlined
-def move_all(state, target):
-    return move_pool(state, target)
+enlarged, move_all = enlarged_pool, move_pool
 
 
 @inlined
@@ -143,34 +128,7 @@ def remove(nodes, cells, counters, i):
     unlink_marked(nodes, cells, WORDS, i)
 
 
-@inlined
-def schedule(state, deadline):
-    nodes, cells, counters = state.nodes, state.cells, state.counters
-    i = claim(nodes, cells)
-    insert(nodes, cells, counters, i, deadline)
-    return handle_of(nodes, cells, i)
-
-
-@inlined
-def cancel(state, handle):
-    nodes, cells, counters = state.nodes, state.cells, state.counters
-    i = row_of(nodes, cells, handle)
-    if i == NONE:
-        return False
-    remove(nodes, cells, counters, i)
-    release(nodes, cells, i)
-    return True
-
-
-@inlined
-def reschedule(state, handle, deadline):
-    nodes, cells, counters = state.nodes, state.cells, state.counters
-    i = row_of(nodes, cells, handle)
-    if i == NONE:
-        return False
-    remove(nodes, cells, counters, i)
-    insert(nodes, cells, counters, i, deadline)
-    return True
+schedule, cancel, reschedule = operations(insert, remove)
 
 
 @jit

@@ -35,16 +35,7 @@ from timers.kernels.handles import (
     place_of,
 )
 from timers.kernels.jit import inlined, jit
-from timers.kernels.pool import (
-    FREE,
-    HEADER,
-    NONE,
-    NOW,
-    PENDING,
-    RETIRED,
-    is_replaced,
-    move_cells,
-)
+from timers.kernels.pool import FREE, HEADER, NONE, NOW, PENDING, RETIRED, is_replaced, move_cells
 from timers.kernels.prefetch import prefetch
 
 PLACE = np.dtype(
@@ -278,25 +269,13 @@ def number_arming(nodes, cells):
 
 
 @inlined
-def insert(nodes, cells, counters, i, deadline):
-    """Give a place an entry in the heap."""
+def schedule(state, deadline):
+    nodes, cells, counters = state.nodes, state.cells, state.counters
+    i = claim(nodes, cells)
     number_arming(nodes, cells)
     k = cells[PENDING]
     cells[PENDING] += 1
     sift_up(nodes, cells, counters, k, deadline, order_of(cells[SEQUENCE], i))
-
-
-@inlined
-def remove(nodes, cells, counters, i):
-    """Take a place's entry out of the heap."""
-    remove_entry(nodes, cells, counters, nodes[i]["index"])
-
-
-@inlined
-def schedule(state, deadline):
-    nodes, cells, counters = state.nodes, state.cells, state.counters
-    i = claim(nodes, cells)
-    insert(nodes, cells, counters, i, deadline)
     return handle_of(nodes, cells, i)
 
 
@@ -306,7 +285,7 @@ def cancel(state, handle):
     i = row_of(nodes, cells, handle)
     if i == NONE:
         return False
-    remove(nodes, cells, counters, i)
+    remove_entry(nodes, cells, counters, nodes[i]["index"])
     release(nodes, cells, i)
     return True
 

@@ -309,6 +309,39 @@ def quotient_by(dividend, divisor, multiplier, shift):
     return quotient(dividend, divisor)
 
 
+def operations(insert: Any, remove: Any) -> tuple[Any, Any, Any]:
+    """A kernel's `schedule`, `cancel` and `reschedule`, by how it files a row and takes it out."""
+
+    @inlined
+    def schedule(state, deadline):
+        nodes, cells, counters = state.nodes, state.cells, state.counters
+        i = claim(nodes, cells)
+        insert(nodes, cells, counters, i, deadline)
+        return handle_of(nodes, cells, i)
+
+    @inlined
+    def cancel(state, handle):
+        nodes, cells, counters = state.nodes, state.cells, state.counters
+        i = row_of(nodes, cells, handle)
+        if i == NONE:
+            return False
+        remove(nodes, cells, counters, i)
+        release(nodes, cells, i)
+        return True
+
+    @inlined
+    def reschedule(state, handle, deadline):
+        nodes, cells, counters = state.nodes, state.cells, state.counters
+        i = row_of(nodes, cells, handle)
+        if i == NONE:
+            return False
+        remove(nodes, cells, counters, i)
+        insert(nodes, cells, counters, i, deadline)
+        return True
+
+    return schedule, cancel, reschedule
+
+
 def bucket_at(nodes: np.ndarray[Any, Any], cells: np.ndarray[Any, Any], i: int) -> int:
     """The bucket that a pending row is in. O(timers before it in the bucket)."""
     while i >= cells[BASE]:

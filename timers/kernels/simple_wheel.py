@@ -35,17 +35,15 @@ from timers.kernels.pool import (
     append_bucket,
     bucket_at,
     check_pool,
-    claim,
     deliver,
     earliest_in,
     enlarged_pool,
-    handle_of,
     is_empty,
     link,
     link_marked,
     move_pool,
+    operations,
     quotient,
-    release,
     row_of,
     unlink,
     unlink_marked,
@@ -75,14 +73,7 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
     return State(allocate_nodes(buckets, capacity), cells, counters)
 
 
-def enlarged(state: State, capacity: int) -> State:
-    larger: State = enlarged_pool(state, capacity)
-    return larger
-
-
-@inlined
-def move_all(state, target):
-    return move_pool(state, target)
+enlarged, move_all = enlarged_pool, move_pool
 
 
 @inlined
@@ -126,34 +117,7 @@ def remove(nodes, cells, counters, i):
     unlink_marked(nodes, cells, WORDS, i)
 
 
-@inlined
-def schedule(state, deadline):
-    nodes, cells, counters = state.nodes, state.cells, state.counters
-    i = claim(nodes, cells)
-    insert(nodes, cells, counters, i, deadline)
-    return handle_of(nodes, cells, i)
-
-
-@inlined
-def cancel(state, handle):
-    nodes, cells, counters = state.nodes, state.cells, state.counters
-    i = row_of(nodes, cells, handle)
-    if i == NONE:
-        return False
-    remove(nodes, cells, counters, i)
-    release(nodes, cells, i)
-    return True
-
-
-@inlined
-def reschedule(state, handle, deadline):
-    nodes, cells, counters = state.nodes, state.cells, state.counters
-    i = row_of(nodes, cells, handle)
-    if i == NONE:
-        return False
-    remove(nodes, cells, counters, i)
-    insert(nodes, cells, counters, i, deadline)
-    return True
+schedule, cancel, reschedule = operations(insert, remove)
 
 
 @jit

@@ -29,7 +29,6 @@ from timers.kernels.pool import (
     allocate_nodes,
     bucket_at,
     check_pool,
-    claim,
     detach,
     earliest_in,
     enlarged_pool,
@@ -37,6 +36,7 @@ from timers.kernels.pool import (
     is_empty,
     link,
     move_pool,
+    operations,
     release,
     row_of,
     unlink,
@@ -67,14 +67,7 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
     return State(allocate_nodes(BUCKETS, capacity), cells, counters)
 
 
-def enlarged(state: State, capacity: int) -> State:
-    larger: State = enlarged_pool(state, capacity)
-    return larger
-
-
-@inlined
-def move_all(state, target):
-    return move_pool(state, target)
+enlarged, move_all = enlarged_pool, move_pool
 
 
 @inlined
@@ -96,34 +89,7 @@ def remove(nodes, cells, counters, i):
     unlink(nodes, i)
 
 
-@inlined
-def schedule(state, deadline):
-    nodes, cells, counters = state.nodes, state.cells, state.counters
-    i = claim(nodes, cells)
-    insert(nodes, cells, counters, i, deadline)
-    return handle_of(nodes, cells, i)
-
-
-@inlined
-def cancel(state, handle):
-    nodes, cells, counters = state.nodes, state.cells, state.counters
-    i = row_of(nodes, cells, handle)
-    if i == NONE:
-        return False
-    remove(nodes, cells, counters, i)
-    release(nodes, cells, i)
-    return True
-
-
-@inlined
-def reschedule(state, handle, deadline):
-    nodes, cells, counters = state.nodes, state.cells, state.counters
-    i = row_of(nodes, cells, handle)
-    if i == NONE:
-        return False
-    remove(nodes, cells, counters, i)
-    insert(nodes, cells, counters, i, deadline)
-    return True
+schedule, cancel, reschedule = operations(insert, remove)
 
 
 @jit
