@@ -3,27 +3,25 @@
 import asyncio
 import math
 import time
-from asyncio import (
-    AbstractEventLoop,
-    CancelledError,
-    Task,
-    TimerHandle,
-    current_task,
-    get_running_loop,
-)
+from asyncio import CancelledError, Task, current_task, get_running_loop
 from collections.abc import Awaitable, Callable
-from contextvars import Context
 from functools import wraps
 from math import floor
 from threading import get_ident
-from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from timers.limits import LIMIT
 from timers.protocol import Timer
-from timers.services.calls import NO_HANDLE, BoundEntry, no_callback
 from timers.services.errors import ServiceClosedError, ServiceStateError
-from timers.services.mailbox import AWAKE, CLOSED, CallTimer
+from timers.services.mailbox import (
+    AWAKE,
+    CLOSED,
+    NO_HANDLE,
+    BoundEntry,
+    Callback,
+    CallTimer,
+    no_callback,
+)
 from timers.services.moments import NS_PER_S, moment_ns, seconds_ns
 from timers.validation import shown
 
@@ -32,19 +30,14 @@ Result = TypeVar("Result")
 
 _NEVER = CLOSED - 1  # the alarm when nothing is armed: any call is earlier
 _FOREVER = LIMIT - 1  # the moment of a timeout that has lost its deadline; this very object
-_CREATED, _ENTERED, _EXPIRING, _EXPIRED, _EXITED = (
-    "created",
-    "active",
-    "expiring",
-    "expired",
-    "done",
-)
+_CREATED, _ENTERED, _EXITED = "created", "active", "done"
+_EXPIRING, _EXPIRED = "expiring", "expired"
 
 
 class _LoopClock:
     """The time of a loop, in nanoseconds."""
 
-    def __init__(self, loop: AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._time = loop.time
 
     def now(self) -> int:
@@ -108,7 +101,7 @@ class AsyncTimer(CallTimer):
         self._time = self._loop.time
         self._thread = get_ident()  # in which the loop was last seen to run
         self._alarm = _NEVER
-        self._armed_handle: TimerHandle | None = None  # of the loop, for the next expiry
+        self._armed_handle: asyncio.TimerHandle | None = None  # of the loop, for the next expiry
 
     schedule_after = _on_its_loop(CallTimer.schedule_after)
     schedule_every = _on_its_loop(CallTimer.schedule_every)
@@ -222,18 +215,6 @@ class AsyncTimer(CallTimer):
         with self._lock:
             self._cancel_all()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close the service."""
-        self.close()
-
     def _check_loop(self) -> None:
         try:
             if get_running_loop() is self._loop:
@@ -291,27 +272,9 @@ class AsyncTimer(CallTimer):
                 if self._ready:  # an exit left through a callback; the loop may run again
                     self._loop.call_soon(self._turn)
 
-    def _start(
-        self,
-        callback: Callable[..., object],
-        args: tuple[Any, ...],
-        context: Context | None,
-        finish: Callable[[], None] | None = None,
-    ) -> None:
-        try:
-            (Context() if context is None else context).run(callback, *args)
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException as error:
-            self._loop.call_exception_handler(
-                {
-                    "message": f"Exception in callback {shown(callback)} of AsyncTimer",
-                    "exception": error,
-                }
-            )
-        finally:
-            if finish is not None:
-                finish()
+    def _report(self, callback: Callback | None, error: BaseException) -> None:
+        message = f"Exception in callback {shown(callback)} of AsyncTimer"
+        self._loop.call_exception_handler({"message": message, "exception": error})
 
 
 class Timeout(BoundEntry):
@@ -381,12 +344,7 @@ class Timeout(BoundEntry):
             self._arm(self._moment)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         task = self._task
         self._task = None  # the mailbox may hold this entry for a while
         if self._state is _ENTERED:

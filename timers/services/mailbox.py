@@ -5,6 +5,11 @@ Callers never touch the timer. They append to one of two lists, which is atomic 
 filed. Whoever holds `_lock` applies both in batches. A call that was cancelled before that is
 dropped without touching the timer.
 
+The *token* of an entry is its attribute `_callback`. `del entry._callback` is one C function under
+the GIL: of all threads that try, exactly one succeeds, and the others get an AttributeError. A
+cancellation and an expiry take the token for good. A re-arm takes it, changes the moment and puts
+it back, so that the moment never changes under an expiry that holds the token.
+
 The timer holds no callbacks: `_calls` and `_armed` hold, by the place of the handle, the call and
 the deadline for which it was filed.
 
@@ -24,7 +29,8 @@ from contextlib import suppress
 from contextvars import Context, copy_context
 from itertools import compress, repeat
 from math import floor
-from typing import Any
+from operator import attrgetter, itemgetter
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -34,19 +40,21 @@ from timers.limits import LIMIT
 from timers.protocol import Timer
 from timers.rounding import Int64s
 from timers.schemes.base import load_code
-from timers.services.calls import (
-    CANCELLED,
-    FIRED,
-    LIST_LIMIT,
-    NO_HANDLE,
-    Entry,
-    Missed,
-    PeriodicCall,
-    ScheduledCall,
-)
 from timers.services.errors import CallbackError, ServiceClosedError
-from timers.services.moments import QUICK_DURATION, Clock, duration_ns, moment_ns, to_units
+from timers.services.moments import (
+    NS_PER_S,
+    QUICK_DURATION,
+    Clock,
+    duration_ns,
+    moment_ns,
+    to_units,
+)
 from timers.validation import as_integer, shown
+
+Callback = Callable[..., object]
+Args = tuple[Any, ...]
+Finish = Callable[[], None] | None
+Missed = Literal["skip", "burst", "delay"]
 
 _NO_LIMIT = 1 << 62
 _FEW = 4  # so many entries are applied one by one: a batch has fixed costs
@@ -57,6 +65,214 @@ AWAKE = -1
 
 CLOSED = 1 << 64
 """The alarm of a closed service: above every moment, so that every caller attends to it."""
+
+MAILBOX_LIMIT = 4096
+"""Entries above which callers apply the mailbox themselves, if nobody else does."""
+
+LIST_LIMIT = MAILBOX_LIMIT // 2
+"""Entries of each of the mailbox's two lists above which that happens."""
+
+NO_HANDLE = 0
+"""The handle of a call that has not been filed in the timer yet; timers never return 0."""
+
+# In place of an entry's arguments, once it is done.
+CANCELLED: Args = ("cancelled",)
+FIRED: Args = ("fired",)
+
+
+def no_callback() -> None:
+    """The token of an entry that has no callback; never called."""
+
+
+class Entry:
+    """The base of scheduled calls and delayed operations. Any thread may call any method."""
+
+    __slots__ = ("_args", "_callback", "_handle", "_moment")
+
+    _callback: Callback  # the token: unset once the entry is done
+    _args: Args  # or CANCELLED or FIRED
+    _moment: int  # the deadline in nanoseconds of the clock
+    _handle: int  # in the timer; may be stale
+
+    def cancel(self) -> bool:
+        """Take the token for good, mark the entry as CANCELLED, and tell the service of one that it
+        has filed. True exactly if this call took the token.
+
+        The mark comes before the look at the handle. The thread that files an arrival first sets
+        the handle and then looks for the mark: one of the two always sees the other.
+        """
+        raise NotImplementedError
+
+    def _waits_for(self, armed: int) -> bool:
+        """Whether the entry still waits to run for the deadline `armed`."""
+        return self._moment is armed and hasattr(self, "_callback")
+
+    def _fire(self, armed: int) -> None:
+        """Run the entry if it is still pending for the deadline `armed`.
+
+        Deadlines are compared by identity: a re-arm makes a new int.
+        """
+        raise NotImplementedError
+
+
+class BoundEntry(Entry):
+    """An entry that refers to its service itself."""
+
+    __slots__ = ("_context", "_service")
+
+    _context: Context | None  # None for an empty one
+    _service: "CallTimer"
+
+    def cancel(self) -> bool:
+        """Cancel the call and drop its callback and arguments at once.
+
+        True exactly if the call will not run: False if it has started, was cancelled already, or
+        is being re-armed by another thread at this very moment. For a periodic call, True exactly
+        if it will not start again. O(1).
+        """
+        try:
+            del self._callback
+        except AttributeError:
+            return False
+        self._args = CANCELLED
+        self._context = None
+        if self._handle:
+            service = self._service
+            changes = service._changes
+            changes.append(self)
+            if len(changes) > service._limit:
+                service._relieve()
+        return True
+
+
+class ScheduledCall(BoundEntry):
+    """A call that waits for its deadline; made by the `schedule_` methods of a service.
+
+    Dropping it does not cancel the call. All methods may be called from any thread.
+
+    >>> from timers import HierarchicalWheel
+    >>> from timers.services import ManualClock, SystemTimer
+    >>> timer = SystemTimer(HierarchicalWheel(), clock=ManualClock())
+    >>> call = timer.schedule_after(2.0, print, "late")
+    >>> call.reschedule_after(5.0), call.when(), call.cancel(), call.cancel()
+    (True, 5.0, True, False)
+    """
+
+    __slots__ = ()
+
+    def reschedule(self, moment: Any) -> bool:
+        """Give the call a new deadline: the clock's seconds or an aware datetime.
+
+        True exactly if the former deadline will not fire. False if the call has started or was
+        cancelled; it is not revived. A periodic call goes on from the new deadline.
+
+        Raises:
+            TimeTypeError, TimeRangeError: for what is not a moment.
+        """
+        return self._rearm(self._service._moment_at(moment))
+
+    def reschedule_after(self, delay: Any) -> bool:
+        """Give the call a new deadline `delay` seconds (or a timedelta) from now; see `reschedule`.
+
+        Raises:
+            TimeTypeError, TimeRangeError: for what is not a duration of at least 0.
+        """
+        return self._rearm(self._service._moment_after(delay))
+
+    def when(self) -> float:
+        """The deadline in the clock's seconds."""
+        return self._moment / NS_PER_S
+
+    def done(self) -> bool:
+        """Whether the call has started or was cancelled; a periodic call is done when cancelled."""
+        return not hasattr(self, "_callback")
+
+    def cancelled(self) -> bool:
+        """Whether the call was cancelled."""
+        return self._args is CANCELLED
+
+    def __repr__(self) -> str:
+        state = "cancelled" if self.cancelled() else "done" if self.done() else "pending"
+        return f"<{type(self).__name__} {state} at {self.when():.9g} s>"
+
+    def _rearm(self, moment: int) -> bool:
+        try:
+            callback = self._callback
+            # No thread switch, signal handler or finalizer can come between these three
+            # statements: CPython looks for them only at calls and jumps.
+            del self._callback
+        except AttributeError:
+            return False
+        self._moment = moment
+        self._callback = callback
+        self._service._rearmed(self)
+        return True
+
+    def _fire(self, armed: int) -> None:
+        if self._moment is not armed:
+            return
+        try:
+            callback = self._callback
+            del self._callback
+        except AttributeError:
+            return
+        if self._moment is not armed:  # re-armed by another thread since the look above
+            self._callback = callback
+            return
+        args, context = self._args, self._context
+        self._args = FIRED
+        self._context = None
+        self._service._start(callback, args, context)
+
+
+class PeriodicCall(ScheduledCall):
+    """A call that runs once per period, made by `schedule_every`; it never overlaps itself."""
+
+    __slots__ = ("_missed", "_period", "_running")
+
+    _period: int  # nanoseconds
+    _missed: Missed
+    _running: bool
+
+    def _waits_for(self, armed: int) -> bool:
+        return super()._waits_for(armed) and not self._running
+
+    def _fire(self, armed: int) -> None:
+        # The token stays: the occurrence has begun when the callback is read, and a cancellation
+        # from then on counts for those that follow. A call that is re-armed while it runs is filed
+        # again at the end.
+        if self._moment is not armed or self._running:
+            return
+        try:
+            callback = self._callback
+        except AttributeError:
+            return
+        args, context = self._args, self._context
+        self._running = True
+        self._service._start(callback, args, context, lambda: self._finish(armed))
+
+    def _finish(self, armed: int) -> None:
+        """Arm the call for its next deadline, unless it was cancelled or re-armed while it ran."""
+        service = self._service
+        self._running = False
+        if service._closed:  # a periodic call does not go on
+            self.cancel()
+            return
+        following = self._following(armed, service._now())
+        if self._moment is armed:  # no thread switch comes between the look and the assignment
+            self._moment = following
+        service._rearmed(self)
+
+    def _following(self, armed: int, now: int) -> int:
+        match self._missed:
+            case "burst":
+                return armed + self._period
+            case "delay":
+                # After an early run, on a timer that rounds down, `now + period` may be due at
+                # once, again and again.
+                return max(armed, now) + self._period
+            case _:
+                return armed + self._period * max((now - armed) // self._period + 1, 1)
 
 
 class CallTimer:
@@ -97,11 +313,7 @@ class CallTimer:
     # What users call
 
     def schedule_after(
-        self,
-        delay: Any,
-        callback: Callable[..., object],
-        *args: Any,
-        context: Context | None = None,
+        self, delay: Any, callback: Callback, *args: Any, context: Context | None = None
     ) -> ScheduledCall:
         """Run `callback(*args)` after `delay` seconds (or a timedelta) and return the call.
 
@@ -140,11 +352,7 @@ class CallTimer:
         return call
 
     def schedule_at(
-        self,
-        moment: Any,
-        callback: Callable[..., object],
-        *args: Any,
-        context: Context | None = None,
+        self, moment: Any, callback: Callback, *args: Any, context: Context | None = None
     ) -> ScheduledCall:
         """Run `callback(*args)` at `moment`: the clock's seconds (see `time`) or an aware datetime.
 
@@ -162,7 +370,7 @@ class CallTimer:
     def schedule_every(
         self,
         period: Any,
-        callback: Callable[..., object],
+        callback: Callback,
         *args: Any,
         missed: Missed = "skip",
         context: Context | None = None,
@@ -208,6 +416,17 @@ class CallTimer:
             waiting = sum(call._waits_for(armed) for call, armed in list(self._ready))
             return len(self._timer) + waiting
 
+    def close(self) -> object:
+        """Refuse new calls, and cancel those that are pending."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close the service and cancel what is pending."""
+        self.close()
+
     # What calls and drivers use
 
     def _moment_after(self, delay: Any) -> int:
@@ -220,8 +439,8 @@ class CallTimer:
         self,
         call: ScheduledCall,
         moment: int,
-        callback: Callable[..., object],
-        args: tuple[Any, ...],
+        callback: Callback,
+        args: Args,
         context: Context | None,
     ) -> ScheduledCall:
         if not callable(callback):
@@ -248,7 +467,7 @@ class CallTimer:
         """Put new entries into the mailbox; `first` is the earliest of their moments."""
         self._arrivals.extend(entries)
         if len(self._arrivals) > self._limit or first < self._alarm:
-            self._attend(min(entries, key=_moment))
+            self._attend(min(entries, key=attrgetter("_moment")))
 
     def _rearmed(self, call: Entry) -> None:
         """Take note that a call has another deadline."""
@@ -295,18 +514,33 @@ class CallTimer:
         raise NotImplementedError
 
     def _start(
-        self,
-        callback: Callable[..., object],
-        args: tuple[Any, ...],
-        context: Context | None,
-        finish: Callable[[], None] | None = None,
+        self, callback: Callback, args: Args, context: Context | None, finish: Finish = None
     ) -> None:
         """Run a callback whose deadline has come; `finish` is called at its end."""
-        raise NotImplementedError
+        self._run(callback, args, context, finish, propagate=True)
 
-    def _accepts_more(self) -> bool:
-        """Whether a periodic call goes on."""
-        return not self._closed
+    def _run(
+        self,
+        callback: Callback,
+        args: Args,
+        context: Context | None,
+        finish: Finish = None,
+        propagate: bool = False,
+    ) -> None:
+        """Run a callback; exceptions are reported, except that exits may `propagate`."""
+        try:
+            (Context() if context is None else context).run(callback, *args)
+        except BaseException as error:
+            if propagate and isinstance(error, (SystemExit, KeyboardInterrupt)):
+                raise
+            self._report(callback, error)
+        finally:
+            if finish is not None:
+                finish()
+
+    def _report(self, callback: Callback | None, error: BaseException) -> None:
+        """Pass on an exception of a callback, or of the timer itself."""
+        raise NotImplementedError
 
     # The rest runs with the lock held
 
@@ -322,7 +556,7 @@ class CallTimer:
             places = [handle & PLACE_MASK for handle in handles.tolist()]
             calls, armed = self._calls, self._armed
             due = [(call, armed[place]) for place in places if (call := calls[place]) is not None]
-            due.sort(key=_deadline)  # within one unit, by nanoseconds
+            due.sort(key=itemgetter(1))  # within one unit, by nanoseconds
             self._ready.extend(due)
             for place in places:
                 calls[place] = None
@@ -448,14 +682,6 @@ def _checked(context: Any) -> Context:
     if not isinstance(context, Context):
         raise CallbackError(f"context must be a Context, not {shown(context)}")
     return context
-
-
-def _moment(entry: Entry) -> int:
-    return entry._moment
-
-
-def _deadline(due: tuple[Entry, int]) -> int:
-    return due[1]
 
 
 def _is_done(call: Entry) -> bool:

@@ -10,20 +10,19 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import Context
-from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from timers.errors import ParameterError
 from timers.protocol import Timer
 from timers.services.clock import ManualClock, MonotonicClock, SteadyClock
 from timers.services.errors import ServiceClosedError, ServiceStateError
-from timers.services.mailbox import AWAKE, CLOSED, CallTimer
+from timers.services.mailbox import AWAKE, CLOSED, Args, Callback, CallTimer, Finish
 from timers.services.moments import NS_PER_S, Clock, duration_ns
 from timers.validation import shown
 
 logger = logging.getLogger("timers.services")
 
-ErrorHook = Callable[[Callable[..., object] | None, BaseException], object]
+ErrorHook = Callable[[Callback | None, BaseException], object]
 
 _MONOTONIC = MonotonicClock()
 _SECONDS_AT_EXIT = 1.0  # for which interpreter exit waits for a callback that is running
@@ -157,18 +156,6 @@ class SystemTimer(CallTimer):
             return self.close("cancel", timeout=0)
         return not self._thread.is_alive()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close the service and cancel what is pending."""
-        self.close()
-
     # Driving
 
     def _drive(self) -> None:
@@ -271,11 +258,7 @@ class SystemTimer(CallTimer):
     # Callbacks
 
     def _start(
-        self,
-        callback: Callable[..., object],
-        args: tuple[Any, ...],
-        context: Context | None,
-        finish: Callable[[], None] | None = None,
+        self, callback: Callback, args: Args, context: Context | None, finish: Finish = None
     ) -> None:
         self._started += 1
         if self._executor is None:
@@ -290,25 +273,7 @@ class SystemTimer(CallTimer):
                 raise
             self._log_once("refused", "the executor refused %s", _name(callback), error)
 
-    def _run(
-        self,
-        callback: Callable[..., object],
-        args: tuple[Any, ...],
-        context: Context | None,
-        finish: Callable[[], None] | None,
-        propagate: bool = False,
-    ) -> None:
-        try:
-            (Context() if context is None else context).run(callback, *args)
-        except BaseException as error:
-            if propagate and isinstance(error, (SystemExit, KeyboardInterrupt)):
-                raise
-            self._report(callback, error)
-        finally:
-            if finish is not None:
-                finish()
-
-    def _report(self, callback: Callable[..., object] | None, error: BaseException) -> None:
+    def _report(self, callback: Callback | None, error: BaseException) -> None:
         try:
             self._on_error(callback, error)
         except BaseException as failure:
@@ -359,7 +324,7 @@ class SystemTimer(CallTimer):
             self._shut(runs_rest=False)
 
 
-def _log_error(callback: Callable[..., object] | None, error: BaseException) -> None:
+def _log_error(callback: Callback | None, error: BaseException) -> None:
     if callback is None:
         logger.error("the timer of a SystemTimer failed", exc_info=error)
     else:

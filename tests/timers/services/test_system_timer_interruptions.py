@@ -19,13 +19,7 @@ from tests.timers.services.cases import (
 )
 from timers import CascadingWheel, HierarchicalWheel
 from timers.errors import CapacityError
-from timers.services import (
-    ManualClock,
-    ServiceClosedError,
-    SystemTimer,
-    calls,
-    mailbox,
-)
+from timers.services import ManualClock, ServiceClosedError, SystemTimer, mailbox
 from timers.services.mailbox import CallTimer
 
 
@@ -163,7 +157,7 @@ def test_a_signal_while_a_caller_applies_the_mailbox_leaves_the_lock_free():
         finally:
             sys.settrace(former)
         assert not service._is_filing()
-        assert service._limit == calls.LIST_LIMIT
+        assert service._limit == mailbox.LIST_LIMIT
         assert service.size == 1
     assert raised > 5
 
