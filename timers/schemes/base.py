@@ -73,9 +73,7 @@ def place_of(handle: Any) -> Any:
     return handle & PLACE_MASK
 
 
-@cache
-def _calls_of(state_class: type, types_of_arrays: tuple[Any, ...]) -> dispatch.Calls:
-    return dispatch.Calls(state_class, types_of_arrays)
+_calls_of = cache(dispatch.Calls)
 
 
 def _part(rows: int) -> Rows:
@@ -128,19 +126,19 @@ class KernelTimer(NotCopied):
 
     traits: Traits  # of the class
     _kernel: Any  # the module, of the class
+    _parameters: Mapping[str, int] = MappingProxyType({})  # set before `__init__` if there are any
 
     def __init__(
-        self, parameters: Mapping[str, int], *, start: int, capacity: int, counting: bool
+        self, *, start: int = 0, capacity: int = DEFAULT_CAPACITY, counting: bool = False
     ) -> None:
         start = as_time(start, "start")
         capacity = as_parameter(capacity, "capacity", 1, LARGEST_CAPACITY)
         counters = allocate_counters() if counting else None
-        self._parameters = MappingProxyType(dict(parameters))
         try:
             state = self._kernel.allocate(start, capacity, self._parameters, counters)
         except MemoryError:
             raise CapacityError(
-                f"no memory for capacity {capacity} with {dict(parameters)}"
+                f"no memory for capacity {capacity} with {dict(self._parameters)}"
             ) from None
         # By capacity: the present State, and while the timer grows the larger one that is to be.
         self._states: dict[int, Any] = {capacity: state}
@@ -176,7 +174,7 @@ class KernelTimer(NotCopied):
         >>> dict(HashedWheel(tick=100, wheel_size=8).parameters)
         {'tick': 100, 'wheel_size': 8}
         """
-        return self._parameters
+        return MappingProxyType(self._parameters)
 
     @property
     def nbytes(self) -> int:
@@ -382,15 +380,7 @@ class KernelTimer(NotCopied):
         >>> timer.next_expiry()
         10
         """
-        while True:
-            nodes, cells, counters = self._arrays
-            moment: int | None = self._call.next_expiry(nodes, cells, counters)
-            if moment is not None:
-                break
-            self._refresh()
-        if self._undelivered and self._has_fired():
-            return self.now
-        return None if moment == NONE else moment
+        return self._moment(self._call.next_expiry)
 
     def next_wakeup(self) -> int | None:
         """When the structure itself wants the next `advance`; None if never.
@@ -404,15 +394,7 @@ class KernelTimer(NotCopied):
         >>> timer.next_wakeup()
         400
         """
-        while True:
-            nodes, cells, counters = self._arrays
-            moment: int | None = self._call.next_wakeup(nodes, cells, counters)
-            if moment is not None:
-                break
-            self._refresh()
-        if self._undelivered and self._has_fired():
-            return self.now
-        return None if moment == NONE else moment
+        return self._moment(self._call.next_wakeup)
 
     def schedule_many(self, deadlines: npt.ArrayLike) -> Int64s:
         """Add a timer for each deadline of a 1-D array or sequence of integers.
@@ -527,6 +509,20 @@ class KernelTimer(NotCopied):
         """Take the present State's arrays after a nested call has replaced those at hand."""
         self._arrays = tuple(self.state)
 
+    def _moment(self, call: Any) -> int | None:
+        """A moment that a compiled function returns, or `now` if an interrupted advance has left
+        something for the next one.
+        """
+        while True:
+            nodes, cells, counters = self._arrays
+            moment: int | None = call(nodes, cells, counters)
+            if moment is not None:
+                break
+            self._refresh()
+        if self._undelivered and any(part[0][FILLED] > 0 for part in self._undelivered.parts()):
+            return self.now
+        return None if moment == NONE else moment
+
     def _grow(self, extra: int) -> None:
         """Make room for `extra` more timers, if there is none.
 
@@ -576,10 +572,6 @@ class KernelTimer(NotCopied):
             outcome = again  # BACKWARDS: a nested advance has gone further
             rows = min(rows * _MORE_ROWS, _MOST_ROWS)
         return self._undelivered.take(_expired, key)
-
-    def _has_fired(self) -> bool:
-        """Whether an advance that was interrupted has left something for the next one."""
-        return any(part[0][FILLED] > 0 for part in self._undelivered.parts())
 
     def _snapshot(self) -> Any:
         """A copy of the present State."""

@@ -2,7 +2,7 @@
 
 from timers.kernels import cascading_wheel
 from timers.rounding import Rounding
-from timers.schemes.base import DEFAULT_CAPACITY, KernelTimer
+from timers.schemes.base import KernelTimer
 from timers.traits import ALL_COUNTERS, Cost, Traits
 
 
@@ -49,8 +49,3 @@ class CascadingWheel(KernelTimer):
             "no slack (Linux since 2.6.38: delays of 256 ticks and more grow by up to 1/256)",
         ),
     )
-
-    def __init__(
-        self, *, start: int = 0, capacity: int = DEFAULT_CAPACITY, counting: bool = False
-    ) -> None:
-        super().__init__({}, start=start, capacity=capacity, counting=counting)

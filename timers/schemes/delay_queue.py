@@ -2,7 +2,7 @@
 
 from timers.kernels import delay_queue
 from timers.rounding import Rounding
-from timers.schemes.base import DEFAULT_CAPACITY, KernelTimer
+from timers.schemes.base import KernelTimer
 from timers.traits import Cost, Traits
 
 
@@ -49,8 +49,3 @@ class DelayQueue(KernelTimer):
             "equal deadlines fire in the order of arming (Java's DelayQueue: in any order)",
         ),
     )
-
-    def __init__(
-        self, *, start: int = 0, capacity: int = DEFAULT_CAPACITY, counting: bool = False
-    ) -> None:
-        super().__init__({}, start=start, capacity=capacity, counting=counting)

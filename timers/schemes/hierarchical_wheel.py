@@ -62,8 +62,8 @@ class HierarchicalWheel(KernelTimer):
         capacity: int = DEFAULT_CAPACITY,
         counting: bool = False,
     ) -> None:
-        parameters = {
+        self._parameters = {
             "tick": as_parameter(tick, "tick", 1, LIMIT),
             "wheel_size": as_parameter(wheel_size, "wheel_size", 2, LARGEST_WHEEL),
         }
-        super().__init__(parameters, start=start, capacity=capacity, counting=counting)
+        super().__init__(start=start, capacity=capacity, counting=counting)

@@ -53,5 +53,5 @@ class SimpleWheel(KernelTimer):
         capacity: int = DEFAULT_CAPACITY,
         counting: bool = False,
     ) -> None:
-        parameters = {"wheel_size": as_parameter(wheel_size, "wheel_size", 1, LARGEST_WHEEL)}
-        super().__init__(parameters, start=start, capacity=capacity, counting=counting)
+        self._parameters = {"wheel_size": as_parameter(wheel_size, "wheel_size", 1, LARGEST_WHEEL)}
+        super().__init__(start=start, capacity=capacity, counting=counting)

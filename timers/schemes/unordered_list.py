@@ -2,7 +2,7 @@
 
 from timers.kernels import unordered_list
 from timers.rounding import Rounding
-from timers.schemes.base import DEFAULT_CAPACITY, KernelTimer
+from timers.schemes.base import KernelTimer
 from timers.traits import ALL_COUNTERS, Cost, Traits
 
 
@@ -38,8 +38,3 @@ class UnorderedList(KernelTimer):
         source="Varghese & Lauck 1987, scheme 1",
         deviations=("deadlines are compared (the paper decrements a counter in each timer)",),
     )
-
-    def __init__(
-        self, *, start: int = 0, capacity: int = DEFAULT_CAPACITY, counting: bool = False
-    ) -> None:
-        super().__init__({}, start=start, capacity=capacity, counting=counting)
