@@ -340,9 +340,7 @@ def next_expiry(state):
     return max(state.cells[NOW], state.cells[entry_of(0, DEADLINE)])
 
 
-@inlined
-def next_wakeup(state):
-    return next_expiry(state)
+next_wakeup = next_expiry
 
 
 def locate(state: State, handle: int) -> dict[str, int | str]:

@@ -132,9 +132,8 @@ enlarged, move_all = enlarged_pool, move_pool
 @inlined
 def field_of(cells, level, field):
     """A field of a level."""
-    return cells[
-        np.uint64(FIRST_LEVEL + LEVEL_FIELDS * level + field)
-    ]  # unsigned: no test for a negative index
+    # Unsigned: no test for a negative index.
+    return cells[np.uint64(FIRST_LEVEL + LEVEL_FIELDS * level + field)]
 
 
 @inlined
@@ -247,13 +246,10 @@ def align_levels(cells, now):
         )
         slot = field_of(cells, level, SLOT) + slots
         current = field_of(cells, level, CURRENT) + slots * tick
-        cells[FIRST_LEVEL + LEVEL_FIELDS * level + CURRENT] = current
-        cells[FIRST_LEVEL + LEVEL_FIELDS * level + LAST] = last_of(
-            current, field_of(cells, level, INTERVAL)
-        )
-        cells[FIRST_LEVEL + LEVEL_FIELDS * level + SLOT] = (
-            slot - quotient(slot, wheel_size) * wheel_size
-        )
+        first = FIRST_LEVEL + LEVEL_FIELDS * level
+        cells[first + CURRENT] = current
+        cells[first + LAST] = last_of(current, field_of(cells, level, INTERVAL))
+        cells[first + SLOT] = slot - quotient(slot, wheel_size) * wheel_size
 
 
 @jit

@@ -63,16 +63,11 @@ def allocate_nodes(base: int, capacity: int) -> np.ndarray[Any, Any]:
     """Rows for `base` empty buckets and `capacity` free places."""
     nodes = np.zeros(base + capacity, NODE)
     nodes["next"][:base] = nodes["prev"][:base] = np.arange(base)
-    chain_free(nodes, base)
-    return nodes
-
-
-def chain_free(nodes: np.ndarray[Any, Any], first: int) -> None:
-    """Make rows [first, end) free and chain them in order."""
-    nodes["generation"][first:] = FIRST_GENERATION
-    nodes["prev"][first:] = FREE_ROW
-    nodes["next"][first:] = np.arange(first + 1, nodes.size + 1)
+    nodes["generation"][base:] = FIRST_GENERATION
+    nodes["prev"][base:] = FREE_ROW
+    nodes["next"][base:] = np.arange(base + 1, nodes.size + 1)  # the chain of free rows, in order
     nodes["next"][-1] = NO_ROW
+    return nodes
 
 
 def grown(capacity: int, used: int, extra: int) -> int:
@@ -392,8 +387,7 @@ def check_pool(
                 f"row {i} of bucket {bucket} is not a place, or is in two buckets",
             )
             demand(
-                previous[i] == before,
-                f"row {i} of bucket {bucket} is not linked back to {before}",
+                previous[i] == before, f"row {i} of bucket {bucket} is not linked back to {before}"
             )
             demand(deadlines[i] >= 0, f"row {i} of bucket {bucket} has a negative deadline")
             demand(
@@ -402,10 +396,7 @@ def check_pool(
             )
             seen[i] = True
             before, i = i, after[i]
-        demand(
-            previous[bucket] == before,
-            f"bucket {bucket} does not end at its last row {before}",
-        )
+        demand(previous[bucket] == before, f"bucket {bucket} does not end at its last row {before}")
     demand(
         sum(seen) == cells[PENDING],
         f"{sum(seen)} rows are in buckets, {cells[PENDING]} counted as pending",

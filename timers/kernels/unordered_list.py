@@ -221,9 +221,7 @@ def next_expiry(state):
     return max(cells[NOW], min(earliest_in(nodes, LIST), earliest_in(nodes, DUE)))
 
 
-@inlined
-def next_wakeup(state):
-    return next_expiry(state)
+next_wakeup = next_expiry
 
 
 def locate(state: State, handle: int) -> dict[str, int | str]:
