@@ -4,7 +4,7 @@ Whatever is refused raises an error of one line that names the argument, the val
 """
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -53,17 +53,29 @@ def as_parameter(value: Any, name: str, lowest: int, highest: int) -> int:
     return parameter
 
 
-def as_integers(values: npt.ArrayLike, name: str) -> Int64s:
+def as_integers(values: Any, name: str, *, or_zero: bool = False) -> Int64s:
     """`values` as a 1-D int64 array, without a copy where it is one.
 
-    Raises TimeTypeError or TimeRangeError; it names the first element that is not an int64.
+    Raises TimeTypeError or TimeRangeError; it names the first element that is not an int64, unless
+    0 takes the place of integers that do not fit.
     """
-    return _as_integers(values, name, lambda position, value: _refuse(name, position, value))
+    is_plain = type(values) is np.ndarray and values.dtype is INT64 and values.ndim == 1
+    if is_plain and values.flags.carray:
+        return values  # type: ignore[no-any-return]  # an array of int64
+    try:
+        if type(values) in (list, tuple) and {*map(type, values)} == {int}:
+            try:
+                return np.array(values, INT64)
+            except OverflowError:
+                pass  # one of them does not fit int64
+        return _converted(values, name, or_zero)
+    except MemoryError:
+        raise CapacityError(f"no memory for the {name}; nothing has changed") from None
 
 
 def as_handles(values: npt.ArrayLike, name: str) -> Int64s:
     """`as_integers`, with 0, which is never a handle, for each integer that does not fit int64."""
-    return _as_integers(values, name, lambda position, value: 0)
+    return as_integers(values, name, or_zero=True)
 
 
 def as_times(values: npt.ArrayLike, name: str) -> Int64s:
@@ -94,24 +106,8 @@ def shown(value: Any) -> str:
     return f"{' '.join(repr(value).split()):.60}"
 
 
-def _as_integers(values: Any, name: str, beyond: Callable[[int, int], int]) -> Int64s:
-    """`as_integers`; `beyond(position, value)` replaces what does not fit int64, or raises."""
-    is_plain = type(values) is np.ndarray and values.dtype is INT64 and values.ndim == 1
-    if is_plain and values.flags.carray:
-        return values  # type: ignore[no-any-return]  # an array of int64
-    try:
-        if type(values) in (list, tuple) and {*map(type, values)} == {int}:
-            try:
-                return np.array(values, INT64)
-            except OverflowError:
-                pass  # one of them does not fit int64
-        return _converted(values, name, beyond)
-    except MemoryError:
-        raise CapacityError(f"no memory for the {name}; nothing has changed") from None
-
-
-def _converted(values: Any, name: str, beyond: Callable[[int, int], int]) -> Int64s:
-    """`_as_integers` of what is not yet an array of INT64, nor a list of int64 integers."""
+def _converted(values: Any, name: str, or_zero: bool) -> Int64s:
+    """`as_integers` of what is not yet an array of INT64, nor a list of int64 integers."""
     if isinstance(values, (Mapping, np.ma.MaskedArray)):
         raise _no_array(values, name)
     if not isinstance(values, np.ndarray):
@@ -134,7 +130,9 @@ def _converted(values: Any, name: str, beyond: Callable[[int, int], int]) -> Int
     integers = [as_integer(value, f"{name}[{position}]") for position, value in enumerate(values)]
     for position, integer in enumerate(integers):
         if not -LIMIT - 1 <= integer <= LIMIT:
-            integers[position] = beyond(position, integer)
+            if not or_zero:
+                _refuse(name, position, integer)
+            integers[position] = 0
     return np.array(integers, INT64)
 
 
