@@ -4,7 +4,6 @@ A *moment* is a point of a clock, in nanoseconds in [0, 2**63 - 1]. Values beyon
 clamped to it; they never wrap.
 """
 
-import math
 import operator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
@@ -95,16 +94,11 @@ def seconds_ns(value: Any, name: str, types: str) -> int:
     if isinstance(value, bool) or not hasattr(value, "as_integer_ratio"):
         raise _wrong_type(value, name, types)
     try:
-        if math.isinf(value):
-            return LIMIT if value > 0 else -LIMIT
-        is_number = not math.isnan(value)
-    except OverflowError:  # a Fraction beyond all floats
-        is_number = True
-    except ValueError:  # Decimal("sNaN")
-        is_number = False
-    if not is_number:
-        raise TimeRangeError(f"{name} must be a number, not NaN")
-    numerator, denominator = value.as_integer_ratio()
+        numerator, denominator = value.as_integer_ratio()
+    except OverflowError:  # infinity
+        return LIMIT if value > 0 else -LIMIT
+    except ValueError:
+        raise TimeRangeError(f"{name} must be a number, not NaN") from None
     return int((2 * numerator * NS_PER_S + denominator) // (2 * denominator))
 
 
