@@ -42,38 +42,36 @@ class Undelivered(dict[int, list[Part]]):
             CapacityError: `build` raised MemoryError.
         """
         try:
-            parts = self.get(last)
-            if parts is not None and len(self) == 1:  # no other part will be added to these
+            while self:
+                key, parts = last, self.get(last)
+                if parts is None or len(self) > 1:
+                    key, parts = self._joined()
                 expired = build(parts)
                 try:
-                    del self[last]
-                    return expired
-                except KeyError:  # a nested advance has returned the part
-                    pass
-            while self:
-                keys = sorted(self)
-                if len(keys) == 1:
-                    [key] = keys
-                    parts = self.get(key, [])
-                else:
-                    # One `del` forgets one key: all parts go under a new one. Until the old keys
-                    # are gone, a part may be there twice.
-                    key = _new_key()
-                    parts = self[key] = []
-                    for other in keys:
-                        parts += self.get(other, [])
-                        self.pop(other, None)
-                expired = build([*{id(part): part for part in parts}.values()])
-                try:
                     del self[key]
+                    return expired
                 except KeyError:  # a nested advance has returned the parts
-                    continue
-                return expired
+                    pass
             return build([])
         except MemoryError:
             raise CapacityError(
                 "no memory for what has fired; the next advance returns it"
             ) from None
+
+    def _joined(self) -> tuple[int, list[Part]]:
+        """All parts under one key, as one `del` forgets one key; and that key."""
+        keys = sorted(self)
+        if len(keys) == 1:
+            [key] = keys
+            parts = self.get(key, [])
+        else:
+            key = _new_key()
+            parts = self[key] = []
+            for other in keys:
+                parts += self.get(other, [])
+                self.pop(other, None)
+        # Until the old keys were gone, a part may have been there twice.
+        return key, [*{id(part): part for part in parts}.values()]
 
 
 class NotCopied:
