@@ -1364,7 +1364,7 @@ BUGS = [
         "tests/timers/services/test_system_timer_threads.py::test_only_an_earlier_deadline_rings_the_bell",
     ),
     SeededBug(
-        "timers/services/system_timer.py",
+        "timers/services/mailbox.py",
         "            call._fire(armed)\n            ready.popleft()  # last",
         "            ready.popleft()\n            call._fire(armed)  # last",
         "tests/timers/services/test_system_timer_interruptions.py::test_an_interruption_between_two_callbacks_loses_no_call",
@@ -1581,8 +1581,8 @@ BUGS = [
     ),
     SeededBug(
         "timers/services/async_timer.py",
-        "                if self._ready:  # an exit",
-        "                if False:  # an exit",
+        "            if self._ready and not self._closed:",
+        "            if False:",
         "tests/timers/services/test_async_timer.py::test_an_exit_ends_the_loop_and_the_rest_stays_due[SystemExit]",
     ),
     SeededBug(

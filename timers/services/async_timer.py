@@ -259,18 +259,12 @@ class AsyncTimer(CallTimer):
         try:
             with self._lock:
                 self._collect()
-            ready = self._ready
-            while ready:
-                call, armed = ready[0]
-                call._fire(armed)
-                ready.popleft()
+            self._run_ready()
         finally:
-            if not self._closed:
-                with self._lock:
-                    self._apply()
-                    self._arm()
-                if self._ready:  # an exit left through a callback; the loop may run again
-                    self._loop.call_soon(self._turn)
+            self._wake()
+            # If an exit left through a callback, the loop may run again.
+            if self._ready and not self._closed:
+                self._loop.call_soon(self._turn)
 
     def _report(self, callback: Callback | None, error: BaseException) -> None:
         message = f"Exception in callback {shown(callback)} of AsyncTimer"

@@ -538,6 +538,13 @@ class CallTimer:
             if finish is not None:
                 finish()
 
+    def _run_ready(self) -> None:
+        ready = self._ready
+        while ready:
+            call, armed = ready[0]
+            call._fire(armed)
+            ready.popleft()  # last: an exception in between leaves it here, with its token gone
+
     def _report(self, callback: Callback | None, error: BaseException) -> None:
         """Pass on an exception of a callback, or of the timer itself."""
         raise NotImplementedError

@@ -210,13 +210,6 @@ class SystemTimer(CallTimer):
             with suppress(RuntimeError):  # another thread released it first
                 self._bell.release()
 
-    def _run_ready(self) -> None:
-        ready = self._ready
-        while ready:
-            call, armed = ready[0]
-            call._fire(armed)
-            ready.popleft()  # last: an exception in between leaves it here, with its token gone
-
     def _advance(self, limit: int | None) -> int:
         """`advance_clock` until the moment `limit`."""
         if self._is_filing() or not self._driving.acquire(blocking=False):
