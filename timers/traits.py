@@ -31,10 +31,8 @@ class Cost:
     counter: str  #: the cost counter that shows it (timers.kernels.counters), or ALL_COUNTERS
 
     def __str__(self) -> str:
-        shape = {"1": "O(1)", "log": "O(log {})", "linear": "O({})", "inverse": "O(1 / {})"}[
-            self.growth
-        ]
-        return f"{self.operation}: {shape.format(self.variable)}"
+        shapes = {"1": "O(1)", "log": "O(log {})", "linear": "O({})", "inverse": "O(1 / {})"}
+        return f"{self.operation}: {shapes[self.growth].format(self.variable)}"
 
 
 @dataclass(frozen=True)
