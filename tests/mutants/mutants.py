@@ -330,7 +330,7 @@ MUTANTS = [
         "a re-arm keeps the old bucket",
         "cascading-wheel",
         "pool.py",
-        "remove(nodes, cells, counters, i)\n        insert(nodes, cells, counters, i, deadline)",
+        "remove(nodes, cells, i)\n        insert(nodes, cells, counters, i, deadline)",
         'nodes[i]["deadline"] = deadline',
     ),
 ]

@@ -360,20 +360,20 @@ class Cells(np.ndarray[Any, Any]):
         super().__setitem__(key, value)
 
 
-def interpreted(function: Any, known: dict[Any, Any]) -> Any:
-    """A compiled function as plain Python, and all that it calls with it."""
-    python = function.py_func
+def interpreted(value: Any, known: dict[Any, Any]) -> Any:
+    """A compiled function as plain Python, and all that it calls with it; else the value."""
+    if not hasattr(value, "py_func"):
+        return value
+    python = value.py_func
     if python not in known:
         variables = dict(python.__globals__)
-        closure = tuple(
-            CellType(interpreted(cell.cell_contents, known)) for cell in python.__closure__ or ()
-        )
+        cells = (cell.cell_contents for cell in python.__closure__ or ())
+        closure = tuple(CellType(interpreted(cell, known)) for cell in cells)
         known[python] = FunctionType(
             python.__code__, variables, argdefs=python.__defaults__, closure=closure
         )
-        for name in python.__code__.co_names:
-            if hasattr(variables.get(name), "py_func"):
-                variables[name] = interpreted(variables[name], known)
+        for name in set(python.__code__.co_names) & set(variables):
+            variables[name] = interpreted(variables[name], known)
     return known[python]
 
 
@@ -393,8 +393,7 @@ def most_accesses(name: str, operation: str, deadlines: np.ndarray[Any, Any]) ->
     state = timer.state._replace(
         nodes=timer.state.nodes.view(Cells), cells=timer.state.cells.view(Cells)
     )
-    run = getattr(timer._kernel, operation)
-    run = interpreted(run, {}) if hasattr(run, "py_func") else run  # else without the JIT
+    run = interpreted(getattr(timer._kernel, operation), {})
     most, counters = 0, timer.counters
     for arguments in calls[operation]:
         before = Cells.accesses

@@ -42,7 +42,7 @@ from timers.kernels.pool import (
     PENDING,
     allocate_nodes,
     append_bucket,
-    bucket_at,
+    bucket_holding,
     check_pool,
     deliver,
     detach,
@@ -53,8 +53,6 @@ from timers.kernels.pool import (
     link_marked,
     move_pool,
     operations,
-    row_of,
-    unlink_marked,
 )
 from timers.limits import LIMIT
 
@@ -122,13 +120,7 @@ def insert(nodes, cells, counters, i, deadline):
     link(nodes, bucket, i)
 
 
-@inlined
-def remove(nodes, cells, counters, i):
-    """Take a row out of its bucket."""
-    unlink_marked(nodes, cells, WORDS, i)
-
-
-schedule, cancel, reschedule = operations(insert, remove)
+schedule, cancel, reschedule = operations(insert, WORDS)
 
 
 @jit
@@ -268,11 +260,9 @@ def next_wakeup(state):
 
 
 def locate(state: State, handle: int) -> dict[str, int | str]:
-    nodes, cells, _ = state
-    i = row_of(nodes, cells, handle)
-    if i == NONE:
+    bucket = bucket_holding(state, handle)
+    if bucket == NONE:
         return {}
-    bucket = bucket_at(nodes, cells, i)
     if bucket in BUCKET_NAMES:
         return {"bucket": BUCKET_NAMES[bucket]}
     return {"level": bucket >> SLOT_BITS, "slot": bucket & SLOT_MASK}

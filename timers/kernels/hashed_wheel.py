@@ -37,7 +37,7 @@ from timers.kernels.pool import (
     NOW,
     PENDING,
     allocate_nodes,
-    bucket_at,
+    bucket_holding,
     check_pool,
     deliver,
     detach,
@@ -54,7 +54,6 @@ from timers.kernels.pool import (
     reciprocal,
     row_of,
     unlink,
-    unlink_marked,
 )
 from timers.limits import LIMIT
 
@@ -175,13 +174,7 @@ def transfer(nodes, cells, counters):
         i = after
 
 
-@inlined
-def remove(nodes, cells, counters, i):
-    """Take a row out of its bucket."""
-    unlink_marked(nodes, cells, WORDS, i)
-
-
-schedule, cancel, reschedule = operations(insert, remove)
+schedule, cancel, reschedule = operations(insert, WORDS)
 
 
 @inlined
@@ -322,15 +315,14 @@ def next_wakeup(state):
 
 def locate(state: State, handle: int) -> dict[str, int | str]:
     nodes, cells, _ = state
-    i = row_of(nodes, cells, handle)
-    if i == NONE:
+    bucket = bucket_holding(state, handle)
+    if bucket == NONE:
         return {}
-    bucket = bucket_at(nodes, cells, i)
     if bucket == due_bucket(cells):
         return {"bucket": "due"}
     if bucket == arrivals_bucket(cells):
         return {"bucket": "arrivals"}
-    return {"slot": bucket, "rounds": int(nodes[i]["rounds"])}
+    return {"slot": bucket, "rounds": int(nodes[row_of(nodes, cells, handle)]["rounds"])}
 
 
 def check(state: State) -> None:

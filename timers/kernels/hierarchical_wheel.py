@@ -53,7 +53,7 @@ from timers.kernels.pool import (
     NOW,
     PENDING,
     allocate_nodes,
-    bucket_at,
+    bucket_holding,
     check_pool,
     deliver,
     detach,
@@ -66,8 +66,6 @@ from timers.kernels.pool import (
     quotient,
     quotient_by,
     reciprocal,
-    row_of,
-    unlink,
 )
 from timers.limits import LIMIT
 
@@ -224,13 +222,7 @@ def insert(nodes, cells, counters, i, deadline):
         offer(nodes, cells, counters, bucket)
 
 
-@inlined
-def remove(nodes, cells, counters, i):
-    """Take a row out of its bucket."""
-    unlink(nodes, i)
-
-
-schedule, cancel, reschedule = operations(insert, remove)
+schedule, cancel, reschedule = operations(insert)
 
 
 @jit
@@ -326,14 +318,12 @@ def next_wakeup(state):
 
 
 def locate(state: State, handle: int) -> dict[str, int | str]:
-    nodes, cells, _ = state
-    i = row_of(nodes, cells, handle)
-    if i == NONE:
+    bucket = bucket_holding(state, handle)
+    if bucket == NONE:
         return {}
-    bucket = bucket_at(nodes, cells, i)
     if bucket == DUE:
         return {"bucket": "due"}
-    level, slot = divmod(bucket - FIRST_SLOT, int(cells[WHEEL_SIZE]))
+    level, slot = divmod(bucket - FIRST_SLOT, int(state.cells[WHEEL_SIZE]))
     return {"level": level + 1, "slot": slot}
 
 

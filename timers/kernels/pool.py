@@ -304,8 +304,19 @@ def quotient_by(dividend, divisor, multiplier, shift):
     return quotient(dividend, divisor)
 
 
-def operations(insert: Any, remove: Any) -> tuple[Any, Any, Any]:
-    """A kernel's `schedule`, `cancel` and `reschedule`, by how it files a row and takes it out."""
+def operations(insert: Any, bits: int | None = None) -> tuple[Any, Any, Any]:
+    """A kernel's `schedule`, `cancel` and `reschedule`.
+
+    `insert` gives a row its deadline and puts it into the bucket of that; `bits` is where the
+    buckets' occupancy bits begin in `cells`, if they have any.
+    """
+
+    @inlined
+    def remove(nodes, cells, i):
+        if bits is None:
+            unlink(nodes, i)
+        else:
+            unlink_marked(nodes, cells, bits, i)
 
     @inlined
     def schedule(state, deadline):
@@ -316,11 +327,11 @@ def operations(insert: Any, remove: Any) -> tuple[Any, Any, Any]:
 
     @inlined
     def cancel(state, handle):
-        nodes, cells, counters = state.nodes, state.cells, state.counters
+        nodes, cells = state.nodes, state.cells
         i = row_of(nodes, cells, handle)
         if i == NONE:
             return False
-        remove(nodes, cells, counters, i)
+        remove(nodes, cells, i)
         release(nodes, cells, i)
         return True
 
@@ -330,15 +341,17 @@ def operations(insert: Any, remove: Any) -> tuple[Any, Any, Any]:
         i = row_of(nodes, cells, handle)
         if i == NONE:
             return False
-        remove(nodes, cells, counters, i)
+        remove(nodes, cells, i)
         insert(nodes, cells, counters, i, deadline)
         return True
 
     return schedule, cancel, reschedule
 
 
-def bucket_at(nodes: np.ndarray[Any, Any], cells: np.ndarray[Any, Any], i: int) -> int:
-    """The bucket that a pending row is in. O(timers before it in the bucket)."""
+def bucket_holding(state: Any, handle: int) -> int:
+    """The bucket that a pending timer is in, NONE for any other handle. O(timers before it)."""
+    nodes, cells, _ = state
+    i = int(row_of(nodes, cells, handle))
     while i >= cells[BASE]:
         i = int(nodes[i]["prev"])
     return i

@@ -33,7 +33,7 @@ from timers.kernels.pool import (
     PENDING,
     allocate_nodes,
     append_bucket,
-    bucket_at,
+    bucket_holding,
     check_pool,
     deliver,
     earliest_in,
@@ -44,9 +44,7 @@ from timers.kernels.pool import (
     move_pool,
     operations,
     quotient,
-    row_of,
     unlink,
-    unlink_marked,
 )
 from timers.limits import LIMIT
 
@@ -111,13 +109,7 @@ def insert(nodes, cells, counters, i, deadline):
         link(nodes, due_bucket(cells), i)
 
 
-@inlined
-def remove(nodes, cells, counters, i):
-    """Take a row out of its bucket."""
-    unlink_marked(nodes, cells, WORDS, i)
-
-
-schedule, cancel, reschedule = operations(insert, remove)
+schedule, cancel, reschedule = operations(insert, WORDS)
 
 
 @jit
@@ -229,14 +221,12 @@ def next_wakeup(state):
 
 
 def locate(state: State, handle: int) -> dict[str, int | str]:
-    nodes, cells, _ = state
-    i = row_of(nodes, cells, handle)
-    if i == NONE:
+    bucket = bucket_holding(state, handle)
+    if bucket == NONE:
         return {}
-    bucket = bucket_at(nodes, cells, i)
-    if bucket == due_bucket(cells):
+    if bucket == due_bucket(state.cells):
         return {"bucket": "due"}
-    if bucket == overflow_bucket(cells):
+    if bucket == overflow_bucket(state.cells):
         return {"bucket": "overflow"}
     return {"slot": bucket}
 

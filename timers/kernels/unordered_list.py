@@ -27,7 +27,7 @@ from timers.kernels.pool import (
     NOW,
     PENDING,
     allocate_nodes,
-    bucket_at,
+    bucket_holding,
     check_pool,
     detach,
     earliest_in,
@@ -38,7 +38,6 @@ from timers.kernels.pool import (
     move_pool,
     operations,
     release,
-    row_of,
     unlink,
 )
 
@@ -83,13 +82,7 @@ def insert(nodes, cells, counters, i, deadline):
         cells[SORTED] = 0
 
 
-@inlined
-def remove(nodes, cells, counters, i):
-    """Take a row out of its bucket."""
-    unlink(nodes, i)
-
-
-schedule, cancel, reschedule = operations(insert, remove)
+schedule, cancel, reschedule = operations(insert)
 
 
 @jit
@@ -225,11 +218,8 @@ next_wakeup = next_expiry
 
 
 def locate(state: State, handle: int) -> dict[str, int | str]:
-    nodes, cells, _ = state
-    i = row_of(nodes, cells, handle)
-    if i == NONE:
-        return {}
-    return {"bucket": "list" if bucket_at(nodes, cells, i) == LIST else "due"}
+    bucket = bucket_holding(state, handle)
+    return {} if bucket == NONE else {"bucket": "list" if bucket == LIST else "due"}
 
 
 def check(state: State) -> None:
