@@ -27,7 +27,7 @@ import numpy as np
 
 from timers import CascadingWheel
 from timers.services import AsyncTimer, SystemTimer
-from timers.services.mailbox import LIST_LIMIT
+from timers.services.calls import LIST_LIMIT
 
 PENDING = 100_000
 PAIRS = 50_000  # of one round

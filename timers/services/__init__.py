@@ -1,6 +1,7 @@
 """Services in real time: SystemTimer, AsyncTimer, purgatories and idle detectors."""
 
 from timers.services.async_timer import AsyncTimer, Timeout
+from timers.services.calls import ScheduledCall
 from timers.services.clock import ManualClock, MonotonicClock
 from timers.services.delayed_operation import DelayedOperation
 from timers.services.errors import (
@@ -11,7 +12,6 @@ from timers.services.errors import (
 )
 from timers.services.idle_detector import IdleDetector, ScanningIdleDetector
 from timers.services.idle_ring import IdleRing
-from timers.services.mailbox import ScheduledCall
 from timers.services.moments import Clock
 from timers.services.purgatory import Purgatory
 from timers.services.scanning_purgatory import ScanningPurgatory

@@ -12,8 +12,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from timers.limits import LIMIT
 from timers.protocol import Timer
-from timers.services.errors import ServiceClosedError, ServiceStateError
-from timers.services.mailbox import (
+from timers.services.calls import (
     AWAKE,
     CLOSED,
     NO_HANDLE,
@@ -22,6 +21,7 @@ from timers.services.mailbox import (
     CallTimer,
     no_callback,
 )
+from timers.services.errors import ServiceClosedError, ServiceStateError
 from timers.services.moments import NS_PER_S, moment_ns, seconds_ns
 from timers.validation import shown
 

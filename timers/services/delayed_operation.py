@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from math import floor
 from typing import Any, Protocol
 
-from timers.services.mailbox import CANCELLED, FIRED, NO_HANDLE, CallTimer, Entry, no_callback
+from timers.services.calls import CANCELLED, FIRED, NO_HANDLE, CallTimer, Entry, no_callback
 from timers.services.moments import QUICK_DURATION, duration_ns
 
 # In place of the lock of an operation while a thread runs its `try_complete`: whether that thread

@@ -13,9 +13,9 @@ from itertools import islice
 
 from timers.errors import ParameterError
 from timers.limits import LIMIT
+from timers.services.calls import FIRED, ScheduledCall, no_callback
 from timers.services.delayed_operation import DelayedOperation, try_each
 from timers.services.errors import KeyTypeError, ServiceClosedError, ServiceStateError
-from timers.services.mailbox import FIRED, ScheduledCall, no_callback
 from timers.services.moments import NS_PER_S
 from timers.services.system_timer import SystemTimer
 from timers.validation import as_parameter, shown

@@ -7,8 +7,8 @@ which nothing can be removed but the head, so completed requests stay in it.
 from collections.abc import Sequence
 
 from timers.limits import LIMIT
+from timers.services.calls import ScheduledCall
 from timers.services.delayed_operation import DelayedOperation
-from timers.services.mailbox import ScheduledCall
 from timers.services.purgatory import Purgatory
 from timers.services.system_timer import SystemTimer
 from timers.validation import as_parameter

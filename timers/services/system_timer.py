@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 from timers.errors import ParameterError
 from timers.protocol import Timer
+from timers.services.calls import AWAKE, CLOSED, Args, Callback, CallTimer, Finish
 from timers.services.clock import ManualClock, MonotonicClock, SteadyClock
 from timers.services.errors import ServiceClosedError, ServiceStateError
-from timers.services.mailbox import AWAKE, CLOSED, Args, Callback, CallTimer, Finish
 from timers.services.moments import NS_PER_S, Clock, duration_ns
 from timers.validation import shown
 

@@ -20,7 +20,7 @@ from timers.services import (
     CallbackError,
     ServiceClosedError,
     ServiceStateError,
-    mailbox,
+    calls,
 )
 
 # Calls
@@ -167,7 +167,7 @@ def test_an_exit_ends_the_loop_and_the_rest_stays_due(kind):
 
 
 def test_a_full_mailbox_is_applied(monkeypatch):
-    monkeypatch.setattr(mailbox, "LIST_LIMIT", 10)
+    monkeypatch.setattr(calls, "LIST_LIMIT", 10)
 
     async def main(timer, loop):
         calls = [timer.schedule_after(60, print) for _ in range(100)]

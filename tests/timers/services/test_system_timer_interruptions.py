@@ -19,8 +19,8 @@ from tests.timers.services.cases import (
 )
 from timers import CascadingWheel, HierarchicalWheel
 from timers.errors import CapacityError
-from timers.services import ManualClock, ServiceClosedError, SystemTimer, mailbox
-from timers.services.mailbox import CallTimer
+from timers.services import ManualClock, ServiceClosedError, SystemTimer, calls
+from timers.services.calls import CallTimer
 
 
 def interrupt():
@@ -143,7 +143,7 @@ def raising_at(point, code):
 
 def test_a_signal_while_a_caller_applies_the_mailbox_leaves_the_lock_free():
     """A handler that raises, at each point of `_relieve` at which CPython may run one."""
-    relieve = mailbox.CallTimer._relieve
+    relieve = calls.CallTimer._relieve
     raised = 0
     for point in points_of(relieve):
         service = SystemTimer(CascadingWheel(), clock=SettableClock(), start=False)
@@ -157,7 +157,7 @@ def test_a_signal_while_a_caller_applies_the_mailbox_leaves_the_lock_free():
         finally:
             sys.settrace(former)
         assert not service._is_filing()
-        assert service._limit == mailbox.LIST_LIMIT
+        assert service._limit == calls.LIST_LIMIT
         assert service.size == 1
     assert raised > 5
 

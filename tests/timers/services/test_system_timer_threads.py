@@ -24,7 +24,7 @@ from timers.services import (
     ServiceClosedError,
     ServiceStateError,
     SystemTimer,
-    mailbox,
+    calls,
 )
 
 # Another thread acts while a batch is being applied. What it can do at such a moment is append to
@@ -90,7 +90,7 @@ def test_a_rearm_between_the_look_and_the_take_of_an_expiry_wins():
     service = SystemTimer(CascadingWheel(), clock=clock, start=False)
     ran = []
 
-    class Call(mailbox.ScheduledCall):
+    class Call(calls.ScheduledCall):
         """Re-armed by another thread when the expiry looks at its callback."""
 
         __slots__ = ()
@@ -207,7 +207,7 @@ def test_memory_stays_flat_while_nothing_is_due(filed):
         most = max(most, len(service._arrivals) + len(service._changes))
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert most <= mailbox.MAILBOX_LIMIT + 2
+    assert most <= calls.MAILBOX_LIMIT + 2
     assert size < 2**20
     assert service.size == len(keep)
 
@@ -216,7 +216,7 @@ def test_a_million_calls_that_are_cancelled_leave_nothing():
     _, service = manual()
     for _ in range(1_000_000):
         service.schedule_after(60, print).cancel()
-    assert len(service._arrivals) <= mailbox.MAILBOX_LIMIT
+    assert len(service._arrivals) <= calls.MAILBOX_LIMIT
     assert len(service._calls) <= 2  # the call whose arrival filled the mailbox was still pending
     assert service.size == 0
 
@@ -284,7 +284,7 @@ def test_callers_apply_the_mailbox_behind_a_slow_callback():
         assert started.wait(10)
         for _ in range(10_000):
             service.schedule_after(60, print)
-        assert len(service._arrivals) <= mailbox.MAILBOX_LIMIT
+        assert len(service._arrivals) <= calls.MAILBOX_LIMIT
         assert service.size == 10_000
         release.set()
 

@@ -1,4 +1,4 @@
-"""What the services share: calls, the mailbox through which they reach the timer, and their filing.
+"""Scheduled calls, and the mailbox through which they reach the timer of a service.
 
 Callers never touch the timer. They append to one of two lists, which is atomic and takes no lock:
 `_arrivals` holds new calls, `_changes` calls that were cancelled or re-armed after they had been
