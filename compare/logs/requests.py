@@ -21,9 +21,6 @@ _GATHER = 1 << 16
 
 _UNSTARTED = -1  # in place of an id: the request's start has not been put on the tape yet
 
-_FREE, _OPERATE = 0, 1
-"""At one time, the ids of due timers come free before any operation."""
-
 EMPTY = joined([])
 
 
@@ -50,7 +47,8 @@ class RequestTape:
         self._timeout = timeout
         self._gathered: list[_Requests] = []
         self._rows = 0
-        self._pending = _gather([])
+        none = np.empty(0, np.int64)
+        self._pending = _Requests(none, none, none.astype(bool), none, none.astype(np.int32))
         self._ids = Ids()
         self.timed_out = 0
         """Requests that were not answered in time."""
@@ -86,7 +84,8 @@ class RequestTape:
 
     def _settle(self, before: int | None) -> Tape:
         """The operations before a time, or all."""
-        requests = _gather([self._pending, *self._gathered])
+        columns = zip(self._pending, *self._gathered, strict=True)
+        requests = _Requests(*map(np.concatenate, columns))
         self._gathered, self._rows = [], 0
         starting, leaving = requests.id == _UNSTARTED, np.ones(len(requests.id), np.bool_)
         if before is not None:
@@ -97,9 +96,8 @@ class RequestTape:
         is_start = np.arange(len(request)) < len(starts)
         time = np.concatenate((requests.start[starts], requests.leave[leaves]))
         silent = ~is_start & ~requests.answered[request]
-        order = np.lexsort(
-            (~is_start, requests.position[request], np.where(silent, _FREE, _OPERATE), time)
-        )
+        # At one time, the ids of due timers come free before any operation.
+        order = np.lexsort((~is_start, requests.position[request], ~silent, time))
         request, is_start, time = request[order], is_start[order], time[order]
         begin, leave = np.flatnonzero(is_start), np.flatnonzero(~is_start)
         self._ids.assign(requests.id, request[begin], begin, request[leave], leave)
@@ -114,10 +112,3 @@ class RequestTape:
         )
         self._pending = _Requests._make(column[~leaving] for column in requests)
         return tape
-
-
-def _gather(pieces: list[_Requests]) -> _Requests:
-    if not pieces:
-        none = np.empty(0, np.int64)
-        return _Requests(none, none, np.empty(0, np.bool_), none, np.empty(0, np.int32))
-    return _Requests(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
