@@ -10,7 +10,7 @@ import csv
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -47,8 +47,6 @@ MISSING = ("", "-")
 """Texts that mean no value."""
 
 Int64s = npt.NDArray[np.int64]
-Numbering = Callable[[Int64s, Int64s], Int64s]
-"""Maps blocks and indices of records to their numbers in the log."""
 
 Roles = Mapping[str, str]
 """What a column is for ("time", "duration", "key") -> its name in the log."""
@@ -64,9 +62,8 @@ class Log(ABC):
 
     format: ClassVar[str]
     record: ClassVar[str] = "line"
-    columns_vary: ClassVar[bool] = (
-        False  # whether a record may have columns that the beginning does not show
-    )
+    # whether a record may have columns that the beginning does not show
+    columns_vary: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod
@@ -94,18 +91,19 @@ class Log(ABC):
         """The texts of a column in the head of the log; none if only Spark can find them."""
         return iter(())
 
-    def numbering(self, session: SparkSession, uri: str, last_block: int) -> "Numbering":
-        """A function that numbers the records in blocks up to `last_block`, from 1.
+    def records_before(self, session: SparkSession, uri: str, last: int) -> tuple[Int64s, Int64s]:
+        """The blocks up to `last`, ascending, and the number of records before each of them.
 
         One pass over the log if it has more than one block.
         """
-        lines = (
-            _lines(session, uri) if self.record == "record" else _numbered(session.read.text(uri))
-        )
-        starts, before = _lines_before(lines, last_block)
-        return lambda blocks, indices: (
-            before[np.searchsorted(starts, blocks, side="right") - 1] + indices + 1
-        )
+        sizes: dict[int, int] = {}
+        if last:
+            # Blank lines count as lines, but they are not records.
+            lines = _lines(session, uri, blank=self.record == "line")
+            sizes = dict(lines.where(F.col("block") < last).groupBy("block").count().collect())
+        starts = sorted(sizes.keys() | {last})
+        counts = [sizes.get(block, 0) for block in starts]
+        return np.array(starts, np.int64), np.cumsum([0, *counts[:-1]])
 
 
 @dataclass(frozen=True)
@@ -167,18 +165,13 @@ class CsvLog(Log):
         unfit = F.when(F.col("record").isNull(), F.size("parts") != len(names)).otherwise(
             F.col("record.corrupt").isNotNull()
         )
+        fault = F.when(unfit, f"it does not have the {len(names)} fields of the header")
         positions = {role: self.columns.index(column) for role, column in roles.items()}
-        return rows.select(
-            "block",
-            "index",
-            F.when(unfit, f"it does not have the {len(names)} fields of the header").alias("fault"),
-            *(
-                F.coalesce(
-                    F.get("parts", F.lit(position)), F.col(f"record.{names[position]}")
-                ).alias(role)
-                for role, position in positions.items()
-            ),
-        ).withColumns({role: _text(F.col(role)) for role in roles})
+        values = {
+            role: F.coalesce(F.get("parts", F.lit(position)), F.col(f"record.{names[position]}"))
+            for role, position in positions.items()
+        }
+        return _records(rows, fault, values)
 
 
 class TsvLog(CsvLog):
@@ -228,12 +221,10 @@ class JsonLog(Log):
         )
         # Only the reader of JSON files keeps the digits of numbers; from_json does not.
         read = session.read.schema(schema).option("columnNameOfCorruptRecord", corrupt)
-        return _numbered(read.json(uri)).select(
-            "block",
-            "index",
-            F.when(_column(corrupt).isNotNull(), "it is not a JSON object").alias("fault"),
-            *(_text(_column(name)).alias(role) for role, name in roles.items()),
-        )
+        objects = read.json(uri)
+        fault = F.when(_column(corrupt).isNotNull(), "it is not a JSON object")
+        values = {role: _column(name) for role, name in roles.items()}
+        return _records(objects, fault, values, _position(objects))
 
 
 @dataclass(frozen=True)
@@ -241,7 +232,6 @@ class ParquetLog(Log):
     """A Parquet file; its columns have types."""
 
     schema: Any  # pyarrow.Schema
-    source: Any  # what pyarrow can open
 
     format = "parquet"
     record = "row"
@@ -261,7 +251,7 @@ class ParquetLog(Log):
         """Read the schema of a file, given as what pyarrow can open."""
         with errors_as(LogError, f"{name} is not a readable Parquet file"):
             schema = pq.read_schema(source)
-        return cls(name, tuple(schema.names), (), schema, source)
+        return cls(name, tuple(schema.names), (), schema)
 
     def implied_form(self, column: str) -> str | None:
         """Timestamps become decimal numbers of seconds."""
@@ -271,13 +261,9 @@ class ParquetLog(Log):
         """Values of several types to texts that the text formats could have."""
         frame = session.read.parquet(uri)
         index = frame.metadataColumn("_metadata")["row_index"]
+        position = F.lit(0).cast("bigint").alias("block"), index.alias("index")
         texts = {role: self._as_text(frame, role, name) for role, name in roles.items()}
-        return frame.select(
-            F.lit(0).cast("bigint").alias("block"),
-            index.alias("index"),
-            F.lit(None).cast("string").alias("fault"),
-            *(_text(text).alias(role) for role, text in texts.items()),
-        )
+        return _records(frame, F.lit(None).cast("string"), texts, position)
 
     def _as_text(self, frame: DataFrame, role: str, name: str) -> Column:
         kind = self.schema.field(name).type
@@ -300,10 +286,6 @@ class ParquetLog(Log):
         if role == "duration" and pa.types.is_duration(kind):
             return F.concat(text, F.lit(kind.unit))
         raise LogError(f"{self.name}: column {name!r} of type {kind} cannot be read as a {role}")
-
-    def numbering(self, session: SparkSession, uri: str, last_block: int) -> "Numbering":
-        """The index counts all rows of the file."""
-        return lambda blocks, indices: indices + 1
 
 
 class ZeekLog(Log):
@@ -340,40 +322,27 @@ class ZeekLog(Log):
         # Concatenated logs have several headers, each of which describes the lines below it.
         found = lines.where(header).orderBy("block", "index").collect()
         sections = _zeek_sections((row["value"], (row["block"], row["index"])) for row in found)
-        parts, expected, unset = F.lit(None), F.lit(None), F.lit(None)
-        positions = {role: F.lit(None).cast("int") for role in roles}
-        before = None
+        columns: dict[str, Column] = {}
         for section in sections:
-            if before is not None and section._replace(place=before.place) == before:
-                continue
-            before = section
             place = (F.lit(number).cast("bigint") for number in section.place)
             since = F.struct("block", "index") >= F.struct(*place)
-            split = F.split("value", rf"\Q{section.separator}\E")
-            parts = F.when(since, split).otherwise(parts)
-            expected = F.when(since, len(section.fields)).otherwise(expected)
-            unset = F.when(since, F.lit(section.unset)).otherwise(unset)
+            described = {
+                "parts": F.split("value", rf"\Q{section.separator}\E"),
+                "expected": F.lit(len(section.fields)),
+                "unset": F.lit(section.unset),
+            }
             for role, name in roles.items():
                 position = section.fields.index(name) if name in section.fields else None
-                positions[role] = F.when(since, F.lit(position).cast("int")).otherwise(
-                    positions[role]
-                )
-        rows = lines.where(~header).select(
-            "block",
-            "index",
-            parts.alias("parts"),
-            expected.alias("expected"),
-            unset.alias("unset"),
-            *(position.alias(role) for role, position in positions.items()),
-        )
-        texts = {role: F.get("parts", F.col(role)) for role in roles}
+                described[role] = F.lit(position).cast("int")
+            columns = {
+                name: F.when(since, value).otherwise(columns.get(name, F.lit(None)))
+                for name, value in described.items()
+            }
+        rows = lines.where(~header).withColumns(columns)
         unfit = F.col("parts").isNull() | (F.size("parts") != F.col("expected"))
-        return rows.select(
-            "block",
-            "index",
-            F.when(unfit, "it does not have the fields of the header above it").alias("fault"),
-            *(_text(F.nullif(text, F.col("unset"))).alias(role) for role, text in texts.items()),
-        )
+        fault = F.when(unfit, "it does not have the fields of the header above it")
+        values = {role: F.nullif(F.get("parts", F.col(role)), F.col("unset")) for role in roles}
+        return _records(rows, fault, values)
 
 
 class AccessLog(Log):
@@ -422,12 +391,8 @@ class AccessLog(Log):
     def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
         """Match lines with the format's pattern."""
         fault = F.when(~F.col("value").rlike(self._LINE), "it is not a line of an access log")
-        return _lines(session, uri).select(
-            "block",
-            "index",
-            fault.alias("fault"),
-            *(_text(self._part(name)).alias(role) for role, name in roles.items()),
-        )
+        values = {role: self._part(name) for role, name in roles.items()}
+        return _records(_lines(session, uri), fault, values)
 
     def _part(self, name: str) -> Column:
         if name in self._REQUEST:
@@ -516,9 +481,12 @@ class _ZeekSection(NamedTuple):
 
 
 def _zeek_sections(lines: Iterable[tuple[str, tuple[int, int]]]) -> list[_ZeekSection]:
-    """The sections that header lines begin, from lines with their places; others are ignored."""
+    """The sections that header lines begin, from lines with their places; others are ignored.
+
+    A header like the one before it begins no section.
+    """
     separator, unset = "\t", "-"
-    sections = []
+    sections: list[_ZeekSection] = []
     for line, place in lines:
         if line.startswith("#separator "):
             # Written as in `\x09`.
@@ -530,17 +498,21 @@ def _zeek_sections(lines: Iterable[tuple[str, tuple[int, int]]]) -> list[_ZeekSe
         if name == "#unset_field" and values:
             unset = values[0]
         elif name == "#fields":
-            sections.append(_ZeekSection(place, separator, unset, tuple(values)))
+            section = _ZeekSection(place, separator, unset, tuple(values))
+            if not sections or section._replace(place=sections[-1].place) != sections[-1]:
+                sections.append(section)
     return sections
 
 
-def _lines(session: SparkSession, uri: str) -> DataFrame:
-    """The lines that are not blank, as `block`, `index` and `value`."""
-    return _numbered(session.read.text(uri)).where(F.trim("value") != "")
+def _lines(session: SparkSession, uri: str, *, blank: bool = False) -> DataFrame:
+    """The lines as `block`, `index` and `value`; also those that are `blank`, or without them."""
+    text = session.read.text(uri)
+    lines = text.select(*_position(text), "value")
+    return lines if blank else lines.where(F.trim("value") != "")
 
 
-def _numbered(frame: DataFrame) -> DataFrame:
-    """Add the position of each record in the one file: `block` and `index`, bigint, from 0.
+def _position(frame: DataFrame) -> tuple[Column, Column]:
+    """The position of each record in the one file: `block` and `index`, bigint, from 0.
 
     `block` is the first byte of the split that one task reads, and `index` counts the records of
     the split. Both grow along the file, and so does their sum, which is unique because a record has
@@ -549,7 +521,24 @@ def _numbered(frame: DataFrame) -> DataFrame:
     """
     index = F.monotonically_increasing_id().bitwiseAND((1 << _ROW_BITS) - 1)
     block = frame.metadataColumn("_metadata")["file_block_start"]
-    return frame.select(block.alias("block"), index.alias("index"), "*")
+    return block.alias("block"), index.alias("index")
+
+
+def _records(
+    rows: DataFrame,
+    fault: Column,
+    values: Mapping[str, Column],
+    position: Iterable[Column | str] = ("block", "index"),
+) -> DataFrame:
+    """The records with their position, their fault and, for each role, a value that is no text
+    of MISSING, or null.
+    """
+    named = [value.alias(role) for role, value in values.items()]
+    found = rows.select(*position, fault.alias("fault"), *named)
+    # In a further step, or each value would be computed twice.
+    return found.withColumns(
+        {role: F.when(~F.trim(role).isin(*MISSING), F.col(role)) for role in values}
+    )
 
 
 def _occurrences(column: str, character: str) -> Column:
@@ -557,21 +546,6 @@ def _occurrences(column: str, character: str) -> Column:
     return F.octet_length(column) - F.octet_length(
         F.replace(F.col(column), F.lit(character), F.lit(""))
     )
-
-
-def _lines_before(lines: DataFrame, last: int) -> tuple[Int64s, Int64s]:
-    """The blocks up to `last` in ascending order, and the number of lines before each of them."""
-    sizes = (
-        dict(lines.where(F.col("block") < last).groupBy("block").count().collect()) if last else {}
-    )
-    starts = sorted(sizes.keys() | {last})
-    counts = [sizes.get(block, 0) for block in starts]
-    return np.array(starts, np.int64), np.cumsum([0, *counts[:-1]])
-
-
-def _text(column: Column) -> Column:
-    """A text, or null if it means no value."""
-    return F.when(~F.trim(column).isin(*MISSING), column)
 
 
 def _column(name: str) -> Column:

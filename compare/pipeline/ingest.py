@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -347,35 +348,31 @@ def _ingest(
 def _counts(
     written: _Written, found: Log, session: SparkSession, uri: str, directory: Path
 ) -> Counts:
-    """Count the rows and the rejected rows, and describe the first of these."""
+    """Count the rows, write the rejected ones with their numbers in the log, and describe the
+    first of these.
+    """
     rows = sum(shard.starts + shard.arms for shard in written.shards) + written.rejected
     if not written.rejected:
         return Counts(rows, 0, 0, 0, ())
     by_kind: Counter[str] = Counter()
     examples: list[str] = []
-    for number, kind, problem in _numbered_rejects(found, session, uri, directory):
-        by_kind[kind] += 1
-        if len(examples) < _EXAMPLES:
-            examples.append(f"{found.record} {number}: {printable(problem)}")
-    return Counts(rows, by_kind[UNREADABLE], by_kind[DUPLICATE], by_kind[LATE], tuple(examples))
-
-
-def _numbered_rejects(
-    found: Log, session: SparkSession, uri: str, directory: Path
-) -> Iterator[tuple[int, str, str]]:
-    """Write the rejected rows with their numbers in the log; yield (number, kind, problem)."""
     with pq.ParquetFile(directory / UNNUMBERED) as file:
-        last = file.read(["block"])["block"].to_numpy().max()
-        numbering = found.numbering(session, uri, int(last))
+        last = pc.max(file.read(["block"])["block"]).as_py()
+        starts, before = found.records_before(session, uri, last)
         schema = pa.schema([pa.field(found.record, pa.int64()), *list(file.schema_arrow)[2:]])
         with pq.ParquetWriter(directory / REJECTED, schema, compression="zstd") as writer:
             for batch in file.iter_batches():
-                blocks, indices, *others = batch.columns
-                numbers = numbering(blocks.to_numpy(), indices.to_numpy())
-                writer.write_batch(pa.record_batch([pa.array(numbers), *others], schema=schema))
-                yield from zip(
-                    numbers.tolist(), others[0].to_pylist(), others[1].to_pylist(), strict=True
-                )
+                blocks, indices, kinds, problems, *texts = batch.columns
+                block = np.searchsorted(starts, blocks, side="right") - 1
+                numbers = pa.array(before[block] + indices.to_numpy() + 1)
+                columns = [numbers, kinds, problems, *texts]
+                writer.write_batch(pa.record_batch(columns, schema=schema))
+                by_kind.update(kinds.to_pylist())
+                left = _EXAMPLES - len(examples)
+                shown = (column.slice(0, left).to_pylist() for column in (numbers, problems))
+                for number, problem in zip(*shown, strict=True):
+                    examples.append(f"{found.record} {number}: {printable(problem)}")
+    return Counts(rows, by_kind[UNREADABLE], by_kind[DUPLICATE], by_kind[LATE], tuple(examples))
 
 
 def _check_counts(counts: Counts, name: str, strict: bool) -> None:
