@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 NEEDED = ("pyspark", "pandas")
 
-LOCAL_MASTER = "local[*]"
-
 TRIES = 4
 """How often a task is tried before the job fails: Spark's default on clusters."""
 
@@ -65,12 +63,14 @@ _JVM_OPTIONS = (
     "-XX:-DontCompileHugeMethods",
 )
 _LOCAL_JVM_OPTIONS = (
+    *_JVM_OPTIONS,
     # The classes come from the installed package, and checking each one when it is loaded takes a
     # tenth of a short job's time.
     "-XX:+UnlockDiagnosticVMOptions",
     "-XX:-BytecodeVerificationRemote",
 )
 _BRIEF_JVM_OPTIONS = (
+    *_LOCAL_JVM_OPTIONS,
     # The optimizing compiler takes half of a short job's time and pays off after minutes.
     "-XX:TieredStopAtLevel=1",
     # Without that compiler, Java reserves a fifth of the usual space for compiled code. After some
@@ -147,28 +147,27 @@ def spark_session(
 
     borrowed = session or SparkSession.getActiveSession() or _submitted()
     remote = master or os.environ.get("SPARK_REMOTE") or ""
-    if borrowed is None and remote.startswith("sc://"):
+    if borrowed is not None:
+        at = "" if is_remote(borrowed) else borrowed.conf.get("spark.master")
+        if master is not None and at not in (master, _with_tries(master)):
+            raise PipelineError(f"Spark is already running on {at}, so {master} cannot be used")
+        with _settings(borrowed):
+            yield borrowed
+    elif remote.startswith("sc://"):
         client = _connect(remote)
         try:
             with _settings(client):
                 yield client
         finally:
             client.stop()
-        return
-    if borrowed is None:
+    else:
         with _plain_interrupts() as started:
-            own = _start(master or LOCAL_MASTER, brief)
+            own = _start(master or "local[*]", brief)
             started()
             try:
                 yield own
             finally:
                 _stop(own)
-        return
-    at = "" if is_remote(borrowed) else borrowed.conf.get("spark.master")
-    if master is not None and at not in (master, _with_tries(master)):
-        raise PipelineError(f"Spark is already running on {at}, so {master} cannot be used")
-    with _settings(borrowed):
-        yield borrowed
 
 
 def _stop(session: "SparkSession") -> None:
@@ -358,6 +357,9 @@ def _start(master: str, brief: bool) -> "SparkSession":
     _check_master(master)
     local = master.startswith("local")
     brief = brief and local
+    conf = SparkConf().setMaster(_with_tries(master)).setAppName("wheelwork")
+    special = _LOCAL_SETTINGS if local else _YARN_SETTINGS if master == "yarn" else {}
+    conf.setAll([*_SESSION_SETTINGS.items(), *special.items()])
     environment: dict[str, str] = {}
     if local or "PYSPARK_PYTHON" not in os.environ:
         # The default is the `python3` on PATH, which may lack this package.
@@ -365,33 +367,22 @@ def _start(master: str, brief: bool) -> "SparkSession":
     if local:
         # The launcher of another installed Spark may not fit this PySpark.
         environment["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+        # Workers import this package from where the driver did, even if it is not installed.
+        paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
+        conf.set("spark.executorEnv.PYTHONPATH", os.pathsep.join(filter(None, paths)))
+        conf.set("spark.driver.extraJavaOptions", " ".join(_LOCAL_JVM_OPTIONS))
+    else:
+        conf.setIfMissing("spark.executor.extraJavaOptions", " ".join(_JVM_OPTIONS))
     # The JVM of an earlier session is used again.
     gateway = SparkContext._gateway
     if gateway is None:
         environment |= java_environment()
-    conf = SparkConf().setMaster(_with_tries(master)).setAppName("wheelwork")
-    special = _LOCAL_SETTINGS if local else _YARN_SETTINGS if master == "yarn" else {}
-    for name, value in (_SESSION_SETTINGS | special).items():
-        conf.set(name, value)
-    if local:
-        conf.set("spark.driver.extraJavaOptions", " ".join(_JVM_OPTIONS + _LOCAL_JVM_OPTIONS))
-    else:
-        conf.setIfMissing("spark.executor.extraJavaOptions", " ".join(_JVM_OPTIONS))
-    if local:
-        # Workers import this package from where the driver did, even if it is not installed.
-        paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
-        conf.set("spark.executorEnv.PYTHONPATH", os.pathsep.join(filter(None, paths)))
     connect: Any = java_gateway.launch_gateway  # has no types
 
     def launch() -> Any:
         if not brief:
             return connect(conf, {"stderr": output})
-        options = (
-            f"-Xmx{_LOCAL_SETTINGS['spark.driver.memory']}",
-            *_JVM_OPTIONS,
-            *_LOCAL_JVM_OPTIONS,
-            *_BRIEF_JVM_OPTIONS,
-        )
+        options = (f"-Xmx{_LOCAL_SETTINGS['spark.driver.memory']}", *_BRIEF_JVM_OPTIONS)
         process, address = start_java(environment["SPARK_HOME"], options, output)
         with _environment(address):
             gateway = connect()
