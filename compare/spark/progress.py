@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
@@ -41,7 +41,17 @@ def progress(
 
     def look() -> None:
         while not finished.wait(INTERVAL):
-            show(bar, what, tasks_of(session), rows, rows_done() if rows_done else None)
+            done, number = tasks_of(session)
+            share = done / number if number else 0.0
+            parts = [f"task {done} of {number}"] if number else []
+            if rows_done is not None:
+                written = rows_done()
+                of = f" of {tqdm.format_sizeof(rows)}" if rows else ""
+                parts.append(f"{tqdm.format_sizeof(written)}{of} rows")
+                share = written / rows if rows else share
+            bar.n = min(share, 1.0)
+            text = f"{what}: {', '.join(parts)}" if parts else what
+            bar.set_description_str(f"{text:<{_WIDTH}}"[:_WIDTH])
 
     looker = threading.Thread(target=look, daemon=True)
     looker.start()
@@ -53,35 +63,13 @@ def progress(
         bar.close()
 
 
-def show(
-    bar: Any, what: str, tasks: tuple[int, int], rows: int | None, rows_done: int | None
-) -> None:
-    """Update the bar."""
-    parts = []
-    share = 0.0
-    done, number = tasks
-    if number:
-        parts.append(f"task {done} of {number}")
-        share = done / number
-    if rows_done is not None:
-        of = f" of {tqdm.format_sizeof(rows)}" if rows else ""
-        parts.append(f"{tqdm.format_sizeof(rows_done)}{of} rows")
-        share = rows_done / rows if rows else share
-    bar.n = min(share, 1.0)
-    text = f"{what}: {', '.join(parts)}" if parts else what
-    bar.set_description_str(f"{text:<{_WIDTH}}"[:_WIDTH])
-
-
 def tasks_of(session: "SparkSession") -> tuple[int, int]:
     """The tasks of the running jobs: ended, and all of them. (0, 0) through Spark Connect."""
-    context = getattr(session, "sparkContext", None) if not is_remote(session) else None
-    if context is None:
+    if is_remote(session):
         return 0, 0
-    tracker = context.statusTracker()
+    tracker = session.sparkContext.statusTracker()
     jobs = map(tracker.getJobInfo, tracker.getActiveJobsIds())
     numbers = {number for job in jobs if job is not None for number in job.stageIds}
     stages = [info for info in map(tracker.getStageInfo, numbers) if info is not None]
-    return (
-        sum(stage.numCompletedTasks for stage in stages),
-        sum(stage.numTasks for stage in stages),
-    )
+    done = sum(stage.numCompletedTasks for stage in stages)
+    return done, sum(stage.numTasks for stage in stages)
