@@ -86,10 +86,8 @@ def _write(spark: SparkSession, plan: Plan, directory: Path) -> list[Shard]:
     def rows_done() -> int:
         return sum(plan.share(int(path.stem[-5:])) for path in directory.glob("shard-*.parquet"))
 
-    by_rows = plan.counted == "operations"
-    with progress(
-        spark, "generate", plan.amount if by_rows else None, rows_done if by_rows else None
-    ):
+    rows = (plan.amount, rows_done) if plan.counted == "operations" else ()
+    with progress(spark, "generate", *rows):
         write = partial(_write_shard, plan=plan, directory=str(directory))
         found = entries_of(in_tasks(spark, plan.shards, write, SHARDS).toArrow())
     return [found[number] for number in range(plan.shards)]

@@ -59,10 +59,7 @@ def request_rows(
     )
     problems = {
         **_time_problems(form, unit),
-        "duration_text IS NOT NULL AND duration IS NULL": (
-            "duration",
-            "is not a number in range",
-        ),
+        "duration_text IS NOT NULL AND duration IS NULL": ("duration", "is not a number in range"),
         "duration_negative": ("duration", "is negative"),
         f"duration_text IS NULL AND '{time_is}' = 'end'": (
             "it has no duration, so its start is unknown"

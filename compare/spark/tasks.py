@@ -15,10 +15,7 @@ _ON_A_CLUSTER = 64
 
 
 def in_tasks(
-    session: SparkSession,
-    parts: int,
-    work: Callable[[int], pa.RecordBatch],
-    schema: pa.Schema,
+    session: SparkSession, parts: int, work: Callable[[int], pa.RecordBatch], schema: pa.Schema
 ) -> DataFrame:
     """The rows of `work(part)` for each part in [0, parts), of this schema.
 
