@@ -222,8 +222,8 @@ class JsonLog(Log):
         # Only the reader of JSON files keeps the digits of numbers; from_json does not.
         read = session.read.schema(schema).option("columnNameOfCorruptRecord", corrupt)
         objects = read.json(uri)
-        fault = F.when(_column(corrupt).isNotNull(), "it is not a JSON object")
-        values = {role: _column(name) for role, name in roles.items()}
+        fault = F.when(column_named(corrupt).isNotNull(), "it is not a JSON object")
+        values = {role: column_named(name) for role, name in roles.items()}
         return _records(objects, fault, values, _position(objects))
 
 
@@ -267,7 +267,7 @@ class ParquetLog(Log):
 
     def _as_text(self, frame: DataFrame, role: str, name: str) -> Column:
         kind = self.schema.field(name).type
-        column = _column(name)
+        column = column_named(name)
         text = column.cast("string")
         if pa.types.is_dictionary(kind):
             kind = kind.value_type
@@ -505,7 +505,7 @@ def _zeek_sections(lines: Iterable[tuple[str, tuple[int, int]]]) -> list[_ZeekSe
 
 
 def _lines(session: SparkSession, uri: str, *, blank: bool = False) -> DataFrame:
-    """The lines as `block`, `index` and `value`; also those that are `blank`, or without them."""
+    """The lines as `block`, `index` and `value`: those that are not blank, or all."""
     text = session.read.text(uri)
     lines = text.select(*_position(text), "value")
     return lines if blank else lines.where(F.trim("value") != "")
@@ -548,6 +548,6 @@ def _occurrences(column: str, character: str) -> Column:
     )
 
 
-def _column(name: str) -> Column:
+def column_named(name: str) -> Column:
     """A column by its name, which may have any characters."""
     return F.col("`" + name.replace("`", "``") + "`")

@@ -9,7 +9,6 @@ Events are in microseconds since 1970, Spark's watermark is in milliseconds.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -56,14 +55,6 @@ class StateError(TimerError, ValueError):
     """The state in a checkpoint cannot be used by this program or with these settings."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What is the same for all shards of a query."""
-
-    idle: int  # microseconds
-    shards: int
-
-
 def group_by_shard(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Gather the events of each batch into one row per shard, with the schema GROUPED.
 
@@ -87,30 +78,28 @@ def group_by_shard(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 
 def detect(
-    key: tuple[Any, ...], batches: Iterable[pd.DataFrame], state: Any, *, settings: Settings
+    key: tuple[Any, ...], batches: Iterable[pd.DataFrame], state: Any, *, idle: int, shards: int
 ) -> Iterator[pd.DataFrame]:
-    """Process one micro-batch of one shard, with or without events.
+    """Process one micro-batch of one shard, with or without events; `idle` in microseconds.
 
     `applyInPandasWithState` calls it. `batches` have the schema GROUPED. Yields FOUND: a connection
     that has fallen idle, whose problem is null, or a rejected event. Memory: the connections of the
     shard and the events of the batch.
     """
     watermark = min(max(state.getCurrentWatermarkMs(), 0), LIMIT // _MS) * _MS
-    connections = (
-        decode(state.get[0], settings.shards) if state.exists else CONNECTIONS.empty_table()
-    )
+    connections = decode(state.get[0], shards) if state.exists else CONNECTIONS.empty_table()
     events = [pa.ipc.open_stream(data).read_all() for batch in batches for data in batch["events"]]
     keys, at, rejected = _usable(pa.concat_tables([_EVENTS.empty_table(), *events]), watermark)
-    connections = merge(connections, keys, at, settings.idle)
-    is_idle = pc.less(connections["last"], watermark - settings.idle)
+    connections = merge(connections, keys, at, idle)
+    is_idle = pc.less(connections["last"], watermark - idle)
     if pc.any(is_idle).as_py():
         yield _frame(connections.filter(is_idle), None)
         connections = connections.filter(pc.invert(is_idle))
     if len(connections):
-        state.update((encode(connections, settings.shards),))
+        state.update((encode(connections, shards),))
         # Spark calls a shard without events when the watermark is beyond this time, which must
         # itself be beyond the present watermark.
-        next_idle = (pc.min(connections["last"]).as_py() + settings.idle) // _MS
+        next_idle = (pc.min(connections["last"]).as_py() + idle) // _MS
         state.setTimeoutTimestamp(max(next_idle, watermark // _MS + 1))
     elif state.exists:
         state.remove()

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 
 from compare.arguments import check_integer
 from compare.logs.parsing import FORMS, read_time
-from compare.logs.readers import Log, first_form, inspect
+from compare.logs.readers import Log, column_named, first_form, inspect
 from compare.pipeline.idle import (
     FOUND,
     GROUPED,
@@ -29,7 +29,6 @@ from compare.pipeline.idle import (
     PROBLEMS,
     STATE,
     VALID,
-    Settings,
     detect,
     group_by_shard,
 )
@@ -91,14 +90,14 @@ def idle_connections(
         TimerError: if an argument is invalid.
     """
     check_integer(StreamError, "shards", shards, 1, MAX_SHARDS)
-    settings = Settings(parse_duration(idle, "us"), shards)
+    period = parse_duration(idle, "us")
     lateness = "0 seconds" if delay is None else f"{parse_duration(delay, 'ms')} milliseconds"
     if not events.isStreaming:
         raise StreamError("the events are not a stream; for a table use session_window")
     if heartbeats is not None and not heartbeats.isStreaming:
         raise StreamError("the heartbeats are not a stream")
     kind = _column_type(events, key)
-    rows = _usable(events, time, key, kind, settings)
+    rows = _usable(events, time, key, kind, period, shards)
     if heartbeats is not None:
         rows = rows.unionByName(_heartbeat_rows(heartbeats))
     rows = rows.withWatermark("clock", lateness).drop("clock")
@@ -110,25 +109,23 @@ def idle_connections(
         "clock", {_WATERMARK: 0}
     )
     found = undroppable.groupBy("shard").applyInPandasWithState(
-        partial(detect, settings=settings), FOUND, STATE, "append", "EventTimeTimeout"
+        partial(detect, idle=period, shards=shards), FOUND, STATE, "append", "EventTimeTimeout"
     )
+    is_idle = F.col("problem").isNull()
     is_late = F.col("problem") == PROBLEMS[LATE]
+    has_time = is_idle | (F.col("problem") != PROBLEMS[NO_TIME])
     found = found.observe(
         METRICS,
-        F.count_if(F.col("problem").isNull()).alias(EXPIRED),
+        F.count_if(is_idle).alias(EXPIRED),
         F.count_if(is_late).alias(LATE_EVENTS),
-        F.count_if(F.col("problem").isNotNull() & ~is_late).alias(UNUSABLE),
+        F.count_if(~is_idle & ~is_late).alias(UNUSABLE),
     )
-    name = (
-        F.col("key") if isinstance(kind, T.BinaryType) else F.col("key").cast("string").cast(kind)
-    )
+    text = F.col("key") if isinstance(kind, T.BinaryType) else F.col("key").cast("string")
     result = found.select(
-        name.alias("key"),
-        _timestamp("first").alias("first_time"),
-        _timestamp("last").alias("last_time"),
-        F.when(F.col("problem").isNull(), F.timestamp_micros(F.col("last") + settings.idle)).alias(
-            "expired_at"
-        ),
+        text.cast(kind).alias("key"),
+        F.when(has_time, F.timestamp_micros("first")).alias("first_time"),
+        F.when(has_time, F.timestamp_micros("last")).alias("last_time"),
+        F.when(is_idle, F.timestamp_micros(F.col("last") + period)).alias("expired_at"),
         "events",
         "problem",
     )
@@ -154,22 +151,20 @@ def _column_type(events: DataFrame, name: str) -> T.DataType:
 
 
 def _usable(
-    events: DataFrame, time: str, key: str, kind: T.DataType, settings: Settings
+    events: DataFrame, time: str, key: str, kind: T.DataType, idle: int, shards: int
 ) -> DataFrame:
     """Select `shard`, `key`, `at`, `fault`, and `clock`, which moves the watermark."""
-    if not isinstance(_column_type(events, time), T.TimestampType):
-        raise StreamError(
-            f"column {time!r} has the type {events.schema[time].dataType.simpleString()},"
-            " not timestamp"
-        )
+    found = _column_type(events, time)
+    if not isinstance(found, T.TimestampType):
+        raise StreamError(f"column {time!r} has the type {found.simpleString()}, not timestamp")
     if isinstance(kind, (T.ArrayType, T.MapType, T.StructType, T.VariantType)):
         raise StreamError(f"column {key!r} of type {kind.simpleString()} cannot be a key")
-    when, who = F.col(_quoted(time)), F.col(_quoted(key))
+    when, who = column_named(time), column_named(key)
     at = F.unix_micros(when)
     fault = (
         F.when(when.isNull(), NO_TIME)
         .when(who.isNull(), NO_KEY)
-        .when((at < 0) | (at > LIMIT - settings.idle), OUT_OF_RANGE)
+        .when((at < 0) | (at > LIMIT - idle), OUT_OF_RANGE)
         .otherwise(VALID)
     )
     # Not every key is UTF-8, and Python strings must be.
@@ -179,21 +174,15 @@ def _usable(
         fault.cast("tinyint").alias("fault"),
         when.alias("time"),
     )
-    return rows.select(
-        F.pmod(F.xxhash64("key"), F.lit(settings.shards)).cast("int").alias("shard"),
-        "key",
-        "at",
-        "fault",
-        F.when(F.col("fault") == VALID, F.col("time"))
-        .otherwise(F.timestamp_micros(F.lit(0)))
-        .alias("clock"),
-    )
+    shard = F.pmod(F.xxhash64("key"), F.lit(shards)).cast("int")
+    clock = F.when(F.col("fault") == VALID, F.col("time")).otherwise(F.timestamp_micros(F.lit(0)))
+    return rows.select(shard.alias("shard"), "key", "at", "fault", clock.alias("clock"))
 
 
 def _heartbeat_rows(heartbeats: DataFrame) -> DataFrame:
     if not heartbeats.columns or not isinstance(heartbeats.schema[0].dataType, T.TimestampType):
         raise StreamError("the first column of the heartbeats is not a timestamp")
-    clock = F.coalesce(F.col(_quoted(heartbeats.columns[0])), F.timestamp_micros(F.lit(0)))
+    clock = F.coalesce(column_named(heartbeats.columns[0]), F.timestamp_micros(F.lit(0)))
     # They must reach the watermark, so they are dropped only after it.
     return heartbeats.select(
         F.lit(0).alias("shard"),
@@ -202,17 +191,6 @@ def _heartbeat_rows(heartbeats: DataFrame) -> DataFrame:
         F.lit(HEARTBEAT).cast("tinyint").alias("fault"),
         clock.alias("clock"),
     )
-
-
-def _timestamp(name: str) -> "F.Column":
-    return F.when(
-        F.col("problem").isNull() | (F.col("problem") != PROBLEMS[NO_TIME]),
-        F.timestamp_micros(name),
-    )
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
@@ -316,17 +294,15 @@ def follow(query: Any, tell: Callable[[Seen], None] | None = None) -> tuple[Seen
             *(sum(column) for column in zip(Seen(0, 0, 0, 0), *counted.values(), strict=True))
         )
 
-    try:
-        with plain_failures("the stream failed"), held_interrupts() as interrupts:
+    with plain_failures("the stream failed"), held_interrupts() as interrupts:
+        try:
             while not query.awaitTermination(_POLL_EVERY) and not interrupts:
                 seen = look()
                 if tell is not None:
                     tell(seen)
+        finally:
             if query.isActive:
                 query.stop()
-    finally:
-        if query.isActive:
-            query.stop()
     return look(), bool(interrupts)
 
 
@@ -352,29 +328,27 @@ def directory_events(session: SparkSession, watch: Watch) -> DataFrame:
     The first file determines the format and the time format of all.
     """
     first, found = _columns(watch)
+    columns = list(dict.fromkeys((watch.time, watch.key)))
+    if found.format == "parquet":
+        whole = session.read.parquet(f"file:{first.absolute()}")
+        schema = whole.select(*map(column_named, columns)).schema
+    else:
+        names = columns if found.format == "jsonl" else found.columns
+        schema = T.StructType([T.StructField(name, T.StringType()) for name in names])
 
-    def read(reader: Any, path: Path) -> DataFrame:
+    def read(reader: Any, path: Path) -> Any:
         uri = f"file:{path.absolute()}"
         if found.format == "parquet":
-            return reader.schema(kinds).parquet(uri)
+            return reader.schema(schema).parquet(uri)
         if found.format == "jsonl":
-            return reader.schema(
-                T.StructType([T.StructField(name, T.StringType()) for name in columns])
-            ).json(uri)
-        texts = T.StructType([T.StructField(name, T.StringType()) for name in found.columns])
+            return reader.schema(schema).json(uri)
         sep = "\t" if found.format == "tsv" else ","
         # The header of each file is compared with that of the first one.
-        return reader.schema(texts).csv(uri, sep=sep, header=True, enforceSchema=False, escape='"')
+        return reader.schema(schema).csv(uri, sep=sep, header=True, enforceSchema=False, escape='"')
 
-    columns = list(dict.fromkeys((watch.time, watch.key)))
-    kinds = None
-    if found.format == "parquet":
-        kinds = (
-            session.read.parquet(f"file:{first.absolute()}").select(*map(_quoted, columns)).schema
-        )
     reader = session.readStream.option("maxFilesPerTrigger", watch.batch_files)
-    events = read(reader, Path(watch.source))
-    when, who = F.col(_quoted(watch.time)), F.col(_quoted(watch.key))
+    events: DataFrame = read(reader, Path(watch.source))
+    when, who = column_named(watch.time), column_named(watch.key)
     if isinstance(events.schema[watch.time].dataType, T.TimestampType):
         return events.select(when.alias("time"), who.alias("key"))
     rows = events.select(when.cast("string").alias("time"), who.alias("key"))
@@ -435,7 +409,8 @@ def _fixed_settings(watch: Watch) -> dict[str, Any]:
 
 def _check_directories(watch: Watch) -> None:
     """Raise StreamError unless there is a checkpoint with these settings or room for a new one."""
-    settings = Path(watch.checkpoint, _SETTINGS)
+    checkpoint, out = Path(watch.checkpoint), Path(watch.out)
+    settings = checkpoint / _SETTINGS
     if settings.exists():
         before = json.loads(settings.read_text())
         for name, value in _fixed_settings(watch).items():
@@ -445,16 +420,12 @@ def _check_directories(watch: Watch) -> None:
                     f" not {value}"
                 )
         return
-    if settings.parent.exists() and (
-        not settings.parent.is_dir() or any(settings.parent.iterdir())
-    ):
+    if checkpoint.exists() and (not checkpoint.is_dir() or any(checkpoint.iterdir())):
         raise StreamError(
             f"{watch.checkpoint} is not empty and is not a checkpoint of this command"
         )
     # Spark would take the batches of another query for its own and skip as many.
-    if Path(watch.out).exists() and (
-        not Path(watch.out).is_dir() or any(Path(watch.out).iterdir())
-    ):
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise StreamError(f"{watch.out} is not empty but the checkpoint is new")
 
 

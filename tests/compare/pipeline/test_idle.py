@@ -13,7 +13,6 @@ from compare.pipeline.idle import (
     NO_KEY,
     PROBLEMS,
     VALID,
-    Settings,
     StateError,
     decode,
     detect,
@@ -128,13 +127,13 @@ def grouped(events, shard=0):
 
 
 def test_a_shard_sees_the_watermark_without_events():
-    state, settings = State(), Settings(2000, 1)
-    assert list(detect((0,), grouped([(b"a", 9000, VALID)]), state, settings=settings)) == []
+    state = State()
+    assert list(detect((0,), grouped([(b"a", 9000, VALID)]), state, idle=2000, shards=1)) == []
     assert state.timeout == 11
     state.clock = 11  # an event of this moment would still belong to it
-    assert list(detect((0,), [], state, settings=settings)) == []
+    assert list(detect((0,), [], state, idle=2000, shards=1)) == []
     state.clock = 12
-    [found] = detect((0,), [], state, settings=settings)
+    [found] = detect((0,), [], state, idle=2000, shards=1)
     assert found.to_numpy().tolist() == [[b"a", 9000, 9000, 1, None]]
     assert not state.exists
 
@@ -148,14 +147,14 @@ def test_a_shard_sees_the_watermark_without_events():
     st.integers(0, 3000),
 )
 def test_micro_batches_find_the_connections_that_the_watermark_has_passed(batches, idle, delay):
-    state, settings = State(), Settings(idle, 1)
+    state = State()
     accepted, found, latest = [], [], 0
     for batch in [*batches, [], []]:
         watermark = state.clock * 1000
         accepted += [(key, time) for key, time in batch if time >= watermark]
         if batch or (state.exists and state.timeout < state.clock):  # when Spark calls it
             for frame in detect(
-                (0,), grouped([(*event, VALID) for event in batch]), state, settings=settings
+                (0,), grouped([(*event, VALID) for event in batch]), state, idle=idle, shards=1
             ):
                 found += [tuple(row[:4]) for row in frame.to_numpy().tolist() if row[4] is None]
         due = [found for found in sessions(accepted, idle) if found[2] + idle < watermark]
@@ -168,12 +167,12 @@ def test_micro_batches_find_the_connections_that_the_watermark_has_passed(batche
 
 
 def test_rejected_events_are_listed():
-    state, settings = State(), Settings(2000, 1)
+    state = State()
     state.clock = 5
     given = [(b"a", 4999, VALID), (b"a", 5000, VALID), (None, 7000, NO_KEY), (None, 0, HEARTBEAT)]
     found = [
         row
-        for frame in detect((0,), grouped(given), state, settings=settings)
+        for frame in detect((0,), grouped(given), state, idle=2000, shards=1)
         for row in frame.to_numpy().tolist()
     ]
     assert found == [[None, 7000, 7000, 1, PROBLEMS[NO_KEY]], [b"a", 4999, 4999, 1, PROBLEMS[LATE]]]
