@@ -118,14 +118,10 @@ def verify(
     ):
         found = list(work(spark, opened, examples))
     pairs = zip(opened.contestants, found, strict=True)
-    return Verification(
-        opened.path,
-        method,
-        opened.trace.unit,
-        opened.trace.totals["rows"],
-        len(opened.trace.shards),
-        tuple(Verdict(**vars(verified), timer=timer.label) for timer, verified in pairs),
-    )
+    verdicts = tuple(Verdict(**vars(verified), timer=timer.label) for timer, verified in pairs)
+    trace = opened.trace
+    rows, shards = trace.totals["rows"], len(trace.shards)
+    return Verification(opened.path, method, trace.unit, rows, shards, verdicts)
 
 
 def rounding_on_workers(timer: Contestant) -> Callable[[], AnyRounding]:
@@ -160,10 +156,7 @@ def _compiled(spark: SparkSession, results: Results, examples: int) -> Iterator[
         )
         return row_of(timer, check.run())
 
-    done = [
-        row.asDict(recursive=True)
-        for row in in_tasks(spark, len(pairs), work, ROW_SCHEMA).collect()
-    ]
+    done = in_tasks(spark, len(pairs), work, ROW_SCHEMA).toArrow().to_pylist()
     for timer in range(len(results.contestants)):
         yield combined((verified_of(row) for row in done if row["timer"] == timer), examples)
 
@@ -220,9 +213,8 @@ def _sql(spark: SparkSession, results: Results, examples: int) -> Iterator[Verif
             mismatches = _examples(spark, tape, wrong, examples) if counts else []
         finally:
             wrong.unpersist()
-        rows = sum(
-            _rows_in(results.expiries_file(timer, shard)) for shard in range(len(trace.shards))
-        )
+        shards = range(len(trace.shards))
+        rows = sum(_rows_in(results.expiries_file(timer, shard)) for shard in shards)
         # The rows that are not in `wrong` are right, one for each timer.
         right = rows - sum(row["fired"] for row in by_kind)
         yield Verified(
