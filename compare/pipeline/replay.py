@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -48,7 +48,6 @@ IDS_AT_ONCE = 1 << 21
 """Ids of all timers that are replayed together, plus OPERATIONS_AT_ONCE for each timer. An id takes
 60 bytes at most, so this is 120 MB."""
 
-_LOCK = ".lock"
 _ROWS = pa.schema([("rows", pa.int64())])
 
 
@@ -114,10 +113,8 @@ def _manifest(
             raise ResultsError(f"timer {label} is given {labels.count(label)} times")
     for number, shard in enumerate(trace.shards):
         if shard.rows > MOST_ROWS:
-            raise ResultsError(
-                f"shard {number} of {trace.path} has {shard.rows} rows; a replay takes at most"
-                f" {MOST_ROWS}"
-            )
+            which = f"shard {number} of {trace.path}"
+            raise ResultsError(f"{which} has {shard.rows} rows; a replay takes at most {MOST_ROWS}")
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -157,8 +154,7 @@ def _locked(path: Path, manifest: dict[str, Any], force: bool) -> Iterator[None]
     with errors_as(ResultsError, f"cannot write {path}"):
         made = _prepare(path, manifest, force)
         try:
-            with (path / _LOCK).open("w") as lock:
-                _take(lock, path)
+            with _lock(path):
                 if made:
                     for kind in ("outcomes", *(["expiries"] if manifest["expiries"] else [])):
                         for timer in range(len(manifest["timers"])):
@@ -182,8 +178,7 @@ def _prepare(path: Path, manifest: dict[str, Any], force: bool) -> bool:
                 f"{path} has results of another replay ({differs}); choose another path, or pass"
                 " --force to replace them"
             )
-        with (path / _LOCK).open("w") as lock:
-            _take(lock, path)
+        with _lock(path):
             shutil.rmtree(path)
     path.mkdir()
     return True
@@ -206,24 +201,22 @@ _DESCRIPTIONS = {
 }
 
 
-def _take(lock: IO[str], path: Path) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise ResultsError(f"another replay is writing to {path} now") from None
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    with (path / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ResultsError(f"another replay is writing to {path} now") from None
+        yield
 
 
 def _run(spark: SparkSession, results: Results, todo: Sequence[ShardReplay]) -> None:
     """Make shard replays as tasks."""
     entries = results.trace.shards
     rows = sum(entries[one.shard].rows for one in todo)
-    loops = {
-        timer
-        for timer, contestant in enumerate(results.contestants)
-        if contestant.engine != COMPILED
-    }
+    loops = {n for n, timer in enumerate(results.contestants) if timer.engine != COMPILED}
     groups = groups_of(todo, [entry.id_space for entry in entries], workers_of(spark), alone=loops)
-
     _ship_own_timers(spark, results.contestants)
 
     def replay(number: int) -> pa.RecordBatch:
