@@ -1,10 +1,9 @@
 """A shard replay: one shard of a trace through one timer. This runs in Spark's Python workers."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,8 +70,11 @@ def _running(results: Results, one: ShardReplay) -> Iterator[Callable[[_Batch], 
     timer = contestant_of(manifest["timers"][one.timer])
     counting = manifest["counting"] and timer.engine == COMPILED
     made = timer.new(shard.first_time or 0, counting=counting)
-    keep = _expiries_writer(results.expiries_file(*one)) if manifest["expiries"] else nullcontext()
-    with keep as writer:
+    with ExitStack() as stack:
+        writer = None
+        if manifest["expiries"]:
+            path = stack.enter_context(new_file(results.expiries_file(*one)))
+            writer = stack.enter_context(pq.ParquetWriter(path, EXPIRIES, **_WRITING))
         expiries = _Expiries(writer)
         loop = loop_for(made, Buffers(shard.id_space), expiries.take)
 
@@ -86,12 +88,6 @@ def _running(results: Results, one: ShardReplay) -> Iterator[Callable[[_Batch], 
         outcome = replace(loop.finish(), lateness=expiries.lateness)
     with new_file(results.outcome_file(*one)) as path:
         pq.write_table(outcome_table(*one, timer.engine, outcome), path, write_page_checksum=True)
-
-
-@contextmanager
-def _expiries_writer(file: Path) -> Iterator[pq.ParquetWriter]:
-    with new_file(file) as path, pq.ParquetWriter(path, EXPIRIES, **_WRITING) as writer:
-        yield writer
 
 
 _WRITING: dict[str, Any] = {

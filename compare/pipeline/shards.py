@@ -1,12 +1,11 @@
 """Write sorted rows as shard files: what `ingest` runs in Spark's Python workers."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,8 +26,6 @@ SHARDS = pa.schema(
 
 UNNUMBERED = "rejected-unnumbered.parquet"
 """The file of the rejected rows before they have their numbers in the log."""
-
-_WHERE_AND_WHY = ("block", "index", "kind", "problem")
 
 
 def write_shards(
@@ -63,11 +60,16 @@ def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBat
 def _write_shard(
     number: int, pieces: Iterable[pa.RecordBatch], kind: str, directory: Path, timeout: int
 ) -> pa.RecordBatch:
-    make, columns = _KINDS[kind]
-    tape = make(timeout)
+    tape = RequestTape(timeout) if kind == "requests" else TouchTape(timeout)
     with new_shard(directory / shard_name(number)) as writer:
         for rows in pieces:
-            writer.append(tape.add(*columns(rows)))
+            start = rows.column("start").to_numpy()
+            if isinstance(tape, TouchTape):
+                writer.append(tape.add(start, rows.column("key").to_pylist()))
+                continue
+            end, position = rows.column("end"), rows.column("position").to_numpy()
+            answered = end.is_valid().to_numpy(zero_copy_only=False)
+            writer.append(tape.add(start, end.fill_null(0).to_numpy(), answered, position))
         writer.append(tape.finish())
     return row_of(number, writer.shard, tape.timed_out, tape.most_pending)
 
@@ -83,10 +85,9 @@ def _write_rejected(
                 json.loads(text.decode(errors="replace"))
                 for text in rows.column("rejected").to_pylist()
             ]
-            texts = [name for name in rejected[0] if name not in _WHERE_AND_WHY]
             schema = pa.schema(
-                [("block", pa.int64()), ("index", pa.int64())]
-                + [(name, pa.string()) for name in (*_WHERE_AND_WHY[2:], *texts)]
+                (name, pa.int64() if name in ("block", "index") else pa.string())
+                for name in rejected[0]
             )
             writer = writer or pq.ParquetWriter(path, schema, compression="zstd")
             writer.write_table(pa.Table.from_pylist(rejected, schema=schema))
@@ -107,21 +108,3 @@ def entries_of(rows: pa.Table) -> dict[int, Shard]:
     return {
         row["number"]: Shard(**{name: row[name] for name in _ENTRY}) for row in rows.to_pylist()
     }
-
-
-def _request_columns(rows: pa.RecordBatch) -> tuple[Any, ...]:
-    end = rows.column("end")
-    answered = end.is_valid().to_numpy(zero_copy_only=False)
-    start, position = rows.column("start").to_numpy(), rows.column("position").to_numpy()
-    return start, end.fill_null(0).to_numpy(), answered, position
-
-
-def _touch_columns(rows: pa.RecordBatch) -> tuple[Any, ...]:
-    return rows.column("start").to_numpy(), rows.column("key").to_pylist()
-
-
-_KINDS: Mapping[str, tuple[Any, Callable[[pa.RecordBatch], tuple[Any, ...]]]] = {
-    "requests": (RequestTape, _request_columns),
-    "touches": (TouchTape, _touch_columns),
-}
-"""What makes the tape, and its arguments from the rows."""
