@@ -83,6 +83,18 @@ class Log(ABC):
     def rows(self, session: SparkSession, uri: str, roles: Roles) -> DataFrame:
         """All records: `block` and `index` bigint, `fault` text, and a text per role."""
 
+    def check_columns(self, names: Iterable[str], error: type[Exception]) -> None:
+        """Raise `error` for a column that the log does not have, or has several times."""
+        for name in names:
+            if self.columns.count(name) > 1:
+                raise error(f"{self.name} has {self.columns.count(name)} columns named {name!r}")
+            if name not in self.columns and not self.columns_vary:
+                raise error(self.lacks(name))
+
+    def lacks(self, name: str) -> str:
+        """What an error says of a column that the log does not have."""
+        return f"{self.name} has no column {name!r}; it has {', '.join(self.columns) or 'none'}"
+
     def implied_form(self, column: str) -> str | None:
         """The time format that the type of a column implies; None for text."""
         return None
@@ -435,6 +447,17 @@ def inspect(path: Path, format_: str = "auto") -> tuple[Log, bool]:
                 f"{path} is compressed with {name}; a log is plain or compressed with gzip"
             )
     return from_lines(str(path), head_lines(path, compressed), format_), compressed
+
+
+def inspect_through(session: SparkSession, uri: str, format_: str) -> Log:
+    """Read the head of a log that only Spark can reach. Raises LogError as `inspect` does."""
+    files = session.read.text(uri).inputFiles()
+    if len(files) != 1:
+        raise LogError(f"{uri} is {len(files)} files; a log is one")
+    if format_ == ParquetLog.format or (format_ == "auto" and uri.endswith(".parquet")):
+        return ParquetLog.open(uri, uri)
+    lines = session.read.text(uri).limit(SAMPLE).collect()
+    return from_lines(uri, [line["value"] for line in lines], format_)
 
 
 def first_form(log: Log, rows: DataFrame, column: str) -> str | None:

@@ -24,18 +24,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from compare.arguments import check_integer
 from compare.files import CANNOT_WRITE, errors_as
-from compare.logs.head import LogError, read_error
+from compare.logs.head import read_error
 from compare.logs.parsing import FORMS
-from compare.logs.readers import (
-    READERS,
-    SAMPLE,
-    Log,
-    ParquetLog,
-    Roles,
-    first_form,
-    from_lines,
-    inspect,
-)
+from compare.logs.readers import READERS, Log, Roles, first_form, inspect, inspect_through
 from compare.pipeline.reading import NO_TIMES, Reading, TimesObserved
 from compare.pipeline.rows import (
     DUPLICATE,
@@ -278,7 +269,7 @@ def _ingest(
         # Before Spark starts, which takes seconds.
         found, compressed = (None, False) if "://" in name else inspect(Path(name), options.format)
         if found is not None:
-            _check_columns(found, roles)
+            found.check_columns(roles.values(), IngestError)
         small = found is not None and Path(name).stat().st_size < (
             _SMALL_COMPRESSED if compressed else _SMALL
         )
@@ -291,8 +282,8 @@ def _ingest(
             _reachable(name, compressed, spark) as uri,
         ):
             if found is None:
-                found = _look(spark, uri, options.format)
-                _check_columns(found, roles)
+                found = inspect_through(spark, uri, options.format)
+                found.check_columns(roles.values(), IngestError)
             rows = found.rows(spark, uri, roles)
             _check_presence(rows, found, roles)
             form = _time_form(rows, found, options)
@@ -317,27 +308,28 @@ def _ingest(
             counts = _counts(written, found, spark, uri, unfinished.directory)
             _check_counts(counts, name, options.strict)
             times_seen = times.results() if counts.rows else NO_TIMES
+        time_format = form.name if counts.rows else None
         bound = {"in_order_within": options.in_order_within} if options.in_order_within else {}
         unfinished.source |= {
             "format": found.format,
             "columns": roles,
-            "time_format": form.name if counts.rows else None,
+            "time_format": time_format,
             **bound,
             **source,
             **asdict(counts),
         }
     trace = open_trace(out)
+    ends = [time for one in trace.shards for time in (one.first_time, one.last_time)]
+    times_on_tape = [time for time in ends if time is not None]
     reading = Reading(
         kind=kind,
         unit=options.unit,
         timeout=timeout,
-        time_format=form.name if counts.rows else None,
+        time_format=time_format,
         guessed=form.guessed,
         rows=counts.rows - counts.left_out,
-        first=min(
-            (one.first_time for one in trace.shards if one.first_time is not None), default=0
-        ),
-        last=max((one.last_time for one in trace.shards if one.last_time is not None), default=0),
+        first=min(times_on_tape, default=0),
+        last=max(times_on_tape, default=0),
         timed_out=written.timed_out,
         most_pending=written.most_pending,
         times=times_seen,
@@ -417,38 +409,11 @@ def _check_choice(what: str, value: str, choices: Iterable[str]) -> None:
         raise IngestError(f"{what} {value!r} is not one of {', '.join(choices)}")
 
 
-def _check_columns(found: Log, roles: Roles) -> None:
-    for name in roles.values():
-        if found.columns.count(name) > 1:
-            raise IngestError(
-                f"{found.name} has {found.columns.count(name)} columns named {name!r}"
-            )
-        if name not in found.columns and not found.columns_vary:
-            raise _no_column(found, name)
-
-
 def _check_presence(rows: DataFrame, found: Log, roles: Roles) -> None:
     """Raise IngestError for a column that no record has, if the head could not tell."""
     for role, name in roles.items():
         if name not in found.columns and not rows.where(F.col(role).isNotNull()).head(1):
-            raise _no_column(found, name)
-
-
-def _no_column(found: Log, name: str) -> IngestError:
-    return IngestError(
-        f"{found.name} has no column {name!r}; it has {', '.join(found.columns) or 'none'}"
-    )
-
-
-def _look(session: SparkSession, uri: str, format_: str) -> Log:
-    """Read the head of a log that only Spark can reach."""
-    files = session.read.text(uri).inputFiles()
-    if len(files) != 1:
-        raise LogError(f"{uri} is {len(files)} files; a log is one")
-    if format_ == ParquetLog.format or (format_ == "auto" and uri.endswith(".parquet")):
-        return ParquetLog.open(uri, uri)
-    lines = session.read.text(uri).limit(SAMPLE).collect()
-    return from_lines(uri, [line["value"] for line in lines], format_)
+            raise IngestError(found.lacks(name))
 
 
 @contextmanager

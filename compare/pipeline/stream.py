@@ -375,11 +375,7 @@ def _columns(watch: Watch) -> tuple[Path, Log]:
         raise StreamError(
             f"{first} is in format {found.format}; a stream's files are {', '.join(FORMATS)}"
         )
-    for name in (watch.time, watch.key):
-        if name not in found.columns and not found.columns_vary:
-            raise StreamError(
-                f"{first} has no column {name!r}; it has {', '.join(found.columns) or 'none'}"
-            )
+    found.check_columns((watch.time, watch.key), StreamError)
     return first, found
 
 
