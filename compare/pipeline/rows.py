@@ -46,8 +46,13 @@ def request_rows(
     """
     rows = rows.selectExpr("*", "time AS time_text", "duration AS duration_text")
     rows = read_duration(read_time(rows, "time", form.name, unit), "duration", duration_unit, unit)
+    own: dict[str, Problem] = {
+        "duration_text IS NOT NULL AND duration IS NULL": ("duration", "is not a number in range"),
+        "duration_negative": ("duration", "is negative"),
+    }
     start, end = "time", "time + duration"
     if time_is == "end":
+        own["duration_text IS NULL"] = "it has no duration, so its start is unknown"
         # Rounded up: to subtract a little less could lift the start to the next unit.
         up = f"CAST(duration + IF(duration_more, 1e-{FRACTION_DIGITS}BD, 0) AS {DECIMAL})"
         start, end = f"floor(time - {up})", "time"
@@ -57,15 +62,7 @@ def request_rows(
         f"try_cast({end} AS BIGINT) AS answer",
         f"IF(try_subtract(answer, start) < {timeout}, answer, NULL) AS end",
     )
-    problems = {
-        **_time_problems(form, unit),
-        "duration_text IS NOT NULL AND duration IS NULL": ("duration", "is not a number in range"),
-        "duration_negative": ("duration", "is negative"),
-        f"duration_text IS NULL AND '{time_is}' = 'end'": (
-            "it has no duration, so its start is unknown"
-        ),
-        **_start_problems(timeout, unit),
-    }
+    problems = _problems(form, unit, timeout, own)
     texts = {"time": "time_text", "duration": "duration_text"}
     return _interpreted(
         rows, problems, texts, _shard(shards, "time_text, duration_text"), "start", "end"
@@ -78,11 +75,7 @@ def touch_rows(rows: DataFrame, form: Form, *, unit: str, shards: int, timeout: 
     `problem` says what is wrong with a row, or is null.
     """
     rows = read_time(rows.selectExpr("*", "time AS time_text"), "time", form.name, unit)
-    problems = {
-        **_time_problems(form, unit),
-        "key IS NULL": "it has no key",
-        **_start_problems(timeout, unit),
-    }
+    problems = _problems(form, unit, timeout, {"key IS NULL": "it has no key"})
     rows = rows.selectExpr("*", "try_cast(time AS BIGINT) AS start")
     # Not every key is UTF-8, and Python strings must be.
     texts = {"time": "time_text", "key": "key"}
@@ -91,13 +84,15 @@ def touch_rows(rows: DataFrame, form: Form, *, unit: str, shards: int, timeout: 
     )
 
 
-Problems = Mapping[str, str | tuple[str, str]]
-"""Condition in SQL -> the problem of a row where it holds, or (the column, its problem)."""
+Problem = str | tuple[str, str]
+"""What is wrong with a row, or (the column, what is wrong with its value)."""
 
 
-def _time_problems(form: Form, unit: str) -> Problems:
-    """The problems of a row before its start is known."""
-    other: Problems = {}
+def _problems(
+    form: Form, unit: str, timeout: int, own: Mapping[str, Problem]
+) -> dict[str, Problem]:
+    """The problem of a row where a condition in SQL holds: of its time, its `own`, of its start."""
+    other: dict[str, Problem] = {}
     if form.guessed and form.name in EPOCHS:
         # Or milliseconds among seconds would be read as the year 58 000.
         low, high = guessed_range(form.name, unit)
@@ -109,19 +104,14 @@ def _time_problems(form: Form, unit: str) -> Problems:
         **other,
         "time_negative": ("time", "is before 1970"),
         "time_more": ("time", f"has more than {FRACTION_DIGITS} digits after the {unit}"),
-    }
-
-
-def _start_problems(timeout: int, unit: str) -> Problems:
-    """The problems of a row whose start is known."""
-    return {
+        **own,
         "start IS NULL OR start < 0": "it started before 1970",
         f"start > {LIMIT - timeout}": f"its deadline would be beyond 2**63 - 1 {unit}",
     }
 
 
 def _interpreted(
-    rows: DataFrame, problems: Problems, texts: Mapping[str, str], *columns: str
+    rows: DataFrame, problems: Mapping[str, Problem], texts: Mapping[str, str], *columns: str
 ) -> DataFrame:
     """Select `columns`, the position of each row, `at`, its time, and `problem`, its first problem.
 
