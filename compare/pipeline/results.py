@@ -175,14 +175,8 @@ def open_results(path: str | os.PathLike[str], *, complete: bool = True) -> Resu
 
 def results_manifest(path: Path) -> dict[str, Any]:
     """The manifest of the results in `path`. Raises ResultsError."""
-    entries = {
-        "trace": dict,
-        "timers": list,
-        "made": dict,
-        "expiries": bool,
-        "drained": bool,
-        "complete": bool,
-    }
+    flags = dict.fromkeys(("expiries", "drained", "complete"), bool)
+    entries = {"trace": dict, "timers": list, "made": dict, **flags}
     manifest = read_manifest(path, "a stored replay", FORMAT, VERSION, entries, ResultsError)
     for timer in manifest["timers"]:
         if not (
