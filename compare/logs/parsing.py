@@ -129,15 +129,9 @@ def read_number(
     )
 
 
-def _literal(pattern: str) -> str:
-    return f"r'^(?:{pattern})\\z'"
-
-
 _PATTERNS = {
-    "is_plain": _literal(_PLAIN),
-    "is_number": _literal(_NUMBER),
-    "is_iso": _literal(_ISO),
-    "is_access": _literal(_ACCESS),
+    f"is_{name}": rf"r'^(?:{regex})\z'"
+    for name, regex in {"plain": _PLAIN, "number": _NUMBER, "iso": _ISO, "access": _ACCESS}.items()
 }
 
 # The steps are lateral aliases of one select: an expression without a name would be computed each

@@ -34,12 +34,7 @@ _MS = 1000  # microseconds
 _VERSION, _SHARDS = b"wheelwork-connections", b"shards"
 
 CONNECTIONS = pa.schema(
-    [
-        ("key", pa.large_binary()),
-        ("first", pa.int64()),
-        ("last", pa.int64()),
-        ("events", pa.int64()),
-    ]
+    {"key": pa.large_binary(), "first": pa.int64(), "last": pa.int64(), "events": pa.int64()}
 )
 """Open connections. Two of one key lie more than the idle period apart."""
 _EVENTS = pa.schema([("key", pa.large_binary()), ("at", pa.int64()), ("fault", pa.int8())])
@@ -72,9 +67,7 @@ def group_by_shard(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
         shards = shard[order]
         cuts = [0, *(np.flatnonzero(np.diff(shards)) + 1).tolist(), len(order)]
         events = [_to_ipc(rows.slice(begin, end - begin)) for begin, end in pairwise(cuts)]
-        yield pa.record_batch(
-            [pa.array(shards[cuts[:-1]]), pa.array(events, pa.binary())], schema=_GROUPED
-        )
+        yield pa.record_batch([shards[cuts[:-1]], events], schema=_GROUPED)
 
 
 def detect(

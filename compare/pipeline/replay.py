@@ -115,6 +115,7 @@ def _manifest(
         if shard.rows > MOST_ROWS:
             which = f"shard {number} of {trace.path}"
             raise ResultsError(f"{which} has {shard.rows} rows; a replay takes at most {MOST_ROWS}")
+    created = datetime.now(UTC).isoformat(timespec="seconds")
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -135,11 +136,7 @@ def _manifest(
         "drained": drained,
         "counting": counting,
         "code": source_digest("compare"),
-        "made": {
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "command": sys.argv,
-            **surroundings(),
-        },
+        "made": {"created": created, "command": sys.argv, **surroundings()},
         "complete": False,
     }
 

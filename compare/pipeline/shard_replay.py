@@ -129,8 +129,7 @@ class _Expiries:
             self._count_from_arming(operation, fired_at, late)
         self.lateness += Lateness.of(late).coarse()
         if self._writer is not None:  # one row group, while it is still in the cache
-            arrays = [pa.array(column) for column in columns]
-            self._writer.write_batch(pa.record_batch(arrays, schema=EXPIRIES))
+            self._writer.write_batch(pa.record_batch(columns, schema=EXPIRIES))
 
     def _count_from_arming(self, operation: Int64s, fired_at: Int64s, late: Int64s) -> None:
         """Change `late` where a timer was armed after its deadline."""

@@ -81,15 +81,10 @@ class _Reader(DataSourceReader):  # type: ignore[misc]
         begin = 0
         for piece in self._plan.pieces(partition.value):
             size = len(piece.time)
-            columns = [
-                np.full(size, partition.value, np.int32),
-                np.arange(begin, begin + size, dtype=np.int64),
-                *piece,
-            ]
+            shard = np.full(size, partition.value, np.int32)
+            operation = np.arange(begin, begin + size, dtype=np.int64)
             begin += size
-            whole = pa.RecordBatch.from_arrays(
-                [pa.array(column) for column in columns], names=_NAMES
-            )
+            whole = pa.record_batch([shard, operation, *piece], names=_NAMES)
             for row in range(0, size, _BATCH):
                 yield whole.slice(row, _BATCH)
 

@@ -121,8 +121,5 @@ def start_java(
                 raise OSError(f"Java ended with code {process.returncode}")
             time.sleep(_LOOK_EVERY)
         found = address.read_bytes()  # the port, the length of the secret, the secret
-    port = int.from_bytes(found[:4], "big")
-    return process, {
-        "PYSPARK_GATEWAY_PORT": str(port),
-        "PYSPARK_GATEWAY_SECRET": found[8:].decode(),
-    }
+    port, secret = int.from_bytes(found[:4], "big"), found[8:].decode()
+    return process, {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 INTERVAL = 0.25  # seconds between two looks
+_BAR = "{desc} {percentage:3.0f}% {bar} {elapsed}"
 _WIDTH = 54  # columns before the bar
 
 
@@ -32,12 +33,7 @@ def progress(
         yield
         return
     finished = threading.Event()
-    bar = tqdm(
-        total=1.0,
-        leave=False,
-        dynamic_ncols=True,
-        bar_format="{desc} {percentage:3.0f}% {bar} {elapsed}",
-    )
+    bar = tqdm(total=1.0, leave=False, dynamic_ncols=True, bar_format=_BAR)
 
     def look() -> None:
         while not finished.wait(INTERVAL):
