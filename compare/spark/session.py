@@ -265,15 +265,13 @@ def _is_there(module: str) -> bool:
         return False
 
 
-@contextmanager
-def _settings(session: "SparkSession") -> Iterator[None]:
+def _settings(session: "SparkSession") -> AbstractContextManager[None]:
     """Give another's session the settings that results depend on until the block ends."""
     settings = {
         name: value for name, value in _SESSION_SETTINGS.items() if name.startswith("spark.sql.")
     }
     conf = session.conf
-    with _replaced(settings, lambda name: conf.get(name, None), conf.set, conf.unset):
-        yield
+    return _replaced(settings, lambda name: conf.get(name, None), conf.set, conf.unset)
 
 
 def is_remote(session: "SparkSession") -> bool:
