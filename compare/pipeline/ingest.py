@@ -90,8 +90,6 @@ class Options:
         _check_choice("format", self.format, ("auto", *READERS))
         _check_choice("time format", self.time_format, ("auto", *FORMS))
         check_integer(IngestError, "shards", self.shards, 1, MAX_SHARDS)
-        if self.in_order_within is not None:
-            parse_duration(self.in_order_within, self.unit)
 
 
 @dataclass(frozen=True)
@@ -225,16 +223,15 @@ def write_tapes(
     else:
         ordered = _partition_by_shard(divided, shards + 1).sortWithinPartitions(*order)
         written = ordered.mapInArrow(write, from_arrow_schema(SHARDS)).toArrow()
-    shards_found = entries_of(written)
-    rejected_rows = shards_found.pop(shards, None)
-    for number in set(range(shards)) - shards_found.keys():
+    entries = entries_of(written)
+    for number in set(range(shards)) - entries.keys():
         # The hash left it without a row.
         with new_shard(directory / shard_name(number)) as writer:
             pass
-        shards_found[number] = writer.shard
+        entries[number] = writer.shard
     return _Written(
-        [shards_found[number] for number in range(shards)],
-        rejected_rows.rows if rejected_rows else 0,
+        [entries[number] for number in range(shards)],
+        entries[shards].rows if shards in entries else 0,
         pc.sum(written["timed_out"]).as_py() or 0,
         pc.max(written["most_pending"]).as_py() or 0,
     )
@@ -260,6 +257,8 @@ def _ingest(
     source: Mapping[str, Any],  # for the manifest
 ) -> Ingested:
     units = parse_duration(timeout, options.unit)
+    late = options.in_order_within
+    bound = None if late is None else parse_duration(late, options.unit)
     roles = {"time": options.time, **column}
     if options.unique is not None:
         roles["unique"] = options.unique
@@ -287,37 +286,23 @@ def _ingest(
             rows = found.rows(spark, uri, roles)
             _check_presence(rows, found, roles)
             form = _time_form(rows, found, options)
-            late = options.in_order_within
-            checked = reject_rows(
-                interpret(rows, form, unit=options.unit, shards=options.shards, timeout=units),
-                options.unit,
-                None if late is None else parse_duration(late, options.unit),
-                options.unique,
-            )
+            rows = interpret(rows, form, unit=options.unit, shards=options.shards, timeout=units)
+            rows = reject_rows(rows, options.unit, bound, options.unique)
             times = TimesObserved(options.unit, units)
+            rows = rows.observe(times.observation, *times.columns())
             with progress(spark, "ingest"):
                 written = write_tapes(
-                    checked.observe(times.observation, *times.columns()),
-                    kind,
-                    units,
-                    options.shards,
-                    unfinished.directory,
-                    small=small,
+                    rows, kind, units, options.shards, unfinished.directory, small=small
                 )
             unfinished.shards += written.shards
             counts = _counts(written, found, spark, uri, unfinished.directory)
             _check_counts(counts, name, options.strict)
             times_seen = times.results() if counts.rows else NO_TIMES
         time_format = form.name if counts.rows else None
-        bound = {"in_order_within": options.in_order_within} if options.in_order_within else {}
-        unfinished.source |= {
-            "format": found.format,
-            "columns": roles,
-            "time_format": time_format,
-            **bound,
-            **source,
-            **asdict(counts),
-        }
+        described = {"format": found.format, "columns": roles, "time_format": time_format}
+        if late is not None:
+            described["in_order_within"] = late
+        unfinished.source |= {**described, **source, **asdict(counts)}
     trace = open_trace(out)
     ends = [time for one in trace.shards for time in (one.first_time, one.last_time)]
     times_on_tape = [time for time in ends if time is not None]
