@@ -43,6 +43,8 @@ from timers.rounding import AnyRounding, Rounding
 
 METHODS = ("compiled", "sql")
 _ROWS_AT_ONCE = 1 << 18
+_SHARD = "CAST(substring(_metadata.file_name, 7, 5) AS BIGINT) AS shard"
+"""The shard by its file's name, which `shard_name` gives."""
 _ROWS_PER_PARTITION = 1 << 22
 """Rows of a partition that is sorted: some 200 MB, which fit in a core's share of 2 GB."""
 
@@ -231,7 +233,7 @@ def operations(spark: SparkSession, results: Results) -> DataFrame:
     files = [str(trace.path.resolve() / shard.file) for shard in trace.shards]
     rows = _read(spark, files, "time BIGINT, op TINYINT, id INT, deadline BIGINT")
     operation = "_metadata.row_index AS operation"
-    return rows.selectExpr(_shard_of(trace.path, files), operation, "time", "op", "id", "deadline")
+    return rows.selectExpr(_SHARD, operation, "time", "op", "id", "deadline")
 
 
 def expiries(spark: SparkSession, results: Results, timer: int) -> DataFrame:
@@ -239,8 +241,7 @@ def expiries(spark: SparkSession, results: Results, timer: int) -> DataFrame:
     shards = range(len(results.trace.shards))
     files = [str(results.expiries_file(timer, shard).resolve()) for shard in shards]
     rows = _read(spark, files, ", ".join(f"{name} BIGINT" for name in EXPIRIES.names))
-    shard = _shard_of(results.path, files)
-    return rows.selectExpr(shard, "operation", "deadline AS reported", "fired_at")
+    return rows.selectExpr(_SHARD, "operation", "deadline AS reported", "fired_at")
 
 
 def with_due(tape: DataFrame, timer: Contestant) -> DataFrame:
@@ -278,21 +279,15 @@ def _read(spark: SparkSession, files: Sequence[str], schema: str) -> DataFrame:
     return reader.parquet(*("file:" + re.sub(r"[][{}*?\\]", r"\\\g<0>", file) for file in files))
 
 
-def _shard_of(path: Path, files: Sequence[str]) -> str:
-    """The shard as an SQL expression of the file's name."""
-    for number, file in enumerate(files):
-        if Path(file).name != shard_name(number):
-            raise VerifyError(
-                f"shard {number} of {path} is {Path(file).name}; method sql needs"
-                f" {shard_name(number)}"
-            )
-    return "CAST(substring(_metadata.file_name, 7, 5) AS BIGINT) AS shard"
-
-
 def _check_files(results: Results) -> None:
-    """Raise VerifyError for files that Spark would take for rows of nulls, or for fewer rows."""
-    for shard in results.trace.shards:
+    """Raise VerifyError for files that Spark would take for other shards, for rows of nulls, or
+    for fewer rows.
+    """
+    for number, shard in enumerate(results.trace.shards):
         path = results.trace.path / shard.file
+        if shard.file != shard_name(number):
+            which = f"shard {number} of {results.trace.path}"
+            raise VerifyError(f"{which} is {shard.file}; method sql needs {shard_name(number)}")
         with open_parquet(path, VerifyError) as file:
             fits = file.schema_arrow.equals(SCHEMA) and file.metadata.num_rows == shard.rows
         if not fits:
