@@ -57,13 +57,12 @@ def group_by_shard(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     sort then move a few rows, and keys never become Python objects.
     """
     for batch in batches:
-        table = pa.Table.from_batches([batch])
-        shard = table["shard"].to_numpy()
+        shard = batch["shard"].to_numpy()
         order = np.argsort(shard, kind="stable")
-        order = order[table["fault"].to_numpy()[order] != HEARTBEAT]
+        order = order[batch["fault"].to_numpy()[order] != HEARTBEAT]
         if not len(order):
             continue
-        rows = table.select(_EVENTS.names).take(pa.array(order)).cast(_EVENTS).combine_chunks()
+        rows = batch.select(_EVENTS.names).take(pa.array(order)).cast(_EVENTS)
         shards = shard[order]
         cuts = [0, *(np.flatnonzero(np.diff(shards)) + 1).tolist(), len(order)]
         events = [_to_ipc(rows.slice(begin, end - begin)) for begin, end in pairwise(cuts)]
@@ -199,10 +198,10 @@ def _usable(events: pa.Table, watermark: int) -> tuple[Any, Int64s, list[tuple[s
     return key.filter(pa.array(valid)), at[valid], rejected
 
 
-def _to_ipc(table: pa.Table) -> bytes:
+def _to_ipc(rows: pa.Table | pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write(rows)
     return bytes(sink.getvalue())
 
 

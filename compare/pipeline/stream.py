@@ -168,15 +168,14 @@ def _usable(
         .otherwise(VALID)
     )
     # Not every key is UTF-8, and Python strings must be.
-    rows = events.select(
-        who.cast("string").cast("binary").alias("key"),
+    name = who.cast("string").cast("binary")
+    return events.select(
+        F.pmod(F.xxhash64(name), F.lit(shards)).cast("int").alias("shard"),
+        name.alias("key"),
         F.coalesce(at, F.lit(0)).cast("bigint").alias("at"),
         fault.cast("tinyint").alias("fault"),
-        when.alias("time"),
+        F.when(fault == VALID, when).otherwise(F.timestamp_micros(F.lit(0))).alias("clock"),
     )
-    shard = F.pmod(F.xxhash64("key"), F.lit(shards)).cast("int")
-    clock = F.when(F.col("fault") == VALID, F.col("time")).otherwise(F.timestamp_micros(F.lit(0)))
-    return rows.select(shard.alias("shard"), "key", "at", "fault", clock.alias("clock"))
 
 
 def _heartbeat_rows(heartbeats: DataFrame) -> DataFrame:
