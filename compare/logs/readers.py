@@ -368,17 +368,9 @@ class AccessLog(Log):
         r'^(\S+) (\S+) (.*?) \[([^\]]+)\] "(.*?)" (\d{3}|-) (\d+|-)'
         rf'(?: "({_QUOTED})"(?: "({_QUOTED})(?:"|$))?)?(.*)$'
     )
-    _GROUPS: ClassVar[tuple[str, ...]] = (
-        "client",
-        "ident",
-        "user",
-        "time",
-        "request",
-        "status",
-        "bytes",
-        "referrer",
-        "agent",
-    )
+    _FIRST: ClassVar[tuple[str, ...]] = ("client", "ident", "user", "time", "request")
+    _LAST: ClassVar[tuple[str, ...]] = ("status", "bytes", "referrer", "agent")
+    _GROUPS: ClassVar[tuple[str, ...]] = _FIRST + _LAST
     _REQUEST: ClassVar[tuple[str, ...]] = ("method", "path", "protocol")
     _EXTRAS: ClassVar[tuple[str, ...]] = tuple(f"extra{number}" for number in range(1, 10))
 
@@ -390,7 +382,7 @@ class AccessLog(Log):
     @classmethod
     def from_head(cls, name: str, lines: Sequence[str], first: int) -> Log:
         """The columns are always the same."""
-        columns = (*cls._GROUPS[:5], *cls._REQUEST, *cls._GROUPS[5:], *cls._EXTRAS)
+        columns = cls._FIRST + cls._REQUEST + cls._LAST + cls._EXTRAS
         return cls(name, columns, tuple(lines))
 
     def sample(self, column: str) -> Iterator[str]:
@@ -409,10 +401,8 @@ class AccessLog(Log):
     def _part(self, name: str) -> Column:
         if name in self._REQUEST:
             request = F.split(self._part("request"), " ")
-            return F.when(
-                F.size(request) == len(self._REQUEST),
-                F.get(request, F.lit(self._REQUEST.index(name))),
-            )
+            part = F.get(request, F.lit(self._REQUEST.index(name)))
+            return F.when(F.size(request) == len(self._REQUEST), part)
         if name in self._EXTRAS:
             # nginx users write `rt=0.005` as well as `0.005`.
             extras = F.split(F.trim(self._group(len(self._GROUPS) + 1)), " +")
