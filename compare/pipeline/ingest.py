@@ -221,7 +221,9 @@ def write_tapes(
         sorted_rows = divided.coalesce(1).sortWithinPartitions(*order).toArrow()
         written = pa.Table.from_batches(write(sorted_rows.to_batches()), SHARDS)
     else:
-        ordered = _partition_by_shard(divided, shards + 1).sortWithinPartitions(*order)
+        # One partition per shard; before Spark 4.1 some shards share a partition.
+        partition = getattr(divided, "repartitionById", divided.repartition)
+        ordered = partition(shards + 1, "shard").sortWithinPartitions(*order)
         written = ordered.mapInArrow(write, from_arrow_schema(SHARDS)).toArrow()
     entries = entries_of(written)
     for number in set(range(shards)) - entries.keys():
@@ -235,13 +237,6 @@ def write_tapes(
         pc.sum(written["timed_out"]).as_py() or 0,
         pc.max(written["most_pending"]).as_py() or 0,
     )
-
-
-def _partition_by_shard(rows: DataFrame, shards: int) -> DataFrame:
-    """One partition per shard; before Spark 4.1 some shards share a partition."""
-    if hasattr(rows, "repartitionById"):
-        return rows.repartitionById(shards, "shard")
-    return rows.repartition(shards, "shard")
 
 
 def _ingest(

@@ -97,7 +97,9 @@ def replay_trace(
             raise PipelineError(
                 f"{len(left)} outcomes were not written to {path}: can all machines write there?"
             )
-        _remove_strays(path)
+        for stray in path.glob("*/*/.shard-*"):  # of tasks that were killed while they wrote
+            with suppress(OSError):
+                stray.unlink()
         write_json(path / MANIFEST, manifest | {"complete": True})
     return open_results(path)
 
@@ -259,10 +261,3 @@ def _ship_own_timers(spark: SparkSession, contestants: Sequence[Contestant]) -> 
         file = getattr(sys.modules[module], "__file__", None)
         if file and "." not in module:
             send_module(spark, file)
-
-
-def _remove_strays(path: Path) -> None:
-    """Remove what tasks left behind that were killed while they wrote."""
-    for stray in path.glob("*/*/.shard-*"):
-        with suppress(OSError):
-            stray.unlink()
