@@ -10,7 +10,7 @@ import fcntl
 import os
 import shutil
 import sys
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import groupby
@@ -169,26 +169,23 @@ def _locked(path: Path, manifest: dict[str, Any], force: bool) -> Iterator[None]
 def _prepare(path: Path, manifest: dict[str, Any], force: bool) -> bool:
     """Make the directory unless it holds the same replay already; whether it was made."""
     if path.exists():
-        differs = _difference(results_manifest(path), manifest)
-        if differs is None:
+        found = results_manifest(path)
+        differences = [
+            f"{_DESCRIPTIONS.get(name, name)} differs"
+            for name, value in manifest.items()
+            if name not in ("complete", "made") and found.get(name) != value
+        ]
+        if not differences:
             return False
         if not force:
             raise ResultsError(
-                f"{path} has results of another replay ({differs}); choose another path, or pass"
-                " --force to replace them"
+                f"{path} has results of another replay ({differences[0]}); choose another path, or"
+                " pass --force to replace them"
             )
         with _lock(path):
             shutil.rmtree(path)
     path.mkdir()
     return True
-
-
-def _difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
-    """The first thing in which two replays differ, as text; None for the same replay."""
-    for name, value in wanted.items():
-        if name not in ("complete", "made") and found.get(name) != value:
-            return f"{_DESCRIPTIONS.get(name, name)} differs"
-    return None
 
 
 _DESCRIPTIONS = {
