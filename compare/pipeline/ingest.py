@@ -354,10 +354,8 @@ def _check_counts(counts: Counts, name: str, strict: bool) -> None:
         )
     if strict and counts.left_out:
         why = "cannot be read" if counts.left_out == counts.unreadable else "cannot be used"
-        raise IngestError(
-            f"{counts.left_out} of the {counts.rows} rows of {name} {why};"
-            f" {'; '.join(counts.examples)}"
-        )
+        which = f"{counts.left_out} of the {counts.rows} rows of {name}"
+        raise IngestError(f"{which} {why}; {'; '.join(counts.examples)}")
 
 
 def _time_form(rows: DataFrame, found: Log, options: Options) -> Form:

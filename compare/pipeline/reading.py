@@ -89,11 +89,8 @@ class TimesObserved:
     def __init__(self, unit: str, timeout: int) -> None:
         self.observation = Observation()
         scale = 10**6 // 10 ** EXPONENTS[unit]  # microseconds
-        self._steps = {
-            name: step // scale
-            for name, step in _STEPS.items()
-            if step >= scale and 10 * (step // scale) > timeout
-        }
+        steps = {name: step // scale for name, step in _STEPS.items()}
+        self._steps = {name: step for name, step in steps.items() if step and 10 * step > timeout}
 
     def columns(self) -> list[Column]:
         """Aggregates of the columns `kind`, `at` and `time_zone`."""

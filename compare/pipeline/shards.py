@@ -80,11 +80,9 @@ def _write_rejected(
     writer, total = None, 0
     with new_file(directory / UNNUMBERED) as path:
         for rows in pieces:
+            texts = rows.column("rejected").to_pylist()
             # Not every log is UTF-8.
-            rejected = [
-                json.loads(text.decode(errors="replace"))
-                for text in rows.column("rejected").to_pylist()
-            ]
+            rejected = [json.loads(text.decode(errors="replace")) for text in texts]
             schema = pa.schema(
                 (name, pa.int64() if name in ("block", "index") else pa.string())
                 for name in rejected[0]

@@ -385,11 +385,7 @@ def _first_file(source: str) -> Path:
             f"{source} is not a directory" if directory.exists() else f"{source} does not exist"
         )
     # Spark ignores the others as well.
-    files = sorted(
-        path
-        for path in directory.iterdir()
-        if path.is_file() and not path.name.startswith(("_", "."))
-    )
+    files = sorted(path for path in directory.glob("[!_.]*") if path.is_file())
     if not files:
         raise StreamError(f"{source} has no file yet that shows its columns")
     return files[0]

@@ -65,12 +65,8 @@ def summarise(
     opened = open_results(results)
     table = table_of(opened)
     path = Path(out) if out is not None else opened.path / SUMMARY
-    with (
-        errors_as(ResultsError, f"cannot write {path}"),
-        parents(path),
-        new_file(path) as temporary,
-    ):
-        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+    with errors_as(ResultsError, f"cannot write {path}"), parents(path), new_file(path) as made:
+        pq.write_table(table, made, compression="zstd", write_page_checksum=True)
     return table
 
 

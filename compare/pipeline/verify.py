@@ -198,15 +198,11 @@ def _sql(spark: SparkSession, results: Results, examples: int) -> Iterator[Verif
         query = sql.must_fire(partitions, rearms=trace.totals["rearms"] > 0)
         expected = spark.sql(query, tape=with_due(tape, of_timer))
         if not results.manifest["drained"]:
-            ends = [
-                (number, shard.rows - 1, shard.last_time or 0)
-                for number, shard in enumerate(trace.shards)
+            last = [
+                (n, shard.rows - 1, shard.last_time or 0) for n, shard in enumerate(trace.shards)
             ]
-            expected = spark.sql(
-                sql.DUE_IN_TIME,
-                expected=expected,
-                ends=spark.createDataFrame(ends, "shard BIGINT, last BIGINT, last_time BIGINT"),
-            )
+            ends = spark.createDataFrame(last, "shard BIGINT, last BIGINT, last_time BIGINT")
+            expected = spark.sql(sql.DUE_IN_TIME, expected=expected, ends=ends)
         fired = expiries(spark, results, timer)
         wrong = spark.sql(sql.mismatches(partitions), expected=expected, fired=fired).persist()
         try:

@@ -501,9 +501,8 @@ def _replaced(
 def _reason(output: IO[bytes]) -> str:
     """The output of a JVM that did not start: the message of its exception, or its last line."""
     output.seek(0)
-    lines = [
-        line.strip() for line in output.read().decode(errors="replace").splitlines() if line.strip()
-    ]
+    said = output.read().decode(errors="replace")
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
     for line in lines:
         thrown = re.match(r'Exception in thread "[^"]*" (?:[\w.$]+: )?(.*)', line)
         if thrown:
