@@ -247,6 +247,14 @@ def test_csv_with_quotes_and_odd_names(touches, tmp_path):
         touches(log, time="the `time`, really", key="x", out="other")
 
 
+def test_json_keys_may_be_called_like_the_position_of_a_record(touches, tmp_path):
+    log = tmp_path / "log"
+    log.write_text('{"ts": 1.5, "block": "a", "index": 1}\nx\n')
+    for key in ("block", "index"):
+        done = touches(log, out=key, key=key)
+        assert (done.rows, done.examples) == (2, ("record 2: it is not a JSON object",))
+
+
 def test_json_with_texts_nesting_blank_lines_and_late_columns(requests, tmp_path):
     log = tmp_path / "log"
     head = '{"ts": "2018-03-24T17:15:20.865716Z", "a": {"ts": 5}}\n' * 20_000  # more than the head
