@@ -175,7 +175,7 @@ def open_results(path: str | os.PathLike[str], *, complete: bool = True) -> Resu
 
 def results_manifest(path: Path) -> dict[str, Any]:
     """The manifest of the results in `path`. Raises ResultsError."""
-    flags = dict.fromkeys(("expiries", "drained", "complete"), bool)
+    flags = dict.fromkeys(("expiries", "drained", "counting", "complete"), bool)
     entries = {"trace": dict, "timers": list, "made": dict, **flags}
     manifest = read_manifest(path, "a stored replay", FORMAT, VERSION, entries, ResultsError)
     for timer in manifest["timers"]:

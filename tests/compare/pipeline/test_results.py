@@ -205,3 +205,12 @@ def test_a_timer_that_is_not_described_is_an_error(results, entry):
     (results / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(ResultsError, match="must have a name, parameters and tick"):
         open_results(results)
+
+
+@pytest.mark.parametrize("flag", ["expiries", "drained", "counting", "complete"])
+def test_a_manifest_that_lacks_a_flag_is_damaged(results, flag):
+    manifest = json.loads((results / "manifest.json").read_text())
+    del manifest[flag]
+    (results / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ResultsError, match=f"{flag} is missing or not true or false"):
+        open_results(results)

@@ -102,6 +102,7 @@ def write_results(path, tapes, timers, rows_of, *, drained=True, expiries=True):
         "shards": len(trace.shards),
         "expiries": expiries,
         "drained": drained,
+        "counting": False,
         "made": {},
         "complete": True,
     }
