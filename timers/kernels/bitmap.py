@@ -4,7 +4,7 @@ The bits live in a run of an int64 array, 32 to a word: a word is then never neg
 mean the same compiled and interpreted.
 """
 
-from llvmlite import ir
+from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from timers.kernels.jit import inlined
@@ -28,7 +28,8 @@ def lowest(word):
 @intrinsic
 def _count_trailing_zeros(typing_context, word):
     def generate(context, builder, signature, arguments):
-        return builder.cttz(arguments[0], ir.IntType(1)(1))
+        (bits,) = arguments
+        return builder.cttz(bits, cgutils.true_bit)  # whose result for zero is undefined
 
     return word(word), generate
 

@@ -283,4 +283,4 @@ def check(state: State) -> None:
         opens = deadline - deadline % width
         return bool(bucket == slot_of(deadline, level)) and now < opens <= now + SLOTS * width
 
-    check_pool(nodes, cells, DUE, belongs)
+    check_pool(nodes, cells, belongs, DUE)

@@ -87,7 +87,7 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
     cells[NOW], cells[FREE], cells[BASE], cells[BITS] = start, buckets, buckets, WORDS
     cells[WHEEL_SIZE], cells[TICK] = wheel_size, tick
     cells[TICK_MULTIPLIER], cells[TICK_SHIFT] = reciprocal(tick)
-    is_power = wheel_size & (wheel_size - 1) == 0
+    is_power = wheel_size.bit_count() == 1
     cells[WHEEL_MASK], cells[WHEEL_SHIFT] = (
         (wheel_size - 1, wheel_size.bit_length() - 1) if is_power else (NONE, NONE)
     )
@@ -339,6 +339,6 @@ def check(state: State) -> None:
         in_slot = ahead >= 0 and bucket == deadline // tick % wheel_size
         return in_slot and rounds in (ahead // wheel_size, FAR)
 
-    check_pool(nodes, cells, wheel_size, belongs)
+    check_pool(nodes, cells, belongs, wheel_size)
     if current != now // tick or cells[TICK_START] != now - now % tick:
         raise InvariantError(f"the tick in progress is not that of {now}\n{dump(nodes, cells)}")

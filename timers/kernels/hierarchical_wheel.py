@@ -346,7 +346,7 @@ def check(state: State) -> None:
             and expirations[bucket] == opens > now
         )
 
-    check_pool(nodes, cells, 0, belongs)
+    check_pool(nodes, cells, belongs)
     broken = {
         "a level's clock is not aligned to now": any(
             field_of(cells, level, CURRENT) != now - now % int(field_of(cells, level, TICK))

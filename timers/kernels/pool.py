@@ -100,11 +100,9 @@ def move_pool(state, target):
     for i in range(nodes.size):
         larger[i] = nodes[i]
     for i in range(nodes.size, larger.size):
-        larger[i]["deadline"] = 0
         larger[i]["next"] = i + 1
         larger[i]["prev"] = FREE_ROW
         larger[i]["generation"] = FIRST_GENERATION
-        larger[i]["rounds"] = 0
     move_cells(cells, target_cells)
     larger[larger.size - 1]["next"] = target_cells[FREE]
     target_cells[FREE] = nodes.size
@@ -368,8 +366,8 @@ def dump(nodes: np.ndarray[Any, Any], cells: np.ndarray[Any, Any]) -> str:
 def check_pool(
     nodes: np.ndarray[Any, Any],
     cells: np.ndarray[Any, Any],
-    marked_buckets: int,
     belongs: Callable[[int, int], bool],
+    marked_buckets: int = 0,
 ) -> None:
     """Check what all wheel kernels share, and `belongs(bucket, row)` for each pending row.
 

@@ -245,4 +245,4 @@ def check(state: State) -> None:
             )
         return bucket == deadline % wheel_size and now < deadline < now + wheel_size
 
-    check_pool(nodes, cells, wheel_size, belongs)
+    check_pool(nodes, cells, belongs, wheel_size)

@@ -228,4 +228,4 @@ def check(state: State) -> None:
     def belongs(bucket: int, i: int) -> bool:
         return bool((nodes[i]["deadline"] > cells[SCANNED]) == (bucket == LIST))
 
-    check_pool(nodes, cells, 0, belongs)
+    check_pool(nodes, cells, belongs)
