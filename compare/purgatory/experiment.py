@@ -2,11 +2,10 @@
 
 import math
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from tqdm import tqdm
@@ -18,13 +17,15 @@ from compare.purgatory import figures
 from compare.purgatory.figures import NONE, PURGING, SCANNING, Row
 from compare.purgatory.options import INTERVALS, Experiment
 from compare.purgatory.simulation import simulate
-from compare.purgatory.traffic import LOADS, MICROSECONDS, Traffic, traffic
+from compare.purgatory.traffic import LOADS, MICROSECONDS, traffic
 from compare.purgatory.trial import Trial, measure
 from timers.errors import TimerError
 from timers.registry import timer_class
 
 LARGEST_RATE = 10**7
 LARGEST_TRIAL = 10**7  # requests
+
+_traffic = lru_cache(maxsize=4)(traffic)
 
 
 class ExperimentError(TimerError, ValueError):
@@ -44,7 +45,7 @@ def run_experiment(options: Experiment) -> Path:
         disable=not sys.stderr.isatty(), leave=False, bar_format="{desc} {elapsed}", miniters=1
     )
     with bar:
-        rows = list(_rows(options, bar.set_description_str))
+        rows = _rows(options, bar.set_description_str)
     given = {name: value for name, value in asdict(options).items() if name != "command"}
     manifest = {
         "command": list(options.command),
@@ -79,111 +80,90 @@ def _check(options: Experiment) -> None:
         )
 
 
-@dataclass(frozen=True)
-class _Case:
-    """A design under a load."""
-
-    options: Experiment
-    load: str
-    design: str
-
-    @property
-    def timer(self) -> str:
-        return "delay-queue" if self.design == SCANNING else self.options.timer
-
-    def trial(self, kind: str, rate: int, interval: int | None = None) -> Row:
-        """Run one trial in real time; its row."""
-        options = self.options
-        memory = options.memory_mib << 20 if kind == figures.MEMORY else None
-        interval = INTERVALS.get(self.design, 0) if interval is None else interval
-        trial = Trial(self.design, self.timer, interval, memory)
-        requests = max(int(rate * options.seconds), 1)
-        key = {"kind": kind, "load": self.load, "rate": rate, **asdict(trial)}
-        return key | measure(trial, _traffic(self.load, rate, requests, options.seed))
-
-    def simulations(self, rate: int) -> Iterator[Row]:
-        """Run one compiled trial; a row for each sample."""
-        options = self.options
-        requests = _traffic(self.load, rate, options.requests, options.seed)
-        for _ in range(options.repeats):
-            found = simulate(self.design, requests, timer=self.timer)
-            yield {
-                "kind": figures.COMPILED,
-                "load": self.load,
-                "design": self.design,
-                "timer": self.timer,
-                "rate": rate,
-                "interval": INTERVALS[self.design],
-                "requests": options.requests,
-                "cpu_us": found.seconds / options.requests * MICROSECONDS,
-                "share_expired": found.share_expired,
-                "counters": list(found.counters.items()),
-            }
-            if found.seconds > 1.0:
-                break
+def _measured(options: Experiment, kind: str, load: str, trial: Trial, rate: int) -> Row:
+    """Run a trial in real time."""
+    requests = max(int(rate * options.seconds), 1)
+    key = {"kind": kind, "load": load, "rate": rate, **asdict(trial)}
+    return key | measure(trial, _traffic(load, rate, requests, options.seed))
 
 
-@lru_cache(maxsize=4)
-def _traffic(load: str, rate: int, requests: int, seed: int) -> Traffic:
-    return traffic(load, rate, requests, seed)
+def _simulated(options: Experiment, load: str, trial: Trial, rate: int) -> Iterator[Row]:
+    """Run a trial compiled; a row for each sample."""
+    requests = _traffic(load, rate, options.requests, options.seed)
+    for _ in range(options.repeats):
+        found = simulate(trial.design, requests, trial.interval, timer=trial.timer)
+        yield {
+            **asdict(trial),
+            "kind": figures.COMPILED,
+            "load": load,
+            "rate": rate,
+            "requests": options.requests,
+            "cpu_us": found.seconds / options.requests * MICROSECONDS,
+            "share_expired": found.share_expired,
+            "counters": list(found.counters.items()),
+        }
+        if found.seconds > 1.0:
+            break
 
 
-def _rows(options: Experiment, step: Any) -> Iterator[Row]:
-    """Every trial, in the order in which they are run."""
-    rates = sorted(options.rates)
-    cases = [_Case(options, load, design) for load in LOADS for design in (PURGING, SCANNING)]
-    for case in cases:
+def _rows(options: Experiment, step: Callable[[str], None]) -> list[Row]:
+    """Run every trial; a row for each, in that order."""
+    rates, rows = sorted(options.rates), list[Row]()
+    new = Trial(PURGING, options.timer, INTERVALS[PURGING])
+    old = Trial(SCANNING, "delay-queue", INTERVALS[SCANNING])
+    none = Trial(NONE, options.timer, INTERVALS[NONE])
+    cases = [(load, trial) for load in LOADS for trial in (new, old)]
+    for load, trial in cases:
         for rate in rates:
-            step(f"compiled: {case.design}, {case.load}, {rate}/s")
-            samples = list(case.simulations(rate))
-            yield from samples
+            step(f"compiled: {trial.design}, {load}, {rate}/s")
+            samples = list(_simulated(options, load, trial, rate))
+            rows += samples
             if rate * min(sample["cpu_us"] for sample in samples) > MICROSECONDS:
                 break  # one processor could not do it
 
-    run: dict[tuple[_Case, int, int], list[Row]] = {}
+    run: dict[tuple[str, Trial, int], list[Row]] = {}
 
-    def tried(case: _Case, kind: str, rate: int, interval: int | None = None) -> list[Row]:
-        """Repeat a trial, until it is settled that a design does not keep up with the rate.
+    def tried(kind: str, load: str, trial: Trial, rate: int) -> bool:
+        """Whether a design mostly keeps up in repeats of a trial, which end once that is settled.
 
         For the sweep of limits, a trial that was run before is not run again.
         """
-        key = case, rate, INTERVALS[case.design] if interval is None else interval
+        key = load, trial, rate
         if kind == figures.LIMIT and key in run:
-            return [row | {"kind": kind} for row in run[key]]
-        found = run[key] = []
-        for number in range(options.repeats):
-            step(f"{kind}: {case.design}, {case.load}, {rate}/s, {number + 1}")
-            found.append(case.trial(kind, rate, interval))
-            failures = sum(not figures.keeps_up(row) for row in found)
-            if kind == figures.RATE and 2 * failures >= options.repeats:
-                break
-        return found
+            found = [row | {"kind": kind} for row in run[key]]
+        else:
+            found = run[key] = []
+            for number in range(options.repeats):
+                step(f"{kind}: {trial.design}, {load}, {rate}/s, {number + 1}")
+                found.append(_measured(options, kind, load, trial, rate))
+                failures = sum(not figures.keeps_up(row) for row in found)
+                if kind == figures.RATE and 2 * failures >= options.repeats:
+                    break
+        rows.extend(found)
+        return figures.mostly_keeps_up(found)
 
-    none = _Case(options, next(iter(LOADS)), NONE)
     for rate in rates:
-        yield from tried(none, figures.RATE, rate)
-    for case in cases:
+        tried(figures.RATE, "low", none, rate)
+    for load, trial in cases:
         kept_up, too_fast = 0, 0
         for rate in rates:
-            trials = tried(case, figures.RATE, rate)
-            yield from trials
-            if not figures.mostly_keeps_up(trials):
+            if not tried(figures.RATE, load, trial, rate):
                 too_fast = rate
                 break
             kept_up = rate
         for _ in range(options.refinements if kept_up and too_fast else 0):
             rate = round(math.sqrt(kept_up * too_fast) / 1000) * 1000
-            trials = tried(case, figures.RATE, rate)
-            yield from trials
-            if figures.mostly_keeps_up(trials):
+            if tried(figures.RATE, load, trial, rate):
                 kept_up = rate
             else:
                 too_fast = rate
-    new, old = (_Case(options, "low", design) for design in (PURGING, SCANNING))
     rate = rates[min(2, len(rates) - 1)]
-    yield from tried(new, figures.LIMIT, rate)
+    tried(figures.LIMIT, "low", new, rate)
     for limit in options.limits:
-        yield from tried(old, figures.LIMIT, rate, limit)
+        tried(figures.LIMIT, "low", replace(old, interval=limit), rate)
     # With the limit at which the old design scans least.
-    yield from tried(old, figures.MEMORY, rate, max(options.limits, default=None))
-    yield from tried(new, figures.MEMORY, rate)
+    patient = replace(old, interval=max(options.limits, default=old.interval))
+    for trial in (patient, new):
+        little = replace(trial, memory_bytes=options.memory_mib << 20)
+        tried(figures.MEMORY, "low", little, rate)
+    return rows
