@@ -81,16 +81,13 @@ def measure(trial: Trial, traffic: Traffic) -> dict[str, Any]:
 
 def _run(trial: Trial, traffic: Traffic, sender: Connection) -> None:
     """In the new process: run the first requests unmeasured, then all."""
-    first = {name: getattr(traffic, name)[:_WARM_UP] for name in _OF_A_REQUEST}
+    first = {name: getattr(traffic, name)[:_WARM_UP] for name in ("arrivals", "services", "keys")}
     few = traffic._replace(**first, timeout=_WARM_UP_TIMEOUT)
     _Run(replace(trial, memory_bytes=None), few).measure()
     timer_class(trial.timer)(capacity=1).schedule_many([1, 2])  # loads growth, too
     gc.collect()
     gc.freeze()
     sender.send(_Run(trial, traffic).measure())
-
-
-_OF_A_REQUEST = ("arrivals", "services", "keys")
 
 
 class Request(DelayedOperation):
@@ -152,7 +149,7 @@ class _Run:
             arrivals = (self.traffic.arrivals * 1000).tolist()
             services = (self.traffic.services * 1000).tolist()
             keys = [tuple(row) for row in self.traffic.keys.tolist()]
-            before = _resident()
+            before = _memory(_RESIDENT)
             for thread in threads:
                 thread.start()
             if self.trial.memory_bytes is not None:
@@ -183,7 +180,11 @@ class _Run:
         late = Lateness.of(np.array(self.late, np.int64)).quantiles((0.50, 0.99, 1.0))
         p50, p99, most = (None if ns is None else ns / 1e6 for ns in late)
         lost = self.enqueued - self.completed - len(self.late)
-        failed = None
+        failed, totals = None, {}
+        if self.totals:
+            estimates, exact = zip(*self.totals, strict=True)
+            totals["estimated_total"], totals["exact_total"] = mean(estimates), mean(exact)
+            totals["estimate_error"] = max(abs(a - b) for a, b in self.totals)
         if self.errors:
             failed = type(self.errors[0]).__name__
         elif lost and self.trial.design != NONE:
@@ -198,18 +199,8 @@ class _Run:
             "late_p99_ms": p99,
             "late_max_ms": most,
             "share_expired": len(self.late) / requests if self.trial.design != NONE else None,
-            **self._totals(),
+            **totals,
             "failed": failed,
-        }
-
-    def _totals(self) -> dict[str, float]:
-        if not self.totals:
-            return {}
-        estimates, exact = zip(*self.totals, strict=True)
-        return {
-            "estimated_total": mean(estimates),
-            "exact_total": mean(exact),
-            "estimate_error": max(abs(a - b) for a, b in self.totals),
         }
 
     # The threads
@@ -267,7 +258,7 @@ class _Run:
         """Look at the memory, and compare the estimated total with the exact one."""
         try:
             while not self.over:
-                self.peak = max(self.peak, _resident())
+                self.peak = max(self.peak, _memory(_RESIDENT))
                 if self.trial.design == PURGING:
                     estimate = self.purgatory.estimated_total
                     self.totals.append((estimate, self.purgatory.watched / WATCHED))
@@ -279,15 +270,14 @@ class _Run:
     def _wait(self) -> None:
         """Wait until every request has ended."""
         end = _now() + self._time_limit()
-        expected = self.enqueued if self.trial.design != NONE else self._to_answer()
+        expected = self.enqueued
+        if self.trial.design == NONE:  # only what is answered ends
+            expected = int((self.traffic.services[: self.enqueued] >= 0).sum())
         while self.completed + len(self.late) < expected and _now() < end and not self.errors:
             time.sleep(0.005)  # the last answers come from other threads, in real time
 
     def _time_limit(self) -> int:
         return int(_GRACE_S * _NS) + int(self.traffic.arrivals[-1]) * 1000
-
-    def _to_answer(self) -> int:
-        return int((self.traffic.services[: self.enqueued] >= 0).sum())
 
     # What is noted
 
@@ -302,9 +292,11 @@ class _Run:
 
 
 _STATM = Path("/proc/self/statm")
+_TOTAL, _RESIDENT = range(2)  # its columns, in pages
 
 
-def _pages(column: int) -> int:
+def _memory(column: int) -> int:
+    """The process's memory in bytes."""
     try:
         pages = int(_STATM.read_text().split()[column])
     except OSError:  # not Linux: the greatest so far, which is what is asked for in the end
@@ -313,13 +305,8 @@ def _pages(column: int) -> int:
     return pages * resource.getpagesize()
 
 
-def _resident() -> int:
-    """The process's resident memory in bytes."""
-    return _pages(1)
-
-
 def _limit_memory(extra: int | None) -> None:
     """Let the process allocate so many bytes more, or as many as the machine has."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    soft = hard if extra is None else _pages(0) + extra
+    soft = hard if extra is None else _memory(_TOTAL) + extra
     resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
