@@ -62,18 +62,16 @@ def traffic(load: str, rate: int, requests: int, seed: int = 0) -> Traffic:
     completed = request[completions]
     services[completed] = tape.time[completions] - arrivals[completed]
     timeout = workload_named(name).defaults["timeout"]
-    return Traffic(
-        arrivals, services, watched_keys(requests, seed, KEYS), tape.time, request, timeout
-    )
+    return Traffic(arrivals, services, _watched_keys(requests, seed), tape.time, request, timeout)
 
 
-def watched_keys(requests: int, seed: int, keys: int) -> Int32s:
+def _watched_keys(requests: int, seed: int) -> Int32s:
     """For each request a first key, and others at different distances behind it."""
     raw = Stream(seed, 1, 0).raw(CHOICE, requests * WATCHED).reshape(requests, WATCHED)
     found = np.empty((requests, WATCHED), np.int64)
     for column in range(WATCHED):
         # A random one of the keys that are left: those before it move it up, in ascending order.
-        found[:, column] = raw[:, column] % np.uint64(keys - column)
+        found[:, column] = raw[:, column] % np.uint64(KEYS - column)
         for taken in np.sort(found[:, :column], axis=1).T:
             found[:, column] += found[:, column] >= taken
     return found.astype(np.int32)
