@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from compare.purgatory.figures import PURGING, SCANNING
 from compare.purgatory.kernels import CELLS, COUNTERS, EXPIRED, Work, run_purging, run_scanning
-from compare.purgatory.options import INTERVALS
 from compare.purgatory.traffic import KEYS, Traffic
 from timers.kernels.bitmap import words_for
 from timers.kernels.pool import EXPIRY
@@ -37,14 +36,13 @@ class Simulated:
 
 
 def simulate(
-    design: str, traffic: Traffic, interval: int | None = None, *, timer: str = "hierarchical-wheel"
+    design: str, traffic: Traffic, interval: int, *, timer: str = "hierarchical-wheel"
 ) -> Simulated:
     """Run a design over the requests, in simulated time.
 
     `interval` is the purge interval of the new design, or the limit of the old one. The new design
     may use any `timer` with a kernel; the old one has a delay queue. 60 bytes a request.
     """
-    interval = INTERVALS[design] if interval is None else interval
     requests = len(traffic.keys)
     queue = timer_class(timer if design == PURGING else "delay-queue")(capacity=max(requests, 1))
     places = queue.state.nodes.size  # sentinels included: at least one for each place

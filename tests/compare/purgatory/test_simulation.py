@@ -5,6 +5,7 @@ import pytest
 
 from compare.purgatory.figures import PURGING, SCANNING
 from compare.purgatory.kernels import COMPLETED, EXPIRED, TICK
+from compare.purgatory.options import INTERVALS
 from compare.purgatory.simulation import simulate
 from compare.purgatory.traffic import KEYS, WATCHED, Traffic, traffic
 from compare.tapes.tape import CANCEL, START
@@ -52,7 +53,7 @@ def test_the_reaper_scans_what_is_longer_than_the_limit(limit, purges, scanned):
 @pytest.mark.parametrize("design", [PURGING, SCANNING])
 def test_who_completes_follows_from_the_service_time(few, design):
     given = few["high"]
-    found = simulate(design, given)
+    found = simulate(design, given, INTERVALS[design])
     in_time = given.services >= 0
     assert (found.fate == np.where(in_time, COMPLETED, EXPIRED)).all()
     assert (found.ended_at[in_time] == (given.arrivals + given.services)[in_time]).all()
@@ -63,7 +64,7 @@ def test_who_completes_follows_from_the_service_time(few, design):
 @pytest.mark.parametrize(("load", "share"), [("low", 0.0787), ("high", 0.5)])
 def test_the_share_that_expires_is_the_published_one(load, share):
     requests = 100_000
-    found = simulate(PURGING, traffic(load, 100_000, requests, seed=1))
+    found = simulate(PURGING, traffic(load, 100_000, requests, seed=1), INTERVALS[PURGING])
     spread = 4 * (share * (1 - share) / requests) ** 0.5  # four standard deviations
     assert found.share_expired == pytest.approx(share, abs=spread)
 
