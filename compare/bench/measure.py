@@ -11,7 +11,7 @@ apart and subtracted.
 import time
 import tracemalloc
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from statistics import median
@@ -24,8 +24,8 @@ from compare.bench.predict import Observed, predict
 from compare.bench.slots import Slots, slots_of
 from compare.bench.sources import digest_of
 from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, TASKS, Task
-from compare.bench.work import GROW, SCENARIOS, Scenario, Trial, plan, times
-from compare.oracle.compiled import AgreementError, Expected, check_agreement, expect
+from compare.bench.work import GROW, SCENARIOS, Plan, Scenario, Trial, plan, times
+from compare.oracle.compiled import AgreementError, check_agreement
 from compare.replay.engine import Buffers, Clock, loop_for
 from compare.replay.loops import OPERATION
 
@@ -80,43 +80,6 @@ Progress = Callable[[str], None]
 """Called before each of the `Bench.steps` with what it is."""
 
 
-class _Expected(NamedTuple):
-    """What contestants of one rounding must do at one size."""
-
-    filling: Expected
-    holding: Expected
-    moments: int  # after holding, at which something fires
-    last: int  # of these
-
-
-class _Size:
-    """What all contestants share at one size: the tapes, what must fire, and the buffers."""
-
-    def __init__(self, size: int, seed: int) -> None:
-        self.plan = plan(size, seed)
-        self.buffers = self.plan.buffers()
-        self._expected: dict[Hashable, _Expected] = {}
-
-    def expected(self, contestant: Contestant) -> _Expected:
-        """What a contestant must do; computed once for all that fire alike."""
-        rounding = contestant.rounding
-        if rounding not in self._expected:
-            tapes = self.plan.filling, self.plan.holding
-            filling, holding = (expect(tape, self.plan.size, rounding) for tape in tapes)
-            moments = np.unique(holding.fired_at)
-            after = moments[moments > self.plan.held_until]
-            self._expected[rounding] = _Expected(filling, holding, after.size, int(after[-1]))
-        return self._expected[rounding]
-
-    def steps(self, contestant: Contestant, task: Task) -> int:
-        """Units by clock, moments at which something fires by event, operations of all else."""
-        if task == BY_CLOCK:
-            return self.expected(contestant).last - self.plan.held_until
-        if task == BY_EVENT:
-            return self.expected(contestant).moments
-        return self.plan.operations(task)
-
-
 @dataclass
 class _Series:
     """The repeats of one contestant at one size."""
@@ -129,6 +92,7 @@ class _Series:
     spent: float = 0.0  # seconds in them, set-up included
 
 
+@dataclass
 class Bench:
     """Makes all measurements; `samples`, `counted`, `memory` and `slots` collect the results.
 
@@ -136,24 +100,22 @@ class Bench:
     task that exceeds it alone is predicted.
     """
 
-    def __init__(
-        self,
-        contestants: Sequence[Contestant],
-        sizes: Sequence[int],
-        repeats: int,
-        budget: float,
-        seed: int,
-        clock: Clock = time.perf_counter,
-    ) -> None:
-        self.contestants, self.sizes, self.repeats = contestants, sorted(sizes), repeats
-        self.budget, self.seed, self.clock = budget, seed, clock
-        self.samples: list[Sample] = []
-        self.counted: list[Counted] = []
-        self.memory: list[Memory] = []
-        self.slots: list[Slots] = []
-        self.tapes = self.expiries = 0  # compared with the oracle, for each contestant
-        self._observed: defaultdict[tuple[int, Task], dict[int, Observed]] = defaultdict(dict)
-        self._overhead: dict[int, Mapping[Task, float]] = {}
+    contestants: Sequence[Contestant]
+    sizes: Sequence[int]
+    repeats: int
+    budget: float
+    seed: int
+    clock: Clock = time.perf_counter
+    samples: list[Sample] = field(default_factory=list, init=False)
+    counted: list[Counted] = field(default_factory=list, init=False)
+    memory: list[Memory] = field(default_factory=list, init=False)
+    slots: list[Slots] = field(default_factory=list, init=False)
+    tapes: int = field(default=0, init=False)  # compared with the oracle, for each contestant
+    expiries: int = field(default=0, init=False)  # of these tapes
+    _observed: defaultdict[tuple[int, Task], dict[int, Observed]] = field(
+        default_factory=lambda: defaultdict(dict), init=False
+    )
+    _overhead: dict[int, Mapping[Task, float]] = field(default_factory=dict, init=False)
 
     @property
     def steps(self) -> int:
@@ -171,14 +133,14 @@ class Bench:
         # Of the pilots, only what predicts the rest is kept.
         for results in (self.samples, self.counted, self.memory, self.slots):
             results.clear()
-        for size in self.sizes:
+        for size in sorted(self.sizes):
             self._run_size(size, self.repeats, progress)
 
     def _pilots(self) -> list[int]:
         return [size for size in PILOTS if size < min(self.sizes, default=0)]
 
     def _run_size(self, size: int, repeats: int, progress: Progress) -> None:
-        at, all_series = _Size(size, self.seed), []
+        at, all_series = plan(size, self.seed), []
         for c, contestant in enumerate(self.contestants):
             progress(f"checking {contestant.name} at {size:,}")
             all_series.append(self._checked(c, at))
@@ -189,7 +151,7 @@ class Bench:
                 if repeat == 0 or series.spent + next_one <= self.budget:
                     self._time(c, at, series)
 
-    def _affordable(self, c: int, at: _Size) -> list[Scenario]:
+    def _affordable(self, c: int, at: Plan) -> list[Scenario]:
         """The scenarios, as far as they fit into the budget."""
         scenarios: dict[Scenario, None] = {}
         too_long: dict[Task, float] = {}
@@ -200,31 +162,31 @@ class Bench:
             if fitting:
                 scenarios[scenario[:fitting]] = None
         self.samples += [
-            Sample(c, at.plan.size, task, at.plan.operations(task), predicted_seconds=needed)
+            Sample(c, at.size, task, at.operations(task), predicted_seconds=needed)
             for task, needed in too_long.items()
             if task in TASKS
         ]
         return list(scenarios)
 
-    def _predicted(self, c: int, at: _Size, task: Task) -> float:
+    def _predicted(self, c: int, at: Plan, task: Task) -> float:
         """Seconds of one repeat; where nothing is known yet, the least that it can be."""
         steps = at.steps(self.contestants[c], task)
         least = steps * LEAST_ADVANCE if task in (BY_CLOCK, BY_EVENT) else 0.0
         observed = list(self._observed[c, task].values())
-        return max(least, predict(observed, at.plan.size, steps) if observed else 0.0)
+        return max(least, predict(observed, at.size, steps) if observed else 0.0)
 
-    def _checked(self, c: int, at: _Size) -> _Series:
+    def _checked(self, c: int, at: Plan) -> _Series:
         """Run the scenarios counting, and check what they do against the oracle."""
-        contestant, size = self.contestants[c], at.plan.size
-        due, series = at.expected(contestant), _Series(self._affordable(c, at))
+        contestant, size = self.contestants[c], at.size
+        due, series = at.due(contestant), _Series(self._affordable(c, at))
         counts: dict[Task, dict[str, int]] = {}
         operations: dict[Task, int] = {}
         for scenario in series.scenarios:
-            trial = Trial(contestant, at.plan, at.buffers, self.clock, counting=True)
+            trial = Trial(contestant, at, self.clock, counting=True)
             before: dict[str, int] = {}
             for task in scenario:
                 operations[task], _ = trial.run(task, due.last)
-                after = trial.counters()
+                after = dict(getattr(trial.timer, "counters", None) or {})
                 counts[task] = {name: after[name] - before.get(name, 0) for name in after}
                 work = at.steps(contestant, task) + sum(counts[task].values())
                 series.work[task] = work if after else None
@@ -235,18 +197,16 @@ class Bench:
                 if scenario[-1] == HOLD:
                     trial.jump(due.last)
                 done = trial.replay()
-                tape, expected = at.plan.filling, due.filling
+                tape, expected = at.filling, due.filling
                 if HOLD in scenario:
-                    tape, expected = at.plan.holding, due.holding
+                    tape, expected = at.holding, due.holding
                 check_agreement(contestant.label, contestant.traits, tape, expected, done)
                 self.tapes += 1
                 self.expiries += done.fired.size
                 series.digests[scenario] = digest_of(done)
                 if scenario[-1] in (BY_CLOCK, BY_EVENT):
-                    advances = done.outcome.wakeups, done.outcome.idle_wakeups
-                    counts[scenario[-1]] |= zip(
-                        ("advances", "idle_advances"), advances, strict=True
-                    )
+                    last, outcome = counts[scenario[-1]], done.outcome
+                    last["advances"], last["idle_advances"] = outcome.wakeups, outcome.idle_wakeups
         self.counted += [
             Counted(c, size, task, name, value, operations[task])
             for task in TASKS
@@ -256,7 +216,7 @@ class Bench:
             series.memory = self._measure_memory(c, at)
         return series
 
-    def _measure_memory(self, c: int, at: _Size) -> Memory:
+    def _measure_memory(self, c: int, at: Plan) -> Memory:
         """Fill a timer and let it grow. `tracemalloc` knows of NumPy's arrays, too."""
         small = self.contestants[c].new(0, 1)
         for deadline in (1, 2):  # grows, so that no compiled code is loaded while it is traced
@@ -269,19 +229,19 @@ class Bench:
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        found = Memory(c, at.plan.size, full, full + peak, int(trial.timer.nbytes))
+        found = Memory(c, at.size, full, full + peak, int(trial.timer.nbytes))
         self.memory.append(found)
         return found
 
-    def _full(self, c: int, at: _Size) -> Trial:
-        trial = Trial(self.contestants[c], at.plan, at.buffers, self.clock)
+    def _full(self, c: int, at: Plan) -> Trial:
+        trial = Trial(self.contestants[c], at, self.clock)
         trial.run(INSERT)
         return trial
 
-    def _time(self, c: int, at: _Size, series: _Series) -> None:
+    def _time(self, c: int, at: Plan, series: _Series) -> None:
         """Make one sample of every task."""
-        contestant, size = self.contestants[c], at.plan.size
-        due = at.expected(contestant)
+        contestant, size = self.contestants[c], at.size
+        due = at.due(contestant)
         if c not in self._overhead:
             self._overhead[c] = overhead(contestant, self.clock)
         calls, begun = self._overhead[c], self.clock()
@@ -289,7 +249,7 @@ class Bench:
         operations: dict[Task, int] = defaultdict(int)
         for scenario in series.scenarios:
             for _ in range(times(contestant, scenario, size)):
-                trial = Trial(contestant, at.plan, at.buffers, self.clock)
+                trial = Trial(contestant, at, self.clock)
                 for task in scenario:
                     done, spent = trial.run(task, due.last)
                     seconds[task] += max(spent - calls.get(task, calls[INSERT]), 0.0)
@@ -307,16 +267,14 @@ class Bench:
                 self.samples.append(
                     Sample(c, size, task, operations[task], series.repeats, each * 1e9)
                 )
-            self._observe(c, at, task, series.work[task], each * at.plan.operations(task))
+            # The least time predicts larger sizes, since disturbances only ever add.
+            least, observed = each * at.operations(task), self._observed[c, task]
+            if size in observed:
+                least = min(least, observed[size].seconds)
+            steps = at.steps(contestant, task)
+            observed[size] = Observed(size, steps, series.work[task], least)
         series.repeats += 1
         series.spent += self.clock() - begun
-
-    def _observe(self, c: int, at: _Size, task: Task, work: int | None, seconds: float) -> None:
-        """Keep what predicts larger sizes: the least time, since disturbances only ever add."""
-        size, observed = at.plan.size, self._observed[c, task]
-        if size in observed:
-            seconds = min(seconds, observed[size].seconds)
-        observed[size] = Observed(size, at.steps(self.contestants[c], task), work, seconds)
 
 
 def overhead(contestant: Contestant, clock: Clock = time.perf_counter) -> Mapping[Task, float]:

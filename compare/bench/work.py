@@ -12,13 +12,16 @@ scheme leaves for the end of its tick is done by then. After that
 What is timed is one call of compiled code or, for a timer without a kernel, a plain Python loop.
 """
 
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from compare.bench.contestant import COMPILED, Contestant
 from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, Task
+from compare.oracle.compiled import Expected, expect
 from compare.replay.engine import Buffers, Clock, Replay, Rows, loop_for, operations_of
 from compare.replay.loops import FIRED, OPERATION
 from compare.tapes.tape import CANCEL, START, Tape
@@ -35,22 +38,33 @@ SETTLE, GROW = Task("settle", "none"), Task("grow", "none")
 """Tasks that are not compared: see above; and one more insert into a full timer, which doubles."""
 
 Scenario = tuple[Task, ...]
-FILLING: Scenario = (INSERT, SETTLE, CANCEL_ALL)
 SCENARIOS: tuple[Scenario, ...] = (
-    FILLING,
+    (INSERT, SETTLE, CANCEL_ALL),
     (INSERT, SETTLE, HOLD, BY_EVENT),
     (INSERT, SETTLE, HOLD, BY_CLOCK),
 )
 """What one timer runs through after the other. Before a task stands what must be run for it."""
 
 
+class Due(NamedTuple):
+    """What contestants of one rounding must do at one size."""
+
+    filling: Expected
+    holding: Expected
+    moments: int  # after holding, at which something fires
+    last: int  # of these
+
+
 @dataclass(frozen=True)
 class Plan:
-    """The two tapes of one size; `id_space` is the size."""
+    """What all contestants share at one size: two tapes, whose `id_space` is the size, what must
+    fire, and the buffers.
+    """
 
     size: int
     filling: Tape
     holding: Tape
+    _due: dict[Hashable, Due] = field(default_factory=dict, init=False)
 
     @cached_property
     def rows(self) -> dict[Task, Rows]:
@@ -69,9 +83,29 @@ class Plan:
         """The operations of a task: of expiry, about as many."""
         return {HOLD: HOLD_PAIRS, SETTLE: 1, GROW: 1}.get(task, self.size)
 
+    @cached_property
     def buffers(self) -> Buffers:
         """Buffers for both tapes: all that is started can fire."""
         return Buffers(self.size, self.size + HOLD_PAIRS)
+
+    def due(self, contestant: Contestant) -> Due:
+        """What a contestant must do; computed once for all that fire alike."""
+        rounding = contestant.rounding
+        if rounding not in self._due:
+            tapes = self.filling, self.holding
+            filling, holding = (expect(tape, self.size, rounding) for tape in tapes)
+            moments = np.unique(holding.fired_at)
+            after = moments[moments > self.held_until]
+            self._due[rounding] = Due(filling, holding, after.size, int(after[-1]))
+        return self._due[rounding]
+
+    def steps(self, contestant: Contestant, task: Task) -> int:
+        """Units by clock, moments at which something fires by event, operations of all else."""
+        if task == BY_CLOCK:
+            return self.due(contestant).last - self.held_until
+        if task == BY_EVENT:
+            return self.due(contestant).moments
+        return self.operations(task)
 
 
 def plan(size: int, seed: int) -> Plan:
@@ -111,19 +145,13 @@ class Trial:
     """A fresh timer on its way through a scenario."""
 
     def __init__(
-        self,
-        contestant: Contestant,
-        work: Plan,
-        buffers: Buffers,
-        clock: Clock,
-        *,
-        counting: bool = False,
+        self, contestant: Contestant, work: Plan, clock: Clock, *, counting: bool = False
     ) -> None:
         self._plan, self._clock = work, clock
         self._fired = [np.empty(0, FIRED)]
         self.timer = contestant.new(0, work.size, counting=counting)
         self.loop = loop_for(
-            self.timer, buffers, lambda rows: self._fired.append(rows.copy()), clock
+            self.timer, work.buffers, lambda rows: self._fired.append(rows.copy()), clock
         )
 
     def run(self, task: Task, until: int = 0) -> tuple[int, float]:
@@ -146,11 +174,7 @@ class Trial:
         too_late["time"], too_late["op"] = until, CANCEL
         self.loop.run(too_late, reserve=False)
 
-    def counters(self) -> dict[str, int]:
-        """Cost counters so far; empty for a timer that counts nothing."""
-        return dict(getattr(self.timer, "counters", None) or {})
-
     def replay(self) -> Replay:
         """What the trial has done, once it has ended."""
-        outcome = self.loop.finish()
+        outcome = self.loop.finish()  # takes the last rows
         return Replay(outcome, np.concatenate(self._fired))

@@ -46,22 +46,22 @@ TARGETS = {  # (timer, operation) -> (yardstick, greatest ratio asked for)
 
 @cache
 def tapes(size):
-    """The tapes of `wheelwork compare`, and the buffers of a replay."""
+    """What is timed by `wheelwork compare` at one size."""
     made = plan(size, 0)
     standing = made.rows[HOLD].copy()
     standing["time"] = SETTLING
     made.rows[STANDING] = standing
-    return made, made.buffers()
+    return made
 
 
 class Yardstick:
     """The yardstick on its way through a scenario."""
 
     def __init__(self, size):
-        self.plan, _ = tapes(size)
+        self.plan = tapes(size)
         self.nodes, self.clock = yardstick.allocate(size + 1)
         self.handles = np.full(size, -1, np.int64)
-        self.fired = np.full((self.plan.buffers().fired.size, 3), -1, np.int64)  # touched before
+        self.fired = np.full((self.plan.buffers.fired.size, 3), -1, np.int64)  # touched before
 
     def run(self, task):
         if task.operation == "expiry":  # it does not know when it must be woken: always by clock
@@ -75,8 +75,8 @@ class Kernel:
     """A timer in a replay, on its way through a scenario."""
 
     def __init__(self, name, size):
-        made, buffers = tapes(size)
-        self.trial = Trial(parse_contestant(name), made, buffers, time.perf_counter)
+        made = tapes(size)
+        self.trial = Trial(parse_contestant(name), made, time.perf_counter)
         self.until = int(made.holding.deadline.max()) + 100  # a tick later
 
     def run(self, task):
@@ -87,7 +87,7 @@ class Heapq:
     """What a Python program does with heapq, on its way through a scenario."""
 
     def __init__(self, size):
-        self.plan, _ = tapes(size)
+        self.plan = tapes(size)
         self.heap, self.live = [], set()
         deadlines = self.plan.filling.deadline[:size].tolist()
         self.items = list(zip(deadlines, range(size), strict=True))
@@ -149,7 +149,7 @@ def test_replay(benchmark, name, task, size):
     if name == "simple-wheel" and task.operation == "expiry":
         pytest.skip("it scans its overflow list 117 times; `wheelwork compare` measures that")
     base, _ = TARGETS.get((name, task.name), (YARDSTICK, None))
-    made, _ = tapes(size)
+    made = tapes(size)
     per = made.operations(HOLD if task == STANDING else task)
 
     def time_base():
@@ -171,7 +171,7 @@ SCALAR_CALLS = 2_000
 @pytest.mark.parametrize("name", KERNELS)
 def test_batch_calls(benchmark, name, task):
     """Batch calls from Python beside replay of the same operations: asked for within 1.2x."""
-    made, _ = tapes(BATCH)
+    made = tapes(BATCH)
     deadlines = made.filling.deadline[:BATCH]
     order = made.rows[CANCEL_ALL]["id"]
 

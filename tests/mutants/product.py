@@ -135,7 +135,7 @@ BUGS = [
     SeededBug(
         "compare/bench/measure.py",
         "each = total / operations[task]",
-        "each = total / at.plan.operations(task)",
+        "each = total / at.operations(task)",
         "tests/compare/bench/test_timing.py::test_each_task_is_timed_alone_and_from_its_first_call_to_its_last[700]",
     ),
     SeededBug(
@@ -152,14 +152,14 @@ BUGS = [
     ),
     SeededBug(
         "compare/bench/measure.py",
-        "seconds = min(seconds, observed[size].seconds)",
-        "seconds = max(seconds, observed[size].seconds)",
+        "least = min(least, observed[size].seconds)",
+        "least = max(least, observed[size].seconds)",
         "tests/compare/bench/test_timing.py::test_a_sample_is_of_its_own_repeat_and_predictions_use_the_least",
     ),
     SeededBug(
         "compare/bench/measure.py",
-        "series.work[task], each * at.plan.operations(task))",
-        "series.work[task], total)",
+        "least, observed = each * at.operations(task), ",
+        "least, observed = total, ",
         "tests/compare/bench/test_timing.py::test_a_sample_is_of_its_own_repeat_and_predictions_use_the_least",
     ),
     SeededBug(
@@ -189,18 +189,18 @@ BUGS = [
     SeededBug(
         "compare/bench/measure.py",
         "predicted_seconds=needed)",
-        "predicted_seconds=needed / at.plan.size)",
+        "predicted_seconds=needed / at.size)",
         "tests/compare/bench/test_timing.py::test_a_prediction_adds_up_all_that_must_be_run",
     ),
     SeededBug(
-        "compare/bench/measure.py",
-        "self.expected(contestant).last - self.plan.held_until",
-        "self.expected(contestant).last",
+        "compare/bench/work.py",
+        "self.due(contestant).last - self.held_until",
+        "self.due(contestant).last",
         "tests/compare/bench/test_timing.py::test_a_sample_is_of_its_own_repeat_and_predictions_use_the_least",
     ),
     SeededBug(
-        "compare/bench/measure.py",
-        "after = moments[moments > self.plan.held_until]",
+        "compare/bench/work.py",
+        "after = moments[moments > self.held_until]",
         "after = moments[moments >= 0]",
         "tests/compare/bench/test_timing.py::test_a_sample_is_of_its_own_repeat_and_predictions_use_the_least",
     ),
@@ -212,8 +212,8 @@ BUGS = [
     ),
     SeededBug(
         "compare/bench/measure.py",
-        "found = Memory(c, at.plan.size, full, full + peak",
-        "found = Memory(c, at.plan.size, full, peak",
+        "found = Memory(c, at.size, full, full + peak",
+        "found = Memory(c, at.size, full, peak",
         "tests/compare/bench/test_measure.py::test_memory_is_told_full_and_grown_and_while_it_grows",
     ),
     SeededBug(
@@ -224,8 +224,8 @@ BUGS = [
     ),
     SeededBug(
         "compare/bench/measure.py",
-        '("advances", "idle_advances"), advances',
-        '("idle_advances", "advances"), advances',
+        'last["advances"], last["idle_advances"] =',
+        'last["idle_advances"], last["advances"] =',
         "tests/compare/bench/test_measure.py::test_counters_are_of_the_task_alone",
     ),
     SeededBug(
@@ -248,14 +248,14 @@ BUGS = [
     ),
     SeededBug(
         "compare/bench/measure.py",
-        "tape, expected = at.plan.holding, due.holding",
+        "tape, expected = at.holding, due.holding",
         "pass",
         "tests/compare/bench/test_timing.py::test_each_task_is_timed_alone_and_from_its_first_call_to_its_last[700]",
     ),
     SeededBug(
         "compare/bench/measure.py",
-        "Observed(size, at.steps(self.contestants[c], task), work, seconds)",
-        "Observed(size, at.plan.operations(task), work, seconds)",
+        "steps = at.steps(contestant, task)\n            observed",
+        "steps = at.operations(task)\n            observed",
         "tests/compare/bench/test_timing.py::test_a_sample_is_of_its_own_repeat_and_predictions_use_the_least",
     ),
     SeededBug(
@@ -1136,8 +1136,8 @@ BUGS = [
     ),
     SeededBug(
         "compare/bench/measure.py",
-        "trial = Trial(contestant, at.plan, at.buffers, self.clock)",
-        "trial = Trial(contestant, at.plan, at.buffers, self.clock, counting=True)",
+        "trial = Trial(contestant, at, self.clock)",
+        "trial = Trial(contestant, at, self.clock, counting=True)",
         "tests/compare/bench/test_run_timing.py::test_what_is_timed_counts_nothing",
     ),
     SeededBug(

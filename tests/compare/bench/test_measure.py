@@ -121,7 +121,7 @@ def test_work_for_predictions_is_what_was_counted_and_the_steps(measured):
 def test_all_that_is_started_can_fire_in_one_call():
     """A tick that runs out of room would stop early."""
     size = 2 * HOLD_PAIRS
-    assert plan(size, 0).buffers().fired.size > size + HOLD_PAIRS
+    assert plan(size, 0).buffers.fired.size > size + HOLD_PAIRS
 
 
 def test_memory_is_told_full_and_grown_and_while_it_grows(measured):

@@ -110,7 +110,7 @@ def test_each_task_has_its_part_of_a_tape():
 def test_no_task_makes_room(clock):
     """A timer is made with room for all. Its growth is a task of its own."""
     tapes = plan(100, 0)
-    trial = work.Trial(parse_contestant("delay-queue"), tapes, tapes.buffers(), clock)
+    trial = work.Trial(parse_contestant("delay-queue"), tapes, clock)
     made = trial.timer.nbytes
     for task in (INSERT, SETTLE, HOLD):
         trial.run(task)
