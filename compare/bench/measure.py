@@ -64,8 +64,7 @@ class Counted(NamedTuple):
     operations: int
 
 
-@dataclass
-class Memory:
+class Memory(NamedTuple):
     """Bytes that a timer holds with `size` pending and room for no more, and when it grows."""
 
     contestant: int
@@ -73,7 +72,7 @@ class Memory:
     nbytes: int
     peak_nbytes: int  # while one more is inserted
     grown_nbytes: int  # after that
-    growth_seconds: list[float] = field(default_factory=list)  # of that insert, by repeat
+    growth_seconds: list[float]  # of that insert, by repeat
 
 
 Progress = Callable[[str], None]
@@ -229,7 +228,7 @@ class Bench:
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        found = Memory(c, at.size, full, full + peak, int(trial.timer.nbytes))
+        found = Memory(c, at.size, full, full + peak, int(trial.timer.nbytes), [])
         self.memory.append(found)
         return found
 

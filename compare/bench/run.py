@@ -3,10 +3,9 @@
 import json
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,9 @@ from compare.bench import work
 from compare.bench.comparison import Comparison, workloads_of
 from compare.bench.contestant import Contestant, parse_contestant
 from compare.bench.machine import surroundings
-from compare.bench.measure import Bench
+from compare.bench.measure import Bench, Counted, Memory, Progress, Sample
 from compare.bench.predict import predict_replay
+from compare.bench.slots import Slots
 from compare.bench.sources import (
     Source,
     checked_replay,
@@ -47,9 +47,7 @@ from timers.registry import names
 
 LARGEST_SIZE = 10**7  # 600 MB of tapes and timers
 MOST_REPEATS = 1000
-
-Step = Callable[[str], None]
-"""Called before each step with what it is."""
+_STEP_WIDTH = 48  # "checking hierarchical-wheel on lognormal-high" and a little
 
 
 class ComparisonError(TimerError, ValueError):
@@ -85,7 +83,18 @@ def run_comparison(options: Comparison, clock: Clock = time.perf_counter) -> Pat
         _Replays([one.in_unit(source.unit) for one in contestants], source, *limits, clock)
         for source in sources
     ]
-    with _progress(bench.steps + sum(replay.steps for replay in replays)) as step:
+    with tqdm(
+        total=bench.steps + sum(replay.steps for replay in replays),
+        disable=not sys.stderr.isatty(),
+        leave=False,
+        dynamic_ncols=True,
+        bar_format="{desc} {percentage:3.0f}% {bar} {elapsed}",
+    ) as bar:
+
+        def step(what: str) -> None:  # has begun
+            bar.set_description_str(f"{what:<{_STEP_WIDTH}}", refresh=False)
+            bar.update()
+
         bench.run(step)
         for replay in replays:
             replay.run(step)
@@ -130,50 +139,26 @@ def _refuse_twice(what: str, given: Sequence[Hashable]) -> None:
             raise ComparisonError(f"{what} {item} is given {times} times")
 
 
-@contextmanager
-def _progress(steps: int) -> Iterator[Step]:
-    """A progress bar on a terminal, which counts the steps that have begun; elsewhere nothing."""
-    with tqdm(
-        total=steps,
-        disable=not sys.stderr.isatty(),
-        leave=False,
-        dynamic_ncols=True,
-        bar_format="{desc} {percentage:3.0f}% {bar} {elapsed}",
-    ) as bar:
-
-        def step(what: str) -> None:
-            bar.set_description_str(f"{what:<{_STEP_WIDTH}}", refresh=False)
-            bar.update()
-
-        yield step
-
-
-_STEP_WIDTH = 48  # "checking hierarchical-wheel on lognormal-high" and a little
-
-
+@dataclass
 class _Replays:
     """One source, replayed through all contestants."""
 
-    def __init__(
-        self,
-        contestants: Sequence[Contestant],
-        source: Source,
-        repeats: int,
-        budget: float,
-        clock: Clock,
-    ) -> None:
-        self.contestants, self.source = contestants, source
-        self.repeats, self.budget, self.clock = repeats, budget, clock
-        self.too_long: dict[int, float] = {}  # contestant -> predicted seconds
-        self.seconds: dict[int, list[float]] = {}  # contestant -> of each repeat, all shards
-        self.outcomes = dict.fromkeys(range(len(contestants)), Outcome())
+    contestants: Sequence[Contestant]
+    source: Source
+    repeats: int
+    budget: float
+    clock: Clock
+    # By contestant: the predicted seconds, those of each repeat over all shards, and what was done.
+    too_long: dict[int, float] = field(default_factory=dict)
+    seconds: dict[int, list[float]] = field(default_factory=dict)
+    outcomes: defaultdict[int, Outcome] = field(default_factory=lambda: defaultdict(Outcome))
 
     @property
     def steps(self) -> int:
         """How often `run` calls its argument."""
         return len(self.contestants) * (1 + (1 + self.repeats) * self.source.shards)
 
-    def run(self, step: Step) -> None:
+    def run(self, step: Progress) -> None:
         """Predict, check against the oracle, and time. Raises AgreementError."""
         for shard in range(self.source.shards):
             tape, id_space = self.source.load(shard)
@@ -182,7 +167,7 @@ class _Replays:
             digests = self._check(tape, id_space, step)
             self._time(tape, id_space, digests, step)
 
-    def _predict(self, tape: Tape, id_space: int, step: Step) -> None:
+    def _predict(self, tape: Tape, id_space: int, step: Progress) -> None:
         """Decide what is run, and how often: the same for all shards."""
         for c, contestant in self._each(step, "estimating"):
             predicted = predict_replay(contestant, tape, id_space, self.budget, self.clock)
@@ -193,7 +178,7 @@ class _Replays:
                 affordable = int(self.budget / predicted) if predicted else self.repeats
                 self.seconds[c] = [0.0] * min(self.repeats, affordable)
 
-    def _check(self, tape: Tape, id_space: int, step: Step) -> dict[int, bytes]:
+    def _check(self, tape: Tape, id_space: int, step: Progress) -> dict[int, bytes]:
         expected: dict[Hashable, Expected] = {}
         digests: dict[int, bytes] = {}
         for c, contestant in self._each(step, "checking"):
@@ -205,7 +190,7 @@ class _Replays:
                 self.outcomes[c] += outcome
         return digests
 
-    def _time(self, tape: Tape, id_space: int, digests: Mapping[int, bytes], step: Step) -> None:
+    def _time(self, tape: Tape, id_space: int, digests: dict[int, bytes], step: Progress) -> None:
         for repeat in range(self.repeats):
             for c, contestant in self._each(step, "timing"):
                 if repeat < len(self.seconds.get(c, ())):
@@ -213,23 +198,13 @@ class _Replays:
                         contestant, tape, id_space, digests[c], clock=self.clock
                     )
 
-    def _each(self, step: Step, doing: str) -> Iterator[tuple[int, Contestant]]:
+    def _each(self, step: Progress, doing: str) -> Iterator[tuple[int, Contestant]]:
         for c, contestant in enumerate(self.contestants):
             step(f"{doing} {contestant.name} on {Path(self.source.name).name}")
             yield c, contestant
 
 
 # ---- what is stored
-
-
-_OF_WORK = (
-    "LONGEST_DELAY",
-    "SETTLING",
-    "HOLD_PAIRS",
-    "PAIRS_PER_UNIT",
-    "LEAST_TIMED",
-    "LEAST_FIRED",
-)
 
 
 def _manifest(
@@ -245,7 +220,12 @@ def _manifest(
             **{name: value for name, value in asdict(options).items() if name != "command"},
             "timers": [entry["label"] for entry in traits],
             "workloads": workloads_of(options),
-            **{name.lower(): getattr(work, name) for name in _OF_WORK},
+            "longest_delay": work.LONGEST_DELAY,
+            "settling": work.SETTLING,
+            "hold_pairs": work.HOLD_PAIRS,
+            "pairs_per_unit": work.PAIRS_PER_UNIT,
+            "least_timed": work.LEAST_TIMED,
+            "least_fired": work.LEAST_FIRED,
         },
         "sources": [_described(replay) for replay in replays],
         "agreement": {
@@ -284,21 +264,17 @@ def _tables(
         bench.samples,
         key=lambda one: (one.size, TASKS.index(one.task), one.contestant, one.repeat or 0),
     )
+
+    def row(one: Sample | Counted | Memory | Slots, **more: Any) -> dict[str, Any]:
+        return {**labels[one.contestant], **one._asdict(), **more}
+
+    def status(one: Sample) -> str:
+        return MEASURED if one.predicted_seconds is None else TOO_LONG
+
     rows: dict[str, list[dict[str, Any]]] = {
-        "samples": [
-            {
-                **labels[one.contestant],
-                **one._asdict(),
-                **one.task._asdict(),
-                "status": MEASURED if one.predicted_seconds is None else TOO_LONG,
-            }
-            for one in samples
-        ],
-        "counters": [
-            {**labels[one.contestant], **one._asdict(), **one.task._asdict(), "count": one.value}
-            for one in bench.counted
-        ],
-        "replays": [row for replay in replays for row in _replay_rows(labels, replay)],
+        "samples": [row(one, **one.task._asdict(), status=status(one)) for one in samples],
+        "counters": [row(one, **one.task._asdict(), count=one.value) for one in bench.counted],
+        "replays": [each for replay in replays for each in _replay_rows(labels, replay)],
         "lateness": [
             {
                 **labels[c],
@@ -312,15 +288,10 @@ def _tables(
             for value, width, timers in replay.outcomes[c].lateness.bins()
         ],
         "memory": [
-            {
-                **labels[one.contestant],
-                **asdict(one),
-                "capacity": one.size,
-                "nbytes_per_timer": one.nbytes / one.size,
-            }
+            row(one, capacity=one.size, nbytes_per_timer=one.nbytes / one.size)
             for one in bench.memory
         ],
-        "slots": [{**labels[one.contestant], **one._asdict()} for one in bench.slots],
+        "slots": [row(one) for one in bench.slots],
     }
     return {name: pa.Table.from_pylist(found, schema=SCHEMAS[name]) for name, found in rows.items()}
 
