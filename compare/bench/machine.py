@@ -14,11 +14,6 @@ _ROOT = Path(__file__).resolve().parents[2]
 _TIMEOUT = 10.0  # seconds; a run must not hang on a slow network drive
 
 
-def versions() -> dict[str, str | None]:
-    """Versions of Python and of the packages that figures depend on, by name."""
-    return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
-
-
 def machine() -> dict[str, Any]:
     """The processor's model, usable cores, memory in bytes, and platform."""
     return {
@@ -29,20 +24,22 @@ def machine() -> dict[str, Any]:
     }
 
 
-def commit() -> tuple[str | None, bool | None]:
-    """The commit of this checkout and whether it has changes, or (None, None) outside one."""
+def surroundings() -> dict[str, Any]:
+    """For a manifest: the commit of this checkout and whether it has changes (None outside one),
+    the versions of Python and of the packages that figures depend on, and the machine.
+    """
+    head = changes = None
+    versions = {"python": platform.python_version()} | {name: _version(name) for name in _PACKAGES}
     top = _git("rev-parse", "--show-toplevel")
     # An installed copy may be inside another project's repository.
-    if top is None or Path(top).resolve() != _ROOT:
-        return None, None
-    head, changes = _git("rev-parse", "HEAD"), _git("status", "--porcelain")
-    return head, None if changes is None else bool(changes)
-
-
-def surroundings() -> dict[str, Any]:
-    """Commit, versions and machine, for a manifest."""
-    head, dirty = commit()
-    return {"commit": head, "dirty": dirty, "versions": versions(), "machine": machine()}
+    if top is not None and Path(top).resolve() == _ROOT:
+        head, changes = _git("rev-parse", "HEAD"), _git("status", "--porcelain")
+    return {
+        "commit": head,
+        "dirty": None if changes is None else bool(changes),
+        "versions": versions,
+        "machine": machine(),
+    }
 
 
 def _version(name: str) -> str | None:
