@@ -188,24 +188,20 @@ def parse_contestant(text: str, units: Sequence[str] = ("ms",)) -> Contestant:
             given.update([parse_setting(setting)])
     found = contestant(name, given)
     default = found.traits.defaults.get(TICK, 1)
-    if default > 1 and tick is None:
+    if tick is None and default > 1:
         if given.get(TICK) == default:
             return replace(found, tick=str(default))
         if TICK not in given:
             tick = f"{default}ms"
-            if not all(_is_whole(tick, unit) for unit in units):
-                return contestant(name, {**given, TICK: 1})
     if tick is None:
         return found
-    ticks = [_ticks(tick, unit) for unit in units]
-    return contestant(name, {**given, TICK: ticks[0]}, duration_text(ticks[0], units[0]))
-
-
-def _is_whole(tick: str, unit: str) -> bool:
     try:
-        return bool(_ticks(tick, unit))
+        ticks = [_ticks(tick, unit) for unit in units]
     except ParameterError:
-        return False
+        if TICK in given:
+            raise
+        return contestant(name, {**given, TICK: 1})
+    return contestant(name, {**given, TICK: ticks[0]}, duration_text(ticks[0], units[0]))
 
 
 def _ticks(tick: str, unit: str) -> int:
