@@ -162,10 +162,8 @@ def _remove_leftovers(directory: Path, ending: str = "") -> None:
 def _is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it belongs to another user
-        return True
+    except OSError as error:  # one of another user may not be signalled
+        return not isinstance(error, ProcessLookupError)
     return True
 
 

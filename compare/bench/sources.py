@@ -14,7 +14,7 @@ from compare.oracle.compiled import AgreementError, Expected, check_agreement
 from compare.replay.engine import Clock, Replay, first_time, replay
 from compare.replay.outcome import Outcome
 from compare.tapes.tape import Tape, count_ops
-from compare.tapes.trace import Trace, open_trace
+from compare.tapes.trace import open_trace
 from compare.workloads.catalogue import make
 
 
@@ -32,7 +32,7 @@ class Source:
 
 def trace_source(path: str | os.PathLike[str]) -> Source:
     """A trace on disk. Raises TraceError, TapeError."""
-    trace: Trace = open_trace(path)
+    trace = open_trace(path)
     totals = dict(trace.totals)
     counts = {
         "shards": len(trace.shards),
