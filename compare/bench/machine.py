@@ -5,6 +5,7 @@ import os
 import platform
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,12 @@ _TIMEOUT = 10.0  # seconds; a run must not hang on a slow network drive
 
 def machine() -> dict[str, Any]:
     """The processor's model, usable cores, memory in bytes, and platform."""
-    return {
-        "cpu": _cpu(),
-        "cores": _cores(),
-        "memory_bytes": _memory(),
-        "platform": platform.platform(),
-    }
+    cores, memory = os.cpu_count(), None
+    with suppress(AttributeError):  # not every system tells those that this process may use
+        cores = len(os.sched_getaffinity(0))
+    with suppress(AttributeError, OSError, ValueError):
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {"cpu": _cpu(), "cores": cores, "memory_bytes": memory, "platform": platform.platform()}
 
 
 def surroundings() -> dict[str, Any]:
@@ -62,26 +63,10 @@ def _output(*command: str) -> str | None:
 
 
 def _cpu() -> str | None:
-    try:
+    with suppress(OSError):  # not Linux
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
-    except OSError:
-        pass  # not Linux
     if sys.platform == "darwin":
         return _output("sysctl", "-n", "machdep.cpu.brand_string")
     return platform.processor() or None
-
-
-def _cores() -> int | None:
-    try:
-        return len(os.sched_getaffinity(0))  # those that this process may use
-    except AttributeError:
-        return os.cpu_count()
-
-
-def _memory() -> int | None:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return None
