@@ -6,6 +6,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from compare.bench.store import (
     write_run,
 )
 from compare.bench.task import TASKS
-from compare.oracle.compiled import Expected, expect
+from compare.oracle.compiled import expect
 from compare.replay.engine import Clock
 from compare.replay.outcome import Outcome
 from compare.tapes.tape import Tape
@@ -179,14 +180,12 @@ class _Replays:
                 self.seconds[c] = [0.0] * min(self.repeats, affordable)
 
     def _check(self, tape: Tape, id_space: int, step: Progress) -> dict[int, bytes]:
-        expected: dict[Hashable, Expected] = {}
+        expected = cache(partial(expect, tape, id_space))  # of a rounding, which several may share
         digests: dict[int, bytes] = {}
         for c, contestant in self._each(step, "checking"):
             if c in self.seconds:
-                rounding = contestant.rounding
-                if rounding not in expected:
-                    expected[rounding] = expect(tape, id_space, rounding)
-                outcome, digests[c] = checked_replay(contestant, tape, id_space, expected[rounding])
+                due = expected(contestant.rounding)
+                outcome, digests[c] = checked_replay(contestant, tape, id_space, due)
                 self.outcomes[c] += outcome
         return digests
 
