@@ -37,8 +37,7 @@ def predict(observed: Sequence[Observed], size: int, steps: int) -> float:
     The growth is fitted to what was counted at the last two sizes or, since times scatter, to the
     times of the first and the last. After a single observation the worst is assumed.
     """
-    last = observed[-1]
-    growth = MOST_GROWTH
+    last, growth = observed[-1], MOST_GROWTH
     before = observed[0] if last.work is None else observed[max(len(observed) - 2, 0)]
     if before.size < last.size:
         costs = [

@@ -340,11 +340,8 @@ def _read_table(path: Path, name: str, manifest: Mapping[str, Any]) -> pa.Table:
     with open_parquet(file, RunError) as source:
         table = source.read()
     if not table.schema.equals(SCHEMAS[name]):
-        raise RunError(
-            f"{file} has the columns {', '.join(table.column_names)}, not those of this release"
-        )
-    if table.num_rows != manifest["tables"].get(name):
-        raise RunError(
-            f"{file} has {table.num_rows} rows; the manifest says {manifest['tables'].get(name)}"
-        )
+        found = ", ".join(table.column_names)
+        raise RunError(f"{file} has the columns {found}, not those of this release")
+    if table.num_rows != (rows := manifest["tables"].get(name)):
+        raise RunError(f"{file} has {table.num_rows} rows; the manifest says {rows}")
     return table
