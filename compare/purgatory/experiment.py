@@ -41,16 +41,14 @@ def run_experiment(options: Experiment) -> Path:
     _check(options)
     check_store(options.runs)
     timer_class(options.timer)
-    bar = tqdm(
+    with tqdm(
         disable=not sys.stderr.isatty(), leave=False, bar_format="{desc} {elapsed}", miniters=1
-    )
-    with bar:
+    ) as bar:
         rows = _rows(options, bar.set_description_str)
-    given = {name: value for name, value in asdict(options).items() if name != "command"}
     manifest = {
         "command": list(options.command),
         **surroundings(),
-        "parameters": given,
+        "parameters": {name: value for name, value in asdict(options).items() if name != "command"},
         "sources": [],
         "agreement": {},
         "traits": [],
