@@ -151,6 +151,8 @@ def _rows(options: Experiment, step: Callable[[str], None]) -> list[Row]:
             kept_up = rate
         for _ in range(options.refinements if kept_up and too_fast else 0):
             rate = round(math.sqrt(kept_up * too_fast) / 1000) * 1000
+            if not kept_up < rate < too_fast:
+                break  # both are less than a thousand apart
             if tried(figures.RATE, load, trial, rate):
                 kept_up = rate
             else:

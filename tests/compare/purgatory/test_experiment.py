@@ -67,6 +67,18 @@ def test_rates_rise_until_a_design_cannot_keep_up_and_are_refined(trials, option
     )
 
 
+@pytest.mark.parametrize(
+    ("can", "rates", "tried"),
+    [(300, (200, 400), [200, 400]), (30_000, (30_000, 32_000), [30_000, 32_000, 31_000])],
+)
+def test_rates_that_are_close_are_not_refined(monkeypatch, trials, options, can, rates, tried):
+    monkeypatch.setitem(CAN, SCANNING, can)
+    path = run_experiment(replace(options, rates=rates, refinements=2))
+    rows = read_run(path).purgatory.to_pylist()
+    found = [row["rate"] for row in rows if (row["kind"], row["design"]) == ("rate", SCANNING)]
+    assert list(dict.fromkeys(found)) == tried
+
+
 def test_a_disturbed_trial_does_not_end_the_ladder(monkeypatch, trials, options):
     calm = experiment.measure
     disturbed = []
