@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from compare.arguments import check_integer
 from compare.tapes.tape import ARM, CANCEL, Tape, id_space_of, joined
 from compare.tapes.trace import MAX_SHARDS
 from compare.tapes.units import EXPONENTS
 from compare.workloads.generator import NEVER, Block, Int64s, merge
-from compare.workloads.variates import Floats, Words, exp, log, normal, uniform
+from compare.workloads.variates import Floats, exp, log, normal
 from timers.errors import TimerError, unknown_name
 
 BLOCK = 1 << 12
@@ -58,7 +59,7 @@ class Stream:
     def __init__(self, seed: int, shard: int, block: int) -> None:
         self._key, self._block = np.array([seed, shard], np.uint64), block
 
-    def raw(self, purpose: int, size: int) -> Words:
+    def raw(self, purpose: int, size: int) -> npt.NDArray[np.uint64]:
         """The generator's own 64-bit words."""
         # The lowest word of the counter counts within the stream; the others identify the stream.
         counter = np.array([0, self._block, purpose, 0], np.uint64)
@@ -66,7 +67,9 @@ class Stream:
 
     def uniform(self, purpose: int, size: int) -> Floats:
         """Doubles in the open interval (0, 1), multiples of 2**-53."""
-        return uniform(self.raw(purpose, size))
+        # 52 random bits and a half: exact, where 53 and a half would round to 1.
+        bits = self.raw(purpose, size) >> np.uint64(12)
+        return np.asarray((bits.astype(np.float64) + 0.5) * 2.0**-52)
 
 
 ARRIVAL, DELAY, CHOICE, LENGTH, GAP = range(5)
