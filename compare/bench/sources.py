@@ -54,7 +54,7 @@ def workload_source(name: str, operations: int, seed: int) -> Source:
     counts = {
         "shards": 1,
         "operations": made.tape.time.size,
-        **count_ops(made.tape)._asdict(),
+        **count_ops(made.tape),
         "id_space": made.id_space,
         "span": int(made.tape.time[-1] - made.tape.time[0]),
     }

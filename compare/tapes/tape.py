@@ -14,7 +14,9 @@ START, CANCEL, REARM, ARM = range(4)
 """Operations: start a new timer, whatever became of the id's former holder; cancel it; re-arm it to
 a new deadline; arm it: re-arm if it is pending, else start it."""
 
-OP_NAMES = ("start", "cancel", "re-arm", "arm")
+OP_COUNTS = ("starts", "cancels", "rearms", "arms")
+"""What the numbers of operations of each kind are called."""
+
 MAX_ID_SPACE = 2**31
 """Ids are int32."""
 
@@ -40,15 +42,6 @@ class TapeError(TimerError, ValueError):
         self.row = row
 
 
-class Counts(NamedTuple):
-    """How many operations of each kind a tape has."""
-
-    starts: int
-    cancels: int
-    rearms: int
-    arms: int
-
-
 def joined(pieces: Sequence[Tape]) -> Tape:
     """The tape that these pieces make, in order. O(n)."""
     if not pieces:
@@ -64,9 +57,9 @@ def part(tape: Tape, start: int, stop: int | None = None) -> Tape:
     return Tape(time[start:stop], op[start:stop], ids[start:stop], deadline[start:stop])
 
 
-def count_ops(tape: Tape) -> Counts:
-    """Operations by kind. O(n)."""
-    return Counts(*(int(np.count_nonzero(tape.op == kind)) for kind in range(len(OP_NAMES))))
+def count_ops(tape: Tape) -> dict[str, int]:
+    """How many operations of each kind a tape has, by OP_COUNTS. O(n)."""
+    return {name: int(np.count_nonzero(tape.op == op)) for op, name in enumerate(OP_COUNTS)}
 
 
 def id_space_of(tape: Tape) -> int:
@@ -101,70 +94,62 @@ class Rules:
         """Raise TapeError unless the next piece keeps every rule of `validate`; rows are counted
         from the first piece.
         """
-        _check_arrays(piece)
-        if not len(piece.time):
-            return
-        row = _first_broken(*piece, self._id_space, self._last_time, self._started)
+        column: Any
+        for name, column, dtype in zip(Tape._fields, piece, DTYPES, strict=True):
+            is_array = isinstance(column, np.ndarray)
+            if not is_array or column.ndim != 1 or column.dtype != dtype:
+                kind = type(column).__name__
+                got = f"{column.dtype} of shape {column.shape}" if is_array else kind
+                raise TapeError(f"column {name} is {got}; it must be a 1-D array of {dtype}")
+            rows = len(column)
+            if rows != len(piece.time):
+                raise TapeError(f"column {name} has {rows} rows, column time has {len(piece.time)}")
+        row, rule = _first_broken(*piece, self._id_space, self._last_time, self._started)
         if row != NONE:
-            raise TapeError(
-                f"row {self.rows + row}: {self._complaint(piece, row)}", self.rows + row
-            )
-        self._last_time = int(piece.time[-1])
+            values = {name: int(column[row]) for name, column in piece._asdict().items()}
+            before = int(piece.time[row - 1]) if row else self._last_time
+            problem = _RULES[rule].format(**values, before=before, id_space=self._id_space)
+            raise TapeError(f"row {self.rows + row}: {problem}", self.rows + row)
+        if len(piece.time):
+            self._last_time = int(piece.time[-1])
         self.rows += len(piece.time)
 
-    def _complaint(self, piece: Tape, row: int) -> str:
-        """What is wrong with the first row that breaks a rule."""
-        time, op, identity, deadline = (int(column[row]) for column in piece)
-        before = int(piece.time[row - 1]) if row else self._last_time
-        if time < 0:
-            return f"time {time} is negative"
-        if time < before:
-            return f"time {time} is before {before}, the time of the row before"
-        if not START <= op <= ARM:
-            return f"op {op} is unknown; ops are 0 to {ARM}"
-        if not 0 <= identity < self._id_space:
-            return f"id {identity} is outside [0, {self._id_space})"
-        if deadline < 0:
-            return f"deadline {deadline} is negative"
-        if op == CANCEL and deadline != 0:
-            return f"deadline {deadline} of a cancel; it must be 0"
-        return f"{OP_NAMES[op]} of id {identity}, which was never started before"
+
+_RULES = (
+    "time {time} is negative",
+    "time {time} is before {before}, the time of the row before",
+    "op {op} is unknown; ops are 0 to 3",
+    "id {id} is outside [0, {id_space})",
+    "deadline {deadline} is negative",
+    "deadline {deadline} of a cancel; it must be 0",
+    "cancel of id {id}, which was never started before",
+    "re-arm of id {id}, which was never started before",
+)
+"""What is wrong with a row that breaks a rule, by the rule's number."""
 
 
 @entry
 def _first_broken(
     time: Any, op: Any, ids: Any, deadline: Any, id_space: int, before: int, started: Any
-) -> int:
-    """The first row that breaks a rule, or NONE; marks in `started` the ids that were started."""
+) -> tuple[int, int]:
+    """The first row that breaks a rule, or NONE, and the number of the rule; marks in `started` the
+    ids that were started.
+    """
     for k in range(time.size):
         kind, i = op[k], ids[k]
-        if (
-            time[k] < before
-            or kind < START
-            or kind > ARM
-            or i < 0
-            or i >= id_space
-            or deadline[k] < 0
-        ):
-            return k
-        starts = kind in (START, ARM)
-        if not (starts or started[i]) or (kind == CANCEL and deadline[k] != 0):
-            return k
-        started[i] |= starts
+        if time[k] < before:
+            return k, 0 if time[k] < 0 else 1
+        if not START <= kind <= ARM:
+            return k, 2
+        if not 0 <= i < id_space:
+            return k, 3
+        if deadline[k] < 0:
+            return k, 4
+        if kind == CANCEL and deadline[k] != 0:
+            return k, 5
+        if kind in (START, ARM):
+            started[i] = True
+        elif not started[i]:
+            return k, 6 if kind == CANCEL else 7
         before = time[k]
-    return NONE
-
-
-def _check_arrays(tape: Tape) -> None:
-    for name, column, dtype in zip(Tape._fields, tape, DTYPES, strict=True):
-        if not isinstance(column, np.ndarray) or column.ndim != 1 or column.dtype != dtype:
-            got = (
-                f"{column.dtype} of shape {column.shape}"
-                if isinstance(column, np.ndarray)
-                else type(column).__name__
-            )
-            raise TapeError(f"column {name} is {got}; it must be a 1-D array of {dtype}")
-        if len(column) != len(tape.time):
-            raise TapeError(
-                f"column {name} has {len(column)} rows, column time has {len(tape.time)}"
-            )
+    return NONE, 0

@@ -36,7 +36,7 @@ from compare.files import (
 )
 from compare.tapes.tape import (
     DTYPES,
-    Counts,
+    OP_COUNTS,
     Rules,
     Tape,
     TapeError,
@@ -92,7 +92,7 @@ class Shard:
         if not len(piece.time):
             return self
         first = int(piece.time[0]) if self.first_time is None else self.first_time
-        counts = {name: getattr(self, name) + n for name, n in count_ops(piece)._asdict().items()}
+        counts = {name: getattr(self, name) + n for name, n in count_ops(piece).items()}
         return Shard(
             self.file,
             rows=self.rows + len(piece.time),
@@ -329,9 +329,7 @@ def shard_name(number: int) -> str:
 
 def _totals(shards: Iterable[Shard]) -> dict[str, int]:
     shards = list(shards)
-    return {
-        name: sum(getattr(shard, name) for shard in shards) for name in ("rows", *Counts._fields)
-    }
+    return {name: sum(getattr(shard, name) for shard in shards) for name in ("rows", *OP_COUNTS)}
 
 
 def _read_shard(path: Path, rows: int) -> Iterator[Tape]:

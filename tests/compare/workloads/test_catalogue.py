@@ -60,7 +60,7 @@ def test_tapes_keep_every_rule_and_ids_are_recycled_safely(name):
     validate(tape, made.id_space)
     assert made.id_space == tape.id.max() + 1
     assert made.unit == WORKLOADS[name].unit
-    assert count_ops(tape).starts == MEMBERS
+    assert count_ops(tape)["starts"] == MEMBERS
     # The deadline that an id's timer had, or the moment of its cancel, lies before the start of the
     # id's next one.
     ends = np.full(made.id_space, -1)
@@ -274,7 +274,7 @@ def test_arrivals_are_poisson():
 def test_the_share_that_times_out(name, share):
     timers = 50_000
     counts = count_ops(make(name, timers=timers, seed=SEED).tape)
-    timed_out = (counts.starts - counts.cancels) / counts.starts
+    timed_out = (counts["starts"] - counts["cancels"]) / counts["starts"]
     assert timed_out == pytest.approx(share, abs=SIGMAS * math.sqrt(share * (1 - share) / timers))
 
 
@@ -323,7 +323,7 @@ def test_connections_are_touched_until_they_fall_silent():
         -idle / mean
     )  # the share of gaps that end a connection: its touches are geometric
     expected, error = (1 - silent) / silent, math.sqrt(1 - silent) / silent / math.sqrt(3000)
-    assert counts.arms / counts.starts == pytest.approx(expected, abs=SIGMAS * error)
+    assert counts["arms"] / counts["starts"] == pytest.approx(expected, abs=SIGMAS * error)
     last = np.zeros(made.id_space)
     for time, op, i in zip(tape.time.tolist(), tape.op.tolist(), tape.id.tolist(), strict=True):
         assert op != ARM or time - last[i] < idle
