@@ -12,8 +12,8 @@
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -92,15 +92,9 @@ class Shard:
         if not len(piece.time):
             return self
         first = int(piece.time[0]) if self.first_time is None else self.first_time
+        rows, id_space = self.rows + len(piece.time), max(self.id_space, id_space_of(piece))
         counts = {name: getattr(self, name) + n for name, n in count_ops(piece).items()}
-        return Shard(
-            self.file,
-            rows=self.rows + len(piece.time),
-            id_space=max(self.id_space, id_space_of(piece)),
-            first_time=first,
-            last_time=int(piece.time[-1]),
-            **counts,
-        )
+        return Shard(self.file, rows, id_space, first, int(piece.time[-1]), **counts)
 
 
 @dataclass(frozen=True)
@@ -238,7 +232,6 @@ class UnfinishedTrace:
     """
 
     directory: Path
-    unit: str
     source: dict[str, Any]
     shards: list[Shard]
 
@@ -252,23 +245,52 @@ def new_trace(
     The directory appears complete or not at all. Raises TraceError before the block when `path`
     cannot become a trace.
     """
-    target = _check_target(path, force)
+    target = Path(path).resolve()
+    if problem := obstacle(target.parent):
+        raise TraceError(f"cannot write {path}: {problem}")
+    if target.exists():
+        if not _is_trace(target):
+            raise TraceError(f"{path} exists and is not a trace; choose another path")
+        if not force:
+            raise TraceError(f"{path} exists; pass --force (in Python, force=True) to replace it")
     if unit not in UNITS:
         raise TraceError(f"unit {unit!r} is not {_UNITS}")
     with (
         errors_as(TraceError, f"cannot write {path}"),
         new_directory(target, replace=force) as directory,
     ):
-        unfinished = UnfinishedTrace(directory, unit, dict(source), [])
+        unfinished = UnfinishedTrace(directory, dict(source), [])
         yield unfinished
-        _complete(unfinished, path)
+        shards = unfinished.shards
+        if not shards:
+            raise TraceError(f"a trace has at least one shard; {path} would have none")
+        for shard in shards:
+            _check_id_space(shard, path)
+        manifest = {
+            "format": FORMAT,
+            "version": VERSION,
+            "unit": unit,
+            "source": unfinished.source,
+            "shards": [asdict(shard) for shard in shards],
+            "totals": _totals(shards),
+        }
+        try:
+            write_json(directory / MANIFEST, manifest)
+        except (TypeError, ValueError) as error:
+            raise TraceError(f"source cannot be written as JSON: {error}") from None
+        listed = {shard.file for shard in shards} | {MANIFEST, REJECTED}
+        for entry in directory.iterdir():
+            # Left by a task that Spark ran twice.
+            if entry.name not in listed:
+                entry.unlink()
 
 
 @contextmanager
 def new_shard(path: Path) -> Iterator["ShardWriter"]:
     """Write one shard in the block; the file appears when it is complete."""
-    with new_file(path) as temporary:
-        file = pq.ParquetWriter(
+    with (
+        new_file(path) as temporary,
+        pq.ParquetWriter(
             temporary,
             SCHEMA,
             compression="zstd",
@@ -278,17 +300,11 @@ def new_shard(path: Path) -> Iterator["ShardWriter"]:
             column_encoding={"time": "DELTA_BINARY_PACKED"},
             # With a checksum, a damaged byte is an error and not another number.
             write_page_checksum=True,
-        )
+        ) as file,
+    ):
         writer = ShardWriter(path.name, file)
-        try:
-            yield writer
-            writer.flush()
-            file.close()
-        except BaseException:
-            # A failure to close the lost file (disk full) must not hide the first error.
-            with suppress(OSError, pa.ArrowException):
-                file.close()
-            raise
+        yield writer
+        writer.flush()
 
 
 class ShardWriter:
@@ -305,8 +321,6 @@ class ShardWriter:
 
     def append(self, piece: Tape) -> None:
         """Add operations that follow the ones before. O(len)."""
-        if not len(piece.time):
-            return
         self.shard = self.shard.followed_by(piece)
         self._held = pa.concat_tables([self._held, pa.table(list(piece), schema=SCHEMA)])
         self._write(self._held.num_rows // ROW_GROUP * ROW_GROUP)
@@ -327,9 +341,8 @@ def shard_name(number: int) -> str:
     return f"shard-{number:05d}.parquet"
 
 
-def _totals(shards: Iterable[Shard]) -> dict[str, int]:
-    shards = list(shards)
-    return {name: sum(getattr(shard, name) for shard in shards) for name in ("rows", *OP_COUNTS)}
+def _totals(shards: Sequence[Shard]) -> dict[str, int]:
+    return {name: sum(getattr(one, name) for one in shards) for name in ("rows", *OP_COUNTS)}
 
 
 def _read_shard(path: Path, rows: int) -> Iterator[Tape]:
@@ -374,48 +387,9 @@ def _check_id_space(shard: Shard, path: str | os.PathLike[str]) -> None:
         )
 
 
-def _check_target(path: str | os.PathLike[str], force: bool) -> Path:
-    """The real path that the trace will have. Raises TraceError when it is taken."""
-    target = Path(path).resolve()
-    if problem := obstacle(target.parent):
-        raise TraceError(f"cannot write {path}: {problem}")
-    if not target.exists():
-        return target
-    if not _is_trace(target):
-        raise TraceError(f"{path} exists and is not a trace; choose another path")
-    if not force:
-        raise TraceError(f"{path} exists; pass --force (in Python, force=True) to replace it")
-    return target
-
-
 def _is_trace(path: Path) -> bool:
     """Whether `path` is a trace and holds no other files, which would be lost with it."""
     return has_format(path / MANIFEST, FORMAT) and all(
         entry.name in (MANIFEST, REJECTED) or entry.match("shard-*.parquet")
         for entry in path.iterdir()
     )
-
-
-def _complete(unfinished: UnfinishedTrace, path: str | os.PathLike[str]) -> None:
-    """Write the manifest, and remove the files that it does not list."""
-    if not unfinished.shards:
-        raise TraceError(f"a trace has at least one shard; {path} would have none")
-    for shard in unfinished.shards:
-        _check_id_space(shard, path)
-    manifest = {
-        "format": FORMAT,
-        "version": VERSION,
-        "unit": unfinished.unit,
-        "source": unfinished.source,
-        "shards": [asdict(shard) for shard in unfinished.shards],
-        "totals": _totals(unfinished.shards),
-    }
-    try:
-        write_json(unfinished.directory / MANIFEST, manifest)
-    except (TypeError, ValueError) as error:
-        raise TraceError(f"source cannot be written as JSON: {error}") from None
-    listed = {shard.file for shard in unfinished.shards} | {MANIFEST, REJECTED}
-    for entry in unfinished.directory.iterdir():
-        # Left by a task that Spark ran twice.
-        if entry.name not in listed:
-            entry.unlink()
