@@ -74,17 +74,12 @@ def combined(parts: Iterable[Verified], examples: int) -> Verified:
 
 # ---- as rows of a table
 
-_NUMBERS = [field.name for field in fields(Mismatch) if field.name != "kind"]
+_NUMBERS = [(field.name, pa.int64()) for field in fields(Mismatch) if field.name != "kind"]
 ROW_SCHEMA = pa.schema(
-    [(name, pa.int64()) for name in ("timer", "expected", "fired")]
-    + [
-        ("counts", pa.list_(pa.int64())),
-        (
-            "examples",
-            pa.list_(
-                pa.struct([("kind", pa.string()), *((name, pa.int64()) for name in _NUMBERS)])
-            ),
-        ),
+    [
+        *((name, pa.int64()) for name in ("timer", "expected", "fired")),
+        ("counts", pa.struct([(kind, pa.int64()) for kind in KINDS])),
+        ("examples", pa.list_(pa.struct([("kind", pa.string()), *_NUMBERS]))),
     ]
 )
 """Of `row_of`."""
@@ -92,15 +87,10 @@ ROW_SCHEMA = pa.schema(
 
 def row_of(timer: int, verified: Verified) -> pa.RecordBatch:
     """The comparison of timer number `timer` as one row; `verified_of` reads it."""
-    row = asdict(verified) | {"timer": timer, "counts": list(verified.counts.values())}
-    return pa.RecordBatch.from_pylist([row], schema=ROW_SCHEMA)
+    return pa.RecordBatch.from_pylist([asdict(verified) | {"timer": timer}], schema=ROW_SCHEMA)
 
 
 def verified_of(row: Mapping[str, Any]) -> Verified:
     """The comparison that a row of ROW_SCHEMA holds, whose structs are dicts."""
-    return Verified(
-        row["expected"],
-        row["fired"],
-        dict(zip(KINDS, row["counts"], strict=True)),
-        tuple(Mismatch(**example) for example in row["examples"]),
-    )
+    examples = tuple(Mismatch(**example) for example in row["examples"])
+    return Verified(row["expected"], row["fired"], row["counts"], examples)
