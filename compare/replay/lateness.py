@@ -4,7 +4,7 @@ Lateness is `fired_at - max(deadline, armed_at)` in units, negative for a timer 
 Distributions are added by adding their counts, so the order of the parts does not matter.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -80,32 +80,28 @@ class Lateness:
         0.1 %. All shards and machines round alike, so a sum of coarse distributions is the coarse
         distribution of the sum.
         """
-        if self.min is None or self.max is None:
-            return self
-        if self.min > -(1 << DIGITS) and self.max < 1 << DIGITS:
+        if np.abs(self.values).max(initial=0) < 1 << DIGITS:
             return self
         return Lateness(*_merged(_rounded(self.values), self.counts), self.min, self.max)
 
     @property
     def median(self) -> float | None:
         """The middle value, or the mean of the two around the middle; None where nothing fired."""
-        if self.min is None or self.max is None:
+        timers = int(self.counts.sum())
+        if not timers:
             return None
-        up_to = np.cumsum(self.counts)
-        middle = np.searchsorted(up_to, [(up_to[-1] - 1) // 2, up_to[-1] // 2], side="right")
-        low, high = (self._within(int(self.values[k])) for k in middle)
+        low, high = self._of_ranks([(timers - 1) // 2, timers // 2])
         return (low + high) / 2
 
-    def quantiles(self, shares: Iterable[float]) -> list[int | None]:
+    def quantiles(self, shares: Iterable[float]) -> list[int] | list[None]:
         """For each share in (0, 1]: the least value that at least this share is not above.
 
         None for each where nothing fired.
         """
-        if self.min is None or self.max is None:
+        timers = int(self.counts.sum())
+        if not timers:
             return [None for _ in shares]
-        up_to = np.cumsum(self.counts)
-        ranks = [max(int(np.ceil(share * up_to[-1])), 1) for share in shares]
-        return [self._within(int(self.values[k])) for k in np.searchsorted(up_to, ranks)]
+        return self._of_ranks([max(int(np.ceil(share * timers)), 1) - 1 for share in shares])
 
     def bins(self) -> Iterator[tuple[int, int, int]]:
         """(least value, width, timers) of each bin that is not empty, ascending.
@@ -120,10 +116,13 @@ class Lateness:
             values = first + values * width
         yield from zip(values.tolist(), [width] * values.size, counts.tolist(), strict=True)
 
-    def _within(self, value: int) -> int:
-        """A value that was rounded, kept between the least and the greatest."""
-        assert self.min is not None and self.max is not None
-        return min(max(value, self.min), self.max)
+    def _of_ranks(self, ranks: Sequence[int]) -> list[int]:
+        """The values of the timers of these ranks, from 0 up, by lateness.
+
+        One that was rounded is kept between the least and the greatest.
+        """
+        values = self.values[np.searchsorted(np.cumsum(self.counts), ranks, side="right")]
+        return list(np.clip(values, self.min, self.max).tolist())
 
 
 def _merged(values: Int64s, counts: Int64s) -> tuple[Int64s, Int64s]:

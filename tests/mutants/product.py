@@ -644,14 +644,14 @@ BUGS = [
     ),
     SeededBug(
         "compare/replay/lateness.py",
-        "[(up_to[-1] - 1) // 2, up_to[-1] // 2]",
-        "[up_to[-1] // 2, up_to[-1] // 2]",
+        "[(timers - 1) // 2, timers // 2]",
+        "[timers // 2, timers // 2]",
         "tests/compare/replay/test_lateness.py::test_quantiles_are_exact",
     ),
     SeededBug(
         "compare/replay/lateness.py",
-        "max(int(np.ceil(share * up_to[-1])), 1)",
-        "max(int(share * up_to[-1]), 1)",
+        "max(int(np.ceil(share * timers)), 1)",
+        "max(int(share * timers), 1)",
         "tests/compare/replay/test_lateness.py::test_quantiles_are_exact",
     ),
     SeededBug(
