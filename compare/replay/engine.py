@@ -26,6 +26,7 @@ from timers.protocol import Timer
 
 Rows = npt.NDArray[Any]
 Clock = Callable[[], float]
+Take = Callable[[Rows], None]
 
 OPERATIONS_AT_ONCE = 1 << 16  # operations for which room is reserved at a time
 FIRED_AT_ONCE = 1 << 16  # rows that are collected before Python takes them: they stay in the cache
@@ -116,13 +117,7 @@ class CompiledLoop:
     first one of the replay. Memory: the pending timers and the buffers.
     """
 
-    def __init__(
-        self,
-        timer: Any,
-        buffers: Buffers,
-        take: Callable[[Rows], None],
-        clock: Clock = time.perf_counter,
-    ) -> None:
+    def __init__(self, timer: Any, buffers: Buffers, take: Take, clock: Clock) -> None:
         self.timer = timer
         self._buffers, self._take, self._clock = buffers, take, clock
         self._early = _most_early(timer)
@@ -143,11 +138,9 @@ class CompiledLoop:
         timer, buffers, cursor = self.timer, self._buffers, self._cursor
         if reserve:
             timer.reserve(int(np.count_nonzero(operations["op"] != CANCEL)))
-        state = timer.state
-        places = state.nodes.size  # sentinels included: at least one for each place
-        if buffers.armed_by.size < places:
-            more = np.zeros(places - buffers.armed_by.size, np.int32)
-            buffers.armed_by = np.concatenate([buffers.armed_by, more])
+        more = timer.state.nodes.size - buffers.armed_by.size  # nodes are places and sentinels
+        if more > 0:
+            buffers.armed_by = np.append(buffers.armed_by, np.zeros(more, np.int32))
         cursor[loops.FIRST], cursor[loops.NEXT] = self._operations, 0
         self._operations += operations.size
         arguments = operations, self._early, cursor, buffers.handles
@@ -214,9 +207,7 @@ class CompiledLoop:
 class PythonLoop:
     """Runs a timer of any kind through operations, by calling its methods; see CompiledLoop."""
 
-    def __init__(
-        self, timer: Timer, take: Callable[[Rows], None], clock: Clock = time.perf_counter
-    ) -> None:
+    def __init__(self, timer: Timer, take: Take, clock: Clock) -> None:
         self.timer = timer
         self._take, self._clock = take, clock
         self._early = _most_early(timer)
@@ -249,9 +240,8 @@ class PythonLoop:
         scheduled = cancelled = rescheduled = most_pending = 0
         now = timer.now
         may_be_due = True  # something that can be due at once was armed since the last advance
-        for k, (at, op, i, deadline) in enumerate(
-            zip(*columns, strict=True), self._outcome.operations
-        ):
+        operations = zip(*columns, strict=True)
+        for k, (at, op, i, deadline) in enumerate(operations, self._outcome.operations):
             if at > now or (may_be_due and timer.next_expiry() == at):
                 most_pending = max(most_pending, len(timer))
                 self._advance(at)
@@ -304,15 +294,12 @@ class PythonLoop:
 
     def _advance(self, moment: int) -> int:
         expired = self.timer.advance(moment)
-        for handle, deadline, fired_at in zip(
-            *(column.tolist() for column in expired), strict=True
-        ):
+        columns = (column.tolist() for column in expired)
+        for handle, deadline, fired_at in zip(*columns, strict=True):
             operation = self._armed_by.pop(handle, None)
             if operation is None:
-                raise ReplayError(
-                    f"{type(self.timer).__name__} fired handle {handle} at {fired_at}, which was"
-                    " not pending"
-                )
+                fired = f"{type(self.timer).__name__} fired handle {handle} at {fired_at}"
+                raise ReplayError(f"{fired}, which was not pending")
             self._rows.append((operation, deadline, fired_at))
         return len(expired.handles)
 
@@ -332,12 +319,9 @@ class PythonLoop:
             self._rows.clear()
 
 
-Loop = CompiledLoop | PythonLoop
-
-
 def loop_for(
-    timer: Timer, buffers: Buffers, take: Callable[[Rows], None], clock: Clock = time.perf_counter
-) -> Loop:
+    timer: Timer, buffers: Buffers, take: Take, clock: Clock = time.perf_counter
+) -> CompiledLoop | PythonLoop:
     """The compiled loop for a timer with a kernel, the Python loop for any other."""
     if has_kernel(timer):
         return CompiledLoop(timer, buffers, take, clock)

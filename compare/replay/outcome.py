@@ -10,10 +10,10 @@ from typing import Any
 
 from compare.replay.lateness import Lateness
 
+Counters = Mapping[str, int] | None
 
-def _add_counters(
-    one: Mapping[str, int] | None, other: Mapping[str, int] | None
-) -> Mapping[str, int] | None:
+
+def _add_counters(one: Counters, other: Counters) -> Counters:
     if one is None or other is None:
         return one or other
     return {name: one[name] + other[name] for name in one}
@@ -37,18 +37,15 @@ class Outcome:
     idle_wakeups: int = 0  #: ... in which nothing fired
     nbytes: int = field(default=0, metadata={"add": max})  #: held by the timer in the end
     seconds: float = 0.0  #: spent in the operations and in draining
-    counters: Mapping[str, int] | None = field(default=None, metadata={"add": _add_counters})
+    counters: Counters = field(default=None, metadata={"add": _add_counters})
     lateness: Lateness = field(default_factory=Lateness)
 
     def __add__(self, other: "Outcome") -> "Outcome":
-        return Outcome(
-            *(
-                one.metadata.get("add", operator.add)(
-                    getattr(self, one.name), getattr(other, one.name)
-                )
-                for one in fields(self)
-            )
-        )
+        sums = []
+        for one in fields(self):
+            add = one.metadata.get("add", operator.add)
+            sums.append(add(getattr(self, one.name), getattr(other, one.name)))
+        return Outcome(*sums)
 
     @property
     def ns_per_operation(self) -> float:
