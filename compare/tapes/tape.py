@@ -44,11 +44,10 @@ class TapeError(TimerError, ValueError):
 
 def joined(pieces: Sequence[Tape]) -> Tape:
     """The tape that these pieces make, in order. O(n)."""
-    if not pieces:
-        return Tape(*(np.empty(0, dtype) for dtype in DTYPES))
     if len(pieces) == 1:
         return pieces[0]
-    return Tape(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
+    empty = [np.empty(0, dtype) for dtype in DTYPES]
+    return Tape._make(map(np.concatenate, zip(empty, *pieces, strict=True)))
 
 
 def part(tape: Tape, start: int, stop: int | None = None) -> Tape:

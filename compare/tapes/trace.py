@@ -56,10 +56,8 @@ UNITS = (*TAPE_UNITS, "unit")
 _UNITS = ", ".join(UNITS[:-1]) + f" or {UNITS[-1]}"
 
 SCHEMA = pa.schema(
-    [
-        pa.field(name, pa.from_numpy_dtype(dtype), nullable=False)
-        for name, dtype in zip(Tape._fields, DTYPES, strict=True)
-    ]
+    pa.field(name, pa.from_numpy_dtype(dtype), nullable=False)
+    for name, dtype in zip(Tape._fields, DTYPES, strict=True)
 )
 MAX_SHARDS = 100_000
 """A shard's number has five digits in its file's name."""
@@ -156,10 +154,9 @@ class Trace:
         except TapeError as error:
             raise TapeError(f"{path}: {error}", error.row) from None
         for name, value in asdict(found).items():
-            if value != getattr(entry, name):
-                raise TraceError(
-                    f"{path}: {name} is {value}; the manifest says {getattr(entry, name)}"
-                )
+            said = getattr(entry, name)
+            if value != said:
+                raise TraceError(f"{path}: {name} is {value}; the manifest says {said}")
 
 
 def open_trace(path: str | os.PathLike[str]) -> Trace:

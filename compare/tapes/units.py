@@ -25,16 +25,10 @@ SUFFIXES = {"ns": 9, "us": 6, "µs": 6, "μs": 6, "ms": 3, "s": 0}
 Both the micro sign, U+00B5, and the Greek mu, U+03BC, which is the same to a reader.
 """
 
-_SECONDS = {name: Fraction(1, 10**places) for name, places in SUFFIXES.items()} | {
-    "m": Fraction(60),
-    "min": Fraction(60),
-    "h": Fraction(3600),
-    "d": Fraction(86400),
-}
+_SECONDS = {name: Fraction(1, 10**places) for name, places in SUFFIXES.items()}
+_SECONDS |= {"m": Fraction(60), "min": Fraction(60), "h": Fraction(3600), "d": Fraction(86400)}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zµμ]+)")
-_LONGEST = (
-    40  # characters: more than any duration in range needs, so that a long text is never worked on
-)
+_LONGEST = 40  # characters: more than a duration in range needs, so a long text costs no work
 
 
 def duration_text(units: int, unit: str) -> str:

@@ -326,13 +326,8 @@ class Plan:
                 "a workload needs a number of timers or of operations, and not both"
             )
         counted, amount = ("timers", timers) if operations is None else ("operations", operations)
-        check_integer(
-            WorkloadError,
-            counted if shards == 1 else f"{counted} of {shards} shards",
-            amount,
-            shards,
-            shards * most,
-        )
+        what = counted if shards == 1 else f"{counted} of {shards} shards"
+        check_integer(WorkloadError, what, amount, shards, shards * most)
         plan = cls(workload, settings, seed, counted, amount or 0, shards, most)
         plan.pieces()  # which has as much to do as any
         return plan
@@ -341,12 +336,8 @@ class Plan:
     def source(self) -> dict[str, Any]:
         """The entry `source` of the manifest."""
         which = {"shard": 0} if self.shards == 1 else {"shards": self.shards}
-        made = {
-            "workload": self.workload.name,
-            "parameters": dict(self.parameters),
-            "seed": self.seed,
-        }
-        return {**made, **which, self.counted: self.amount}
+        made = {"workload": self.workload.name, "parameters": dict(self.parameters)}
+        return {**made, "seed": self.seed, **which, self.counted: self.amount}
 
     def share(self, shard: int) -> int:
         """The timers or operations of a shard; the first shards may have one more than the rest."""
