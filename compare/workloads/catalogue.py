@@ -76,7 +76,6 @@ ARRIVAL, DELAY, CHOICE, LENGTH, GAP = range(5)
 """Purposes of streams."""
 
 Parameters = Mapping[str, int]
-Draw = Callable[[Stream, Int64s, Parameters], Block]
 
 
 class Parameter(NamedTuple):
@@ -96,7 +95,7 @@ class Workload:
     summary: str
     unit: str
     parameters: Mapping[str, Parameter]
-    draw: Draw
+    draw: Callable[[Stream, Int64s, Parameters], Block]
 
     @property
     def defaults(self) -> Parameters:
@@ -343,6 +342,20 @@ class Plan:
         """The timers or operations of a shard; the first shards may have one more than the rest."""
         return self.amount // self.shards + (shard < self.amount % self.shards)
 
+    @property
+    def span(self) -> float:
+        """Units in which a block's members arrive."""
+        return float(BLOCK * 10 ** EXPONENTS[self.workload.unit]) / float(self.parameters["rate"])
+
+    def block(self, shard: int, number: int, size: int = BLOCK) -> Block:
+        """The first `size` members of a shard's block, which depend on no other block."""
+        if (number + 1) * self.span > _LATEST:
+            raise _too_long(self.workload)
+        stream = Stream(self.seed, shard, number)
+        arrivals = np.sort(stream.uniform(ARRIVAL, BLOCK))[:size]
+        starts = ((float(number) + arrivals) * self.span).astype(np.int64)
+        return self.workload.draw(stream, starts, self.parameters)
+
     def pieces(self, shard: int = 0) -> Iterator[Tape]:
         """One shard's tape in pieces of up to 2**20 operations.
 
@@ -351,17 +364,16 @@ class Plan:
         Raises WorkloadError when there are too many operations, or times are too late.
         """
         amount, are_timers = self.share(shard), self.counted == "timers"
-        span = _span(self.workload, self.parameters)
-        needed, possible = -(-amount // BLOCK), int(_LATEST / span)
+        needed, possible = -(-amount // BLOCK), int(_LATEST / self.span)
         blocks = min(needed, possible)
 
         def block(number: int) -> Block:
-            size = min(BLOCK, amount - number * BLOCK) if are_timers else BLOCK
-            return block_events(self.workload, self.parameters, self.seed, shard, number, size)
+            left = amount - number * BLOCK if are_timers else BLOCK
+            return self.block(shard, number, min(left, BLOCK))
 
         def horizon(made: int) -> int:
             """The time before which no member starts that comes after so many blocks."""
-            return NEVER if are_timers and made == blocks else int(made * span)
+            return NEVER if are_timers and made == blocks else int(made * self.span)
 
         if are_timers and needed > possible:
             raise _too_long(self.workload)
@@ -388,24 +400,6 @@ class Plan:
                 f"{amount} timers of {self.workload.name} have more than {self.most} operations;"
                 " ask for fewer, or for more shards"
             )
-
-
-def block_events(
-    workload: Workload, parameters: Parameters, seed: int, shard: int, block: int, size: int
-) -> Block:
-    """A block's first `size` members: a pure function of its arguments."""
-    stream = Stream(seed, shard, block)
-    arrivals = np.sort(stream.uniform(ARRIVAL, BLOCK))[:size]
-    span = _span(workload, parameters)
-    if (block + 1) * span > _LATEST:
-        raise _too_long(workload)
-    starts = ((float(block) + arrivals) * span).astype(np.int64)
-    return workload.draw(stream, starts, parameters)
-
-
-def _span(workload: Workload, parameters: Parameters) -> float:
-    """Units in which a block's members arrive."""
-    return float(BLOCK * 10 ** EXPONENTS[workload.unit]) / float(parameters["rate"])
 
 
 def _too_long(workload: Workload) -> WorkloadError:

@@ -7,16 +7,7 @@ import pytest
 
 from compare.tapes.tape import ARM, CANCEL, START, Tape, count_ops, id_space_of, joined, validate
 from compare.workloads import generator, variates
-from compare.workloads.catalogue import (
-    ARRIVAL,
-    BLOCK,
-    WORKLOADS,
-    Plan,
-    Stream,
-    WorkloadError,
-    block_events,
-    make,
-)
+from compare.workloads.catalogue import ARRIVAL, BLOCK, WORKLOADS, Plan, Stream, WorkloadError, make
 from compare.workloads.variates import exp, log, normal
 from compare.workloads.writing import write_trace_of
 from tests.compare.small_tapes import digest
@@ -97,10 +88,11 @@ def test_seeds_and_shards_differ_and_repeat(name):
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_a_block_is_a_function_of_its_number_alone(name):
     workload = WORKLOADS[name]
-    alone = block_events(workload, workload.defaults, SEED, 0, 3, 100)
+    plan = Plan.of(name, timers=1, seed=SEED)
+    alone = plan.block(0, 3, 100)
     for block in (0, 5):
-        block_events(workload, workload.defaults, SEED, 0, block, 10)
-    again = block_events(workload, workload.defaults, SEED, 0, 3, 100)
+        plan.block(0, block, 10)
+    again = plan.block(0, 3, 100)
     assert np.array_equal(alone.starts, again.starts)
     assert np.array_equal(alone.deadlines, again.deadlines)
     assert np.array_equal(alone.ends, again.ends)
@@ -117,12 +109,10 @@ def as_events(name, blocks, parameters=None):
     """What a workload's members do in the first blocks: (time, member, step, op, deadline), and
     when each is over.
     """
-    workload = WORKLOADS[name]
+    plan = Plan.of(name, timers=1, seed=SEED, parameters=parameters)
     rows, ends = [], []
     for block in range(blocks):
-        made = block_events(
-            workload, {**workload.defaults, **(parameters or {})}, SEED, 0, block, BLOCK
-        )
+        made = plan.block(0, block)
         first = block * BLOCK
         for member, start in enumerate(
             zip(made.starts.tolist(), made.deadlines.tolist(), strict=True)
@@ -490,6 +480,6 @@ def test_operations_that_come_to_the_last_moment_of_all_are_refused(monkeypatch)
 
 
 def test_a_block_beyond_the_precision_of_its_times_is_refused():
-    workload = WORKLOADS["uniform"]
+    plan = Plan.of("uniform", timers=1)
     with pytest.raises(WorkloadError, match=r"uniform would last longer than 2\*\*53 ms"):
-        block_events(workload, workload.defaults, 0, 0, 2**42, 1)
+        plan.block(0, 2**42, 1)
