@@ -66,11 +66,7 @@ class Lateness:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Lateness):
             return NotImplemented
-        return (
-            np.array_equal(self.values, other.values)
-            and np.array_equal(self.counts, other.counts)
-            and (self.min, self.max) == (other.min, other.max)
-        )
+        return all(map(np.array_equal, vars(self).values(), vars(other).values()))
 
     def coarse(self) -> "Lateness":
         """The same with values rounded towards zero to DIGITS binary digits.
