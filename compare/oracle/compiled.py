@@ -59,12 +59,7 @@ def expect(tape: Tape, id_space: int, rounding: AnyRounding, *, drained: bool = 
 
 
 def expect_pieces(
-    pieces: Iterable[Tape],
-    id_space: int,
-    rounding: AnyRounding,
-    window: range,
-    *,
-    drained: bool = True,
+    pieces: Iterable[Tape], id_space: int, rounding: AnyRounding, window: range, *, drained: bool
 ) -> Expected:
     """`expect` for a tape in pieces; `fired_at` has the operations of `window` only.
 
