@@ -81,7 +81,8 @@ def judge_kernel(kernel: str) -> None:
     within_time_limit(
         lambda: run_pytest("test_boundary_cases", "-k", f"({' or '.join(timers)}) and ({OTHERS})")
     )
-    within_time_limit(lambda: run_pytest("test_due", "-k", " or ".join(timers)))
+    for name in ("test_due", "test_partial_advance"):
+        within_time_limit(lambda name=name: run_pytest(name, "-k", " or ".join(timers)))
     if kernel in SHARED:
         within_time_limit(lambda: run_pytest("test_handles"))
     if kernel == "delay_queue":

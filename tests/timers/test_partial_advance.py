@@ -1,0 +1,42 @@
+"""An advance whose buffer is full stops, and the next one goes on; between them all is sound."""
+
+import numpy as np
+import pytest
+
+from timers import names, timer_class
+from timers.kernels import dispatch
+from timers.kernels.pool import EXPIRY
+
+KERNELS = [name for name in names() if hasattr(timer_class(name), "locate")]
+# Several of each moment, which the wheels file in different levels, slots and lists.
+DEADLINES = [0, 1, 5, 19, 20, 21, 255, 256, 257, 399, 400, 401, 8_000, 8_192, 16_384, 20_000]
+LAST = 24_000  # in two buckets of a hierarchical wheel, which open at the same moment
+STEPS = [
+    ([*DEADLINES, LAST, LAST], 3),
+    ([*DEADLINES, *(deadline + 1 for deadline in DEADLINES)], 250),
+    ([*DEADLINES, *DEADLINES], LAST - 10),
+    ([LAST, LAST], LAST),
+]
+"""Deadlines, and how far the clock moves then."""
+
+
+def delivered(name, rows):
+    """What a timer delivers into buffers of so many rows."""
+    timer, found = timer_class(name)(), []
+    for deadlines, until in STEPS:
+        timer.schedule_many(deadlines)
+        done = False
+        while not done:
+            out = np.zeros(rows, EXPIRY)
+            count, done = dispatch.advance(timer.state, until, out)
+            assert done or count == rows
+            found += out[:count].tolist()
+            timer.check()
+        assert timer.now == until
+    return found
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7])
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_full_buffer_divides_an_advance(name, rows):
+    assert delivered(name, rows) == delivered(name, 1_000)
