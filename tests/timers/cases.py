@@ -23,7 +23,7 @@ GEOMETRIES: dict[str, list[dict[str, int]]] = {
     "hashed-wheel": [
         {"tick": 1, "wheel_size": 8},
         {"tick": 1, "wheel_size": 1},
-        {"tick": 10, "wheel_size": 7},
+        {"tick": 10, "wheel_size": 6},
     ],
     "hierarchical-wheel": [
         {"tick": 1, "wheel_size": 2},
