@@ -1,6 +1,7 @@
 """asyncio's timeouts, sleep and wait_for as documented, which AsyncTimer's must behave like."""
 
 import asyncio
+import sys
 
 import pytest
 
@@ -20,9 +21,19 @@ class Asyncio:
     sleep, wait_for = staticmethod(asyncio.sleep), staticmethod(asyncio.wait_for)
 
 
+_NOT_YET = {
+    "test_a_body_that_takes_too_long_ends_with_a_timeout_error",
+    "test_a_deadline_cannot_be_moved_outside_the_body",
+}
+"""What asyncio itself does otherwise in Python 3.11.2, and as documented in 3.11.7."""
+
+
 @pytest.fixture(params=["asyncio", *TIMERS])
 def both(request):
     """Runs `main(timer, loop)` with asyncio itself, and with each timer in its place."""
+    is_old = sys.version_info < (3, 11, 7) and request.node.originalname in _NOT_YET
+    if is_old and request.param == "asyncio":
+        pytest.skip("this Python's asyncio is older than what is documented")
 
     def runner(main):
         if request.param != "asyncio":
