@@ -21,7 +21,8 @@ from compare.replay.loops import FIRED, MOST_IDLE, OPERATION
 from compare.replay.outcome import Outcome
 from compare.tapes.tape import ARM, CANCEL, START, Tape
 from timers.errors import TimerError
-from timers.kernels.pool import EXPIRY, NONE
+from timers.kernels.operations import NONE
+from timers.kernels.pool import EXPIRY
 from timers.protocol import Timer
 
 Rows = npt.NDArray[Any]

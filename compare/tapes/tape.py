@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from timers import TimerError
 from timers.kernels.jit import entry
-from timers.kernels.pool import NONE
+from timers.kernels.operations import NONE
 
 START, CANCEL, REARM, ARM = range(4)
 """Operations: start a new timer, whatever became of the id's former holder; cancel it; re-arm it to

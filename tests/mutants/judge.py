@@ -32,6 +32,7 @@ ALL = (
     "delay-queue",
 )
 SHARED = {
+    "operations": ALL,
     "pool": ALL,
     "handles": ALL,
     "bitmap": ("cascading-wheel", "simple-wheel", "hashed-wheel"),

@@ -329,8 +329,15 @@ MUTANTS = [
     Mutant(
         "a re-arm keeps the old bucket",
         "cascading-wheel",
-        "pool.py",
-        "remove(nodes, cells, i)\n        insert(nodes, cells, counters, i, deadline)",
+        "operations.py",
+        "remove(nodes, cells, counters, i)\n        insert(nodes, cells, counters, i, deadline)",
         'nodes[i]["deadline"] = deadline',
+    ),
+    Mutant(
+        "the place of a cancelled timer is not given back",
+        "delay-queue",
+        "operations.py",
+        "release(nodes, cells, i)\n        return True",
+        "return True",
     ),
 ]

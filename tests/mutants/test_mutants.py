@@ -15,7 +15,7 @@ from tests.mutants.loading import KERNELS, ROOT, mutated_source
 from tests.mutants.mutants import MUTANTS, Mutant
 
 TIMERS = list(dict.fromkeys(mutant.timer for mutant in MUTANTS))
-SHARED = {"pool.py", "bitmap.py"}
+SHARED = {"operations.py", "pool.py", "bitmap.py"}
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.bug)

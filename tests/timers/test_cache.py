@@ -32,7 +32,7 @@ def test_a_changed_kernel_is_compiled_again(tmp_path):
         " print(timers.__file__, t.cancel(h))"
     )
     assert run(script, tmp_path) == [f"{tmp_path / 'timers' / '__init__.py'} True"]
-    kernel = tmp_path / "timers" / "kernels" / "pool.py"
+    kernel = tmp_path / "timers" / "kernels" / "operations.py"
     source = kernel.read_text()
     changed = source.replace(
         "        release(nodes, cells, i)\n        return True",

@@ -70,15 +70,25 @@ def test_kernel_defines_its_functions_in_the_common_order(stem: str) -> None:
     assert set(IN_ORDER) == set(FUNCTIONS)
 
 
-SHARED = ("enlarged", "move_all", "schedule", "cancel", "reschedule")
-EXCEPTIONS = {"delay_queue": "its places are not the rows of wheels, and its heap grows with them"}
+SHARED = {
+    "enlarged": "pool",
+    "move_all": "pool",
+    "schedule": "operations",
+    "cancel": "operations",
+    "reschedule": "operations",
+}
+"""The functions that kernels have in common, and where they are."""
+OWN = {
+    ("delay_queue", "enlarged"): "its heap grows with its places",
+    ("delay_queue", "move_all"): "its heap grows with its places",
+    ("delay_queue", "reschedule"): "the entry stays in the heap, and rises or sinks",
+}
 
 
 @every_kernel
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_kernels_with_rows_of_one_kind_share_the_function(stem: str, function: str) -> None:
-    shared = function in SHARED and stem not in EXCEPTIONS
-    home = "pool" if shared else stem
+def test_kernels_share_what_their_schemes_allow(stem: str, function: str) -> None:
+    home = stem if (stem, function) in OWN else SHARED.get(function, stem)
     assert found_in(stem, function).__module__ == f"timers.kernels.{home}"
 
 

@@ -32,17 +32,18 @@ import numpy as np
 from timers.kernels.bitmap import next_marked, unmark, words_for
 from timers.kernels.counters import CLOCK_VISITS, REFILED, SLOTS_VISITED, TIMERS_TOUCHED, count
 from timers.kernels.jit import inlined, jit
+from timers.kernels.operations import NONE
 from timers.kernels.pool import (
     BASE,
     BITS,
     FREE,
     HEADER,
-    NONE,
     NOW,
     PENDING,
     allocate_nodes,
     append_bucket,
     bucket_holding,
+    bucket_operations,
     check_pool,
     deliver,
     detach,
@@ -52,7 +53,6 @@ from timers.kernels.pool import (
     link,
     link_marked,
     move_pool,
-    operations,
 )
 from timers.limits import LIMIT
 
@@ -120,7 +120,7 @@ def insert(nodes, cells, counters, i, deadline):
     link(nodes, bucket, i)
 
 
-schedule, cancel, reschedule = operations(insert, WORDS)
+schedule, cancel, reschedule = bucket_operations(insert, WORDS)
 
 
 @jit

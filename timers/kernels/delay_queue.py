@@ -35,7 +35,8 @@ from timers.kernels.handles import (
     place_of,
 )
 from timers.kernels.jit import inlined, jit
-from timers.kernels.pool import FREE, HEADER, NONE, NOW, PENDING, RETIRED, is_replaced, move_cells
+from timers.kernels.operations import NONE, Places, operations
+from timers.kernels.pool import FREE, HEADER, NOW, PENDING, RETIRED, is_replaced, move_cells
 from timers.kernels.prefetch import prefetch
 
 PLACE = np.dtype(
@@ -269,25 +270,22 @@ def number_arming(nodes, cells):
 
 
 @inlined
-def schedule(state, deadline):
-    nodes, cells, counters = state.nodes, state.cells, state.counters
-    i = claim(nodes, cells)
+def insert(nodes, cells, counters, i, deadline):
+    """Add an entry for a place to the heap."""
     number_arming(nodes, cells)
     k = cells[PENDING]
     cells[PENDING] += 1
     sift_up(nodes, cells, counters, k, deadline, order_of(cells[SEQUENCE], i))
-    return handle_of(nodes, cells, i)
 
 
 @inlined
-def cancel(state, handle):
-    nodes, cells, counters = state.nodes, state.cells, state.counters
-    i = row_of(nodes, cells, handle)
-    if i == NONE:
-        return False
+def remove(nodes, cells, counters, i):
+    """Take a place's entry out of the heap."""
     remove_entry(nodes, cells, counters, nodes[i]["index"])
-    release(nodes, cells, i)
-    return True
+
+
+# An entry that is re-armed stays in the heap, so `reschedule` is its own.
+schedule, cancel, _ = operations(Places(claim, release, handle_of, row_of), insert, remove)
 
 
 @inlined

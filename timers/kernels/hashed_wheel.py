@@ -27,17 +27,18 @@ from timers.errors import InvariantError
 from timers.kernels.bitmap import next_marked, unmark, words_for
 from timers.kernels.counters import CLOCK_VISITS, SLOTS_VISITED, TIMERS_TOUCHED, count
 from timers.kernels.jit import inlined, jit
+from timers.kernels.operations import NONE
 from timers.kernels.pool import (
     BASE,
     BITS,
     FREE,
     FREE_ROW,
     HEADER,
-    NONE,
     NOW,
     PENDING,
     allocate_nodes,
     bucket_holding,
+    bucket_operations,
     check_pool,
     deliver,
     detach,
@@ -48,7 +49,6 @@ from timers.kernels.pool import (
     link,
     link_marked,
     move_pool,
-    operations,
     quotient,
     quotient_by,
     reciprocal,
@@ -174,7 +174,7 @@ def transfer(nodes, cells, counters):
         i = after
 
 
-schedule, cancel, reschedule = operations(insert, WORDS)
+schedule, cancel, reschedule = bucket_operations(insert, WORDS)
 
 
 @inlined

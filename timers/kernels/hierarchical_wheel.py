@@ -44,16 +44,17 @@ from timers.kernels.counters import (
     count,
 )
 from timers.kernels.jit import inlined, jit
+from timers.kernels.operations import NONE
 from timers.kernels.pool import (
     BASE,
     BITS,
     FREE,
     HEADER,
-    NONE,
     NOW,
     PENDING,
     allocate_nodes,
     bucket_holding,
+    bucket_operations,
     check_pool,
     deliver,
     detach,
@@ -62,7 +63,6 @@ from timers.kernels.pool import (
     is_empty,
     link,
     move_pool,
-    operations,
     quotient,
     quotient_by,
     reciprocal,
@@ -222,7 +222,7 @@ def insert(nodes, cells, counters, i, deadline):
         offer(nodes, cells, counters, bucket)
 
 
-schedule, cancel, reschedule = operations(insert)
+schedule, cancel, reschedule = bucket_operations(insert)
 
 
 @jit

@@ -26,9 +26,9 @@ from timers.kernels.handles import (
     place_of,
 )
 from timers.kernels.jit import inlined, jit
+from timers.kernels.operations import NONE, Places, operations
 from timers.limits import LIMIT
 
-NONE = -1  # no moment, no row
 FREE_ROW = 2**32 - 1  # marks a free row
 NO_ROW = 0  # end of the chain of free rows: row 0 is always a sentinel
 
@@ -302,48 +302,21 @@ def quotient_by(dividend, divisor, multiplier, shift):
     return quotient(dividend, divisor)
 
 
-def operations(insert: Any, bits: int | None = None) -> tuple[Any, Any, Any]:
-    """A kernel's `schedule`, `cancel` and `reschedule`.
+def bucket_operations(insert: Any, bits: int | None = None) -> tuple[Any, Any, Any]:
+    """`schedule`, `cancel` and `reschedule` of a kernel with buckets.
 
     `insert` gives a row its deadline and puts it into the bucket of that; `bits` is where the
     buckets' occupancy bits begin in `cells`, if they have any.
     """
 
     @inlined
-    def remove(nodes, cells, i):
+    def remove(nodes, cells, counters, i):
         if bits is None:
             unlink(nodes, i)
         else:
             unlink_marked(nodes, cells, bits, i)
 
-    @inlined
-    def schedule(state, deadline):
-        nodes, cells, counters = state.nodes, state.cells, state.counters
-        i = claim(nodes, cells)
-        insert(nodes, cells, counters, i, deadline)
-        return handle_of(nodes, cells, i)
-
-    @inlined
-    def cancel(state, handle):
-        nodes, cells = state.nodes, state.cells
-        i = row_of(nodes, cells, handle)
-        if i == NONE:
-            return False
-        remove(nodes, cells, i)
-        release(nodes, cells, i)
-        return True
-
-    @inlined
-    def reschedule(state, handle, deadline):
-        nodes, cells, counters = state.nodes, state.cells, state.counters
-        i = row_of(nodes, cells, handle)
-        if i == NONE:
-            return False
-        remove(nodes, cells, i)
-        insert(nodes, cells, counters, i, deadline)
-        return True
-
-    return schedule, cancel, reschedule
+    return operations(Places(claim, release, handle_of, row_of), insert, remove)
 
 
 def bucket_holding(state: Any, handle: int) -> int:

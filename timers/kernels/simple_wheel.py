@@ -23,17 +23,18 @@ import numpy as np
 from timers.kernels.bitmap import next_marked, unmark, words_for
 from timers.kernels.counters import CLOCK_VISITS, REFILED, SLOTS_VISITED, TIMERS_TOUCHED, count
 from timers.kernels.jit import inlined, jit
+from timers.kernels.operations import NONE
 from timers.kernels.pool import (
     BASE,
     BITS,
     FREE,
     HEADER,
-    NONE,
     NOW,
     PENDING,
     allocate_nodes,
     append_bucket,
     bucket_holding,
+    bucket_operations,
     check_pool,
     deliver,
     earliest_in,
@@ -42,7 +43,6 @@ from timers.kernels.pool import (
     link,
     link_marked,
     move_pool,
-    operations,
     quotient,
     unlink,
 )
@@ -109,7 +109,7 @@ def insert(nodes, cells, counters, i, deadline):
         link(nodes, due_bucket(cells), i)
 
 
-schedule, cancel, reschedule = operations(insert, WORDS)
+schedule, cancel, reschedule = bucket_operations(insert, WORDS)
 
 
 @jit

@@ -18,16 +18,17 @@ import numpy as np
 
 from timers.kernels.counters import CLOCK_VISITS, COMPARISONS, TIMERS_TOUCHED, count
 from timers.kernels.jit import inlined, jit
+from timers.kernels.operations import NONE
 from timers.kernels.pool import (
     BASE,
     BITS,
     FREE,
     HEADER,
-    NONE,
     NOW,
     PENDING,
     allocate_nodes,
     bucket_holding,
+    bucket_operations,
     check_pool,
     detach,
     earliest_in,
@@ -36,7 +37,6 @@ from timers.kernels.pool import (
     is_empty,
     link,
     move_pool,
-    operations,
     release,
     unlink,
 )
@@ -82,7 +82,7 @@ def insert(nodes, cells, counters, i, deadline):
         cells[SORTED] = 0
 
 
-schedule, cancel, reschedule = operations(insert)
+schedule, cancel, reschedule = bucket_operations(insert)
 
 
 @jit

@@ -20,7 +20,8 @@ from timers.kernels import dispatch
 from timers.kernels.counters import COUNTERS, allocate_counters
 from timers.kernels.dispatch import ARRIVED, BACKWARDS, CLOSED, FILLED, FULL
 from timers.kernels.handles import PLACE_MASK
-from timers.kernels.pool import BASE, EXPIRY, MOST_PLACES, NONE, NOW, PENDING, RETIRED, grown
+from timers.kernels.operations import NONE
+from timers.kernels.pool import BASE, EXPIRY, MOST_PLACES, NOW, PENDING, RETIRED, grown
 from timers.limits import LIMIT
 from timers.protocol import Bools, Expired
 from timers.rounding import Int64s

@@ -1,0 +1,56 @@
+"""`schedule`, `cancel` and `reschedule`, which differ between kernels only in how a timer is put
+into its structure and removed from it.
+"""
+
+from typing import Any, NamedTuple
+
+from timers.kernels.jit import inlined
+
+NONE = -1  # no moment, no row
+
+
+class Places(NamedTuple):
+    """What a kernel does with the places of its timers; each a compiled function."""
+
+    claim: Any  # (nodes, cells) -> a free row
+    release: Any  # (nodes, cells, i): give a row back
+    handle_of: Any  # (nodes, cells, i) -> the handle of a pending row
+    row_of: Any  # (nodes, cells, handle) -> the row of a pending timer, or NONE
+
+
+def operations(places: Places, insert: Any, remove: Any) -> tuple[Any, Any, Any]:
+    """The three operations of a kernel.
+
+    `insert(nodes, cells, counters, i, deadline)` puts a row into the structure, and
+    `remove(nodes, cells, counters, i)` takes it out.
+    """
+    claim, release, handle_of, row_of = places
+
+    @inlined
+    def schedule(state, deadline):
+        nodes, cells, counters = state.nodes, state.cells, state.counters
+        i = claim(nodes, cells)
+        insert(nodes, cells, counters, i, deadline)
+        return handle_of(nodes, cells, i)
+
+    @inlined
+    def cancel(state, handle):
+        nodes, cells, counters = state.nodes, state.cells, state.counters
+        i = row_of(nodes, cells, handle)
+        if i == NONE:
+            return False
+        remove(nodes, cells, counters, i)
+        release(nodes, cells, i)
+        return True
+
+    @inlined
+    def reschedule(state, handle, deadline):
+        nodes, cells, counters = state.nodes, state.cells, state.counters
+        i = row_of(nodes, cells, handle)
+        if i == NONE:
+            return False
+        remove(nodes, cells, counters, i)
+        insert(nodes, cells, counters, i, deadline)
+        return True
+
+    return schedule, cancel, reschedule
