@@ -191,11 +191,19 @@ class _Written(NamedTuple):
 
 
 def write_tapes(
-    rows: DataFrame, kind: str, timeout: int, shards: int, directory: Path, *, small: bool
+    rows: DataFrame,
+    times: TimesObserved,
+    kind: str,
+    timeout: int,
+    shards: int,
+    directory: Path,
+    *,
+    small: bool,
 ) -> _Written:
     """Sort rows and write one file per shard, and one for the rejected rows.
 
-    One pass over the log. With `small` the rows are written by this process.
+    One pass over the log, during which the times are observed. With `small` the rows are written by
+    this process.
     """
     value = "end" if "end" in rows.columns else "key"
     rejected = (
@@ -207,7 +215,10 @@ def write_tapes(
         f"IF(kind IS NULL, {value}, NULL) AS {value}",
         "block + index AS position",
         f"IF(kind IS NULL, NULL, CAST({rejected} AS BINARY)) AS rejected",
+        "at",
+        "time_zone",
     )
+    divided = times.observe(divided)  # here, where the rows are at their smallest
     order = ("shard", "start", "position")
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -284,10 +295,9 @@ def _ingest(
             rows = interpret(rows, form, unit=options.unit, shards=options.shards, timeout=units)
             rows = reject_rows(rows, options.unit, bound, options.unique)
             times = TimesObserved(options.unit, units)
-            rows = rows.observe(times.observation, *times.columns())
             with progress(spark, "ingest"):
                 written = write_tapes(
-                    rows, kind, units, options.shards, unfinished.directory, small=small
+                    rows, times, kind, units, options.shards, unfinished.directory, small=small
                 )
             unfinished.shards += written.shards
             counts = _counts(written, found, spark, uri, unfinished.directory)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from pyspark.sql import Column, Observation
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from compare.tapes.units import EXPONENTS
@@ -87,28 +87,28 @@ class TimesObserved:
     """Finds out what the times have in common during the pass over the log."""
 
     def __init__(self, unit: str, timeout: int) -> None:
-        self.observation = Observation()
+        self._observation = Observation()
         scale = 10**6 // 10 ** EXPONENTS[unit]  # microseconds
         steps = {name: step // scale for name, step in _STEPS.items()}
         self._steps = {name: step for name, step in steps.items() if step and 10 * step > timeout}
 
-    def columns(self) -> list[Column]:
-        """Aggregates of the columns `kind`, `at` and `time_zone`."""
-        used, zone = F.col("kind").isNull(), F.col("time_zone")
-        steps = (
-            F.bool_and(F.when(used, F.col("at") % step == 0)).alias(name)
-            for name, step in self._steps.items()
+    def observe(self, rows: DataFrame) -> DataFrame:
+        """Look at the columns `at` and `time_zone` where `rejected` is null, and drop them."""
+        # Each step divides the next one, so most rows are done after one division.
+        whens = (f"WHEN at % {step} != 0 THEN {n}" for n, step in enumerate(self._steps.values()))
+        cases = " ".join(("WHEN rejected IS NOT NULL THEN NULL", *whens))
+        zone = "IF(rejected IS NULL, time_zone, NULL)"
+        columns = (
+            f"min(CASE {cases} ELSE {len(self._steps)} END) AS level",
+            "count_if(rejected IS NULL AND time_zone IS NULL) AS without_zone",
+            f"min({zone}) AS least",
+            f"max({zone}) AS largest",
         )
-        return [
-            F.count_if(used & zone.isNull()).alias("without_zone"),
-            F.min(F.when(used, zone)).alias("least"),
-            F.max(F.when(used, zone)).alias("largest"),
-            *steps,
-        ]
+        return rows.observe(self._observation, *map(F.expr, columns)).drop("at", "time_zone")
 
     def results(self) -> Times:
         """What was found. Only after a pass over a log that has rows."""
-        seen = self.observation.get
-        step = next((name for name in reversed(self._steps) if seen[name]), None)
+        seen = self._observation.get
+        step = [None, *self._steps][seen["level"] or 0]
         zones = None if seen["least"] is None else (seen["least"], seen["largest"])
         return Times(step, seen["without_zone"], zones)

@@ -7,9 +7,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from compare.logs.parsing import (
-    DECIMAL,
     EPOCHS,
     FRACTION_DIGITS,
+    ONE,
     guessed_range,
     read_duration,
     read_time,
@@ -47,19 +47,24 @@ def request_rows(
     rows = rows.selectExpr("*", "time AS time_text", "duration AS duration_text")
     rows = read_duration(read_time(rows, "time", form.name, unit), "duration", duration_unit, unit)
     own: dict[str, Problem] = {
-        "duration_text IS NOT NULL AND duration IS NULL": ("duration", "is not a number in range"),
+        "duration_text IS NOT NULL AND duration_whole IS NULL": (
+            "duration",
+            "is not a number in range",
+        ),
         "duration_negative": ("duration", "is negative"),
     }
-    start, end = "time", "time + duration"
+    # Together, the fractions may reach one more boundary between units than the whole units do.
+    start, end = "time_whole", "try_add(time_whole, try_add(duration_whole, crossed))"
+    crossed = f"time_fraction + duration_fraction >= {ONE}"
     if time_is == "end":
         own["duration_text IS NULL"] = "it has no duration, so its start is unknown"
-        # Rounded up: to subtract a little less could lift the start to the next unit.
-        up = f"CAST(duration + IF(duration_more, 1e-{FRACTION_DIGITS}BD, 0) AS {DECIMAL})"
-        start, end = f"floor(time - {up})", "time"
+        start, end = "time_whole - duration_whole - crossed", "time_whole"
+        crossed = "duration_fraction + CAST(duration_more AS INT) > time_fraction"
     rows = rows.selectExpr(
         "*",
-        f"try_cast({start} AS BIGINT) AS start",
-        f"try_cast({end} AS BIGINT) AS answer",
+        f"CAST({crossed} AS INT) AS crossed",
+        f"{start} AS start",
+        f"{end} AS answer",
         f"IF(try_subtract(answer, start) < {timeout}, answer, NULL) AS end",
     )
     problems = _problems(form, unit, timeout, own)
@@ -76,7 +81,7 @@ def touch_rows(rows: DataFrame, form: Form, *, unit: str, shards: int, timeout: 
     """
     rows = read_time(rows.selectExpr("*", "time AS time_text"), "time", form.name, unit)
     problems = _problems(form, unit, timeout, {"key IS NULL": "it has no key"})
-    rows = rows.selectExpr("*", "try_cast(time AS BIGINT) AS start")
+    rows = rows.selectExpr("*", "time_whole AS start")
     # Not every key is UTF-8, and Python strings must be.
     texts = {"time": "time_text", "key": "key"}
     return _interpreted(
@@ -96,11 +101,11 @@ def _problems(
     if form.guessed and form.name in EPOCHS:
         # Or milliseconds among seconds would be read as the year 58 000.
         low, high = guessed_range(form.name, unit)
-        condition = f"time < {low}" + (f" OR time >= {high}" if high else "")
+        condition = f"time_whole < {low}" + (f" OR time_whole >= {high}" if high else "")
         other = {condition: ("time", f"is not {form.name}, the format of the first time")}
     return {
         "time_text IS NULL": "it has no time",
-        "time IS NULL": ("time", f"is not {form.name} or is out of range"),
+        "time_whole IS NULL": ("time", f"is not {form.name} or is out of range"),
         **other,
         "time_negative": ("time", "is before 1970"),
         "time_more": ("time", f"has more than {FRACTION_DIGITS} digits after the {unit}"),
@@ -131,7 +136,7 @@ def _interpreted(
         "block",
         "index",
         f"CASE {' '.join(whens)} END AS problem",
-        "try_cast(time AS BIGINT) AS at",
+        "time_whole AS at",
         "time_zone",
         *unique,
         *columns,

@@ -360,10 +360,8 @@ def directory_events(session: SparkSession, watch: Watch) -> DataFrame:
                 f"{first}: no value of column {watch.time!r} is a time in a known format"
                 f" ({', '.join(FORMS)})"
             )
-    micros = "try_cast(IF(time_negative, -time, time) AS BIGINT)"
-    return read_time(rows, "time", form, "us").selectExpr(
-        f"timestamp_micros({micros}) AS time", "key"
-    )
+    micros = "timestamp_micros(IF(time_negative, -time_whole, time_whole)) AS time"
+    return read_time(rows, "time", form, "us").selectExpr(micros, "key")
 
 
 def _columns(watch: Watch) -> tuple[Path, Log]:

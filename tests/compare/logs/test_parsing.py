@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compare.logs.parsing import FRACTION_DIGITS, guess_form, read_duration, read_number, read_time
+from compare.logs.parsing import (
+    FRACTION_DIGITS,
+    ONE,
+    guess_form,
+    read_duration,
+    read_number,
+    read_time,
+)
 from compare.tapes.units import EXPONENTS
 
 pytestmark = pytest.mark.spark
@@ -31,6 +38,7 @@ NUMBERS = [
     "5.960464477539063e-08",
     "1521911720.865716",
     "1521911720.865716123456789",
+    "0.99999999999999999",
     "0.999999999999999999",
     "0.9999999999999999999",
     "1e-18",
@@ -53,6 +61,8 @@ NOT_NUMBERS = [
     "x",
     "1,5",
     "1.2.3",
+    "1..2",
+    "1.2.",
     "--1",
     "1e",
     "e5",
@@ -75,14 +85,19 @@ def expected(text, places):
     with localcontext(Context(prec=30_000, Emax=MAX_EMAX, Emin=MIN_EMIN)):
         number = Decimal(text.strip()).scaleb(places)
         kept = abs(number).quantize(Decimal(f"1e-{FRACTION_DIGITS}"), ROUND_DOWN)
-        return kept, kept != abs(number), number < 0
+        return Fraction(kept), kept != abs(number), number < 0
 
 
 def read(spark, rows, reader):
-    """What a reader makes of each row's column `text`."""
+    """What a reader makes of each row's column `text`: its number, or None, and two flags."""
     frame = spark.createDataFrame(list(enumerate(rows)), "number int, text string")
-    found = reader(frame).orderBy("number").select("text", "text_more", "text_negative").collect()
-    return [tuple(row) for row in found]
+    columns = ("text_whole", "text_fraction", "text_more", "text_negative")
+    found = reader(frame).orderBy("number").select(*columns).collect()
+    assert all(0 <= row["text_fraction"] < ONE for row in found if row["text_whole"] is not None)
+    return [
+        (None if whole is None else whole + Fraction(fraction, ONE), *flags)
+        for whole, fraction, *flags in found
+    ]
 
 
 @st.composite
