@@ -426,6 +426,16 @@ def test_what_a_log_was_read_as(requests, touches, tmp_path):
     assert requests(log, timeout="10s", out="fine", time_format="iso").reading.times.step is None
 
 
+def test_the_times_of_rejected_rows_do_not_count(requests, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text(
+        "ts,rtt\n2020-01-01T00:00:03Z,2\n2020-01-01T00:00:01,-1\n2020-01-01T05:30:02.5+05:30,-1\n"
+    )
+    done = requests(log, unit="ms")
+    assert (done.rows, done.unreadable) == (3, 2)
+    assert done.reading.times == ("1s", 0, (0, 0))
+
+
 def test_a_log_without_rows_is_an_empty_trace(requests, touches, tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("ts,rtt,client\n")
