@@ -81,7 +81,6 @@ SHARED = {
 OWN = {
     ("delay_queue", "enlarged"): "its heap grows with its places",
     ("delay_queue", "move_all"): "its heap grows with its places",
-    ("delay_queue", "reschedule"): "the entry stays in the heap, and rises or sinks",
 }
 
 

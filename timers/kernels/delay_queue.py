@@ -284,16 +284,9 @@ def remove(nodes, cells, counters, i):
     remove_entry(nodes, cells, counters, nodes[i]["index"])
 
 
-# An entry that is re-armed stays in the heap, so `reschedule` is its own.
-schedule, cancel, _ = operations(Places(claim, release, handle_of, row_of), insert, remove)
-
-
 @inlined
-def reschedule(state, handle, deadline):
-    nodes, cells, counters = state.nodes, state.cells, state.counters
-    i = row_of(nodes, cells, handle)
-    if i == NONE:
-        return False
+def rearm(nodes, cells, counters, i, deadline):
+    """Give a place's entry, which stays in the heap, another deadline."""
     number_arming(nodes, cells)
     # A re-arm is the newest of its deadline, so later or equal means down; only an earlier deadline
     # means up.
@@ -301,7 +294,11 @@ def reschedule(state, handle, deadline):
     if deadline >= cells[entry_of(k, DEADLINE)]:
         k = sink_hole(nodes, cells, counters, k, cells[PENDING])
     sift_up(nodes, cells, counters, k, deadline, order_of(cells[SEQUENCE], i))
-    return True
+
+
+schedule, cancel, reschedule = operations(
+    Places(claim, release, handle_of, row_of), insert, remove, rearm
+)
 
 
 @jit

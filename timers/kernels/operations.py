@@ -18,12 +18,20 @@ class Places(NamedTuple):
     row_of: Any  # (nodes, cells, handle) -> the row of a pending timer, or NONE
 
 
-def operations(places: Places, insert: Any, remove: Any) -> tuple[Any, Any, Any]:
+def operations(places: Places, insert: Any, remove: Any, rearm: Any = None) -> tuple[Any, Any, Any]:
     """The three operations of a kernel.
 
     `insert(nodes, cells, counters, i, deadline)` puts a row into the structure, and
-    `remove(nodes, cells, counters, i)` takes it out.
+    `remove(nodes, cells, counters, i)` takes it out. `rearm`, with the parameters of `insert`,
+    gives a row in the structure another deadline; without it, the row is removed and inserted.
     """
+
+    @inlined
+    def remove_and_insert(nodes, cells, counters, i, deadline):
+        remove(nodes, cells, counters, i)
+        insert(nodes, cells, counters, i, deadline)
+
+    move = rearm or remove_and_insert
     claim, release, handle_of, row_of = places
 
     @inlined
@@ -49,8 +57,7 @@ def operations(places: Places, insert: Any, remove: Any) -> tuple[Any, Any, Any]
         i = row_of(nodes, cells, handle)
         if i == NONE:
             return False
-        remove(nodes, cells, counters, i)
-        insert(nodes, cells, counters, i, deadline)
+        move(nodes, cells, counters, i, deadline)
         return True
 
     return schedule, cancel, reschedule
