@@ -15,10 +15,13 @@ from compare.cli.main import cli
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
+WITHOUT_SPARK = [path for path in EXAMPLES if not path.name.startswith("spark_")]
+"""Those on Spark are run by tests/compare/spark/test_examples.py."""
+
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("example", WITHOUT_SPARK, ids=lambda path: path.stem)
 def test_an_example_runs_and_prints_something(example, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [str(example)])

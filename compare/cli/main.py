@@ -31,7 +31,6 @@ COMMANDS = {
     "replay": ("compare.cli.commands.replay", "Replay a trace through timers."),
     "verify": ("compare.cli.commands.verify", "Check replay results against the oracle."),
     "summarise": ("compare.cli.commands.summarise", "Summarise replay results."),
-    "stream": ("compare.cli.commands.stream", "Find idle connections in a stream."),
     "compare": ("compare.cli.commands.compare", "Measure timers and store the results."),
     "purgatory": ("compare.cli.commands.purgatory", "Compare designs for delayed requests."),
     "report": ("reports.command", "Write results as a page with charts."),

@@ -13,7 +13,6 @@ from compare.bench.comparison import DEFAULT_WORKLOADS, Comparison
 from compare.tapes.units import EXPONENTS, TAPE_UNITS
 
 LOG_FORMATS = ("auto", "csv", "tsv", "jsonl", "parquet", "zeek", "access")
-STREAM_FORMATS = ("auto", "csv", "tsv", "jsonl", "parquet")
 TIME_FORMATS = ("auto", "epoch-s", "epoch-ms", "epoch-us", "epoch-ns", "iso", "access")
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]

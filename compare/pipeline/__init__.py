@@ -1,1 +1,1 @@
-"""The stages that run on Spark: ingest, generate, replay, verify, summarise, stream."""
+"""The stages that run on Spark: ingest, generate, replay, verify, summarise."""

@@ -1015,12 +1015,6 @@ BUGS = [
         "tests/compare/cli/test_text.py::test_how_a_log_was_read_is_told",
     ),
     SeededBug(
-        "compare/cli/commands/stream.py",
-        '{"late": seen.late, "unusable": seen.unusable}',
-        '{"late": seen.unusable, "unusable": seen.late}',
-        "tests/compare/cli/test_text.py::test_a_stream_says_what_it_has_seen[options0-False-0]",
-    ),
-    SeededBug(
         "compare/cli/commands/summarise.py",
         '"p99": ("lateness_p99", ",")',
         '"p99": ("lateness_p90", ",")',

@@ -281,7 +281,7 @@ def test_a_narrow_encoding_needs_no_traceback(here, settings):
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        ("wheelwork st", ["stream"]),
+        ("wheelwork su", ["summarise"]),
         ("wheelwork replay t --timer hashed", ["hashed-wheel"]),
         ("wheelwork compare --timers delay-queue,si", ["delay-queue,simple-wheel"]),
         ("wheelwork generate keep", ["keepalive"]),
@@ -647,19 +647,17 @@ def test_from_a_shell(here):
 
 
 def test_defaults_are_those_of_the_functions_that_are_called():
-    pytest.importorskip("pyspark", reason="logs and streams are read on Spark")
+    pytest.importorskip("pyspark", reason="logs are read on Spark")
     from compare.cli.commands.ingest import requests, touches
-    from compare.cli.commands.stream import stream
     from compare.pipeline.ingest import Options
-    from compare.pipeline.stream import Watch
 
-    for command, cls in ((requests, Options), (touches, Options), (stream, Watch)):
+    for command in (requests, touches):
         line = ["x"]
         for param in command.params:
             line += [param.opts[0], "x"] if param.required and param.opts[0] != param.name else []
         given = command.make_context("x", line).params
-        for field in fields(cls):
-            if field.name in given and field.default is not MISSING and field.name != "delay":
+        for field in fields(Options):
+            if field.name in given and field.default is not MISSING:
                 assert given[field.name] == field.default, field.name
 
 

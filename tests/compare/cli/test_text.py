@@ -1,7 +1,6 @@
 """What the commands print, to the letter, of figures that all differ."""
 
 import json
-from contextlib import nullcontext
 from dataclasses import replace
 from itertools import count, cycle
 from pathlib import Path
@@ -14,7 +13,7 @@ from compare.bench.store import MEASURED, SCHEMAS, TOO_LONG, Run
 from compare.bench.task import TASKS
 from compare.cli.commands import compare, generate, ingest, summarise, timers
 from compare.cli.commands import verify as verification
-from compare.cli.main import INTERRUPTED, main
+from compare.cli.main import main
 from compare.cli.text import table
 from compare.oracle.mismatches import Mismatch
 from compare.tapes.tape import ARM, CANCEL, REARM, START
@@ -328,43 +327,6 @@ def test_how_a_log_was_read_is_told():
         "trace       some.trace in 2 shards",
     ]
     assert ingested(rows=0, warnings=())[5:] == ["trace       some.trace"]
-
-
-@pytest.mark.parametrize(
-    ("options", "interrupted", "code"),
-    [((), False, 0), ((), True, INTERRUPTED), (("--follow",), True, 0)],
-)
-def test_a_stream_says_what_it_has_seen(monkeypatch, capsys, options, interrupted, code):
-    stream = pytest.importorskip("compare.pipeline.stream", reason="streams run on Spark")
-    monkeypatch.setattr("compare.spark.session.spark_session", nullcontext)
-    monkeypatch.setattr(stream, "check", lambda watch: None)
-    monkeypatch.setattr(stream, "start", lambda session, watch: watch)
-    seen = stream.Seen(rows=5003, expired=1009, late=17, unusable=3)
-    monkeypatch.setattr(stream, "follow", lambda watch, tell: (seen, interrupted))
-    needed = "--time ts --key client --idle 30s --checkpoint state --out idle"
-    assert main(["stream", "in", *needed.split(), *options]) == code
-    assert capsys.readouterr().out.splitlines() == [
-        "rows        5,003",
-        "idle        1,009 connections",
-        "rejected    17 late, 3 unusable",
-        "out         idle",
-        "checkpoint  state (rerun the command to resume)",
-    ]
-
-
-def test_one_idle_connection_is_singular(monkeypatch, capsys):
-    stream = pytest.importorskip("compare.pipeline.stream", reason="streams run on Spark")
-    monkeypatch.setattr("compare.spark.session.spark_session", nullcontext)
-    monkeypatch.setattr(stream, "check", lambda watch: None)
-    monkeypatch.setattr(stream, "start", lambda session, watch: watch)
-    seen = stream.Seen(rows=2, expired=1, late=0, unusable=0)
-    monkeypatch.setattr(stream, "follow", lambda watch, tell: (seen, False))
-    needed = "--time ts --key client --idle 30s --checkpoint state --out idle"
-    assert main(["stream", "in", *needed.split()]) == 0
-    assert capsys.readouterr().out.splitlines()[1:3] == [
-        "idle        1 connection",
-        "rejected    none",
-    ]
 
 
 # ---- replays on Spark

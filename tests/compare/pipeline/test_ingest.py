@@ -14,7 +14,6 @@ from compare.cli import options
 from compare.logs.parsing import FORMS
 from compare.logs.readers import READERS, LogError
 from compare.pipeline import ingest as ingest_module
-from compare.pipeline import stream
 from compare.pipeline.ingest import IngestError, Options, ingest_requests, ingest_touches
 from compare.tapes.tape import CANCEL, START, joined
 from compare.tapes.trace import TraceError, open_trace
@@ -616,7 +615,6 @@ def test_shards_hold_the_same_operations(touches, requests, tmp_path, monkeypatc
 def test_the_command_offers_what_there_is():
     assert set(options.LOG_FORMATS) == {"auto", *READERS}
     assert set(options.TIME_FORMATS) == {"auto", *FORMS}
-    assert set(options.STREAM_FORMATS) == {"auto", *stream.FORMATS}
 
 
 # ---- what goes wrong

@@ -65,24 +65,3 @@ def test_every_stage_works_through_spark_connect(daemons: Daemons, tmp_path: Pat
         "ingested",
     )
     assert open_trace(tmp_path / "ingested").totals["starts"] == 3, said
-    (tmp_path / "incoming").mkdir()
-    (tmp_path / "incoming" / "1.csv").write_text("ts,client\n0,ann\n5,ann\n8,bob\n120,cat\n")
-    said = wheelwork(
-        "stream",
-        tmp_path / "incoming",
-        "--time",
-        "ts",
-        "--key",
-        "client",
-        "--idle",
-        "30s",
-        "--checkpoint",
-        "state",
-        "--out",
-        "idle",
-        "--out-format",
-        "csv",
-    )
-    assert "idle        2 connections" in said
-    rows = [file.read_text() for file in (tmp_path / "idle" / "kind=idle").glob("*.csv")]
-    assert sum(text.count("ann") for text in rows) == 1, rows
