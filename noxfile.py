@@ -79,7 +79,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def model(session: nox.Session) -> None:
-    """The model-based tests again, with many more examples, and all seeded bugs."""
+    """The model-based tests again, with many more examples."""
     session.install("-q", "-e", ".[pipeline,test]")
     session.run(
         "pytest",
@@ -88,7 +88,6 @@ def model(session: nox.Session) -> None:
         "--hypothesis-profile",
         "deep",
         "tests/timers",
-        "tests/mutants/test_product.py",
         *session.posargs,
     )
 
@@ -113,6 +112,6 @@ def pipeline(session: nox.Session) -> None:
 
 @nox.session
 def mutation(session: nox.Session) -> None:
-    """Mechanical mutation; see docs/mutation.md: -- [FILE or FOLDER ...]."""
-    session.install("-q", "-e", ".[test,mutation]")
-    session.run("python", "tests/mutants/mechanical.py", *session.posargs)
+    """Mechanical mutants of files, and which of them no test notices: -- FILE ... [--each N]."""
+    session.install("-q", "-e", ".[test]")
+    session.run("python", "-m", "tests.mutation.hunt", *session.posargs)

@@ -60,8 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 ALONE = (
     "tests/timers/test_state_machine.py",
-    "tests/mutants/test_mutants.py",
-    "tests/mutants/test_product.py",
+    "tests/mutation/test_mutation.py",
 )
 """Files of long tests that share nothing: dealt out last, one by one, so that no worker waits."""
 

@@ -11,49 +11,37 @@ True
 The contract that all of them hold is in `timers.protocol`.
 """
 
+from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from timers.errors import TimerError
 from timers.limits import LIMIT
 from timers.protocol import Expired, Timer
 from timers.registry import TIMERS, names, timer_class
 
-if TYPE_CHECKING:
-    from timers.schemes.base import place_of
-    from timers.schemes.cascading_wheel import CascadingWheel
-    from timers.schemes.delay_queue import DelayQueue
-    from timers.schemes.hashed_wheel import HashedWheel
-    from timers.schemes.heapq_delay_queue import HeapqDelayQueue
-    from timers.schemes.hierarchical_wheel import HierarchicalWheel
-    from timers.schemes.simple_wheel import SimpleWheel
-    from timers.schemes.unordered_list import UnorderedList
+if TYPE_CHECKING:  # a timer that is not listed here has the static type of `__getattr__`
+    from timers.schemes.base import place_of as place_of
+    from timers.schemes.cascading_wheel import CascadingWheel as CascadingWheel
+    from timers.schemes.delay_queue import DelayQueue as DelayQueue
+    from timers.schemes.hashed_wheel import HashedWheel as HashedWheel
+    from timers.schemes.heapq_delay_queue import HeapqDelayQueue as HeapqDelayQueue
+    from timers.schemes.hierarchical_wheel import HierarchicalWheel as HierarchicalWheel
+    from timers.schemes.simple_wheel import SimpleWheel as SimpleWheel
+    from timers.schemes.unordered_list import UnorderedList as UnorderedList
 
 # Imported on first use: the classes bring Numba with them, which takes half a second.
 _LAZY = {target.partition(":")[2]: target.partition(":")[0] for target in TIMERS.values()}
 _LAZY["place_of"] = "timers.schemes.base"
 
-__all__ = [
-    "LIMIT",
-    "CascadingWheel",
-    "DelayQueue",
-    "Expired",
-    "HashedWheel",
-    "HeapqDelayQueue",
-    "HierarchicalWheel",
-    "SimpleWheel",
-    "Timer",
-    "TimerError",
-    "UnorderedList",
-    "names",
-    "place_of",
-    "timer_class",
-]
+__all__ = ["LIMIT", "Expired", "Timer", "TimerError", "names", "timer_class"]
+__all__ += _LAZY
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Callable[..., Timer]:
     if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
+        found: Callable[..., Timer] = getattr(import_module(_LAZY[name]), name)
+        return found
     raise AttributeError(f"module 'timers' has no attribute {name!r}")
 
 

@@ -37,6 +37,10 @@ class CopyError(TimerError, TypeError):
     """An attempt to copy or pickle a timer."""
 
 
+class NestedCallError(TimerError, RuntimeError):
+    """A call in the middle of another one, to a timer whose traits say that it refuses these."""
+
+
 class InvariantError(TimerError, RuntimeError):
     """A structural invariant does not hold: a bug. The message has a dump of the state."""
 

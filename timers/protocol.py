@@ -38,18 +38,19 @@ already, with `fired_at` unchanged. Until then `now` is the moment that it had r
 and `cancel` and `reschedule` give False. If a nested `advance` returns it, the outer one does not.
 A nested `advance` that went further than the outer one counts as the earlier of the two, so the
 outer one may raise ClockError.
+
+A timer whose traits are not `interruptible`, as the baseline in plain Python, keeps no such rules:
+a nested call raises NestedCallError, and an exception that is raised in the middle of a call may
+lose the timers of that call.
 """
 
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol, runtime_checkable
 
-import numpy as np
 import numpy.typing as npt
 
-from timers.rounding import Int64s
+from timers.arrays import Bools, Int64s
 from timers.traits import Traits
-
-Bools = npt.NDArray[np.bool_]
 
 
 class Expired(NamedTuple):

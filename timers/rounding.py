@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 import numpy as np
-import numpy.typing as npt
 
+from timers.arrays import Int64s
 from timers.errors import ParameterError, RoundingError
 from timers.limits import LIMIT
-
-Int64s = npt.NDArray[np.int64]
 
 UNKNOWN_BOUNDS = (-LIMIT, LIMIT)
 """The bounds of a form that declares none."""

@@ -5,9 +5,12 @@ The tables, tests and charts read the traits; nothing else states these facts.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
+from timers.limits import LIMIT
 from timers.rounding import AnyRounding
+from timers.validation import as_parameter
 
 Parameters = Mapping[str, int]
 
@@ -15,9 +18,26 @@ ALL_COUNTERS = "all counters"
 """In place of a counter's name: the sum of all."""
 
 
+class Load(StrEnum):
+    """The workload for which a cost holds. The tests run each of them to measure the costs."""
+
+    ANY = "any"
+    RANDOM_DEADLINES = "random deadlines, on average"
+    FALLING_DEADLINES = "falling deadlines, the worst case"
+    RANDOM_CANCELS = "random timers, on average"
+    ALL_CANCELLED = "any, amortised over compactions"
+    IDLE_TIMEOUTS = "idle timeouts: the earliest timer becomes the latest"
+    UNIFORM_DELAYS = "uniform delays"
+    EQUAL_DELAYS = "the same delay for all"
+    ONE_ROTATION = "delays within a rotation"
+    MANY_ROTATIONS = "delays of many rotations"
+    ALL_AT_ONCE = "all due in one advance"
+    FULL_SLOT = "the worst tick: all timers in one upper slot"
+
+
 @dataclass(frozen=True)
 class Cost:
-    """How the cost of one operation grows: `counter` is O(growth) in `variable` on `workload`.
+    """How the cost of one operation grows: `counter` is O(growth) in `variable` under `load`.
 
     Operations run beside N pending timers. An expiry's cost is all the work of `advance`,
     event-driven, per timer that fires, from its arming on; a tick's is that of one clock-driven
@@ -27,12 +47,25 @@ class Cost:
     operation: Literal["schedule", "cancel", "reschedule", "expiry", "tick"]
     variable: Literal["N", "wheel_size", "delay", "levels"]
     growth: Literal["1", "log", "linear", "inverse"]
-    workload: str  #: what the statement holds for
+    load: Load  #: the workload for which this cost holds
     counter: str  #: the cost counter that shows it (timers.kernels.counters), or ALL_COUNTERS
 
     def __str__(self) -> str:
         shapes = {"1": "O(1)", "log": "O(log {})", "linear": "O({})", "inverse": "O(1 / {})"}
         return f"{self.operation}: {shapes[self.growth].format(self.variable)}"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a constructor: its default value, and the lowest and highest legal one."""
+
+    default: int
+    lowest: int = 1
+    highest: int = LIMIT
+
+    def check(self, value: object, name: str) -> int:
+        """`value` as an int in range. Raises TimeTypeError, ParameterError."""
+        return as_parameter(value, name, self.lowest, self.highest)
 
 
 @dataclass(frozen=True)
@@ -44,7 +77,7 @@ class Traits:
     summary: str  #: one sentence
     rounding: Callable[[Parameters], AnyRounding]  #: when a timer fires, with these parameters
     order: Literal["fifo", "unspecified"]  #: of timers with equal deadlines that fire in one unit
-    defaults: Parameters  #: the constructor's parameters and their default values
+    parameters: Mapping[str, Parameter]  #: of the constructor
     exact_next_expiry: bool  #: next_expiry() is the next fired_at, not only a bound
     costs: tuple[Cost, ...]  #: how the cost of each operation grows
     horizon: str  #: how far ahead the structure itself reaches, and what keeps later timers
@@ -53,3 +86,11 @@ class Traits:
     drawback: str  #: what it is bad at
     source: str  #: paper and section, or the original's file
     deviations: tuple[str, ...] = ()  #: from the original
+    #: whether it keeps the contract's rules for interruptions; else a call that a finalizer or
+    #: signal handler makes in the middle of another one raises NestedCallError
+    interruptible: bool = True
+
+    @property
+    def defaults(self) -> Parameters:
+        """The default value of each parameter."""
+        return {name: parameter.default for name, parameter in self.parameters.items()}

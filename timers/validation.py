@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from timers.arrays import Int64s
 from timers.errors import CapacityError, ParameterError, TimeRangeError, TimeTypeError
 from timers.limits import LIMIT
-from timers.rounding import Int64s
 
 INT64, BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 

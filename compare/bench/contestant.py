@@ -251,8 +251,8 @@ def _import(name: str) -> Any:
 
 def _check_parameters(name: str, traits: Traits, given: Iterable[str]) -> None:
     for parameter in given:
-        if parameter not in traits.defaults:
-            options = ", ".join(option.replace("_", "-") for option in traits.defaults) or "none"
+        if parameter not in traits.parameters:
+            options = ", ".join(option.replace("_", "-") for option in traits.parameters) or "none"
             unknown = parameter.replace("_", "-")
             raise ParameterError(f"{name} has no parameter {unknown!r:.40}; it has {options}")
 

@@ -58,7 +58,7 @@ from compare.files import (
 )
 from compare.replay.outcome import columns
 from timers.errors import TimerError
-from timers.traits import Parameters
+from timers.traits import Load, Parameters
 
 if TYPE_CHECKING:
     from compare.bench.contestant import Contestant
@@ -252,7 +252,7 @@ def traits_of(contestant: "Contestant", units: Collection[str] = ()) -> dict[str
         "lateness_high": highest,
         "costs": list(  # each once, though several counters may show it
             dict.fromkeys(
-                str(cost) if cost.workload == "any" else f"{cost} [{cost.workload}]"
+                str(cost) if cost.load == Load.ANY else f"{cost} [{cost.load}]"
                 for cost in traits.costs
             )
         ),

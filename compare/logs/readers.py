@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -28,6 +27,7 @@ from pyspark.sql import types as T
 from compare.files import errors_as
 from compare.logs.head import OTHER_COMPRESSIONS, LogError, first_bytes, head_lines
 from compare.logs.parsing import guess_form
+from timers.arrays import Int64s
 
 SAMPLE = 1000
 """The number of values among which a time in a known format must occur."""
@@ -46,7 +46,6 @@ _ROW_BITS = 33
 MISSING = ("", "-")
 """Texts that mean no value."""
 
-Int64s = npt.NDArray[np.int64]
 
 Roles = Mapping[str, str]
 """What a column is for ("time", "duration", "key") -> its name in the log."""

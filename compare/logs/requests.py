@@ -7,14 +7,10 @@ pending at once, not with the log, and the tape does not depend on how the rows 
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from compare.tapes.ids import Ids
 from compare.tapes.tape import CANCEL, START, Tape, joined
-
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
-Bools = npt.NDArray[np.bool_]
+from timers.arrays import Bools, Int32s, Int64s
 
 _GATHER = 1 << 16
 """Rows that are gathered before they are processed, so that NumPy's cost per call does not show."""

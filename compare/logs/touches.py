@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from compare.logs.requests import EMPTY, Int64s
+from compare.logs.requests import EMPTY
 from compare.tapes.ids import Ids
 from compare.tapes.tape import ARM, START, Tape
+from timers.arrays import Int64s
 
 
 class TouchTape:

@@ -10,18 +10,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from compare.oracle.mismatches import KINDS, Mismatch, Verified, combined
 from compare.replay.engine import Replay
 from compare.tapes.tape import CANCEL, REARM, START, Tape, joined
+from timers.arrays import Int32s, Int64s
 from timers.errors import TimerError
 from timers.kernels.jit import entry
 from timers.rounding import AnyRounding, Rounding
 from timers.traits import Traits
-
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
 
 NEVER = -1
 """In place of a time: the operation arms nothing, or its timer does not fire."""

@@ -7,7 +7,6 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -17,8 +16,7 @@ from compare.pipeline.results import EXPIRIES, Results, ShardReplay, contestant_
 from compare.replay.engine import Buffers, Rows, loop_for, operations_of
 from compare.replay.lateness import Lateness
 from compare.tapes.tape import CANCEL, Tape
-
-Int64s = npt.NDArray[np.int64]
+from timers.arrays import Int64s
 
 BATCHES_AT_ONCE = 16
 """Batches that a timer takes in a row when several share them: a row group's, 25 MB."""

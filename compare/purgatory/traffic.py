@@ -8,13 +8,10 @@ the timeout is completed at its end; the others expire.
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from compare.tapes.tape import START
 from compare.workloads.catalogue import CHOICE, Stream, make, workload_named
-
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
+from timers.arrays import Int32s, Int64s
 
 LOADS = {"low": "lognormal-low", "high": "lognormal-high"}
 """Rate of timeouts -> the workload of its requests, in microseconds."""

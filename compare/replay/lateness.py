@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-Int64s = npt.NDArray[np.int64]
+from timers.arrays import Int64s
 
 MOST_BINS = 4096
 """Values that a chart shows one by one; more than that are put into bins of equal width."""

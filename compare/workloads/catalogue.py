@@ -24,8 +24,9 @@ from compare.arguments import check_integer
 from compare.tapes.tape import ARM, CANCEL, Tape, id_space_of, joined
 from compare.tapes.trace import MAX_SHARDS
 from compare.tapes.units import EXPONENTS
-from compare.workloads.generator import NEVER, Block, Int64s, merge
+from compare.workloads.generator import NEVER, Block, merge
 from compare.workloads.variates import Floats, exp, log, normal
+from timers.arrays import Int64s
 from timers.errors import TimerError, unknown_name
 
 BLOCK = 1 << 12

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from compare.tapes.ids import Ids
 from compare.tapes.tape import ARM, CANCEL, DTYPES, START, Tape, part
+from timers.arrays import Int32s, Int64s
 from timers.kernels.jit import entry
 
 PIECE = 1 << 20
@@ -28,8 +28,6 @@ _BATCH = 1 << 16
 NEVER = 2**63 - 2
 """Later than every operation and every end."""
 
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
 
 _NO_MEMBERS, _NO_TIMES = np.empty(0, np.int32), np.empty(0, np.int64)
 

@@ -15,7 +15,7 @@ import numpy as np
 from timers import LIMIT, Expired
 from timers.protocol import Timer
 from timers.rounding import OwnRounding
-from timers.traits import Traits
+from timers.traits import Parameter, Traits
 
 
 def rounding(parameters):
@@ -39,7 +39,7 @@ class CoarseBuckets:
         summary="buckets in a dict",
         rounding=rounding,
         order="unspecified",
-        defaults={"tick": 10},
+        parameters={"tick": Parameter(10)},
         exact_next_expiry=True,
         costs=(),
         horizon="none: any deadline",

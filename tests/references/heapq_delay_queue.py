@@ -21,6 +21,7 @@ class LazyHeap:
     def schedule(self, timer: object, deadline: int) -> None:
         self.live[timer] = [deadline, next(self.numbers), timer]
         heapq.heappush(self.heap, self.live[timer])
+        self.compact()
 
     def cancel(self, timer: object) -> None:
         self.live.pop(timer)[2] = None
@@ -29,7 +30,6 @@ class LazyHeap:
     def reschedule(self, timer: object, deadline: int) -> None:
         self.live[timer][2] = None
         self.schedule(timer, deadline)
-        self.compact()
 
     def advance(self, now: int) -> list[object]:
         fired = []

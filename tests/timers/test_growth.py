@@ -13,7 +13,7 @@ import pytest
 from timers.registry import names, timer_class
 from timers.schemes import heapq_delay_queue
 from timers.schemes.heapq_delay_queue import HeapqDelayQueue
-from timers.traits import ALL_COUNTERS, Cost
+from timers.traits import ALL_COUNTERS, Cost, Load
 from timers.validation import as_pairs, as_time, as_times
 
 SAMPLE = (
@@ -97,14 +97,14 @@ def counted_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
 Measured = tuple[dict[str, int], int]
 """Counters before and after a workload, as their difference, and the number of operations."""
 
-WORKLOADS: dict[tuple[str, str], Callable[[Setting], Measured]] = {}
+WORKLOADS: dict[tuple[str, Load], Callable[[Setting], Measured]] = {}
 
 
-def workload(operation: str, *descriptions: str) -> Callable[..., Any]:
-    """Register what to run for a Cost's operation and workload."""
+def workload(operation: str, *loads: Load) -> Callable[..., Any]:
+    """Register what to run for a Cost's operation and load."""
 
     def register(run: Callable[[Setting], Measured]) -> Callable[[Setting], Measured]:
-        WORKLOADS.update({(operation, description): run for description in descriptions})
+        WORKLOADS.update({(operation, load): run for load in loads})
         return run
 
     return register
@@ -150,14 +150,14 @@ def worst_tick(timer: Any) -> Measured:
     return max(ticks, key=lambda costs: sum(costs.values())), 1
 
 
-@workload("schedule", "any", "random deadlines, on average")
+@workload("schedule", Load.ANY, Load.RANDOM_DEADLINES)
 def schedule_at_random(setting: Setting) -> Measured:
     timer, _ = filled(setting)
     deadlines = setting.random.integers(1, UNIFORM * tick_of(timer), SAMPLE)
     return counted(timer, lambda: timer.schedule_many(deadlines)), SAMPLE
 
 
-@workload("schedule", "falling deadlines, the worst case")
+@workload("schedule", Load.FALLING_DEADLINES)
 def schedule_before_all(setting: Setting) -> Measured:
     timer = setting.timer()
     falling = np.arange(setting.n // 4)[::-1]
@@ -165,20 +165,20 @@ def schedule_before_all(setting: Setting) -> Measured:
     return counted(timer, lambda: timer.schedule_many(falling)), falling.size
 
 
-@workload("cancel", "random timers, on average")
+@workload("cancel", Load.RANDOM_CANCELS)
 def cancel_at_random(setting: Setting) -> Measured:
     timer, handles = filled(setting)
     chosen = setting.random.permutation(handles)[: min(SAMPLE, setting.n // 4)]
     return counted(timer, lambda: timer.cancel_many(chosen)), chosen.size
 
 
-@workload("cancel", "any, amortised over compactions")
+@workload("cancel", Load.ALL_CANCELLED)
 def cancel_all(setting: Setting) -> Measured:
     timer, handles = filled(setting)
     return counted(timer, lambda: timer.cancel_many(setting.random.permutation(handles))), setting.n
 
 
-@workload("reschedule", "any")
+@workload("reschedule", Load.ANY)
 def rearm_at_random(setting: Setting) -> Measured:
     timer, handles = filled(setting)
     chosen = setting.random.choice(handles, SAMPLE)
@@ -186,7 +186,7 @@ def rearm_at_random(setting: Setting) -> Measured:
     return counted(timer, lambda: timer.reschedule_many(chosen, deadlines)), SAMPLE
 
 
-@workload("reschedule", "idle timeouts: the earliest timer becomes the latest")
+@workload("reschedule", Load.IDLE_TIMEOUTS)
 def rearm_in_turn(setting: Setting) -> Measured:
     timer = setting.timer()
     handles = timer.schedule_many(np.arange(setting.n))
@@ -195,29 +195,29 @@ def rearm_in_turn(setting: Setting) -> Measured:
     return counted(timer, lambda: timer.reschedule_many(handles[turn % setting.n], later)), SAMPLE
 
 
-@workload("expiry", "any", "uniform delays")
+@workload("expiry", Load.ANY, Load.UNIFORM_DELAYS)
 def expire_uniform(setting: Setting) -> Measured:
     return expiry_of_all(filled(setting)[0])
 
 
-@workload("expiry", "all due in one advance")
+@workload("expiry", Load.ALL_AT_ONCE)
 def expire_at_once(setting: Setting) -> Measured:
     timer, _ = filled(setting)
     return counted(timer, lambda: timer.advance(UNIFORM)), setting.n
 
 
-@workload("expiry", "delays within a rotation")
+@workload("expiry", Load.ONE_ROTATION)
 def expire_within_a_rotation(setting: Setting) -> Measured:
     return expiry_of_all(filled(setting, rotation_of(setting.timer()))[0])
 
 
-@workload("expiry", "delays of many rotations")
+@workload("expiry", Load.MANY_ROTATIONS)
 def expire_after_many_rotations(setting: Setting) -> Measured:
     spread = setting.delay or ROTATIONS * tick_of(setting.timer()) * max(SWEEPS["wheel_size"])
     return expiry_of_all(filled(setting, 2 * spread)[0])
 
 
-@workload("expiry", "one delay for all")
+@workload("expiry", Load.EQUAL_DELAYS)
 def expire_one_delay(setting: Setting) -> Measured:
     """Armed at moments that fall anywhere in the upper levels' slots."""
     n = 256
@@ -230,7 +230,7 @@ def expire_one_delay(setting: Setting) -> Measured:
     return timer.counters, n
 
 
-@workload("tick", "any")
+@workload("tick", Load.ANY)
 def tick_beside_pending(setting: Setting) -> Measured:
     timer, _ = filled(setting)
     ticks = 50
@@ -242,7 +242,7 @@ def tick_beside_pending(setting: Setting) -> Measured:
     return counted(timer, run), ticks
 
 
-@workload("tick", "delays of many rotations")
+@workload("tick", Load.MANY_ROTATIONS)
 def tick_of_long_delays(setting: Setting) -> Measured:
     """One whole rotation, tick by tick."""
     most = (
@@ -258,7 +258,7 @@ def tick_of_long_delays(setting: Setting) -> Measured:
     return counted(timer, run), ticks
 
 
-@workload("tick", "the worst tick: all timers in one upper slot")
+@workload("tick", Load.FULL_SLOT)
 def tick_of_a_full_slot(setting: Setting) -> Measured:
     timer = setting.timer()
     timer.schedule_many(np.full(setting.n, 70_001))
@@ -292,7 +292,7 @@ def fits(growth: str, variable: np.ndarray[Any, Any], cost: np.ndarray[Any, Any]
 
 
 COSTS = [
-    pytest.param(timer_class(name), cost, id=f"{name}: {cost}, {cost.counter}, {cost.workload}")
+    pytest.param(timer_class(name), cost, id=f"{name}: {cost}, {cost.counter}, {cost.load}")
     for name in names()
     for cost in timer_class(name).traits.costs
     if cost.counter != ALL_COUNTERS
@@ -300,8 +300,8 @@ COSTS = [
 
 
 def series(timer: Any, cost: Cost) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    run = WORKLOADS[cost.operation, cost.workload]
-    rotating = (cost.variable, cost.workload) == ("delay", "delays of many rotations")
+    run = WORKLOADS[cost.operation, cost.load]
+    rotating = (cost.variable, cost.load) == ("delay", Load.MANY_ROTATIONS)
     variable = ROTATING_DELAYS if rotating else SWEEPS[cost.variable]
     per_operation = []
     for value in variable:

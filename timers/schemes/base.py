@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import typeof
 
+from timers.arrays import Bools, Int64s
 from timers.errors import CapacityError, ClockError
 from timers.kernels import dispatch
 from timers.kernels.counters import COUNTERS, allocate_counters
@@ -23,9 +24,9 @@ from timers.kernels.handles import PLACE_MASK
 from timers.kernels.operations import NONE
 from timers.kernels.pool import BASE, EXPIRY, MOST_PLACES, NOW, PENDING, RETIRED, grown
 from timers.limits import LIMIT
-from timers.protocol import Bools, Expired
-from timers.rounding import Int64s
-from timers.schemes.undelivered import NotCopied, Undelivered
+from timers.protocol import Expired
+from timers.schemes.guards import NotCopied
+from timers.schemes.undelivered import Undelivered
 from timers.traits import Traits
 from timers.validation import (
     BOOL,
@@ -127,11 +128,19 @@ class KernelTimer(NotCopied):
 
     traits: Traits  # of the class
     _kernel: Any  # the module, of the class
-    _parameters: Mapping[str, int] = MappingProxyType({})  # set before `__init__` if there are any
 
     def __init__(
-        self, *, start: int = 0, capacity: int = DEFAULT_CAPACITY, counting: bool = False
+        self,
+        *,
+        start: int = 0,
+        capacity: int = DEFAULT_CAPACITY,
+        counting: bool = False,
+        **parameters: int,  # of the scheme
     ) -> None:
+        declared = self.traits.parameters
+        if unknown := parameters.keys() - declared.keys():
+            raise TypeError(f"{type(self).__name__} has no parameter {min(unknown)}")
+        self._parameters = {name: declared[name].check(parameters[name], name) for name in declared}
         start = as_time(start, "start")
         capacity = as_parameter(capacity, "capacity", 1, LARGEST_CAPACITY)
         counters = allocate_counters() if counting else None
@@ -139,7 +148,7 @@ class KernelTimer(NotCopied):
             state = self._kernel.allocate(start, capacity, self._parameters, counters)
         except MemoryError:
             raise CapacityError(
-                f"no memory for capacity {capacity} with {dict(self._parameters)}"
+                f"no memory for capacity {capacity} with {self._parameters}"
             ) from None
         # By capacity: the present State, and while the timer grows the larger one that is to be.
         self._states: dict[int, Any] = {capacity: state}

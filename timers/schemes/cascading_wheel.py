@@ -3,7 +3,7 @@
 from timers.kernels import cascading_wheel
 from timers.rounding import Rounding
 from timers.schemes.base import KernelTimer
-from timers.traits import ALL_COUNTERS, Cost, Traits
+from timers.traits import ALL_COUNTERS, Cost, Load, Traits
 
 
 class CascadingWheel(KernelTimer):
@@ -24,15 +24,15 @@ class CascadingWheel(KernelTimer):
         summary="five wheels of 256 slots; an upper slot empties into lower ones when reached",
         rounding=lambda parameters: Rounding("exact"),
         order="unspecified",
-        defaults={},
+        parameters={},
         exact_next_expiry=True,
         costs=(
-            Cost("schedule", "N", "1", "any", ALL_COUNTERS),
-            Cost("cancel", "N", "1", "any", ALL_COUNTERS),
-            Cost("reschedule", "N", "1", "any", ALL_COUNTERS),
-            Cost("expiry", "N", "1", "uniform delays", "timers_touched"),
-            Cost("expiry", "delay", "log", "one delay for all", "refiled"),
-            Cost("tick", "N", "linear", "the worst tick: all timers in one upper slot", "refiled"),
+            Cost("schedule", "N", "1", Load.ANY, ALL_COUNTERS),
+            Cost("cancel", "N", "1", Load.ANY, ALL_COUNTERS),
+            Cost("reschedule", "N", "1", Load.ANY, ALL_COUNTERS),
+            Cost("expiry", "N", "1", Load.UNIFORM_DELAYS, "timers_touched"),
+            Cost("expiry", "delay", "log", Load.EQUAL_DELAYS, "refiled"),
+            Cost("tick", "N", "linear", Load.FULL_SLOT, "refiled"),
         ),
         horizon="2**40 units; an overflow list keeps later deadlines, exact too",
         jumps="over empty slots by occupancy bits; an empty timer in O(1)",

@@ -3,7 +3,7 @@
 from timers.kernels import delay_queue
 from timers.rounding import Rounding
 from timers.schemes.base import KernelTimer
-from timers.traits import Cost, Traits
+from timers.traits import Cost, Load, Traits
 
 
 class DelayQueue(KernelTimer):
@@ -22,20 +22,14 @@ class DelayQueue(KernelTimer):
         summary="an array heap ordered by deadline, with each timer's index for removal",
         rounding=lambda parameters: Rounding("exact"),
         order="fifo",
-        defaults={},
+        parameters={},
         exact_next_expiry=True,
         costs=(
-            Cost("schedule", "N", "1", "random deadlines, on average", "comparisons"),
-            Cost("schedule", "N", "log", "falling deadlines, the worst case", "comparisons"),
-            Cost("cancel", "N", "1", "random timers, on average", "comparisons"),
-            Cost(
-                "reschedule",
-                "N",
-                "log",
-                "idle timeouts: the earliest timer becomes the latest",
-                "comparisons",
-            ),
-            Cost("expiry", "N", "log", "any", "comparisons"),
+            Cost("schedule", "N", "1", Load.RANDOM_DEADLINES, "comparisons"),
+            Cost("schedule", "N", "log", Load.FALLING_DEADLINES, "comparisons"),
+            Cost("cancel", "N", "1", Load.RANDOM_CANCELS, "comparisons"),
+            Cost("reschedule", "N", "log", Load.IDLE_TIMEOUTS, "comparisons"),
+            Cost("expiry", "N", "log", Load.ANY, "comparisons"),
         ),
         horizon="none: any deadline",
         jumps="straight to the earliest deadline",

@@ -1,11 +1,9 @@
 """`HashedWheel`: the class over `timers.kernels.hashed_wheel`."""
 
 from timers.kernels import hashed_wheel
-from timers.limits import LIMIT
 from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_WHEEL, KernelTimer
-from timers.traits import ALL_COUNTERS, Cost, Traits
-from timers.validation import as_parameter
+from timers.traits import ALL_COUNTERS, Cost, Load, Parameter, Traits
 
 
 class HashedWheel(KernelTimer):
@@ -33,15 +31,15 @@ class HashedWheel(KernelTimer):
         summary="one wheel of unsorted buckets; each timer counts the rotations left to wait",
         rounding=lambda parameters: Rounding("up", parameters["tick"]),
         order="unspecified",
-        defaults={"tick": 100, "wheel_size": 512},
+        parameters={"tick": Parameter(100), "wheel_size": Parameter(512, 1, LARGEST_WHEEL)},
         exact_next_expiry=True,
         costs=(
-            Cost("schedule", "N", "1", "any", ALL_COUNTERS),
-            Cost("cancel", "N", "1", "any", ALL_COUNTERS),
-            Cost("reschedule", "N", "1", "any", ALL_COUNTERS),
-            Cost("expiry", "delay", "linear", "delays of many rotations", "timers_touched"),
-            Cost("tick", "N", "linear", "delays of many rotations", "timers_touched"),
-            Cost("tick", "wheel_size", "inverse", "delays of many rotations", "timers_touched"),
+            Cost("schedule", "N", "1", Load.ANY, ALL_COUNTERS),
+            Cost("cancel", "N", "1", Load.ANY, ALL_COUNTERS),
+            Cost("reschedule", "N", "1", Load.ANY, ALL_COUNTERS),
+            Cost("expiry", "delay", "linear", Load.MANY_ROTATIONS, "timers_touched"),
+            Cost("tick", "N", "linear", Load.MANY_ROTATIONS, "timers_touched"),
+            Cost("tick", "wheel_size", "inverse", Load.MANY_ROTATIONS, "timers_touched"),
         ),
         horizon="none: any deadline, at the cost of one visit a rotation",
         jumps="over empty slots by occupancy bits; over quiet rotations by a pass over all timers",
@@ -67,8 +65,6 @@ class HashedWheel(KernelTimer):
         capacity: int = DEFAULT_CAPACITY,
         counting: bool = False,
     ) -> None:
-        self._parameters = {
-            "tick": as_parameter(tick, "tick", 1, LIMIT),
-            "wheel_size": as_parameter(wheel_size, "wheel_size", 1, LARGEST_WHEEL),
-        }
-        super().__init__(start=start, capacity=capacity, counting=counting)
+        super().__init__(
+            tick=tick, wheel_size=wheel_size, start=start, capacity=capacity, counting=counting
+        )

@@ -1,11 +1,9 @@
 """`HierarchicalWheel`: the class over `timers.kernels.hierarchical_wheel`."""
 
 from timers.kernels import hierarchical_wheel
-from timers.limits import LIMIT
 from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_WHEEL, KernelTimer
-from timers.traits import ALL_COUNTERS, Cost, Traits
-from timers.validation import as_parameter
+from timers.traits import ALL_COUNTERS, Cost, Load, Parameter, Traits
 
 
 class HierarchicalWheel(KernelTimer):
@@ -27,17 +25,17 @@ class HierarchicalWheel(KernelTimer):
         summary="wheels of growing ticks; a delay queue of their buckets drives the clock",
         rounding=lambda parameters: Rounding("down", parameters["tick"]),
         order="unspecified",
-        defaults={"tick": 1, "wheel_size": 20},
+        parameters={"tick": Parameter(1), "wheel_size": Parameter(20, 2, LARGEST_WHEEL)},
         exact_next_expiry=False,
         costs=(
-            Cost("schedule", "N", "1", "any", "comparisons"),
-            Cost("cancel", "N", "1", "any", ALL_COUNTERS),
-            Cost("reschedule", "N", "1", "any", "comparisons"),
-            Cost("expiry", "N", "1", "uniform delays", "timers_touched"),
-            Cost("expiry", "N", "1", "uniform delays", "queue_polls"),
-            Cost("expiry", "delay", "log", "one delay for all", "refiled"),
-            Cost("expiry", "levels", "linear", "one delay for all", "refiled"),
-            Cost("tick", "N", "linear", "the worst tick: all timers in one upper slot", "refiled"),
+            Cost("schedule", "N", "1", Load.ANY, "comparisons"),
+            Cost("cancel", "N", "1", Load.ANY, ALL_COUNTERS),
+            Cost("reschedule", "N", "1", Load.ANY, "comparisons"),
+            Cost("expiry", "N", "1", Load.UNIFORM_DELAYS, "timers_touched"),
+            Cost("expiry", "N", "1", Load.UNIFORM_DELAYS, "queue_polls"),
+            Cost("expiry", "delay", "log", Load.EQUAL_DELAYS, "refiled"),
+            Cost("expiry", "levels", "linear", Load.EQUAL_DELAYS, "refiled"),
+            Cost("tick", "N", "linear", Load.FULL_SLOT, "refiled"),
         ),
         horizon="none: the highest level reaches 2**63 - 1",
         jumps="straight to the next queued bucket",
@@ -62,8 +60,6 @@ class HierarchicalWheel(KernelTimer):
         capacity: int = DEFAULT_CAPACITY,
         counting: bool = False,
     ) -> None:
-        self._parameters = {
-            "tick": as_parameter(tick, "tick", 1, LIMIT),
-            "wheel_size": as_parameter(wheel_size, "wheel_size", 2, LARGEST_WHEEL),
-        }
-        super().__init__(start=start, capacity=capacity, counting=counting)
+        super().__init__(
+            tick=tick, wheel_size=wheel_size, start=start, capacity=capacity, counting=counting
+        )

@@ -3,8 +3,7 @@
 from timers.kernels import simple_wheel
 from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_WHEEL, KernelTimer
-from timers.traits import ALL_COUNTERS, Cost, Traits
-from timers.validation import as_parameter
+from timers.traits import ALL_COUNTERS, Cost, Load, Parameter, Traits
 
 
 class SimpleWheel(KernelTimer):
@@ -24,15 +23,15 @@ class SimpleWheel(KernelTimer):
         summary="a ring of one slot per unit; deadlines past one rotation wait in an overflow list",
         rounding=lambda parameters: Rounding("exact"),
         order="unspecified",
-        defaults={"wheel_size": 512},
+        parameters={"wheel_size": Parameter(512, 1, LARGEST_WHEEL)},
         exact_next_expiry=True,
         costs=(
-            Cost("schedule", "N", "1", "any", ALL_COUNTERS),
-            Cost("cancel", "N", "1", "any", ALL_COUNTERS),
-            Cost("reschedule", "N", "1", "any", ALL_COUNTERS),
-            Cost("expiry", "N", "1", "delays within a rotation", "timers_touched"),
-            Cost("expiry", "wheel_size", "inverse", "delays of many rotations", "timers_touched"),
-            Cost("tick", "N", "linear", "delays of many rotations", "timers_touched"),
+            Cost("schedule", "N", "1", Load.ANY, ALL_COUNTERS),
+            Cost("cancel", "N", "1", Load.ANY, ALL_COUNTERS),
+            Cost("reschedule", "N", "1", Load.ANY, ALL_COUNTERS),
+            Cost("expiry", "N", "1", Load.ONE_ROTATION, "timers_touched"),
+            Cost("expiry", "wheel_size", "inverse", Load.MANY_ROTATIONS, "timers_touched"),
+            Cost("tick", "N", "linear", Load.MANY_ROTATIONS, "timers_touched"),
         ),
         horizon="wheel_size units; an overflow list keeps later deadlines, exact too",
         jumps="over empty slots by occupancy bits; over rotations that move nothing into the wheel",
@@ -53,5 +52,4 @@ class SimpleWheel(KernelTimer):
         capacity: int = DEFAULT_CAPACITY,
         counting: bool = False,
     ) -> None:
-        self._parameters = {"wheel_size": as_parameter(wheel_size, "wheel_size", 1, LARGEST_WHEEL)}
-        super().__init__(start=start, capacity=capacity, counting=counting)
+        super().__init__(wheel_size=wheel_size, start=start, capacity=capacity, counting=counting)

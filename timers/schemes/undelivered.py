@@ -1,4 +1,4 @@
-"""What has fired and has not been returned yet, and timers that refuse to be copied.
+"""What has fired and has not been returned yet.
 
 Python may run a finalizer or a signal handler between any two bytecodes; it may raise, or call the
 same timer, even its `advance`. So what leaves a timer goes at once into a part that the timer owns,
@@ -9,9 +9,9 @@ run between it and `return`.
 
 from collections.abc import Callable
 from itertools import count
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
-from timers.errors import CapacityError, CopyError
+from timers.errors import CapacityError
 from timers.protocol import Expired
 
 Part = TypeVar("Part")
@@ -72,10 +72,3 @@ class Undelivered(dict[int, list[Part]]):
                 self.pop(other, None)
         # Until the old keys were gone, a part may have been there twice.
         return key, [*{id(part): part for part in parts}.values()]
-
-
-class NotCopied:
-    """An object that can be neither copied nor pickled: two of them would share what they hold."""
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise CopyError(f"a {type(self).__name__} can be neither copied nor pickled")

@@ -3,7 +3,7 @@
 from timers.kernels import unordered_list
 from timers.rounding import Rounding
 from timers.schemes.base import KernelTimer
-from timers.traits import ALL_COUNTERS, Cost, Traits
+from timers.traits import ALL_COUNTERS, Cost, Load, Traits
 
 
 class UnorderedList(KernelTimer):
@@ -22,14 +22,14 @@ class UnorderedList(KernelTimer):
         summary="one list of all pending timers; every advance visits every one of them",
         rounding=lambda parameters: Rounding("exact"),
         order="fifo",
-        defaults={},
+        parameters={},
         exact_next_expiry=True,
         costs=(
-            Cost("schedule", "N", "1", "any", ALL_COUNTERS),
-            Cost("cancel", "N", "1", "any", ALL_COUNTERS),
-            Cost("reschedule", "N", "1", "any", ALL_COUNTERS),
-            Cost("tick", "N", "linear", "any", "timers_touched"),
-            Cost("expiry", "N", "log", "all due in one advance", "comparisons"),
+            Cost("schedule", "N", "1", Load.ANY, ALL_COUNTERS),
+            Cost("cancel", "N", "1", Load.ANY, ALL_COUNTERS),
+            Cost("reschedule", "N", "1", Load.ANY, ALL_COUNTERS),
+            Cost("tick", "N", "linear", Load.ANY, "timers_touched"),
+            Cost("expiry", "N", "log", Load.ALL_AT_ONCE, "comparisons"),
         ),
         horizon="none: any deadline",
         jumps="any jump is one scan of all pending timers and a sort of those due",

@@ -34,11 +34,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from timers.arrays import Int64s
 from timers.errors import ParameterError, TimeRangeError
 from timers.kernels.handles import PLACE_MASK
 from timers.limits import LIMIT
 from timers.protocol import Timer
-from timers.rounding import Int64s
 from timers.schemes.base import load_code
 from timers.services.errors import CallbackError, ServiceClosedError
 from timers.services.moments import (

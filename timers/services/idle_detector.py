@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from timers.arrays import Int64s
 from timers.errors import ClockError, ParameterError, TimeRangeError
 from timers.kernels.handles import PLACE_MASK
 from timers.limits import LIMIT
 from timers.protocol import Timer
 from timers.registry import timer_class
-from timers.rounding import Int64s
 from timers.schemes.base import load_code
 from timers.services.errors import KeyTypeError
 from timers.services.moments import duration_ns

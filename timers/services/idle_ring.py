@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from timers.arrays import Int64s
 from timers.kernels.jit import entry, inlined
-from timers.rounding import Int64s
 from timers.services.idle_detector import Ticks
 from timers.validation import as_integers, as_parameter
 

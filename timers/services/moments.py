@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from timers.arrays import Int64s
 from timers.errors import TimeRangeError, TimeTypeError
 from timers.kernels.jit import entry
 from timers.limits import LIMIT
-from timers.rounding import Int64s
 from timers.validation import shown
 
 NS_PER_S = 1_000_000_000

@@ -65,7 +65,7 @@ def details(name: str, traits: "Traits") -> str:
         ("fires", f"{_fires(traits)}: {traits.rounding(traits.defaults)}"),
         ("same unit", "first armed, first delivered" if traits.order == "fifo" else "any order"),
         ("next_expiry", "exact" if traits.exact_next_expiry else "a lower bound"),
-        *(("cost", f"{cost}; {cost.workload}; counted by {cost.counter}") for cost in traits.costs),
+        *(("cost", f"{cost}; {cost.load}; counted by {cost.counter}") for cost in traits.costs),
         ("horizon", traits.horizon),
         ("jumps", traits.jumps),
         ("suits", traits.suits),

@@ -106,7 +106,7 @@ def test_traits_are_told_in_the_finest_unit_of_the_run():
     assert kept["costs"][2:5] == [
         "reschedule: O(1)",
         "expiry: O(1) [uniform delays]",  # once, though two counters show it
-        "expiry: O(log delay) [one delay for all]",
+        "expiry: O(log delay) [the same delay for all]",
     ]
 
 

@@ -24,7 +24,7 @@ from reports.summary import Cell
 from reports.summary import summarise as summarise_run
 from tests.compare.small_tapes import tape_of
 from timers.rounding import Rounding
-from timers.traits import Cost, Traits
+from timers.traits import Cost, Load, Parameter, Traits
 
 # ---- compare
 
@@ -455,12 +455,12 @@ DECLARED = Traits(
     summary="the summary",
     rounding=lambda parameters: Rounding("up", parameters["tick"]),
     order="fifo",
-    defaults={"tick": 7, "wheel_size": 64},
+    parameters={"tick": Parameter(7), "wheel_size": Parameter(64)},
     exact_next_expiry=False,
     costs=(
-        Cost("schedule", "N", "1", "any", "comparisons"),
-        Cost("tick", "wheel_size", "linear", "idle", "slots_visited"),
-        Cost("tick", "N", "log", "busy", "refiled"),
+        Cost("schedule", "N", "1", Load.ANY, "comparisons"),
+        Cost("tick", "wheel_size", "linear", Load.UNIFORM_DELAYS, "slots_visited"),
+        Cost("tick", "N", "log", Load.FULL_SLOT, "refiled"),
     ),
     horizon="the horizon",
     jumps="the jumps",
@@ -488,8 +488,9 @@ def test_traits_stand_beside_their_names():
         "    same unit   first armed, first delivered",
         "    next_expiry a lower bound",
         "    cost        schedule: O(1); any; counted by comparisons",
-        "                tick: O(wheel_size); idle; counted by slots_visited",
-        "                tick: O(log N); busy; counted by refiled",
+        "                tick: O(wheel_size); uniform delays; counted by slots_visited",
+        "                tick: O(log N); the worst tick: all timers in one upper slot;",
+        "                counted by refiled",
         "    horizon     the horizon",
         "    jumps       the jumps",
         "    suits       what it suits",
@@ -509,7 +510,7 @@ def test_the_other_traits_have_their_words_too(direction, tick, fires):
         DECLARED,
         rounding=lambda parameters: Rounding(direction, parameters["tick"]),
         order="unspecified",
-        defaults={"tick": tick},
+        parameters={"tick": Parameter(tick)},
         exact_next_expiry=True,
     )
     assert timers.summary("x", other).splitlines()[0].split(None, 3) == [

@@ -379,6 +379,7 @@ def test_it_uses_no_timer():
     source = Path(sys.modules[Check.__module__].__file__).read_text()
     imported = {line.split()[1] for line in source.splitlines() if line.startswith("from ")}
     assert {name for name in imported if name.startswith("timers")} == {
+        "timers.arrays",
         "timers.errors",
         "timers.kernels.jit",
         "timers.rounding",

@@ -45,6 +45,7 @@ from timers import TimerError
 from timers.limits import LIMIT
 from timers.registry import timer_class
 from timers.rounding import OwnRounding, Rounding
+from timers.traits import Parameter
 
 pytestmark = pytest.mark.spark
 
@@ -62,19 +63,14 @@ class HalfTimer(timer_class("delay-queue")):
     """It fires at the `scale`-th part of the deadline."""
 
     def __init__(self, scale=2, start=0, capacity=1, counting=False):
-        super().__init__(start=start, capacity=capacity, counting=counting)
-        self._scale = scale
-
-    @property
-    def parameters(self):
-        return {"scale": self._scale}
+        super().__init__(scale=scale, start=start, capacity=capacity, counting=counting)
 
     traits = dataclasses.replace(
         timer_class("delay-queue").traits,
         rounding=lambda parameters: OwnRounding(
             lambda deadline, armed_at: max(deadline // parameters["scale"], armed_at)
         ),
-        defaults={"scale": 2},
+        parameters={"scale": Parameter(2)},
     )
 
 

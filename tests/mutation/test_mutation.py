@@ -1,0 +1,55 @@
+"""The tests notice changes of the code: a few mechanical mutants of each area, in every run."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.mutation.operators import mutants_of
+from tests.mutation.trial import ROOT
+
+EACH = 60  # one of so many mutants
+AREAS = {
+    "kernels": ["timers/kernels/hashed_wheel.py", "timers/kernels/cascading_wheel.py"],
+    "heap": ["timers/kernels/delay_queue.py"],
+    "tapes": ["compare/tapes/tape.py", "compare/replay/lateness.py"],
+}
+LEAST = 0.8  # of the mutants; some change nothing that a user could see
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_mutants_are_noticed(area: str) -> None:
+    """Up to twenty seconds an area: they show that the tests can fail."""
+    command = [sys.executable, "-m", "tests.mutation.hunt", "--each", str(EACH)]
+    run = subprocess.run(
+        [*command, *AREAS[area]], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    counts = re.findall(r": (\d+) of (\d+) noticed", run.stdout)
+    noticed, mutants = (sum(map(int, column)) for column in zip(*counts, strict=True))
+    assert noticed >= LEAST * mutants, run.stdout
+
+
+SOURCE = """
+def least(a, b):
+    "The least of two."
+    if a < b + 1 and not b:
+        return min(a, b)
+    return a
+"""
+
+
+def test_a_mutant_is_one_change() -> None:
+    found = list(mutants_of(SOURCE))
+    assert [str(mutant) for mutant in found] == [
+        "line 4, least: And to Or",
+        "line 4, least: Lt to LtE",
+        "line 4, least: Add to Sub",
+        "line 4, least: 1 to 2",
+        "line 4, least: without not",
+        "line 5, least: min to max",
+    ]
+    assert "if a < b + 1 or not b" in found[0].source()
+    assert "if a < b + 1 and (not not b)" in found[4].source()
+    assert len({mutant.source() for mutant in found}) == len(found)

@@ -1,0 +1,35 @@
+"""What timers refuse: to be copied and, in plain Python, to be called in the middle of a call."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NoReturn, TypeVar
+
+from timers.errors import CopyError, NestedCallError
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class NotCopied:
+    """An object that can be neither copied nor pickled: two of them would share what they hold."""
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise CopyError(f"a {type(self).__name__} can be neither copied nor pickled")
+
+
+def exclusive(method: Method) -> Method:
+    """Refuse a call that a finalizer or signal handler makes in the middle of another call.
+
+    The object's `_busy` says whether it is in a call of such a method; it is False at first.
+    """
+
+    @wraps(method)
+    def call(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        if self._busy:
+            raise NestedCallError(f"{method.__name__} was called in the middle of another call")
+        self._busy = True
+        try:
+            return method(self, *arguments, **keywords)
+        finally:
+            self._busy = False
+
+    return call  # type: ignore[return-value]  # it has the signature of the method
