@@ -108,13 +108,13 @@ def shown(value: Any) -> str:
 
 def _converted(values: Any, name: str, or_zero: bool) -> Int64s:
     """`as_integers` of what is not yet an array of INT64, nor a list of int64 integers."""
-    if isinstance(values, (Mapping, np.ma.MaskedArray)):
-        raise _no_array(values, name)
+    if isinstance(values, (Mapping, np.ma.MaskedArray, bytes, bytearray)):
+        raise _not_an_array(values, name)
     if not isinstance(values, np.ndarray):
         try:
             values = list(values)
         except TypeError:  # it is not iterable
-            raise _no_array(values, name) from None
+            raise _not_an_array(values, name) from None
     else:
         if values.ndim != 1:
             raise TimeTypeError(f"{name} must be one-dimensional, not of shape {values.shape}")
@@ -136,7 +136,7 @@ def _converted(values: Any, name: str, or_zero: bool) -> Int64s:
     return np.array(integers, INT64)
 
 
-def _no_array(values: Any, name: str) -> TimeTypeError:
+def _not_an_array(values: Any, name: str) -> TimeTypeError:
     return TimeTypeError(f"{name} must be a 1-D array of integers, not {type(values).__name__}")
 
 

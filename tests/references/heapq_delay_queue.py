@@ -21,13 +21,13 @@ class LazyHeap:
     def schedule(self, timer: object, deadline: int) -> None:
         self.live[timer] = [deadline, next(self.numbers), timer]
         heapq.heappush(self.heap, self.live[timer])
-        self.compact()
 
     def cancel(self, timer: object) -> None:
-        self.live.pop(timer)[2] = None
         self.compact()
+        self.live.pop(timer)[2] = None
 
     def reschedule(self, timer: object, deadline: int) -> None:
+        self.compact()
         self.live[timer][2] = None
         self.schedule(timer, deadline)
 

@@ -46,6 +46,14 @@ EXTREMES = {
 STARTS = (0, 1, 255, 256, 2**31, 2**40, 2**62)
 """Clocks to begin at: zero, and where words and levels wrap."""
 
+# One geometry for each scheme in the tables of boundary cases: small wheels, so that the cases
+# meet rotations and cascades, and ticks that do not divide their moments.
+BOUNDARY = {
+    "simple-wheel": {"wheel_size": 8},
+    "hashed-wheel": {"tick": 10, "wheel_size": 6},
+    "hierarchical-wheel": {"tick": 7, "wheel_size": 3},
+}
+
 
 @dataclass(frozen=True)
 class Case:
@@ -110,7 +118,11 @@ EXTREME_CASES = [
 DEFAULTS = [case for case in CASES if case.parameters == case.traits.defaults]
 """Every timer once."""
 
-EXACT = [case for case in CASES if case.exact]
+BOUNDARY_CASES = [
+    Case(name, BOUNDARY.get(name, timer_class(name).traits.defaults)) for name in names()
+]
+"""Every timer once, with the geometry of `BOUNDARY`."""
+
 KERNELS = [case for case in DEFAULTS if case.has_kernel]
 
 

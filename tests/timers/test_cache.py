@@ -93,3 +93,22 @@ for name in {}:
     for name in names:
         run(script.format([name]), tmp_path)
     assert run(script.format(names), tmp_path) == interpreted
+
+
+def test_timers_work_where_nothing_can_be_kept_on_disk(tmp_path):
+    """As with an installation and a home that cannot be written."""
+    script = """
+import logging, sys
+from numba.core import caching
+def fail(self):
+    raise OSError
+caching._CacheLocator.ensure_cache_path = fail
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+import timers
+timer = timers.UnorderedList()
+print(timer.cancel(timer.schedule(9)))
+"""
+    (tmp_path / "timers").symlink_to(PACKAGE)
+    warning, answer = run(script, tmp_path)
+    assert "set NUMBA_CACHE_DIR to a directory that can be written" in warning
+    assert answer == "True"

@@ -1,4 +1,7 @@
-"""What a timer holds in memory: to the byte, from the layout that its kernel describes."""
+"""What a timer holds in memory: some bytes of its own, and as many for each place.
+
+For the schemes in `LAYOUTS`, to the byte, from the layout that their kernels describe.
+"""
 
 from collections.abc import Callable
 
@@ -48,20 +51,31 @@ LAYOUTS: dict[str, Callable[[Parameters], tuple[int, int]]] = {
 }
 """By scheme: its buckets, each as large as a place, and its cells of 8 bytes."""
 
+every_kernel = pytest.mark.parametrize("case", [case for case in CASES if case.has_kernel], ids=str)
 
-@pytest.mark.parametrize("counting", [False, True])
-@pytest.mark.parametrize("case", [case for case in CASES if case.has_kernel], ids=str)
-def test_bytes_held_follow_from_capacity_and_geometry(case: Case, counting: bool) -> None:
+
+def fixed_bytes(case: Case) -> int:
+    """What a timer holds beside its places."""
+    return case(capacity=1).nbytes - PER_PLACE
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.name in LAYOUTS], ids=str)
+def test_a_timer_holds_what_its_layout_says(case: Case) -> None:
     buckets, cells = LAYOUTS[case.name](case.parameters)
-    fixed = PER_PLACE * buckets + 8 * cells + 8 * COUNTERS * counting
-    for capacity in (1, 7, 1000):
-        assert case(capacity=capacity, counting=counting).nbytes == fixed + PER_PLACE * capacity
+    assert fixed_bytes(case) == PER_PLACE * buckets + 8 * cells
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.has_kernel], ids=str)
+@every_kernel
+def test_bytes_held_follow_from_capacity(case: Case) -> None:
+    for counting in (False, True):
+        fixed = fixed_bytes(case) + 8 * COUNTERS * counting
+        for capacity in (1, 7, 1000):
+            assert case(capacity=capacity, counting=counting).nbytes == fixed + PER_PLACE * capacity
+
+
+@every_kernel
 def test_a_timer_that_grows_adds_places_alone(case: Case) -> None:
-    buckets, cells = LAYOUTS[case.name](case.parameters)
-    fixed = PER_PLACE * buckets + 8 * cells
+    fixed = fixed_bytes(case)
     timer = case(capacity=7)
     for pending, capacity in [(7, 7), (8, 14), (14, 14), (15, 28), (29, 56)]:
         timer.schedule_many(np.full(pending - len(timer), 100))

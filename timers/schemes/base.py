@@ -16,11 +16,11 @@ import numpy.typing as npt
 from numba import typeof
 
 from timers.arrays import Bools, Int64s
-from timers.errors import CapacityError, ClockError
+from timers.errors import CapacityError, ClockError, TimeRangeError
 from timers.kernels import dispatch
 from timers.kernels.counters import COUNTERS, allocate_counters
 from timers.kernels.dispatch import ARRIVED, BACKWARDS, CLOSED, FILLED, FULL
-from timers.kernels.handles import PLACE_MASK
+from timers.kernels.handles import LOWEST_HANDLE, PLACE_MASK
 from timers.kernels.operations import NONE
 from timers.kernels.pool import BASE, EXPIRY, MOST_PLACES, NOW, PENDING, RETIRED, grown
 from timers.limits import LIMIT
@@ -38,6 +38,7 @@ from timers.validation import (
     as_parameter,
     as_time,
     as_times,
+    shown,
 )
 
 Rows = npt.NDArray[np.void]
@@ -65,13 +66,18 @@ def place_of(handle: Any) -> Any:
     """The place of a handle, or an int64 array with the place of each: dense indices from 0.
 
     A place belongs to its timer while that is pending, and is re-used afterwards; so payloads can
-    be kept in arrays beside the timer. No handle is checked. O(1) for each.
+    be kept in arrays beside the timer. A stale handle has a place, too. O(1) for each.
+
+    Raises TimeRangeError for a number that no timer returns as a handle.
 
     >>> from timers import DelayQueue
     >>> timer = DelayQueue()
     >>> place_of(timer.schedule(10)), place_of(timer.schedule_many([20, 30])).tolist()
     (0, [1, 2])
     """
+    lowest = handle.min(initial=LIMIT) if isinstance(handle, np.ndarray) else handle
+    if lowest < LOWEST_HANDLE:
+        raise TimeRangeError(f"{shown(int(lowest))} is not a handle: handles are at least 2**32")
     return handle & PLACE_MASK
 
 

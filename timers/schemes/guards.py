@@ -8,6 +8,8 @@ from timers.errors import CopyError, NestedCallError
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
+NESTED = "a finalizer or signal handler called this timer in the middle of another call"
+
 
 class NotCopied:
     """An object that can be neither copied nor pickled: two of them would share what they hold."""
@@ -25,7 +27,7 @@ def exclusive(method: Method) -> Method:
     @wraps(method)
     def call(self: Any, *arguments: Any, **keywords: Any) -> Any:
         if self._busy:
-            raise NestedCallError(f"{method.__name__} was called in the middle of another call")
+            raise NestedCallError(NESTED)
         self._busy = True
         try:
             return method(self, *arguments, **keywords)

@@ -2,7 +2,6 @@
 
 import heapq
 import sys
-from inspect import unwrap
 from itertools import count
 from types import MappingProxyType
 
@@ -10,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from timers.arrays import Bools, Int64s
-from timers.errors import ClockError, InvariantError
+from timers.errors import ClockError, InvariantError, NestedCallError
 from timers.kernels.handles import LAST_GENERATION, LOWEST_HANDLE, PLACE_BITS, PLACE_MASK
 from timers.limits import LIMIT
 from timers.protocol import Expired, Timer
 from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_CAPACITY, nothing
-from timers.schemes.guards import NotCopied, exclusive
+from timers.schemes.guards import NESTED, NotCopied, exclusive
 from timers.traits import Cost, Load, Traits
 from timers.validation import as_handles, as_integer, as_pairs, as_parameter, as_time, as_times
 
@@ -74,27 +73,17 @@ class HeapqDelayQueue(NotCopied, Timer):
     def __len__(self) -> int:
         return len(self._armed)
 
-    @exclusive
     def schedule(self, deadline: int) -> int:
-        deadline = as_time(deadline, "deadline")
-        return self._arm(self._free.pop() if self._free else next(self._handles), deadline)
+        return self._change(None, as_time(deadline, "deadline"))
 
     def schedule_after(self, delay: int) -> int:
         return self.schedule(min(max(self.now + as_integer(delay, "delay"), 0), LIMIT))
 
-    @exclusive
     def cancel(self, handle: int) -> bool:
-        if pending := as_integer(handle, "handle") in self._armed:
-            self._release(handle)
-            self._compact()
-        return pending
+        return self._change(as_integer(handle, "handle"), None) > 0
 
-    @exclusive
     def reschedule(self, handle: int, deadline: int) -> bool:
-        handle, deadline = as_integer(handle, "handle"), as_time(deadline, "deadline")
-        if pending := handle in self._armed:
-            self._arm(handle, deadline)
-        return pending
+        return self._change(as_integer(handle, "handle"), as_time(deadline, "deadline")) > 0
 
     @exclusive
     def advance(self, now: int) -> Expired:
@@ -119,22 +108,17 @@ class HeapqDelayQueue(NotCopied, Timer):
 
     next_wakeup = next_expiry
 
-    @exclusive
     def schedule_many(self, deadlines: npt.ArrayLike) -> Int64s:
-        schedule, moments = unwrap(HeapqDelayQueue.schedule), as_times(deadlines, "deadlines")
-        return np.array([schedule(self, moment) for moment in moments.tolist()], np.int64)
+        moments = as_times(deadlines, "deadlines").tolist()
+        return np.array([self._change(None, moment) for moment in moments], np.int64)
 
-    @exclusive
     def cancel_many(self, handles: npt.ArrayLike) -> Bools:
-        cancel, some = unwrap(HeapqDelayQueue.cancel), as_handles(handles, "handles")
-        return np.array([cancel(self, handle) for handle in some.tolist()], np.bool_)
+        return np.array([*map(self.cancel, as_handles(handles, "handles").tolist())], np.bool_)
 
-    @exclusive
     def reschedule_many(self, handles: npt.ArrayLike, deadlines: npt.ArrayLike) -> Bools:
-        reschedule = unwrap(HeapqDelayQueue.reschedule)
         some, moments = as_pairs(handles, deadlines)
-        pairs = zip(some.tolist(), as_times(moments, "deadlines").tolist(), strict=True)
-        return np.array([reschedule(self, *pair) for pair in pairs], np.bool_)
+        as_times(moments, "deadlines")
+        return np.array([*map(self.reschedule, some.tolist(), moments.tolist())], np.bool_)
 
     def check(self) -> None:
         live = {entry[2]: entry for entry in self._heap if self._armed.get(entry[2]) is entry}
@@ -143,18 +127,32 @@ class HeapqDelayQueue(NotCopied, Timer):
         if live != self._armed or not ordered or len(places) != len(set(places)):
             raise InvariantError(f"heap {self._heap}, armed {self._armed}, free {self._free}")
 
-    def _arm(self, handle: int, deadline: int) -> int:
-        self._armed[handle] = (deadline, next(self._numbers), handle)
-        heapq.heappush(self._heap, self._armed[handle])
-        self._compact()
-        return handle
+    def _change(self, handle: int | None, deadline: int | None) -> int:
+        """Schedule (without a handle), cancel (without a deadline) or reschedule a timer.
+
+        Returns its handle, or 0 if it is not pending.
+        """
+        if self._busy:
+            raise NestedCallError(NESTED)
+        self._busy = True
+        try:
+            if handle is None:
+                handle = self._free.pop() if self._free else next(self._handles)
+            elif handle not in self._armed:
+                return 0
+            elif len(self._heap) > max(64, 2 * len(self._armed)):  # most entries are stale
+                self._heap = list(self._armed.values())
+                heapq.heapify(self._heap)
+            if deadline is None:
+                self._release(handle)
+            else:
+                self._armed[handle] = entry = (deadline, next(self._numbers), handle)
+                heapq.heappush(self._heap, entry)
+            return handle
+        finally:
+            self._busy = False
 
     def _release(self, handle: int) -> None:
         del self._armed[handle]
         if handle < LAST_GENERATION << PLACE_BITS:  # else the place is retired
             self._free.append(handle + (1 << PLACE_BITS))
-
-    def _compact(self) -> None:
-        if len(self._heap) > max(64, 2 * len(self._armed)):
-            self._heap = list(self._armed.values())
-            heapq.heapify(self._heap)

@@ -21,7 +21,7 @@ class HierarchicalWheel(KernelTimer):
     _kernel = hierarchical_wheel
     traits = Traits(
         name="hierarchical-wheel",
-        scheme="scheme 7, hierarchical wheels driven by a delay queue of buckets (Kafka)",
+        scheme="scheme 7, wheels driven by a queue of buckets (Kafka)",
         summary="wheels of growing ticks; a delay queue of their buckets drives the clock",
         rounding=lambda parameters: Rounding("down", parameters["tick"]),
         order="unspecified",
