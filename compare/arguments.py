@@ -65,6 +65,20 @@ def seconds(text: str) -> float:
     return number
 
 
+def setting(text: str) -> tuple[str, int]:
+    """Parse a parameter and its integer. Raises ParameterError.
+
+    >>> setting("wheel-size=64")
+    ('wheel_size', 64)
+    """
+    name, equals, value = text.partition("=")
+    if not (name.strip() and equals):
+        raise ParameterError(
+            f"{text[:_LONGEST]!r} is not a parameter and an integer, such as rate=5"
+        )
+    return name.strip().replace("-", "_"), integer(value)
+
+
 def names(text: str) -> tuple[str, ...]:
     """Parse names that are separated by commas. Raises ParameterError for an empty one.
 

@@ -5,6 +5,7 @@
 >>> run = run_comparison(options)  # doctest: +SKIP
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 DEFAULT_SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -24,14 +25,17 @@ class Comparison:
     sizes: tuple[int, ...] = DEFAULT_SIZES
     operations: int = 100_000  #: of each workload
     repeats: int = 5  #: samples of each time, at most; fewer if one takes long
-    budget: float = 1.5  #: seconds for one sample; what takes longer is predicted instead of run
+    budget: float = 1.5  #: seconds for one sample; what takes longer is not run at larger sizes
     seed: int = 0  #: of the workloads
     runs: str = "runs"  #: the directory in which the run is stored
     command: tuple[str, ...] = ("run_comparison",)  #: what the manifest names as the command
 
 
-def workloads_of(options: Comparison) -> tuple[str, ...]:
-    """The workloads that are replayed: those given, or the default ones where nothing is given."""
+def workloads_of(options: Comparison, traces: Sequence[object] = ()) -> tuple[str, ...]:
+    """The workloads that are replayed: those given, or the default ones where nothing is given.
+
+    `traces` are given beside those of the options.
+    """
     if options.workloads is not None:
         return options.workloads
-    return () if options.traces else DEFAULT_WORKLOADS
+    return () if options.traces or traces else DEFAULT_WORKLOADS

@@ -1,6 +1,7 @@
 """Runs a comparison: measures the contestants, replays the sources, and stores one run."""
 
 import json
+import math
 import sys
 import time
 from collections import Counter, defaultdict
@@ -16,34 +17,20 @@ from tqdm import tqdm
 from compare.arguments import check_integer
 from compare.bench import work
 from compare.bench.comparison import Comparison, workloads_of
-from compare.bench.contestant import Contestant, parse_contestant
 from compare.bench.machine import surroundings
 from compare.bench.measure import Bench, Counted, Memory, Progress, Sample
-from compare.bench.predict import predict_replay
 from compare.bench.slots import Slots
-from compare.bench.sources import (
-    Source,
-    checked_replay,
-    timed_replay,
-    trace_source,
-    workload_source,
-)
-from compare.bench.store import (
-    MEASURED,
-    SCHEMAS,
-    TOO_LONG,
-    check_store,
-    parameters_json,
-    traits_of,
-    write_run,
-)
+from compare.bench.sources import Source, digest_of, trace_source, workload_source
+from compare.bench.store import SCHEMAS, check_store, traits_of, write_run
 from compare.bench.task import TASKS
-from compare.oracle.compiled import expect
-from compare.replay.engine import Clock
+from compare.oracle.compiled import AgreementError, check_agreement, expect
+from compare.replay.contestant import Contestant, contestant
+from compare.replay.engine import Clock, OverBudgetError, Replay, first_time, replay
 from compare.replay.outcome import Outcome
 from compare.tapes.tape import Tape
+from compare.tapes.trace import Trace, open_trace
 from compare.workloads.catalogue import LARGEST_SEED, MOST, workload_named
-from timers.errors import ParameterError, TimerError
+from timers.errors import TimerError
 from timers.registry import names
 
 LARGEST_SIZE = 10**7  # 600 MB of tapes and timers
@@ -55,37 +42,42 @@ class ComparisonError(TimerError, ValueError):
     """A comparison asks for a number out of range, for something twice, or for nothing."""
 
 
-def run_comparison(options: Comparison, clock: Clock = time.perf_counter) -> Path:
+def run_comparison(
+    options: Comparison, traces: Sequence[Trace] = (), clock: Clock = time.perf_counter
+) -> Path:
     """Measure by a clock of seconds, replay and store; returns the path of the stored run.
 
-    All options are checked before anything is measured, and a comparison that fails stores nothing.
-    A progress bar is shown where stderr is a terminal.
+    `traces` are opened already; those that the options name follow. All options are checked before
+    anything is measured, and a comparison that fails stores nothing. A progress bar is shown where
+    stderr is a terminal.
 
     Raises:
         TimerError: ComparisonError, UnknownTimerError, ParameterError, TraceError, WorkloadError or
             RunError for options that cannot be used; AgreementError for a timer that does not do
             what its traits declare.
     """
-    _check(options)
+    _check(options, traces)
     check_store(options.runs)
-    workloads = workloads_of(options)
+    workloads = workloads_of(options, traces)
     for name in workloads:
         workload_named(name)
-    _refuse_twice("source", [*options.traces, *workloads])
-    sources = [trace_source(path) for path in options.traces]
+    opened = [*traces, *map(open_trace, options.traces)]
+    _refuse_twice("source", [*(str(trace.path) for trace in opened), *workloads])
+    contestants = [contestant(text) for text in options.timers or names()]
+    _refuse_twice("timer", [one.label for one in contestants])
+    sources = [trace_source(trace) for trace in opened]
     sources += [workload_source(name, options.operations, options.seed) for name in workloads]
-    units = [source.unit for source in sources]
-    contestants = [_contestant(text, units) for text in options.timers or names()]
-    _refuse_twice("timer", [contestant.label for contestant in contestants])
+    units = [work.UNIT] * bool(options.sizes) + [source.unit for source in sources]
+    for one in contestants:
+        for unit in units:
+            one.new(unit)  # now, and not when the smaller sizes have been measured
 
-    limits = options.repeats, options.budget
-    bench = Bench(contestants, options.sizes, *limits, options.seed, clock)
+    bench = Bench(contestants, options.sizes, options.repeats, options.budget, options.seed, clock)
     replays = [
-        _Replays([one.in_unit(source.unit) for one in contestants], source, *limits, clock)
-        for source in sources
+        Replays(contestants, source, options.repeats, options.budget, clock) for source in sources
     ]
     with tqdm(
-        total=bench.steps + sum(replay.steps for replay in replays),
+        total=bench.steps + sum(one.steps for one in replays),
         disable=not sys.stderr.isatty(),
         leave=False,
         dynamic_ncols=True,
@@ -97,26 +89,14 @@ def run_comparison(options: Comparison, clock: Clock = time.perf_counter) -> Pat
             bar.update()
 
         bench.run(step)
-        for replay in replays:
-            replay.run(step)
-    traits = [traits_of(contestant, units) for contestant in contestants]
-    return write_run(
-        options.runs, _manifest(options, traits, bench, replays), _tables(traits, bench, replays)
-    )
+        for replayed in replays:
+            replayed.run(step)
+    traits = [traits_of(one, units) for one in contestants]
+    manifest = _manifest(options, workloads, traits, bench, replays)
+    return write_run(options.runs, manifest, _tables(bench, replays))
 
 
-def _contestant(text: str, units: Sequence[str]) -> Contestant:
-    """A contestant for traces of these units; without a trace a unit is a millisecond.
-
-    Where that is too coarse for its tick, a unit is a microsecond.
-    """
-    try:
-        return parse_contestant(text, ["ms", *units])
-    except ParameterError:
-        return parse_contestant(text, ["us", *units])
-
-
-def _check(options: Comparison) -> None:
+def _check(options: Comparison, traces: Sequence[Trace]) -> None:
     bounds = [
         *(("size", size, 1, LARGEST_SIZE) for size in options.sizes),
         ("operations", options.operations, 1, MOST),
@@ -130,7 +110,7 @@ def _check(options: Comparison) -> None:
             f"budget must be a positive number of seconds, not {options.budget!r:.40}"
         )
     _refuse_twice("size", options.sizes)
-    if not (options.sizes or options.traces or workloads_of(options)):
+    if not (options.sizes or options.traces or traces or workloads_of(options, traces)):
         raise ComparisonError("there is nothing to compare: no size, no trace, no workload")
 
 
@@ -141,66 +121,91 @@ def _refuse_twice(what: str, given: Sequence[Hashable]) -> None:
 
 
 @dataclass
-class _Replays:
-    """One source, replayed through all contestants."""
+class Replays:
+    """One source, replayed through all contestants: first checked against the oracle, then timed.
+
+    The contestants take turns in each round. A contestant that takes longer than `budget` seconds
+    when it is checked is not timed; the others are timed at least once, and again for as long as
+    all of their rounds fit into the budget.
+    """
 
     contestants: Sequence[Contestant]
     source: Source
     repeats: int
     budget: float
     clock: Clock
-    # By contestant: the predicted seconds, those of each repeat over all shards, and what was done.
-    too_long: dict[int, float] = field(default_factory=dict)
-    seconds: dict[int, list[float]] = field(default_factory=dict)
+    # By contestant: what it did when it was checked, and the seconds of each timed round.
     outcomes: defaultdict[int, Outcome] = field(default_factory=lambda: defaultdict(Outcome))
+    seconds: defaultdict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
+    over_budget: set[int] = field(default_factory=set)
+    _digests: dict[tuple[int, int], bytes] = field(default_factory=dict)  # by contestant and shard
 
     @property
     def steps(self) -> int:
         """How often `run` calls its argument."""
-        return len(self.contestants) * (1 + (1 + self.repeats) * self.source.shards)
+        return len(self.contestants) * (1 + self.repeats) * self.source.shards
 
     def run(self, step: Progress) -> None:
-        """Predict, check against the oracle, and time. Raises AgreementError."""
+        """Check, and time. Raises AgreementError."""
+        self._check(step)
+        for repeat in range(self.repeats):
+            self._time(repeat, step)
+
+    def _check(self, step: Progress) -> None:
         for shard in range(self.source.shards):
             tape, id_space = self.source.load(shard)
-            if shard == 0:
-                self._predict(tape, id_space, step)
-            digests = self._check(tape, id_space, step)
-            self._time(tape, id_space, digests, step)
+            expected = cache(partial(expect, tape, id_space))  # by rounding, which several share
+            for c, one in self._each(step, "checking"):
+                if c in self.over_budget:
+                    continue
+                limit = self.budget - self.outcomes[c].seconds
+                try:
+                    done = self._replay(one, tape, id_space, counting=True, limit=limit)
+                except OverBudgetError:
+                    self.over_budget.add(c)
+                    del self.outcomes[c]
+                    continue
+                due = expected(one.rounding(self.source.unit))
+                check_agreement(one.label, one.traits, tape, due, done)
+                self.outcomes[c] += done.outcome
+                self._digests[c, shard] = digest_of(done)
 
-    def _predict(self, tape: Tape, id_space: int, step: Progress) -> None:
-        """Decide what is run, and how often: the same for all shards."""
-        for c, contestant in self._each(step, "estimating"):
-            predicted = predict_replay(contestant, tape, id_space, self.budget, self.clock)
-            predicted *= self.source.counts["operations"] / max(tape.time.size, 1)
-            if predicted > self.budget:
-                self.too_long[c] = predicted
-            else:
-                affordable = int(self.budget / predicted) if predicted else self.repeats
-                self.seconds[c] = [0.0] * min(self.repeats, affordable)
+    def _time(self, repeat: int, step: Progress) -> None:
+        spent = {c: 0.0 for c in self.outcomes if self._affords(c, repeat)}
+        for shard in range(self.source.shards):
+            tape, id_space = self.source.load(shard)
+            for c, one in self._each(step, "timing"):
+                if c in spent:
+                    done = self._replay(one, tape, id_space)
+                    if digest_of(done) != self._digests[c, shard]:
+                        raise AgreementError(
+                            f"{one.label} fired other rows when timed than when checked"
+                        )
+                    spent[c] += done.outcome.seconds
+        for c, seconds in spent.items():
+            self.seconds[c].append(seconds)
 
-    def _check(self, tape: Tape, id_space: int, step: Progress) -> dict[int, bytes]:
-        expected = cache(partial(expect, tape, id_space))  # of a rounding, which several may share
-        digests: dict[int, bytes] = {}
-        for c, contestant in self._each(step, "checking"):
-            if c in self.seconds:
-                due = expected(contestant.rounding)
-                outcome, digests[c] = checked_replay(contestant, tape, id_space, due)
-                self.outcomes[c] += outcome
-        return digests
+    def _affords(self, c: int, repeat: int) -> bool:
+        """Whether another timed round fits into the budget, if it takes as long as the last one."""
+        rounds = self.seconds[c]
+        return repeat == 0 or (len(rounds) == repeat and sum(rounds) + rounds[-1] <= self.budget)
 
-    def _time(self, tape: Tape, id_space: int, digests: dict[int, bytes], step: Progress) -> None:
-        for repeat in range(self.repeats):
-            for c, contestant in self._each(step, "timing"):
-                if repeat < len(self.seconds.get(c, ())):
-                    self.seconds[c][repeat] += timed_replay(
-                        contestant, tape, id_space, digests[c], clock=self.clock
-                    )
+    def _replay(
+        self,
+        one: Contestant,
+        tape: Tape,
+        id_space: int,
+        *,
+        counting: bool = False,
+        limit: float = math.inf,
+    ) -> Replay:
+        timer = one.new(self.source.unit, first_time(tape), counting=counting)
+        return replay(timer, tape, id_space, clock=self.clock, limit=limit)
 
     def _each(self, step: Progress, doing: str) -> Iterator[tuple[int, Contestant]]:
-        for c, contestant in enumerate(self.contestants):
-            step(f"{doing} {contestant.name} on {Path(self.source.name).name}")
-            yield c, contestant
+        for c, one in enumerate(self.contestants):
+            step(f"{doing} {one.name} on {Path(self.source.name).name}")
+            yield c, one
 
 
 # ---- what is stored
@@ -208,17 +213,19 @@ class _Replays:
 
 def _manifest(
     options: Comparison,
+    workloads: Sequence[str],
     traits: Sequence[Mapping[str, Any]],
     bench: Bench,
-    replays: Sequence[_Replays],
+    replays: Sequence[Replays],
 ) -> dict[str, Any]:
     return {
         "command": list(options.command),
         **surroundings(),
         "parameters": {
             **{name: value for name, value in asdict(options).items() if name != "command"},
+            "traces": [one.source.name for one in replays if one.source.name not in workloads],
             "timers": [entry["label"] for entry in traits],
-            "workloads": workloads_of(options),
+            "workloads": workloads,
             "longest_delay": work.LONGEST_DELAY,
             "settling": work.SETTLING,
             "hold_pairs": work.HOLD_PAIRS,
@@ -226,13 +233,13 @@ def _manifest(
             "least_timed": work.LEAST_TIMED,
             "least_fired": work.LEAST_FIRED,
         },
-        "sources": [_described(replay) for replay in replays],
+        "sources": [_described(one) for one in replays],
         "agreement": {
             "checked": "Before anything was timed, every expiry of every tape was checked against"
             " the closed form that the timer's traits declare, with the order and the counts. The"
             " timed runs fired the same rows.",
             "contestants": len(traits),
-            "tapes": bench.tapes + sum(len(one.seconds) * one.source.shards for one in replays),
+            "tapes": bench.tapes + sum(len(one.outcomes) * one.source.shards for one in replays),
             "expiries": bench.expiries
             + sum(outcome.fired for one in replays for outcome in one.outcomes.values()),
         },
@@ -240,11 +247,13 @@ def _manifest(
     }
 
 
-def _described(replay: _Replays) -> dict[str, Any]:
-    source = replay.source
+def _described(replays: Replays) -> dict[str, Any]:
+    source = replays.source
     # A touch may start a new timer, or none, where an exact timer re-arms the old one.
     scheduled = [
-        replay.outcomes[c].scheduled for c in replay.seconds if replay.contestants[c].rounding.exact
+        outcome.scheduled
+        for c, outcome in replays.outcomes.items()
+        if replays.contestants[c].rounding(source.unit).exact
     ]
     return {
         "name": source.name,
@@ -255,36 +264,31 @@ def _described(replay: _Replays) -> dict[str, Any]:
     }
 
 
-def _tables(
-    traits: Sequence[Mapping[str, Any]], bench: Bench, replays: Sequence[_Replays]
-) -> dict[str, pa.Table]:
-    labels = [{**entry, "parameters": parameters_json(entry["parameters"])} for entry in traits]
+def _tables(bench: Bench, replays: Sequence[Replays]) -> dict[str, pa.Table]:
+    labels = [one.label for one in bench.contestants]
     samples = sorted(
         bench.samples,
         key=lambda one: (one.size, TASKS.index(one.task), one.contestant, one.repeat or 0),
     )
 
     def row(one: Sample | Counted | Memory | Slots, **more: Any) -> dict[str, Any]:
-        return {**labels[one.contestant], **one._asdict(), **more}
-
-    def status(one: Sample) -> str:
-        return MEASURED if one.predicted_seconds is None else TOO_LONG
+        return {**one._asdict(), **more, "contestant": labels[one.contestant]}
 
     rows: dict[str, list[dict[str, Any]]] = {
-        "samples": [row(one, **one.task._asdict(), status=status(one)) for one in samples],
+        "samples": [row(one, **one.task._asdict()) for one in samples],
         "counters": [row(one, **one.task._asdict(), count=one.value) for one in bench.counted],
-        "replays": [each for replay in replays for each in _replay_rows(labels, replay)],
+        "replays": [each for one in replays for each in _replay_rows(labels, one)],
         "lateness": [
             {
-                **labels[c],
-                "source": replay.source.name,
+                "contestant": labels[c],
+                "source": one.source.name,
                 "lateness": value,
                 "width": width,
                 "timers": timers,
             }
-            for replay in replays
-            for c in replay.seconds
-            for value, width, timers in replay.outcomes[c].lateness.bins()
+            for one in replays
+            for c, outcome in one.outcomes.items()
+            for value, width, timers in outcome.lateness.bins()
         ],
         "memory": [
             row(one, capacity=one.size, nbytes_per_timer=one.nbytes / one.size)
@@ -295,8 +299,8 @@ def _tables(
     return {name: pa.Table.from_pylist(found, schema=SCHEMAS[name]) for name, found in rows.items()}
 
 
-def _replay_rows(labels: Sequence[Mapping[str, Any]], replay: _Replays) -> Iterator[dict[str, Any]]:
-    source = replay.source
+def _replay_rows(labels: Sequence[str], replays: Replays) -> Iterator[dict[str, Any]]:
+    source = replays.source
     common = {
         "source": source.name,
         "source_json": json.dumps(dict(source.details)),
@@ -304,16 +308,14 @@ def _replay_rows(labels: Sequence[Mapping[str, Any]], replay: _Replays) -> Itera
         "operations": source.counts["operations"],
     }
     for c, label in enumerate(labels):
-        if c in replay.too_long:
-            yield {**label, **common, "status": TOO_LONG, "predicted_seconds": replay.too_long[c]}
-            continue
-        for repeat, seconds in enumerate(replay.seconds[c]):
-            outcome = replace(replay.outcomes[c], seconds=seconds)
+        if c in replays.over_budget:
+            yield {"contestant": label, **common}
+        for repeat, seconds in enumerate(replays.seconds[c]):
+            outcome = replace(replays.outcomes[c], seconds=seconds)
             yield {
-                **label,
+                "contestant": label,
                 **common,
                 **outcome.row(),
-                "status": MEASURED,
                 "repeat": repeat,
                 "ns_per_operation": outcome.ns_per_operation,
             }

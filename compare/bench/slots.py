@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compare.replay.engine import has_kernel
 from timers.kernels.dispatch import kernel_of
 from timers.kernels.handles import PLACE_BITS
 from timers.kernels.pool import BASE, NODE
+from timers.schemes.base import KernelTimer
 
 LISTS = 2  # buckets of a timer that has no slots: of those due, and of all others
 
@@ -27,7 +27,7 @@ class Slots(NamedTuple):
 
 def slots_of(contestant: int, size: int, timer: Any) -> list[Slots]:
     """Where a timer's pending timers are; empty for one that is not a wheel. O(pending)."""
-    if not has_kernel(timer) or timer.state.nodes.dtype != NODE:
+    if not isinstance(timer, KernelTimer) or timer.state.nodes.dtype != NODE:
         return []
     nodes, base = timer.state.nodes, int(timer.state.cells[BASE])
     if base <= LISTS:

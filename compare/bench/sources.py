@@ -1,20 +1,15 @@
-"""Sources of tapes, traces or workloads, and checked and timed replays of a tape."""
+"""Sources of tapes: traces and workloads, a tape for each shard."""
 
 import hashlib
-import os
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from compare.bench.contestant import Contestant
-from compare.oracle.compiled import AgreementError, Expected, check_agreement
-from compare.replay.engine import Clock, Replay, first_time, replay
-from compare.replay.outcome import Outcome
+from compare.replay.engine import Replay
 from compare.tapes.tape import Tape, count_ops
-from compare.tapes.trace import open_trace
+from compare.tapes.trace import Trace
 from compare.workloads.catalogue import make
 
 
@@ -26,13 +21,16 @@ class Source:
     unit: str
     details: Mapping[str, Any]  # what made it
     counts: Mapping[str, int]  # shards, operations, starts, cancels, rearms, arms, id_space, span
-    shards: int
     load: Callable[[int], tuple[Tape, int]]  # shard -> tape and its id space
 
+    @property
+    def shards(self) -> int:
+        """The number of tapes."""
+        return self.counts["shards"]
 
-def trace_source(path: str | os.PathLike[str]) -> Source:
-    """A trace on disk. Raises TraceError, TapeError."""
-    trace = open_trace(path)
+
+def trace_source(trace: Trace) -> Source:
+    """A trace on disk. Loading raises TraceError, TapeError."""
     totals = dict(trace.totals)
     counts = {
         "shards": len(trace.shards),
@@ -45,7 +43,7 @@ def trace_source(path: str | os.PathLike[str]) -> Source:
     def load(shard: int) -> tuple[Tape, int]:
         return trace.load(shard), trace.shards[shard].id_space
 
-    return Source(os.fspath(path), trace.unit, trace.source, counts, len(trace.shards), load)
+    return Source(str(trace.path), trace.unit, trace.source, counts, load)
 
 
 def workload_source(name: str, operations: int, seed: int) -> Source:
@@ -58,52 +56,7 @@ def workload_source(name: str, operations: int, seed: int) -> Source:
         "id_space": made.id_space,
         "span": int(made.tape.time[-1] - made.tape.time[0]),
     }
-    return Source(name, made.unit, made.source, counts, 1, lambda shard: (made.tape, made.id_space))
-
-
-def fresh_replay(
-    contestant: Contestant,
-    tape: Tape,
-    id_space: int,
-    *,
-    drain: bool = True,
-    counting: bool = False,
-    clock: Clock = time.perf_counter,
-) -> Replay:
-    """Replay a tape through a new timer."""
-    timer = contestant.new(first_time(tape), counting=counting)
-    return replay(timer, tape, id_space, drain_timer=drain, clock=clock)
-
-
-def checked_replay(
-    contestant: Contestant, tape: Tape, id_space: int, expected: Expected, *, drain: bool = True
-) -> tuple[Outcome, bytes]:
-    """A counting replay that is checked against the oracle: what it did, and its rows' digest.
-
-    Raises AgreementError naming the first timer that differs.
-    """
-    done = fresh_replay(contestant, tape, id_space, drain=drain, counting=True)
-    check_agreement(contestant.label, contestant.traits, tape, expected, done)
-    return done.outcome, digest_of(done)
-
-
-def timed_replay(
-    contestant: Contestant,
-    tape: Tape,
-    id_space: int,
-    digest: bytes,
-    *,
-    drain: bool = True,
-    clock: Clock = time.perf_counter,
-) -> float:
-    """The seconds of another replay.
-
-    Raises AgreementError when it fires other rows than the one that was checked.
-    """
-    done = fresh_replay(contestant, tape, id_space, drain=drain, clock=clock)
-    if digest_of(done) != digest:
-        raise AgreementError(f"{contestant.label} fired other rows when timed than when checked")
-    return done.outcome.seconds
+    return Source(name, made.unit, made.source, counts, lambda shard: (made.tape, made.id_space))
 
 
 def digest_of(done: Replay) -> bytes:

@@ -13,12 +13,12 @@ A store is a directory of runs. Each run is a directory of its own, written once
         slots.parquet      how many pending timers a wheel had in its slots
         purgatory.parquet  trials of the enqueue experiment
 
-A contestant is a timer with its parameters. The columns `timer` (the name on the command line) and
-`parameters` (a JSON object with sorted keys, "{}" without any) identify it in every table and in
-the manifest's `traits`. The schemas below say what each column means.
+A contestant is a timer with its parameters. Its label, the text that stands for it on a command
+line, identifies it in every table (column `contestant`) and in the manifest's `traits`. The schemas
+below say what each column means.
 
     manifest.json
-    format, version    "wheelwork-run", 2
+    format, version    "wheelwork-run", 3
     created            UTC, ISO 8601
     command            the command line, a list
     commit, dirty      of the checkout that was run; both null outside one
@@ -35,14 +35,13 @@ the manifest's `traits`. The schemas below say what each column means.
     tables             rows of each Parquet file
 """
 
-import json
 import os
 import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -56,46 +55,31 @@ from compare.files import (
     read_manifest,
     write_json,
 )
+from compare.replay.contestant import Contestant
 from compare.replay.outcome import columns
 from timers.errors import TimerError
-from timers.traits import Load, Parameters
-
-if TYPE_CHECKING:
-    from compare.bench.contestant import Contestant
+from timers.traits import Load
 
 FORMAT = "wheelwork-run"
-VERSION = 2
-
-MEASURED, TOO_LONG = "measured", "too long"
+VERSION = 3
 
 
 def _schema(*columns: tuple[str, pa.DataType], nullable: tuple[str, ...] = ()) -> pa.Schema:
     return pa.schema([pa.field(name, kind, nullable=name in nullable) for name, kind in columns])
 
 
-_TEXT, _INTEGER, _NUMBER, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
-_CONTESTANT = (
-    ("timer", _TEXT),  # name in kebab case, or module:Class
-    ("parameters", _TEXT),  # JSON, sorted keys
-)
-_LABELS = (
-    ("engine", _TEXT),  # COMPILED or PYTHON_LOOP: their times are not comparable
-    ("exact", _FLAG),  # else lateness lies in [lateness_low, lateness_high]
-    ("lateness_low", _INTEGER),  # in units; of a tick that is a duration, in the finest unit
-    ("lateness_high", _INTEGER),  # of the run, which is the traits' `unit`
-)
+_TEXT, _INTEGER, _NUMBER = pa.string(), pa.int64(), pa.float64()
+_CONTESTANT = ("contestant", _TEXT)  # its label, as in the manifest's `traits`
 _MEASUREMENT = (
     ("size", _INTEGER),  # timers pending
     ("operation", _TEXT),  # of a `compare.bench.task.Task`
     ("driver", _TEXT),  # ... likewise
 )
 _SAMPLE = (
-    ("status", _TEXT),  # MEASURED, or TOO_LONG: predicted and not run, one row without a sample
-    ("predicted_seconds", _NUMBER),  # of one repeat with its set-up; null where measured
-    ("repeat", _INTEGER),  # from 0; null where too long
-    ("ns_per_operation", _NUMBER),  # null where too long
+    ("repeat", _INTEGER),  # from 0; both are null in the row that says "over budget"
+    ("ns_per_operation", _NUMBER),
 )
-_NULLABLE = ("predicted_seconds", "repeat", "ns_per_operation")
+_NULLABLE = ("repeat", "ns_per_operation")
 
 _OUTCOME = columns()
 _TRIAL = (
@@ -118,10 +102,9 @@ FIGURES = [name for name, kind in _TRIAL if kind in (_INTEGER, _NUMBER)]
 """The numbers of a trial."""
 
 SCHEMAS: Mapping[str, pa.Schema] = {
-    # One row for each sample, or one for a measurement that was too long.
+    # One row for each sample, and one where a task was over budget: it was not run at larger sizes.
     "samples": _schema(
-        *_CONTESTANT,
-        *_LABELS,
+        _CONTESTANT,
         *_MEASUREMENT,
         ("operations", _INTEGER),  # of a sample: timers inserted, cancelled or fired, or pairs
         *_SAMPLE,
@@ -129,34 +112,33 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     ),
     # One row for each counter of each measurement; without a kernel, only the advances.
     "counters": _schema(
-        *_CONTESTANT,
+        _CONTESTANT,
         *_MEASUREMENT,
         ("counter", _TEXT),  # of timers.kernels.counters, or "advances", "idle_advances" of expiry
         ("count", _INTEGER),
         ("operations", _INTEGER),  # over which it was counted
     ),
-    # One row for each sample, or one for a replay that was too long; counts are the same in all
+    # One row for each sample, or one for a replay that was over budget; counts are the same in all
     # samples.
     "replays": _schema(
-        *_CONTESTANT,
-        *_LABELS,
+        _CONTESTANT,
         ("source", _TEXT),  # name of a workload, or path of a trace
         ("source_json", _TEXT),  # what made it: JSON with workload or importer, parameters, seed
         ("unit", _TEXT),  # of its time: us, ms, s or unit
         *_SAMPLE,
-        *_OUTCOME,  # of `compare.replay.outcome`; all but `operations` are null where too long
+        *_OUTCOME,  # of `compare.replay.outcome`; all but `operations` are null if over budget
         nullable=(*_NULLABLE, *(name for name, _ in _OUTCOME if name != "operations")),
     ),
     # A histogram for each contestant and source, ordered by lateness.
     "lateness": _schema(
-        *_CONTESTANT,
+        _CONTESTANT,
         ("source", _TEXT),
         ("lateness", _INTEGER),  # fired_at - max(deadline, armed_at) in units; the least of its bin
         ("width", _INTEGER),  # units that the bin covers; 1 where every value has its own
         ("timers", _INTEGER),  # how many fired so late; bins without any are left out
     ),
     "memory": _schema(
-        *_CONTESTANT,
+        _CONTESTANT,
         ("capacity", _INTEGER),  # timers pending at once, all of the room used
         ("nbytes", _INTEGER),  # held then, geometry and bookkeeping included
         ("nbytes_per_timer", _NUMBER),
@@ -166,7 +148,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     ),
     # One row for each wheel and size at which it was held.
     "slots": _schema(
-        *_CONTESTANT,
+        _CONTESTANT,
         ("size", _INTEGER),  # timers pending at first
         ("pending", _INTEGER),  # after holding
         ("in_slots", _INTEGER),  # of these in slots of the wheel; the others wait in a list
@@ -220,33 +202,22 @@ class Run:
     purgatory: pa.Table
 
 
-def parameters_json(parameters: Parameters) -> str:
-    """The text that identifies a contestant's parameters in every table.
-
-    >>> parameters_json({"wheel_size": 20, "tick": 1})
-    '{"tick": 1, "wheel_size": 20}'
-    """
-    return json.dumps(dict(parameters), sort_keys=True)
-
-
-def traits_of(contestant: "Contestant", units: Collection[str] = ()) -> dict[str, Any]:
+def traits_of(contestant: Contestant, units: Collection[str]) -> dict[str, Any]:
     """What a manifest keeps of a contestant and its traits: plain values, formulas as text.
 
-    Firing times are in the finest unit in which it runs: its own, or one of `units`.
+    The bounds of its lateness are those over traces of these units: see `Contestant.bounds`.
     """
     traits = contestant.traits
-    finest, unit = contestant.in_finest(units)
-    lowest, highest = finest.rounding.bounds()
+    lowest, highest, unit = contestant.bounds(units)
     return {
         **{name: getattr(traits, name) for name in _KEPT_TRAITS},
         "timer": contestant.name,
-        "parameters": dict(contestant.parameters),
-        "tick": contestant.tick,
         "label": contestant.label,
+        "settings": dict(contestant.settings),
+        "tick": contestant.tick,
         "engine": contestant.engine,
-        "due_at": str(finest.rounding),
+        "due_at": str(contestant.rounding(unit or "unit")),
         "defaults": dict(traits.defaults),
-        "exact": finest.rounding.exact,
         "unit": unit,
         "lateness_low": lowest,
         "lateness_high": highest,
@@ -269,7 +240,7 @@ _KEPT_TRAITS = (
 def check_store(root: str | os.PathLike[str]) -> None:
     """Raise RunError unless a run can be stored below `root`, which need not exist yet.
 
-    To be called before hours of measuring.
+    Call this before a long measurement.
     """
     if problem := obstacle(root):
         raise RunError(f"cannot store runs in {root}: {problem}")

@@ -12,6 +12,7 @@ scheme leaves for the end of its tick is done by then. After that
 What is timed is one call of compiled code or, for a timer without a kernel, a plain Python loop.
 """
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,19 +20,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from compare.bench.contestant import COMPILED, Contestant
 from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, Task
 from compare.oracle.compiled import Expected, expect
+from compare.replay.contestant import COMPILED, Contestant
 from compare.replay.engine import Buffers, Clock, Replay, Rows, loop_for, operations_of
 from compare.replay.loops import FIRED, OPERATION
-from compare.tapes.tape import CANCEL, START, Tape
+from compare.tapes.tape import CANCEL, START, Tape, part
 from compare.workloads.catalogue import CHOICE, DELAY, Stream
 
-LONGEST_DELAY = 60_000  # units; as in the literature: a minute in milliseconds
+UNIT = "ms"
+LONGEST_DELAY = 60_000  # units; as in the literature: a minute
 SETTLING = 200  # units: two ticks of a hashed wheel; one timer in 300 fires
 HOLD_PAIRS = 100_000
 PAIRS_PER_UNIT = 100
-LEAST_TIMED = 50_000  # compiled inserts and cancels in a sample; fewer drown in the clock's noise
+LEAST_TIMED = 50_000  # compiled inserts and cancels in a sample; with fewer, clock noise dominates
 LEAST_FIRED = 10_000  # ... compiled expiries by event, each of which takes longer
 
 SETTLE, GROW = Task("settle", "none"), Task("grow", "none")
@@ -51,12 +53,11 @@ class Due(NamedTuple):
 
     filling: Expected
     holding: Expected
-    moments: int  # after holding, at which something fires
-    last: int  # of these
+    last: int  # moment at which something fires
 
 
 @dataclass(frozen=True)
-class Plan:
+class Tapes:
     """What all contestants share at one size: two tapes, whose `id_space` is the size, what must
     fire, and the buffers.
     """
@@ -69,15 +70,10 @@ class Plan:
     @cached_property
     def rows(self) -> dict[Task, Rows]:
         """The operations of each task that runs a part of a tape."""
-        n, tapes = self.size, {CANCEL_ALL: self.filling, HOLD: self.holding}
-        parts = {task: operations_of(of, n + 1, of.time.size) for task, of in tapes.items()}
-        begin = operations_of(self.filling, 0, n + 1)  # the same in both tapes
-        return {INSERT: begin[:n], SETTLE: begin[n:], **parts}
-
-    @property
-    def held_until(self) -> int:
-        """The clock after holding."""
-        return int(self.holding.time[-1])
+        n = self.size
+        begin = operations_of(part(self.filling, 0, n + 1))  # the same in both tapes
+        cancels, pairs = (operations_of(part(of, n + 1)) for of in (self.filling, self.holding))
+        return {INSERT: begin[:n], SETTLE: begin[n:], CANCEL_ALL: cancels, HOLD: pairs}
 
     def operations(self, task: Task) -> int:
         """The operations of a task: of expiry, about as many."""
@@ -90,25 +86,15 @@ class Plan:
 
     def due(self, contestant: Contestant) -> Due:
         """What a contestant must do; computed once for all that fire alike."""
-        rounding = contestant.rounding
+        rounding = contestant.rounding(UNIT)
         if rounding not in self._due:
             tapes = self.filling, self.holding
             filling, holding = (expect(tape, self.size, rounding) for tape in tapes)
-            moments = np.unique(holding.fired_at)
-            after = moments[moments > self.held_until]
-            self._due[rounding] = Due(filling, holding, after.size, int(after[-1]))
+            self._due[rounding] = Due(filling, holding, int(holding.fired_at.max()))
         return self._due[rounding]
 
-    def steps(self, contestant: Contestant, task: Task) -> int:
-        """Units by clock, moments at which something fires by event, operations of all else."""
-        if task == BY_CLOCK:
-            return self.due(contestant).last - self.held_until
-        if task == BY_EVENT:
-            return self.due(contestant).moments
-        return self.operations(task)
 
-
-def plan(size: int, seed: int) -> Plan:
+def tapes_of(size: int, seed: int) -> Tapes:
     """The tapes for one size: the same on every machine. 50 MB for 1e6."""
     stream = Stream(seed, size, 0)
     starts = size + HOLD_PAIRS
@@ -132,7 +118,7 @@ def plan(size: int, seed: int) -> Plan:
 
     all_cancels = np.full(size, SETTLING), np.full(size, CANCEL), shuffled, np.zeros(size, np.int64)
     pairs = moments, np.tile([CANCEL, START], HOLD_PAIRS), np.repeat(cancelled, 2), deadlines
-    return Plan(size, tape(*all_cancels), tape(*pairs))
+    return Tapes(size, tape(*all_cancels), tape(*pairs))
 
 
 def times(contestant: Contestant, scenario: Scenario, size: int) -> int:
@@ -141,22 +127,32 @@ def times(contestant: Contestant, scenario: Scenario, size: int) -> int:
     return -(-least // size) if contestant.engine == COMPILED else 1
 
 
-class Trial:
+class ScenarioRun:
     """A fresh timer on its way through a scenario."""
 
     def __init__(
-        self, contestant: Contestant, work: Plan, clock: Clock, *, counting: bool = False
+        self,
+        contestant: Contestant,
+        tapes: Tapes,
+        clock: Clock,
+        *,
+        counting: bool = False,
+        limit: float = math.inf,  # seconds for each task
     ) -> None:
-        self._plan, self._clock = work, clock
+        self._tapes, self._clock, self._limit = tapes, clock, limit
         self._fired = [np.empty(0, FIRED)]
-        self.timer = contestant.new(0, work.size, counting=counting)
+        self.timer = contestant.new(UNIT, 0, tapes.size, counting=counting)
         self.loop = loop_for(
-            self.timer, work.buffers, lambda rows: self._fired.append(rows.copy()), clock
+            self.timer, tapes.buffers, lambda rows: self._fired.append(rows.copy()), clock
         )
 
     def run(self, task: Task, until: int = 0) -> tuple[int, float]:
         """Run a task, by clock up to `until`; returns its operations and seconds."""
         pending = len(self.timer)
+        if task == BY_CLOCK:
+            self.loop.limit = math.inf
+            self.loop.tick(self.timer.now)  # compiles, which is not part of the task
+        self.loop.limit = self.loop.seconds + self._limit
         if task == BY_EVENT:
             return pending, self.loop.drain()
         if task == BY_CLOCK:
@@ -165,16 +161,17 @@ class Trial:
             started = self._clock()
             self.timer.schedule(LONGEST_DELAY)
             return 1, self._clock() - started
-        rows = self._plan.rows[task]
-        return self._plan.operations(task), self.loop.run(rows, reserve=False)
+        rows = self._tapes.rows[task]
+        return self._tapes.operations(task), self.loop.run(rows, reserve=False)
 
     def jump(self, until: int) -> None:
-        """Advance to `until` at once, when nothing is left to cancel."""
+        """Advance to `until` at once, however long it takes, when nothing is left to cancel."""
+        self.loop.limit = math.inf
         too_late = np.zeros(1, OPERATION)
         too_late["time"], too_late["op"] = until, CANCEL
         self.loop.run(too_late, reserve=False)
 
     def replay(self) -> Replay:
-        """What the trial has done, once it has ended."""
+        """What was done, once the scenario has ended."""
         outcome = self.loop.finish()  # takes the last rows
         return Replay(outcome, np.concatenate(self._fired))

@@ -104,7 +104,7 @@ def _broken(name: str, reason: str) -> click.Command:
 Example: what would each scheme cost for the timeouts in a log?
   wheelwork ingest requests access.csv --time start --duration seconds \\
       --timeout 5s --out requests.trace
-  wheelwork replay requests.trace --timer hierarchical-wheel
+  wheelwork replay requests.trace --timers hierarchical-wheel
   wheelwork compare requests.trace
 
 Run `wheelwork COMMAND --help` for the options of a command.""",
@@ -129,7 +129,8 @@ class _CompilationNotice(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         logging.getLogger(record.name).removeHandler(self)
-        print(COMPILING, file=sys.stderr)
+        warning = record.levelno >= logging.WARNING
+        print(record.getMessage() if warning else COMPILING, file=sys.stderr)
 
 
 _notice = _CompilationNotice()

@@ -155,7 +155,7 @@ def refuse_both(given: Mapping[str, object]) -> None:
 json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 traces_argument = click.argument("traces", nargs=-1, type=PLACE, metavar="[TRACE]...")
 results_argument = click.argument("results", type=PLACE)
-master = option("--master", "URL", "Spark master (default: local[*], all cores of this machine).")
+master = option("--master", "URL", "Run on this Spark master (default: on this machine).")
 
 
 def trace(*, required: bool) -> Decorator:
@@ -211,12 +211,12 @@ def formats(known: tuple[str, ...]) -> Decorator:
 reading = together(
     formats(LOG_FORMATS),
     option("--unit", TAPE_UNITS, "Unit of the times in the trace.", default="ms"),
-    flag("--strict", "Fail instead of leaving out a row."),
-    option("--unique", "COL", "Leave out a row whose text in this column was in an earlier row."),
+    flag("--strict", "Fail instead of skipping a row."),
+    option("--unique", "COL", "Skip rows whose value in this column has occurred before."),
     option(
         "--in-order-within",
         "TIME",
-        "Leave out rows more than this far behind an earlier row, such as 10s.",
+        "Skip rows that are older than a preceding row by more than this, e.g. 10s.",
     ),
     master,
 )
@@ -232,7 +232,10 @@ def runs(name: str, default: str) -> Decorator:
 def comparison(store: str) -> Decorator:
     """What is compared; the names are those of Comparison. `store` is the option for the runs."""
     default = Comparison()
-    budget = "Whatever takes longer is predicted, not run."
+    budget = (
+        "Seconds for all samples of a task. A task that takes longer even once is over budget, "
+        "and is not run with more timers."
+    )
     return together(
         option(
             "--workload",

@@ -16,7 +16,7 @@ from compare.replay.engine import Replay
 from compare.tapes.tape import CANCEL, REARM, START, Tape, joined
 from timers.arrays import Int32s, Int64s
 from timers.errors import TimerError
-from timers.kernels.jit import entry
+from timers.kernels.jit import long_entry
 from timers.rounding import AnyRounding, Rounding
 from timers.traits import Traits
 
@@ -85,7 +85,7 @@ def expect_pieces(
     return Expected(scheduled, cancelled, rescheduled, pending, fired_at)
 
 
-@entry
+@long_entry
 def follow(tape, due, first, armed_by, due_by_id, fired_at, counts):
     """Follow a piece of a tape whose first operation belongs at `fired_at[first]`.
 
@@ -219,7 +219,7 @@ def _noted(pieces: Iterable[Tape], window: range, ids: Int32s, deadlines: Int64s
         yield piece
 
 
-@entry
+@long_entry
 def take(rows, begin, operations, expected, deadlines, seen, wrong):
     """Mark the right rows in `seen`; fill `wrong` with the numbers of the others, and count them.
 
@@ -296,7 +296,7 @@ def _moment(fired_at: int) -> str:
     return "did not fire" if fired_at == NEVER else f"fired at {fired_at}"
 
 
-def warm() -> None:
+def compile_check() -> None:
     """Compile what a check needs, or load it from the disk cache, so that workers find it there."""
     rows = Rows(*np.zeros((3, 0), np.int64))
     Check(lambda: [joined([])], 0, 0, lambda: [rows], Rounding()).run()

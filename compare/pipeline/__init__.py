@@ -1,1 +1,1 @@
-"""The stages that run on Spark: ingest, generate, replay, verify, summarise."""
+"""The stages of the pipeline: ingest, generate, replay, verify, summarise."""

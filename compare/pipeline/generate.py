@@ -1,28 +1,27 @@
-"""A workload becomes a trace on Spark: each shard is a task's, from the first random number to its
+"""A workload becomes a trace: each shard is a part's work, from the first random number to its
 Parquet file.
 
-Nothing but the shards' numbers and their entries in the manifest travels through Spark.
+Nothing but the shards' numbers and their entries in the manifest travels to and from the executor.
 """
 
 import os
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
+from compare.executors import Executor, Stopped, Stopping
 from compare.files import CANNOT_WRITE, errors_as
 from compare.pipeline.shards import SHARDS, entries_of, row_of
-from compare.spark.progress import progress
-from compare.spark.session import PipelineError, plain_failures, spark_session
-from compare.spark.tasks import in_tasks
-from compare.tapes.trace import Shard, Trace, new_trace, open_trace
-from compare.workloads.catalogue import Plan, WorkloadError
-from compare.workloads.writing import warm, write_shard
+from compare.progress import progress
+from compare.spark.executor import executor
+from compare.tapes.trace import Shard, Trace, TraceError, new_trace, open_trace
+from compare.workloads.catalogue import Plan
+from compare.workloads.writing import compile_generator, write_shard
 
-_TOO_LONG = f"{WorkloadError.__module__}.{WorkloadError.__name__}"
-"""What a worker raises for a workload that turns out to be too long."""
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def generate(
@@ -36,7 +35,7 @@ def generate(
     parameters: Mapping[str, int] | None = None,
     force: bool = False,
     master: str | None = None,
-    session: SparkSession | None = None,
+    session: "SparkSession | None" = None,
 ) -> Trace:
     """Write a workload as a trace of `shards` files; so many timers with all they do, or so many
     operations.
@@ -62,38 +61,39 @@ def generate_plan(
     *,
     force: bool = False,
     master: str | None = None,
-    session: SparkSession | None = None,
+    session: "SparkSession | None" = None,
 ) -> Trace:
     """The same for a workload whose size and parameters have been checked."""
     with new_trace(out, unit=plan.workload.unit, source=plan.source, force=force) as unfinished:
-        warm()
-        with (
-            spark_session(master, session) as spark,
-            plain_failures(f"cannot generate {out}", {_TOO_LONG: WorkloadError}),
-        ):
-            unfinished.shards += _write(spark, plan, unfinished.directory)
+        compile_generator()
+        with executor(master, session) as where:
+            unfinished.shards += _write(where, plan, unfinished.directory)
         for shard in unfinished.shards:
             if not (unfinished.directory / shard.file).exists():
-                raise PipelineError(
+                raise TraceError(
                     f"{shard.file} was not written to {out}: can all machines write there?"
                 )
     return open_trace(out)
 
 
-def _write(spark: SparkSession, plan: Plan, directory: Path) -> list[Shard]:
-    """Write the shards as tasks; returns the manifest's entries, in order."""
+def _write(where: Executor, plan: Plan, directory: Path) -> list[Shard]:
+    """Write the shards; returns the manifest's entries, in order."""
+    out, target, here = str(directory.parent), str(directory), [0]  # rows written by this process
+
+    def write(number: int, stopping: Stopping) -> pa.RecordBatch:
+        def count(rows: int) -> None:
+            here[0] += rows
+            if stopping():
+                raise Stopped
+
+        with errors_as(TraceError, f"{CANNOT_WRITE} to {out}"):
+            return row_of(number, write_shard(plan, number, Path(target), count))
 
     def rows_done() -> int:
-        return sum(plan.share(int(path.stem[-5:])) for path in directory.glob("shard-*.parquet"))
+        finished = (int(path.stem[-5:]) for path in directory.glob("shard-*.parquet"))
+        return max(here[0], sum(map(plan.share, finished)))
 
     rows = (plan.amount, rows_done) if plan.counted == "operations" else ()
-    with progress(spark, "generate", *rows):
-        write = partial(_write_shard, plan=plan, directory=str(directory))
-        found = entries_of(in_tasks(spark, plan.shards, write, SHARDS).toArrow())
+    with progress("generate", where.tasks, *rows):
+        found = entries_of(where.run(plan.shards, write, SHARDS))
     return [found[number] for number in range(plan.shards)]
-
-
-def _write_shard(number: int, *, plan: Plan, directory: str) -> pa.RecordBatch:
-    """Write a shard in a worker; returns a row of SHARDS."""
-    with errors_as(OSError, f"{CANNOT_WRITE} to {Path(directory).parent}"):
-        return row_of(number, write_shard(plan, number, Path(directory)))

@@ -40,8 +40,9 @@ from compare.pipeline.rows import (
     touch_rows,
 )
 from compare.pipeline.shards import SHARDS, UNNUMBERED, entries_of, write_shards
-from compare.spark.progress import progress
+from compare.progress import progress
 from compare.spark.session import PipelineError, is_local, plain_failures, spark_session
+from compare.spark.tasks import SparkTasks
 from compare.tapes.trace import (
     MAX_SHARDS,
     REJECTED,
@@ -295,7 +296,7 @@ def _ingest(
             rows = interpret(rows, form, unit=options.unit, shards=options.shards, timeout=units)
             rows = reject_rows(rows, options.unit, bound, options.unique)
             times = TimesObserved(options.unit, units)
-            with progress(spark, "ingest"):
+            with progress("ingest", SparkTasks(spark).tasks):
                 written = write_tapes(
                     rows, times, kind, units, options.shards, unfinished.directory, small=small
                 )

@@ -1,8 +1,8 @@
-"""Replays every shard of a trace through every timer, as tasks of Spark.
+"""Replays every shard of a trace through every timer, on an executor.
 
-Operations never travel through Spark. A task reads its shards from the trace's files, once for
-several timers, and writes the results of each shard replay into files of their own. What is
-finished is kept: a task that is tried again, or a command that is rerun after an interruption,
+Operations never travel to the executor. A part of the work reads its shard from the trace's files,
+once for several timers, and writes the results of each shard replay into files of their own. What
+is finished is kept: a part that is tried again, or a command that is rerun after an interruption,
 continues with the rest.
 """
 
@@ -10,36 +10,51 @@ import fcntl
 import os
 import shutil
 import sys
-from collections.abc import Container, Iterator, Sequence
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
+import pyarrow.parquet as pq
 
-from compare.bench.contestant import COMPILED, Contestant, parse_contestant
 from compare.bench.machine import surroundings
-from compare.files import MANIFEST, errors_as, obstacle, parents, write_json
+from compare.executors import Executor, Stopped, Stopping, even_shares, until_stopping
+from compare.files import (
+    CANNOT_WRITE,
+    MANIFEST,
+    errors_as,
+    new_directory,
+    new_file,
+    obstacle,
+    parents,
+    write_json,
+)
 from compare.pipeline.results import (
+    EXPIRIES,
     FORMAT,
     VERSION,
     Results,
     ResultsError,
     ShardReplay,
     open_results,
+    outcome_table,
     results_manifest,
     timer_name,
 )
-from compare.pipeline.shard_replay import run_side_by_side, warm
-from compare.replay.engine import OPERATIONS_AT_ONCE
-from compare.spark.progress import progress
-from compare.spark.session import PipelineError, plain_failures, send_module, spark_session
-from compare.spark.tasks import even_shares, in_tasks, workers_of
+from compare.progress import progress
+from compare.replay.contestant import COMPILED, Contestant, contestant
+from compare.replay.engine import OPERATIONS_AT_ONCE, Batch, Buffers, Rows, TimerOnShard, batches
+from compare.spark.executor import executor
 from compare.tapes.trace import Trace, open_trace
 from timers.kernels.jit import source_digest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MOST_ROWS = 2**31 - 1
 """Operations of a shard are counted in 32 bits while it is replayed."""
@@ -48,11 +63,14 @@ IDS_AT_ONCE = 1 << 21
 """Ids of all timers that are replayed together, plus OPERATIONS_AT_ONCE for each timer. An id takes
 60 bytes at most, so this is 120 MB."""
 
+BATCHES_AT_ONCE = 16
+"""Batches that a timer takes in a row when several share them: a row group's, 25 MB."""
+
 _ROWS = pa.schema([("rows", pa.int64())])
 
 
 def replay_trace(
-    trace: str | os.PathLike[str],
+    trace: str | os.PathLike[str] | Trace,
     timers: Sequence[str],
     out: str | os.PathLike[str],
     *,
@@ -61,13 +79,14 @@ def replay_trace(
     counting: bool = False,
     force: bool = False,
     master: str | None = None,
-    session: SparkSession | None = None,
+    session: "SparkSession | None" = None,
 ) -> Results:
-    """Replay each shard of `trace` through each of `timers` (as in "hashed-wheel/tick=5").
+    """Replay each shard of `trace` through each of `timers` (as in "hashed-wheel/tick=5ms").
 
     The results go into the directory `out`. Where it holds the same replay, unfinished, the replay
-    is resumed; any other one is refused unless `force` is given. On a cluster both paths must be
-    the same on every machine.
+    is resumed; any other one is refused unless `force` is given. The replay runs in this process
+    or, with `master` or `session`, on Spark. On a cluster both paths must be the same on every
+    machine.
 
     With `expiries`, what fires is kept, 24 bytes a timer before compression; without it there are
     only outcomes, and nothing to verify. `drained` lets pending timers fire after the last
@@ -75,32 +94,28 @@ def replay_trace(
 
     Raises TimerError in one line for anything that is wrong.
     """
-    opened = open_trace(trace)
-    contestants = [parse_contestant(text, [opened.unit]) for text in timers]
+    opened = trace if isinstance(trace, Trace) else open_trace(trace)
+    contestants = [contestant(text) for text in timers]
+    for timer in contestants:
+        warm(timer.new(opened.unit, counting=counting and timer.engine == COMPILED))
     manifest = _manifest(opened, contestants, expiries, drained, counting)
     path = Path(out)
     if problem := obstacle(path.parent):
         raise ResultsError(f"cannot write {path}: {problem}")
     with parents(path), _locked(path, manifest, force):
         results = open_results(path, complete=False)
-        todo = results.unfinished()
-        if todo:
-            for timer in contestants:
-                warm(timer, counting)
-            with (
-                spark_session(master, session) as spark,
-                plain_failures(f"the replay into {path} failed"),
-            ):
-                _run(spark, results, todo)
-        left = results.unfinished()
-        if left:
-            raise PipelineError(
+        if todo := results.unfinished():
+            with executor(master, session) as found:
+                _run(found, results, todo)
+        if left := results.unfinished():
+            raise ResultsError(
                 f"{len(left)} outcomes were not written to {path}: can all machines write there?"
             )
         for stray in path.glob("*/*/.shard-*"):  # of tasks that were killed while they wrote
             with suppress(OSError):
                 stray.unlink()
-        write_json(path / MANIFEST, manifest | {"complete": True})
+        with errors_as(ResultsError, f"{CANNOT_WRITE} {path}"):
+            write_json(path / MANIFEST, manifest | {"complete": True})
     return open_results(path)
 
 
@@ -124,15 +139,7 @@ def _manifest(
         "unit": trace.unit,
         "source": trace.source,
         "trace": {"path": str(trace.path.resolve()), "digest": trace.manifest_digest},
-        "timers": [
-            {
-                "name": timer.name,
-                "label": timer.label,
-                "parameters": dict(timer.parameters),
-                "tick": timer.tick,
-            }
-            for timer in contestants
-        ],
+        "timers": labels,
         "shards": len(trace.shards),
         "expiries": expiries,
         "drained": drained,
@@ -150,25 +157,21 @@ def _locked(path: Path, manifest: dict[str, Any], force: bool) -> Iterator[None]
     The lock ends with the process, however that ends. When the block fails before any shard replay
     is finished, nothing is left.
     """
-    with errors_as(ResultsError, f"cannot write {path}"):
+    with errors_as(ResultsError, f"{CANNOT_WRITE} {path}"):
         made = _prepare(path, manifest, force)
-        try:
-            with _lock(path):
-                if made:
-                    for kind in ("outcomes", *(["expiries"] if manifest["expiries"] else [])):
-                        for timer in range(len(manifest["timers"])):
-                            (path / kind / timer_name(timer)).mkdir(parents=True)
-                    write_json(path / MANIFEST, manifest)
-                yield
-        except BaseException:
-            if made and not any(path.glob("outcomes/*/shard-*.parquet")):
-                shutil.rmtree(path, ignore_errors=True)
-            raise
+    try:
+        with _lock(path):
+            yield
+    except BaseException:
+        if made and not any(path.glob("outcomes/*/shard-*.parquet")):
+            shutil.rmtree(path, ignore_errors=True)
+        raise
 
 
 def _prepare(path: Path, manifest: dict[str, Any], force: bool) -> bool:
     """Make the directory unless it holds the same replay already; whether it was made."""
-    if path.exists():
+    exists = path.exists()
+    if exists:
         found = results_manifest(path)
         differences = [
             f"{_DESCRIPTIONS.get(name, name)} differs"
@@ -183,8 +186,12 @@ def _prepare(path: Path, manifest: dict[str, Any], force: bool) -> bool:
                 " pass --force to replace them"
             )
         with _lock(path):
-            shutil.rmtree(path)
-    path.mkdir()
+            pass  # nobody is writing to it
+    with new_directory(path, replace=exists) as unfinished:
+        for kind in ("outcomes", *(["expiries"] if manifest["expiries"] else [])):
+            for timer in range(len(manifest["timers"])):
+                (unfinished / kind / timer_name(timer)).mkdir(parents=True)
+        write_json(unfinished / MANIFEST, manifest)
     return True
 
 
@@ -207,23 +214,24 @@ def _lock(path: Path) -> Iterator[None]:
         yield
 
 
-def _run(spark: SparkSession, results: Results, todo: Sequence[ShardReplay]) -> None:
-    """Make shard replays as tasks."""
+def _run(where: Executor, results: Results, todo: Sequence[ShardReplay]) -> None:
+    """Make shard replays on an executor."""
     entries = results.trace.shards
     rows = sum(entries[one.shard].rows for one in todo)
     loops = {n for n, timer in enumerate(results.contestants) if timer.engine != COMPILED}
-    groups = groups_of(todo, [entry.id_space for entry in entries], workers_of(spark), alone=loops)
-    _ship_own_timers(spark, results.contestants)
+    groups = groups_of(todo, [entry.id_space for entry in entries], where.workers, alone=loops)
+    _send_own_timers(where, results.contestants)
 
-    def replay(number: int) -> pa.RecordBatch:
-        return pa.record_batch({"rows": [run_side_by_side(results, groups[number])]})
+    def replay(number: int, stopping: Stopping) -> pa.RecordBatch:
+        done = replay_side_by_side(results, groups[number], stopping)
+        return pa.record_batch({"rows": [done]})
 
     def rows_done() -> int:
         done = (one for one in todo if results.outcome_file(*one).exists())
         return sum(entries[one.shard].rows for one in done)
 
-    with progress(spark, "replay", rows, rows_done):
-        in_tasks(spark, len(groups), replay, _ROWS).agg({"rows": "sum"}).collect()
+    with progress("replay", where.tasks, rows, rows_done):
+        where.run(len(groups), replay, _ROWS)
 
 
 def groups_of(
@@ -252,9 +260,84 @@ def groups_of(
     return groups
 
 
-def _ship_own_timers(spark: SparkSession, contestants: Sequence[Contestant]) -> None:
-    """Send the modules of users' own timers to the workers, if they are single files."""
+def _send_own_timers(where: Executor, contestants: Sequence[Contestant]) -> None:
+    """Send the modules of users' own timers to where they run, if they are single files."""
     for module in {timer.timer_class.__module__ for timer in contestants if ":" in timer.name}:
         file = getattr(sys.modules[module], "__file__", None)
         if file and "." not in module:
-            send_module(spark, file)
+            where.send_module(file)
+
+
+# ---- a shard
+
+
+def replay_side_by_side(
+    results: Results, replays: Sequence[ShardReplay], stopping: Stopping
+) -> int:
+    """Replay one shard through several timers and write their files; returns the operations.
+
+    The shard is read once for all of them, and what is finished is not replayed again. Memory: a
+    row group, and the pending timers of all.
+    """
+    shard = replays[0].shard
+    # Spark may give a task up for lost after it has finished some of them.
+    todo = [one for one in replays if not results.outcome_file(*one).exists()]
+    # A timer alone takes a batch while it is in the cache. Several take turns so seldom that it
+    # hardly matters that each finds the caches full of the others' timers.
+    at_once = 1 if len(todo) == 1 else BATCHES_AT_ONCE
+    with errors_as(ResultsError, f"{CANNOT_WRITE} to {results.path}"), ExitStack() as stack:
+        adding = [stack.enter_context(_running(results, one, stopping)) for one in todo]
+        pieces = until_stopping(results.trace.pieces(shard), stopping) if todo else ()
+        left = batches(pieces)
+        while at_hand := list(islice(left, at_once)):
+            for add in adding:
+                for batch in at_hand:
+                    add(batch)
+            at_hand.clear()  # or there would be two row groups while the next one is read
+    return results.trace.shards[shard].rows * len(replays)
+
+
+@contextmanager
+def _running(
+    results: Results, one: ShardReplay, stopping: Stopping
+) -> Iterator[Callable[[Batch], None]]:
+    """A function that takes the batches in order; the files are complete after the block."""
+    manifest, trace = results.manifest, results.trace
+    shard, timer = trace.shards[one.shard], results.contestants[one.timer]
+    counting = manifest["counting"] and timer.engine == COMPILED
+    made = timer.new(trace.unit, shard.first_time or 0, counting=counting)
+    with ExitStack() as stack:
+        writer = None
+        if manifest["expiries"]:
+            path = stack.enter_context(new_file(results.expiries_file(*one)))
+            writer = stack.enter_context(pq.ParquetWriter(path, EXPIRIES, **_WRITING))
+
+        def write(rows: Rows) -> None:
+            if stopping():
+                raise Stopped
+            if writer is not None:  # one row group, while it is still in the cache
+                columns = [np.ascontiguousarray(rows[name]) for name in EXPIRIES.names]
+                writer.write_batch(pa.record_batch(columns, schema=EXPIRIES))
+
+        # Processor time of this thread: others run beside it.
+        running = TimerOnShard(made, Buffers(shard.id_space), write, time.thread_time)
+        yield running.add
+        outcome = running.finish(drain_timer=manifest["drained"])
+    with new_file(results.outcome_file(*one)) as path:
+        pq.write_table(outcome_table(*one, timer.engine, outcome), path, write_page_checksum=True)
+
+
+_WRITING: dict[str, Any] = {
+    # Moments hardly differ from row to row. Their differences take 2.9 bytes a row where 50 million
+    # timers fire exactly; zstd on top would make it 2.8, for a fifth more time.
+    "compression": "none",
+    "use_dictionary": False,
+    "column_encoding": dict.fromkeys(EXPIRIES.names, "DELTA_BINARY_PACKED"),
+    "write_page_checksum": True,
+    "write_statistics": False,  # nothing asks for a range of them
+}
+
+
+def warm(timer: Any) -> None:
+    """Compile what a replay through a timer needs, so that workers find it in the disk cache."""
+    TimerOnShard(timer, Buffers(1), lambda rows: None).finish()

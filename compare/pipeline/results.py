@@ -4,7 +4,8 @@
     RESULTS/outcomes/timer-000/shard-00000.parquet   one row, written last: the replay is finished
     RESULTS/expiries/timer-000/shard-00000.parquet   what fired, in the order of delivery, if kept
 
-A shard replay is one shard through one timer. For the meaning of the columns, see docs/pipeline.md.
+A shard replay is one shard through one timer, whose label the manifest has. For the meaning of the
+columns, see docs/pipeline.md.
 """
 
 import os
@@ -17,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from compare.bench.contestant import Contestant, contestant
 from compare.files import MANIFEST, open_parquet, read_manifest
+from compare.replay.contestant import Contestant, contestant
 from compare.replay.lateness import Lateness
 from compare.replay.loops import FIRED
 from compare.replay.outcome import Outcome, columns
@@ -26,7 +27,7 @@ from compare.tapes.trace import Trace, known_trace, open_trace, shard_name
 from timers.errors import TimerError
 
 FORMAT = "wheelwork-results"
-VERSION = 1
+VERSION = 2
 
 EXPIRIES = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in FIRED.names or ()])
 """`operation` is the row on the shard's tape that last armed the timer."""
@@ -70,7 +71,7 @@ class Results:
     @cached_property
     def contestants(self) -> tuple[Contestant, ...]:
         """The timers of the replay."""
-        return tuple(map(contestant_of, self.manifest["timers"]))
+        return tuple(map(contestant, self.manifest["timers"]))
 
     @property
     def complete(self) -> bool:
@@ -112,15 +113,17 @@ class Results:
             tables.append(table)
         return pa.concat_tables(tables)
 
+    def outcomes(self) -> list[list[Outcome]]:
+        """The outcomes of each timer, by shard. Raises ResultsError."""
+        found: list[list[Outcome]] = [[] for _ in self.contestants]
+        for row in self.read_outcomes().to_pylist():
+            found[row["timer"]].append(outcome_of(row))
+        return found
+
 
 def _on_worker(path: Path, manifest: Mapping[str, Any]) -> Results:
     trace = manifest["trace"]
     return Results(path, manifest, known_trace(trace["path"], trace["digest"]))
-
-
-def contestant_of(entry: Mapping[str, Any]) -> Contestant:
-    """The timer in an entry of the manifest's `timers`."""
-    return contestant(entry["name"], entry["parameters"], entry["tick"])
 
 
 def outcome_table(timer: int, shard: int, engine: str, outcome: Outcome) -> pa.Table:
@@ -178,16 +181,8 @@ def results_manifest(path: Path) -> dict[str, Any]:
     flags = dict.fromkeys(("expiries", "drained", "counting", "complete"), bool)
     entries = {"trace": dict, "timers": list, "made": dict, **flags}
     manifest = read_manifest(path, "a stored replay", FORMAT, VERSION, entries, ResultsError)
-    for timer in manifest["timers"]:
-        if not (
-            isinstance(timer, dict)
-            and isinstance(timer.get("name"), str)
-            and isinstance(timer.get("parameters"), dict)
-            and "tick" in timer
-        ):
-            raise ResultsError(
-                f"{path / MANIFEST}: each of the timers must have a name, parameters and tick"
-            )
+    if not all(isinstance(timer, str) for timer in manifest["timers"]):
+        raise ResultsError(f"{path / MANIFEST}: timers is not a list of strings")
     if not {"path", "digest"} <= manifest["trace"].keys():
         raise ResultsError(f"{path / MANIFEST}: the trace must have a path and a digest")
     return manifest

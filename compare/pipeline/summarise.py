@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from compare.bench.store import parameters_json
 from compare.files import errors_as, new_file, parents
-from compare.pipeline.results import Results, ResultsError, open_results, outcome_of
+from compare.pipeline.results import Results, ResultsError, open_results
 from compare.replay.outcome import Outcome, columns
 
 SUMMARY = "summary.parquet"
@@ -35,9 +33,7 @@ _SPREAD: Mapping[str, Callable[[Sequence[float]], Any]] = {
 
 SCHEMA = pa.schema(
     [
-        ("timer", pa.string()),
-        ("parameters", pa.string()),
-        ("label", pa.string()),
+        ("contestant", pa.string()),
         ("engine", pa.string()),
         ("workload", pa.string()),
         ("source", pa.string()),
@@ -72,7 +68,6 @@ def summarise(
 
 def table_of(results: Results) -> pa.Table:
     """The table of complete results."""
-    outcomes = results.read_outcomes()
     source = results.trace.source
     common: dict[str, Any] = {
         "workload": str(source.get("workload") or source.get("kind") or "trace"),
@@ -82,15 +77,9 @@ def table_of(results: Results) -> pa.Table:
         "span": results.trace.span,
     }
     rows = []
-    for number, timer in enumerate(results.contestants):
-        own = outcomes.filter(pc.equal(outcomes["timer"], number))
-        identity = {
-            "timer": timer.name,
-            "parameters": parameters_json(timer.parameters),
-            "label": timer.label,
-            "engine": own["engine"][0].as_py(),
-        }
-        rows.append(identity | common | _row([outcome_of(row) for row in own.to_pylist()]))
+    for timer, shards in zip(results.contestants, results.outcomes(), strict=True):
+        identity = {"contestant": timer.label, "engine": timer.engine}
+        rows.append(identity | common | _row(shards))
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     asked = {name: results.manifest[name] for name in ("expiries", "drained", "counting")}
     return table.replace_schema_metadata(

@@ -7,23 +7,26 @@ After the last operation the timer is drained: advanced from wake-up to wake-up 
 pending.
 """
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from compare.replay import loops
 from compare.replay.lateness import Lateness
-from compare.replay.loops import FIRED, MOST_IDLE, OPERATION
+from compare.replay.loops import FIRED, MOST_IDLE, OPERATION, STEPS_AT_ONCE
 from compare.replay.outcome import Outcome
-from compare.tapes.tape import ARM, CANCEL, START, Tape
+from compare.tapes.tape import ARM, CANCEL, START, Tape, part
+from timers.arrays import Int64s
 from timers.errors import TimerError
 from timers.kernels.operations import NONE
 from timers.kernels.pool import EXPIRY
 from timers.protocol import Timer
+from timers.schemes.base import KernelTimer
 
 Rows = npt.NDArray[Any]
 Clock = Callable[[], float]
@@ -35,6 +38,10 @@ FIRED_AT_ONCE = 1 << 16  # rows that are collected before Python takes them: the
 
 class ReplayError(TimerError, RuntimeError):
     """A timer without a kernel breaks the protocol, so that its replay cannot go on."""
+
+
+class OverBudgetError(TimerError, RuntimeError):
+    """A replay, or a part of one, has taken longer than it was given."""
 
 
 @dataclass(frozen=True)
@@ -52,27 +59,91 @@ def replay(
     *,
     drain_timer: bool = True,
     clock: Clock = time.perf_counter,
+    limit: float = math.inf,
 ) -> Replay:
     """Run a tape through a timer that stands at the tape's first time and has nothing pending.
 
     Without `drain_timer` it stops at the last operation. Raises ReplayError for a timer without a
-    kernel that breaks the protocol.
+    kernel that breaks the protocol, and OverBudgetError if it takes longer than `limit` seconds.
     """
     parts = [np.empty(0, FIRED)]
     room = min(int(np.count_nonzero(tape.op != CANCEL)), FIRED_AT_ONCE)
-    loop = loop_for(timer, Buffers(id_space, room), lambda rows: parts.append(rows.copy()), clock)
-    for first in range(0, tape.time.size, OPERATIONS_AT_ONCE):
-        loop.run(operations_of(tape, first, min(first + OPERATIONS_AT_ONCE, tape.time.size)))
-    if drain_timer:
-        loop.drain()
-    outcome, fired = loop.finish(), np.concatenate(parts)
-    return Replay(replace(outcome, lateness=Lateness.of(lateness_of(tape, fired))), fired)
+    buffers = Buffers(id_space, room)
+    running = TimerOnShard(timer, buffers, lambda rows: parts.append(rows.copy()), clock, limit)
+    firsts = range(0, tape.time.size, OPERATIONS_AT_ONCE)
+    for batch in batches(part(tape, first, first + OPERATIONS_AT_ONCE) for first in firsts):
+        running.add(batch)
+    return Replay(running.finish(drain_timer=drain_timer), np.concatenate(parts))
 
 
-def lateness_of(tape: Tape, fired: Rows) -> npt.NDArray[np.int64]:
-    """`fired_at - max(deadline, armed_at)` for each fired row, int64."""
-    armed_at = tape.time[fired["operation"]]
-    return np.asarray(fired["fired_at"] - np.maximum(fired["deadline"], armed_at))
+class Batch(NamedTuple):
+    """Some operations of a shard, as all timers that replay it need them."""
+
+    operations: Rows  # of dtype OPERATION
+    overdue: Int64s  # the indices on the tape of those that arm a timer after its deadline
+    armed_at: Int64s  # when they do
+
+
+def batches(pieces: Iterable[Tape]) -> Iterator[Batch]:
+    """The operations of a shard, whose pieces come in order."""
+    first = 0
+    for piece in pieces:
+        overdue = np.flatnonzero((piece.deadline < piece.time) & (piece.op != CANCEL))
+        yield Batch(operations_of(piece), overdue + first, piece.time[overdue])
+        first += piece.time.size
+
+
+class TimerOnShard:
+    """A timer on its way through a shard, and the lateness of what it fires.
+
+    `take` receives the rows that fire, of dtype FIRED, in order; they are overwritten afterwards.
+    Lateness is `fired_at - max(deadline, armed_at)`, but the operation that armed a timer has gone
+    by when it fires. Hardly any timer is armed after its deadline, so only those operations are
+    kept, until they fire. Memory: the pending timers and the buffers.
+    """
+
+    def __init__(
+        self,
+        timer: Timer,
+        buffers: "Buffers",
+        take: Take,
+        clock: Clock = time.perf_counter,
+        limit: float = math.inf,
+    ) -> None:
+        self._take_rows, self._lateness = take, Lateness()
+        self._overdue = np.empty(0, np.int64)  # indices of operations, ascending
+        self._armed_at = np.empty(0, np.int64)
+        self._loop = loop_for(timer, buffers, self._take, clock, limit)
+
+    def add(self, batch: Batch) -> None:
+        """Run the next operations."""
+        self._overdue = np.concatenate([self._overdue, batch.overdue])
+        self._armed_at = np.concatenate([self._armed_at, batch.armed_at])
+        self._loop.run(batch.operations)
+
+    def finish(self, *, drain_timer: bool = True) -> Outcome:
+        """Let what is pending fire, if it is drained, and return what was done."""
+        if drain_timer:
+            self._loop.drain()
+        outcome = self._loop.finish()
+        return replace(outcome, lateness=self._lateness)
+
+    def _take(self, rows: Rows) -> None:
+        late = rows["fired_at"] - rows["deadline"]
+        if self._overdue.size:
+            self._count_from_arming(rows["operation"], rows["fired_at"], late)
+        self._lateness += Lateness.of(late).coarse()
+        self._take_rows(rows)
+
+    def _count_from_arming(self, operation: Int64s, fired_at: Int64s, late: Int64s) -> None:
+        """Change `late` where a timer was armed after its deadline."""
+        at = np.searchsorted(self._overdue, operation)
+        at[at == self._overdue.size] = 0
+        known = self._overdue[at] == operation
+        late[known] = fired_at[known] - self._armed_at[at[known]]
+        # What is armed overdue fires at that moment, and rows come in the order of `fired_at`.
+        kept = self._armed_at >= fired_at[-1]
+        self._overdue, self._armed_at = self._overdue[kept], self._armed_at[kept]
 
 
 def first_time(tape: Tape) -> int:
@@ -80,16 +151,11 @@ def first_time(tape: Tape) -> int:
     return int(tape.time[0]) if tape.time.size else 0
 
 
-def has_kernel(timer: Timer) -> bool:
-    """Whether compiled loops can drive a timer: its `state` is that of a kernel."""
-    return getattr(getattr(timer, "state", None), "_fields", ()) == ("nodes", "cells", "counters")
-
-
-def operations_of(tape: Tape, first: int, until: int) -> Rows:
-    """Rows [first, until) of a tape as one array of dtype OPERATION."""
-    operations = np.empty(until - first, OPERATION)
-    for name in Tape._fields:
-        operations[name] = getattr(tape, name)[first:until]
+def operations_of(tape: Tape) -> Rows:
+    """The rows of a tape as one array of dtype OPERATION."""
+    operations = np.empty(tape.time.size, OPERATION)
+    for name, column in zip(Tape._fields, tape, strict=True):
+        operations[name] = column
     return operations
 
 
@@ -115,20 +181,24 @@ class CompiledLoop:
     Call `run` for each piece, `drain` or `tick` to let the rest fire, and `finish` at the end. All
     but `finish` return the seconds that the compiled code took. `take` receives what fires, in
     order, as rows of dtype FIRED that are overwritten afterwards; their `operation` counts from the
-    first one of the replay. Memory: the pending timers and the buffers.
+    first one of the replay. Once all of them together take more than `limit` seconds, they stop
+    with OverBudgetError. Memory: the pending timers and the buffers.
     """
 
-    def __init__(self, timer: Any, buffers: Buffers, take: Take, clock: Clock) -> None:
-        self.timer = timer
+    def __init__(
+        self, timer: Any, buffers: Buffers, take: Take, clock: Clock, limit: float
+    ) -> None:
+        self.timer, self.limit = timer, math.inf
         self._buffers, self._take, self._clock = buffers, take, clock
         self._early = _most_early(timer)
         self._cursor = np.zeros(loops.CELLS, np.int64)
         self._operations = self._fired = 0
-        self._seconds = 0.0
+        self.seconds = 0.0
         # Compile, or load from the disk cache, before the clock runs.
         self.run(np.empty(0, OPERATION))
         self.drain()
-        self._seconds, self._cursor[:] = 0.0, 0
+        self.seconds, self._cursor[:] = 0.0, 0
+        self.limit = limit
 
     def run(self, operations: Rows, *, reserve: bool = True) -> float:
         """Run operations, of dtype OPERATION, that follow the earlier ones.
@@ -157,7 +227,7 @@ class CompiledLoop:
 
     def tick(self, until: int) -> float:
         """Advance by one unit at a time up to `until`; the buffers have room for all that fires."""
-        return self._timed(lambda: True, loops.tick, until, self._cursor)
+        return self._timed(lambda: bool(self.timer.now >= until), loops.tick, until, self._cursor)
 
     def finish(self) -> Outcome:
         """Give the last rows to `take`, and return what was done, without lateness."""
@@ -174,14 +244,14 @@ class CompiledLoop:
             wakeups=cursor[loops.WAKEUPS],
             idle_wakeups=cursor[loops.IDLE_WAKEUPS],
             nbytes=int(self.timer.nbytes),
-            seconds=self._seconds,
+            seconds=self.seconds,
             counters=self.timer.counters,
         )
 
     def _timed(
         self, is_done: Callable[[], bool], compiled: Callable[..., None], *arguments: Any
     ) -> float:
-        """Call compiled code until it is done; each time what fires fills the buffer, hand it over.
+        """Call compiled code until it is done; after each call, hand over what has fired.
 
         Handing over is not timed.
         """
@@ -192,8 +262,10 @@ class CompiledLoop:
             started = clock()
             compiled(state, *arguments, armed_by, fired)
             seconds += clock() - started
+            if self.seconds + seconds > self.limit:
+                raise OverBudgetError(f"it takes longer than {self.limit:g} s")
             if is_done():
-                self._seconds += seconds
+                self.seconds += seconds
                 return seconds
             self._hand_over()
 
@@ -208,8 +280,8 @@ class CompiledLoop:
 class PythonLoop:
     """Runs a timer of any kind through operations, by calling its methods; see CompiledLoop."""
 
-    def __init__(self, timer: Timer, take: Take, clock: Clock) -> None:
-        self.timer = timer
+    def __init__(self, timer: Timer, take: Take, clock: Clock, limit: float) -> None:
+        self.timer, self.limit = timer, limit
         self._take, self._clock = take, clock
         self._early = _most_early(timer)
         self._handles: dict[int, int] = {}
@@ -217,13 +289,19 @@ class PythonLoop:
         self._rows: list[tuple[int, int, int]] = []
         self._outcome = Outcome()
 
+    @property
+    def seconds(self) -> float:
+        """All that the calls have taken so far."""
+        return self._outcome.seconds
+
     def run(self, operations: Rows, *, reserve: bool = True) -> float:
         """Run operations, of dtype OPERATION, that follow the earlier ones."""
-        columns = [operations[name].tolist() for name in ("time", "op", "id", "deadline")]
-        return self._timed(lambda: self._run(columns))
+        some = (operations[k : k + STEPS_AT_ONCE] for k in range(0, operations.size, STEPS_AT_ONCE))
+        return self._timed(lambda: self._run(next(some, None)))
 
     def drain(self) -> float:
         """Advance from wake-up to wake-up until nothing is pending."""
+        self._idle = 0  # wake-ups in a row
         return self._timed(self._drain)
 
     def tick(self, until: int) -> float:
@@ -236,13 +314,16 @@ class PythonLoop:
         pending, nbytes = len(self.timer), int(self.timer.nbytes)
         return self._outcome + Outcome(pending=pending, most_pending=pending, nbytes=nbytes)
 
-    def _run(self, columns: Sequence[list[int]]) -> Outcome:
+    def _run(self, operations: Rows | None) -> Outcome | None:
+        if operations is None:
+            return None
+        columns = [operations[name].tolist() for name in ("time", "op", "id", "deadline")]
         timer, handles, armed_by, early = self.timer, self._handles, self._armed_by, self._early
         scheduled = cancelled = rescheduled = most_pending = 0
         now = timer.now
         may_be_due = True  # something that can be due at once was armed since the last advance
-        operations = zip(*columns, strict=True)
-        for k, (at, op, i, deadline) in enumerate(operations, self._outcome.operations):
+        rows = zip(*columns, strict=True)
+        for k, (at, op, i, deadline) in enumerate(rows, self._outcome.operations):
             if at > now or (may_be_due and timer.next_expiry() == at):
                 most_pending = max(most_pending, len(timer))
                 self._advance(at)
@@ -273,25 +354,26 @@ class PythonLoop:
             most_pending=most_pending,
         )
 
-    def _drain(self) -> Outcome:
+    def _drain(self) -> Outcome | None:
         timer, most_pending = self.timer, len(self.timer)
-        wakeups = idle_wakeups = idle = 0
-        while len(timer):
-            wakeup = timer.next_wakeup() if idle < MOST_IDLE else timer.next_expiry()
-            if wakeup is None or idle > 2 * MOST_IDLE:
+        wakeups = idle_wakeups = 0
+        while len(timer) and wakeups < STEPS_AT_ONCE:
+            wakeup = timer.next_wakeup() if self._idle < MOST_IDLE else timer.next_expiry()
+            if wakeup is None or self._idle > 2 * MOST_IDLE:
                 raise ReplayError(
-                    f"{type(timer).__name__} has {len(timer)} timers pending, but after {idle} idle"
-                    " wake-ups none has fired"
+                    f"{type(timer).__name__} has {len(timer)} timers pending, but after"
+                    f" {self._idle} idle wake-ups none has fired"
                 )
             wakeups += 1
-            idle = 0 if self._advance(wakeup) else idle + 1
-            idle_wakeups += idle > 0
-        return Outcome(wakeups=wakeups, idle_wakeups=idle_wakeups, most_pending=most_pending)
+            self._idle = 0 if self._advance(wakeup) else self._idle + 1
+            idle_wakeups += self._idle > 0
+        done = Outcome(wakeups=wakeups, idle_wakeups=idle_wakeups, most_pending=most_pending)
+        return done if wakeups else None
 
-    def _tick(self, until: int) -> Outcome:
-        moments = range(self.timer.now + 1, until + 1)
+    def _tick(self, until: int) -> Outcome | None:
+        moments = range(self.timer.now + 1, until + 1)[:STEPS_AT_ONCE]
         idle_wakeups = sum(not self._advance(moment) for moment in moments)
-        return Outcome(wakeups=len(moments), idle_wakeups=idle_wakeups)
+        return Outcome(wakeups=len(moments), idle_wakeups=idle_wakeups) if moments else None
 
     def _advance(self, moment: int) -> int:
         expired = self.timer.advance(moment)
@@ -304,14 +386,21 @@ class PythonLoop:
             self._rows.append((operation, deadline, fired_at))
         return len(expired.handles)
 
-    def _timed(self, work: Callable[[], Outcome]) -> float:
-        started = self._clock()
-        done = work()
-        seconds = self._clock() - started
-        self._outcome += replace(done, seconds=seconds)
-        if len(self._rows) >= FIRED_AT_ONCE:
-            self._hand_over()
-        return seconds
+    def _timed(self, work: Callable[[], Outcome | None]) -> float:
+        """Do work until it is None; after each part, hand over what has fired."""
+        seconds = 0.0
+        while True:
+            started = self._clock()
+            done = work()
+            spent = self._clock() - started
+            if done is None:
+                return seconds
+            seconds += spent
+            self._outcome += replace(done, seconds=spent)
+            if self.seconds > self.limit:
+                raise OverBudgetError(f"it takes longer than {self.limit:g} s")
+            if len(self._rows) >= FIRED_AT_ONCE:
+                self._hand_over()
 
     def _hand_over(self) -> None:
         if self._rows:
@@ -321,12 +410,16 @@ class PythonLoop:
 
 
 def loop_for(
-    timer: Timer, buffers: Buffers, take: Take, clock: Clock = time.perf_counter
+    timer: Timer,
+    buffers: Buffers,
+    take: Take,
+    clock: Clock = time.perf_counter,
+    limit: float = math.inf,
 ) -> CompiledLoop | PythonLoop:
     """The compiled loop for a timer with a kernel, the Python loop for any other."""
-    if has_kernel(timer):
-        return CompiledLoop(timer, buffers, take, clock)
-    return PythonLoop(timer, take, clock)
+    if isinstance(timer, KernelTimer):
+        return CompiledLoop(timer, buffers, take, clock, limit)
+    return PythonLoop(timer, take, clock, limit)
 
 
 def _most_early(timer: Timer) -> int:

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from compare.tapes.units import duration_text
 from timers.arrays import Int64s
+from timers.rounding import UNKNOWN_BOUNDS
 
 MOST_BINS = 4096
 """Values that a chart shows one by one; more than that are put into bins of equal width."""
@@ -118,6 +120,25 @@ class Lateness:
         """
         values = self.values[np.searchsorted(np.cumsum(self.counts), ranks, side="right")]
         return list(np.clip(values, self.min, self.max).tolist())
+
+
+def lateness_text(low: int, high: int, unit: str = "") -> str:
+    """A range of lateness in words; negative is early. Moments are durations if there is a unit.
+
+    >>> lateness_text(0, 0), lateness_text(0, 100, "ms"), lateness_text(-9, 0)
+    ('exact', '0 to 100ms late', '0 to 9 early')
+    >>> lateness_text(2, 100_000, "us"), lateness_text(-3, 3), lateness_text(7, 7)
+    ('2us to 100ms late', '3 early to 3 late', '7 late')
+    """
+    if (low, high) == UNKNOWN_BOUNDS:
+        return "lateness undeclared"
+    if low == high == 0:
+        return "exact"
+    if low < 0 < high:
+        return f"{duration_text(-low, unit)} early to {duration_text(high, unit)} late"
+    least, most = sorted((abs(low), abs(high)))
+    start = f"{duration_text(least, unit) if least else 0} to " if least != most else ""
+    return f"{start}{duration_text(most, unit)} {'early' if low < 0 else 'late'}"
 
 
 def _merged(values: Int64s, counts: Int64s) -> tuple[Int64s, Int64s]:

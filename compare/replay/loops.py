@@ -17,7 +17,7 @@ from timers.kernels.dispatch import (
     schedule,
 )
 from timers.kernels.handles import place_of
-from timers.kernels.jit import entry, jit
+from timers.kernels.jit import jit, long_entry
 from timers.kernels.pool import NOW, PENDING
 from timers.kernels.prefetch import prefetch
 
@@ -31,6 +31,7 @@ The loops fill rows of dtype EXPIRY, which has the same layout, and replace the 
 operation.
 """
 
+STEPS_AT_ONCE = 4096  # advances of `drain` and `tick` in one call, so that a caller can stop them
 LOOK_AHEAD = 8  # operations ahead of which the id -> handle map is fetched into the cache
 MOST_IDLE = 4096
 """Wake-ups in a row with nothing due, after which draining jumps to the next expiry instead."""
@@ -42,10 +43,11 @@ SCHEDULED, CANCELLED, RESCHEDULED = 2, 3, 4  # operations that took effect
 WAKEUPS, IDLE_WAKEUPS = 5, 6  # while draining: advances, and those in which nothing fired
 FIRST = 7  # index on the tape of the operations at hand
 MOST_PENDING = 8  # the most that were pending when the clock moved on
-CELLS = 9
+IDLE = 9  # idle wake-ups in a row while draining
+CELLS = 10
 
 
-@entry
+@long_entry
 def run(state, operations, early, cursor, handles, armed_by, fired):
     """Run operations [cursor[NEXT], end), or as many as `fired` has room for.
 
@@ -104,17 +106,19 @@ def run(state, operations, early, cursor, handles, armed_by, fired):
     cursor[SCHEDULED], cursor[CANCELLED], cursor[RESCHEDULED] = scheduled, cancelled, rescheduled
 
 
-@entry
+@long_entry
 def drain(state, cursor, armed_by, fired):
-    """Advance from wake-up to wake-up until nothing is pending, or `fired` has no room left.
+    """Advance from wake-up to wake-up until nothing is pending; at most STEPS_AT_ONCE times, and
+    as long as `fired` has room.
 
     A timer years away can take a hashed wheel 2**54 wake-ups; after MOST_IDLE idle ones in a row
     the next is skipped to the next expiry, which gives the same rows.
     """
-    n = cursor[ROWS]
-    idle = 0
+    n, idle = cursor[ROWS], cursor[IDLE]
+    steps = 0
     done = True
-    while done and state.cells[PENDING] > 0:
+    while done and state.cells[PENDING] > 0 and steps < STEPS_AT_ONCE:
+        steps += 1
         at = next_wakeup(state) if idle < MOST_IDLE else next_expiry(state)
         before = n
         n, done = advance_and_keep(state, at, armed_by, fired, n)
@@ -122,16 +126,19 @@ def drain(state, cursor, armed_by, fired):
         idle = 0 if n > before else idle + 1
         if idle > 0:
             cursor[IDLE_WAKEUPS] += 1
-    cursor[ROWS] = n
+    cursor[ROWS], cursor[IDLE] = n, idle
 
 
-@entry
+@long_entry
 def tick(state, until, cursor, armed_by, fired):
-    """Advance by one unit at a time up to `until`, or while `fired` has room: driven by clock."""
+    """Advance by one unit at a time up to `until`, driven by the clock; at most STEPS_AT_ONCE
+    times, and as long as `fired` has room.
+    """
     n = cursor[ROWS]
     now = state.cells[NOW]
+    stop = now + min(until - now, STEPS_AT_ONCE)
     done = True
-    while done and now < until:
+    while done and now < stop:
         before = n
         n, done = advance_and_keep(state, now + 1, armed_by, fired, n)
         cursor[WAKEUPS] += 1

@@ -284,14 +284,6 @@ def cores(session: "SparkSession") -> int:
     return _UNKNOWN_CORES if is_remote(session) else int(session.sparkContext.defaultParallelism)
 
 
-def send_module(session: "SparkSession", file: str) -> None:
-    """Send a Python file to all workers, so that they can import it."""
-    if is_remote(session):
-        session.addArtifacts(file, pyfile=True)
-    else:
-        session.sparkContext.addPyFile(file)
-
-
 def is_local(session: "SparkSession") -> bool:
     """Whether driver and executors run on this machine."""
     return (session.conf.get("spark.master") or "").startswith("local")

@@ -1,23 +1,55 @@
 """Run numbered parts of work as tasks of Spark."""
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from compare.spark.session import cores, is_local, is_remote
+from compare.executors import Work, never_stopping
+from compare.spark.session import cores, is_local, is_remote, plain_failures
 
 _ON_A_CLUSTER = 64
 """The assumed number of workers of a cluster, if fewer can be seen."""
 
 
-def in_tasks(
-    session: SparkSession, parts: int, work: Callable[[int], pa.RecordBatch], schema: pa.Schema
-) -> DataFrame:
-    """The rows of `work(part)` for each part in [0, parts), of this schema.
+class SparkTasks:
+    """An executor (`compare.executors`) that runs parts of work as tasks of Spark."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self.workers = workers_of(session)
+
+    def run(self, parts: int, work: Work, schema: pa.Schema) -> pa.Table:
+        """See `in_tasks`. Raises PipelineError for a task that has failed."""
+        with plain_failures("a task failed"):
+            # Not toArrow, which waits for all tasks after an interrupt, too.
+            rows = in_tasks(self._session, parts, work, schema).collect()
+        return pa.Table.from_pylist([row.asDict(recursive=True) for row in rows], schema)
+
+    def tasks(self) -> tuple[int, int]:
+        """The tasks of the running jobs: ended, and all of them. (0, 0) through Spark Connect."""
+        if is_remote(self._session):
+            return 0, 0
+        tracker = self._session.sparkContext.statusTracker()
+        jobs = map(tracker.getJobInfo, tracker.getActiveJobsIds())
+        numbers = {number for job in jobs if job is not None for number in job.stageIds}
+        stages = [info for info in map(tracker.getStageInfo, numbers) if info is not None]
+        done = sum(stage.numCompletedTasks for stage in stages)
+        return done, sum(stage.numTasks for stage in stages)
+
+    def send_module(self, file: str) -> None:
+        """Send a Python file to all workers."""
+        if is_remote(self._session):
+            self._session.addArtifacts(file, pyfile=True)
+        else:
+            self._session.sparkContext.addPyFile(file)
+
+
+def in_tasks(session: SparkSession, parts: int, work: Work, schema: pa.Schema) -> DataFrame:
+    """The rows of `work` for each part in [0, parts), of this schema.
 
     The rows have no order. `shares` divides the parts among the tasks. Only the numbers, `work` and
     its rows travel through Spark.
@@ -28,7 +60,7 @@ def in_tasks(
         for batch in batches:
             for task in batch.column("id").to_pylist():
                 for part in tasks[task]:
-                    yield work(part)
+                    yield work(part, never_stopping)
                     freeze_imports()
 
     numbers = session.range(0, len(tasks), 1, len(tasks))
@@ -61,12 +93,6 @@ def shares(parts: int, workers: int) -> list[range]:
         tasks.append(range(first, until))
         first = until
     return tasks
-
-
-def even_shares(parts: int, tasks: int) -> list[range]:
-    """The parts of each of at most `tasks` tasks, divided evenly; no task is empty."""
-    tasks = min(tasks, parts)
-    return [range(parts * task // tasks, parts * (task + 1) // tasks) for task in range(tasks)]
 
 
 @cache

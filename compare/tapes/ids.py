@@ -11,7 +11,7 @@ from collections import deque
 import numpy as np
 import numpy.typing as npt
 
-from timers.kernels.jit import entry
+from timers.kernels.jit import long_entry
 
 
 class Ids:
@@ -50,7 +50,7 @@ class Ids:
         self._free = deque(np.concatenate([free, ids[leaving]])[taken:].tolist())
 
 
-@entry
+@long_entry
 def _assign(ids, starting, starts, leaving, ends, free, id_space):
     """Returns how many of the free ids, and then of the leaving members', were given out."""
     taken = 0

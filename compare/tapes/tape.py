@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from timers import TimerError
-from timers.kernels.jit import entry
+from timers.kernels.jit import long_entry
 from timers.kernels.operations import NONE
 
 START, CANCEL, REARM, ARM = range(4)
@@ -127,7 +127,7 @@ _RULES = (
 """What is wrong with a row that breaks a rule, by the rule's number."""
 
 
-@entry
+@long_entry
 def _first_broken(
     time: Any, op: Any, ids: Any, deadline: Any, id_space: int, before: int, started: Any
 ) -> tuple[int, int]:

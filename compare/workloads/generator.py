@@ -17,7 +17,7 @@ import numpy as np
 from compare.tapes.ids import Ids
 from compare.tapes.tape import ARM, CANCEL, DTYPES, START, Tape, part
 from timers.arrays import Int32s, Int64s
-from timers.kernels.jit import entry
+from timers.kernels.jit import long_entry
 
 PIECE = 1 << 20
 """The most rows of a piece."""
@@ -121,7 +121,7 @@ def _in_order(times: Int64s, last: int) -> tuple[Int64s, Int64s]:
     return (keys >> bits) + first, keys & ((1 << bits) - 1)
 
 
-@entry
+@long_entry
 def fill_rows(starts, deadlines, times, later, ids, op, delay, rows):
     """Write the starts and the later operations, merged.
 

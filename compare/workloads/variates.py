@@ -10,7 +10,7 @@ last bit.
 import numpy as np
 import numpy.typing as npt
 
-from timers.kernels.jit import entry, jit
+from timers.kernels.jit import jit, long_entry
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,7 +31,7 @@ def log(x: Floats) -> Floats:
     return result
 
 
-@entry
+@long_entry
 def _log(mantissas, exponents, coefficients, result):
     for k in range(result.size):
         mantissa, exponent = mantissas[k], float(exponents[k])
@@ -50,7 +50,7 @@ def exp(x: Floats) -> Floats:
     return np.asarray(np.ldexp(result, halvings.astype(np.int32)))
 
 
-@entry
+@long_entry
 def _exp(rests, result):
     for k in range(result.size):
         series = 1.0
@@ -80,7 +80,7 @@ def _ratio(r: Floats, region: int) -> Floats:
     return result
 
 
-@entry
+@long_entry
 def _ratios(r, numerator, denominator, result):
     for k in range(r.size):
         result[k] = _horner(r[k], numerator) / _horner(r[k], denominator)

@@ -1,30 +1,10 @@
-"""Workloads written as traces, shard by shard and piece by piece, however long they are."""
+"""Workloads written as shards of a trace, piece by piece, however long they are."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
-from compare.tapes.trace import Shard, Trace, new_shard, new_trace, open_trace, shard_name
+from compare.tapes.trace import Shard, new_shard, shard_name
 from compare.workloads.catalogue import Plan
-
-
-def write_trace_of(
-    plan: Plan,
-    out: str | os.PathLike[str],
-    *,
-    force: bool = False,
-    progress: Callable[[int], None] | None = None,
-) -> Trace:
-    """Write a planned workload as a trace, in this process, and open it.
-
-    `progress` is called with the number of further rows after each piece. O(rows) time; memory for
-    the members under way and some pieces. Raises TraceError for what cannot be written,
-    WorkloadError for a tape that becomes too long; in that case nothing is left behind.
-    """
-    with new_trace(out, unit=plan.workload.unit, source=plan.source, force=force) as unfinished:
-        for number in range(plan.shards):
-            unfinished.shards.append(write_shard(plan, number, unfinished.directory, progress))
-    return open_trace(out)
 
 
 def write_shard(
@@ -39,7 +19,7 @@ def write_shard(
     return writer.shard
 
 
-def warm() -> None:
+def compile_generator() -> None:
     """Have all that is compiled in the cache on disk, so that processes started later find it
     there.
     """

@@ -4,9 +4,10 @@
                        [--rounds 3] [--timers A,B]
     nox -s pipeline -- large --operations 1e9
 
-Each round runs every contender once, one after the other, so that a ratio compares runs of the same
-minutes. A session is started before the clock runs, but its Java goes on compiling for about ten
-seconds. The output shows medians, with the least and the greatest.
+Threads are those of this process, one for each core. Each round runs every contender once, one
+after the other, so that a ratio compares runs of the same minutes. A session is started before the
+clock runs, but its Java goes on compiling for about ten seconds. The output shows medians, with the
+least and the greatest.
 """
 
 import argparse
@@ -27,24 +28,24 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from compare.arguments import count
-from compare.bench.contestant import parse_contestant
 from compare.cli.commands.summarise import text_of
 from compare.pipeline.generate import generate
 from compare.pipeline.ingest import Options, ingest_requests
 from compare.pipeline.replay import replay_trace
 from compare.pipeline.summarise import summarise
 from compare.pipeline.verify import verify
+from compare.replay.contestant import contestant
 from compare.replay.engine import operations_of
 from compare.replay.loops import CELLS, FIRED, FIRST, NEXT, ROWS, drain, run
 from compare.spark.session import spark_session
-from compare.tapes.tape import CANCEL, Tape
+from compare.tapes.tape import CANCEL, Tape, part
 from compare.tapes.trace import Trace, open_trace
 from compare.workloads.catalogue import Plan
 from compare.workloads.writing import write_shard
 from timers.kernels.pool import EXPIRY
 
 PROCESSES = 2
-PLAIN = "plain, 2 processes"
+PLAIN, THREADS, SPARK = "plain, 2 processes", "threads", "Spark, local[2]"
 WORKLOADS = ("uniform", "lognormal-low")
 TIMERS = ("cascading-wheel", "hierarchical-wheel")
 CSV_ROWS = 16_000_000
@@ -125,11 +126,11 @@ def plain_generate(pool: Any, plan: Plan, directory: Path) -> None:
     )
 
 
-def plain_replay_shard(path: str, id_space: int, timer: str) -> int:
+def plain_replay_shard(path: str, id_space: int, timer: str, unit: str) -> int:
     """Read a shard, replay it, and count what fires: nothing is checked, nothing written."""
     columns = pq.read_table(path)
     tape = Tape(*(np.array(columns.column(name).to_numpy()) for name in Tape._fields))
-    made = parse_contestant(timer).new(int(tape.time[0]))
+    made = contestant(timer).new(unit, int(tape.time[0]))
     armings = int(np.count_nonzero(tape.op != CANCEL))
     made.reserve(min(armings, id_space + 1))
     cursor, handles = np.zeros(CELLS, np.int64), np.zeros(id_space, np.int64)
@@ -137,7 +138,7 @@ def plain_replay_shard(path: str, id_space: int, timer: str) -> int:
     armed_by, rows = np.zeros(made.state.nodes.size, np.int32), 0
     early = -made.traits.rounding(made.parameters).bounds()[0]
     for first in range(0, tape.time.size, 1 << 16):
-        operations = operations_of(tape, first, min(first + (1 << 16), tape.time.size))
+        operations = operations_of(part(tape, first, first + (1 << 16)))
         cursor[FIRST], cursor[NEXT] = first, 0
         while cursor[NEXT] < operations.size:
             run(made.state, operations, early, cursor, handles, armed_by, fired)
@@ -151,7 +152,7 @@ def plain_replay_shard(path: str, id_space: int, timer: str) -> int:
 
 def plain_replay(pool: Any, trace: Trace, timers: list[str]) -> int:
     work = [
-        (str(trace.path / shard.file), shard.id_space, timer)
+        (str(trace.path / shard.file), shard.id_space, timer, trace.unit)
         for shard in trace.shards
         for timer in timers
     ]
@@ -172,8 +173,8 @@ def generate_one(
     plan = Plan.of(name, operations=options.operations, shards=options.shards)
     amount = {"operations": options.operations, "shards": options.shards}
 
-    def grid() -> None:
-        generate(name, directory / name, **amount, force=True, session=on("local[2]"))
+    def generated(**where: Any) -> None:
+        generate(name, directory / name, **amount, force=True, **where)
 
     print(f"generate {name}, {options.operations:,} operations in {options.shards} shards")
     on("local[2]")
@@ -183,7 +184,8 @@ def generate_one(
         )  # load the compiled code
         contenders = {
             PLAIN: lambda: plain_generate(pool, plan, directory / "plain"),
-            "task grid, local[2]": grid,
+            THREADS: generated,
+            SPARK: lambda: generated(session=on("local[2]")),
         }
         rounds(options.rounds, contenders, options.operations, PLAIN, "operations")
 
@@ -193,9 +195,7 @@ def made_trace(
 ) -> Trace:
     path = directory / name
     if not path.exists():
-        generate(
-            name, path, operations=options.operations, shards=options.shards, session=on("local[2]")
-        )
+        generate(name, path, operations=options.operations, shards=options.shards)
     return open_trace(path)
 
 
@@ -209,8 +209,8 @@ def replay_one(
 ) -> None:
     timers, out = options.timers, directory / "replayed"
 
-    def grid(master: str, expiries: bool) -> None:
-        replay_trace(trace.path, timers, out, expiries=expiries, session=on(master))
+    def replayed(expiries: bool, **where: Any) -> None:
+        replay_trace(trace.path, timers, out, expiries=expiries, **where)
 
     def clean() -> None:
         shutil.rmtree(out, ignore_errors=True)
@@ -225,8 +225,10 @@ def replay_one(
         on("local[2]")
         contenders = {
             PLAIN: lambda: plain_replay(pool, trace, timers),
-            "task grid, local[2], summaries only": lambda: grid("local[2]", False),
-            "task grid, local[2], every expiry written": lambda: grid("local[2]", True),
+            f"{THREADS}, summaries only": lambda: replayed(False),
+            f"{THREADS}, every expiry written": lambda: replayed(True),
+            f"{SPARK}, summaries only": lambda: replayed(False, session=on("local[2]")),
+            f"{SPARK}, every expiry written": lambda: replayed(True, session=on("local[2]")),
         }
         rounds(options.rounds, contenders, rows * len(timers), PLAIN, "operations", clean)
     seconds = []
@@ -235,7 +237,7 @@ def replay_one(
         samples = []
         for _ in range(options.rounds):
             clean()
-            samples.append(timed(lambda master=master: grid(master, False)))
+            samples.append(timed(lambda master=master: replayed(False, session=on(master))))
         seconds.append(median(samples))
     clean()
     print(f"  local[1] to local[2], summaries only: {seconds[0] / seconds[1]:.2f}")
@@ -251,12 +253,13 @@ def verify_one(
 ) -> None:
     out = directory / "to-verify"
     shutil.rmtree(out, ignore_errors=True)
-    replay_trace(trace.path, TIMERS[:1], out, session=on("local[2]"))
+    replay_trace(trace.path, TIMERS[:1], out)
     timers = trace.totals["starts"] + trace.totals["arms"] + trace.totals["rearms"]
     print(f"verify {trace.path.name}, {timers:,} timers armed, {TIMERS[0]}")
     contenders = {
         "SQL": lambda: verify(out, method="sql", session=on("local[2]")),
-        "compiled": lambda: verify(out, method="compiled", session=on("local[2]")),
+        f"compiled, {SPARK}": lambda: verify(out, session=on("local[2]")),
+        f"compiled, {THREADS}": lambda: verify(out),
     }
     rounds(options.rounds, contenders, timers, "SQL", "timers")
 
@@ -334,15 +337,12 @@ def bench_large(on: Callable[[str], Any], directory: Path, options: argparse.Nam
     print(
         f"{LARGE}, {options.operations:,} operations in {options.shards} shards x {', '.join(GRID)}"
     )
-    spark, amount = on("local[2]"), {"operations": options.operations, "shards": options.shards}
+    amount = {"operations": options.operations, "shards": options.shards}
     trace, out = directory / "large", directory / "large-replayed"
     replayed = options.operations * len(GRID)
     steps = {
-        "generate": (options.operations, lambda: generate(LARGE, trace, **amount, session=spark)),
-        "replay, every expiry written": (
-            replayed,
-            lambda: replay_trace(trace, GRID, out, session=spark),
-        ),
+        "generate": (options.operations, lambda: generate(LARGE, trace, **amount)),
+        "replay, every expiry written": (replayed, lambda: replay_trace(trace, GRID, out)),
         "summarise": (replayed, lambda: print(text_of(summarise(out).to_pylist()))),
     }
     for name, (operations, step) in steps.items():

@@ -8,9 +8,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from compare.bench.contestant import parse_contestant
+from compare.bench import work
 from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, Task
-from compare.bench.work import LONGEST_DELAY, SCENARIOS, SETTLE, SETTLING, Trial, plan
+from compare.bench.work import LONGEST_DELAY, SCENARIOS, SETTLE, SETTLING, ScenarioRun
+from compare.replay.contestant import contestant
 from tests.bench import yardstick
 from timers import timer_class
 
@@ -47,7 +48,7 @@ TARGETS = {  # (timer, operation) -> (yardstick, greatest ratio asked for)
 @cache
 def tapes(size):
     """What is timed by `wheelwork compare` at one size."""
-    made = plan(size, 0)
+    made = work.tapes_of(size, 0)
     standing = made.rows[HOLD].copy()
     standing["time"] = SETTLING
     made.rows[STANDING] = standing
@@ -58,16 +59,16 @@ class Yardstick:
     """The yardstick on its way through a scenario."""
 
     def __init__(self, size):
-        self.plan = tapes(size)
+        self.tapes = tapes(size)
         self.nodes, self.clock = yardstick.allocate(size + 1)
         self.handles = np.full(size, -1, np.int64)
-        self.fired = np.full((self.plan.buffers.fired.size, 3), -1, np.int64)  # touched before
+        self.fired = np.full((self.tapes.buffers.fired.size, 3), -1, np.int64)  # touched before
 
     def run(self, task):
         if task.operation == "expiry":  # it does not know when it must be woken: always by clock
             last = int(self.nodes["deadline"][yardstick.BUCKETS :].max())
             return yardstick.tick(self.nodes, self.clock, last, self.fired)
-        rows = self.plan.rows[task]
+        rows = self.tapes.rows[task]
         return yardstick.replay(self.nodes, self.clock, rows, self.handles, self.fired)
 
 
@@ -76,22 +77,22 @@ class Kernel:
 
     def __init__(self, name, size):
         made = tapes(size)
-        self.trial = Trial(parse_contestant(name), made, time.perf_counter)
+        self.scenario = ScenarioRun(contestant(name), made, time.perf_counter)
         self.until = int(made.holding.deadline.max()) + 100  # a tick later
 
     def run(self, task):
-        return self.trial.run(task, self.until)
+        return self.scenario.run(task, self.until)
 
 
 class Heapq:
     """What a Python program does with heapq, on its way through a scenario."""
 
     def __init__(self, size):
-        self.plan = tapes(size)
+        made = tapes(size)
         self.heap, self.live = [], set()
-        deadlines = self.plan.filling.deadline[:size].tolist()
+        deadlines = made.filling.deadline[:size].tolist()
         self.items = list(zip(deadlines, range(size), strict=True))
-        self.order = self.plan.rows[CANCEL_ALL]["id"].tolist()
+        self.order = made.rows[CANCEL_ALL]["id"].tolist()
 
     def run(self, task):
         if task == INSERT:

@@ -41,6 +41,15 @@ def spark() -> Iterator[Any]:
 
 
 @pytest.fixture
+def where(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Where the pipeline runs, "threads" or "spark", as keywords of its functions.
+
+    Each file that asks for it has its own `pytest.mark.spark`: see tests/conftest.py.
+    """
+    return {"session": request.getfixturevalue("spark")} if request.param == "spark" else {}
+
+
+@pytest.fixture
 def daemons(tmp_path: Path) -> Iterator[Daemons]:
     """What a test starts of Spark's own processes; stopped with it."""
     (tmp_path / "daemons").mkdir()

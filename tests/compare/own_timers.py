@@ -1,5 +1,8 @@
 """Somebody's own timers, as `module:Class` names them: some right, some wrong in one way each."""
 
+import dataclasses
+import textwrap
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -7,6 +10,7 @@ import numpy as np
 from tests.compare.clocks import FakeClock
 from timers import HeapqDelayQueue
 from timers.protocol import Expired
+from timers.rounding import OwnRounding
 
 
 class Right(HeapqDelayQueue):
@@ -18,15 +22,6 @@ class Late(HeapqDelayQueue):
 
     def schedule(self, deadline):
         return super().schedule(deadline + 1)
-
-
-class Greedy(HeapqDelayQueue):
-    """Looks at every pending timer on each advance."""
-
-    def advance(self, now):
-        for entry in self._heap:
-            _ = entry[0] <= now
-        return super().advance(now)
 
 
 class Twice(HeapqDelayQueue):
@@ -56,7 +51,7 @@ class Moody(HeapqDelayQueue):
         Moody.made += 1
         self._turn = Moody.made % 2
 
-    traits = __import__("dataclasses").replace(HeapqDelayQueue.traits, order="unspecified")
+    traits = dataclasses.replace(HeapqDelayQueue.traits, order="unspecified")
 
     def advance(self, now):
         rows = super().advance(now)
@@ -69,12 +64,29 @@ class Moody(HeapqDelayQueue):
 class NoTimer:
     """Has nothing of a timer."""
 
+    traits = HeapqDelayQueue.traits
+
     def __init__(self, start=0):
-        self.traits = HeapqDelayQueue.traits
+        pass
 
 
 class NoStart:
-    """Cannot be told when to begin."""
+    """Declares nothing."""
+
+
+class NeedsMore(HeapqDelayQueue):
+    """Cannot be made without a rate."""
+
+    def __init__(self, rate, start=0):
+        super().__init__(start=start)
+
+
+class Undeclared(HeapqDelayQueue):
+    """Does not say when it fires."""
+
+    traits = dataclasses.replace(
+        HeapqDelayQueue.traits, rounding=lambda parameters: OwnRounding(max)
+    )
 
 
 class Timed(HeapqDelayQueue):
@@ -114,3 +126,27 @@ class Timed(HeapqDelayQueue):
     def next_wakeup(self):
         self.spend(self.WAKE)
         return super().next_wakeup()
+
+
+SLOW = """
+    import time
+    from pathlib import Path
+
+    from timers import HeapqDelayQueue
+
+    class Slow(HeapqDelayQueue):
+        def schedule(self, deadline):
+            if Path({marker!r}).exists():
+                time.sleep(0.005)
+            return super().schedule(deadline)
+"""
+
+
+def slow_timer(directory: Path) -> Path:
+    """Write the module of `slow:Slow`, which takes 5 ms to schedule a timer as long as the file
+    exists that is returned.
+    """
+    marker = directory / "slowly"
+    marker.touch()
+    (directory / "slow.py").write_text(textwrap.dedent(SLOW).format(marker=str(marker)))
+    return marker

@@ -14,7 +14,7 @@ from compare.cli.text import table
 
 if TYPE_CHECKING:
     from compare.bench.store import Run
-    from reports.summary import Cell, Contestant, Source, Summary
+    from reports.summary import Cell, StoredContestant, StoredSource, Summary
 
 Row = dict[str, Any]
 
@@ -36,14 +36,14 @@ def compare(traces: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """
     from compare.bench.run import run_comparison
     from compare.bench.store import read_run
-    from reports.summary import summarise
+    from reports.summary import figures_of
 
     path = run_comparison(options.comparison_from(given, traces))
     run = read_run(path)
     if as_json:
         click.echo(json.dumps(medians(run), indent=1))
     else:
-        click.echo(f"{text_of(summarise(run))}\n\nstored in {path}")
+        click.echo(f"{text_of(figures_of(run))}\n\nstored in {path}")
 
 
 def medians(run: "Run") -> dict[str, Any]:
@@ -66,7 +66,6 @@ def _without_samples(rows: Iterable[Row]) -> Iterable[Row]:
         times = [row["ns_per_operation"] for row in found if row["ns_per_operation"] is not None]
         row = json.loads(what)
         yield row | {
-            "parameters": json.loads(row["parameters"]),
             "samples": len(times),
             "ns_per_operation": median(times) if times else None,
         }
@@ -101,7 +100,7 @@ def _measurements(found: "Summary") -> list[str]:
     return [f"ns per operation with {size:,} timers pending", *table(rows)]
 
 
-def _replays(found: "Summary", sources: Sequence["Source"]) -> list[str]:
+def _replays(found: "Summary", sources: Sequence["StoredSource"]) -> list[str]:
     columns = [found.replayed(source) for source in sources]
     rows = [["", *(_short(source.name) for source in sources)]]
     rows += [[_label(who), *(_figure(of.get(who)) for of in columns)] for who in found.contestants]
@@ -111,28 +110,24 @@ def _replays(found: "Summary", sources: Sequence["Source"]) -> list[str]:
 def _figure(cell: "Cell | None") -> str:
     if cell is None:
         return "-"
-    if cell.spread is None:
-        predicted = cell.predicted_seconds
-        return f"~{predicted:,.0f} s" if predicted >= 9.95 else f"~{predicted:.1f} s"
     return f"{cell.level:,.1f}" if cell.level < 999.95 else f"{cell.level:,.0f}"
 
 
 def _footnotes(found: "Summary") -> list[str]:
-    from compare.bench.contestant import lateness_text
+    from compare.replay.lateness import lateness_text
 
     lines = []
     if not all(who.compiled for who in found.contestants):
         lines.append("*  plain Python loop: not comparable with compiled figures")
     for who in found.contestants:
         if not who.exact:
-            lines.append(f"+  {who.label} fires {lateness_text(who.traits)}")
-    if any(cell.spread is None for *_, cell in found.measurements):
-        budget = found.manifest["parameters"]["budget"]
-        lines.append(f"~  predicted time of one run, not run: over the budget of {budget:g} s")
+            unit = who.traits["unit"]
+            lines.append(f"+  {who.label} fires {lateness_text(*who.lateness, unit)}")
+    lines += [f"-  {text}" for text in found.stopped("{:,}".format)]
     return lines
 
 
-def _label(who: "Contestant") -> str:
+def _label(who: "StoredContestant") -> str:
     return who.label + " *" * (not who.compiled) + " +" * (not who.exact)
 
 

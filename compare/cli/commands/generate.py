@@ -1,16 +1,15 @@
 """`wheelwork generate`: a workload as a trace on disk."""
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from compare.arguments import setting
 from compare.cli import options
 from compare.cli.text import entry, operations_text
 
 if TYPE_CHECKING:
     from compare.tapes.trace import Trace
-    from compare.workloads.catalogue import Plan
 
 
 @options.command("""\b
@@ -20,10 +19,8 @@ Examples:
       --out slow.trace
   wheelwork generate uniform --operations 1e9 --shards 64 --out big.trace""")
 @click.argument("workload", required=False, type=options.WORKLOAD)
-@options.option(
-    "--timer-count", options.COUNT, "Requests or connections, with all their operations."
-)
-@options.option("--operations", options.COUNT, "Operations, whatever timers they belong to.")
+@options.option("--timer-count", options.COUNT, "Number of requests or connections to generate.")
+@options.option("--operations", options.COUNT, "Number of operations to generate.")
 @options.option("--seed", options.INTEGER, "Seed, from 0.", default=0)
 @options.option(
     "--set",
@@ -48,11 +45,12 @@ def generate(
     """Write a workload as a trace; without WORKLOAD, list the workloads.
 
     The same seed gives the same rows on every machine. With --shards, the timers
-    or operations are divided evenly and the shards are written side by side on
-    Spark. A shard is the traffic of one machine at the whole rate of the
-    workload: 64 shards are the traffic of 64 machines.
+    or operations are divided evenly, and the shards are written side by side on
+    all cores of this machine or, with --master, on Spark. A shard is the traffic
+    of one machine at the full rate of the workload: 64 shards are the traffic of
+    64 machines.
     """
-    from compare.bench.contestant import parse_setting
+    from compare.pipeline.generate import generate_plan
     from compare.workloads.catalogue import Plan, workload_named
 
     if workload is None:
@@ -70,32 +68,9 @@ def generate(
         operations=operations,
         shards=shards,
         seed=seed,
-        parameters=dict(map(parse_setting, settings)),
+        parameters=dict(map(setting, settings)),
     )
-    if shards == 1 and master is None:
-        trace = _write_here(plan, out, force)
-    else:
-        from compare.pipeline.generate import generate_plan
-
-        trace = generate_plan(plan, out, force=force, master=master)
-    click.echo(summary(trace))
-
-
-def _write_here(plan: "Plan", out: str, force: bool) -> "Trace":
-    """Write the trace in this process, with a progress bar on a terminal."""
-    from tqdm import tqdm
-
-    from compare.workloads.writing import write_trace_of
-
-    with tqdm(
-        total=plan.amount if plan.counted == "operations" else None,
-        unit=" rows",
-        unit_scale=True,
-        disable=not sys.stderr.isatty(),
-        leave=False,
-        dynamic_ncols=True,
-    ) as bar:
-        return write_trace_of(plan, out, force=force, progress=bar.update)
+    click.echo(summary(generate_plan(plan, out, force=force, master=master)))
 
 
 def summary(trace: "Trace") -> str:

@@ -1,6 +1,7 @@
 """`wheelwork ingest`: a log becomes a trace."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +11,7 @@ from compare.cli.text import entry, operations_text
 
 if TYPE_CHECKING:
     from compare.pipeline.ingest import Ingested
+    from compare.tapes.trace import Trace
 
 _LOGS = """\
 Logs: CSV and TSV with a header, JSON lines, Parquet, Zeek logs, and Apache or
@@ -55,9 +57,7 @@ def _log_command(
 
 
 @_log_command(_REQUESTS, options.requests(required=True))
-def requests(
-    log: str, out: str, duration: str, timeout: str, duration_unit: str, time_is: str, **how: Any
-) -> None:
+def requests(**given: Any) -> None:
     """Turn a log of requests into timeouts that the answers cancel.
 
     Each row of LOG schedules a timer at its start, due after the timeout, and
@@ -65,31 +65,35 @@ def requests(
     timeout comes too late. A row without a duration was never answered. LOG is a
     file or a URI that Spark can read.
     """
-    from compare.pipeline.ingest import Options, ingest_requests
-
-    ingested = ingest_requests(
-        log,
-        out,
-        Options(**how),
-        duration=duration,
-        timeout=timeout,
-        duration_unit=duration_unit,
-        time_is=time_is,
-    )
-    click.echo(summary(ingested))
+    ingest_log("requests", given)
 
 
 @_log_command(_TOUCHES, options.touches(required=True))
-def touches(log: str, out: str, key: str, idle: str, **how: Any) -> None:
+def touches(**given: Any) -> None:
     """Turn a log of touches into idle timers.
 
     Each row of LOG re-arms the timer of its key, to fire when the key has been
     idle for so long. A touch exactly at the deadline comes too late. LOG is a
     file or a URI that Spark can read.
     """
-    from compare.pipeline.ingest import Options, ingest_touches
+    ingest_log("touches", given)
 
-    click.echo(summary(ingest_touches(log, out, Options(**how), key=key, idle=idle)))
+
+def ingest_log(kind: str, given: Mapping[str, Any]) -> "Trace":
+    """Turn a log of a kind into a trace as the options say, and print what it was turned into."""
+    from compare.pipeline.ingest import Options, ingest_requests, ingest_touches
+
+    known = {field.name for field in fields(Options)}
+    how = Options(**{name: value for name, value in given.items() if name in known})
+    if kind == "requests":
+        names = "duration", "timeout", "duration_unit", "time_is"
+        rows = {name: given[name] for name in names}
+        ingested = ingest_requests(given["log"], given["out"], how, **rows)
+    else:
+        key, idle = given["key"], given["idle"]
+        ingested = ingest_touches(given["log"], given["out"], how, key=key, idle=idle)
+    click.echo(summary(ingested))
+    return ingested.trace
 
 
 def summary(ingested: "Ingested") -> str:

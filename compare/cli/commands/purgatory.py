@@ -201,6 +201,7 @@ def _compiled(rows: Iterable[Row]) -> list[str]:
     for samples in _same(rows):
         us = median(figures.values_of(samples, "cpu_us"))
         first = samples[0]
-        found = {"scanned": figures.scanned(first), "ns": us * 1000, "throughput": 1 / us}
+        found: dict[str, float | None] = {"scanned": figures.scanned(first), "ns": us * 1000}
+        found["throughput"] = 1 / us if us else None  # too few requests for the clock
         shown.append({**first, **first["counters"], **found, "name": _name(first)})
     return columns(shown, layout)

@@ -29,8 +29,7 @@ def summarise(results: str, out: str | None, as_json: bool) -> None:
 
     rows = summary_of(results, out).to_pylist()
     if as_json:
-        objects = ("parameters", "source")
-        rows = [row | {name: json.loads(row[name]) for name in objects} for row in rows]
+        rows = [row | {"source": json.loads(row["source"])} for row in rows]
     click.echo(json.dumps(rows, indent=1) if as_json else text_of(rows))
 
 
@@ -50,7 +49,7 @@ def text_of(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 _COLUMNS = {
-    "": ("label", ""),
+    "": ("contestant", ""),
     "ns": ("ns_per_operation", ".1f"),
     "fired": ("fired", ","),
     "most pending": ("most_pending", ","),

@@ -8,6 +8,7 @@ import click
 
 from compare.cli import options
 from compare.cli.text import entry
+from compare.replay.lateness import lateness_text
 
 if TYPE_CHECKING:
     from timers.traits import Traits
@@ -22,13 +23,13 @@ def timers(names: tuple[str, ...], as_json: bool) -> None:
     With NAMEs, print everything that is declared about these timers. A NAME is
     that of a registered timer, or module:Class for your own.
     """
-    from compare.bench.contestant import contestant
     from compare.bench.store import traits_of
+    from compare.replay.contestant import contestant
     from timers.registry import names as registered
 
     found = [contestant(name) for name in names or registered()]
     if as_json:
-        entries = [traits_of(timer) for timer in found]
+        entries = [traits_of(timer, ["unit"]) for timer in found]
         click.echo(json.dumps(entries, indent=1))
     elif names:
         click.echo("\n\n".join(details(c.name, c.traits) for c in found))
@@ -43,7 +44,7 @@ def timers(names: tuple[str, ...], as_json: bool) -> None:
 def summary(name: str, traits: "Traits") -> str:
     """A timer's row of the table, and below it its costs, strength and weakness."""
     order = "first armed, first" if traits.order == "fifo" else "any order"
-    lines = [_row(name, _defaults(traits), _fires(traits), order)]
+    lines = [_row(name, defaults_text(traits), fires_text(traits), order)]
     costs: dict[str, dict[str, None]] = {}  # operation -> each of its costs once
     for cost in traits.costs:
         operation, shape = str(cost).split(": ")
@@ -61,8 +62,8 @@ def details(name: str, traits: "Traits") -> str:
     entries: list[tuple[str, str]] = [
         ("scheme", traits.scheme),
         ("summary", traits.summary),
-        ("parameters", _defaults(traits)),
-        ("fires", f"{_fires(traits)}: {traits.rounding(traits.defaults)}"),
+        ("parameters", defaults_text(traits)),
+        ("fires", f"{fires_text(traits)}: {traits.rounding(traits.defaults)}"),
         ("same unit", "first armed, first delivered" if traits.order == "fifo" else "any order"),
         ("next_expiry", "exact" if traits.exact_next_expiry else "a lower bound"),
         *(("cost", f"{cost}; {cost.load}; counted by {cost.counter}") for cost in traits.costs),
@@ -83,15 +84,16 @@ def _row(name: str, parameters: str, fires: str, order: str) -> str:
     return f"{name:<20}{parameters:<26}{fires:<16}{order}"
 
 
-def _defaults(traits: "Traits") -> str:
+def defaults_text(traits: "Traits") -> str:
+    """The parameters with their defaults: "tick 100, wheel-size 512"."""
     settings = (f"{name.replace('_', '-')} {value}" for name, value in traits.defaults.items())
     return ", ".join(settings) or "-"
 
 
-def _fires(traits: "Traits") -> str:
+def fires_text(traits: "Traits") -> str:
+    """How late a timer fires with the default parameters: "exact", "0 to 100 late"."""
     rounding = traits.rounding(traits.defaults)
-    lowest, highest = rounding.bounds()
     if not rounding.exact:
-        return f"{-lowest} early to {highest} late" if lowest else f"0 to {highest} late"
+        return lateness_text(*rounding.bounds())
     coarser = {name: value + (name == "tick") for name, value in traits.defaults.items()}
     return "exact" if traits.rounding(coarser).exact else f"exact at tick {traits.defaults['tick']}"

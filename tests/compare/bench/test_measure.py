@@ -1,15 +1,21 @@
-from collections import Counter
+"""What is measured, how often, and what stops at the budget: exact, by a fake clock."""
 
+import numpy as np
 import pytest
 
-from compare.bench.contestant import contestant
+from compare.bench import measure, work
+from compare.bench.measure import CALLS, Bench, overhead
 from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, TASKS
-from compare.bench.work import plan
-from compare.oracle.compiled import AgreementError, expect
+from compare.bench.work import SETTLE, tapes_of
+from compare.oracle.compiled import NEVER, AgreementError, expect
+from compare.replay import loops
+from compare.replay.contestant import COMPILED, contestant
 from compare.replay.engine import ReplayError, replay
-from compare.tapes.tape import Tape
-from tests.compare.bench.test_timing import bench, facts
+from compare.tapes.tape import CANCEL, START, part, validate
+from tests.compare.clocks import COSTS, FakeClock, spend_in_compiled_code
 from tests.compare.conftest import SMALL
+from tests.compare.own_timers import Timed
+from tests.compare.small_tapes import digest
 from timers.registry import names
 
 SIZES = [32, 300]
@@ -17,13 +23,131 @@ LONGEST_DELAY, HOLD_PAIRS = SMALL["LONGEST_DELAY"], SMALL["HOLD_PAIRS"]
 OWN = "tests.compare.own_timers:"
 
 
+def bench(*timers, sizes=SIZES, repeats=2, budget=60.0, seed=3, **options):
+    return Bench(list(map(contestant, timers)), sizes, repeats, budget, seed, **options)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock of Timed and, with `spend_in_compiled_code`, of compiled loops."""
+    clock = FakeClock()
+    monkeypatch.setattr(Timed, "clock", clock)
+    monkeypatch.setattr(Timed, "factor", 1)
+    monkeypatch.setattr(Timed, "made", [])
+    return clock
+
+
+def facts(size, seed=3):
+    """What an exact timer does: timers that fire in settling, holding and later; units; moments."""
+    tapes = tapes_of(size, seed)
+    held_until = int(tapes.holding.time[-1])
+    fired_at = expect(tapes.holding, size, contestant("delay-queue").rounding("ms")).fired_at
+    fired_at = fired_at[fired_at != NEVER]
+    settled = int((fired_at <= work.SETTLING).sum())
+    held = int(((fired_at > work.SETTLING) & (fired_at <= held_until)).sum())
+    later = fired_at[fired_at > held_until]
+    return settled, held, later.size, int(later.max()) - held_until, np.unique(later).size
+
+
+# ---- the tapes
+
+
+def test_the_tapes_are_those_of_the_seed_and_the_size_alone(short_measurements, monkeypatch):
+    for name, value in short_measurements.items():
+        monkeypatch.setattr(work, name, value)
+    tapes, again = tapes_of(1000, 7), tapes_of(1000, 7)
+    digests = [digest(tape)[:16] for tape in (tapes.filling, tapes.holding)]
+    assert digests == ["85a3e8a815a8792b", "86bae0c44c5ba460"]
+    assert [digest(tape)[:16] for tape in (again.filling, again.holding)] == digests
+    assert digest(tapes_of(1000, 8).filling) != digest(tapes.filling)
+
+
+def test_filling_starts_all_settles_and_cancels_all():
+    tape = tapes_of(500, 0).filling
+    validate(tape, 500)
+    assert tape.op.tolist() == [START] * 500 + [CANCEL] * 501
+    assert tape.id[:501].tolist() == [*range(500), 0]
+    assert sorted(tape.id[501:].tolist()) == list(range(500))
+    assert tape.id[501:].tolist() != list(range(500))
+    assert tape.time.tolist() == [0] * 500 + [work.SETTLING] * 501
+    assert 1 <= tape.deadline[:500].min() <= tape.deadline[:500].max() <= LONGEST_DELAY
+
+
+def test_holding_replaces_timers_while_the_clock_moves():
+    tapes = tapes_of(100, 0)
+    tape = tapes.holding
+    validate(tape, 100)
+    assert all((a[:101] == b[:101]).all() for a, b in zip(tape, tapes.filling, strict=True))
+    pairs = tape.op[101:].reshape(HOLD_PAIRS, 2)
+    assert (pairs == [CANCEL, START]).all()
+    held = tape.id[101:].reshape(HOLD_PAIRS, 2)
+    assert (held[:, 0] == held[:, 1]).all()
+    assert np.unique(held).size == 100
+    moments = [work.SETTLING + k // 200 for k in range(2 * HOLD_PAIRS)]  # a unit for 100 pairs
+    assert tape.time[101:].tolist() == moments
+    delays = tape.deadline[102::2] - tape.time[102::2]
+    assert 1 <= delays.min() <= LONGEST_DELAY / 100
+    assert LONGEST_DELAY * 0.99 <= delays.max() <= LONGEST_DELAY
+    assert delays.mean() == pytest.approx(LONGEST_DELAY / 2, rel=0.05)
+
+
+def test_each_task_has_its_part_of_a_tape():
+    tapes = tapes_of(100, 0)
+    assert {task: rows["op"].tolist() for task, rows in tapes.rows.items()} == {
+        INSERT: [START] * 100,
+        SETTLE: [CANCEL],
+        CANCEL_ALL: [CANCEL] * 100,
+        HOLD: [CANCEL, START] * HOLD_PAIRS,
+    }
+    assert tapes.rows[CANCEL_ALL]["id"].tolist() == tapes.filling.id[101:].tolist()
+    assert tapes.rows[HOLD]["deadline"].tolist() == tapes.holding.deadline[101:].tolist()
+    operations = {task: tapes.operations(task) for task in TASKS}
+    assert operations == {**dict.fromkeys(TASKS, 100), HOLD: HOLD_PAIRS}
+
+
+def test_no_task_makes_room(clock):
+    """A timer is made with room for all, and the buffers have room for all that fires."""
+    tapes = tapes_of(100, 0)
+    assert tapes.buffers.fired.size > 100 + HOLD_PAIRS
+    run = work.ScenarioRun(contestant("delay-queue"), tapes, clock)
+    made = run.timer.nbytes
+    for task in (INSERT, SETTLE, HOLD):
+        run.run(task)
+    assert (len(run.timer), run.timer.nbytes) == (100, made)
+
+
+def test_the_time_of_compiling_is_not_part_of_the_budget(monkeypatch):
+    """The first call of each compiled loop, which takes a second here."""
+    calls, clock = iter([5.0]), FakeClock()
+    tick = loops.tick
+
+    def compiling(*arguments):
+        clock.seconds += next(calls, 0.25)
+        tick(*arguments)
+
+    tapes = tapes_of(100, 0)
+    run = work.ScenarioRun(contestant("delay-queue"), tapes, clock, limit=1.0)
+    monkeypatch.setattr(loops, "tick", compiling)
+    run.run(INSERT)
+    operations, seconds = run.run(BY_CLOCK, tapes.due(contestant("delay-queue")).last)
+    assert operations == 100
+    assert seconds < 1.0
+
+
+# ---- all timers
+
+
 @pytest.fixture(scope="module")
 def measured():
     done = bench(*names())
     heard = []
     done.run(heard.append)
-    assert len(heard) == done.steps
+    assert len(heard) == done.steps == len(names()) * len(SIZES) * 3
     return done
+
+
+def indices(which):
+    return [c for c, name in enumerate(names()) if which(contestant(name))]
 
 
 def test_every_measurement_is_repeated_as_often_as_asked(measured):
@@ -32,24 +156,25 @@ def test_every_measurement_is_repeated_as_often_as_asked(measured):
         samples.setdefault((sample.contestant, sample.size, sample.task), []).append(sample.repeat)
         assert sample.ns_per_operation >= 0.0
         assert sample.operations > 0
-        assert sample.predicted_seconds is None
-    assert samples.keys() == {(c, size, task) for c in range(7) for size in SIZES for task in TASKS}
+    everyone = range(len(names()))
+    assert samples.keys() == {(c, size, task) for c in everyone for size in SIZES for task in TASKS}
     assert all(repeats == [0, 1] for repeats in samples.values())
 
 
 def test_all_tapes_are_checked_against_the_oracle(measured):
     # Filling once and holding twice, by clock and by event, for each timer at each size.
-    assert measured.tapes == 7 * len(SIZES) * 3
+    assert measured.tapes == len(names()) * len(SIZES) * 3
     assert measured.expiries == sum(
-        expect(tape, size, timer.rounding).fired
+        expect(tape, size, timer.rounding("ms")).fired
         for size in SIZES
         for timer in measured.contestants
-        for tape in (plan(size, 3).filling, plan(size, 3).holding, plan(size, 3).holding)
+        for tapes in [tapes_of(size, 3)]
+        for tape in (tapes.filling, tapes.holding, tapes.holding)
     )
 
 
 def counter(done, name, size, task, which):
-    c = [contestant.name for contestant in done.contestants].index(name)
+    c = [one.name for one in done.contestants].index(name)
     return next((x.value, x.operations) for x in done.counted if x[:4] == (c, size, task, which))
 
 
@@ -63,7 +188,7 @@ def test_counters_are_of_the_task_alone(measured):
         looks, _ = counter(measured, "unordered-list", size, BY_CLOCK, "timers_touched")
         _, _, fired, units, moments = facts(size)
         assert looks > units * size * 0.3
-        # A timer without kernel counts nothing else, but its advances are known.
+        # A timer without a kernel counts nothing else, but its advances are known.
         for name in ("unordered-list", "heapq-delay-queue"):
             for task, advances, idle in [
                 (BY_CLOCK, units, units - moments),
@@ -71,29 +196,18 @@ def test_counters_are_of_the_task_alone(measured):
             ]:
                 assert counter(measured, name, size, task, "advances") == (advances, fired)
                 assert counter(measured, name, size, task, "idle_advances") == (idle, fired)
-    heapq = [
-        x.counter
-        for x in measured.counted
-        if measured.contestants[x.contestant].name == "heapq-delay-queue"
-    ]
-    assert set(heapq) == {"advances", "idle_advances"}
-
-
-def test_counters_are_the_same_in_every_run(measured):
-    again = bench(*names(), repeats=1)
-    again.run()
-    assert again.counted == measured.counted
-    assert again.slots == measured.slots
+    loops = indices(lambda one: one.engine != COMPILED)
+    found = {one.counter for one in measured.counted if one.contestant in loops}
+    assert found == {"advances", "idle_advances"}
 
 
 @pytest.mark.parametrize("name", ["unordered-list", "delay-queue", "hierarchical-wheel"])
 def test_counters_are_those_of_the_same_operations_on_the_timer(measured, name):
-    tape = plan(300, 3).filling
+    tape = tapes_of(300, 3).filling
 
     def counters(operations):
-        part = Tape(*(column[:operations] for column in tape))
-        timer = contestant(name).new(0, 300, counting=True)
-        return replay(timer, part, 300, drain_timer=False).outcome.counters
+        timer = contestant(name).new("ms", 0, 300, counting=True)
+        return replay(timer, part(tape, 0, operations), 300, drain_timer=False).outcome.counters
 
     inserted, settled, cancelled = map(counters, (300, 301, 601))
     for which, value in inserted.items():
@@ -102,37 +216,14 @@ def test_counters_are_those_of_the_same_operations_on_the_timer(measured, name):
         assert found == (cancelled[which] - settled[which], 300)
 
 
-def test_work_for_predictions_is_what_was_counted_and_the_steps(measured):
-    counted = Counter()
-    for one in measured.counted:
-        if "advances" not in one.counter:
-            counted[one.contestant, one.task, one.size] += one.value
-    found = {
-        (c, task, size): measured._observed[c, task][size]
-        for c in range(7)
-        for task in TASKS
-        for size in SIZES
-    }
-    for (c, task, size), one in found.items():
-        has_kernel = measured.contestants[c].name != "heapq-delay-queue"
-        assert one.work == (one.steps + counted[c, task, size] if has_kernel else None)
-
-
-def test_all_that_is_started_can_fire_in_one_call():
-    """A tick that runs out of room would stop early."""
-    size = 2 * HOLD_PAIRS
-    assert plan(size, 0).buffers.fired.size > size + HOLD_PAIRS
-
-
 def test_memory_is_told_full_and_grown_and_while_it_grows(measured):
-    assert [(one.contestant, one.size) for one in measured.memory] == [
-        (c, size) for size in SIZES for c in range(7)
-    ]
+    everyone = [(c, size) for size in SIZES for c in range(len(names()))]
+    assert [(one.contestant, one.size) for one in measured.memory] == everyone
     for one in measured.memory:
         timer = measured.contestants[one.contestant]
         assert len(one.growth_seconds) == 2
-        if timer.name != "heapq-delay-queue":
-            made = timer.new(0, one.size)
+        if timer.engine == COMPILED:
+            made = timer.new("ms", 0, one.size)
             assert one.nbytes == made.nbytes
             made.reserve(one.size + 1)
             assert one.grown_nbytes == made.nbytes > one.nbytes
@@ -141,10 +232,9 @@ def test_memory_is_told_full_and_grown_and_while_it_grows(measured):
 
 
 def test_slots_are_told_of_wheels_after_holding(measured):
-    wheels = [c for c, one in enumerate(measured.contestants) if one.name.endswith("wheel")]
-    assert [(one.contestant, one.size) for one in measured.slots] == [
-        (c, size) for size in SIZES for c in wheels
-    ]
+    wheels = indices(lambda one: one.name.endswith("wheel"))
+    found = [(one.contestant, one.size) for one in measured.slots]
+    assert found == [(c, size) for size in SIZES for c in wheels]
     for one in measured.slots:
         timer = measured.contestants[one.contestant]
         assert one.size * 0.85 < one.pending <= one.size
@@ -152,22 +242,6 @@ def test_slots_are_told_of_wheels_after_holding(measured):
             assert one.in_slots == one.pending
         else:  # most wait in a list: what is beyond 512 units; what has arrived since the last tick
             assert one.in_slots < one.pending / 4
-
-
-def test_what_would_take_too_long_is_predicted_and_not_run():
-    done = bench("unordered-list", sizes=[50_000], budget=0.05)
-    done.run()
-    omitted = {one.task: one for one in done.samples if one.predicted_seconds is not None}
-    assert BY_CLOCK in omitted
-    assert omitted[BY_CLOCK].predicted_seconds > 0.05
-    assert INSERT in {one.task for one in done.samples if one.ns_per_operation is not None}
-    assert done.tapes  # what is not timed is checked all the same
-
-
-def test_a_timer_without_counters_is_predicted_from_its_times():
-    done = bench(OWN + "Greedy", sizes=[3000], repeats=1, budget=0.1)
-    done.run()
-    assert BY_CLOCK in {one.task for one in done.samples if one.predicted_seconds is not None}
 
 
 @pytest.mark.parametrize(
@@ -183,3 +257,220 @@ def test_a_wrong_timer_is_never_timed(name, error, says):
     done = bench(OWN + name, sizes=[500])  # so many that some fire in one unit
     with pytest.raises(error, match=says):
         done.run()
+
+
+def test_what_is_timed_counts_nothing(monkeypatch):
+    doing, counted = [""], {}
+    made = measure.ScenarioRun.__init__
+
+    def noted(self, *arguments, counting=False, **options):
+        counted.setdefault(doing[-1], set()).add(counting)
+        made(self, *arguments, counting=counting, **options)
+
+    monkeypatch.setattr(measure.ScenarioRun, "__init__", noted)
+    bench("delay-queue", sizes=[40]).run(doing.append)
+    assert counted == {
+        "checking delay-queue at 40": {True, False},  # memory is measured without counters
+        "timing delay-queue at 40": {False},
+    }
+
+
+# ---- what is timed
+
+
+def seconds_of(done):
+    """Task -> seconds per operation, by repeat, as the samples of one contestant have it."""
+    found = {}
+    for sample in done.samples:
+        found.setdefault(sample.task, []).append(sample.ns_per_operation / 1e9)
+    return found
+
+
+@pytest.mark.parametrize("size", [700, 2000])  # so many that a timer fires while holding
+def test_each_task_is_timed_alone_and_from_its_first_call_to_its_last(clock, size):
+    done = bench(OWN + "Timed", sizes=[size], budget=1e9, clock=clock)
+    done.run()
+    t = Timed
+    settled, held, fired, units, moments = facts(size)
+    assert settled and held and moments < fired < size
+    advances = HOLD_PAIRS / 100 - 1
+    each = {
+        INSERT: t.SCHEDULE,
+        CANCEL_ALL: t.CANCEL,
+        HOLD: t.CANCEL + t.SCHEDULE + (t.ADVANCE * advances + t.FIRE * held) / HOLD_PAIRS,
+        BY_CLOCK: t.FIRE + t.ADVANCE * units / fired,
+        BY_EVENT: t.FIRE + (t.ADVANCE + t.WAKE) * moments / fired,
+    }
+    assert seconds_of(done) == {task: [pytest.approx(each[task], rel=1e-12)] * 2 for task in TASKS}
+    operations = {sample.task: sample.operations for sample in done.samples}
+    # Without a kernel, each scenario is run once: insert is part of all three, and hold of two.
+    assert operations == {
+        INSERT: 3 * size,
+        CANCEL_ALL: size,
+        HOLD: 2 * HOLD_PAIRS,
+        BY_CLOCK: fired,
+        BY_EVENT: fired,
+    }
+    assert [one.growth_seconds for one in done.memory] == [[t.SCHEDULE] * 2]
+
+
+@pytest.mark.parametrize("name", ["delay-queue", "hashed-wheel"])
+def test_an_empty_call_is_subtracted_from_compiled_code(clock, monkeypatch, name):
+    spend_in_compiled_code(monkeypatch, clock)
+    done = bench(name, sizes=[32], budget=1e9, clock=clock)
+    done.run()
+    cost = {name: each for name, (_, each) in COSTS.items()}
+    found = seconds_of(done)
+    assert found[INSERT] == found[CANCEL_ALL] == [cost["run"]] * 2
+    assert found[HOLD] == [2 * cost["run"]] * 2  # two operations
+    assert found[BY_EVENT] == [cost["drain"]] * 2
+    # What is short is run several times: to cancel 2000, and to let 500 fire.
+    operations = {sample.task: sample.operations for sample in done.samples}
+    fired = operations[BY_CLOCK]
+    assert 28 <= fired <= 32
+    assert operations == {
+        INSERT: (63 + 16 + 1) * 32,
+        CANCEL_ALL: 63 * 32,
+        HOLD: 17 * HOLD_PAIRS,
+        BY_CLOCK: fired,
+        BY_EVENT: 16 * fired,
+    }
+
+
+def test_an_empty_call_is_the_median_of_several(clock, monkeypatch):
+    # Of the empty calls a quarter takes 900 longer, and a quarter 400 less.
+    spend_in_compiled_code(monkeypatch, clock)
+    assert overhead(contestant("delay-queue"), clock) == {
+        INSERT: COSTS["run"][0],
+        BY_EVENT: COSTS["drain"][0],
+        BY_CLOCK: COSTS["tick"][0],
+    }
+    assert overhead(contestant("heapq-delay-queue"), clock) == {INSERT: 0.0}
+
+
+def test_a_call_quicker_than_an_empty_one_takes_no_time(clock, monkeypatch):
+    monkeypatch.setattr(measure, "overhead", lambda *_: dict.fromkeys(TASKS, 1e9))
+    done = bench(OWN + "Timed", sizes=[32], repeats=1, budget=1e9, clock=clock)
+    done.run()
+    assert {sample.ns_per_operation for sample in done.samples} == {0.0}
+
+
+def changing(factors):
+    """Progress that gives Timed another factor in each round of timing."""
+    left = iter(factors)
+
+    def step(what):
+        Timed.factor = next(left) if what.startswith("timing") else 1
+
+    return step
+
+
+def test_a_sample_is_of_its_own_repeat(clock):
+    done = bench(OWN + "Timed", sizes=[300, 32], repeats=3, budget=1e9, clock=clock)
+    done.run(changing([5, 2, 3, 7, 11, 4]))
+    for size, factors in {32: [5, 2, 3], 300: [7, 11, 4]}.items():
+        for task, seconds in ((INSERT, Timed.SCHEDULE), (CANCEL_ALL, Timed.CANCEL)):
+            assert [
+                (sample.repeat, sample.ns_per_operation)
+                for sample in done.samples
+                if (sample.size, sample.task) == (size, task)
+            ] == [(k, seconds * 1e9 * factor) for k, factor in enumerate(factors)]
+    assert [one.growth_seconds for one in done.memory] == [[15, 6, 9], [21, 33, 12]]
+
+
+def test_contestants_take_turns_and_smaller_sizes_come_first(clock):
+    done = bench(OWN + "Timed", OWN + "Right", sizes=[900, 200], budget=1e9, clock=clock)
+    heard = []
+    done.run(heard.append)
+
+    def steps(what, size):
+        return [f"{what} {OWN}{name} at {size}" for name in ("Timed", "Right")]
+
+    assert heard == [
+        *(steps("checking", 200) + 2 * steps("timing", 200)),
+        *(steps("checking", 900) + 2 * steps("timing", 900)),
+    ]
+    assert {sample.ns_per_operation for sample in done.samples if sample.contestant} == {0.0}
+
+
+# ---- the budget
+
+
+def stopped(done):
+    """Task -> the size at which it was over budget."""
+    return {one.task: one.size for one in done.samples if one.ns_per_operation is None}
+
+
+def timed(done):
+    """Task -> the sizes at which it was timed."""
+    found = {}
+    for one in done.samples:
+        if one.ns_per_operation is not None:
+            found.setdefault(one.task, []).append(one.size)
+    return found
+
+
+def test_a_task_over_budget_is_not_run_at_larger_sizes(clock):
+    sizes = [40, 400, 4000]
+    done = bench(OWN + "Timed", sizes=sizes, repeats=1, clock=clock)
+    hold = (Timed.SCHEDULE + Timed.CANCEL) * HOLD_PAIRS + Timed.ADVANCE * HOLD_PAIRS // 100
+    done.budget = 2.2 * hold  # of expiry, 400 take less and 4000 more; by clock, none takes less
+    done.run()
+    assert stopped(done) == {BY_CLOCK: 40, BY_EVENT: 4000}
+    assert timed(done) == {INSERT: sizes, CANCEL_ALL: sizes, HOLD: sizes, BY_EVENT: [40, 400]}
+    # Filling and, instead of by event or clock, holding with a jump; or both of them, and holding.
+    assert done.tapes == 3 + 3 + 2
+
+
+def test_what_comes_after_a_task_over_budget_is_over_budget(clock):
+    done = bench(OWN + "Timed", sizes=[40, 400], repeats=1, clock=clock)
+    done.budget = (Timed.SCHEDULE + Timed.CANCEL) * HOLD_PAIRS / 2
+    done.run()
+    assert stopped(done) == dict.fromkeys((HOLD, BY_EVENT, BY_CLOCK), 40)
+    assert timed(done) == {INSERT: [40, 400], CANCEL_ALL: [40, 400]}
+
+
+def test_a_timer_for_which_everything_is_over_budget_has_no_figures(clock):
+    done = bench(OWN + "Timed", sizes=[40, 400], repeats=1, budget=1.0, clock=clock)
+    done.run()
+    assert stopped(done) == dict.fromkeys(TASKS, 40)
+    assert not done.memory and not done.counted and not timed(done)
+
+
+def test_a_compiled_task_is_stopped_soon_after_the_budget(clock, monkeypatch):
+    """A tick without end: 10**12 units, of which a call passes some thousand."""
+    calls = spend_in_compiled_code(monkeypatch, clock)
+    name = "hashed-wheel/tick=1000000000000/wheel-size=2"
+    done = bench(name, sizes=[10], repeats=1, budget=200_000.0, clock=clock)
+    done.run()
+    assert stopped(done) == {BY_CLOCK: 10}
+    ticks = [name for name, _ in calls].count("tick") - (CALLS + 1)
+    assert 0 < ticks < 100
+
+
+def test_a_sample_over_budget_is_kept_and_is_the_last(clock):
+    """The run that is checked is within the budget, and the timed one is not."""
+    done = bench(OWN + "Timed", sizes=[40, 41], repeats=1, clock=clock)
+    done.budget = 1.5 * Timed.CANCEL * 40
+    done.run(changing([2, 1]))
+    assert stopped(done) == dict.fromkeys((CANCEL_ALL, HOLD, BY_EVENT, BY_CLOCK), 40)
+    assert timed(done) == {INSERT: [40, 41], CANCEL_ALL: [40]}
+
+
+def repeats_within(clock, budget):
+    """The repeats that are made, and the seconds of each."""
+    done = bench(OWN + "Timed", sizes=[40], repeats=5, budget=1e9, clock=clock)
+    moments = []
+
+    def step(what):
+        moments.append(clock())
+        done.budget = budget  # not yet when it is checked
+
+    done.run(step)
+    return {sample.repeat for sample in done.samples} - {None}, moments[2] - moments[1]
+
+
+def test_repeats_end_before_they_exceed_the_budget_but_one_is_made(clock):
+    _, seconds = repeats_within(clock, 1e9)
+    for budget, made in [(1.0, 1), (1.9, 1), (2.0, 2), (2.9, 2), (3.0, 3), (9.0, 5)]:
+        assert repeats_within(clock, budget * seconds)[0] == set(range(made)), budget

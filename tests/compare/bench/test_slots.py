@@ -1,21 +1,21 @@
 import numpy as np
 import pytest
 
-from compare.bench.contestant import contestant
 from compare.bench.slots import slots_of
+from compare.replay.contestant import contestant
 from timers.registry import names
 
 
 @pytest.mark.parametrize("name", names())
 def test_timers_in_slots_are_those_that_a_wheel_finds_there(name):
-    timer = contestant(name).new(0, 300)
+    timer = contestant(name).new("ms", 0, 300)
     handles = timer.schedule_many(np.arange(2, 1202, 4)).tolist()
     timer.advance(230)
     handles += timer.schedule_many([231, 231, 290, 5000, 230]).tolist()
     if not name.endswith("wheel"):
         assert slots_of(1, 300, timer) == []
         return
-    places = [timer._kernel.locate(timer.state, handle) for handle in handles]
+    places = [timer.locate(handle) for handle in handles]
     pending = [place for place in places if place]
     found = sum("slot" in place for place in pending)
     assert slots_of(1, 300, timer) == [(1, 300, len(pending), found)]

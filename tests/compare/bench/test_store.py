@@ -7,7 +7,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from compare.bench import store as runs
-from compare.bench.contestant import contestant, parse_contestant
 from compare.bench.store import (
     SCHEMAS,
     RunError,
@@ -18,6 +17,7 @@ from compare.bench.store import (
     traits_of,
     write_run,
 )
+from compare.replay.contestant import contestant
 from timers.registry import names
 
 EMPTY: dict[str, pa.Table] = {}  # tables that are left out are empty
@@ -38,8 +38,7 @@ MEMORY = (
     .from_pylist(
         [
             {
-                "timer": "t",
-                "parameters": "{}",
+                "contestant": "t",
                 "capacity": 10,
                 "nbytes": 240,
                 "nbytes_per_timer": 24.0,
@@ -94,15 +93,13 @@ def test_a_run_that_is_being_written_is_not_the_newest(stored):
 
 
 def test_traits_are_told_in_the_finest_unit_of_the_run():
-    timer = parse_contestant("hierarchical-wheel/tick=1ms/wheel-size=8", ["ms", "us"])
-    assert timer.rounding.exact
-    kept = traits_of(timer, ["us"])
-    assert kept["due_at"] == str(timer.in_unit("us").rounding) != str(timer.rounding)
+    timer = contestant("hierarchical-wheel/tick=1ms/wheel-size=8")
+    assert traits_of(timer, ["ms"])["due_at"] == "at the deadline"
+    kept = traits_of(timer, ["ms", "us"])
     assert kept["due_at"] == "at the start of the deadline's tick"
-    bounds = kept["exact"], kept["unit"], kept["lateness_low"], kept["lateness_high"]
-    assert bounds == (False, "us", -999, 0)
-    assert (kept["tick"], kept["label"]) == ("1ms", "hierarchical-wheel/wheel-size=8/tick=1ms")
-    assert (kept["parameters"]["wheel_size"], kept["defaults"]["wheel_size"]) == (8, 20)
+    assert (kept["unit"], kept["lateness_low"], kept["lateness_high"]) == ("us", -999, 0)
+    assert (kept["tick"], kept["label"]) == ("1ms", "hierarchical-wheel/tick=1ms/wheel-size=8")
+    assert (kept["settings"]["wheel_size"], kept["defaults"]["wheel_size"]) == (8, 20)
     assert kept["costs"][2:5] == [
         "reschedule: O(1)",
         "expiry: O(1) [uniform delays]",  # once, though two counters show it
@@ -121,9 +118,9 @@ def test_only_what_can_be_unknown_may_be_null(tmp_path):
     nullable = {
         name: [field.name for field in schema if field.nullable] for name, schema in SCHEMAS.items()
     }
-    assert nullable["samples"] == ["predicted_seconds", "repeat", "ns_per_operation"]
+    assert nullable["samples"] == ["repeat", "ns_per_operation"]
     assert [nullable[name] for name in ("counters", "lateness", "memory", "slots")] == [[]] * 4
-    rows = [dict.fromkeys(SCHEMAS["memory"].names, 1) | {"timer": None, "parameters": "{}"}]
+    rows = [dict.fromkeys(SCHEMAS["memory"].names, 1) | {"contestant": None}]
     rows[0]["growth_seconds"] = [0.5]
     with pytest.raises(ValueError, match="null values"):
         write_run(
@@ -137,17 +134,14 @@ def test_only_what_can_be_unknown_may_be_null(tmp_path):
 @pytest.mark.parametrize("name", names())
 def test_traits_are_kept_as_plain_values(name):
     timer = contestant(name)
-    kept = json.loads(json.dumps(traits_of(timer)))
-    assert kept["timer"] == name
-    assert kept["parameters"] == dict(timer.traits.defaults)
+    kept = json.loads(json.dumps(traits_of(timer, ["ms"])))
+    assert kept["timer"] == kept["label"] == name
+    assert kept["defaults"] == dict(timer.traits.defaults)
     costs = [text.partition(" [")[0] for text in kept["costs"]]
     assert set(costs) == {str(cost) for cost in timer.traits.costs}
     assert len(kept["costs"]) == len(set(kept["costs"]))  # each is told once
-    assert (kept["lateness_low"], kept["lateness_high"]) == timer.traits.rounding(
-        timer.parameters
-    ).bounds()
+    assert (kept["lateness_low"], kept["lateness_high"]) == timer.rounding("ms").bounds()
     assert kept["due_at"]
-    assert kept["exact"] is (name != "hashed-wheel")
 
 
 # ---- what cannot be read
@@ -167,7 +161,7 @@ def damage(path, how):
     elif how == "a list":
         manifest.write_text("[]")
     elif how == "newer":
-        manifest.write_text(json.dumps({**content, "version": 3}))
+        manifest.write_text(json.dumps({**content, "version": 4}))
     elif how == "entry missing":
         del content["machine"]
         manifest.write_text(json.dumps(content))
@@ -180,7 +174,7 @@ def damage(path, how):
         (path / "memory.parquet").write_bytes(whole[: len(whole) // 2])
     elif how == "a bit changed":
         whole = bytearray((path / "memory.parquet").read_bytes())
-        column = pq.read_metadata(path / "memory.parquet").row_group(0).column(4)
+        column = pq.read_metadata(path / "memory.parquet").row_group(0).column(3)
         whole[column.data_page_offset + column.total_compressed_size - 1] ^= 1  # in the data
         (path / "memory.parquet").write_bytes(whole)
     elif how == "other columns":
@@ -204,7 +198,7 @@ def damage(path, how):
         ("no utf-8", "is not valid JSON"),
         ("foreign", "is not the manifest of a stored run"),
         ("a list", "is not the manifest of a stored run"),
-        ("newer", "has version 3; this release reads 2"),
+        ("newer", "has version 4; this release reads 3"),
         ("entry missing", "machine is missing or not an object"),
         ("wrong type", "commit is missing or not valid"),
         ("no table", "samples.parquet does not exist"),

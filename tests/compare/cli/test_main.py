@@ -3,29 +3,31 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import MISSING, fields
 from importlib import metadata
 from pathlib import Path
 
+import click
 import pytest
 
 import compare.cli.main
 from compare.bench.comparison import Comparison
 from compare.bench.store import latest_run, read_run
 from compare.cli.commands.compare import text_of
-from compare.cli.main import BAD_INPUT, COMMANDS, COMPILING, INTERRUPTED, TERMINATED, main
+from compare.cli.commands.verify import MISMATCHES
+from compare.cli.main import BAD_INPUT, COMMANDS, COMPILING, INTERRUPTED, TERMINATED, cli, main
+from compare.pipeline.results import open_results
+from compare.replay.contestant import PYTHON_LOOP, contestant
 from compare.tapes.trace import open_trace
-from reports.summary import summarise
+from compare.workloads import writing
+from reports.summary import figures_of
 from timers.errors import CapacityError
 from timers.registry import names
 
 ROOT = Path(__file__).resolve().parents[3]
 OWN = "tests.compare.own_timers:"
-COUNTS = ["scheduled", "cancelled", "rescheduled", "fired", "pending"]
 NOTICE = COMPILING + "\n"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
-KEYS = [*COUNTS, "lateness", "counters", "ns_per_operation", "engine"]
 
 
 @pytest.fixture
@@ -95,6 +97,19 @@ def test_every_command_has_help_of_80_columns(said, command):
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
     assert out.startswith(f"Usage: wheelwork {command} ")
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS, "ingest requests", "ingest touches"])
+def test_the_examples_in_the_help_can_be_run(said, command):
+    """As far as their options go."""
+    text = said(*command.split(), "--help")[1].replace("\\\n", "")
+    lines = [line.split() for line in text.splitlines() if line.startswith("    wheelwork ")]
+    assert lines or command in ("timers", "ingest")
+    for _, *words in (line for line in lines if "COMMAND" not in line):
+        found, name = cli, "wheelwork"
+        while isinstance(found, click.Group):
+            found, name = found.get_command(click.Context(found), words[0]), words.pop(0)
+        found.make_context(name, words)
 
 
 def test_the_version_is_the_distributions(said, monkeypatch):
@@ -175,19 +190,23 @@ def test_what_goes_wrong_is_one_line(said, monkeypatch, error, code, says):
     def fail(name):
         raise error
 
-    monkeypatch.setattr("compare.bench.contestant.contestant", fail)
+    monkeypatch.setattr("compare.replay.contestant.contestant", fail)
     assert said("timers") == (code, "", says)
 
 
 def test_sigterm_leaves_nothing_behind(said, monkeypatch, here):
     def write_shard(plan, number, directory, progress):
-        (directory / "shard-00000.parquet").touch()
+        if number == 0:
+            return writing.write_shard(plan, number, directory, progress)
         os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(5)  # is interrupted
+        while True:
+            progress(0)  # asks whether to stop
 
     before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr("compare.workloads.writing.write_shard", write_shard)
-    line = "generate uniform --timer-count 5 --out new/t"
+    # One shard after the other: when the second one is begun, no thread is just being started.
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0}, raising=False)
+    monkeypatch.setattr("compare.pipeline.generate.write_shard", write_shard)
+    line = "generate uniform --timer-count 5 --shards 2 --out new/t"
     assert said(*line.split()) == (TERMINATED, "", "wheelwork: terminated\n")
     assert list(here.iterdir()) == []
     assert signal.getsignal(signal.SIGTERM) == before
@@ -197,7 +216,7 @@ def test_missing_packages_are_named_with_their_remedy(said, monkeypatch):
     def fail(name):
         raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
 
-    monkeypatch.setattr("compare.bench.contestant.contestant", fail)
+    monkeypatch.setattr("compare.replay.contestant.contestant", fail)
     found = {"pyspark": None, "pandas": object()}
     monkeypatch.setattr("compare.spark.session.find_spec", found.get)
     assert fails(said, "timers") == (
@@ -207,7 +226,7 @@ def test_missing_packages_are_named_with_their_remedy(said, monkeypatch):
 
 
 def test_a_bug_is_not_hidden(monkeypatch):
-    monkeypatch.setattr("compare.bench.contestant.contestant", lambda name: 1 / 0)
+    monkeypatch.setattr("compare.replay.contestant.contestant", lambda name: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(["timers"])
 
@@ -282,7 +301,7 @@ def test_a_narrow_encoding_needs_no_traceback(here, settings):
     ("words", "completed"),
     [
         ("wheelwork su", ["summarise"]),
-        ("wheelwork replay t --timer hashed", ["hashed-wheel"]),
+        ("wheelwork replay t --timers hashed", ["hashed-wheel"]),
         ("wheelwork compare --timers delay-queue,si", ["delay-queue,simple-wheel"]),
         ("wheelwork generate keep", ["keepalive"]),
         ("wheelwork verify --jso", ["--json"]),
@@ -317,7 +336,8 @@ def test_timers_are_listed_with_their_traits(said):
     code, out, err = said("timers")
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
-    assert [line.split()[0] for line in out.splitlines()[1:] if line[:1].isalpha()][:7] == names()
+    listed = [line.split()[0] for line in out.splitlines()[1:] if line[:1].isalpha()]
+    assert listed[: len(names())] == names()
     assert "exact at tick 1" in out
     assert "0 to 100 late" in out
 
@@ -334,7 +354,8 @@ def test_one_timer_tells_all(said, name):
 def test_traits_as_json(said):
     objects = json.loads(said("timers", "--json")[1])
     assert [entry["timer"] for entry in objects] == names()
-    assert objects[4]["lateness_high"] == 100
+    (late,) = (entry["lateness_high"] for entry in objects if entry["timer"] == "hashed-wheel")
+    assert late == 100
 
 
 # ---- generate
@@ -375,142 +396,161 @@ SMALL = ["--timers", "delay-queue", "--sizes", "20", "--operations", "100", "--r
 
 # ---- replay
 
+RIGHT, LATE = OWN + "Right", OWN + "Late"
 
-@pytest.mark.parametrize("name", [*names(), OWN + "Right"])
-def test_replay_tells_what_every_timer_did(said, trace, name):
-    code, out, err = said("replay", trace, "--timer", name, "--json")
+
+@pytest.fixture
+def replay(said, trace):
+    """Replays the trace; returns the exit code, the objects that are printed, and the messages."""
+
+    def run(*arguments):
+        code, out, err = said("replay", trace, "--json", *arguments)
+        return code, json.loads(out), err
+
+    return run
+
+
+def test_replay_tells_what_every_timer_did(replay):
+    timers = [*names(), RIGHT]
+    code, found, err = replay("--timers", ",".join(timers), "--count")
     assert (code, err) == (0, "")
-    found = json.loads(out)
-    assert set(KEYS) <= found.keys()
-    assert list(found["lateness"]) == ["min", "median", "max"]
-    assert found["scheduled"] == 300 == found["cancelled"] + found["fired"]
-    assert (found["pending"], found["rescheduled"]) == (0, 0)
-    if name == "hashed-wheel":
-        # The default tick is 100 ms, and the unit 1 us.
-        assert 100 < found["lateness"]["median"] <= found["lateness"]["max"] <= 100_000
-    else:
-        assert found["lateness"] == {"min": 0, "median": 0.0, "max": 0}
-    is_plain = name in ("heapq-delay-queue", OWN + "Right")
-    assert found["engine"] == ("python loop" if is_plain else "compiled")
-    assert (found["counters"] is None) is is_plain
-    assert found["ns_per_operation"] > 0
+    assert [one["contestant"] for one in found] == timers
+    for one in found:
+        assert one["operations"] == 434
+        assert one["scheduled"] == 300 == one["cancelled"] + one["fired"]
+        assert (one["pending"], one["rescheduled"]) == (0, 0)
+        least, median, most = (one["lateness"][name] for name in ("min", "median", "max"))
+        if one["contestant"] == "hashed-wheel":
+            # The default tick is 100 ms, and the unit 1 us.
+            assert 100 < least <= median <= most <= 100_000
+        else:
+            assert (least, median, most) == (0, 0.0, 0)
+        engine = contestant(one["contestant"]).engine
+        assert one["engine"] == engine
+        assert (one["counters"] is None) is (engine == PYTHON_LOOP)
+        assert one["ns_per_operation"] > 0
 
 
-def test_replay_as_text(said, trace):
-    code, out, _ = said(
-        "replay", trace, "--timer", "hierarchical-wheel", "--tick", "1000", "--wheel-size", "8"
-    )
+def test_work_is_counted_only_if_asked_for(replay):
+    assert replay("--timers", "delay-queue")[1][0]["counters"] is None
+    assert replay("--timers", "delay-queue", "--count")[1][0]["counters"]["comparisons"] > 300
+
+
+def test_without_draining_timers_stay_pending(replay):
+    _, [drained], _ = replay("--timers", "simple-wheel")
+    code, [stopped], _ = replay("--timers", "simple-wheel", "--no-drain")
     assert code == 0
-    assert max(map(len, out.splitlines())) <= 80
-    assert out.startswith(
-        "hierarchical-wheel/tick=1000/wheel-size=8: 434 operations from some.trace\n"
-    )
-    assert [line.split()[0] for line in out.splitlines()[1:6]] == COUNTS
-    assert "lateness, max" in out
-    assert "compiled, expiries included" in out
-    assert "python loop" in said("replay", trace, "--timer", "heapq-delay-queue")[1]
-
-
-def test_without_draining_timers_stay_pending(said, trace):
-    drained = json.loads(said("replay", trace, "--timer", "simple-wheel", "--json")[1])
-    stopped = json.loads(
-        said("replay", trace, "--timer", "simple-wheel", "--json", "--no-drain")[1]
-    )
     assert stopped["pending"] > 0
     assert stopped["scheduled"] == stopped["cancelled"] + stopped["fired"] + stopped["pending"]
     assert stopped["cancelled"] == drained["cancelled"]
 
 
-def test_nothing_fired_is_no_lateness(said, here):
+def test_without_an_expiry_there_is_no_lateness(said, here):
     said("generate", "cancel-heavy", "--timer-count", "5", "--set", "lost=0", "--out", "t")
-    assert "nothing fired" in said("replay", "t", "--timer", "delay-queue")[1]
-    assert (
-        json.loads(said("replay", "t", "--timer", "delay-queue", "--json")[1])["lateness"]["max"]
-        is None
+    assert "nothing fired" in said("replay", "t", "--timers", "delay-queue")[1]
+    found = json.loads(said("replay", "t", "--timers", "delay-queue", "--json")[1])
+    assert found[0]["lateness"]["max"] is None
+
+
+def test_a_mismatch_is_told_and_is_an_exit_code(said, replay, trace):
+    pair = f"delay-queue,{LATE}"
+    code, out, err = said("replay", trace, "--timers", pair)
+    assert (code, err) == (MISMATCHES, "")
+    numbers = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line}
+    assert numbers["delay-queue"] == ["166", "166", "0"]  # must fire, fired, mismatches
+    assert f"{LATE}: 166 late" in out
+    assert "late shard 0, operation 2 (id 2, deadline 200028): fired at 200029, due at 200028" in (
+        " ".join(out.split())
     )
+    code, found, err = replay("--timers", pair)
+    assert (code, [one["fired"] for one in found]) == (MISMATCHES, [166, 166])
+    assert f"{LATE}: 166 late" in err
+
+
+def test_summaries_alone_are_not_checked(said, replay, trace):
+    code, out, err = said("replay", trace, "--timers", LATE, "--summaries-only")
+    assert (code, err) == (0, "")
+    assert "166" in out
+    assert "oracle" not in out
+    assert replay("--timers", LATE, "--summaries-only")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "asked"),
+    [
+        ((), {"expiries": True, "drained": True, "counting": False}),
+        (("--count", "--json"), {"expiries": True, "drained": True, "counting": True}),
+        (("--summaries-only",), {"expiries": False, "drained": True, "counting": False}),
+        (("--no-drain", "--force"), {"expiries": True, "drained": False, "counting": False}),
+    ],
+)
+def test_results_are_stored_where_they_are_asked_for(said, trace, options, asked):
+    line = ("replay", trace, "--timers", f"hashed-wheel/tick=5ms,{LATE}", "--out", "new/results")
+    code, out, err = said(*line, *options)
+    assert (code, err) == (0, "")  # `verify` would find the mismatches
+    results = open_results("new/results")
+    assert results.manifest.items() >= asked.items()
+    assert results.manifest["timers"] == ["hashed-wheel/tick=5ms", LATE]
+    totals = [shards[0] for shards in results.outcomes()]
+    if "--json" in options:
+        assert [one["fired"] for one in json.loads(out)] == [one.fired for one in totals]
+    else:
+        kept = "stored" if asked["expiries"] else "not stored"
+        fired = sum(one.fired for one in totals)
+        words = f"2 timers x 1 shard, 868 operations, {fired} expiries ({kept})"
+        assert out == f"new/results: {words}\n"
+    assert ("only summaries" in said("verify", "new/results")[2]) is not asked["expiries"]
+
+
+def test_without_out_nothing_is_left(said, trace, here, monkeypatch):
+    (here / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(here / "temporary"))
+    before = sorted(here.rglob("*"))
+    for timer, code in (("delay-queue", 0), (LATE, MISMATCHES), (OWN + "Twice", BAD_INPUT)):
+        assert said("replay", trace, "--timers", timer)[0] == code
+        assert sorted(here.rglob("*")) == before
 
 
 def test_a_timer_of_ones_own_is_found_where_one_stands(trace, here):
     (here / "mine.py").write_text(
         "from timers import HeapqDelayQueue\n\nclass Mine(HeapqDelayQueue):\n    pass\n"
     )
-    done = spawn(
-        "-m",
-        "compare.cli",
-        "replay",
-        trace,
-        "--timer",
-        "mine:Mine",
-        "--json",
-        cwd=here,
-    )
+    command = ["-m", "compare.cli", "replay", trace, "--timers", "mine:Mine", "--json"]
+    done = spawn(*command, cwd=here)
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout)["engine"] == "python loop"
+    assert json.loads(done.stdout)[0]["engine"] == PYTHON_LOOP
 
 
 # ---- compare
 
 
 def test_compare_stores_a_run_and_shows_it(said, trace):
-    code, out, err = said(
-        "compare",
-        trace,
-        "--workload",
-        "uniform",
-        "--sizes",
-        "20,60",
-        "--operations",
-        "300",
-        "--repeats",
-        "1",
-        "--out",
-        "kept",
-        "--timers",
-        "delay-queue,hashed-wheel,heapq-delay-queue",
-    )
+    timers = ["delay-queue", "hashed-wheel", "heapq-delay-queue"]
+    options = ["--sizes", "20,60", "--operations", "300", "--repeats", "1", "--out", "kept"]
+    line = ["compare", trace, "--workload", "uniform", *options, "--timers", ",".join(timers)]
+    code, out, err = said(*line)
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
     path = latest_run("kept")
     assert out.endswith(f"\nstored in {path}\n")
     run = read_run(path)
-    assert run.manifest["command"][:3] == ["wheelwork", "compare", trace]
-    assert text_of(summarise(run)) in out
+    assert run.manifest["command"] == ["wheelwork", *line]
+    assert text_of(figures_of(run)) in out
     lines = out.splitlines()
     assert lines[0] == "ns per operation with 60 timers pending"
-    names = ["delay-queue", "hashed-wheel/tick=100ms", "heapq-delay-queue"]
     found = [line.partition(" ")[0] for line in lines]
-    assert [name for name in found if name in names] == names * 2  # the second table is of replays
+    assert [name for name in found if name in timers] == timers * 2  # the second time of replays
     assert ["some.trace", "uniform"] in map(str.split, lines)
     assert "*  plain Python loop" in out
-    assert "+  hashed-wheel/tick=100ms fires up to 100ms late" in out
-
-
-def test_what_took_too_long_is_marked(said, here):
-    said(
-        "compare",
-        "--timers",
-        "unordered-list",
-        "--sizes",
-        "3000",
-        "--repeats",
-        "1",
-        "--budget",
-        "0.001",
-        "--workload",
-        "constant",
-        "--operations",
-        "100",
-        "--out",
-        "kept",
-    )
-    shown = text_of(summarise(read_run(latest_run("kept"))))
-    assert " ~" in shown
-    assert "~  predicted time of one run, not run: over the budget of 0.001 s" in shown
+    assert "+  hashed-wheel fires 0 to 100ms late" in out
+    found = json.loads(said(*line, "--json")[1])
+    assert found["run"] == str(latest_run("kept"))
 
 
 # ---- bad input
 
 NO_COUNT = "is not a positive whole number, such as 5000 or 1e6"
+NO_COUNTS = ("0", "1.5", "nan", "inf", "x", "1e-3", "1.23e1", "1e999", "0x10", "1e", "+", "_1")
 NONSENSE = {
     "timers": {
         "nix": "no timer is called 'nix'; there are unordered-list,",
@@ -529,20 +569,7 @@ NONSENSE = {
         "--timer-count 5 --operations 5": "--timer-count and --operations cannot be used together",
         **{
             f"--timer-count {bad}": f"invalid value for '--timer-count': '{bad}' {NO_COUNT}"
-            for bad in (
-                "0",
-                "1.5",
-                "nan",
-                "inf",
-                "x",
-                "1e-3",
-                "1.23e1",
-                "1e999",
-                "0x10",
-                "1e",
-                "+",
-                "_1",
-            )
+            for bad in NO_COUNTS
         },
         "--timer-count=": f"invalid value for '--timer-count': '' {NO_COUNT}",
         "--timer-count=-3": f"invalid value for '--timer-count': '-3' {NO_COUNT}",
@@ -551,7 +578,7 @@ NONSENSE = {
         "--operations 1e10": "operations must lie in [1, 2147483647], not 10000000000",
         "--timer-count 5 --seed -1": "seed must lie in [0, 18446744073709551615], not -1",
         "--timer-count 5 --seed 1.0": "invalid value for '--seed': '1.0' is not an integer",
-        "--timer-count 5 --set rate": "'rate' is not a parameter and an integer, such as tick=5",
+        "--timer-count 5 --set rate": "'rate' is not a parameter and an integer, such as rate=5",
         "--timer-count 5 --set rate=0": "rate must lie in [1, 1000000000000000], not 0",
         "--timer-count 5 --set nix=1": "uniform has no parameter 'nix'; it has rate, longest",
     },
@@ -562,32 +589,27 @@ NONSENSE = {
     "generate uniform --timer-count 5 --seed": {"-1 --out new/trace": "seed must lie in"},
     "replay": {
         "": "missing argument 'TRACE' (see wheelwork replay --help)",
-        "some.trace": "name a timer: --timer NAME, or --timers NAME,... with --out",
-        "some.trace --timer delay-queue --timers x": "--timer and --timers cannot be used together",
-        "some.trace --timers delay-queue": "name the directory to write: --out RESULTS",
-        "some.trace --timers hashed-wheel --tick 5 --out x": "parameters as in hashed-wheel/tick=5",
-        "some.trace --timers delay-queue --json --out x": "--json cannot be used with --timers",
-        "some.trace --timer delay-queue --out x": "--out cannot be used with --timer",
-        "some.trace --timer delay-queue --out=": "'' does not name a file or directory",
-        "some.trace --timers delay-queue,, --out x": "has an empty name",
-        "nowhere --timer delay-queue": "nowhere does not exist",
-        "a-file --timer delay-queue": "a-file is not a trace",
-        ". --timer delay-queue": "is not a trace: it has no manifest.json",
+        "some.trace": "missing option '--timers' (see wheelwork replay --help)",
+        "some.trace --timer delay-queue": "no such option",
+        "some.trace --timers delay-queue,,": "has an empty name",
+        "some.trace --timers delay-queue --out=": "'' does not name a file or directory",
+        "some.trace --timers delay-queue --out a-file": "a-file is not a stored replay",
+        "nowhere --timers delay-queue": "nowhere does not exist",
+        "a-file --timers delay-queue": "a-file is not a trace",
+        ". --timers delay-queue": "is not a trace: it has no manifest.json",
     },
-    "replay some.trace --timer": {
+    "replay some.trace --timers": {
         "nix": "no timer is called 'nix'",
-        "delay-queue --tick 5": "delay-queue has no parameter 'tick'; it has none",
-        "simple-wheel --tick 5": "simple-wheel has no parameter 'tick'; it has wheel-size",
-        "delay-queue,hashed-wheel": "--timer takes one name; use --timers delay-queue,hashed-wheel",
-        "hashed-wheel --tick 0": "tick must lie in [1, 9223372036854775807], not 0",
-        f"hashed-wheel --tick {'9' * 30}": "tick must lie in [1, 9223372036854775807], not 999",
-        "hashed-wheel --tick 1e3": "duration '1e3' is not a number with a unit",
-        "hierarchical-wheel --wheel-size 1": "wheel_size must lie in [2, 1048576], not 1",
-        OWN + "Late": "Late disagrees with the oracle on the timer armed by operation",
+        "delay-queue,delay-queue": "timer delay-queue is given 2 times",
+        "delay-queue/tick=5": "delay-queue has no parameter 'tick'; it has none",
+        "hashed-wheel/tick=0": "tick must lie in [1, 9223372036854775807], not 0",
+        f"hashed-wheel/tick={'9' * 30}": "tick must lie in [1, 9223372036854775807], not 999",
+        "hashed-wheel/tick=1e3": "duration '1e3' is not a number with a unit",
+        "hierarchical-wheel/wheel-size=1": "wheel_size must lie in [2, 1048576], not 1",
         OWN + "Twice": "Twice fired handle",
         OWN + "Asleep": "Asleep has",
         OWN + "NoTimer": "it lacks now, parameters",
-        OWN + "NoStart": "cannot be called with (start=0)",
+        OWN + "NeedsMore": "cannot be called with (start=0)",
     },
     "compare": {
         "nowhere": "nowhere does not exist",
@@ -634,11 +656,11 @@ def test_a_directory_that_cannot_be_written_is_named(said, trace, here):
 def test_a_damaged_trace_is_named(said, trace, here):
     shard = here / trace / "shard-00000.parquet"
     shard.write_bytes(shard.read_bytes()[:100])
-    assert "not a readable Parquet file" in fails(said, "replay", trace, "--timer", "delay-queue")
+    assert "not a readable Parquet file" in fails(said, "replay", trace, "--timers", "delay-queue")
 
 
 def test_from_a_shell(here):
-    done = spawn("-m", "compare.cli", "replay", "nowhere", "--timer", "delay-queue", cwd=here)
+    done = spawn("-m", "compare.cli", "replay", "nowhere", "--timers", "delay-queue", cwd=here)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "wheelwork: error: nowhere does not exist\n"
 

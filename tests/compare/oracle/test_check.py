@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compare.bench.contestant import parse_contestant
 from compare.oracle.compiled import NEVER, Check, Rows, expect
 from compare.oracle.mismatches import (
     KINDS,
@@ -21,7 +20,8 @@ from compare.oracle.mismatches import (
     lowest,
     mismatch_order,
 )
-from compare.replay.engine import replay
+from compare.replay.contestant import contestant
+from compare.replay.engine import first_time, replay
 from compare.tapes.tape import ARM, CANCEL, REARM, START, Tape, id_space_of
 from tests.compare.small_tapes import tape_of, tapes
 from timers.errors import RoundingError
@@ -235,10 +235,9 @@ def test_every_mismatch_is_found_and_named(
 @settings(max_examples=25)
 @given(tape=tapes())
 def test_what_a_timer_fires_has_no_mismatch(text, tape):
-    found = parse_contestant(text)
-    timer = found.new(int(tape.time[0]) if tape.time.size else 0)
-    rows = replay(timer, tape, id_space_of(tape)).fired
-    assert not any(checked(tape, rows.view(ROW), found.rounding).counts.values())
+    found = contestant(text)
+    rows = replay(found.new("unit", first_time(tape)), tape, id_space_of(tape)).fired
+    assert not any(checked(tape, rows.view(ROW), found.rounding("unit")).counts.values())
 
 
 def busy_tape(size, pending=5000, seed=1, shares=(0.4, 0.2, 0.2, 0.2)):

@@ -1,9 +1,9 @@
 """A disk that is full: one line, and no half result."""
 
-import subprocess
-from collections.abc import Iterator
+import os
+import resource
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,74 +12,91 @@ from compare.pipeline.ingest import Options, ingest_requests
 from compare.pipeline.replay import replay_trace
 from compare.pipeline.results import ResultsError, open_results
 from compare.pipeline.summarise import summarise
-from compare.spark.session import PipelineError
 from compare.tapes.trace import write_trace
 from compare.workloads.catalogue import make
 from timers.errors import TimerError
 
-pytestmark = pytest.mark.spark
+on_both = pytest.mark.parametrize(
+    "where", ["threads", pytest.param("spark", marks=pytest.mark.spark)], indirect=True
+)
 
-FULL = "cannot write .*No space left on device"
+
+def descendants(pid):
+    """The processes below one."""
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # it has ended meanwhile
+            for child in map(int, file.read_text().split()):
+                yield child
+                yield from descendants(child)
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 32 KiB; only the superuser may mount one."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", disk], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f"cannot mount a small file system: {mounted.stderr.decode().strip()}")
+@contextmanager
+def full(where, size=1 << 14):
+    """No file gets more bytes from this process, nor from Spark's Python workers."""
+    if not hasattr(resource, "prlimit"):
+        pytest.skip("limits of other processes can be set on Linux alone")
+    if where:  # so that there are workers
+        where["session"].range(2).mapInArrow(lambda batches: batches, "id bigint").collect()
+    java = {
+        pid for pid in descendants(os.getpid()) if Path(f"/proc/{pid}/exe").resolve().name == "java"
+    }
+    limited = {os.getpid(), *descendants(os.getpid())} - java
+    before = {pid: resource.prlimit(pid, resource.RLIMIT_FSIZE) for pid in limited}
+    assert len(limited) > 1 or not where
+    for pid, (_, hard) in before.items():
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, hard))
     try:
-        yield disk
+        yield
     finally:
-        subprocess.run(
-            ["umount", "--lazy", disk], check=True
-        )  # a worker may still hold a file that failed
+        for pid, limits in before.items():
+            with suppress(ProcessLookupError):
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
 
 
-def fails(call: Any, kind: type[TimerError]) -> None:
-    with pytest.raises(kind, match=FULL) as caught:
-        call()
-    assert "\n" not in str(caught.value)
+def fails(where, call, *arguments, size=1 << 14, **keywords):
+    with (
+        full(where, size),
+        pytest.raises(TimerError, match="cannot write .*File too large") as raised,
+    ):
+        call(*arguments, **keywords)
+    assert "\n" not in str(raised.value)
 
 
-def test_generate_leaves_nothing(spark: Any, small_disk: Path) -> None:
+@on_both
+def test_generate_leaves_nothing(where, tmp_path):
     fails(
-        lambda: generate(
-            "uniform", small_disk / "trace", operations=50_000, shards=2, session=spark
-        ),
-        PipelineError,
+        where, generate, "uniform", tmp_path / "new" / "trace", operations=90_000, shards=2, **where
     )
-    assert list(small_disk.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_ingest_leaves_nothing(spark: Any, small_disk: Path, tmp_path: Path) -> None:
+@pytest.mark.spark
+def test_ingest_leaves_nothing(spark, tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("ts,rtt\n" + "".join(f"{k * 7919 % 20_011}.{k:06},0.1\n" for k in range(20_000)))
+    where, keywords = {"session": spark}, {"duration": "rtt", "timeout": "5s"}
     options = Options("ts", unit="us")
-    fails(
-        lambda: ingest_requests(
-            log, small_disk / "trace", options, duration="rtt", timeout="5s", session=spark
-        ),
-        PipelineError,
-    )
-    assert list(small_disk.iterdir()) == []
+    fails(where, ingest_requests, log, tmp_path / "trace", options, **keywords, **where)
+    assert list(tmp_path.iterdir()) == [log]
 
 
-def test_a_replay_never_looks_complete(spark: Any, small_disk: Path, tmp_path: Path) -> None:
+@on_both
+def test_a_replay_never_looks_complete(where, tmp_path):
     tapes = [make("uniform", operations=size, seed=size).tape for size in (50, 20_000)]
     trace = write_trace(tmp_path / "trace", tapes, unit="ms", source={"kind": "test"})
-    out = small_disk / "results"
-    fails(lambda: replay_trace(trace.path, ["delay-queue"], out, session=spark), PipelineError)
+    out, timers = tmp_path / "out", ["delay-queue"]
+    fails(where, replay_trace, trace, timers, out, **where)
     if out.exists():  # the small shard may have been finished
         with pytest.raises(ResultsError, match="is not complete: 1 of 2 shard replays are missing"):
             open_results(out)
-    again = replay_trace(trace.path, ["delay-queue"], tmp_path / "elsewhere", session=spark)
-    with pytest.raises(OSError), (small_disk / "filler").open("wb", buffering=0) as filler:
-        while True:
-            filler.write(bytes(4096))
-    fails(lambda: summarise(again.path, small_disk / "summary.parquet"), ResultsError)
-    assert [path.name for path in small_disk.iterdir() if path.name != "results"] == ["filler"]
+        assert where or not list(out.rglob(".shard-*"))  # Spark kills the other task
+    assert replay_trace(trace, timers, out, **where).complete
+
+
+def test_a_summary_is_written_whole_or_not_at_all(tmp_path):
+    trace = write_trace(
+        tmp_path / "trace", [make("uniform", operations=50).tape], unit="ms", source={}
+    )
+    results = replay_trace(trace, ["delay-queue"], tmp_path / "out")
+    fails({}, summarise, results.path, tmp_path / "new" / "summary.parquet", size=1 << 9)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "trace"]

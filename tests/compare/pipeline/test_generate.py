@@ -1,57 +1,48 @@
-"""A workload on Spark is the same trace, whoever writes it, and never half of one."""
+"""A generated trace is the same, whoever writes it, and never half of one."""
 
-import os
-import resource
-from pathlib import Path
+import threading
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from compare.cli.main import BAD_INPUT, main
+from compare.executors import even_shares
 from compare.pipeline.generate import generate, generate_plan
-from compare.spark.session import PipelineError, failure
-from compare.spark.tasks import even_shares
+from compare.spark.session import failure
 from compare.tapes import ids
 from compare.tapes.tape import validate
 from compare.tapes.trace import TraceError, open_trace
 from compare.workloads import generator
 from compare.workloads.catalogue import Plan, WorkloadError, make
-from compare.workloads.writing import write_shard, write_trace_of
+from compare.workloads.writing import write_shard
 from tests.compare.small_tapes import digest
 from timers import TimerError
 
-pytestmark = pytest.mark.spark
+on_both = pytest.mark.parametrize(
+    "where", ["threads", pytest.param("spark", marks=pytest.mark.spark)], indirect=True
+)
 
 
-def digests(trace):
-    return [digest(trace.load(shard)) for shard in range(len(trace.shards))]
+def files(trace):
+    return {path.name: path.read_bytes() for path in trace.path.iterdir()}
 
 
-def test_rows_do_not_depend_on_the_tasks(spark, tmp_path, monkeypatch):
-    def written(tasks):
+@pytest.mark.spark
+def test_files_do_not_depend_on_who_writes_them(spark, tmp_path, monkeypatch):
+    def written(out, tasks=1, **where):
+        amount = {"operations": 20_003, "shards": 16, "seed": 5, "parameters": {"mean": 70}}
         monkeypatch.setattr(
             "compare.spark.tasks.shares", lambda parts, _: even_shares(parts, tasks)
         )
-        trace = generate(
-            "cancel-heavy",
-            tmp_path / f"by-{tasks}",
-            operations=20_003,
-            shards=16,
-            seed=5,
-            parameters={"mean": 70},
-            session=spark,
-        )
-        assert [shard.file for shard in trace.shards] == [
-            f"shard-{number:05d}.parquet" for number in range(16)
-        ]
-        return digests(trace), trace.totals, trace.source, trace.shards
+        return generate("cancel-heavy", tmp_path / out, **amount, **where)
 
-    one, three, sixteen = map(written, (1, 3, 16))
-    assert one == three == sixteen
-    assert len(set(one[0])) == 16
-    assert one[1]["rows"] == 20_003
-    assert one[2] == {
+    one = written("threads")
+    for tasks in (1, 3, 16):
+        assert files(written(f"by-{tasks}", tasks, session=spark)) == files(one)
+    assert [shard.file for shard in one.shards] == [f"shard-{k:05d}.parquet" for k in range(16)]
+    assert len({digest(one.load(shard)) for shard in range(16)}) == 16
+    assert one.totals["rows"] == 20_003
+    assert one.source == {
         "workload": "cancel-heavy",
         "parameters": {"rate": 10_000, "timeout": 30_000, "mean": 70, "lost": 10},
         "seed": 5,
@@ -60,21 +51,20 @@ def test_rows_do_not_depend_on_the_tasks(spark, tmp_path, monkeypatch):
     }
 
 
-def test_a_shard_is_the_unsharded_tape_of_its_size(spark, tmp_path):
-    trace = generate(
-        "keepalive", tmp_path / "sharded", timers=1001, shards=2, seed=8, session=spark
-    )
+def test_a_shard_is_the_unsharded_tape_of_its_size(tmp_path):
+    trace = generate("keepalive", tmp_path / "sharded", timers=1001, shards=2, seed=8)
     for shard, timers in ((0, 501), (1, 500)):
         made = make("keepalive", timers=timers, seed=8, shard=shard)
         tape = trace.load(shard)
         assert digest(tape) == digest(made.tape)
         assert trace.shards[shard].id_space == made.id_space
         validate(tape, made.id_space)
-    alone = write_trace_of(Plan.of("keepalive", timers=501, seed=8), tmp_path / "alone")
+    alone = generate("keepalive", tmp_path / "alone", timers=501, seed=8)
     assert digest(alone.load()) == digest(trace.load(0))
     assert alone.source["shard"] == 0
 
 
+@pytest.mark.spark
 def test_workers_find_the_machine_code_that_the_driver_compiled(spark, tmp_path):
     generate("uniform", tmp_path / "trace", timers=10, session=spark)
 
@@ -100,53 +90,21 @@ def test_a_shard_that_is_written_twice_is_written_once(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["shard-00001.parquet"]
 
 
-def test_progress_is_told_in_rows(tmp_path):
-    told = []
-    trace = write_trace_of(
-        Plan.of("keepalive", timers=100_000), tmp_path / "trace", progress=told.append
-    )
-    assert len(told) > 1
-    assert sum(told) == trace.totals["rows"]
-
-
+@pytest.mark.spark
 def test_the_command_on_spark(spark, tmp_path, capsys):
-    def run(*arguments):
-        return main(["generate", *map(str, arguments)]), *capsys.readouterr()
-
-    said = run(
-        "lognormal-low",
-        "--operations",
-        "1e4",
-        "--shards",
-        3,
-        "--seed",
-        2,
-        "--out",
-        tmp_path / "three",
-    )
-    trace = open_trace(tmp_path / "three")
-    assert said[0] == 0
-    assert said[1].startswith("operations  10,000: 7,411 starts, 2,589 cancels\n")
-    assert digest(trace.load(2)) == digest(
+    line = ["generate", "lognormal-low", "--operations", "1e4", "--shards", "3", "--seed", "2"]
+    assert main([*line, "--out", str(tmp_path / "here")]) == 0
+    assert "10,000: 7,411 starts, 2,589 cancels\n" in capsys.readouterr().out
+    assert main([*line, "--out", str(tmp_path / "spark"), "--master", "local[2]"]) == 0
+    one, other = (open_trace(tmp_path / name) for name in ("here", "spark"))
+    assert files(one) == files(other)
+    assert digest(one.load(2)) == digest(
         make("lognormal-low", operations=3333, seed=2, shard=2).tape
     )
-    run(
-        "lognormal-low",
-        "--operations",
-        3333,
-        "--seed",
-        2,
-        "--master",
-        "local[2]",
-        "--out",
-        tmp_path / "one",
-    )
-    assert open_trace(tmp_path / "one").source["shard"] == 0
-    more = ("uniform", "--timer-count", 5, "--master", "local[3]", "--out", tmp_path / "none")
-    code, _, err = run(*more)
-    assert code == BAD_INPUT
-    assert "running on local[2" in err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "three"]
+    capsys.readouterr()
+    assert main([*line, "--out", str(tmp_path / "none"), "--master", "local[3]"]) == BAD_INPUT
+    assert "running on local[2" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "spark"]
 
 
 # ---- what goes wrong
@@ -167,10 +125,10 @@ def test_the_command_on_spark(spark, tmp_path, capsys):
         ({"out": "file"}, "exists and is not a trace"),
     ],
 )
-def test_nonsense_is_refused_with_one_line_before_spark_starts(
-    keywords, says, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+def test_nonsense_is_refused_with_one_line(keywords, says, tmp_path, monkeypatch):
+    if "master" in keywords:  # what is wrong with it is said before Spark starts
+        sql = pytest.importorskip("pyspark.sql", reason="the master is Spark's")
+        monkeypatch.setattr(sql.SparkSession, "getActiveSession", lambda: None)
     (tmp_path / "file").touch()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(TimerError) as raised:
@@ -180,104 +138,51 @@ def test_nonsense_is_refused_with_one_line_before_spark_starts(
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_trace_that_exists_is_kept_unless_forced(spark, tmp_path):
+def test_a_trace_that_exists_is_kept_unless_forced(tmp_path):
     out = tmp_path / "trace"
-    generate("uniform", out, timers=5, session=spark)
+    generate("uniform", out, timers=5)
     with pytest.raises(TraceError, match=r"exists; pass --force"):
-        generate("uniform", out, timers=6, session=spark)
-    assert (
-        generate("uniform", out, timers=6, shards=2, session=spark, force=True).totals["rows"] == 6
-    )
+        generate("uniform", out, timers=6)
+    assert generate("uniform", out, timers=6, shards=2, force=True).totals["rows"] == 6
     with pytest.raises(WorkloadError):
-        generate("uniform", out, timers=0, session=spark, force=True)
+        generate("uniform", out, timers=0, force=True)
     assert open_trace(out).totals["rows"] == 6
 
 
-def python_workers():
-    """The processes below this one, without Java: Spark's daemon of Python workers, and these."""
-    parents = {}
-    for directory in Path("/proc").iterdir():
-        if directory.name.isdigit():
-            try:
-                status = (directory / "stat").read_text().rpartition(")")[2].split()
-                parents[int(directory.name)] = (
-                    int(status[1]),
-                    (directory / "comm").read_text().strip(),
-                )
-            except OSError:
-                continue  # it has ended meanwhile
-    below, found = {os.getpid()}, []
-    while more := {pid for pid, (parent, _) in parents.items() if parent in below} - below:
-        below |= more
-        found += [pid for pid in more if parents[pid][1] != "java"]
-    return found
-
-
-@pytest.fixture
-def full_disk(spark):
-    """No Python worker can write more than 256 KiB to a file."""
-    if not hasattr(resource, "prlimit"):
-        pytest.skip("limits of other processes can be set on Linux alone")
-    spark.range(2).mapInArrow(
-        lambda batches: batches, "id bigint"
-    ).collect()  # so that there are workers
-    limited = [(pid, resource.prlimit(pid, resource.RLIMIT_FSIZE)) for pid in python_workers()]
-    assert limited
-    for pid, (_, hard) in limited:
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (1 << 18, hard))
-    yield
-    for pid, limits in limited:
-        try:
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
-        except ProcessLookupError:
-            continue
-
-
-def test_a_disk_that_is_full_is_told_in_one_line(spark, tmp_path, full_disk):
-    with pytest.raises(PipelineError) as raised:
-        generate("uniform", tmp_path / "trace", timers=200_000, session=spark)
-    assert str(raised.value) == f"cannot write to {tmp_path}: File too large"
+@on_both
+def test_a_tape_that_becomes_too_long_leaves_nothing(where, tmp_path):
+    plan = Plan.of("keepalive", timers=1000, shards=2)
+    too_long = Plan(**{**vars(plan), "most": 5000})
+    with pytest.raises(TimerError, match="timers of keepalive have more than 5000 operations"):
+        generate_plan(too_long, tmp_path / "trace", **where)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_tape_that_becomes_too_long_leaves_nothing(spark, tmp_path):
-    plan = Plan.of("keepalive", timers=1000)
-    too_long = Plan(**{**vars(plan), "most": 10_000})
-    with pytest.raises(
-        WorkloadError, match="1000 timers of keepalive have more than 10000 operations"
-    ):
-        write_trace_of(too_long, tmp_path / "here")
-    with pytest.raises(
-        WorkloadError, match="1000 timers of keepalive have more than 10000 operations"
-    ):
-        generate_plan(too_long, tmp_path / "there", session=spark)
+def test_a_shard_that_is_being_written_is_stopped_when_another_fails(tmp_path, monkeypatch):
+    begun = threading.Event()
+
+    def write(plan, number, directory, progress):
+        if number == 0:
+            begun.wait()
+            raise WorkloadError("a bad shard")
+        while True:  # as one that takes hours
+            begun.set()
+            progress(0)
+
+    monkeypatch.setattr("compare.pipeline.generate.write_shard", write)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1}, raising=False)
+    with pytest.raises(WorkloadError, match="a bad shard"):
+        generate("uniform", tmp_path / "trace", timers=100, shards=2)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_failure_of_a_worker_is_its_last_line():
+    pytest.importorskip("pyspark", reason="it is Spark that fails")
     text = (
         "[X] failed: Traceback (most recent call last):\n  File\n"
         "compare.workloads.WorkloadError: why\n SQLSTATE: 38000"
     )
     assert failure(ValueError(text)) == "why"
-    assert (
-        failure(
-            ValueError("Traceback (most recent call last):\n  File\nOSError: cannot write to x")
-        )
-        == "cannot write to x"
-    )
+    text = "Traceback (most recent call last):\n  File\nOSError: cannot write to x"
+    assert failure(ValueError(text)) == "cannot write to x"
     assert failure(ValueError("one\ntwo")) == "one"
-
-
-def test_a_disk_that_is_full_without_spark_is_told_in_one_line(tmp_path):
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, hard))
-    try:
-        with pytest.raises(TraceError) as raised:
-            write_trace_of(Plan.of("uniform", timers=200_000), tmp_path / "trace")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert str(raised.value).startswith(f"cannot write {tmp_path / 'trace'}: ")
-    assert "File too large" in str(raised.value)
-    assert "\n" not in str(raised.value)
-    assert list(tmp_path.iterdir()) == []

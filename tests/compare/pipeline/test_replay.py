@@ -1,61 +1,62 @@
 """Replays of shards side by side: the same as each alone, resumed, and never half a result."""
 
 import dataclasses
+import fcntl
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import compare.pipeline.replay
-import compare.pipeline.shard_replay
 import compare.tapes.trace
-from compare.bench.contestant import Contestant, parse_contestant
-from compare.cli.commands.summarise import text_of
 from compare.cli.main import COMPILING
+from compare.executors import Stopped, Threads
 from compare.files import MANIFEST
-from compare.pipeline.replay import IDS_AT_ONCE, groups_of, replay_trace
+from compare.pipeline.replay import IDS_AT_ONCE, groups_of, replay_side_by_side, replay_trace
 from compare.pipeline.results import (
     Results,
     ResultsError,
     ShardReplay,
     open_results,
     outcome_of,
-    outcome_table,
 )
-from compare.pipeline.shard_replay import run_side_by_side
-from compare.pipeline.summarise import SCHEMA, summarise
-from compare.replay.engine import first_time, lateness_of, replay
-from compare.replay.lateness import Lateness
-from compare.replay.outcome import NUMBERS, Outcome
-from compare.spark.session import PipelineError
+from compare.replay.contestant import Contestant
+from compare.replay.engine import first_time, replay
 from compare.tapes.tape import ARM, CANCEL, REARM, START
 from compare.tapes.trace import open_trace, write_trace
 from compare.workloads.catalogue import make
+from tests.compare.own_timers import slow_timer
 from tests.compare.small_tapes import tape_of
 from timers.errors import TimerError
 
-pytestmark = pytest.mark.spark
-
+on_both = pytest.mark.parametrize(
+    "where", ["threads", pytest.param("spark", marks=pytest.mark.spark)], indirect=True
+)
 ROOT = Path(__file__).resolve().parents[3]
 TIMERS = (
     "hierarchical-wheel",
     "hashed-wheel/tick=700",
-    "hierarchical-wheel/tick=64",
+    "hierarchical-wheel/tick=64us",
     "heapq-delay-queue",
 )
 
 
-def write(path, *tapes, unit="us"):
-    return write_trace(path, tapes, unit=unit, source={"kind": "test"})
+def write(path, *tapes):
+    return write_trace(path, tapes, unit="us", source={"kind": "test"})
+
+
+def uniform(path, shards, operations):
+    return write(
+        path, *(make("uniform", operations=operations, seed=k).tape for k in range(shards))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +64,8 @@ def trace(tmp_path_factory):
     """Three shards in small row groups; in the last one, timers are overdue when they are armed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compare.tapes.trace, "ROW_GROUP", 500)
-        path = tmp_path_factory.mktemp("grid") / "trace"
-        tapes = [
-            make(name, operations=3_000, seed=4).tape for name in ("lognormal-high", "keepalive")
-        ]
+        workloads = ("lognormal-high", "keepalive")
+        tapes = [make(name, operations=3_000, seed=4).tape for name in workloads]
         overdue = tape_of(
             (10, START, 0, 3),
             (12, ARM, 1, 12),
@@ -74,20 +73,12 @@ def trace(tmp_path_factory):
             (15, CANCEL, 2, 0),
             (15, START, 2, 8),
         )
-        return write(path, *tapes, overdue)
+        return write(tmp_path_factory.mktemp("replay") / "trace", *tapes, overdue)
 
 
 @pytest.fixture(scope="module")
-def results(spark, trace, tmp_path_factory):
-    out = tmp_path_factory.mktemp("grid") / "results"
-    return replay_trace(trace.path, TIMERS, out, counting=True, session=spark)
-
-
-def alone(tape, id_space, timer, *, counting=False, **options):
-    """What a timer does with a tape, without Spark; lateness is coarse, as in results."""
-    counting = counting and timer.engine == "compiled"
-    done = replay(timer.new(first_time(tape), counting=counting), tape, id_space, **options)
-    return dataclasses.replace(done.outcome, lateness=done.outcome.lateness.coarse()), done.fired
+def results(trace):
+    return replay_trace(trace, TIMERS, trace.path.with_name("results"), counting=True)
 
 
 def comparable(outcome):
@@ -95,73 +86,109 @@ def comparable(outcome):
     return dataclasses.replace(outcome, seconds=0.0, nbytes=0)
 
 
-def check_file(outcome_file, expiries_file, expected, fired):
-    (row,) = pq.read_table(outcome_file).to_pylist()
-    assert comparable(outcome_of(row)) == comparable(expected)
-    assert row["lateness_median"] == expected.lateness.median
-    kept = pq.read_table(expiries_file)
+def check_files(results, one, tape, id_space, **options):
+    """The files of a shard replay are what the timer does with the tape alone."""
+    timer = results.contestants[one.timer]
+    made = timer.new("us", first_time(tape), counting=results.manifest["counting"])
+    expected = replay(made, tape, id_space, **options)
+    (row,) = pq.read_table(results.outcome_file(*one)).to_pylist()
+    assert comparable(outcome_of(row)) == comparable(expected.outcome)
+    assert row["engine"] == timer.engine
+    kept = pq.read_table(results.expiries_file(*one))
     for name in ("operation", "deadline", "fired_at"):
-        assert kept[name].to_pylist() == fired[name].tolist()
+        assert kept[name].to_pylist() == expected.fired[name].tolist()
+
+
+def files_of(results):
+    """The bytes of every file of expiries, and all outcomes but their seconds."""
+    expiries = {one: results.expiries_file(*one).read_bytes() for one in results.replays()}
+    return expiries, results.read_outcomes().drop_columns("seconds").to_pylist()
+
+
+def names_in(path):
+    return sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
 
 
 def test_each_shard_replay_is_what_replaying_alone_gives(results, trace):
-    rows = results.read_outcomes().to_pylist()
-    assert [(row["timer"], row["shard"]) for row in rows] == [
-        (t, s) for t in range(4) for s in range(3)
-    ]
-    for row in rows:
-        number, shard = row["timer"], row["shard"]
-        timer = parse_contestant(TIMERS[number])
-        assert row["engine"] == timer.engine
-        expected = alone(trace.load(shard), trace.shards[shard].id_space, timer, counting=True)
-        files = results.outcome_file(number, shard), results.expiries_file(number, shard)
-        check_file(*files, *expected)
+    for one in results.replays():
+        check_files(results, one, trace.load(one.shard), trace.shards[one.shard].id_space)
+
+
+@pytest.mark.spark
+def test_spark_writes_the_same_files(spark, results, trace, tmp_path):
+    other = replay_trace(trace.path, TIMERS, tmp_path / "out", counting=True, session=spark)
+    assert files_of(other) == files_of(results)
+    assert names_in(other.path) == names_in(results.path)
 
 
 def test_no_file_is_left_beside_the_results(results):
     assert results.complete
-    names = {
-        path.relative_to(results.path).as_posix()
-        for path in results.path.rglob("*")
-        if path.is_file()
-    }
-    files = {
+    files = [
         f"{kind}/timer-{t:03d}/shard-{s:05d}.parquet"
-        for kind in ("outcomes", "expiries")
+        for kind in ("expiries", "outcomes")
         for t in range(4)
         for s in range(3)
-    }
-    assert names - {"summary.parquet"} == files | {"manifest.json", ".lock"}
+    ]
+    assert names_in(results.path) == [".lock", *files[:12], "manifest.json", *files[12:]]
+
+
+def test_summaries_alone_keep_no_expiries(trace, results, tmp_path):
+    out = tmp_path / "out"
+    only = replay_trace(trace, TIMERS[:1], out, expiries=False, counting=True)
+    assert not (only.path / "expiries").exists()
+    mine, other = (
+        table.read_outcomes().slice(0, 3).drop_columns("seconds") for table in (only, results)
+    )
+    assert mine.equals(other)
+
+
+def test_most_pending_is_the_most_when_the_clock_moves_on(tmp_path):
+    tape = tape_of(
+        *((0, START, k, 50) for k in range(5)),
+        (1, CANCEL, 0, 0),
+        (2, REARM, 1, 60),
+        (3, START, 0, 70),
+    )
+    trace, timers = write(tmp_path / "trace", tape), ["delay-queue", "heapq-delay-queue"]
+    done = replay_trace(trace, timers, tmp_path / "out").outcomes()
+    assert [shard.most_pending for (shard,) in done] == [5, 5]
+
+
+def test_without_draining_what_is_pending_stays(trace, tmp_path):
+    done = replay_trace(trace, ["simple-wheel"], tmp_path / "out", drained=False)
+    assert done.outcomes()[0][0].pending > 0
+    for one in done.replays():
+        tape, id_space = trace.load(one.shard), trace.shards[one.shard].id_space
+        check_files(done, one, tape, id_space, drain_timer=False)
+
+
+# ---- a shard through several timers
+
+
+def never():
+    return False
 
 
 def replays_of(trace, names, out, shard=0):
-    """Results, and the replays of one shard, to be made without Spark."""
+    """Results, and the replays of one shard, to be made without an executor."""
     for number in range(len(names)):
         for kind in ("outcomes", "expiries"):
             (out / kind / f"timer-{number:03d}").mkdir(parents=True, exist_ok=True)
-    timers = [
-        {"name": timer.name, "parameters": timer.parameters, "tick": timer.tick}
-        for timer in map(parse_contestant, names)
-    ]
     asked = dict.fromkeys(("expiries", "drained", "counting"), True)
-    results = Results(out, {"timers": timers, **asked}, trace)
+    results = Results(out, {"timers": list(names), **asked}, trace)
     return results, [ShardReplay(number, shard) for number in range(len(names))]
-
-
-def files_of(path):
-    return sorted(file.relative_to(path) for file in path.rglob("*") if file.is_file())
 
 
 @pytest.mark.parametrize("at_once", [1, 4, 16])
 def test_replays_side_by_side_are_each_what_it_is_alone(
     results, trace, tmp_path, monkeypatch, at_once
 ):
-    monkeypatch.setattr(compare.pipeline.shard_replay, "BATCHES_AT_ONCE", at_once)
+    monkeypatch.setattr(compare.pipeline.replay, "BATCHES_AT_ONCE", at_once)
     monkeypatch.setattr(compare.tapes.trace, "PIECE", 130)
     assert len(list(trace.pieces(0))) == 24  # of four in each row group
     for shard in range(3):
         own, replays = replays_of(trace, TIMERS, tmp_path, shard)
-        assert run_side_by_side(own, replays) == 4 * trace.shards[shard].rows
+        assert replay_side_by_side(own, replays, never) == 4 * trace.shards[shard].rows
         for one in replays:
             mine, other = (pq.read_table(of.outcome_file(*one)) for of in (own, results))
             varies = ["seconds", "nbytes"]  # room is reserved for as many as a batch arms
@@ -173,7 +200,7 @@ def test_replays_side_by_side_are_each_what_it_is_alone(
 @pytest.mark.parametrize("names", [TIMERS[:1], TIMERS])
 def test_timers_overdue_when_armed_are_told_apart_in_whatever_piece(tmp_path, monkeypatch, names):
     monkeypatch.setattr(compare.tapes.trace, "PIECE", 7)
-    monkeypatch.setattr(compare.pipeline.shard_replay, "BATCHES_AT_ONCE", 3)
+    monkeypatch.setattr(compare.pipeline.replay, "BATCHES_AT_ONCE", 3)
     rows = [
         (10 * k, START, k - 20, 10 * k + (500 if k % 9 else -10 * (k % 7) - 1))
         for k in range(20, 120)
@@ -182,27 +209,25 @@ def test_timers_overdue_when_armed_are_told_apart_in_whatever_piece(tmp_path, mo
     own, replays = replays_of(write(tmp_path / "trace", tape), names, tmp_path / "out")
     starts, new = [], Contestant.new
 
-    def noted(self, start=0, **settings):
+    def noted(self, unit, start=0, **settings):
         starts.append(start)
-        return new(self, start, **settings)
+        return new(self, unit, start, **settings)
 
     with monkeypatch.context() as patch:
         patch.setattr(Contestant, "new", noted)
-        run_side_by_side(own, replays)
+        replay_side_by_side(own, replays, never)
     assert starts == [200] * len(names)
     for one in replays:
-        timer = parse_contestant(names[one.timer])
-        files = own.outcome_file(*one), own.expiries_file(*one)
-        check_file(*files, *alone(tape, 100, timer, counting=True))
+        check_files(own, one, tape, 100)
 
 
 def test_a_finished_replay_is_left_alone_by_those_beside_it(trace, tmp_path):
     own, replays = replays_of(trace, TIMERS, tmp_path)
-    run_side_by_side(own, replays[1:2])
+    replay_side_by_side(own, replays[1:2], never)
     before = own.outcome_file(1, 0).stat().st_mtime_ns
-    run_side_by_side(own, replays)
+    replay_side_by_side(own, replays, never)
     assert own.outcome_file(1, 0).stat().st_mtime_ns == before
-    assert len(files_of(tmp_path)) == 2 * len(TIMERS)
+    assert len(names_in(tmp_path)) == 2 * len(TIMERS)
 
 
 def test_one_that_fails_leaves_no_half_of_those_beside_it(trace, tmp_path, monkeypatch):
@@ -214,11 +239,19 @@ def test_one_that_fails_leaves_no_half_of_those_beside_it(trace, tmp_path, monke
     out = tmp_path / "out"
     own, replays = replays_of(trace, (*TIMERS[:2], "failing:Failing", TIMERS[2]), out)
     with pytest.raises(ValueError, match="no wake-up"):
-        run_side_by_side(own, replays)
+        replay_side_by_side(own, replays, never)
     # They end in turn: the last one had ended, the first ones had not.
-    assert files_of(out) == [
-        path.relative_to(out) for path in (own.expiries_file(3, 0), own.outcome_file(3, 0))
-    ]
+    last = own.expiries_file(3, 0), own.outcome_file(3, 0)
+    assert names_in(out) == [str(path.relative_to(out)) for path in last]
+
+
+def test_replays_that_are_stopped_leave_nothing(trace, tmp_path, monkeypatch):
+    monkeypatch.setattr(compare.tapes.trace, "PIECE", 130)
+    own, replays = replays_of(trace, TIMERS[:1], tmp_path)
+    asked = iter([False, False, True])
+    with pytest.raises(Stopped):
+        replay_side_by_side(own, replays, lambda: next(asked))
+    assert names_in(tmp_path) == []
 
 
 def test_replays_share_a_shard_as_long_as_there_are_groups_for_all():
@@ -235,105 +268,78 @@ def test_replays_share_a_shard_as_long_as_there_are_groups_for_all():
     assert sizes(4, [100] * 64, 2) == [4] * 64
     assert sizes(4, [100] * 2, 2) == [1] * 8  # else some workers would have nothing to do
     assert sizes(5, [100] * 4, 2) == [1, 2, 2] * 4
-    assert (
-        sizes(4, [IDS_AT_ONCE // 3, IDS_AT_ONCE, 10**9, 0] * 16, 2)
-        == [2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 4] * 16
-    )
+    id_spaces = [IDS_AT_ONCE // 3, IDS_AT_ONCE, 10**9, 0]
+    assert sizes(4, id_spaces * 16, 2) == [2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 4] * 16
     assert sizes(1, [100] * 64, 2) == [1] * 64
     assert sizes(4, [100] * 64, 2, alone={1, 3}) == [2, 1, 1] * 64
     assert max(sizes(200, [0] * 64, 2)) <= 32  # a timer takes some memory whatever its ids
 
 
-def test_summaries_alone_keep_no_expiries(spark, trace, results, tmp_path):
-    only = replay_trace(
-        trace.path, TIMERS[:1], tmp_path / "out", expiries=False, counting=True, session=spark
-    )
-    assert not (only.path / "expiries").exists()
-    mine, other = (
-        table.read_outcomes().slice(0, 3).drop_columns("seconds") for table in (only, results)
-    )
-    assert mine.equals(other)
+# ---- failed or interrupted, resumed
+
+PAIR = ("delay-queue", "heapq-delay-queue")
 
 
-def test_most_pending_is_the_most_when_the_clock_moves_on(spark, tmp_path):
-    tape = tape_of(
-        *((0, START, k, 50) for k in range(5)),
-        (1, CANCEL, 0, 0),
-        (2, REARM, 1, 60),
-        (3, START, 0, 70),
-    )
-    trace = write(tmp_path / "trace", tape)
-    replays = replay_trace(
-        trace.path, ["delay-queue", "heapq-delay-queue"], tmp_path / "out", session=spark
-    ).read_outcomes()
-    assert replays["most_pending"].to_pylist() == [5, 5]
-
-
-def test_without_draining_what_is_pending_stays(spark, trace, tmp_path):
-    done = replay_trace(
-        trace.path, ["simple-wheel"], tmp_path / "out", drained=False, session=spark
-    ).read_outcomes()
-    for row in done.to_pylist():
-        shard, timer = row["shard"], parse_contestant("simple-wheel")
-        id_space = trace.shards[shard].id_space
-        expected, _ = alone(trace.load(shard), id_space, timer, drain_timer=False)
-        assert comparable(outcome_of(row)) == comparable(expected)
-
-
-# ---- interrupted, resumed
-
-SLOW = ("unordered-list", "heapq-delay-queue")
-
-
-@pytest.fixture(scope="module")
-def whole(spark, tmp_path_factory):
-    """A replay that was not interrupted."""
-    path = tmp_path_factory.mktemp("whole")
-    tapes = (make("uniform", operations=4_000, seed=seed).tape for seed in range(6))
-    return replay_trace(write(path / "trace", *tapes).path, SLOW, path / "out", session=spark)
-
-
-@pytest.mark.cluster
-@pytest.mark.parametrize(
-    ("number", "code", "said"),
-    [(signal.SIGKILL, -9, ""), (signal.SIGINT, 130, "wheelwork: interrupted\n")],
-    ids=["killed", "interrupted"],
-)
-def test_a_replay_that_is_killed_is_resumed(spark, whole, tmp_path, number, code, said):
-    out = tmp_path / "out"
-    arguments = ["replay", str(whole.trace.path), "--timers", ",".join(SLOW), "--out", str(out)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "compare.cli", *arguments],
-        cwd=ROOT,
-        start_new_session=True,
-        stderr=subprocess.PIPE,
-        text=True,
-        # A background process ignores SIGINT.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    try:
-        while not (first := sorted(out.glob("outcomes/*/shard-*"))):
-            assert process.poll() is None, "it ended before it could be killed"
-            time.sleep(0.01)  # for another process's files there is no manual clock
-    finally:
-        os.killpg(process.pid, number)
-        complaints = process.communicate()[1]
-    assert (process.returncode, complaints) == (code, said)
-    before = {path: path.stat().st_mtime_ns for path in first}
-    with pytest.raises(
-        ResultsError, match=r"not complete: \d+ of 12 shard replays are missing; rerun the replay"
-    ):
+def resumes(out, whole, marker=None, **where):
+    """A replay that has not finished is resumed, and what is finished is not replayed again."""
+    finished = {path: path.stat().st_mtime_ns for path in out.glob("outcomes/*/shard-*")}
+    assert 0 < len(finished) < 12
+    missing = r"\d+" if where else 12 - len(finished)  # Spark may not have stopped all tasks yet
+    says = rf"not complete: {missing} of 12 shard replays are missing; rerun the replay"
+    with pytest.raises(ResultsError, match=says):
         open_results(out)
-    resumed = replay_trace(whole.trace.path, SLOW, out, session=spark)
-    assert {path: path.stat().st_mtime_ns for path in first} == before, (
-        "a finished shard was replayed again"
-    )
-    mine, other = (one.read_outcomes().drop_columns("seconds") for one in (resumed, whole))
-    assert mine.equals(other)
-    for one in whole.replays():
-        files = (pq.read_table(results.expiries_file(*one)) for results in (resumed, whole))
-        assert next(files).equals(next(files))
-    assert not list(out.rglob(".shard-*"))
+    if marker:
+        marker.unlink()  # not before: a worker that outlives its Spark would end at once
+    resumed = replay_trace(whole.trace, whole.manifest["timers"], out, **where)
+    assert {path: path.stat().st_mtime_ns for path in finished} == finished
+    assert files_of(resumed) == files_of(whole)
+    assert names_in(out) == names_in(whole.path)
+
+
+@pytest.fixture
+def whole(tmp_path):
+    """A replay that was not interrupted."""
+    return replay_trace(uniform(tmp_path / "trace", 6, 400), PAIR, tmp_path / "whole")
+
+
+@on_both
+def test_a_shard_that_cannot_be_read_ends_the_replay_in_one_line(
+    where, whole, tmp_path, monkeypatch
+):
+    """It is the last one, and two are read at a time: others are finished before."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1}, raising=False)
+    shard, out = whole.trace.path / whole.trace.shards[5].file, tmp_path / "out"
+    kept = shard.read_bytes()
+    for spoil, says in (
+        (lambda: shard.write_bytes(kept[:-100]), "is not a readable Parquet file"),
+        (shard.unlink, "does not exist"),
+    ):
+        spoil()
+        refused(TimerError, f"shard-00005.parquet {says}", whole.trace, PAIR, out, **where)
+    shard.write_bytes(kept)
+    assert where or not list(out.rglob(".shard-*"))
+    resumes(out, whole, **where)
+
+
+def test_a_replay_that_is_interrupted_is_resumed(whole, tmp_path, monkeypatch):
+    running, real = Threads(), replay_side_by_side
+    running.workers = 2
+
+    def interrupted(results, replays, stopping):
+        if replays == [ShardReplay(0, 5)]:
+            while not running.tasks()[0]:  # others are finished before
+                time.sleep(0.001)
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            while not stopping():
+                time.sleep(0.001)
+        return real(results, replays, stopping)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(compare.pipeline.replay, "executor", lambda *_: nullcontext(running))
+        patch.setattr(compare.pipeline.replay, "replay_side_by_side", interrupted)
+        replay_trace(whole.trace, PAIR, tmp_path / "out")
+    assert not list(tmp_path.rglob(".shard-*"))
+    resumes(tmp_path / "out", whole)
 
 
 MORTAL = '''
@@ -353,47 +359,69 @@ MORTAL = '''
 '''
 
 
-def test_a_task_whose_worker_dies_is_tried_again(spark, tmp_path, monkeypatch):
-    Path(tmp_path, "mortal.py").write_text(
-        textwrap.dedent(MORTAL).format(marker=str(tmp_path / "died"))
-    )
+@pytest.mark.cluster
+@pytest.mark.parametrize("options", [[], ["--master", "local[2]"]], ids=["threads", "spark"])
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [(signal.SIGKILL, -9, ""), (signal.SIGINT, 130, "wheelwork: interrupted\n")],
+    ids=["killed", "interrupted"],
+)
+def test_a_command_that_is_ended_is_resumed(tmp_path, monkeypatch, number, code, said, options):
+    marker, out, timers = slow_timer(tmp_path), tmp_path / "out", ["delay-queue", "slow:Slow"]
     monkeypatch.syspath_prepend(str(tmp_path))
-    trace = write(
-        tmp_path / "trace", *(make("uniform", operations=100, seed=seed).tape for seed in range(4))
+    marker.unlink()
+    whole = replay_trace(uniform(tmp_path / "trace", 6, 400), timers, tmp_path / "whole")
+    marker.touch()
+    command = ["replay", str(whole.trace.path), "--timers", ",".join(timers), "--out", str(out)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "compare.cli", *command, *options],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A background process ignores SIGINT.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
+    try:
+        while not list(out.glob("outcomes/*/shard-*")):
+            assert process.poll() is None, "it ended before it could be killed"
+            time.sleep(0.01)  # for another process's files there is no manual clock
+    finally:
+        os.killpg(process.pid, number)
+        complaints = process.communicate()[1]
+    assert (process.returncode, complaints.replace(f"{COMPILING}\n", "")) == (code, said)
+    # Nothing half-written is left by threads that can still remove it.
+    assert number == signal.SIGKILL or options or not list(out.rglob("*/.shard-*"))
+    resumes(out, whole, marker)
+
+
+@pytest.mark.spark
+def test_a_task_whose_worker_dies_is_tried_again(spark, tmp_path, monkeypatch):
+    marker = tmp_path / "died"
+    Path(tmp_path, "mortal.py").write_text(textwrap.dedent(MORTAL).format(marker=str(marker)))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    trace = uniform(tmp_path / "trace", 4, 100)
     done = replay_trace(trace.path, ["mortal:Mortal"], tmp_path / "out", session=spark)
-    assert (tmp_path / "died").exists()
+    assert marker.exists()
     assert done.complete
     assert done.read_outcomes()["operations"].to_pylist() == [100] * 4
 
 
-def test_the_same_replay_again_changes_nothing(spark, results, trace):
+def test_the_same_replay_again_changes_nothing(results, trace):
     before = {path: path.stat().st_mtime_ns for path in results.path.rglob("*.parquet")}
-    again = replay_trace(trace.path, TIMERS, results.path, counting=True, session=spark)
-    assert again.complete
+    assert replay_trace(trace.path, TIMERS, results.path, counting=True).complete
     assert {path: path.stat().st_mtime_ns for path in results.path.rglob("*.parquet")} == before
 
 
-def test_a_replay_is_not_resumed_by_other_kernels(results, trace, monkeypatch):
+def test_a_replay_is_not_resumed_by_other_kernels(whole, monkeypatch):
     """Some shards would be the old kernels', and some the new ones'."""
-    outcome = results.outcome_file(0, 1)
-    kept = outcome.read_bytes()
-    before = (results.path / MANIFEST).read_text()
+    before = (whole.path / MANIFEST).read_text()
+    whole.outcome_file(0, 1).unlink()
     monkeypatch.setattr(compare.pipeline.replay, "source_digest", lambda package: "of a change")
-    outcome.unlink()
-    try:
-        refused(
-            ResultsError,
-            "the version of the timers differs",
-            trace.path,
-            TIMERS,
-            results.path,
-            counting=True,
-        )
-        assert not outcome.exists()
-        assert (results.path / MANIFEST).read_text() == before
-    finally:
-        outcome.write_bytes(kept)
+    refused(ResultsError, "the version of the timers differs", whole.trace, PAIR, whole.path)
+    assert not whole.outcome_file(0, 1).exists()
+    assert (whole.path / MANIFEST).read_text() == before
 
 
 # ---- refusals
@@ -406,99 +434,44 @@ def refused(error, match, *arguments, **options):
     assert "\n" not in str(caught.value)
 
 
-def test_another_replay_is_refused_and_replaced_by_force(spark, trace, tmp_path):
+def test_another_replay_is_refused_and_replaced_by_force(trace, tmp_path):
     out = tmp_path / "out"
-    replay_trace(trace.path, ["delay-queue"], out, session=spark)
-    refused(
-        ResultsError,
-        "another replay .the list of timers differs.",
-        trace.path,
-        ["simple-wheel"],
-        out,
-        session=spark,
-    )
-    for option, says in (
-        ({"drained": False}, "whether timers are drained"),
-        ({"counting": True}, "whether work is counted"),
-        ({"expiries": False}, "whether expiries are kept"),
+    replay_trace(trace, ["delay-queue"], out)
+    for timer, option, says in (
+        ("simple-wheel", {}, "the list of timers"),
+        ("delay-queue", {"drained": False}, "whether timers are drained"),
+        ("delay-queue", {"counting": True}, "whether work is counted"),
+        ("delay-queue", {"expiries": False}, "whether expiries are kept"),
     ):
         differs = f"another replay .{says} differs."
-        refused(ResultsError, differs, trace.path, ["delay-queue"], out, **option, session=spark)
+        refused(ResultsError, differs, trace, [timer], out, **option)
     assert open_results(out).contestants[0].name == "delay-queue"
-    forced = replay_trace(trace.path, ["simple-wheel"], out, force=True, session=spark)
+    forced = replay_trace(trace, ["simple-wheel"], out, force=True)
     assert [timer.name for timer in forced.contestants] == ["simple-wheel"]
 
 
-def test_nothing_is_left_of_a_replay_that_could_not_begin(spark, trace, tmp_path):
-    out = tmp_path / "out"
-    refused(
-        PipelineError,
-        "Spark is already running on .*, so spark://127.0.0.1:1 cannot be used",
-        trace.path,
-        ["delay-queue"],
-        out,
-        session=spark,
-        master="spark://127.0.0.1:1",
-    )
-    refused(TimerError, "no timer is called|'no-such'", trace.path, ["no-such"], out, session=spark)
-    refused(
-        ResultsError,
-        "delay-queue is given 2 times",
-        trace.path,
-        ["delay-queue"] * 2,
-        out,
-        session=spark,
-    )
+def test_nothing_is_left_of_a_replay_that_could_not_begin(trace, tmp_path):
     (tmp_path / "file").touch()
-    refused(ResultsError, "nothing to replay", trace.path, [], out, session=spark)
-    refused(TimerError, "does not exist", tmp_path / "nowhere", ["delay-queue"], out, session=spark)
-    refused(
-        ResultsError,
-        "cannot write .*: .*file is not a directory",
-        trace.path,
-        ["delay-queue"],
-        tmp_path / "file" / "out",
-        session=spark,
-    )
-    assert not out.exists()
+    out, below = tmp_path / "new" / "out", tmp_path / "file" / "out"
+    one = ["delay-queue"]
+    refused(TimerError, "no timer is called 'no-such'", trace, ["no-such"], out)
+    refused(ResultsError, "delay-queue is given 2 times", trace, one * 2, out)
+    refused(ResultsError, "nothing to replay", trace, [], out)
+    refused(TimerError, "does not exist", tmp_path / "nowhere", one, out)
+    refused(ResultsError, "cannot write .*: .*file is not a directory", trace, one, below)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_damaged_shard_ends_the_replay_in_one_line(spark, trace, tmp_path):
-    broken = write(
-        tmp_path / "broken",
-        *(make("uniform", operations=2_000, seed=seed).tape for seed in range(2)),
-    )
-    shard = broken.path / "shard-00001.parquet"
-    shard.write_bytes(shard.read_bytes()[:-100])
-    refused(
-        PipelineError,
-        "shard-00001.parquet is not a readable Parquet file",
-        broken.path,
-        ["delay-queue"],
-        tmp_path / "out",
-        session=spark,
-    )
-    with pytest.raises(ResultsError):
-        open_results(tmp_path / "out")
-
-
-def test_a_gap_among_the_shards_is_told(spark, tmp_path):
-    gappy = write(
-        tmp_path / "gappy", *(make("uniform", operations=200, seed=seed).tape for seed in range(3))
-    )
-    (gappy.path / "shard-00001.parquet").unlink()
-    refused(
-        PipelineError,
-        "shard-00001.parquet does not exist",
-        gappy.path,
-        ["delay-queue"],
-        tmp_path / "out",
-        session=spark,
-    )
+@pytest.mark.spark
+def test_nothing_is_left_where_spark_cannot_be_had(spark, trace, tmp_path):
+    says = "Spark is already running on .*, so spark://127.0.0.1:1 cannot be used"
+    other = {"session": spark, "master": "spark://127.0.0.1:1"}
+    refused(TimerError, says, trace, ["delay-queue"], tmp_path / "out", **other)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.cluster
-def test_an_unreachable_master_leaves_nothing(trace, tmp_path, spark):
+def test_an_unreachable_master_leaves_nothing(trace, tmp_path):
     code = "import sys; from compare.cli.main import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "replay", str(trace.path), "--timers", "delay-queue"]
     done = subprocess.run(
@@ -515,151 +488,20 @@ def test_an_unreachable_master_leaves_nothing(trace, tmp_path, spark):
     assert not (tmp_path / "out").exists()
 
 
-def test_something_else_is_never_written_over(spark, trace, tmp_path):
+def test_something_else_is_never_written_over(trace, tmp_path):
     (tmp_path / "precious").write_text("x")
-    refused(
-        ResultsError,
-        "precious is not a stored replay: it is not a directory",
-        trace.path,
-        ["delay-queue"],
-        tmp_path / "precious",
-        force=True,
-        session=spark,
-    )
-    refused(
-        ResultsError,
-        "has no manifest.json",
-        trace.path,
-        ["delay-queue"],
-        tmp_path,
-        force=True,
-        session=spark,
-    )
-    refused(
-        ResultsError,
-        "is not the manifest of a stored replay",
-        trace.path,
-        ["delay-queue"],
-        trace.path,
-        force=True,
-        session=spark,
-    )
+    for out, says in (
+        (tmp_path / "precious", "precious is not a stored replay: it is not a directory"),
+        (tmp_path, "has no manifest.json"),
+        (trace.path, "is not the manifest of a stored replay"),
+    ):
+        refused(ResultsError, says, trace, ["delay-queue"], out, force=True)
     assert (tmp_path / "precious").read_text() == "x"
     assert open_trace(trace.path)
 
 
-def test_two_at_once_are_refused(spark, results, trace):
-    import fcntl
-
+def test_two_at_once_are_refused(results, trace):
     with (results.path / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        refused(
-            ResultsError,
-            "another replay is writing",
-            trace.path,
-            TIMERS,
-            results.path,
-            counting=True,
-            session=spark,
-        )
-
-
-def test_a_trace_that_changed_is_not_that_of_the_results(spark, tmp_path):
-    trace = write(tmp_path / "trace", make("uniform", operations=100).tape)
-    replay_trace(trace.path, ["delay-queue"], tmp_path / "out", session=spark)
-    write_trace(
-        trace.path,
-        [make("uniform", operations=90).tape],
-        unit="us",
-        source={"kind": "test"},
-        force=True,
-    )
-    with pytest.raises(ResultsError, match="is not the one that .* was made of"):
-        open_results(tmp_path / "out")
-
-
-# ---- summaries
-
-
-def test_the_summary_adds_up(results):
-    table = summarise(results.path)
-    assert table.schema.equals(SCHEMA)
-    assert pq.read_table(results.path / "summary.parquet").equals(table)
-    rows = results.read_outcomes().to_pylist()
-    for number, row in enumerate(table.to_pylist()):
-        own = [outcome_of(one) for one in rows if one["timer"] == number]
-        total = sum(own, Outcome())
-        assert row["label"] == TIMERS[number]
-        assert row["most_pending"] == max(one.most_pending for one in own)
-        assert comparable(Outcome.of_row(row, total.lateness)) == comparable(total)
-        assert row["seconds"] == pytest.approx(sum(one.seconds for one in own))
-        timer = parse_contestant(TIMERS[number])
-        shards = zip(map(results.trace.load, range(3)), results.trace.shards, strict=True)
-        late = np.concatenate(
-            [lateness_of(tape, alone(tape, one.id_space, timer)[1]) for tape, one in shards]
-        )
-        late.sort()
-        for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)):
-            assert row[f"lateness_{name}"] == late[max(int(np.ceil(share * late.size)), 1) - 1]
-        assert (row["lateness_min"], row["lateness_max"]) == (late[0], late[-1])
-    text = text_of(table.to_pylist())
-    assert max(map(len, text.splitlines())) <= 80
-    for name in TIMERS:
-        assert name in text
-
-
-def test_the_summary_takes_each_shard_into_account(results, tmp_path):
-    """Another prime for each number of each shard of each timer."""
-    (tmp_path / "expiries").mkdir()
-    shutil.copy(results.path / MANIFEST, tmp_path / MANIFEST)
-    is_prime = (n for n in range(101, 10**6) if all(n % k for k in range(2, int(n**0.5) + 1)))
-    made = {}
-    for timer, shard in results.replays():
-        numbers = {name: next(is_prime) for name in NUMBERS}
-        late = Lateness.of(np.array([next(is_prime) for _ in range(5 + shard)]))
-        counters = {"comparisons": next(is_prime)}
-        done = Outcome(**numbers, counters=counters, lateness=late)
-        made.setdefault(timer, []).append(done)
-        path = Results(tmp_path, {}, results.trace).outcome_file(timer, shard)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(outcome_table(timer, shard, f"engine {timer}", done), path)
-    table = summarise(tmp_path).to_pylist()
-    assert len(table) == len(made) == 4
-    for timer, row in enumerate(table):
-        shards = made[timer]
-        assert len(shards) == 3
-        for name in NUMBERS:
-            add = max if name in ("most_pending", "nbytes") else sum
-            assert row[name] == add(getattr(one, name) for one in shards)
-        operations = [one.operations for one in shards]
-        ns = [one.seconds * 1e9 / one.operations for one in shards]
-        assert row["ns_per_operation"] == sum(one.seconds for one in shards) * 1e9 / sum(operations)
-        for name, values in (("operations", operations), ("ns_per_operation", ns)):
-            found = [row[f"shard_{name}_{which}"] for which in ("least", "median", "most")]
-            assert found == sorted(values)
-        assert dict(row["counters"]) == {
-            "comparisons": sum(one.counters["comparisons"] for one in shards)
-        }
-        late = sorted(value for one in shards for value in one.lateness.values.tolist())
-        assert (row["lateness_min"], row["lateness_max"]) == (late[0], late[-1])
-        assert row["lateness_p50"] == late[8]  # of 18
-        assert row["lateness_p90"] == late[16]
-        assert (row["engine"], row["shards"], row["unit"]) == (f"engine {timer}", 3, "us")
-
-
-def test_long_names_stand_on_lines_of_their_own(results):
-    row = summarise(results.path).slice(1, 1).to_pylist()[0]
-    row |= {
-        "label": "hashed-wheel/tick=123456789/wheel-size=654321",
-        "fired": 10**12,
-        "lateness_max": 10**8,
-    }
-    lines = text_of(pa.Table.from_pylist([row], schema=SCHEMA).to_pylist()).splitlines()
-    assert max(map(len, lines)) <= 80
-    assert "hashed-wheel/tick=123456789/wheel-size=654321" in lines
-
-
-def test_the_summary_of_an_unwritable_place_is_refused(results, tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(ResultsError, match="cannot write .*file"):
-        summarise(results.path, tmp_path / "file" / "table.parquet")
+        says = "another replay is writing"
+        refused(ResultsError, says, trace, TIMERS, results.path, counting=True)

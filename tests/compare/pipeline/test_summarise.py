@@ -1,121 +1,80 @@
 """The table of replayed results: sums over all shards, in which every value is another prime."""
 
+import json
 from dataclasses import fields, replace
-from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-import compare.pipeline.results
-from compare.pipeline.results import Results, outcome_table
-from compare.pipeline.summarise import table_of
+from compare.cli.commands.summarise import text_of
+from compare.pipeline.replay import replay_trace
+from compare.pipeline.results import ResultsError, outcome_table
+from compare.pipeline.summarise import ABOUT, SCHEMA, summarise, table_of
 from compare.replay.lateness import Lateness
 from compare.replay.outcome import NUMBERS, Outcome
+from compare.tapes.trace import write_trace
+from tests.compare.small_tapes import tape_of
 
 SHARDS = 3
-TIMERS = ("first", "second")
+TIMERS = ("hashed-wheel/tick=7us/wheel-size=64", "heapq-delay-queue")
 GREATEST = ("most_pending", "nbytes")  # all others add up
 LATE = {
-    ("first", 0): [2] * 3 + [5] * 600 + [7] * 380 + [9] * 14,
-    ("first", 1): [11] * 3,
-    ("first", 2): [-13] * 2,
-    ("second", 0): [],
-    ("second", 1): [17] * 5,
-    ("second", 2): [19] * 6,
+    (0, 0): [2] * 3 + [5] * 600 + [7] * 380 + [9] * 14,
+    (0, 1): [11] * 3,
+    (0, 2): [-13] * 2,
+    (1, 0): [],
+    (1, 1): [17] * 5,
+    (1, 2): [19] * 6,
 }
-
-
-def primes():
-    number = 101
-    while True:
-        if all(number % divisor for divisor in range(2, int(number**0.5) + 1)):
-            yield number
-        number += 1
 
 
 @pytest.fixture(scope="module")
 def outcomes():
-    """Of (timer, shard); what is greatest is not in the last shard."""
-    prime = primes()
-    found = {}
-    for timer in TIMERS:
+    """By timer and shard; what is greatest is not in the last shard."""
+    prime = (n for n in range(101, 10**6) if all(n % k for k in range(2, int(n**0.5) + 1)))
+    found = [[Outcome()] * SHARDS for _ in TIMERS]
+    for timer, of_shards in enumerate(found):
         for shard in (0, 2, 1):
             numbers = {name: kind(next(prime)) for name, kind in NUMBERS.items()}
-            counters = {"comparisons": next(prime)} if timer == "first" else None
+            counters = {"comparisons": next(prime)} if timer == 0 else None
             late = Lateness.of(np.array(LATE[timer, shard], np.int64))
-            found[timer, shard] = Outcome(**numbers, counters=counters, lateness=late)
+            of_shards[shard] = Outcome(**numbers, counters=counters, lateness=late)
     return found
 
 
 @pytest.fixture(scope="module")
 def results(outcomes, tmp_path_factory):
-    results = Results(
-        tmp_path_factory.mktemp("results"),
-        {
-            "expiries": False,
-            "drained": True,
-            "counting": True,
-            "made": {"created": "today"},
-            "timers": [
-                {"name": name, "parameters": {"tick": n}, "label": f"label of {name}"}
-                for n, name in enumerate(TIMERS, 3)
-            ],
-        },
-        SimpleNamespace(
-            source={"workload": "uniform", "seed": 7},
-            unit="us",
-            shards=[None] * SHARDS,
-            span=4999,
-        ),
-    )
-    for number, timer in enumerate(TIMERS):
-        for shard in range(SHARDS):
-            path = Path(results.outcome_file(number, shard))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            table = outcome_table(number, shard, f"engine of {timer}", outcomes[timer, shard])
-            pq.write_table(table, path)
-    with pytest.MonkeyPatch.context() as patch:  # no timer has such a name
-        as_it_is = "contestant_of", lambda entry: SimpleNamespace(**entry)
-        patch.setattr(compare.pipeline.results, *as_it_is)
-        yield results
+    """Those of a replay, in place of whose outcomes there are others."""
+    path = tmp_path_factory.mktemp("results")
+    tapes = [tape_of((10, 0, 0, 20)), tape_of((4999, 0, 0, 5000)), tape_of()]
+    source = {"workload": "uniform", "seed": 7}
+    trace = write_trace(path / "trace", tapes, unit="us", source=source)
+    found = replay_trace(trace, TIMERS, path / "results", expiries=False)
+    for timer, shard in found.replays():
+        table = outcome_table(timer, shard, "any engine", outcomes[timer][shard])
+        pq.write_table(table, found.outcome_file(timer, shard))
+    return found
 
 
 @pytest.fixture(scope="module")
 def rows(results):
-    return {row["timer"]: row for row in table_of(results).to_pylist()}
+    return table_of(results).to_pylist()
 
 
-@pytest.mark.parametrize(
-    ("source", "name"),
-    [
-        ({"kind": "generated", "workload": "uniform"}, "uniform"),
-        ({"kind": "requests"}, "requests"),
-        ({}, "trace"),
-    ],
-)
-def test_a_trace_is_called_what_it_was_made_of(results, source, name):
-    trace = SimpleNamespace(**vars(results.trace) | {"source": source})
-    assert {row["workload"] for row in table_of(replace(results, trace=trace)).to_pylist()} == {
-        name
-    }
-
-
-@pytest.mark.parametrize("timer", TIMERS)
+@pytest.mark.parametrize("timer", [0, 1])
 def test_numbers_are_of_all_shards(rows, outcomes, timer):
-    own = [outcomes[timer, shard] for shard in range(SHARDS)]
     for name in NUMBERS:
-        values = [getattr(one, name) for one in own]
+        values = [getattr(one, name) for one in outcomes[timer]]
         assert rows[timer][name] == (max if name in GREATEST else sum)(values), name
     assert {one.name for one in fields(Outcome)} - NUMBERS.keys() == {"counters", "lateness"}
-    comparisons = [one.counters["comparisons"] for one in own if one.counters]
+    comparisons = [one.counters["comparisons"] for one in outcomes[timer] if one.counters]
     assert rows[timer]["counters"] == ([("comparisons", sum(comparisons))] if comparisons else None)
 
 
-@pytest.mark.parametrize("timer", TIMERS)
+@pytest.mark.parametrize("timer", [0, 1])
 def test_times_are_of_all_shards_and_of_each(rows, outcomes, timer):
-    own = [outcomes[timer, shard] for shard in range(SHARDS)]
+    own = outcomes[timer]
     seconds, operations = sum(one.seconds for one in own), sum(one.operations for one in own)
     assert rows[timer]["ns_per_operation"] == pytest.approx(seconds * 1e9 / operations)
     each = {
@@ -129,20 +88,64 @@ def test_times_are_of_all_shards_and_of_each(rows, outcomes, timer):
 
 def test_lateness_is_that_of_all_timers_that_fired(rows):
     names = ("min", "median", "max", "p50", "p90", "p99", "p999")
-    first, second = ([row[f"lateness_{name}"] for name in names] for row in rows.values())
+    first, second = ([row[f"lateness_{name}"] for name in names] for row in rows)
     assert first == [-13, 5.0, 11, 5, 7, 9, 11]  # of 1002 timers
     assert second == [17, 19.0, 19, 19, 19, 19, 19]
 
 
 def test_each_row_says_what_it_is_of(rows):
-    for n, timer in enumerate(TIMERS, 3):
-        row = rows[timer]
-        assert (row["label"], row["engine"]) == (f"label of {timer}", f"engine of {timer}")
-        assert row["parameters"] == f'{{"tick": {n}}}'
-        assert (row["workload"], row["unit"], row["shards"], row["span"]) == (
-            "uniform",
-            "us",
-            3,
-            4999,
-        )
+    for row, label, engine in zip(rows, TIMERS, ("compiled", "python loop"), strict=True):
+        assert (row["contestant"], row["engine"]) == (label, engine)
+        assert (row["workload"], row["unit"], row["shards"]) == ("uniform", "us", SHARDS)
         assert row["source"] == '{"seed": 7, "workload": "uniform"}'
+        assert row["span"] == 4989
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ({"kind": "generated", "workload": "uniform"}, "uniform"),
+        ({"kind": "requests"}, "requests"),
+        ({}, "trace"),
+    ],
+)
+def test_a_trace_is_called_what_it_was_made_of(results, source, name):
+    of = replace(results, trace=replace(results.trace, source=source))
+    assert {row["workload"] for row in table_of(of).to_pylist()} == {name}
+
+
+def test_the_table_is_written_and_says_how_the_results_were_made(results, tmp_path):
+    table = summarise(results.path)
+    assert table.schema.equals(SCHEMA)
+    assert pq.read_table(results.path / "summary.parquet").equals(table)
+    summarise(results.path, tmp_path / "elsewhere" / "table.parquet")
+    found = pq.read_table(tmp_path / "elsewhere" / "table.parquet")
+    assert found.equals(table)
+    about = json.loads(found.schema.metadata[ABOUT])
+    asked = {"expiries": False, "drained": True, "counting": False}
+    assert about == results.manifest["made"] | {"asked": asked}
+
+
+def test_an_unwritable_place_is_refused(results, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ResultsError, match="cannot write .*file"):
+        summarise(results.path, tmp_path / "file" / "table.parquet")
+
+
+def test_the_text_has_the_figures_of_each_timer(rows):
+    text = text_of(rows)
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.startswith(f"uniform: {rows[0]['operations']:,} operations in 3 shards")
+    for row, late in zip(rows, ("5 9 11", "19 19 19"), strict=True):
+        numbers = f"{row['ns_per_operation']:.1f} {row['fired']:,} {row['most_pending']:,}"
+        assert f"{row['contestant']} {numbers} {late}" in " ".join(text.split())
+
+
+def test_long_names_stand_on_lines_of_their_own(rows):
+    name = "hashed-wheel/tick=123456789/wheel-size=654321"
+    silent = {column: None for column in rows[0] if column.startswith("lateness_")}
+    wide = {"fired": 10**12, "lateness_max": 10**8, "contestant": name}
+    lines = text_of([rows[0] | wide, rows[1] | silent]).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert name in lines
+    assert any(line.split()[-3:] == ["-", "-", "-"] for line in lines)

@@ -1,33 +1,22 @@
-"""Both methods find every mismatch of a grid replay, with its kind, and nothing else."""
+"""Both methods find every mismatch of a replay, with its kind, and nothing else."""
 
 import dataclasses
-import hashlib
 import json
-import shutil
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from compare.bench.contestant import parse_contestant
 from compare.cli.commands import verify as command
 from compare.cli.main import main
-from compare.files import MANIFEST
 from compare.oracle import sql
 from compare.oracle.compiled import NEVER, expect
 from compare.oracle.mismatches import KINDS, Mismatch, mismatch_order
+from compare.pipeline.expiries import VerifyError, read_expiries
+from compare.pipeline.replay import replay_trace
 from compare.pipeline.results import EXPIRIES, ResultsError
-from compare.pipeline.verify import (
-    METHODS,
-    Verdict,
-    Verification,
-    VerifyError,
-    read_expiries,
-    verify,
-)
-from compare.replay.engine import replay
-from compare.spark.session import PipelineError
+from compare.pipeline.verify import METHODS, Verdict, Verification, verify
 from compare.tapes.tape import ARM, CANCEL, REARM, START, id_space_of
 from compare.tapes.trace import shard_name, write_trace
 from tests.compare.oracle.test_check import (
@@ -47,8 +36,6 @@ from timers.registry import timer_class
 from timers.rounding import OwnRounding, Rounding
 from timers.traits import Parameter
 
-pytestmark = pytest.mark.spark
-
 ALL = 10**6
 FORMS = [
     "delay-queue",
@@ -60,7 +47,7 @@ FORMS = [
 
 
 class HalfTimer(timer_class("delay-queue")):
-    """It fires at the `scale`-th part of the deadline."""
+    """It should fire at the `scale`-th part of the deadline."""
 
     def __init__(self, scale=2, start=0, capacity=1, counting=False):
         super().__init__(scale=scale, start=start, capacity=capacity, counting=counting)
@@ -74,40 +61,24 @@ class HalfTimer(timer_class("delay-queue")):
     )
 
 
-def write_results(path, tapes, timers, rows_of, *, drained=True, expiries=True):
-    """Results as a grid replay writes them; `rows_of(contestant, shard, tape)` are the expiries of
-    a cell.
-    """
-    trace = write_trace(
-        path.with_name(f"{path.name}.trace"), tapes, unit="us", source={"kind": "test"}
-    )
-    contestants = [parse_contestant(text) for text in timers]
-    path.mkdir()
-    manifest = {
-        "format": "wheelwork-results",
-        "version": 1,
-        "unit": "us",
-        "trace": {
-            "path": str(trace.path),
-            "digest": hashlib.sha256((trace.path / MANIFEST).read_bytes()).hexdigest(),
-        },
-        "timers": [
-            {"name": c.name, "label": c.label, "parameters": dict(c.parameters), "tick": c.tick}
-            for c in contestants
-        ],
-        "shards": len(trace.shards),
-        "expiries": expiries,
-        "drained": drained,
-        "counting": False,
-        "made": {},
-        "complete": True,
-    }
-    (path / MANIFEST).write_text(json.dumps(manifest))
-    for number, contestant in enumerate(contestants):
-        for shard, tape in enumerate(tapes):
-            file = path / "expiries" / f"timer-{number:03d}" / shard_name(shard)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_expiries(file, rows_of(contestant, shard, tape))
+@pytest.fixture(
+    params=["compiled", *(pytest.param(name, marks=pytest.mark.spark) for name in METHODS)],
+    ids=["threads", *METHODS],
+)
+def how(request):
+    """The compiled method in this process, and both on Spark, as keywords of `verify`."""
+    if request.param_index == 0:
+        return {}
+    return {"method": request.param, "session": request.getfixturevalue("spark")}
+
+
+def write_results(path, tapes, timers, rows_of=None, **options):
+    """Results of a replay; `rows_of(contestant, shard, tape)` are put in place of its expiries."""
+    trace = write_trace(path.with_name(f"{path.name}.trace"), tapes, unit="us", source={})
+    results = replay_trace(trace, timers, path, **options)
+    for timer, shard in results.replays() if rows_of else ():
+        rows = rows_of(results.contestants[timer], shard, tapes[shard])
+        write_expiries(results.expiries_file(timer, shard), rows)
     return path
 
 
@@ -125,7 +96,7 @@ def write_expiries(file, rows):
 
 
 def moments(contestant, tape, *, drained=True):
-    return expect(tape, id_space_of(tape), contestant.rounding, drained=drained).fired_at
+    return expect(tape, id_space_of(tape), contestant.rounding("us"), drained=drained).fired_at
 
 
 def random_tape(random):
@@ -163,7 +134,7 @@ def random_rows(random, right, tape):
     [(True, FORMS[1::2]), (False, FORMS[2:3])],
     ids=["drained", "not-drained"],
 )
-def test_both_methods_find_what_is_wrong_with_random_tapes(spark, tmp_path, drained, timers):
+def test_what_is_wrong_with_random_tapes_is_found(how, tmp_path, drained, timers):
     """The one test that compares both oracles with a third one, in plain Python."""
     random = np.random.default_rng(5 + drained)
     tapes = [random_tape(random) for _ in range(12)]
@@ -179,20 +150,17 @@ def test_both_methods_find_what_is_wrong_with_random_tapes(spark, tmp_path, drai
         return rows
 
     path = write_results(tmp_path / "some [results]", tapes, timers, rows_of, drained=drained)
-    for method in METHODS:
-        found = verify(path, method=method, session=spark, examples=ALL)
-        for verdict in found.timers:
-            expected, fired, mismatches = wanted[verdict.timer]
-            assert list(verdict.examples) == sorted(mismatches, key=mismatch_order), (
-                method,
-                verdict.timer,
-            )
-            assert verdict.counts == counts_of(mismatches)
-            assert (verdict.expected, verdict.fired) == (expected, fired)
-        assert [verdict.timer for verdict in found.timers] == list(wanted)
-        assert not found.passed
+    found = verify(path, examples=ALL, **how)
+    for verdict in found.timers:
+        expected, fired, mismatches = wanted[verdict.timer]
+        assert list(verdict.examples) == sorted(mismatches, key=mismatch_order), verdict.timer
+        assert verdict.counts == counts_of(mismatches)
+        assert (verdict.expected, verdict.fired) == (expected, fired)
+    assert [verdict.timer for verdict in found.timers] == list(wanted)
+    assert not found.passed
 
 
+@pytest.mark.spark
 def test_a_rounding_in_sql_is_that_of_the_traits_up_to_the_last_moment(spark):
     random = np.random.default_rng(3)
     ticks = [1, 2, 7, 2**62, LIMIT, *(2 ** random.uniform(0, 63, 10)).astype(np.int64).tolist()]
@@ -207,8 +175,7 @@ def test_a_rounding_in_sql_is_that_of_the_traits_up_to_the_last_moment(spark):
         assert moments == [rounding.due_at(deadline, time) for rounding in roundings]
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_one_wrong_row_of_each_kind_among_many_is_found_and_nothing_else(spark, tmp_path, method):
+def test_one_wrong_row_of_each_kind_among_many_is_found_and_nothing_else(how, tmp_path):
     tapes = [busy_tape(20_000, seed=seed) for seed in range(2)]
     which = {}
 
@@ -223,7 +190,7 @@ def test_one_wrong_row_of_each_kind_among_many_is_found_and_nothing_else(spark, 
     path = write_results(
         tmp_path / "results", tapes, ["delay-queue", "hashed-wheel/tick=10"], rows_of
     )
-    found = verify(path, method=method, session=spark)
+    found = verify(path, **how)
     clean, dirty = found.timers
     assert clean.mismatches == 0
     assert clean.examples == ()
@@ -234,17 +201,11 @@ def test_one_wrong_row_of_each_kind_among_many_is_found_and_nothing_else(spark, 
     }
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_what_timers_fire_is_right(spark, tmp_path, method):
+def test_what_timers_fire_is_right(how, tmp_path):
     tapes = [busy_tape(5_000, pending=300, seed=3), tape_of()]
-
-    def rows_of(contestant, shard, tape):
-        start = int(tape.time[0]) if tape.time.size else 0
-        return replay(contestant.new(start), tape, id_space_of(tape)).fired
-
-    path = write_results(tmp_path / "results", tapes, FORMS[:3], rows_of)
-    found = verify(path, method=method, session=spark)
+    found = verify(write_results(tmp_path / "results", tapes, FORMS[:3]), **how)
     assert found.passed
+    method = how.get("method", "compiled")
     assert (found.operations, found.shards, found.method) == (5_000, 2, method)
 
 
@@ -254,55 +215,44 @@ def test_what_timers_fire_is_right(spark, tmp_path, method):
 @pytest.fixture
 def small(tmp_path):
     tape = tape_of((0, START, 0, 5), (1, START, 1, 7))
-    return write_results(
-        tmp_path / "results",
-        [tape],
-        ["delay-queue"],
-        lambda c, s, tape: right_rows(tape, moments(c, tape)),
-    )
+    return write_results(tmp_path / "results", [tape], ["delay-queue"])
 
 
-def fails(spark, path, kind=VerifyError, **settings):
+def fails(path, kind=VerifyError, **settings):
     with pytest.raises(kind) as raised:
-        verify(path, session=spark, **settings)
+        verify(path, **settings)
     assert isinstance(raised.value, TimerError)
     assert "\n" not in str(raised.value)
     return str(raised.value)
 
 
-def test_results_without_expiries_are_one_line(spark, tmp_path):
+def test_results_without_expiries_are_one_line(tmp_path):
     tape = tape_of((0, START, 0, 5))
-    path = write_results(
-        tmp_path / "results", [tape], ["delay-queue"], lambda *_: np.empty(0, ROW), expiries=False
-    )
-    assert "has only summaries; replay without --summaries-only" in fails(spark, path)
-    assert "gone does not exist" in fails(spark, tmp_path / "gone", ResultsError)
+    path = write_results(tmp_path / "results", [tape], ["delay-queue"], expiries=False)
+    assert "has only summaries; replay without --summaries-only" in fails(path)
+    assert "gone does not exist" in fails(tmp_path / "gone", ResultsError)
 
 
-def test_an_unknown_method_is_one_line(spark, small):
-    assert "method 'guess' is not compiled or sql" in fails(spark, small, method="guess")
+def test_an_unknown_method_is_one_line(small):
+    assert "method 'guess' is not compiled or sql" in fails(small, method="guess")
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_missing_file_is_one_line(spark, small, method):
+def test_a_missing_file_is_one_line(small, how):
     (small / "expiries" / "timer-000" / shard_name(0)).unlink()
-    assert "timer-000/shard-00000.parquet does not exist" in fails(spark, small, method=method)
+    assert "timer-000/shard-00000.parquet does not exist" in fails(small, **how)
 
 
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("which", ["expiries", "trace"])
-def test_a_damaged_file_is_one_line(spark, small, method, which):
+def test_a_damaged_file_is_one_line(small, how, which):
     file = small / "expiries" / "timer-000" / shard_name(0)
     if which == "trace":
         file = small.with_name("results.trace") / shard_name(0)
     data = file.read_bytes()
     file.write_bytes(data[: len(data) // 2])
-    says = fails(spark, small, TimerError, method=method)
-    assert f"{file} is not a readable Parquet file" in says
+    assert f"{file} is not a readable Parquet file" in fails(small, TimerError, **how)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_damaged_byte_is_an_error_and_not_another_number(spark, small, method):
+def test_a_damaged_byte_is_an_error_and_not_another_number(small, how):
     file = small / "expiries" / "timer-000" / shard_name(0)
     data = bytearray(file.read_bytes())
     with pq.ParquetFile(file) as opened:
@@ -310,7 +260,7 @@ def test_a_damaged_byte_is_an_error_and_not_another_number(spark, small, method)
     last = chunk.data_page_offset + chunk.total_compressed_size - 1
     data[last] ^= 1
     file.write_bytes(data)
-    assert "cannot be verified" in fails(spark, small, PipelineError, method=method)
+    fails(small, TimerError, **how)
 
 
 @pytest.mark.parametrize(
@@ -337,7 +287,7 @@ def test_a_file_of_other_columns_is_one_line(tmp_path, table, says):
 
 
 def test_a_file_is_read_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("compare.pipeline.verify._ROWS_AT_ONCE", 10)
+    monkeypatch.setattr("compare.pipeline.expiries._ROWS_AT_ONCE", 10)
     path = tmp_path / "some.parquet"
     pq.write_table(pa.table({name: pa.array(range(25)) for name in EXPIRIES.names[::-1]}), path)
     pieces = list(read_expiries(path))
@@ -349,10 +299,8 @@ def test_a_file_is_read_in_pieces(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run(spark, capsys):
-    """Runs the command, which finds the tests' session running; returns its exit code and what it
-    printed.
-    """
+def run(capsys):
+    """Runs the command; returns its exit code and what it printed."""
 
     def run(*arguments):
         code = main(["verify", *map(str, arguments)])
@@ -392,11 +340,11 @@ def test_the_command_tells_what_is_wrong(run, small):
     }
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_the_lowest_of_each_kind_are_told(run, small, method):
+def test_the_lowest_of_each_kind_are_told(run, small, how):
+    """With SQL, the command finds the tests' session running."""
     file = small / "expiries" / "timer-000" / shard_name(0)
     write_expiries(file, np.array([(1, 7, 9), (9, 0, 5), (-2, 0, 5), (0, 5, 8)], ROW))
-    code, out = run(small, "--method", method, "--examples", "1")
+    code, out = run(small, "--method", how.get("method", "compiled"), "--examples", "1")
     assert code == command.MISMATCHES
     assert "delay-queue: 2 spurious, 2 late" in out
     assert [line.split()[:5] for line in out.splitlines()[-2:]] == [
@@ -421,8 +369,8 @@ def test_the_table_fits_80_columns(tmp_path):
 
 
 @pytest.mark.slow
-def test_both_methods_agree_on_ten_million_timers(spark, tmp_path):
-    """Of each kind one in a million expiries is wrong; both find each of them, and nothing else."""
+def test_ten_million_timers(how, tmp_path):
+    """Of each kind one in a million expiries is wrong; each of them is found, and nothing else."""
     which, fired, wrong = {}, 0, 0
 
     def rows_of(contestant, shard, tape):
@@ -445,10 +393,6 @@ def test_both_methods_agree_on_ten_million_timers(spark, tmp_path):
     wanted = {
         (shard, operation): kind for shard in which for operation, kind in which[shard].items()
     }
-    verdicts = []
-    for method in METHODS:
-        verdicts += verify(path, method=method, session=spark, examples=ALL).timers
-        assert {(m.shard, m.operation): m.kind for m in verdicts[-1].examples} == wanted
-        assert verdicts[-1].mismatches == len(wanted)
-    assert verdicts[0] == verdicts[1]
-    shutil.rmtree(path)
+    (verdict,) = verify(path, examples=ALL, **how).timers
+    assert {(m.shard, m.operation): m.kind for m in verdict.examples} == wanted
+    assert verdict.mismatches == len(wanted)

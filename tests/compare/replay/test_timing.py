@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import compare.replay.engine
-from compare.bench.contestant import contestant
-from compare.replay.engine import Buffers, loop_for, operations_of, replay
-from compare.tapes.tape import ARM, CANCEL, REARM, START
+from compare.replay.contestant import contestant
+from compare.replay.engine import Buffers, OverBudgetError, loop_for, operations_of, replay
+from compare.replay.loops import STEPS_AT_ONCE
+from compare.tapes.tape import ARM, CANCEL, REARM, START, part
 from tests.compare.clocks import COSTS, FakeClock, spend_in_compiled_code
 from tests.compare.own_timers import Timed
 from tests.compare.small_tapes import tape_of
@@ -16,9 +17,11 @@ from tests.compare.small_tapes import tape_of
 
 def pieces(tape, size):
     """The operations of a tape, some at a time."""
-    return [
-        operations_of(tape, k, min(k + size, len(tape.op))) for k in range(0, len(tape.op), size)
-    ]
+    return [operations_of(part(tape, k, k + size)) for k in range(0, len(tape.op), size)]
+
+
+def new(text):
+    return contestant(text).new("unit", 0, 1)
 
 
 @pytest.fixture
@@ -72,7 +75,7 @@ def test_a_python_loop_is_timed_from_its_first_call_to_its_last(clock):
 @pytest.mark.parametrize("room", [0, 1, 5])
 def test_a_compiled_loop_is_timed_in_its_calls_alone(clock, monkeypatch, room):
     calls = spend_in_compiled_code(monkeypatch, clock)
-    timer, taken = contestant("delay-queue").new(0, 1), []
+    timer, taken = new("delay-queue"), []
     loop = loop_for(timer, Buffers(5, room), slow_take(clock, taken), clock)
     reserve = timer.reserve
 
@@ -101,7 +104,7 @@ def test_a_compiled_loop_is_timed_in_its_calls_alone(clock, monkeypatch, room):
     outcome = loop.finish()
     assert outcome.seconds == sum(spent)
     assert sum(map(len, taken)) == outcome.fired == 5
-    fired = replay(contestant("delay-queue").new(), SHORT, 5).fired
+    fired = replay(new("delay-queue"), SHORT, 5).fired
     assert np.concatenate(taken).tolist() == fired.tolist()
 
 
@@ -114,10 +117,46 @@ def test_a_replay_is_timed_in_all_its_pieces(clock, monkeypatch):
     drained = replay(Timed(), SHORT, 5, clock=clock)
     assert drained.outcome.seconds == operations + 3 * (t.WAKE + t.ADVANCE + t.FIRE)
     spend_in_compiled_code(monkeypatch, clock)
-    done = replay(contestant("delay-queue").new(), SHORT, 5, clock=clock)
+    done = replay(new("delay-queue"), SHORT, 5, clock=clock)
     (run, each), (drain, every) = COSTS["run"], COSTS["drain"]
     assert done.outcome.seconds == 3 * run + 8 * each + drain + 3 * every
     assert done.outcome.ns_per_operation == done.outcome.seconds * 1e9 / 8
+
+
+@pytest.mark.parametrize("limit", [0, 40, 41, 81])
+def test_a_python_loop_stops_within_a_step_of_its_limit(clock, monkeypatch, limit):
+    """The seconds of all calls together count, and those of what was made before do not."""
+    monkeypatch.setattr(compare.replay.engine, "STEPS_AT_ONCE", 2)
+    with pytest.raises(OverBudgetError, match=f"it takes longer than {limit} s"):
+        replay(Timed(), SHORT, 5, clock=clock, limit=limit)
+    most = 2 * max(Timed.ADVANCE + Timed.FIRE + Timed.WAKE, Timed.SCHEDULE + Timed.RESCHEDULE)
+    assert limit < Timed.made[-1].spent <= limit + most
+
+
+def test_a_compiled_loop_stops_within_a_step_of_its_limit(clock, monkeypatch):
+    calls = spend_in_compiled_code(monkeypatch, clock)
+    tape = tape_of((0, START, 0, 3 * STEPS_AT_ONCE))
+    limit = sum(COSTS["run"]) + sum(COSTS["drain"]) - 1
+    with pytest.raises(OverBudgetError, match=f"it takes longer than {limit} s"):
+        replay(new("hashed-wheel/tick=1/wheel-size=2"), tape, 1, clock=clock, limit=limit)
+    assert [name for name, _ in calls][-2:] == ["run", "drain"]  # of which there would be another
+
+
+def test_a_compiled_loop_stops_between_pieces_that_take_too_long(clock, monkeypatch):
+    monkeypatch.setattr(compare.replay.engine, "OPERATIONS_AT_ONCE", 3)
+    calls = spend_in_compiled_code(monkeypatch, clock)
+    limit = sum(COSTS["run"]) + 1  # the first piece alone, with three operations, takes longer
+    with pytest.raises(OverBudgetError):
+        replay(new("delay-queue"), SHORT, 5, drain_timer=False, clock=clock, limit=limit)
+    assert [name for name, _ in calls] == ["run", "drain", "run"]  # two of them with nothing to do
+
+
+@pytest.mark.parametrize("text", ["delay-queue", "tests.compare.own_timers:Timed"])
+def test_what_takes_no_longer_than_its_limit_is_not_stopped(clock, monkeypatch, text):
+    spend_in_compiled_code(monkeypatch, clock)
+    free = replay(new(text), SHORT, 5, clock=clock)
+    limited = replay(new(text), SHORT, 5, clock=clock, limit=free.outcome.seconds)
+    assert limited.outcome == free.outcome
 
 
 @pytest.mark.parametrize("name", ["delay-queue", "cascading-wheel", "heapq-delay-queue"])
@@ -132,7 +171,7 @@ def test_what_is_counted(name):
         (9, CANCEL, 0, 0),
     )
     taken = []
-    timer = contestant(name).new(0, 1)
+    timer = new(name)
     loop = loop_for(timer, Buffers(5, 6), lambda rows: taken.append(rows.copy()))
     for piece in pieces(tape, 4):
         loop.run(piece)
@@ -160,8 +199,7 @@ def test_the_most_pending_are_counted_when_the_clock_moves_and_in_the_end(name):
         (two + three[:1], True, 2),
         ([*two[:2], (0, CANCEL, 0, 0), (0, CANCEL, 1, 0)], True, 0),
     ]:
-        timer = contestant(name).new()
-        done = replay(timer, tape_of(*rows), 3, drain_timer=drained).outcome
+        done = replay(new(name), tape_of(*rows), 3, drain_timer=drained).outcome
         assert done.most_pending == most
         assert done.pending == (0 if drained else 3)
 
@@ -174,7 +212,7 @@ def test_lateness_is_counted_from_the_arming_or_the_deadline_whichever_is_later(
         (45, REARM, 1, 44),
         (50, START, 0, 99),
     )
-    done = replay(contestant("hashed-wheel", {"tick": 10, "wheel_size": 4}).new(), tape, 3)
+    done = replay(new("hashed-wheel/tick=10/wheel-size=4"), tape, 3)
     assert done.fired.tolist() == [(0, 30, 40), (2, 13, 40), (3, 44, 45), (4, 99, 100)]
     late = done.outcome.lateness
     assert list(late.bins()) == [(0, 1, 2), (1, 1, 1), (10, 1, 1)]

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from compare.cli.main import COMPILING
+from compare.pipeline.generate import generate
 from compare.tapes.trace import open_trace
-from compare.workloads.catalogue import Plan
-from compare.workloads.writing import write_trace_of
 from tests.compare.daemons import ROOT, TIME_LIMIT, Daemons
 
 pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
@@ -37,8 +36,7 @@ def test_every_stage_works_through_spark_connect(daemons: Daemons, tmp_path: Pat
         return done.stdout
 
     wheelwork("generate", "keepalive", "--operations", 20_000, "--shards", 3, "--out", "trace")
-    plan = Plan.of("keepalive", operations=20_000, shards=3)
-    alone = write_trace_of(plan, tmp_path / "alone")
+    alone = generate("keepalive", tmp_path / "alone", operations=20_000, shards=3)
     for shard in open_trace(tmp_path / "trace").shards:
         assert (tmp_path / "trace" / shard.file).read_bytes() == (
             alone.path / shard.file

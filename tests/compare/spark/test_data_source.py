@@ -21,16 +21,9 @@ def source(spark):
     return load
 
 
-def test_rows_are_those_of_the_files(spark, source, tmp_path):
-    trace = generate(
-        "keepalive",
-        tmp_path / "trace",
-        timers=1000,
-        shards=3,
-        seed=1,
-        parameters={"mean": 20_000},
-        session=spark,
-    )
+def test_rows_are_those_of_the_files(source, tmp_path):
+    amount = {"timers": 1000, "shards": 3, "seed": 1, "parameters": {"mean": 20_000}}
+    trace = generate("keepalive", tmp_path / "trace", **amount)
     rows = source(workload="keepalive", timers="1e3", shards=3, seed=1, mean="2e4")
     assert rows.columns == ["shard", "operation", "time", "op", "id", "deadline"]
     assert rows.rdd.getNumPartitions() == 3

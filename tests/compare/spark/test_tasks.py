@@ -7,19 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.spark.tasks import even_shares, in_tasks, shares
+from compare.spark.tasks import in_tasks, shares
 
 pytestmark = pytest.mark.spark
-
-
-def flat(tasks):
-    return [part for share in tasks for part in share]
 
 
 @given(st.integers(0, 5000), st.integers(1, 300))
 def test_each_part_is_given_once_and_the_shares_grow_smaller(parts, workers):
     tasks = shares(parts, workers)
-    assert flat(tasks) == list(range(parts))
+    assert [part for share in tasks for part in share] == list(range(parts))
     sizes = [len(share) for share in tasks]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1:] in ([], [1])
@@ -33,34 +29,14 @@ def test_each_part_is_given_once_and_the_shares_grow_smaller(parts, workers):
 
 
 def test_there_are_few_tasks_even_for_many_parts():
-    assert [len(share) for share in shares(128, 2)] == [8] * 12 + [
-        8,
-        6,
-        4,
-        3,
-        2,
-        2,
-        1,
-        1,
-        1,
-        1,
-        1,
-        1,
-        1,
-    ]
+    sizes = [len(share) for share in shares(128, 2)]
+    assert sizes == [*[8] * 13, 6, 4, 3, 2, 2, *[1] * 7]
     assert len(shares(100_000, 100)) < 20 * 100
 
 
-@given(st.integers(0, 500), st.integers(1, 600))
-def test_even_shares_differ_by_one_part_at_most(parts, tasks):
-    found = even_shares(parts, tasks)
-    assert flat(found) == list(range(parts))
-    assert len(found) == min(parts, tasks)
-    assert not found or max(map(len, found)) - min(map(len, found)) <= 1
-
-
 def test_spark_does_each_part_once(spark):
-    def work(part):
+    def work(part, stopping):
+        assert not stopping()
         return pa.record_batch({"part": [part], "frozen": [gc.get_freeze_count()]})
 
     schema = pa.schema([("part", pa.int64()), ("frozen", pa.int64())])

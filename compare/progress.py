@@ -1,20 +1,11 @@
-"""A progress bar for Spark's jobs, on a terminal only.
-
-Spark's own bar writes carriage returns into logs and does not know rows.
-"""
+"""A progress bar for work that runs elsewhere, on a terminal only."""
 
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from tqdm import tqdm
-
-from compare.spark.session import is_remote
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 INTERVAL = 0.25  # seconds between two looks
 _BAR = "{desc} {percentage:3.0f}% {bar} {elapsed}"
@@ -23,12 +14,12 @@ _WIDTH = 54  # columns before the bar
 
 @contextmanager
 def progress(
-    session: "SparkSession",
     what: str,
+    tasks: Callable[[], tuple[int, int]],
     rows: int | None = None,
     rows_done: Callable[[], int] | None = None,
 ) -> Iterator[None]:
-    """Show the progress of the block's jobs: tasks and, if `rows_done` is given, rows."""
+    """Show the progress of the block: tasks (ended, of all) and, if `rows_done` is given, rows."""
     if not sys.stderr.isatty():
         yield
         return
@@ -37,7 +28,7 @@ def progress(
 
     def look() -> None:
         while not finished.wait(INTERVAL):
-            done, number = tasks_of(session)
+            done, number = tasks()
             share = done / number if number else 0.0
             parts = [f"task {done} of {number}"] if number else []
             if rows_done is not None:
@@ -57,15 +48,3 @@ def progress(
         finished.set()
         looker.join()
         bar.close()
-
-
-def tasks_of(session: "SparkSession") -> tuple[int, int]:
-    """The tasks of the running jobs: ended, and all of them. (0, 0) through Spark Connect."""
-    if is_remote(session):
-        return 0, 0
-    tracker = session.sparkContext.statusTracker()
-    jobs = map(tracker.getJobInfo, tracker.getActiveJobsIds())
-    numbers = {number for job in jobs if job is not None for number in job.stageIds}
-    stages = [info for info in map(tracker.getStageInfo, numbers) if info is not None]
-    done = sum(stage.numCompletedTasks for stage in stages)
-    return done, sum(stage.numTasks for stage in stages)

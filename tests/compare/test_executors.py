@@ -1,0 +1,134 @@
+"""Parts of work are run side by side, in this process and on Spark alike; a failure stops all."""
+
+import signal
+import threading
+import time
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compare.executors import Stopped, Threads, even_shares
+from compare.spark.executor import executor
+from timers import TimerError
+
+on_both = pytest.mark.parametrize(
+    "where", ["threads", pytest.param("spark", marks=pytest.mark.spark)], indirect=True
+)
+SCHEMA = pa.schema([("part", pa.int64())])
+
+
+def rows(part):
+    return pa.record_batch({"part": [part]}, SCHEMA)
+
+
+@pytest.fixture
+def threads():
+    """Two of them on any machine."""
+    found = Threads()
+    found.workers = 2
+    return found
+
+
+@on_both
+def test_each_part_is_run_once_and_its_rows_are_found_in_any_order(where):
+    with executor(**where) as running:
+        found = running.run(20, lambda part, stopping: rows(part), SCHEMA)
+        assert running.run(0, lambda part, stopping: rows(part), SCHEMA).num_rows == 0
+    assert found.schema == SCHEMA
+    assert sorted(found["part"].to_pylist()) == list(range(20))
+
+
+@on_both
+def test_what_a_part_raises_is_one_line(where):
+    def work(part, stopping):
+        if part == 3:
+            raise TimerError("part 3 is broken")
+        return rows(part)
+
+    with (
+        executor(**where) as running,
+        pytest.raises(TimerError, match="part 3 is broken$") as raised,
+    ):
+        running.run(5, work, SCHEMA)
+    assert "\n" not in str(raised.value)
+
+
+def test_two_parts_run_at_the_same_time(threads):
+    meeting = threading.Barrier(2, timeout=60)
+
+    def work(part, stopping):
+        meeting.wait()
+        return rows(part)
+
+    assert threads.run(4, work, SCHEMA).num_rows == 4
+    assert threads.tasks() == (4, 4)
+
+
+def fail():
+    raise ValueError("it fails")
+
+
+def interrupt():
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+
+@pytest.mark.parametrize(("event", "error"), [(fail, ValueError), (interrupt, KeyboardInterrupt)])
+def test_a_failure_or_an_interrupt_stops_the_parts_that_run_and_those_that_wait(
+    threads, event, error
+):
+    begun, stopped = set(), set()
+
+    def work(part, stopping):
+        begun.add(part)
+        if part == 0:
+            return rows(part)
+        if part == 1:
+            while threads.tasks() != (1, 100):  # the main thread waits for the others
+                time.sleep(0.001)
+            event()
+        while not stopping():
+            time.sleep(0.001)
+        stopped.add(part)
+        raise Stopped
+
+    with pytest.raises(error):
+        threads.run(100, work, SCHEMA)
+    assert begun <= {0, 1, 2, 3}  # the thread of the one that has failed may begin another
+    assert stopped == begun - {0} - ({1} if event is fail else set())
+    assert threads.run(3, lambda part, stopping: rows(part), SCHEMA).num_rows == 3  # as before
+
+
+def test_it_runs_in_this_process_unless_spark_is_asked_for(monkeypatch):
+    pytest.importorskip("pyspark", reason="Spark is asked for")
+    asked = []
+
+    def session(master, session):
+        asked.append((master, session))
+        raise TimerError("Spark")
+
+    monkeypatch.setattr("compare.spark.executor.spark_session", session)
+    for name in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    with executor() as running:
+        assert isinstance(running, Threads)
+    for name, settings in (
+        ("SPARK_REMOTE", {}),
+        ("PYSPARK_GATEWAY_PORT", {}),
+        ("OTHER", {"master": "local[2]"}),
+        ("OTHER", {"session": "theirs"}),
+    ):
+        with monkeypatch.context() as patch, pytest.raises(TimerError, match="Spark"):
+            patch.setenv(name, "1")
+            with executor(**settings):
+                pass
+    assert asked == [(None, None), (None, None), ("local[2]", None), (None, "theirs")]
+
+
+@given(st.integers(0, 500), st.integers(1, 600))
+def test_even_shares_differ_by_one_part_at_most(parts, tasks):
+    found = even_shares(parts, tasks)
+    assert [part for share in found for part in share] == list(range(parts))
+    assert len(found) == min(parts, tasks)
+    assert not found or max(map(len, found)) - min(map(len, found)) <= 1
