@@ -3,14 +3,17 @@
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from compare.bench.comparison import DEFAULT_WORKLOADS
 from compare.cli import options
-from compare.cli.commands.ingest import ingest
+from compare.cli.commands.ingest import ingest_log
 from timers.errors import TimerError
+
+if TYPE_CHECKING:
+    from compare.tapes.trace import Trace
 
 TRACES = "traces"
 """Directory below that of the runs for the traces that logs are turned into."""
@@ -100,14 +103,12 @@ def report(
     if stored:
         path = _stored(stored)
     else:
-        sources: list[Path | str] = [*traces]
-        for kind in _KINDS:
-            if given[kind]:
-                sources.append(_ingest(kind, given))
-                given["workloads"] = given["workloads"] or DEFAULT_WORKLOADS  # beside the log
+        logs_read = [_ingest(kind, given) for kind in _KINDS if given[kind]]
+        if logs_read:
+            given["workloads"] = given["workloads"] or DEFAULT_WORKLOADS  # beside the log
         from compare.bench.run import run_comparison
 
-        path = run_comparison(options.comparison_from(given, sources))
+        path = run_comparison(options.comparison_from(given, traces), logs_read)
     from compare.bench.store import read_run
 
     page = write_report(read_run(path), out)
@@ -137,7 +138,7 @@ def _stored(path: str) -> Path:
 # ---- logs
 
 
-def _ingest(kind: str, given: Mapping[str, Any]) -> Path:
+def _ingest(kind: str, given: Mapping[str, Any]) -> "Trace":
     """Turn the log into a trace beside the runs, which replaces that of an earlier report."""
     from compare.bench.store import check_store
 
@@ -149,12 +150,8 @@ def _ingest(kind: str, given: Mapping[str, Any]) -> Path:
     name = Path(Path(log).name.removesuffix(".gz")).stem
     out = Path(given["runs"]) / TRACES / f"{name}.{kind}"
     out.parent.mkdir(parents=True, exist_ok=True)
-    command = ingest.commands[kind]
-    known = {parameter.name for parameter in command.params}
-    how = {name: value for name, value in {**given, **guessed}.items() if name in known}
-    how |= {"log": log, "out": str(out), "force": True}
-    click.get_current_context().invoke(command, **how)
-    return out
+    how = {"log": log, "out": str(out), "force": True}
+    return ingest_log(kind, {**given, **guessed, **how})
 
 
 def _guessed(kind: str, given: Mapping[str, Any]) -> dict[str, str]:

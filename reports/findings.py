@@ -4,8 +4,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from compare.replay.lateness import lateness_text
 from reports import formats
-from reports.summary import Column, Contestant, Source, Summary, leaders
+from reports.summary import Column, StoredContestant, StoredSource, Summary, leaders
 
 MUCH = 10.0
 """A cost that grows by more than this from the smallest N to the largest is worth a sentence."""
@@ -64,16 +65,17 @@ def _traffic(summary: Summary) -> list[str]:
     for source in summary.own:
         column = summary.replayed(source)
         most = {who: cell.interval[1] * source.rate for who, cell in column.items()}
+        everyone = summary.taking_part(source)
         few = [who for who in column if most[who] <= CHEAP]
-        if len(few) == len(column):
+        if len(few) == len(everyone):
             cheap.append((_named(source), max(most.values())))
         elif few:
-            dear = formats.listed(who.full for who in column if who not in few)
+            dear = formats.listed(who.full for who in everyone if who not in few)
             verdicts.append(
                 f"On {_named(source)}, {dear} may take more than {formats.nanoseconds(CHEAP)} of "
                 "each second: choose by precision among the others."
             )
-        else:
+        elif column:
             verdicts.append(f"On {_named(source)}, {_fastest(column, source)}.")
     if cheap:
         names, worst = zip(*cheap, strict=True)
@@ -87,14 +89,14 @@ def _traffic(summary: Summary) -> list[str]:
     return [" ".join(verdicts), *(_rate(summary, source) for source in summary.own)]
 
 
-def _named(source: Source) -> str:
+def _named(source: StoredSource) -> str:
     return f"{source.short} ({source.together})" if source.together else source.short
 
 
-def _rate(summary: Summary, source: Source) -> str:
+def _rate(summary: Summary, source: StoredSource) -> str:
     """How many operations there were, in which time, and how many timers were pending."""
     found = summary.replays[source]
-    pending = [of.row["most_pending"] for who, of in found.items() if who.exact and of.cell.spread]
+    pending = [of.row["most_pending"] for who, of in found.items() if who.exact]
     text = (
         f"{source.short}: {formats.counted(source.details['operations'], 'operation')} in "
         f"{formats.duration(source.seconds)}, {formats.amount(source.rate)} per second"
@@ -105,7 +107,7 @@ def _rate(summary: Summary, source: Source) -> str:
     return f"{text}."
 
 
-def _fastest(column: Column, source: Source) -> str:
+def _fastest(column: Column, source: StoredSource) -> str:
     """Who is fastest on a trace, and how much of each second it takes."""
     first, *tied = leaders(column) or sorted(column, key=lambda who: column[who].level)
     low, high = (formats.nanoseconds(end * source.rate) for end in column[first].interval)
@@ -117,8 +119,8 @@ def _needed(summary: Summary) -> list[str]:
     """The tick that the timeouts of one's own traces bear."""
     return [
         f"{source.short}: its timeout is {formats.duration(source.timeout)}. A tick of up to "
-        f"{formats.duration(BEARABLE * source.timeout)} moves no timer by more than {BEARABLE:.0%} "
-        "of that."
+        f"{formats.duration(BEARABLE * source.timeout)} shifts a timer by at most {BEARABLE:.0%} "
+        "of the timeout."
         for source in summary.own
         if source.timeout
     ]
@@ -162,7 +164,7 @@ def _all_round(summary: Summary) -> list[str]:
     if several:
         each = [f"{_with_range(worst[who])} for {who.full}" for who in best]
         most = "" if always else f": at most {formats.listed(each)}"
-        others = f"The spread of the samples does not tell which of them is better{most}."
+        others = f"The samples are too noisy to separate them{most}."
     else:
         most, second = formats.ratio(worst[ordered[1]].level), ordered[1].full
         others = f"Next comes {second}, with at most {most} the time of the fastest."
@@ -177,7 +179,7 @@ class Ratio(NamedTuple):
     high: float
 
 
-def _worst(who: Contestant, columns: Sequence[Column]) -> Ratio:
+def _worst(who: StoredContestant, columns: Sequence[Column]) -> Ratio:
     """A contestant's time over that of the fastest, where it is greatest; 1 where they are tied."""
     found = [Ratio(1.0, 1.0, 1.0)]
     for column in columns:
@@ -204,7 +206,7 @@ def _extent(summary: Summary) -> str:
     return f"Compared: {formats.listed(parts)}."
 
 
-def _rivals(columns: Sequence[Column]) -> list[Contestant]:
+def _rivals(columns: Sequence[Column]) -> list[StoredContestant]:
     """The contestants in every column that are of the kind that leads all of them."""
     if not columns:
         return []
@@ -235,7 +237,7 @@ def _verdict(summary: Summary, column: Column, unit: str) -> str:
     text = f"{_timed(column, [first])} per {unit}"
     if tied:
         text += f", tied with {_timed(column, tied)}"
-    others = {who: cell for who, cell in column.items() if cell.spread and who.compiled}
+    others = {who: cell for who, cell in column.items() if who.compiled}
     slower = [who for who in others if who.exact and who not in (first, *tied)]
     base = summary.base
     if base in slower:
@@ -254,16 +256,16 @@ def _verdict(summary: Summary, column: Column, unit: str) -> str:
     return text + "."
 
 
-def _timed(column: Column, contestants: Sequence[Contestant]) -> str:
+def _timed(column: Column, contestants: Sequence[StoredContestant]) -> str:
     return formats.listed(
         f"{who.full} at {formats.nanoseconds(column[who].level)}" for who in contestants
     )
 
 
-def _fired(summary: Summary, source: Source) -> str:
+def _fired(summary: Summary, source: StoredSource) -> str:
     """A source's name, and how many timers fired, according to the first exact timer."""
     for who, of in summary.replays[source].items():
-        if who.exact and of.cell.spread:
+        if who.exact:
             fired, scheduled = (formats.count(of.row[name]) for name in ("fired", "scheduled"))
             return f"{source.short} ({fired} of {scheduled} timers fired)"
     return source.short
@@ -284,12 +286,12 @@ def _small(summary: Summary) -> list[str]:
 
 def _growth(summary: Summary) -> list[str]:
     """For each contestant whose cost grows by more than MUCH, the task with the greatest growth."""
-    worst: dict[Contestant, tuple[float, str]] = {}
+    worst: dict[StoredContestant, tuple[float, str]] = {}
     for task, by_contestant in summary.cells.items():
         for who, cells in by_contestant.items():
             low, high = min(cells), max(cells)
             few, many = cells[low].spread, cells[high]
-            if few is None or few.level <= 0:
+            if few.level <= 0:
                 continue
             growth = many.level / few.level
             surely = many.reach[0] / few.high  # however the samples scatter
@@ -297,8 +299,7 @@ def _growth(summary: Summary) -> list[str]:
                 worst[who] = (
                     growth,
                     f"{who.full}: {task.title.lower()} takes {formats.ratio(growth)} as long per "
-                    f"timer at {formats.size(high)} as at {formats.size(low)}"
-                    f"{'' if many.spread else ' (predicted)'}.",
+                    f"timer at {formats.size(high)} as at {formats.size(low)}.",
                 )
     return [sentence for _, sentence in worst.values()]
 
@@ -312,12 +313,12 @@ def _precision(summary: Summary) -> list[str]:
     return found + [_lateness(summary, who) for who in summary.contestants if not who.exact]
 
 
-def _lateness(summary: Summary, who: Contestant) -> str:
+def _lateness(summary: Summary, who: StoredContestant) -> str:
     """How late a contestant fired in the replays."""
     seen: dict[str, list[str]] = defaultdict(list)
     for source, by_contestant in summary.replays.items():
         if who in by_contestant and (late := by_contestant[who].late):
-            seen[formats.lateness(*late, source.unit)].append(source.short)
+            seen[lateness_text(*late, source.unit)].append(source.short)
     if not seen:
         return f"{who.full}: as declared; nothing fired in a replay."
     parts = [f"{late} on {formats.listed(sources)}" for late, sources in seen.items()]
@@ -339,7 +340,7 @@ def _memory(summary: Summary) -> list[str]:
     return texts
 
 
-def _range(found: Mapping[Contestant, float], form: Callable[[float], str]) -> str:
+def _range(found: Mapping[StoredContestant, float], form: Callable[[float], str]) -> str:
     """From the least to the greatest, and whose they are."""
     least, most = (by(found, key=lambda who: found[who]) for by in (min, max))
     first, last = form(found[least]), form(found[most])
@@ -350,7 +351,7 @@ def _noise(summary: Summary) -> list[str]:
     if summary.of_shards:  # they differ by nature
         return []
     spreads = [cell.spread for *_, cell in summary.measurements]
-    repeated = [spread for spread in spreads if spread and spread.samples > 1]
+    repeated = [spread for spread in spreads if spread.samples > 1]
     noisy = sum(spread.scatter > NOISY for spread in repeated)
     if noisy <= MANY * len(repeated):
         return []

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from compare.tapes.units import in_largest_unit
-
 NO_BREAK = "\u202f"  # a narrow space, between groups of digits
 SPACE = "\xa0"  # keeps a number and its unit on one line
 
@@ -163,45 +161,13 @@ def unit_name(unit: str) -> str:
     return _UNIT_NAMES.get(unit, "units")
 
 
-def unit_symbol(unit: str, number: int = 0) -> str:
-    """A tape's unit as it stands behind a number.
+def unit_symbol(unit: str) -> str:
+    """A tape's unit as a heading has it.
 
-    >>> unit_symbol("us"), unit_symbol("unit"), unit_symbol("unit", 1)
-    ('µs', 'units', 'unit')
+    >>> unit_symbol("us"), unit_symbol("unit")
+    ('µs', 'units')
     """
-    return unit if number == 1 and unit == "unit" else _UNIT_SYMBOLS.get(unit, unit)
-
-
-def units(number: int, unit: str) -> str:
-    """A number of a tape's units, in the largest unit of which it is a whole number.
-
-    >>> units(1000, "us"), units(1500, "us"), units(1, "unit"), units(5, "")
-    ('1\\xa0ms', '1\\u202f500\\xa0µs', '1\\xa0unit', '5')
-    """
-    number, unit = in_largest_unit(number, unit)
-    return count(number) + (SPACE + unit_symbol(unit, number) if unit else "")
-
-
-def lateness(low: int, high: int, unit: str = "") -> str:
-    """A range of lateness; negative is early.
-
-    >>> lateness(1, 100, "us"), lateness(2, 100_000, "us")
-    ('1–100\\xa0µs\\xa0late', '2\\xa0µs–100\\xa0ms\\xa0late')
-
-    >>> lateness(0, 0), lateness(1, 100), lateness(-9, 0), lateness(-3, 3)
-    ('exactly at the deadline', '1–100\\xa0late', '0–9\\xa0early', '3\\xa0early to 3\\xa0late')
-    """
-    if low == high == 0:
-        return "exactly at the deadline"
-    if low < 0 < high:
-        return f"{units(-low, unit)}{SPACE}early to {units(high, unit)}{SPACE}late"
-    least, most = sorted((abs(low), abs(high)))
-    start = ""
-    if least != most:
-        number, own = in_largest_unit(least, unit)
-        shared = number == 0 or own == in_largest_unit(most, unit)[1]
-        start = f"{count(number) if shared else units(least, unit)}–"
-    return f"{start}{units(most, unit)}{SPACE}{'early' if low < 0 else 'late'}"
+    return _UNIT_SYMBOLS.get(unit, unit)
 
 
 def listed(words: Iterable[str]) -> str:

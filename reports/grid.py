@@ -13,12 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from compare.bench.contestant import TICK, contestant
 from compare.bench.store import traits_of
 from compare.files import open_parquet
 from compare.pipeline.summarise import ABOUT, SCHEMA, SUMMARY, summarise
+from compare.replay.contestant import contestant
 from reports.statistics import Spread
-from reports.summary import Cell, Replayed, Source, Summary, contestants_of
+from reports.summary import Cell, Replayed, StoredSource, Summary, contestants_of
 from timers.errors import TimerError
 
 
@@ -41,15 +41,9 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
         raise GridError("there are no results to show; name at least one")
     tables = {Path(path): _read(Path(path)) for path in paths}
     rows = {path: table.to_pylist() for path, table in tables.items()}
-    traits: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in (row for of in rows.values() for row in of):
-        key = row["timer"], row["parameters"]
-        if key not in traits:
-            settings = (setting.partition("=") for setting in row["label"].split("/"))
-            tick = next((value for name, _, value in settings if name == TICK), None)
-            found = contestant(row["timer"], json.loads(row["parameters"]), tick)
-            traits[key] = traits_of(found)
-    by_key = dict(zip(traits, contestants_of(traits.values()), strict=True))
+    units = {of[0]["unit"] for of in rows.values()}
+    labels = dict.fromkeys(row["contestant"] for of in rows.values() for row in of)
+    contestants = contestants_of(traits_of(contestant(label), units) for label in labels)
     workloads = Counter(of[0]["workload"] for of in rows.values())
     about = [json.loads(table.schema.metadata[ABOUT]) for table in tables.values()]
     return Summary(
@@ -61,15 +55,15 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
                 "replayed results against the oracle"
             },
         },
-        contestants=tuple(by_key.values()),
+        contestants=contestants,
         cells={},
         counts={},
         replays={
             _source(path, of[0], alone=workloads[of[0]["workload"]] == 1): {
                 who: _replayed(row)
-                for key, who in by_key.items()
+                for who in contestants
                 for row in of
-                if (row["timer"], row["parameters"]) == key
+                if row["contestant"] == who.label
             }
             for path, of in rows.items()
         },
@@ -97,10 +91,10 @@ def _read(path: Path) -> pa.Table:
 def _replayed(row: Mapping[str, Any]) -> Replayed:
     least, most = (row[f"shard_ns_per_operation_{which}"] for which in ("least", "most"))
     spread = Spread.between(row["ns_per_operation"], least, most, row["shards"])
-    return Replayed(Cell(spread, 0.0, row["operations"]), row)
+    return Replayed(Cell(spread, row["operations"]), row)
 
 
-def _source(path: Path, row: Mapping[str, Any], *, alone: bool) -> Source:
+def _source(path: Path, row: Mapping[str, Any], *, alone: bool) -> StoredSource:
     """What was replayed, called by its workload, with the path where others have the same."""
     made = json.loads(row["source"])
     details = {
@@ -113,4 +107,4 @@ def _source(path: Path, row: Mapping[str, Any], *, alone: bool) -> Source:
         },
     }
     name = row["workload"] if alone else f"{row['workload']}, {path}"
-    return Source(name, row["unit"], details, own=True)
+    return StoredSource(name, row["unit"], details, own=True)

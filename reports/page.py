@@ -17,7 +17,7 @@ from reports.charts.catalogue import pictures
 from reports.charts.pictures import Picture, inline, save
 from reports.palette import INK, look_of
 from reports.sections.catalogue import sections
-from reports.summary import Summary, summarise
+from reports.summary import Summary, figures_of
 from timers.errors import TimerError
 
 PAGE = "index.html"
@@ -60,7 +60,7 @@ def write_report(run: Run, out: str | os.PathLike[str]) -> Path:
         ReportError: It cannot be written, or `out` is something other than a report.
         RunError: The run is damaged.
     """
-    return write_page(summarise(run), str(run.path.absolute()), out)
+    return write_page(figures_of(run), str(run.path.absolute()), out)
 
 
 def write_page(summary: Summary, origin: str, out: str | os.PathLike[str]) -> Path:

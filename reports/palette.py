@@ -7,6 +7,8 @@
 from dataclasses import dataclass
 from zlib import crc32
 
+from timers.registry import names
+
 INK = "#1f2328"
 """Text and axes. The page replaces it by the colour of its own text, for dark mode."""
 FAINT = "#d5d9de"
@@ -23,26 +25,33 @@ class Look:
     marker: str
 
 
-# Okabe & Ito's palette, made for colour-blind readers, without its yellow, which vanishes on white.
-# Its black is the ink, so that the baseline in plain Python stays legible on a dark page too.
-_LOOKS = {
-    "unordered-list": Look("#CC79A7", "X"),
-    "heapq-delay-queue": Look(INK, "P"),
-    "delay-queue": Look("#D55E00", "o"),
-    "simple-wheel": Look("#E69F00", "s"),
-    "hashed-wheel": Look("#56B4E9", "D"),
-    "hierarchical-wheel": Look("#0072B2", "^"),
-    "cascading-wheel": Look("#009E73", "v"),
-}
-_OTHERS = (Look("#7A7F87", "<"), Look("#8C6D46", ">"), Look("#6C5BA7", "p"), Look("#5F7F2E", "h"))
+# Okabe & Ito's palette, made for colour-blind readers, without its yellow, which vanishes on white;
+# its black is the ink, which stays legible on a dark page too. Then some others.
+_LOOKS = (
+    Look("#CC79A7", "X"),
+    Look(INK, "P"),
+    Look("#D55E00", "o"),
+    Look("#E69F00", "s"),
+    Look("#56B4E9", "D"),
+    Look("#0072B2", "^"),
+    Look("#009E73", "v"),
+    Look("#7A7F87", "<"),
+    Look("#8C6D46", ">"),
+    Look("#6C5BA7", "p"),
+    Look("#5F7F2E", "h"),
+)
 
 
 def look_of(timer: str) -> Look:
-    """The look of a timer by its name.
+    """The look of a timer by its name: by its place in the registry.
 
-    A timer that is not in the registry gets one of a few others, always the same.
+    A timer that is not registered gets one that no registered timer has, always the same.
 
     >>> look_of("somebody.else:Wheel") == look_of("somebody.else:Wheel")
     True
     """
-    return _LOOKS.get(timer) or _OTHERS[crc32(timer.encode()) % len(_OTHERS)]
+    registered = names()
+    if timer in registered:
+        return _LOOKS[registered.index(timer) % len(_LOOKS)]
+    others = _LOOKS[len(registered) :] or _LOOKS
+    return others[crc32(timer.encode()) % len(others)]

@@ -1,22 +1,22 @@
 """The figures of a stored run, one for each contestant, task and size. Nothing is measured here."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from compare.bench.contestant import COMPILED
-from compare.bench.store import MEASURED, Run, RunError, parameters_json
-from compare.bench.task import Task
+from compare.bench.store import Run, RunError
+from compare.bench.task import TASKS, Task
 from compare.purgatory.figures import Row
+from compare.replay.contestant import COMPILED
+from compare.replay.lateness import lateness_text
 from compare.tapes.units import EXPONENTS, parse_duration
 from reports import formats
 from reports.statistics import Spread, fastest
 from reports.trials import Case
-from timers.rounding import UNKNOWN_BOUNDS
 
 YARDSTICK = "delay-queue"
 """The timer that ratios refer to, where it took part: what one would use without wheels."""
@@ -25,17 +25,32 @@ LONGEST_NAME = 24  # characters of a timer's name in a chart
 
 
 @dataclass(frozen=True, eq=False)
-class Contestant:
+class StoredContestant:
     """A timer with its parameters, as it took part in the run."""
 
-    timer: str
     label: str  # as on the command line: the name with the parameters that are not the defaults
-    parameters: Mapping[str, int]
-    engine: str
-    exact: bool
-    lateness: tuple[int, int]  # the least and greatest that its scheme allows, in units
     traits: Mapping[str, Any] = field(repr=False)  # compare.bench.store.traits_of
     variant: int = 0  # its number among the contestants of the same timer
+
+    @property
+    def timer(self) -> str:
+        """Its name, without parameters."""
+        return str(self.traits["timer"])
+
+    @property
+    def engine(self) -> str:
+        """COMPILED or PYTHON_LOOP."""
+        return str(self.traits["engine"])
+
+    @property
+    def lateness(self) -> tuple[int, int]:
+        """The least and greatest that its scheme allows, in units."""
+        return self.traits["lateness_low"], self.traits["lateness_high"]
+
+    @property
+    def exact(self) -> bool:
+        """Whether it fires each timer exactly at its deadline."""
+        return self.lateness == (0, 0)
 
     @property
     def compiled(self) -> bool:
@@ -50,18 +65,13 @@ class Contestant:
     @property
     def settings(self) -> str:
         """Its parameters where they are not the defaults."""
-        return ", ".join(self.label.split("/")[1:])
+        own = self.traits["settings"].items()
+        return ", ".join(f"{name.replace('_', '-')}={value}" for name, value in own)
 
     @property
     def precision(self) -> str:
-        """When it may fire: "exact", "0–100 late", "0–9 early", "lateness undeclared".
-
-        The bounds are durations where its tick is one: "0–100 ms late".
-        """
-        if self.lateness == UNKNOWN_BOUNDS:
-            return "lateness undeclared"
-        unit = self.traits.get("unit", "")
-        return "exact" if self.exact else formats.lateness(*self.lateness, unit)
+        """When it may fire: "exact", "0 to 100ms late"."""
+        return lateness_text(*self.lateness, self.traits["unit"])
 
     @property
     def remark(self) -> str:
@@ -88,42 +98,34 @@ class Contestant:
         return f"{self.short} ({self.remark})" if self.remark else self.short
 
 
-Subject = Contestant | Case
+Subject = StoredContestant | Case
 """What a line of a chart or a row of a table is about."""
 
 
 class Cell(NamedTuple):
-    """The time of one contestant at one task and size: samples in ns per operation, or a
-    prediction.
-    """
+    """The time of one contestant at one task and size, in ns per operation."""
 
-    spread: Spread | None  # None: too long
-    predicted_seconds: float
+    spread: Spread
     operations: int
 
     @property
     def level(self) -> float:
-        """Nanoseconds per operation, measured or predicted."""
-        if self.spread is not None:
-            return self.spread.level
-        return self.predicted_seconds * 1e9 / max(self.operations, 1)
+        """Nanoseconds per operation."""
+        return self.spread.level
 
     @property
     def reach(self) -> tuple[float, float]:
-        """The least and the greatest sample, or twice the prediction."""
-        spread = self.spread
-        return (self.level, self.level) if spread is None else (spread.low, spread.high)
+        """The least and the greatest sample."""
+        return self.spread.low, self.spread.high
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The interval of the median, or twice the prediction."""
-        return (self.level, self.level) if self.spread is None else self.spread.interval
+        """The interval of the median."""
+        return self.spread.interval
 
     @property
     def text(self) -> str:
-        """The time, or that it was too long to measure."""
-        if self.spread is None:
-            return f"too long: predicted {formats.duration(self.predicted_seconds)}"
+        """The time."""
         return formats.nanoseconds(self.level)
 
 
@@ -135,7 +137,7 @@ class Bin(NamedTuple):
     timers: int
 
 
-class Memory(NamedTuple):
+class Footprint(NamedTuple):
     """Bytes for each pending timer when all room is used, and what happens with one more."""
 
     at_rest: float
@@ -153,7 +155,7 @@ class Replayed(NamedTuple):
 
     @property
     def late(self) -> tuple[int, int] | None:
-        """The least and the greatest lateness seen; None where nothing fired, or it was not run."""
+        """The least and the greatest lateness seen; None where nothing fired."""
         low, high = self.row["lateness_min"], self.row["lateness_max"]
         return None if low is None else (low, high)
 
@@ -164,7 +166,7 @@ class Replayed(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class StoredSource:
     """A workload or trace that was replayed."""
 
     name: str
@@ -207,7 +209,7 @@ class Source:
         return self.details["operations"] / self.seconds if self.seconds else 0.0
 
 
-Column = Mapping[Contestant, Cell]
+Column = Mapping[StoredContestant, Cell]
 
 
 @dataclass(frozen=True)
@@ -215,16 +217,20 @@ class Summary:
     """A run's figures. Contestants are in the order of tables and charts, in each mapping too."""
 
     manifest: Mapping[str, Any]
-    contestants: tuple[Contestant, ...]
-    cells: Mapping[Task, Mapping[Contestant, Mapping[int, Cell]]]  # by size
-    counts: Mapping[Task, Mapping[str, Mapping[Contestant, Mapping[int, float]]]]
+    contestants: tuple[StoredContestant, ...]
+    cells: Mapping[Task, Mapping[StoredContestant, Mapping[int, Cell]]]  # by size
+    counts: Mapping[Task, Mapping[str, Mapping[StoredContestant, Mapping[int, float]]]]
     """Counter -> contestant -> size -> count per operation."""
-    replays: Mapping[Source, Mapping[Contestant, Replayed]]
-    memory: Mapping[Contestant, Mapping[int, Memory]]  # by capacity
-    slots: Mapping[Contestant, Mapping[int, float]] = field(default_factory=dict)
+    replays: Mapping[StoredSource, Mapping[StoredContestant, Replayed]]
+    memory: Mapping[StoredContestant, Mapping[int, Footprint]]  # by capacity
+    slots: Mapping[StoredContestant, Mapping[int, float]] = field(default_factory=dict)
     """Size -> the share of the pending timers that are in the slots of a wheel."""
     sample: str = "sample"  # what a spread is over: repeats, or "shard": the parts of a trace
     trials: Sequence[Row] = ()  # of the enqueue experiment
+    #: by task or source, and contestant: the size at which it took longer than the budget, or None
+    over_budget: Mapping[tuple[Task | StoredSource, StoredContestant], int | None] = field(
+        default_factory=dict
+    )
 
     @property
     def of_shards(self) -> bool:
@@ -232,7 +238,7 @@ class Summary:
         return self.sample == "shard"
 
     @cached_property
-    def own(self) -> list[Source]:
+    def own(self) -> list[StoredSource]:
         """The traces that were given, where their rates are known."""
         return [source for source in self.replays if source.own and source.rate]
 
@@ -240,10 +246,10 @@ class Summary:
     def sizes(self) -> tuple[int, ...]:
         """The numbers of pending timers, ascending."""
         found = {n for task in self.cells.values() for cells in task.values() for n in cells}
-        return tuple(sorted(found))
+        return tuple(sorted(found.union(size for size in self.over_budget.values() if size)))
 
     @cached_property
-    def base(self) -> Contestant | None:
+    def base(self) -> StoredContestant | None:
         """What ratios refer to: the yardstick, else the first compiled contestant, else the
         first.
         """
@@ -257,7 +263,7 @@ class Summary:
         return {task: self.column(task, self.sizes[-1]) for task in self.cells}
 
     @cached_property
-    def measurements(self) -> list[tuple[str, Contestant, Cell]]:
+    def measurements(self) -> list[tuple[str, StoredContestant, Cell]]:
         """The cells of all tasks and replays: of what, and whose."""
         tasks = [
             (f"{task.title.lower()} at N = {formats.count(size)}", who, cell)
@@ -271,15 +277,29 @@ class Summary:
             for who, replayed in by_contestant.items()
         ]
 
+    def stopped(self, count: Callable[[int], str] = formats.count) -> Iterator[str]:
+        """A text for each task and source that was over budget, and whose it was."""
+        for (what, who), size in self.over_budget.items():
+            title = what.title.lower() if isinstance(what, Task) else what.short
+            yield f"{who.full}, {title}: over budget{f' at {count(size)}' if size else ''}"
+
+    def taking_part(self, source: StoredSource) -> list[StoredContestant]:
+        """The contestants that replayed a source, or were over budget."""
+        return [
+            who
+            for who in self.contestants
+            if who in self.replays[source] or (source, who) in self.over_budget
+        ]
+
     def column(self, task: Task, size: int) -> Column:
         """The cells of one task and size."""
         return {who: cells[size] for who, cells in self.cells[task].items() if size in cells}
 
-    def replayed(self, source: Source) -> Column:
+    def replayed(self, source: StoredSource) -> Column:
         """The times of one source."""
         return {who: replayed.cell for who, replayed in self.replays[source].items()}
 
-    def footprint(self, who: Contestant) -> tuple[int, float] | None:
+    def footprint(self, who: StoredContestant) -> tuple[int, float] | None:
         """The largest capacity measured, and the bytes per timer at it; None where not measured."""
         found = self.memory.get(who)
         return (max(found), found[max(found)].at_rest) if found else None
@@ -293,19 +313,19 @@ class Summary:
         ]
 
 
-def leaders(column: Column) -> list[Contestant]:
+def leaders(column: Column) -> list[StoredContestant]:
     """The fastest of the exact timers in a column, first, and those that are tied with it.
 
     Where no exact timer was measured, of all. A Python loop does not compete with compiled timers,
     and leads only where there are no others.
     """
-    measured = {who: cell.spread for who, cell in column.items() if cell.spread is not None}
+    measured = {who: cell.spread for who, cell in column.items()}
     exact = {who: spread for who, spread in measured.items() if who.exact}
     compiled = {who: spread for who, spread in exact.items() if who.compiled}
     return fastest(compiled or exact or measured)
 
 
-def summarise(run: Run) -> Summary:
+def figures_of(run: Run) -> Summary:
     """Reduce a run's samples. O(rows).
 
     Raises:
@@ -317,36 +337,55 @@ def summarise(run: Run) -> Summary:
         given = run.manifest["parameters"].get("traces", ())
     except (KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{run.path}: the manifest is damaged: {error} is missing") from None
-    by_key = {(who.timer, parameters_json(who.parameters)): who for who in contestants}
+    by_label = {who.label: who for who in contestants}
     places = {who: place for place, who in enumerate(contestants)}
 
-    def rows_of(table: pa.Table) -> Iterator[tuple[Contestant, dict[str, Any]]]:
+    def rows_of(table: pa.Table) -> Iterator[tuple[StoredContestant, dict[str, Any]]]:
         """The rows with their contestants, in the order of these and of sizes."""
         found = []
         for row in table.to_pylist():
-            who = by_key.get((row["timer"], row["parameters"]))
+            who = by_label.get(row["contestant"])
             if who is None:
-                raise RunError(
-                    f"{run.path}: the manifest does not describe {row['timer']} {row['parameters']}"
-                )
+                raise RunError(f"{run.path}: the manifest does not describe {row['contestant']}")
             found.append((who, row))
         yield from sorted(found, key=lambda item: (places[item[0]], item[1].get("size", 0)))
 
     samples, bins, repeats = defaultdict(list), defaultdict(list), defaultdict(list)
+    over_budget: dict[tuple[Any, StoredContestant], int | None] = {}
     for who, row in rows_of(run.samples):
-        samples[Task(row["operation"], row["driver"]), who, row["size"]].append(row)
+        task = Task(row["operation"], row["driver"])
+        if row["ns_per_operation"] is None:
+            over_budget[task, who] = row["size"]
+        else:
+            samples[task, who, row["size"]].append(row)
     for who, row in rows_of(run.lateness):
         bins[row["source"], who].append(Bin(row["lateness"], row["width"], row["timers"]))
     for who, row in rows_of(run.replays):
         repeats[row["source"], who].append(row)
     sources = {
-        name: Source(name, rows[0]["unit"], described.get(name, {}), name in given)
-        for (name, _), rows in repeats.items()
+        row["source"]: StoredSource(
+            row["source"], row["unit"], described.get(row["source"], {}), row["source"] in given
+        )
+        for row in run.replays.to_pylist()
     }
+    for (name, who), rows in [*repeats.items()]:
+        if rows[0]["ns_per_operation"] is None:
+            over_budget[sources[name], who] = None
+            del repeats[name, who]
+    cells = _nested((key, _cell(rows)) for key, rows in samples.items())
+    replays = _nested(
+        ((name, who), Replayed(_cell(rows), rows[0], tuple(bins[name, who])))
+        for (name, who), rows in repeats.items()
+    )
     return Summary(
         run.manifest,
         contestants,
-        cells=_nested((key, _cell(rows)) for key, rows in samples.items()),
+        # In the order in which they were run, and also where every contestant was over budget.
+        cells={
+            task: cells.get(task, {})
+            for task in TASKS
+            if task in cells or any(task == what for what, _ in over_budget)
+        },
         counts=_nested(
             (
                 (Task(row["operation"], row["driver"]), row["counter"], who, row["size"]),
@@ -354,16 +393,16 @@ def summarise(run: Run) -> Summary:
             )
             for who, row in rows_of(run.counters)
         ),
-        replays=_nested(
-            ((sources[name], who), Replayed(_cell(rows), rows[0], tuple(bins[name, who])))
-            for (name, who), rows in repeats.items()
+        replays={source: replays.get(name, {}) for name, source in sources.items()},
+        memory=_nested(
+            ((who, row["capacity"]), _footprint(row)) for who, row in rows_of(run.memory)
         ),
-        memory=_nested(((who, row["capacity"]), _memory(row)) for who, row in rows_of(run.memory)),
         slots=_nested(
             ((who, row["size"]), row["in_slots"] / max(row["pending"], 1))
             for who, row in rows_of(run.slots)
         ),
         trials=run.purgatory.to_pylist(),
+        over_budget=over_budget,
     )
 
 
@@ -382,32 +421,21 @@ def _nested(items: Iterable[tuple[tuple[Any, ...], Any]]) -> dict[Any, Any]:
     return found
 
 
-def contestants_of(traits: Iterable[Mapping[str, Any]]) -> tuple[Contestant, ...]:
+def contestants_of(traits: Iterable[Mapping[str, Any]]) -> tuple[StoredContestant, ...]:
     """Contestants from what is kept of them (`compare.bench.store.traits_of`), in that order."""
     entries = list(traits)
     timers = [entry["timer"] for entry in entries]
-    own = ("timer", "label", "parameters", "engine", "exact")
     return tuple(
-        Contestant(
-            **{name: entry[name] for name in own},
-            lateness=(entry["lateness_low"], entry["lateness_high"]),
-            traits=entry,
-            variant=timers[:place].count(entry["timer"]),
-        )
+        StoredContestant(entry["label"], entry, timers[:place].count(entry["timer"]))
         for place, entry in enumerate(entries)
     )
 
 
 def _cell(rows: list[dict[str, Any]]) -> Cell:
-    samples = [row["ns_per_operation"] for row in rows if row["status"] == MEASURED]
-    return Cell(
-        Spread.of(samples) if samples else None,
-        0.0 if samples else rows[0]["predicted_seconds"],
-        rows[0]["operations"],
-    )
+    return Cell(Spread.of([row["ns_per_operation"] for row in rows]), rows[0]["operations"])
 
 
-def _memory(row: Mapping[str, Any]) -> Memory:
+def _footprint(row: Mapping[str, Any]) -> Footprint:
     peak, grown = (row[name] / row["capacity"] for name in ("peak_nbytes", "grown_nbytes"))
     pauses = [seconds * 1e9 for seconds in row["growth_seconds"]]
-    return Memory(row["nbytes_per_timer"], peak, grown, Spread.of(pauses) if pauses else None)
+    return Footprint(row["nbytes_per_timer"], peak, grown, Spread.of(pauses) if pauses else None)

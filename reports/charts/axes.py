@@ -1,7 +1,7 @@
 """Axes, marks, rows and labels that the charts share. Sizes are in inches, of text in points."""
 
 import math
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from textwrap import wrap
 from typing import Any
@@ -15,7 +15,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullForma
 from reports import formats
 from reports.charts.pictures import LINE_HEIGHT, SMALL, WIDTH
 from reports.palette import FAINT, PAPER, look_of
-from reports.summary import Contestant, Subject
+from reports.summary import StoredContestant, Subject
 
 # Characters that fit:
 _LEGEND = 58  # two labels side by side
@@ -131,22 +131,16 @@ def panels(
 
 
 def row_panels(
-    contestants: Sequence[Contestant],
+    contestants: Sequence[StoredContestant],
     headings: Sequence[str],
     title: str,
-    *,
-    tall: Container[Contestant] = (),
-) -> tuple[Figure, list[Axes], dict[Contestant, float]]:
+) -> tuple[Figure, list[Axes], dict[StoredContestant, float]]:
     """Charts with one row for each contestant, named at the left, and where each row is.
 
-    Heights and places are in lines of text from the top. The rows of `tall` have room for two lines
-    of figures.
+    Heights and places are in lines of text from the top.
     """
     names = ["\n".join([who.short, *wrap(who.remark, _ROW)]) for who in contestants]
-    heights = [
-        max(1.6 + 0.9 * name.count("\n"), 2.4 * (who in tall))
-        for who, name in zip(contestants, names, strict=True)
-    ]
+    heights = [1.6 + 0.9 * name.count("\n") for name in names]
     edges = [0.0, *accumulate(heights)]
     centres = [(above + below) / 2 for above, below in pairwise(edges)]
     headings = [formats.cut(heading, HEADING) for heading in headings]
@@ -231,7 +225,7 @@ def described(panels: Iterable[tuple[str, Mapping[Any, str]]]) -> str:
 
 
 def end_labels(
-    figure: Figure, axes: Axes, ends: Mapping[Contestant, tuple[float, float, str]]
+    figure: Figure, axes: Axes, ends: Mapping[StoredContestant, tuple[float, float, str]]
 ) -> None:
     """Name each series at the right of the chart, beside its last point: (x, y, text).
 
@@ -264,7 +258,7 @@ def end_labels(
         axes.annotate(text, (1.07, y), (8, rise), va="top", fontsize=SMALL, **place)
 
 
-def _label(who: Contestant, value: str) -> str:
+def _label(who: StoredContestant, value: str) -> str:
     """What stands below a series' name: its value and the remark, on one line if they fit."""
     joined = f"{value} · {who.remark}" if who.remark else value
     return joined if len(joined) <= _LABEL else "\n".join([value, *wrap(who.remark, _LABEL)])

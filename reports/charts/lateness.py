@@ -10,7 +10,7 @@ from reports import formats
 from reports.charts.axes import colour_of, described, mark_of, row_panels
 from reports.charts.pictures import SMALL, Picture
 from reports.palette import INK
-from reports.summary import Contestant, Replayed, Summary
+from reports.summary import Replayed, StoredContestant, Summary
 
 MOST_BARS = 110  # of a histogram, in the room of a panel
 
@@ -25,7 +25,10 @@ def draw(summary: Summary) -> Iterator[Picture]:
     texts = []
     for axes, (source, replays) in zip(found, summary.replays.items(), strict=True):
         axes.axvline(0, color=INK, linewidth=0.8)
-        drawn = {who: _draw(axes, rows[who], who, of) for who, of in replays.items()}
+        drawn = {
+            who: _draw(axes, rows[who], who, replays.get(who))
+            for who in summary.taking_part(source)
+        }
         texts.append((f"{source.short}, in {formats.unit_name(source.unit)}", drawn))
         axes.set_xlabel(f"lateness [{formats.unit_symbol(source.unit)}]")
         axes.margins(x=0.06)
@@ -42,10 +45,10 @@ def draw(summary: Summary) -> Iterator[Picture]:
     )
 
 
-def _draw(axes: Axes, row: float, who: Contestant, replayed: Replayed) -> str:
+def _draw(axes: Axes, row: float, who: StoredContestant, replayed: Replayed | None) -> str:
     """Draw a row, and say what it shows."""
-    if not replayed.bins:
-        why = "nothing fired" if replayed.cell.spread else "too long, not run"
+    if not replayed or not replayed.bins:
+        why = "nothing fired" if replayed else "over budget"
         axes.annotate(
             why, (0, row), (6, 0), textcoords="offset points", va="center", fontsize=SMALL
         )

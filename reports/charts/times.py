@@ -18,13 +18,14 @@ from reports.charts.axes import (
     stroke_of,
 )
 from reports.charts.pictures import Picture
-from reports.summary import Cell, Contestant, Summary
+from reports.summary import Cell, StoredContestant, Summary
 
 
 def draw(summary: Summary) -> Iterator[Picture]:
     """Median time of one operation against the number of pending timers, with the spread."""
-    for task in summary.cells:
-        yield _chart(summary, task)
+    for task, series in summary.cells.items():
+        if series:
+            yield _chart(summary, task)
 
 
 def _chart(summary: Summary, task: Task) -> Picture:
@@ -56,15 +57,9 @@ def _chart(summary: Summary, task: Task) -> Picture:
     )
 
 
-def _draw(axes: Axes, who: Contestant, cells: Mapping[float, Cell]) -> None:
-    measured = {x: cell.level for x, cell in cells.items() if cell.spread}
-    predicted = {x: cell.level for x, cell in cells.items() if not cell.spread}
-    draw_points(axes, measured, stroke_of(who))
-    for x in measured:
-        axes.vlines(x, *cells[x].reach, color=colour_of(who), linewidth=1.4, zorder=4)
-    draw_points(axes, measured, mark_of(who, 5.5))
-    if predicted:
-        path = dict([*measured.items()][-1:]) | predicted
-        dotted = stroke_of(who) | {"linewidth": 1.0, "linestyle": (0, (1, 2))}
-        draw_points(axes, path, dotted)
-        draw_points(axes, predicted, mark_of(who, 6.5, hollow=True))
+def _draw(axes: Axes, who: StoredContestant, cells: Mapping[float, Cell]) -> None:
+    levels = {x: cell.level for x, cell in cells.items()}
+    draw_points(axes, levels, stroke_of(who))
+    for x, cell in cells.items():
+        axes.vlines(x, *cell.reach, color=colour_of(who), linewidth=1.4, zorder=4)
+    draw_points(axes, levels, mark_of(who, 5.5))

@@ -8,7 +8,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from reports import formats
 from reports.charts.axes import HEADING, colour_of, described, log_axis, log_ticks, mark_of, panels
 from reports.charts.pictures import Picture
-from reports.summary import Contestant, Replayed, Summary
+from reports.summary import Replayed, StoredContestant, Summary
 
 FEW_PRECISIONS = 2
 """Up to so many the charts of time and lateness tell enough by themselves."""
@@ -48,19 +48,20 @@ def draw(summary: Summary) -> Iterator[Picture]:
 
 
 def _draw(
-    axes: Axes, points: Mapping[Contestant, Replayed], places: Mapping[Contestant, float]
+    axes: Axes,
+    points: Mapping[StoredContestant, Replayed],
+    places: Mapping[StoredContestant, float],
 ) -> None:
     for timer in dict.fromkeys(who.timer for who in points):
         own = sorted((who for who in points if who.timer == timer), key=lambda who: places[who])
         levels = [points[who].cell.level for who in own]
         axes.plot([places[who] for who in own], levels, color=colour_of(own[0]), linewidth=0.8)
     for who, replayed in points.items():
-        if replayed.cell.spread:
-            axes.vlines(places[who], *replayed.cell.reach, color=colour_of(who), linewidth=1.4)
+        axes.vlines(places[who], *replayed.cell.reach, color=colour_of(who), linewidth=1.4)
         axes.plot(places[who], replayed.cell.level, **mark_of(who, 6.5), ls="none", zorder=3)
 
 
-def _places(deviations: Mapping[Contestant, int]) -> dict[Contestant, float]:
+def _places(deviations: Mapping[StoredContestant, int]) -> dict[StoredContestant, float]:
     """Where each stands on the axis: those at 0 beside each other."""
     exact = [who for who, deviation in deviations.items() if deviation == 0]
     middle = (len(exact) - 1) / 2

@@ -15,7 +15,7 @@ from reports.charts.axes import (
     stroke_of,
 )
 from reports.charts.pictures import Picture
-from reports.summary import Contestant, Summary
+from reports.summary import StoredContestant, Summary
 
 Curve = Mapping[int, float]
 
@@ -74,7 +74,7 @@ def _chart(summary: Summary, task: Task) -> Picture:
     )
 
 
-def _curves(summary: Summary, task: Task, counter: str) -> dict[Contestant, Curve]:
+def _curves(summary: Summary, task: Task, counter: str) -> dict[StoredContestant, Curve]:
     """The counts that a logarithmic axis can show."""
     found = {
         who: {size: count for size, count in curve.items() if count > 0}

@@ -1,9 +1,10 @@
 """The first section: the best timer, all timers at the largest size, and the findings."""
 
+from compare.replay.lateness import lateness_text
 from reports import formats
 from reports.findings import find
 from reports.sections.parts import NOTHING, Entry, Section, Table, entry, ratio_note, time_entry
-from reports.summary import Contestant, Source, Summary, leaders
+from reports.summary import StoredContestant, StoredSource, Summary, leaders
 
 
 def section(summary: Summary) -> Section:
@@ -46,18 +47,18 @@ def traffic(summary: Summary) -> Table:
     )
 
 
-def _second(source: Source) -> str:
+def _second(source: StoredSource) -> str:
     return f"each second of {source.together}" if source.together else "a second"
 
 
-def _of_second(summary: Summary, source: Source, who: Contestant) -> list[Entry]:
+def _of_second(summary: Summary, source: StoredSource, who: StoredContestant) -> list[Entry]:
     replayed, column = summary.replays[source].get(who), summary.replayed(source)
     if replayed is None:
-        return [NOTHING, NOTHING]
+        return [time_entry(summary, source, column, who), NOTHING]
     low, high = (end * source.rate for end in replayed.cell.interval)
-    detail = f"({formats.time_range(low, high)})" if replayed.cell.spread else "predicted"
+    detail = f"({formats.time_range(low, high)})"
     cost = formats.nanoseconds(replayed.cell.level * source.rate)
-    late = formats.lateness(*replayed.late, source.unit) if replayed.late else NOTHING.text
+    late = lateness_text(*replayed.late, source.unit) if replayed.late else NOTHING.text
     return [Entry(cost, detail, who in leaders(column)), Entry(late, number=False)]
 
 
@@ -67,7 +68,7 @@ def at_a_glance(summary: Summary) -> Table:
     for who in summary.contestants:
         _, nbytes = summary.footprint(who) or (0, None)
         rows[who] = {
-            task.title: time_entry(summary, column, who, spread=False)
+            task.title: time_entry(summary, task, column, who, spread=False)
             for task, column in summary.largest.items()
         }
         rows[who]["memory per timer"] = entry(nbytes, formats.data_size)

@@ -2,7 +2,7 @@
 
 from reports import formats
 from reports.sections.parts import NOTHING, Entry, Section, Table, entry
-from reports.summary import Memory, Summary
+from reports.summary import Footprint, Summary
 
 
 def section(summary: Summary) -> Section | None:
@@ -41,7 +41,7 @@ def section(summary: Summary) -> Section | None:
     )
 
 
-def _growth(found: Memory) -> list[Entry]:
+def _growth(found: Footprint) -> list[Entry]:
     pause = NOTHING
     if found.pause:
         several = len(set(map(formats.nanoseconds, (found.pause.low, found.pause.high)))) > 1

@@ -1,4 +1,4 @@
-"""How a run was measured, and what was too long to run."""
+"""How a run was measured, and what was over budget."""
 
 import json
 import shlex
@@ -10,8 +10,8 @@ from reports.sections.parts import Section
 from reports.summary import Summary
 
 ALIKE = (
-    "All timers take the same operations, in the same order, in turns: what disturbs the machine "
-    "disturbs all.",
+    "All timers take the same operations, in the same order, taking turns, so that interference "
+    "affects all of them equally.",
     "The loop fetches its own entry of each timer's handle ahead of time, for all compiled timers.",
     "The clock of the timers moves while they are held and in replays, so that wheels do their "
     "work in their slots. Expiry is never one jump over all deadlines: that would favour a scan.",
@@ -24,8 +24,9 @@ NOT_ALIKE = (
     "Timers of unequal precision do unequal work: a tick of 100 has fewer moments than a tick of "
     "1. Compare them at one precision, or read the time together with the lateness.",
     "The work that a wheel puts off, such as hashing what has arrived, is in the cost of a later "
-    "operation or of expiry; of the timers that are inserted first it is in none, since the clock "
-    "then moves on untimed. Compare whole workloads before single operations.",
+    "operation or of expiry; for the timers inserted at the start this work is not measured at "
+    "all, because the clock is advanced outside the timed section. Compare whole workloads before "
+    "single operations.",
     "Arrays of this size are often on huge pages, where those of other programs are not. That "
     "makes a difference beside figures from elsewhere, and none within this page.",
 )
@@ -35,11 +36,6 @@ NOT_ALIKE = (
 def section(summary: Summary) -> Section:
     """All that is known about the measurement."""
     manifest = summary.manifest
-    too_long = [
-        f"{who.full}, {where}: too long, {formats.duration(cell.predicted_seconds)} predicted"
-        for where, who, cell in summary.measurements
-        if cell.spread is None
-    ]
     terms: dict[str, Sequence[str]] = {
         "When": [manifest["created"]],
         "Command": [shlex.join(map(str, manifest["command"]))],
@@ -51,7 +47,7 @@ def section(summary: Summary) -> Section:
             f"{of.name}: {_plain(of.details.get('details', {}))}" for of in summary.replays
         ],
         "Checks": _items(manifest["agreement"]),
-        "Not run": too_long or ["nothing was too long"],
+        "Over budget": [*summary.stopped()] or ["nothing"],
     }
     if summary.contestants:
         terms |= {"Engines": _engines(summary), "Alike for all": ALIKE, "Not alike": NOT_ALIKE}

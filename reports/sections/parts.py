@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from compare.bench.task import Task
 from reports import formats
-from reports.summary import Cell, Column, Contestant, Subject, Summary, leaders
+from reports.summary import Cell, Column, StoredContestant, StoredSource, Subject, Summary, leaders
 
 NARROW, WIDE = 3, 5  # columns
 
@@ -103,18 +104,28 @@ def texts(values: Mapping[str, str]) -> dict[str, Entry]:
     return {heading: Entry(value, number=False) for heading, value in values.items()}
 
 
-def time_entry(summary: Summary, column: Column, who: Contestant, *, spread: bool = True) -> Entry:
-    """The time of a contestant in a column, with the spread and the ratio to the base."""
+def time_entry(
+    summary: Summary,
+    of: Task | StoredSource,
+    column: Column,
+    who: StoredContestant,
+    *,
+    spread: bool = True,
+) -> Entry:
+    """The time of a contestant in a column of a task or source, with the spread and the ratio to
+    the base; or the size at which it was over budget.
+    """
     cell = column.get(who)
     if cell is None:
-        return NOTHING
-    if cell.spread is None:
-        return Entry("too long", f"{formats.duration(cell.predicted_seconds)} predicted")
+        if (of, who) not in summary.over_budget:
+            return NOTHING
+        size = summary.over_budget[of, who]
+        return Entry("over budget", f"at {formats.count(size)}" if size else "")
     details = []
     if spread and cell.spread.samples > 1:
         details.append(f"({formats.time_range(cell.spread.low, cell.spread.high)})")
     base = summary.base and column.get(summary.base)
-    if base and base.spread and base.level:
+    if base and base.level:
         details.append(formats.ratio(cell.level / base.level))
     return Entry(formats.nanoseconds(cell.level), " ".join(details), who in leaders(column))
 
@@ -128,10 +139,8 @@ def ratio_note(summary: Summary) -> str:
 
 def chart_notes(summary: Summary, cells: Sequence[Cell]) -> str:
     """What holds for all charts of these times."""
-    samples = sorted({cell.spread.samples for cell in cells if cell.spread})
-    if not samples:
-        spread = "All times are predicted."
-    elif samples == [1]:
+    samples = sorted({cell.spread.samples for cell in cells})
+    if samples in ([], [1]):
         spread = f"There is one {summary.sample} of each time, so no spread is shown."
     else:
         number = "–".join(map(str, dict.fromkeys((samples[0], samples[-1]))))
@@ -145,6 +154,10 @@ def chart_notes(summary: Summary, cells: Sequence[Cell]) -> str:
         notes.append("Times of a “Python loop” include the interpreter's overhead.")
     if any(not who.exact for who in summary.contestants):
         notes.append("A timer that may fire late or early says by how much.")
-    if any(cell.spread is None for cell in cells):
-        notes.append("Hollow markers: too long to run, so predicted from smaller N.")
+    if summary.over_budget:
+        budget = summary.manifest["parameters"]["budget"]
+        notes.append(
+            f"What takes a timer longer than {budget:g} s is over budget, and is not run with more "
+            "timers pending."
+        )
     return " ".join(notes)

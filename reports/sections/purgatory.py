@@ -58,8 +58,8 @@ def of_rates(rows: Sequence[Row]) -> Table:
         "purgatory-rates",
         "In real time, at the highest rate that each kept up with",
         found,
-        "A design keeps up if, in most trials, it achieves 95% of the rate and 99% of the "
-        "timeouts are less than 200 ms late. Figures are medians of the trials. The estimated "
+        "A rate counts as sustained if most trials reach 95% of it with a p99 lateness below 200 "
+        "ms. Figures are medians of the trials. The estimated "
         "total is the number of requests in the lists as the new design estimates it, on average.",
         of="design",
         loose=True,

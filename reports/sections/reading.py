@@ -49,9 +49,10 @@ def _times(summary: Summary) -> list[str]:
             "confidence."
         )
     explained.append(tied)
-    if any(cell.spread is None for *_, cell in summary.measurements):
+    if summary.over_budget:
+        budget = summary.manifest["parameters"]["budget"]
         explained.append(
-            "“Too long” marks what would have exceeded the time budget. It was not run, and its "
-            "time is predicted."
+            f"“Over budget” means that the timer took longer than {budget:g} s for one sample. It "
+            "was not run with more timers pending."
         )
     return explained

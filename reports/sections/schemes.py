@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reports.sections.parts import Entry, Section, Table, texts
-from reports.summary import Contestant, Summary
+from reports.summary import StoredContestant, Summary
 
 
 def section(summary: Summary) -> Section:
@@ -26,9 +26,11 @@ def behaviour(summary: Summary) -> Table:
     return Table.of_rows("behaviour", "What each scheme does", rows)
 
 
-def _behaviour(who: Contestant) -> dict[str, Entry]:
+def _behaviour(who: StoredContestant) -> dict[str, Entry]:
     traits = who.traits
-    shown = {**who.parameters, **({"tick": traits["tick"]} if traits.get("tick") else {})}
+    shown = {**traits["defaults"], **traits["settings"]}
+    if traits["tick"] is not None:
+        shown["tick"] = traits["tick"]
     parameters = (f"{name.replace('_', ' ')} {value}" for name, value in shown.items())
     fires, order = str(traits["due_at"]), traits["order"]
     told = {

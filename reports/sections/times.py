@@ -33,7 +33,7 @@ def times(summary: Summary, task: Task) -> Table:
         f"{task.title}: time per {task.unit}",
         list(map(formats.size, summary.sizes)),
         {
-            who: [time_entry(summary, column, who) for column in columns]
+            who: [time_entry(summary, task, column, who) for column in columns]
             for who in summary.contestants
         },
         f"{task.meaning} Median; the least and the greatest sample in brackets. "

@@ -3,7 +3,7 @@
 from compare.bench.task import Task
 from reports import formats
 from reports.sections.parts import NOTHING, Entry, Section, Table, entry
-from reports.summary import Contestant, Summary
+from reports.summary import StoredContestant, Summary
 
 
 def section(summary: Summary) -> Section | None:
@@ -20,7 +20,7 @@ def section(summary: Summary) -> Section | None:
         "Counted work",
         lead="What the same operations did inside the timer. These counts explain the times, and "
         "they are the same on every machine. Both axes of the charts are logarithmic, so zero is "
-        "not drawn. Where lines coincide, the wider one lies below."
+        "not drawn. Where lines overlap, the lower one is drawn wider."
         + (" Timers without a compiled kernel count only calls to advance." if uncompiled else ""),
         tables=tables,
     )
@@ -63,7 +63,7 @@ def in_slots(summary: Summary) -> Table:
     )
 
 
-def _growth(summary: Summary, task: Task, name: str, who: Contestant) -> Entry:
+def _growth(summary: Summary, task: Task, name: str, who: StoredContestant) -> Entry:
     counts = summary.counts[task][name].get(who)
     if not counts:
         return NOTHING

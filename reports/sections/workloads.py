@@ -4,8 +4,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from reports import formats
-from reports.sections.parts import Entry, Section, Table, chart_notes, entry, ratio_note, time_entry
-from reports.summary import Replayed, Source, Summary
+from reports.sections.parts import (
+    NOTHING,
+    Entry,
+    Section,
+    Table,
+    chart_notes,
+    entry,
+    ratio_note,
+    time_entry,
+)
+from reports.summary import Replayed, StoredSource, Summary
 
 
 def section(summary: Summary) -> Section | None:
@@ -24,7 +33,7 @@ def section(summary: Summary) -> Section | None:
     )
 
 
-def replays(summary: Summary, source: Source) -> Table:
+def replays(summary: Summary, source: StoredSource) -> Table:
     """What each contestant did with one source, and how long it took."""
     found, column = summary.replays[source], summary.replayed(source)
     if summary.of_shards:
@@ -41,18 +50,22 @@ def replays(summary: Summary, source: Source) -> Table:
             "greatest sample in brackets. The counts are the same in all samples."
         )
         figures = {who: _of_run(of.row, source) for who, of in found.items()}
+    nothing = dict.fromkeys(next(iter(figures.values()), {}), NOTHING)
     return Table.of_rows(
         f"replay-{source.name}",
         f"{source.short}: {described(source)}",
         {
-            who: {"time per operation": time_entry(summary, column, who), **row}
-            for who, row in figures.items()
+            who: {
+                "time per operation": time_entry(summary, source, column, who),
+                **figures.get(who, nothing),
+            }
+            for who in summary.taking_part(source)
         },
         f"{note} {ratio_note(summary)} Lateness is in {formats.unit_name(source.unit)}.",
     )
 
 
-def _of_run(row: Mapping[str, Any], source: Source) -> dict[str, Entry]:
+def _of_run(row: Mapping[str, Any], source: StoredSource) -> dict[str, Entry]:
     late = [row[f"lateness_{which}"] for which in ("min", "median", "max")]
     shown = None if None in late else " / ".join(map(formats.count, late))
     return {
@@ -65,7 +78,7 @@ def _of_run(row: Mapping[str, Any], source: Source) -> dict[str, Entry]:
     }
 
 
-def _of_grid(replayed: Replayed, source: Source, counters: Iterable[str]) -> dict[str, Entry]:
+def _of_grid(replayed: Replayed, source: StoredSource, counters: Iterable[str]) -> dict[str, Entry]:
     row, counts = replayed.row, replayed.counters
     operations = max(row["operations"], 1)
     per_operation = {
@@ -88,7 +101,7 @@ def _of_grid(replayed: Replayed, source: Source, counters: Iterable[str]) -> dic
     }
 
 
-def described(source: Source) -> str:
+def described(source: StoredSource) -> str:
     """How much was replayed."""
     counts = {"operation": "operations", "timer": "timers", "id": "id_space", "shard": "shards"}
     parts = [

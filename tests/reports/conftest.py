@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compare.bench.store import Run, read_run
-from reports.summary import Summary, summarise
+from reports.summary import Summary, figures_of
 from tests.reports.primes import Primes, make
 from tests.reports.synthetic import write_synthetic
 
@@ -21,7 +21,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="session")
 def summary(run: Run) -> Summary:
-    return summarise(run)
+    return figures_of(run)
 
 
 @pytest.fixture(scope="session")
@@ -82,4 +82,4 @@ def primes() -> Primes:
 @pytest.fixture(scope="session")
 def distinct(primes: Primes) -> Summary:
     """The summary of the run of primes."""
-    return summarise(primes.run)
+    return figures_of(primes.run)

@@ -5,7 +5,6 @@ differs from task to task. What the run holds is kept beside it, keyed by what i
 that tests need not read it the way that reports do.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import isqrt
 from pathlib import Path
@@ -14,9 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from compare.bench.store import SCHEMAS, Run, parameters_json
+from compare.bench.store import SCHEMAS, Run
 from compare.bench.task import TASKS, Task
-from reports.summary import Contestant, Summary, summarise
+from reports.summary import StoredContestant, Summary
 
 MOST = 1_200_000
 SIZES = (1_000, 20_000, 500_000)
@@ -54,8 +53,8 @@ COUNTS = (
     "nbytes",
 )
 
-TOO_LONG = "heapq-delay-queue", TASKS[3], SIZES[-1]
-TOO_LONG_REPLAY = "heapq-delay-queue", "keepalive"
+OVER = "heapq-delay-queue", TASKS[3], SIZES[1]  # takes longer than the budget
+OVER_REPLAY = "heapq-delay-queue", "keepalive"
 SILENT = "some.where:Mine", "uniform"  # nothing fires
 ONE_AT_ZERO = "cascading-wheel"  # one counter of it is zero
 SMALL = "hierarchical-wheel/tick=5"  # its memory is not measured at the greatest capacity
@@ -103,45 +102,30 @@ class Primes:
     growth: dict[tuple[str, int], tuple[int, int, list[float]]] = field(default_factory=dict)
     slots: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     sources: dict[str, dict[str, Any]] = field(default_factory=dict)
-    predicted: dict[Any, tuple[float, int]] = field(default_factory=dict)  # seconds, operations
-
-    def summary(self) -> Summary:
-        return summarise(self.run)
-
-
-def key_of(label: str) -> dict[str, str]:
-    timer, *settings = label.split("/")
-    parameters = {name: int(value) for name, value in (one.split("=") for one in settings)}
-    return {"timer": timer, "parameters": parameters_json(parameters)}
-
-
-def labelled(label: str) -> dict[str, Any]:
-    engine, low, high = WHO[label]
-    return key_of(label) | {
-        "engine": engine,
-        "exact": low == high == 0,
-        "lateness_low": low,
-        "lateness_high": high,
-    }
 
 
 def traits_of(label: str) -> dict[str, Any]:
     """Each trait is a text that names the trait and the contestant."""
+    engine, low, high = WHO.get(label, ("compiled", 0, 0))
+    timer, *settings = label.split("/")
+    own = {name: int(value) for name, value in (one.split("=") for one in settings)}
+    in_ms = label == "hashed-wheel"
     texts = ("name", "scheme", "summary", "due_at", "horizon", "jumps", "suits", "drawback")
-    settings = label.split("/")[1:]
-    return (
-        labelled(label)
-        | {name: f"the {name} of {label}" for name in (*texts, "source")}
-        | {
-            "label": label,
-            "parameters": {n: int(v) for n, v in (one.split("=") for one in settings)},
-            "defaults": {},
-            "order": "fifo" if label == "delay-queue" else "unspecified",
-            "exact_next_expiry": label == "cascading-wheel",
-            "costs": [f"schedule of {label}", f"tick of {label}"],
-            "deviations": [f"this of {label}", f"that of {label}"] if "tick" in label else [],
-        }
-    )
+    return {name: f"the {name} of {label}" for name in (*texts, "source")} | {
+        "timer": timer,
+        "label": label,
+        "settings": own,
+        "tick": "100ms" if in_ms else own.get("tick"),
+        "engine": engine,
+        "defaults": {},
+        "unit": "ms" if in_ms else "",
+        "lateness_low": low,
+        "lateness_high": high,
+        "order": "fifo" if label == "delay-queue" else "unspecified",
+        "exact_next_expiry": label == "cascading-wheel",
+        "costs": [f"schedule of {label}", f"tick of {label}"],
+        "deviations": [f"this of {label}", f"that of {label}"] if "tick" in label else [],
+    }
 
 
 def shuffled(group: list[int], factor: float) -> list[float]:
@@ -186,8 +170,7 @@ def make() -> Primes:
                     shuffled(prime.groups(1)[0], 1e-8) if label != LABELS[0] else [],
                 )
                 rows["memory"].append(
-                    key_of(label)
-                    | {"capacity": capacity, "nbytes": next(prime)}
+                    {"contestant": label, "capacity": capacity, "nbytes": next(prime)}
                     | {"nbytes_per_timer": made.memory[label, capacity]}
                     | {"peak_nbytes": peak, "grown_nbytes": grown, "growth_seconds": pauses}
                 )
@@ -199,7 +182,7 @@ def make() -> Primes:
                 pending,
             )
             rows["slots"].append(
-                key_of(label) | {"size": size, "pending": pending, "in_slots": in_slots}
+                {"contestant": label, "size": size, "pending": pending, "in_slots": in_slots}
             )
     tables = {
         name: pa.Table.from_pylist(
@@ -220,15 +203,13 @@ def _measure(
     samples: list[float],
     operations: int,
 ) -> None:
-    common = labelled(label) | task._asdict() | {"size": size, "operations": operations}
-    if (label, task, size) == TOO_LONG:
-        made.predicted[TOO_LONG] = 1733.0, operations
-        rows["samples"].append(common | {"status": "too long", "predicted_seconds": 1733.0})
+    common = {"contestant": label, **task._asdict(), "size": size, "operations": operations}
+    if (label, task) == OVER[:2] and size >= OVER[2]:
+        rows["samples"] += [common] * (size == OVER[2])
         return
     made.samples[label, task, size] = samples
     for repeat, value in enumerate(samples):
-        one = {"status": "measured", "repeat": repeat, "ns_per_operation": value}
-        rows["samples"].append(common | one)
+        rows["samples"].append(common | {"repeat": repeat, "ns_per_operation": value})
 
 
 def _count(
@@ -247,9 +228,8 @@ def _count(
         operations = prime.near(3001 * 1.07 ** (len(made.counts) % 31))
         made.counts[label, task, counter, size] = count, operations
         rows["counters"].append(
-            key_of(label)
-            | task._asdict()
-            | {"size": size, "counter": counter, "count": count, "operations": operations}
+            {"contestant": label, **task._asdict(), "size": size, "counter": counter}
+            | {"count": count, "operations": operations}
         )
 
 
@@ -262,16 +242,15 @@ def _replay(
     prime: Supply,
 ) -> None:
     about = made.sources[source]
-    common = labelled(label) | {
+    common = {
+        "contestant": label,
         "source": source,
         "source_json": "{}",
         "unit": about["unit"],
         "operations": about["operations"],
     }
-    if (label, source) == TOO_LONG_REPLAY:
-        made.predicted[TOO_LONG_REPLAY] = 2011.0, about["operations"]
-        made.rows[label, source] = common
-        rows["replays"].append(common | {"status": "too long", "predicted_seconds": 2011.0})
+    if (label, source) == OVER_REPLAY:
+        rows["replays"].append(common)
         return
     _, low, high = WHO[label]
     if (label, source) == SILENT:
@@ -290,12 +269,12 @@ def _replay(
     made.rows[label, source], made.times[label, source] = row, samples
     made.bins[label, source] = bins
     rows["lateness"] += [
-        key_of(label) | {"source": source, "lateness": value, "width": width, "timers": timers}
+        {"contestant": label, "source": source}
+        | {"lateness": value, "width": width, "timers": timers}
         for value, width, timers in bins
     ]
     for repeat, value in enumerate(samples):
-        one = {"status": "measured", "repeat": repeat, "ns_per_operation": value}
-        rows["replays"].append(row | one)
+        rows["replays"].append(row | {"repeat": repeat, "ns_per_operation": value})
 
 
 def manifest(made: Primes) -> dict[str, Any]:
@@ -319,14 +298,10 @@ def manifest(made: Primes) -> dict[str, Any]:
     }
 
 
-def who_of(summary: Summary, label: str) -> Contestant:
+def who_of(summary: Summary, label: str) -> StoredContestant:
     (found,) = [who for who in summary.contestants if who.label == label]
     return found
 
 
 def only(summary: Summary, **changes: Any) -> Summary:
     return replace(summary, **changes)
-
-
-def by_label(column: Mapping[Contestant, Any]) -> dict[str, Any]:
-    return {who.label: value for who, value in column.items()}

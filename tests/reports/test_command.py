@@ -1,13 +1,14 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from compare.bench.comparison import DEFAULT_WORKLOADS
 from compare.cli.main import main
-from reports import command
-from tests.reports.synthetic import defaults, write_synthetic
+from tests.reports.synthetic import write_synthetic
+from timers.registry import names
 
 pytestmark = pytest.mark.usefixtures("bare")
 
@@ -19,12 +20,14 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def compared(monkeypatch):
-    """Comparisons that were asked for; each gives a made-up run."""
+    """Comparisons that were asked for, with the traces that are opened already; each gives a
+    made-up run.
+    """
     asked = []
 
-    def run_comparison(options):
-        asked.append(options)
-        return write_synthetic(Path(options.runs), defaults()[2:4], sizes=(1000,), workloads=())
+    def run_comparison(options, traces):
+        asked.append((options, traces))
+        return write_synthetic(Path(options.runs), names()[2:4], sizes=(1000,), workloads=())
 
     monkeypatch.setattr("compare.bench.run.run_comparison", run_comparison)
     return asked
@@ -34,14 +37,8 @@ def report(*arguments: str) -> None:
     assert main(["report", *arguments]) == 0
 
 
-def guessed(*arguments: str) -> dict[str, str]:
-    """What a command line leaves out of its log."""
-    options = command.report.make_context("report", list(arguments)).params
-    return command._guessed(arguments[0].removeprefix("--"), options)
-
-
 def test_a_stored_run_is_shown(tmp_path, capsys):
-    run = write_synthetic(tmp_path / "runs", defaults()[2:4], sizes=(1000,), workloads=())
+    run = write_synthetic(tmp_path / "runs", names()[2:4], sizes=(1000,), workloads=())
     report("--run", str(run), "--out", "page")
     assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "page" / "index.html")
     assert (tmp_path / "page" / "index.html").is_file()
@@ -50,7 +47,7 @@ def test_a_stored_run_is_shown(tmp_path, capsys):
 
 def test_the_newest_run_of_a_store_is_shown(tmp_path):
     runs = [
-        write_synthetic(tmp_path / "runs", defaults()[2:4], sizes=(1000,), workloads=())
+        write_synthetic(tmp_path / "runs", names()[2:4], sizes=(1000,), workloads=())
         for _ in range(2)
     ]
     report("--run", "runs")
@@ -61,13 +58,9 @@ def test_the_newest_run_of_a_store_is_shown(tmp_path):
 
 def test_without_a_run_one_is_made(tmp_path, compared, capsys):
     report("--sizes", "1e3", "--repeats", "2", "--runs", "elsewhere")
-    (options,) = compared
-    assert (options.sizes, options.repeats, options.runs, options.traces) == (
-        (1000,),
-        2,
-        "elsewhere",
-        (),
-    )
+    ((options, opened),) = compared
+    assert (options.sizes, options.repeats, options.runs) == ((1000,), 2, "elsewhere")
+    assert (options.traces, opened) == ((), [])
     assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "report" / "index.html")
 
 
@@ -97,9 +90,9 @@ def test_without_a_run_one_is_made(tmp_path, compared, capsys):
     ],
 )
 def test_nonsense_is_one_line(tmp_path, capsys, compared, arguments, said):
-    store = write_synthetic(tmp_path / "runs", defaults()[:1], sizes=(1000,), workloads=())
+    store = write_synthetic(tmp_path / "runs", names()[:1], sizes=(1000,), workloads=())
     store.rename(tmp_path / "run")
-    cut = write_synthetic(tmp_path / "runs", defaults()[:1], sizes=(1000,), workloads=())
+    cut = write_synthetic(tmp_path / "runs", names()[:1], sizes=(1000,), workloads=())
     (cut / "samples.parquet").write_bytes((cut / "samples.parquet").read_bytes()[:-9])
     cut.rename(tmp_path / "cut")
     (tmp_path / "empty").mkdir()
@@ -134,31 +127,41 @@ ACCESS = (
 
 
 @pytest.fixture
-def spark():
+def ingested(monkeypatch):
+    """Logs that were to be read: (log, out, reading), and what else was said about them."""
     pytest.importorskip("pyspark", reason="logs are read on Spark")
+    asked = []
+
+    def ingest(log, out, options, **rows):
+        asked.append(((log, out, options), rows))
+        return SimpleNamespace(trace=f"the trace {out}")
+
+    for kind in ("requests", "touches"):
+        monkeypatch.setattr(f"compare.pipeline.ingest.ingest_{kind}", ingest)
+    monkeypatch.setattr("compare.cli.commands.ingest.summary", lambda ingested: "the summary")
+    return asked
 
 
-@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize(
-    ("text", "arguments", "expected"),
+    ("text", "arguments", "assumed"),
     [
-        (ZEEK, ["--requests", "log"], {"time": "ts", "duration": "rtt", "timeout": "5s"}),
-        (ZEEK, ["--touches", "log", "--idle", "1m"], {"time": "ts", "key": "id.orig_h"}),
-        (ACCESS, ["--touches", "log"], {"time": "time", "key": "client", "idle": "30s"}),
+        (ZEEK, ["--requests", "log"], "--time ts --duration rtt --timeout 5s"),
+        (ZEEK, ["--touches", "log", "--idle", "1m"], "--time ts --key id.orig_h"),
+        (ACCESS, ["--touches", "log"], "--time time --key client --idle 30s"),
         (
             "start,took\n1,2\n",
             ["--requests", "log", "--duration", "took"],
-            {"time": "start", "timeout": "5s"},
+            "--time start --timeout 5s",
         ),
     ],
 )
-def test_columns_of_common_logs_are_guessed(text, arguments, expected):
+def test_columns_of_common_logs_are_guessed(ingested, compared, capsys, text, arguments, assumed):
     Path("log").write_text(text)
-    assert guessed(*arguments) == expected
+    report(*arguments)
+    assert capsys.readouterr().err == f"log: assuming {assumed}\n"
 
 
-@pytest.mark.usefixtures("spark")
-def test_what_cannot_be_guessed_is_asked_for(capsys):
+def test_what_cannot_be_guessed_is_asked_for(ingested, capsys):
     Path("log").write_text("when,how_long\n1,2\n")
     assert main(["report", "--requests", "log"]) == 2
     assert (
@@ -168,45 +171,28 @@ def test_what_cannot_be_guessed_is_asked_for(capsys):
     assert [path.name for path in Path().iterdir()] == ["log"]
 
 
-def test_nothing_is_guessed_where_all_is_given():
-    assert guessed("--requests", "log", "--time", "a", "--duration", "b", "--timeout", "1s") == {}
-
-
-@pytest.mark.usefixtures("spark")
-def test_a_log_is_read_as_by_ingest(compared, monkeypatch, capsys):
-    asked = []
-    monkeypatch.setattr(
-        "compare.pipeline.ingest.ingest_requests", lambda *log, **how: asked.append((log, how))
-    )
-    monkeypatch.setattr("compare.cli.commands.ingest.summary", lambda ingested: "the summary")
+def test_a_log_is_read_as_by_ingest(ingested, compared, capsys):
     Path("plain").write_text(ZEEK)
-    options = ("--time-is", "end", "--unit", "us", "--strict")
-    report("--requests", "plain", *options)
-    ((log, out, how), others) = asked.pop()
+    report("--requests", "plain", "--time-is", "end", "--unit", "us", "--strict")
+    ((log, out, how), others) = ingested.pop()
     assert (log, out) == ("plain", "runs/traces/plain.requests")
     assert (how.time, how.unit, how.strict, how.force, how.shards) == ("ts", "us", True, True, 1)
     expected = {"duration": "rtt", "timeout": "5s", "duration_unit": "s", "time_is": "end"}
     assert others == expected
-    out, err = capsys.readouterr()
-    assert err == "plain: assuming --time ts --duration rtt --timeout 5s\n"
-    assert out.splitlines()[0] == "the summary"
+    assert capsys.readouterr().out.splitlines()[0] == "the summary"
+    # It takes part beside the usual workloads.
+    ((options, opened),) = compared
+    assert (options.traces, options.workloads) == ((), DEFAULT_WORKLOADS)
+    assert opened == [f"the trace {out}"]
     given = ("--time", "a", "--duration", "b", "--timeout", "1s")
     report("--requests", "somewhere/dns.log.gz", "--runs", "here", *given)
-    ((log, out, how), others) = asked.pop()
+    ((log, out, how), others) = ingested.pop()
     assert (log, out, how.time) == ("somewhere/dns.log.gz", "here/traces/dns.requests", "a")
     assert (others["duration"], others["timeout"]) == ("b", "1s")
     assert "assuming" not in capsys.readouterr().err
 
 
-def test_a_log_takes_part_beside_the_usual_workloads(tmp_path, compared, monkeypatch):
-    monkeypatch.setattr(command, "_ingest", lambda log, arguments: tmp_path / "made.requests")
-    report("--requests", "log", "--time", "a", "--duration", "b", "--timeout", "1s")
-    (options,) = compared
-    assert options.traces == (str(tmp_path / "made.requests"),)
-    assert options.workloads == DEFAULT_WORKLOADS
-
-
 def test_traces_take_the_place_of_workloads_as_in_compare(compared):
     report("some.trace")
-    (options,) = compared
-    assert (options.traces, options.workloads) == (("some.trace",), None)
+    ((options, opened),) = compared
+    assert (options.traces, options.workloads, opened) == (("some.trace",), None, [])

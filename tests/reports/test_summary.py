@@ -1,7 +1,7 @@
 """The summary of a run, and of grids, holds each figure in its place."""
 
+import dataclasses
 import json
-from dataclasses import replace
 from statistics import median
 
 import pyarrow as pa
@@ -12,26 +12,26 @@ from compare.bench.store import RunError, read_run
 from compare.bench.task import TASKS
 from compare.pipeline.summarise import ABOUT, SCHEMA
 from reports.grid import read_grids
+from reports.sections import workloads
 from reports.statistics import Spread
-from reports.summary import Bin, Cell, Summary, leaders, summarise
+from reports.summary import Bin, Cell, Summary, figures_of, leaders
 from tests.reports.primes import (
     CAPACITIES,
     COUNTERS,
     LABELS,
+    OVER,
+    OVER_REPLAY,
     OWN,
     SIZES,
     SMALL,
     SOURCES,
-    TOO_LONG,
-    TOO_LONG_REPLAY,
     WHEELS,
     WHO,
     ZERO,
     Supply,
     who_of,
 )
-from tests.reports.synthetic import contestant_of, defaults, write_synthetic
-from timers.rounding import UNKNOWN_BOUNDS
+from tests.reports.synthetic import contestant_of, write_synthetic
 
 
 def test_every_cell_has_its_samples(primes, distinct):
@@ -41,31 +41,56 @@ def test_every_cell_has_its_samples(primes, distinct):
         assert [who.label for who in distinct.cells[task]] == list(LABELS)
         for label in LABELS:
             found = distinct.cells[task][who_of(distinct, label)]
-            assert list(found) == list(SIZES)
             for size in SIZES:
-                if (label, task, size) == TOO_LONG:
-                    assert (found[size].spread, found[size].predicted_seconds) == (None, 1733.0)
+                if (label, task) == OVER[:2] and size >= OVER[2]:
+                    assert size not in found
                     continue
                 samples = primes.samples[label, task, size]
                 assert found[size].spread == Spread.of(samples)
                 assert found[size].level == median(samples)
                 assert found[size].reach == (min(samples), max(samples))
-                assert found[size].predicted_seconds == 0.0
                 assert distinct.column(task, size)[who_of(distinct, label)] is found[size]
 
 
-def test_a_prediction_is_per_operation(primes, distinct):
-    label, task, size = TOO_LONG
-    seconds, operations = primes.predicted[TOO_LONG]
-    cell = distinct.cells[task][who_of(distinct, label)][size]
-    assert cell.operations == operations
-    assert cell.level == pytest.approx(seconds * 1e9 / operations)
-    assert cell.reach == cell.interval == (cell.level, cell.level)
-    too_long = [found for found in distinct.measurements if found[2].spread is None]
-    assert [(where, who.label, of.predicted_seconds) for where, who, of in too_long] == [
-        ("expiry, clock-driven at N = 500\u202f000", label, 1733.0),
-        ("replay of keepalive", TOO_LONG_REPLAY[0], 2011.0),
+def test_what_was_over_budget_is_told_with_its_size(distinct):
+    who = who_of(distinct, OVER[0])
+    (keepalive,) = [source for source in distinct.replays if source.name == OVER_REPLAY[1]]
+    assert distinct.over_budget == {(OVER[1], who): OVER[2], (keepalive, who): None}
+    assert [*distinct.stopped(str)] == [
+        f"{who.full}, expiry, clock-driven: over budget at 20000",
+        f"{who.full}, keepalive: over budget",
     ]
+
+
+def test_tasks_and_sources_stay_in_order_whoever_is_over_budget(primes, distinct):
+    """The first contestant at the first task and source, and all of them at the second."""
+    run = primes.run
+
+    def without(row, position):
+        over = position == 1 or (position == 0 and row["contestant"] == LABELS[0])
+        return row | {"ns_per_operation": None} if over else row
+
+    samples = [
+        without(row, TASKS.index((row["operation"], row["driver"])))
+        for row in run.samples.to_pylist()
+    ]
+    replays = [without(row, list(SOURCES).index(row["source"])) for row in run.replays.to_pylist()]
+    changed = dataclasses.replace(
+        run,
+        samples=pa.Table.from_pylist(samples, schema=run.samples.schema),
+        replays=pa.Table.from_pylist(replays, schema=run.replays.schema),
+    )
+    found = figures_of(changed)
+    assert tuple(found.cells) == TASKS
+    assert [source.name for source in found.replays] == list(SOURCES)
+    assert found.sizes == SIZES
+    first, second, *_ = found.replays
+    assert [who.label for who in found.replays[first]] == [*LABELS[1:]]
+    assert (found.cells[TASKS[1]], found.replays[second]) == ({}, {})
+    assert [who.label for who in found.taking_part(second)] == list(LABELS)
+    table = workloads.replays(found, second)
+    assert {row[0].text for row in table.rows.values()} == {"over budget"}
+    assert len(table.rows) == len(LABELS)
 
 
 def test_counts_are_divided_by_their_operations(primes, distinct):
@@ -91,13 +116,10 @@ def test_replays_have_their_rows_and_bins(primes, distinct):
         assert source.unit == SOURCES[source.name]
         assert source.own == (source.name in OWN)
         assert source.details == primes.sources[source.name]
-        assert [who.label for who in found] == list(LABELS)
+        ran = [label for label in LABELS if (label, source.name) != OVER_REPLAY]
+        assert [who.label for who in found] == ran
         for who, replayed in found.items():
             key = who.label, source.name
-            if key == TOO_LONG_REPLAY:
-                assert replayed.cell.predicted_seconds == 2011.0
-                assert replayed.cell.operations == source.details["operations"]
-                continue
             assert replayed.cell.spread == Spread.of(primes.times[key])
             assert replayed.bins == tuple(Bin(*one) for one in primes.bins[key])
             expected = primes.rows[key]
@@ -152,33 +174,22 @@ def test_contestants_are_what_the_manifest_says(distinct):
         assert (who.engine, who.lateness, who.exact) == (engine, (low, high), low == high == 0)
         assert who.compiled == (engine == "compiled")
         assert who.variant == (1 if who.label == "hashed-wheel" else 0)
-    assert [who.full.replace("\xa0", " ") for who in distinct.contestants] == [
+    assert [who.full for who in distinct.contestants] == [
         "cascading-wheel",
         "delay-queue",
-        "hashed-wheel (tick=10: 1–10 late)",
-        "hashed-wheel (0–100 late)",
-        "hierarchical-wheel (tick=5: 0–4 early)",
+        "hashed-wheel (tick=10: 1 to 10 late)",
+        "hashed-wheel (0 to 100ms late)",
+        "hierarchical-wheel (tick=5: 0 to 4 early)",
         "heapq-delay-queue (Python loop)",
         "Mine (3 early to 7 late)",
     ]
-    for unit, lateness, text in (
-        ("ms", (0, 100), "0–100\xa0ms\xa0late"),
-        ("ms", (-60, 1000), "60\xa0ms\xa0early to 1\xa0s\xa0late"),
-        ("us", (-999, 0), "0–999\xa0µs\xa0early"),
-        ("us", (0, 1000), "0–1\xa0ms\xa0late"),
-        ("", (0, 50), "0–50\xa0late"),
-    ):
-        who = distinct.contestants[2]
-        of = replace(who, traits={**who.traits, "unit": unit}, lateness=lateness)
-        assert of.precision == text
-    undeclared = replace(distinct.contestants[-1], lateness=UNKNOWN_BOUNDS)
-    assert undeclared.full == "Mine (lateness undeclared)"
     assert [who.plain for who in distinct.contestants][2:4] == [
         "hashed-wheel (tick=10)",
         "hashed-wheel",
     ]
     assert distinct.base.label == "delay-queue"
-    assert len(distinct.measurements) == len(LABELS) * (len(TASKS) * len(SIZES) + len(SOURCES))
+    # One time was over budget at two sizes, and one replay.
+    assert len(distinct.measurements) == len(LABELS) * (len(TASKS) * len(SIZES) + len(SOURCES)) - 3
 
 
 def test_the_leader_is_the_fastest_exact_compiled_timer(primes, distinct):
@@ -190,10 +201,8 @@ def test_the_leader_is_the_fastest_exact_compiled_timer(primes, distinct):
 
 
 def test_without_the_yardstick_the_first_compiled_timer_is_the_base(tmp_path):
-    chosen = [entry for entry in defaults() if entry[0] != "delay-queue"]
-    found = summarise(
-        read_run(write_synthetic(tmp_path, [*chosen[1:], chosen[0]], sizes=(1000,)))
-    ).base
+    chosen = "heapq-delay-queue", "simple-wheel", "hashed-wheel"
+    found = figures_of(read_run(write_synthetic(tmp_path, chosen, sizes=(1000,)))).base
     assert found is not None
     assert found.timer == "simple-wheel"  # not heapq-delay-queue, which stands before it
 
@@ -211,7 +220,7 @@ def test_leaders_are_exact_compiled_and_tied_with_the_fastest(summary: Summary):
     )
 
     def cell(*samples):
-        return Cell(Spread.of(samples), 0.0, 1)
+        return Cell(Spread.of(samples), 1)
 
     cells = {
         heapq: cell(3.0),
@@ -223,33 +232,17 @@ def test_leaders_are_exact_compiled_and_tied_with_the_fastest(summary: Summary):
     assert leaders(cells) == [cascading, simple]
     assert leaders({heapq: cells[heapq], hashed: cells[hashed]}) == [heapq]  # slower, but exact
     assert leaders({hashed: cells[hashed]}) == [hashed]
-    assert leaders({simple: Cell(None, 3.0, 1)}) == []
-
-
-def test_a_prediction_without_operations_is_that_of_one():
-    assert Cell(None, 5.0, 0).reach == (5e9, 5e9)
+    assert leaders({}) == []
 
 
 def test_contestants_say_their_settings_precision_and_engine(tmp_path):
-    found = summarise(
-        read_run(
-            write_synthetic(
-                tmp_path,
-                [
-                    ("hashed-wheel", {"tick": 1, "wheel_size": 64}),
-                    ("hashed-wheel", {"tick": 100, "wheel_size": 512}),
-                    ("hierarchical-wheel", {"tick": 10, "wheel_size": 20}),
-                    ("heapq-delay-queue", {}),
-                    ("cascading-wheel", {}),
-                ],
-                sizes=(1000,),
-            )
-        )
-    )
-    assert [who.full.replace("\xa0", " ") for who in found.contestants] == [
-        "hashed-wheel (tick=1, wheel-size=64: 0–1 late)",
-        "hashed-wheel (0–100 late)",
-        "hierarchical-wheel (tick=10: 0–9 early)",
+    texts = "hashed-wheel/tick=1/wheel-size=64", "hashed-wheel", "hierarchical-wheel/tick=10ms"
+    texts += "heapq-delay-queue", "cascading-wheel"
+    found = figures_of(read_run(write_synthetic(tmp_path, texts, sizes=(1000,))))
+    assert [who.full for who in found.contestants] == [
+        "hashed-wheel (tick=1, wheel-size=64: 0 to 1 late)",
+        "hashed-wheel (0 to 100ms late)",
+        "hierarchical-wheel (tick=10ms: 0 to 9ms early)",
         "heapq-delay-queue (Python loop)",
         "cascading-wheel",
     ]
@@ -265,7 +258,7 @@ def test_a_damaged_manifest_is_one_line(tmp_path, damage):
         manifest[damage] = [{"nothing": 1}]
     (path / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(RunError) as caught:
-        summarise(read_run(path))
+        figures_of(read_run(path))
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -273,7 +266,6 @@ def test_a_damaged_manifest_is_one_line(tmp_path, damage):
 # ---- grids
 
 NAMES = ("delay-queue", "hashed-wheel")
-SETTINGS = ({}, {"tick": 100, "wheel_size": 512})
 
 
 @pytest.fixture(scope="module")
@@ -283,16 +275,14 @@ def grid(tmp_path_factory):
     for unit, workload in (("us", "first"), ("s", "second")):
         own = []
         shared = {"shards": prime.near(11), "span": next(prime), "operations": next(prime)}
-        for number, (name, parameters) in enumerate(zip(NAMES, SETTINGS, strict=True)):
+        for number, name in enumerate(NAMES):
             row = {
                 field.name: next(prime)
                 for field in SCHEMA
                 if field.type in (pa.int64(), pa.float64())
             }
             row |= shared | {
-                "timer": name,
-                "parameters": json.dumps(parameters, sort_keys=True),
-                "label": name,
+                "contestant": name,
                 "engine": "compiled",
                 "workload": workload,
                 "source": json.dumps({"timeout": "3s", "examples": ["left out"]}),

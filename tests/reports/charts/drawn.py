@@ -12,10 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Annotation
 
 from reports.palette import look_of
-from reports.summary import Contestant
+from reports.summary import StoredContestant
 
 NO_MARKER = ("None", "", None)
-PAPER = "#ffffff"
 
 
 class Points(NamedTuple):
@@ -23,11 +22,10 @@ class Points(NamedTuple):
 
     x: list[float]
     y: list[float]
-    hollow: bool
     fill: str
 
 
-def colour(who: Contestant) -> str:
+def colour(who: StoredContestant) -> str:
     return look_of(who.timer).colour.lower()
 
 
@@ -36,7 +34,7 @@ def in_data(line: Line2D, axes: Axes) -> bool:
     return line.get_transform().contains_branch(axes.transData)
 
 
-def lines_of(axes: Axes, who: Contestant) -> list[Line2D]:
+def lines_of(axes: Axes, who: StoredContestant) -> list[Line2D]:
     """What is drawn in a contestant's colour, in the axes' coordinates."""
     return [
         line
@@ -45,11 +43,11 @@ def lines_of(axes: Axes, who: Contestant) -> list[Line2D]:
     ]
 
 
-def strokes(axes: Axes, who: Contestant) -> list[Line2D]:
+def strokes(axes: Axes, who: StoredContestant) -> list[Line2D]:
     return [line for line in lines_of(axes, who) if line.get_linestyle() != "None"]
 
 
-def marks(axes: Axes, who: Contestant) -> list[Points]:
+def marks(axes: Axes, who: StoredContestant) -> list[Points]:
     """Its series with markers, which must be its own."""
     found = []
     for line in lines_of(axes, who):
@@ -57,12 +55,13 @@ def marks(axes: Axes, who: Contestant) -> list[Points]:
             continue
         assert line.get_marker() == look_of(who.timer).marker
         x, y = (list(map(float, values)) for values in line.get_data())
-        hollow = to_hex(line.get_markerfacecolor()) == PAPER
-        found.append(Points(x, y, hollow, line.get_fillstyle()))
+        found.append(Points(x, y, line.get_fillstyle()))
     return found
 
 
-def spans(axes: Axes, who: Contestant) -> list[tuple[tuple[float, float], tuple[float, float]]]:
+def spans(
+    axes: Axes, who: StoredContestant
+) -> list[tuple[tuple[float, float], tuple[float, float]]]:
     """Ends of the bars in a contestant's colour."""
     return [
         (tuple(map(float, segment[0])), tuple(map(float, segment[1])))

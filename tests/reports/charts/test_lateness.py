@@ -1,9 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from matplotlib.patches import StepPatch
 
-from reports.charts.lateness import MOST_BARS, _draw
+from reports.charts.lateness import MOST_BARS, draw
 from reports.statistics import Spread
 from reports.summary import Bin, Cell, Replayed, Summary
 from tests.reports.synthetic import contestant_of
@@ -11,10 +12,11 @@ from tests.reports.synthetic import contestant_of
 
 def bars(summary: Summary, bins: list[Bin]) -> tuple[np.ndarray, np.ndarray]:
     """The heights (the tallest is 1) and the edges of what is drawn."""
-    axes = Figure().subplots()
-    replayed = Replayed(Cell(Spread.of([1.0]), 0.0, 1), {}, tuple(bins))
-    told = _draw(axes, 0.0, contestant_of(summary, "hashed-wheel"), replayed)
-    assert told == f"{bins[0].lateness} to {bins[-1].lateness + bins[-1].width - 1}"
+    replayed = Replayed(Cell(Spread.of([1.0]), 1), {}, tuple(bins))
+    found = {next(iter(summary.replays)): {contestant_of(summary, "hashed-wheel"): replayed}}
+    (picture,) = draw(replace(summary, replays=found))
+    assert picture.alt.endswith(f" {bins[0].lateness} to {bins[-1].lateness + bins[-1].width - 1}.")
+    (axes,) = picture.figure.axes
     (patch,) = (patch for patch in axes.patches if isinstance(patch, StepPatch))
     values, edges, baseline = patch.get_data()
     return (baseline - values) / np.max(baseline - values), edges

@@ -9,7 +9,7 @@ from compare.bench.store import read_run
 from reports.charts.pictures import SETTINGS
 from reports.charts.purgatory import draw
 from reports.palette import INK, look_of
-from reports.summary import Summary, summarise
+from reports.summary import Summary, figures_of
 from tests.reports.trials import LIMITS, RATES, trials, write_trials
 
 COLOURS = {
@@ -20,7 +20,7 @@ COLOURS = {
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
-    summary = summarise(read_run(write_trials(tmp_path_factory.mktemp("trials"))))
+    summary = figures_of(read_run(write_trials(tmp_path_factory.mktemp("trials"))))
     with rc_context(SETTINGS):
         return {picture.name: picture for picture in draw(summary)}
 

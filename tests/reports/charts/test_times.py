@@ -22,7 +22,7 @@ from tests.reports.charts.drawn import (
     strokes,
     tick_labels,
 )
-from tests.reports.primes import LABELS, SIZES, TOO_LONG, only, who_of
+from tests.reports.primes import LABELS, OVER, SIZES, only, who_of
 
 
 @pytest.mark.parametrize("which", ["x", "y"])
@@ -63,7 +63,6 @@ def test_each_series_is_the_median_of_its_samples(chart, primes, distinct):
             assert abs(math.log10(x / size)) < 0.07  # moved aside by no more than that
         assert own[0].is_dashed() == (label == "heapq-delay-queue")
         shown = [points for points in marks(axes, who) if points.y == expected]
-        assert [points.hollow for points in shown] == [False]
         assert shown[0].fill == ("full" if who.variant == 0 else "left")
         assert shown[0].x == list(own[0].get_xdata())
 
@@ -89,18 +88,12 @@ def test_each_bar_goes_from_the_least_to_the_greatest_sample(chart, primes, dist
             assert any(x == low[0] and low[1] < y < high[1] for x, y in points)
 
 
-def test_what_was_too_long_is_hollow_at_its_prediction(drawn, primes, distinct):
-    label, task, size = TOO_LONG
-    who = who_of(distinct, label)
-    seconds, operations = primes.predicted[TOO_LONG]
+def test_a_line_ends_before_the_size_that_was_over_budget(drawn, distinct):
+    label, task, size = OVER
     (axes,) = drawn[task].figure.axes
-    (hollow,) = [points for points in marks(axes, who) if points.hollow]
-    assert hollow.y == [pytest.approx(seconds * 1e9 / operations)]
-    assert abs(math.log10(hollow.x[0] / size)) < 0.07
-    last = median(primes.samples[label, task, SIZES[-2]])
-    dotted = [line for line in strokes(axes, who) if line.get_ydata()[0] == last]
-    assert [list(line.get_ydata()) for line in dotted] == [[last, *hollow.y]]
-    assert dotted[0].get_linewidth() < strokes(axes, who)[0].get_linewidth()
+    (points,) = marks(axes, who_of(distinct, label))
+    assert len(points.x) == SIZES.index(size)
+    assert max(points.x) < size / 2
 
 
 def test_each_label_stands_by_the_mark_and_the_end_of_its_series(chart, primes, distinct):
@@ -111,12 +104,9 @@ def test_each_label_stands_by_the_mark_and_the_end_of_its_series(chart, primes, 
     heights = []
     for label in LABELS:
         who = who_of(distinct, label)
-        if (label, task, SIZES[-1]) in primes.samples:
-            level = median(primes.samples[label, task, SIZES[-1]])
-            value = formats.nanoseconds(level)
-        else:
-            seconds, operations = primes.predicted[TOO_LONG]
-            level, value = seconds * 1e9 / operations, f"too long: predicted 29{formats.SPACE}min"
+        last = max(size for size in SIZES if (label, task, size) in primes.samples)
+        level = median(primes.samples[label, task, last])
+        value = formats.nanoseconds(level)
         (arrow,) = [text for text in arrows if text.xy[1] == pytest.approx(level)]
         at = arrow.get_position()[1]
         assert to_hex(arrow.arrow_patch.get_edgecolor()) == colour(who)
@@ -148,8 +138,6 @@ def test_axes_and_texts(chart, primes, distinct):
     samples = [
         v for (_, where, _), values in primes.samples.items() if where == task for v in values
     ]
-    if task == TOO_LONG[1]:
-        samples.append(primes.predicted[TOO_LONG][0] * 1e9 / primes.predicted[TOO_LONG][1])
     assert axes.get_ylim() == fitted(min(samples), max(samples))
     last = {
         label: median(primes.samples[label, task, SIZES[-1]])
@@ -161,7 +149,7 @@ def test_axes_and_texts(chart, primes, distinct):
         f"{who_of(distinct, label).full} {formats.nanoseconds(last[label])}"
         for label in sorted(last, key=last.__getitem__)
     ]
-    assert [text for text in told if "too long" not in text] == expected
+    assert [text for text in told if " at N = " not in text.replace("\xa0", " ")] == expected
     assert f"{picture.title.lower()} against timers pending" in picture.alt
 
 

@@ -10,7 +10,7 @@ from reports.sections.catalogue import SECTIONS
 from reports.sections.catalogue import sections as made
 from reports.sections.schemes import advice, behaviour
 from reports.sections.times import times
-from reports.summary import Summary, summarise
+from reports.summary import Summary, figures_of
 from tests.reports.synthetic import WORKLOADS, entry, write_synthetic
 
 
@@ -23,7 +23,7 @@ def test_every_file_of_a_section_is_in_the_table():
 
 
 def test_sections_without_figures_are_left_out(tmp_path):
-    empty = summarise(read_run(write_synthetic(tmp_path, (), sizes=(1000,), workloads=())))
+    empty = figures_of(read_run(write_synthetic(tmp_path, (), sizes=(1000,), workloads=())))
     names = [section.name for section in made(empty)]
     assert names == ["answer", "reading", "schemes", "method", "limits"]
 
@@ -41,7 +41,7 @@ def test_traits_are_told_in_full(summary: Summary):
 
 @pytest.mark.parametrize("repeats", [1, 2, 5])
 def test_few_samples_do(tmp_path, repeats):
-    summary = summarise(
+    summary = figures_of(
         read_run(write_synthetic(tmp_path, sizes=(1000,), workloads=WORKLOADS[:1], repeats=repeats))
     )
     found = entry(times(summary, TASKS[0]), "simple-wheel", formats.size(1_000))

@@ -7,7 +7,7 @@ import pytest
 from compare.bench.store import read_run
 from reports.page import write_report
 from reports.sections.purgatory import of_compiled, of_memory, of_rates, section
-from reports.summary import summarise
+from reports.summary import figures_of
 from tests.reports.synthetic import write_synthetic
 from tests.reports.trials import trials, write_trials
 
@@ -29,7 +29,7 @@ def texts(table):
 
 
 def test_the_headline_compares_where_half_of_the_requests_time_out(stored):
-    summary = summarise(read_run(stored))
+    summary = figures_of(read_run(stored))
     assert len(summary.trials) == len(trials())
     found = section(summary)
     assert plain(found.headline) == (
@@ -40,7 +40,7 @@ def test_the_headline_compares_where_half_of_the_requests_time_out(stored):
 
 def test_the_headline_is_about_load_high_alone(stored):
     """At load low the new design fails at every rate but the lowest."""
-    found = summarise(read_run(stored))
+    found = figures_of(read_run(stored))
     rows = [
         row | {"failed": "x" if (row["load"], row["rate"]) == ("low", 40_000) else row["failed"]}
         for row in trials()

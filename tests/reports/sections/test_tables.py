@@ -6,6 +6,7 @@ from statistics import median
 import pytest
 
 from compare.bench.task import TASKS
+from compare.replay.lateness import lateness_text
 from reports import formats
 from reports.sections import (
     answer,
@@ -21,19 +22,19 @@ from reports.sections import (
 from reports.sections.catalogue import sections
 from reports.sections.parts import NOTHING, Entry, Table, chart_notes, time_entry
 from reports.statistics import Spread
-from reports.summary import Cell, Memory
+from reports.summary import Cell, Footprint
 from tests.reports.primes import (
     CAPACITIES,
     COUNTERS,
     LABELS,
     ONE_AT_ZERO,
+    OVER,
+    OVER_REPLAY,
     OWN,
     SILENT,
     SIZES,
     SMALL,
     SOURCES,
-    TOO_LONG,
-    TOO_LONG_REPLAY,
     WHEELS,
     WHO,
     only,
@@ -84,8 +85,8 @@ def test_times(primes, distinct, task):
         }
         for label in LABELS:
             entry = found[label, formats.size(size)]
-            if (label, task, size) == TOO_LONG:
-                assert (entry.text, entry.detail) == ("too long", f"29{formats.SPACE}min predicted")
+            if (label, task) == OVER[:2] and size >= OVER[2]:
+                assert (entry.text, entry.detail) == ("over budget", "at 20\u202f000")
                 continue
             expected = time_of(samples[label], samples["delay-queue"])
             assert (entry.text, entry.detail) == expected
@@ -108,7 +109,7 @@ def test_at_a_glance(primes, distinct):
             entry = found[label, task.title]
             assert (entry.text, entry.detail) == time_of(own, samples["delay-queue"], spread=False)
             assert entry.best == (label == best_of(samples))
-    assert found[TOO_LONG[0], TOO_LONG[1].title].text == "too long"
+    assert found[OVER[0], OVER[1].title] == Entry("over budget", "at 20\u202f000")
     for label in LABELS:
         capacity = CAPACITIES[-2 if label == SMALL else -1]
         value = formats.data_size(primes.memory[label, capacity])
@@ -140,7 +141,7 @@ def test_traffic(primes, distinct):
             _, low, *_, high, _ = sorted(samples)  # the interval, which of eight is not the range
             assert cost.detail == f"({formats.time_range(low, high)})"
             bins = primes.bins[label, source]
-            assert fired.text == formats.lateness(bins[0][0], bins[-1][0], about["unit"])
+            assert fired.text == lateness_text(bins[0][0], bins[-1][0], about["unit"])
             assert not fired.number
             assert cost.best == (
                 label == best_of({one: primes.times[one, source] for one in EXACT})
@@ -158,19 +159,14 @@ def test_generated_traffic_is_not_called_ones_own(distinct):
     assert table.caption.startswith("The traffic: what each second of it costs")
 
 
-def test_traffic_that_was_predicted_or_fired_nothing(distinct):
+def test_traffic_of_which_nothing_fired(distinct):
     own = {
         replace(source, own=True, details={**source.details, "span": 7}, unit="ms"): found
         for source, found in distinct.replays.items()
-        if source.name in (TOO_LONG_REPLAY[1], SILENT[1])
+        if source.name == SILENT[1]
     }
-    table = answer.traffic(only(distinct, replays=own))
-    rows = dict(zip(LABELS, table.rows.values(), strict=True))
-    predicted = rows[TOO_LONG_REPLAY[0]]
-    operations = next(iter(own)).details["operations"]
-    assert predicted[0].text == formats.nanoseconds(2011e9 / operations * operations / 0.007)
-    assert predicted[0].detail == "predicted"
-    assert predicted[1] == rows[SILENT[0]][3] == replace(NOTHING, number=False)
+    rows = answer.traffic(only(distinct, replays=own)).rows
+    assert rows[who_of(distinct, SILENT[0])][1] == replace(NOTHING, number=False)
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
@@ -207,6 +203,7 @@ def test_work_at_one_size_and_where_it_ends_earlier(distinct):
         distinct,
         cells={task: {who: {SIZES[0]: distinct.cells[task][who][SIZES[0]]}}},
         counts={task: {"refiled": {who: {SIZES[0]: 2.5}}}},
+        over_budget={},
     )
     table = work.work(one, task)
     assert (table.rows[who], table.note) == (
@@ -240,10 +237,7 @@ def test_replays(primes, distinct, source):
         "… with nothing due": "idle_wakeups",
     }
     for label in LABELS:
-        if (label, source) == TOO_LONG_REPLAY:
-            entry = found[label, "time per operation"]
-            assert (entry.text, entry.detail) == ("too long", f"34{formats.SPACE}min predicted")
-            assert {found[label, heading].text for heading in columns} == {MISSING}
+        if (label, source) == OVER_REPLAY:
             continue
         samples, row = primes.times[label, source], primes.rows[label, source]
         entry = found[label, "time per operation"]
@@ -344,7 +338,7 @@ def test_memory(primes, distinct):
 def test_samples_alike_have_no_range(distinct, samples):
     who = distinct.contestants[0]
     pause = Spread.of(samples)
-    found = only(distinct, memory={who: {7: Memory(1.0, 2.0, 3.0, pause)}})
+    found = only(distinct, memory={who: {7: Footprint(1.0, 2.0, 3.0, pause)}})
     _, growth = memory.section(found).tables
     assert growth.rows[who][-1] == Entry(f"15.8{formats.SPACE}µs")
 
@@ -366,9 +360,8 @@ def test_schemes(distinct):
     for label in LABELS:
         who, traits = who_of(distinct, label), f"of {label}"
         assert found[label, "scheme"].text == f"the scheme {traits}"
-        assert found[label, "scheme"].detail == ", ".join(
-            part.replace("=", " ") for part in label.split("/")[1:]
-        )
+        tick = "100ms" if label == "hashed-wheel" else who.traits["settings"].get("tick")
+        assert found[label, "scheme"].detail == (f"tick {tick}" if tick else "")
         here = "" if who.exact else f". Here: {who.precision}."
         assert found[label, "fires at"].text == f"the due_at {traits}{here}"
         order = "first armed, first fired" if label == "delay-queue" else "unspecified"
@@ -384,13 +377,6 @@ def test_schemes(distinct):
         assert found[label, "next expiry"].text == bound
         assert found[label, "source"].text == f"the source {traits}"
         assert not any(entry.number for (of, _), entry in found.items() if of == label)
-
-
-def test_a_tick_is_shown_as_the_duration_that_was_given(distinct):
-    who = who_of(distinct, "hashed-wheel/tick=10")
-    who = replace(who, traits={**who.traits, "tick": "10ms"})
-    (row,) = schemes.behaviour(only(distinct, contestants=(who,))).rows.values()
-    assert row[0].detail == "tick 10ms"
 
 
 def test_the_method(primes, distinct):
@@ -412,11 +398,10 @@ def test_the_method(primes, distinct):
     ]
     assert told["Workloads"][:2] == [f"{name}: kind made as {name}, timeout 30s" for name in OWN]
     assert told["Checks"] == ["checked: all of it", "expiries: 1\u202f234\u202f577"]
-    who = who_of(distinct, TOO_LONG[0]).full
-    assert told["Not run"] == [
-        f"{who}, expiry, clock-driven at N = 500\u202f000: too long, "
-        f"29{formats.SPACE}min predicted",
-        f"{who}, replay of keepalive: too long, 34{formats.SPACE}min predicted",
+    who = who_of(distinct, OVER[0]).full
+    assert told["Over budget"] == [
+        f"{who}, expiry, clock-driven: over budget at 20\u202f000",
+        f"{who}, keepalive: over budget",
     ]
     assert told["Engines"][1].startswith(f"Python loop: {who}.")
 
@@ -456,7 +441,7 @@ def test_the_terms(distinct):
     assert "compares with delay-queue" in times
     assert "greatest, 10% wider at each end with fewer than 5" in times
     assert "90% confidence" in times
-    assert "“Too long”" in times
+    assert "“Over budget” means that the timer took longer than 1.5 s" in times
     assert told["Unit"][0].endswith("count microseconds, milliseconds, seconds and units.")
     shards = " ".join(reading.section(only(distinct, sample="shard")).terms["Times"])
     assert "of all shards together" in shards and "confidence" not in shards
@@ -487,22 +472,17 @@ def test_brackets_hold_the_range_and_not_the_interval(distinct):
     """They differ where there are few samples, and where there are many."""
     who = distinct.contestants[0]
     for samples in ([100.0, 103.0], [100.0 + n for n in range(9)]):
-        column = {who: Cell(Spread.of(samples), 0.0, 1)}
-        detail = time_entry(distinct, column, who).detail
+        column = {who: Cell(Spread.of(samples), 1)}
+        detail = time_entry(distinct, TASKS[0], column, who).detail
         assert detail == f"({formats.time_range(100.0, samples[-1])})"
-    assert time_entry(distinct, {who: Cell(Spread.of([7.0]), 0.0, 1)}, who).detail == ""
-    assert time_entry(distinct, {}, who) is NOTHING
-
-
-def spread_of(*counts):
-    return [Cell(Spread.of([1.0] * n) if n else None, 1.0, 1) for n in counts]
+    assert time_entry(distinct, TASKS[0], {who: Cell(Spread.of([7.0]), 1)}, who).detail == ""
+    assert time_entry(distinct, TASKS[0], {}, who) is NOTHING
 
 
 @pytest.mark.parametrize(
     ("counts", "sample", "start"),
     [
-        ([0], "sample", "All times are predicted."),
-        ([1, 1, 0], "sample", "There is one sample of each time, so no spread is shown."),
+        ([1, 1], "sample", "There is one sample of each time, so no spread is shown."),
         ([1], "shard", "There is one shard of each time"),
         ([5, 5], "sample", "Markers show the median of 5 samples, bars the range"),
         ([5, 2, 3], "sample", "Markers show the median of 2–5 samples, bars the range"),
@@ -510,14 +490,14 @@ def spread_of(*counts):
     ],
 )
 def test_the_notes_of_charts(distinct, counts, sample, start):
-    shown = spread_of(*counts)
+    shown = [Cell(Spread.of([1.0] * n), 1) for n in counts]
     text = chart_notes(only(distinct, sample=sample), shown)
     assert text.startswith(start)
-    assert ("Hollow markers" in text) == (0 in counts)
+    assert "longer than 1.5 s is over budget" in text
     assert "“Python loop”" in text and "late or early" in text
     plain = tuple(who for who in distinct.contestants if who.exact and who.compiled)
-    text = chart_notes(only(distinct, contestants=plain), shown)
-    assert "Python loop" not in text and "late or early" not in text
+    text = chart_notes(only(distinct, contestants=plain, over_budget={}), shown)
+    assert "Python loop" not in text and "late or early" not in text and "longer" not in text
 
 
 def test_each_section_has_its_tables(distinct):
@@ -539,7 +519,7 @@ def test_each_section_has_its_tables(distinct):
     others = {one: of for one, of in distinct.replays.items() if not one.own}
     first, *_ = sections(only(distinct, replays=others))
     assert [table.name for table in first.tables] == ["glance"]
-    first, *rest = sections(only(distinct, cells={}))
+    first, *rest = sections(only(distinct, cells={}, over_budget={}))
     assert [table.name for table in first.tables] == ["traffic"]
     assert "times" not in [one.name for one in rest]
     assert "workloads" not in [one.name for one in sections(only(distinct, replays={}))]
