@@ -6,6 +6,8 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
+from timers.registry import TIMERS
+
 project = "wheelwork"
 author = "the wheelwork contributors"
 project_copyright = author
@@ -53,7 +55,26 @@ def shorten(
     return signature, returned
 
 
+def list_timers(app: Sphinx, page: str, source: list[str]) -> None:
+    """Add a section for each registered timer to their page."""
+    if page == "api/schemes":
+        for target in TIMERS.values():
+            name = target.partition(":")[2]
+            source[0] += f"""
+## {name}
+
+```{{eval-rst}}
+.. autoclass:: timers.{name}
+   :members:
+   :inherited-members:
+   :special-members: __len__
+   :exclude-members: traits
+```
+"""
+
+
 def setup(app: Sphinx) -> None:
     """Connect the functions above."""
+    app.connect("source-read", list_timers)
     app.connect("autodoc-process-docstring", keep_first_line, priority=400)  # before Napoleon
     app.connect("autodoc-process-signature", shorten)

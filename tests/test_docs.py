@@ -12,6 +12,7 @@ import click
 import pytest
 
 from compare.cli.main import cli
+from timers.registry import names
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
@@ -51,6 +52,13 @@ def test_python_blocks_can_be_parsed(page):
             ast.parse(block)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_lines_are_short(page):
+    """All but rows of tables, which cannot be broken."""
+    lines = enumerate(page.read_text().splitlines(), 1)
+    assert not [n for n, line in lines if len(line) > 120 and not line.startswith("|")]
+
+
 def commands_in(page):
     """The arguments of each `wheelwork` command in the shell blocks of a page."""
     for block in re.findall(r"```(?:sh)?\n(.*?)```", page.read_text(), flags=re.DOTALL):
@@ -75,6 +83,16 @@ def test_a_command_in_the_docs_has_valid_options(page, arguments):
         assert command, name
     with contextlib.suppress(click.exceptions.Exit):  # --help
         command.make_context(name, arguments)
+
+
+def test_the_readmes_table_of_timers_is_made_of_their_traits():
+    """Each row that is there; `nox -s docs` adds the others."""
+    made = runpy.run_path(str(ROOT / "docs" / "timers_table.py"))
+    _, heading, rest = (ROOT / "README.md").read_text().partition(made["HEADING"])
+    assert heading
+    rows = re.match(r"(?:\|.*\n)*", rest).group().splitlines(keepends=True)
+    assert rows
+    assert set(rows) <= {made["row"](name) for name in names()}
 
 
 def test_pictures_are_small():

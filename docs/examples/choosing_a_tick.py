@@ -5,7 +5,7 @@ makes timers fire later. A shorter tick makes the wheel visit more slots. All of
 counts, so they are the same on every machine.
 """
 
-from compare.bench.contestant import contestant
+from compare.replay.contestant import contestant
 from compare.replay.engine import replay
 from compare.workloads.catalogue import make
 
@@ -17,8 +17,8 @@ tape = workload.tape
 print(f"{'tick':>8} {'fired':>6} {'median late':>12} {'most late':>10} {'slots visited':>14}")
 most_late = []
 for tick in (1, 10, 100, 1000):
-    chosen = contestant("hashed-wheel", {"tick": tick})
-    timer = chosen.new(start=int(tape.time[0]), counting=True)
+    chosen = contestant(f"hashed-wheel/tick={tick}ms")
+    timer = chosen.new(workload.unit, start=int(tape.time[0]), counting=True)
     outcome = replay(timer, tape, workload.id_space).outcome
     late, visited = outcome.lateness, outcome.counters["slots_visited"]
     print(f"{tick:5} ms {outcome.fired:6} {late.median:9.0f} ms {late.max:7} ms {visited:14}")

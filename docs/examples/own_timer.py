@@ -144,7 +144,7 @@ if __name__ == "__main__":
         print("All expiries were as declared. Nanoseconds per operation and lateness, in ms:")
         for row in run.replays.to_pylist():
             late = f"{row['lateness_min']} .. {row['lateness_max']}"
-            print(f"{row['timer']:28} {row['ns_per_operation']:7.0f}  {late}")
+            print(f"{row['contestant']:28} {row['ns_per_operation']:7.0f}  {late}")
         if "--page" in sys.argv:
             from reports.page import write_report
 
