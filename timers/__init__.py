@@ -8,7 +8,7 @@ True
 >>> timer.advance(30_000).handles.tolist() == [connection]
 True
 
-The contract that all of them hold is in `timers.protocol`.
+The contract that they all keep is in `timers.protocol`.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from timers.limits import LIMIT
 from timers.protocol import Expired, Timer
 from timers.registry import TIMERS, names, timer_class
 
-if TYPE_CHECKING:  # a timer that is not listed here has the static type of `__getattr__`
+if TYPE_CHECKING:  # a timer not listed here has the static type of `__getattr__`
     from timers.schemes.base import place_of as place_of
     from timers.schemes.cascading_wheel import CascadingWheel as CascadingWheel
     from timers.schemes.delay_queue import DelayQueue as DelayQueue
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # a timer that is not listed here has the static type of `__g
     from timers.schemes.simple_wheel import SimpleWheel as SimpleWheel
     from timers.schemes.unordered_list import UnorderedList as UnorderedList
 
-# Imported on first use: the classes bring Numba with them, which takes half a second.
+# Imported on first use: the classes import Numba, which takes half a second.
 _LAZY = {target.partition(":")[2]: target.partition(":")[0] for target in TIMERS.values()}
 _LAZY["place_of"] = "timers.schemes.base"
 
@@ -40,8 +40,8 @@ __all__ += _LAZY
 
 def __getattr__(name: str) -> Callable[..., Timer]:
     if name in _LAZY:
-        found: Callable[..., Timer] = getattr(import_module(_LAZY[name]), name)
-        return found
+        value: Callable[..., Timer] = getattr(import_module(_LAZY[name]), name)
+        return value
     raise AttributeError(f"module 'timers' has no attribute {name!r}")
 
 

@@ -1,4 +1,4 @@
-"""The errors that this project raises on purpose: each a TimerError and the nearest builtin."""
+"""The errors that this project raises: each is a TimerError and the nearest builtin error."""
 
 import re
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 
 class TimerError(Exception):
-    """Base of all errors raised on purpose."""
+    """Base of all errors that this project raises itself."""
 
 
 class TimeTypeError(TimerError, TypeError):
@@ -26,11 +26,11 @@ class ParameterError(TimerError, ValueError):
 
 
 class RoundingError(TimerError, ValueError):
-    """A custom `due_at` that does not return a legal moment."""
+    """A custom `due_at` that returns an illegal moment."""
 
 
 class CapacityError(TimerError, MemoryError):
-    """More pending timers than fit, or no memory for the answer; nothing is lost."""
+    """More pending timers than fit, or no memory for the result; nothing is lost."""
 
 
 class CopyError(TimerError, TypeError):
@@ -38,11 +38,11 @@ class CopyError(TimerError, TypeError):
 
 
 class NestedCallError(TimerError, RuntimeError):
-    """A call in the middle of another one, to a timer whose traits say that it refuses these."""
+    """A nested call to a timer whose traits do not declare it interruptible."""
 
 
 class InvariantError(TimerError, RuntimeError):
-    """A structural invariant does not hold: a bug. The message has a dump of the state."""
+    """A structural invariant does not hold: a bug. The message includes a dump of the state."""
 
 
 class UnknownTimerError(TimerError, LookupError):
@@ -50,13 +50,13 @@ class UnknownTimerError(TimerError, LookupError):
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
-    """The message for a name that does not exist: the nearest one that does, or all of them.
+    """An error message that suggests the nearest known name, or lists all of them.
 
     >>> unknown_name("timer", "HashedWheel", ["delay-queue", "hashed-wheel"])
     "no timer is called 'HashedWheel'; did you mean 'hashed-wheel'?"
     """
     known = list(known)
     kebab = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).replace("_", "-").lower()
-    close = get_close_matches(kebab, known, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+    matches = get_close_matches(kebab, known, n=1)
+    hint = f"did you mean {matches[0]!r}?" if matches else f"there are {', '.join(known)}"
     return f"no {kind} is called {name[:40]!r}; {hint}"

@@ -1,4 +1,4 @@
-"""The range of time. Imports nothing, so that every layer can take the limit from here."""
+"""The range of time. Imports nothing, so that every layer can import it."""
 
 LIMIT = 2**63 - 1
-"""The last moment: deadlines and clocks lie in [0, LIMIT], and nothing is computed beyond it."""
+"""The last moment. Deadlines and clocks lie in [0, LIMIT]; no calculation goes beyond it."""

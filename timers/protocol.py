@@ -1,47 +1,45 @@
-"""The contract of a timer: held by every implementation, by the model in the tests, and by yours.
+"""The contract of a timer. Every implementation keeps it, and so does the model in the tests.
 
 **Time** is an integer count of *units* in [0, 2**63 - 1]. You say what a unit is; 1 ms is the usual
 choice. A timer never reads a clock: `advance(now)` tells it the time.
 
 **Threads.** A timer belongs to one thread at a time. Two threads that use one timer at once can
-crash the interpreter; nothing checks for it, because to ask for the thread's number alone would
-take 50 ns, over a tenth of a scalar call. `timers.services.SystemTimer` takes calls from any
-thread.
+crash the interpreter. This is not checked: looking up the thread id alone costs 50 ns, over a tenth
+of a scalar call. `timers.services.SystemTimer` takes calls from any thread.
 
 **Deadlines and delays.** `schedule` takes an absolute deadline, `schedule_after` a delay relative
 to the timer's `now`. A deadline that has passed is legal, and so is a negative delay: the next
 `advance` delivers the timer, even an advance to the same `now`. `now + delay` is clamped to the
 range; it never wraps.
 
-**Firing.** The moment at which a timer fires is a closed form of its deadline, of the clock when it
-was last armed, and of the scheme's parameters: `due_at` of the traits' rounding. `advance` returns
-all timers with due_at <= now, ordered by `fired_at`; one big jump and many small ones return the
-same rows. A timer that is due but not yet delivered is still pending: it can be cancelled or
-re-armed.
+**Firing.** When a timer fires is a closed form of its deadline, the clock when it was last armed
+and the scheme's parameters: `due_at` of the traits' rounding. `advance` returns all timers with
+due_at <= now, ordered by `fired_at`; one big jump and many small ones return the same rows. A timer
+that is due but not yet delivered is still pending: it can be cancelled or re-armed.
 
 **Handles** are positive int64 values. A handle dies when its timer fires or is cancelled. A dead or
-unknown handle is harmless: `cancel` and `reschedule` return False. A handle of another timer
-instance cannot be told from one's own. The function `place_of` (`from timers import place_of`)
-gives a handle's place: a dense index from 0, stable while the timer is pending. Keep payloads in
-arrays indexed by it.
+unknown handle is harmless: `cancel` and `reschedule` return False. A timer cannot recognise handles
+that belong to another timer. The function `place_of` (`from timers import place_of`) returns a
+handle's place: a dense index from 0, stable while the timer is pending. Keep payloads in arrays
+indexed by it.
 
 **Errors** derive from `timers.TimerError` and from the nearest builtin. An operation that raises
 has changed nothing. Timers can be neither copied nor pickled.
 
 **Interruptions.** Finalizers and signal handlers run between any two bytecodes. They may call the
-same timer, and a signal handler may raise. Each method takes effect in one step, its last but the
-return. What raises before that step leaves the timer as if the method had not been called; what
-raises after it, as if it had returned. An `advance` takes effect timer by timer. If it is
-interrupted, or has no memory for its answer, the next `advance` returns first what had fired
-already, with `fired_at` unchanged. Until then `now` is the moment that it had reached, and
-`next_expiry` and `next_wakeup` are `now`. What had fired is not pending: `len` does not count it,
-and `cancel` and `reschedule` give False. If a nested `advance` returns it, the outer one does not.
-A nested `advance` that went further than the outer one counts as the earlier of the two, so the
-outer one may raise ClockError.
+same timer, and a signal handler may raise. Each method takes effect in one step, the last before it
+returns. An exception before that step leaves the timer as if the method had not been called; an
+exception after it, as if the method had returned. An `advance` takes effect timer by timer. If it
+is interrupted or runs out of memory for its result, the next `advance` first returns the timers
+that had already fired, with `fired_at` unchanged. Until then, `now` is the moment that it had
+reached, and `next_expiry` and `next_wakeup` return `now`. Timers that have fired are not pending:
+`len` does not count them, and `cancel` and `reschedule` return False. If a nested `advance` returns
+them, the outer one does not. A nested `advance` that goes further than the outer one counts as the
+earlier of the two, so the outer one may raise ClockError.
 
-A timer whose traits are not `interruptible`, as the baseline in plain Python, keeps no such rules:
-a nested call raises NestedCallError, and an exception that is raised in the middle of a call may
-lose the timers of that call.
+A timer whose traits are not `interruptible`, such as the baseline in plain Python, does not follow
+these rules: a nested call raises NestedCallError, and an exception raised in the middle of a call
+may lose the timers of that call.
 """
 
 from collections.abc import Mapping
@@ -56,7 +54,7 @@ from timers.traits import Traits
 class Expired(NamedTuple):
     """The timers that fired in one `advance`, ordered by `fired_at`.
 
-    Three fresh int64 arrays of one length, with a row for each timer.
+    Three new int64 arrays of equal length, with one row per timer.
     """
 
     handles: Int64s
@@ -66,19 +64,19 @@ class Expired(NamedTuple):
 
 @runtime_checkable
 class Timer(Protocol):
-    """What every timer can do.
+    """The interface of every timer.
 
     A constructor takes the scheme's parameters, and the keywords `start` (the clock's first value)
-    and `capacity` (pending timers for which there is room at first).
+    and `capacity` (how many pending timers it has room for initially).
     """
 
     @property
     def now(self) -> int:
-        """The clock: the argument of the last `advance`, at first `start`."""
+        """The clock: the argument of the last `advance`, initially `start`."""
 
     @property
     def traits(self) -> Traits:
-        """What is declared about the scheme."""
+        """The facts that the scheme declares about itself."""
 
     @property
     def parameters(self) -> Mapping[str, int]:
@@ -98,7 +96,7 @@ class Timer(Protocol):
         """Remove a pending timer; False if it fired, was cancelled or never existed."""
 
     def reschedule(self, handle: int, deadline: int) -> bool:
-        """Give a pending timer a new deadline; it keeps its handle. False where `cancel` is."""
+        """Give a pending timer a new deadline; it keeps its handle. False if it is not pending."""
 
     def advance(self, now: int) -> Expired:
         """Move the clock to `now` and return the timers that fired."""
@@ -107,7 +105,7 @@ class Timer(Protocol):
         """A lower bound of the next `fired_at`; None if nothing is pending."""
 
     def next_wakeup(self) -> int | None:
-        """When the structure itself wants the next `advance`; None if never."""
+        """When `advance` should next be called, even if nothing expires then; None if never."""
 
     def __len__(self) -> int:
         """The number of pending timers."""

@@ -1,4 +1,4 @@
-"""The timers by name. A new one is a kernel file, a class file, and one line here."""
+"""The timers by name. A new timer is a kernel file, a class file and one line here."""
 
 from importlib import import_module
 from typing import Any
@@ -26,7 +26,7 @@ def timer_class(name: str) -> Any:
     """The class of a registered name, or of a `module:Class` of your own.
 
     Raises:
-        UnknownTimerError: there is none of this name, or it cannot be imported.
+        UnknownTimerError: the name is unknown, or the class cannot be imported.
 
     >>> timer_class("delay-queue").__name__
     'DelayQueue'
@@ -36,9 +36,9 @@ def timer_class(name: str) -> Any:
     if not colon:
         raise UnknownTimerError(unknown_name("timer", name, [*TIMERS, "or module:Class"]))
     try:
-        found = getattr(import_module(module_name), class_name)
+        cls = getattr(import_module(module_name), class_name)
     except (ImportError, AttributeError, ValueError) as error:
         raise UnknownTimerError(f"cannot import {name!r}: {error}") from None
-    if not isinstance(found, type):
+    if not isinstance(cls, type):
         raise UnknownTimerError(f"{name!r} is not a class")
-    return found
+    return cls

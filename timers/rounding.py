@@ -1,7 +1,7 @@
 """When a timer fires: a closed form of its deadline and of the clock when it was last armed.
 
-The traits of a scheme hold one of these values for each choice of parameters. The model, the
-compiled oracle, the tables and the tests all ask it; the oracle in SQL states the forms on its own.
+The traits of a scheme map parameters to one of these values. The model, the compiled oracle, the
+tables and the tests all use it; the SQL oracle states the closed forms independently.
 
 >>> kafka = Rounding("down", 200)
 >>> kafka.due_at(399, 0), kafka.due_at(399, 250), kafka.bounds()
@@ -19,7 +19,7 @@ from timers.errors import ParameterError, RoundingError
 from timers.limits import LIMIT
 
 UNKNOWN_BOUNDS = (-LIMIT, LIMIT)
-"""The bounds of a form that declares none."""
+"""The bounds of a closed form that declares none."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class Rounding:
     "exact" fires at the deadline. "down" fires at the start of the deadline's tick (Kafka's
     TimingWheel.add files by `expiration / tickMs` and expires the bucket at its start). "up" fires
     when the deadline's tick has passed (Netty's HashedWheelTimer.Worker), so never at the deadline
-    itself. No form fires before the timer was armed: what is overdue then fires at once.
+    itself. A timer never fires before it was armed: if it is overdue then, it fires at once.
 
-    Equal values fire alike: rounding down to ticks of one unit is "exact". Raises ParameterError
-    for another direction, or a tick outside [1, 2**63 - 1].
+    Roundings are equal if they fire alike: rounding down to ticks of one unit is "exact". Raises
+    ParameterError for any other direction, or a tick outside [1, 2**63 - 1].
     """
 
     direction: Literal["exact", "down", "up"] = "exact"
@@ -52,9 +52,9 @@ class Rounding:
     @overload
     def due_at(self, deadline: Int64s, armed_at: Int64s) -> Int64s: ...
     def due_at(self, deadline: Any, armed_at: Any) -> Any:
-        """The moment at which a timer fires, for ints or for int64 arrays of one shape.
+        """The moment at which a timer fires, for ints or for int64 arrays of the same shape.
 
-        No step leaves [0, 2**63 - 1]: the end of the last tick is the last moment.
+        The calculation stays in [0, 2**63 - 1]: the end of the last tick is the last moment.
         """
         arrays = isinstance(deadline, np.ndarray)
         latest, earliest = (np.maximum, np.minimum) if arrays else (max, min)
@@ -80,7 +80,7 @@ class Rounding:
 
     @property
     def exact(self) -> bool:
-        """Whether every timer fires exactly at its deadline, or at once where that has passed."""
+        """Whether every timer fires exactly at its deadline, or at once if that has passed."""
         return self.direction == "exact"
 
     def __str__(self) -> str:
@@ -97,9 +97,9 @@ class Rounding:
 class OwnRounding:
     """The closed form of a timer from outside this package.
 
-    `function(deadline, armed_at)` gives the moment for two ints. `least` and `greatest` bound
-    `fired_at - max(deadline, armed_at)`; left out, the timer counts as possibly early and possibly
-    late by any amount.
+    `function(deadline, armed_at)` takes two ints and returns the moment. `least` and `greatest`
+    bound `fired_at - max(deadline, armed_at)`. Without them, the timer may be early or late by any
+    amount.
 
     >>> halves = OwnRounding(lambda deadline, armed_at: max(deadline // 2, armed_at))
     >>> halves.due_at(10, 0), halves.exact, halves.bounds() == UNKNOWN_BOUNDS
@@ -115,7 +115,7 @@ class OwnRounding:
     @overload
     def due_at(self, deadline: Int64s, armed_at: Int64s) -> Int64s: ...
     def due_at(self, deadline: Any, armed_at: Any) -> Any:
-        """The moment at which a timer fires, for ints or, one by one, for int64 arrays.
+        """The moment at which a timer fires, for ints or for int64 arrays (one call per element).
 
         Raises RoundingError if the function does not return an int in [`armed_at`, 2**63 - 1].
         """
@@ -136,11 +136,11 @@ class OwnRounding:
 
     @property
     def exact(self) -> bool:
-        """Whether the declared bounds leave only the deadline."""
+        """Whether the declared bounds are both zero."""
         return self.bounds() == (0, 0)
 
     def __str__(self) -> str:
-        return "at a moment of its own"
+        return "by its own closed form"
 
 
 AnyRounding = Rounding | OwnRounding

@@ -1,6 +1,6 @@
-"""What is declared about each scheme: when it fires, in which order, at what cost.
+"""Traits: what a scheme declares about when its timers fire, in which order and at what cost.
 
-The tables, tests and charts read the traits; nothing else states these facts.
+The tables, tests and charts read the traits. These facts are not stated anywhere else.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from timers.validation import as_parameter
 Parameters = Mapping[str, int]
 
 ALL_COUNTERS = "all counters"
-"""In place of a counter's name: the sum of all."""
+"""Used in place of a counter's name: the sum of all counters."""
 
 
 class Load(StrEnum):
@@ -39,8 +39,8 @@ class Load(StrEnum):
 class Cost:
     """How the cost of one operation grows: `counter` is O(growth) in `variable` under `load`.
 
-    Operations run beside N pending timers. An expiry's cost is all the work of `advance`,
-    event-driven, per timer that fires, from its arming on; a tick's is that of one clock-driven
+    N timers are pending meanwhile. The cost of an expiry is all the work of event-driven advances
+    from arming to firing, per timer that fires. The cost of a tick is that of one clock-driven
     `advance` by one tick.
     """
 
@@ -57,7 +57,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a constructor: its default value, and the lowest and highest legal one."""
+    """A parameter of a constructor: its default, lowest and highest value."""
 
     default: int
     lowest: int = 1
@@ -70,24 +70,24 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Traits:
-    """All that is declared about one scheme."""
+    """Everything that a scheme declares."""
 
     name: str  #: in kebab case, as on the command line
-    scheme: str  #: what the literature calls it
+    scheme: str  #: its name in the literature
     summary: str  #: one sentence
     rounding: Callable[[Parameters], AnyRounding]  #: when a timer fires, with these parameters
     order: Literal["fifo", "unspecified"]  #: of timers with equal deadlines that fire in one unit
     parameters: Mapping[str, Parameter]  #: of the constructor
     exact_next_expiry: bool  #: next_expiry() is the next fired_at, not only a bound
     costs: tuple[Cost, ...]  #: how the cost of each operation grows
-    horizon: str  #: how far ahead the structure itself reaches, and what keeps later timers
+    horizon: str  #: how far ahead the structure itself reaches, and where later timers are kept
     jumps: str  #: how advance skips empty time
     suits: str  #: what it is good for
     drawback: str  #: what it is bad at
     source: str  #: paper and section, or the original's file
     deviations: tuple[str, ...] = ()  #: from the original
-    #: whether it keeps the contract's rules for interruptions; else a call that a finalizer or
-    #: signal handler makes in the middle of another one raises NestedCallError
+    #: whether it keeps the contract's rules for interruptions; if not, a call made by a finalizer
+    #: or signal handler during another call raises NestedCallError
     interruptible: bool = True
 
     @property

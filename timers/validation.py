@@ -1,11 +1,11 @@
-"""Arguments as the timers take them: moments, integers, arrays of them, and parameters.
+"""Validation and conversion of arguments: integers, moments, arrays of them, and parameters.
 
-Whatever is refused raises an error of one line that names the argument, the value and the rule.
+An illegal argument raises an error with a one-line message: the argument, the value and the rule.
 """
 
 import operator
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from timers.limits import LIMIT
 
 INT64, BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
-_MOST_BITS_SHOWN = 256  # of an integer in an error message
+_MAX_BITS_SHOWN = 256  # of an integer in an error message
 
 
 def as_integer(value: Any, name: str) -> int:
@@ -54,10 +54,10 @@ def as_parameter(value: Any, name: str, lowest: int, highest: int) -> int:
 
 
 def as_integers(values: Any, name: str, *, or_zero: bool = False) -> Int64s:
-    """`values` as a 1-D int64 array, without a copy where it is one.
+    """`values` as a 1-D int64 array; it is not copied if it is one already.
 
-    Raises TimeTypeError or TimeRangeError; it names the first element that is not an int64, unless
-    0 takes the place of integers that do not fit.
+    Raises TimeTypeError or TimeRangeError, naming the first element that is not an int64. With
+    `or_zero`, integers that do not fit become 0 instead.
     """
     is_plain = type(values) is np.ndarray and values.dtype is INT64 and values.ndim == 1
     if is_plain and values.flags.carray:
@@ -67,47 +67,49 @@ def as_integers(values: Any, name: str, *, or_zero: bool = False) -> Int64s:
             try:
                 return np.array(values, INT64)
             except OverflowError:
-                pass  # one of them does not fit int64
+                pass  # one of them does not fit into int64
         return _converted(values, name, or_zero)
     except MemoryError:
         raise CapacityError(f"no memory for the {name}; nothing has changed") from None
 
 
 def as_handles(values: npt.ArrayLike, name: str) -> Int64s:
-    """`as_integers`, with 0, which is never a handle, for each integer that does not fit int64."""
+    """`as_integers`, with 0 (never a handle) for each integer that does not fit into int64."""
     return as_integers(values, name, or_zero=True)
 
 
 def as_times(values: npt.ArrayLike, name: str) -> Int64s:
     """`values` as a 1-D int64 array of moments in [0, LIMIT].
 
-    Raises TimeTypeError or TimeRangeError; it names the first bad element.
+    Raises TimeTypeError or TimeRangeError, naming the first bad element.
     """
     array = as_integers(values, name)
     if array.size and array.min() < 0:
         position = int(np.argmax(array < 0))
-        _refuse(name, position, int(array[position]))
+        raise _out_of_range(f"{name}[{position}] =", int(array[position]))
     return array
 
 
 def as_pairs(handles: npt.ArrayLike, deadlines: npt.ArrayLike) -> tuple[Int64s, Int64s]:
-    """Handles and as many integers. Raises TimeTypeError, TimeRangeError."""
-    some, as_many = as_handles(handles, "handles"), as_integers(deadlines, "deadlines")
-    if some.size != as_many.size:
-        raise TimeRangeError(f"{some.size} handles do not go with {as_many.size} deadlines")
-    return some, as_many
+    """Two arrays of equal length. Raises TimeTypeError, TimeRangeError."""
+    handles, deadlines = as_handles(handles, "handles"), as_integers(deadlines, "deadlines")
+    if handles.size != deadlines.size:
+        raise TimeRangeError(
+            f"handles and deadlines differ in length: {handles.size} and {deadlines.size}"
+        )
+    return handles, deadlines
 
 
 def shown(value: Any) -> str:
     """A value as one short line for an error message."""
     if isinstance(value, int):  # Python refuses to print an int of thousands of digits
         bits = value.bit_length()
-        return str(value) if bits <= _MOST_BITS_SHOWN else f"of {bits} bits"
+        return str(value) if bits <= _MAX_BITS_SHOWN else f"of {bits} bits"
     return f"{' '.join(repr(value).split()):.60}"
 
 
 def _converted(values: Any, name: str, or_zero: bool) -> Int64s:
-    """`as_integers` of what is not yet an array of INT64, nor a list of int64 integers."""
+    """`as_integers` for anything but an INT64 array or a list of ints that fit into int64."""
     if isinstance(values, (Mapping, np.ma.MaskedArray, bytes, bytearray)):
         raise _not_an_array(values, name)
     if not isinstance(values, np.ndarray):
@@ -118,7 +120,7 @@ def _converted(values: Any, name: str, or_zero: bool) -> Int64s:
     else:
         if values.ndim != 1:
             raise TimeTypeError(f"{name} must be one-dimensional, not of shape {values.shape}")
-        if values.size == 0 and values.dtype.kind == "f":  # what NumPy makes of an empty list
+        if values.size == 0 and values.dtype.kind == "f":  # np.array([])
             return np.empty(0, INT64)
         if values.dtype.kind not in "iuO":
             raise TimeTypeError(
@@ -131,17 +133,13 @@ def _converted(values: Any, name: str, or_zero: bool) -> Int64s:
     for position, integer in enumerate(integers):
         if not -LIMIT - 1 <= integer <= LIMIT:
             if not or_zero:
-                _refuse(name, position, integer)
+                raise _out_of_range(f"{name}[{position}] =", integer)
             integers[position] = 0
     return np.array(integers, INT64)
 
 
 def _not_an_array(values: Any, name: str) -> TimeTypeError:
     return TimeTypeError(f"{name} must be a 1-D array of integers, not {type(values).__name__}")
-
-
-def _refuse(name: str, position: int, value: int) -> NoReturn:
-    raise _out_of_range(f"{name}[{position}] =", value)
 
 
 def _out_of_range(name: str, value: int) -> TimeRangeError:

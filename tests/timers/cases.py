@@ -14,6 +14,7 @@ from timers.limits import LIMIT
 from timers.protocol import Expired, Timer
 from timers.registry import names, timer_class
 from timers.rounding import AnyRounding
+from timers.schemes.base import KernelTimer
 from timers.traits import Parameters, Traits
 
 # Beside the defaults: the smallest geometries, sizes that are no powers of two, and ticks that do
@@ -85,7 +86,7 @@ class Case:
 
     @property
     def has_kernel(self) -> bool:
-        return hasattr(timer_class(self.name), "_kernel")
+        return issubclass(timer_class(self.name), KernelTimer)
 
     @property
     def rotation(self) -> int:
@@ -147,8 +148,8 @@ def assert_fired(expired: Expired, expected: list[Row], traits: Traits) -> None:
 def advance_into(timer: Any, now: int, rows: int) -> tuple[np.ndarray, bool]:
     """A kernel's own advance with a buffer of so many rows: what it filled, and whether it is done.
 
-    Through the entry that the timer calls, which is cached on disk; `dispatch.advance` itself would
-    be compiled anew.
+    Private: through the entry that the timer calls, which is cached on disk; `dispatch.advance`
+    itself would be compiled anew.
     """
     out = np.zeros(1 + rows, EXPIRY)
     outcome = timer._call.advance(*timer.state, now, out)

@@ -7,19 +7,26 @@ the same timer.
 
 import dis
 import gc
+import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
+import pytest
+
 import timers
 from tests.timers.cases import Case, rows_of
-from timers.errors import ClockError
+from timers.errors import CapacityError, ClockError
 from timers.limits import LIMIT
 
 PACKAGE = str(Path(timers.__file__).parent)
+COMPILED = re.compile(r"Calls\.__init__\.<locals>\.call_\w+")
+"""What a timer calls of its kernel: one step, interpreted as well."""
 START, TARGET = 50, 400
 DEADLINES = (60, 60, 75, 90, 300, 5000)
 """Of the timers that are pending first; at the default geometries the last one outlives TARGET."""
@@ -46,6 +53,8 @@ class Scene:
     armed_at: set[int] = field(default_factory=lambda: {START})
     rows: list[Any] = field(default_factory=list)
     """All that advances have returned."""
+    reached: int = START
+    """The clock when the last of them returned, or later."""
 
     @classmethod
     def of(cls, case: Case) -> "Scene":
@@ -64,16 +73,22 @@ class Scene:
         if self.timer.cancel(handle):
             assert self.deadlines.pop(handle, None) is not None, "cancelled twice"
 
+    def is_over(self, handle: int) -> bool:
+        """Whether a timer was cancelled or has fired."""
+        return handle not in self.deadlines or any(row.handle == handle for row in self.rows)
+
     def advance(self, now: int) -> None:
         rows = rows_of(self.timer.advance(now))
         moments = [row.fired_at for row in rows]
         assert moments == sorted(moments)
         self.rows += rows
+        self.reached = max(self.reached, now)
 
     def account(self) -> None:
         """Every timer has fired or fires once, when it is due, unless it was cancelled."""
         timer = self.timer
         timer.check()
+        assert timer.now >= self.reached
         self.armed_at.add(timer.now)
         if timer.next_expiry() is not None:
             assert timer.next_expiry() >= timer.now
@@ -106,7 +121,7 @@ def interrupted(scene: Scene, method: Event, at: int, event: Event) -> tuple[str
 
     def trace(frame: FrameType, what: str, _: Any) -> Any:
         nonlocal seen, name
-        if not frame.f_code.co_filename.startswith(PACKAGE):
+        if what == "call" and not is_plain_python(frame):
             return None
         frame.f_trace_opcodes = True
         if what == "opcode" and not name:
@@ -127,6 +142,16 @@ def interrupted(scene: Scene, method: Event, at: int, event: Event) -> tuple[str
     finally:
         sys.settrace(before)
     return name, None
+
+
+def is_plain_python(frame: FrameType) -> bool:
+    """Whether a frame is of the timers' files, but not within a kernel's step, interpreted."""
+    caller: FrameType | None = frame
+    while caller and caller.f_code.co_filename.startswith(PACKAGE):
+        if COMPILED.fullmatch(caller.f_code.co_qualname):
+            return False
+        caller = caller.f_back
+    return caller is not frame
 
 
 # -- what may happen
@@ -222,6 +247,7 @@ def settle_cancelled(scene: Scene, handles: list[int], call: Callable[[], list[b
                 del scene.deadlines[handle]
         raise
     for handle, was_pending in zip(handles, cancelled, strict=True):
+        assert was_pending is True or (was_pending is False and scene.is_over(handle))
         if was_pending:
             assert scene.deadlines.pop(handle, None) is not None, "cancelled twice"
 
@@ -244,12 +270,26 @@ def settle_rescheduled(scene: Scene, handles: list[int], call: Callable[[], list
         scene.deadlines[handle].add(85)
     rescheduled = call()
     for handle, was_pending in zip(handles, rescheduled, strict=True):
+        assert was_pending is True or (was_pending is False and scene.is_over(handle))
         if handle in scene.deadlines:  # not cancelled meanwhile
             scene.deadlines[handle] = {85} if was_pending else before[handle]
 
 
 def advance(scene: Scene) -> None:
     scene.advance(TARGET)
+
+
+def advance_again(scene: Scene) -> None:
+    """The first time, there is no memory for the result."""
+    with pytest.MonkeyPatch.context() as patch, suppress(CapacityError):
+        patch.setattr(np, "concatenate", no_memory)
+        scene.advance(TARGET)
+    scene.timer.next_expiry()
+    scene.advance(TARGET)
+
+
+def no_memory(*arguments: object, **keywords: object) -> None:
+    raise MemoryError
 
 
 def advance_to_nothing(scene: Scene) -> None:
@@ -277,6 +317,6 @@ METHODS: dict[str, Event] = {
     method.__name__: method
     for method in (
         *(schedule, schedule_after, schedule_many, cancel, cancel_many, reschedule),
-        *(reschedule_many, advance, advance_to_nothing, reserve, look),
+        *(reschedule_many, advance, advance_again, advance_to_nothing, reserve, look),
     )
 }

@@ -19,7 +19,7 @@ from timers.errors import (
     TimeTypeError,
     UnknownTimerError,
 )
-from timers.kernels.pool import MOST_PLACES
+from timers.kernels.pool import MAX_PLACES
 from timers.limits import LIMIT
 
 every_timer = pytest.mark.parametrize("case", DEFAULTS, ids=str)
@@ -508,7 +508,7 @@ def test_places_are_dense(case: Case) -> None:
 def test_more_than_a_handle_can_name_is_refused_and_nothing_is_lost(case: Case) -> None:
     pair, _ = at_work(case)
     kernel_timer: Any = pair.timer
-    for extra in (MOST_PLACES, 2**31, 2**62):
+    for extra in (MAX_PLACES, 2**31, 2**62):
         message = refused(pair, CapacityError, kernel_timer.reserve, extra)
         assert str(extra) in message
     assert len(pair.finish()) == 2

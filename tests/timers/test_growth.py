@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from timers.kernels.dispatch import kernel_of
 from timers.registry import names, timer_class
 from timers.schemes import heapq_delay_queue
 from timers.schemes.heapq_delay_queue import HeapqDelayQueue
@@ -153,8 +154,9 @@ def worst_tick(timer: Any) -> Measured:
 @workload("schedule", Load.ANY, Load.RANDOM_DEADLINES)
 def schedule_at_random(setting: Setting) -> Measured:
     timer, _ = filled(setting)
-    deadlines = setting.random.integers(1, UNIFORM * tick_of(timer), SAMPLE)
-    return counted(timer, lambda: timer.schedule_many(deadlines)), SAMPLE
+    # Few beside n, as each of them adds to n.
+    deadlines = setting.random.integers(1, UNIFORM * tick_of(timer), min(SAMPLE, setting.n // 4))
+    return counted(timer, lambda: timer.schedule_many(deadlines)), deadlines.size
 
 
 @workload("schedule", Load.FALLING_DEADLINES)
@@ -393,7 +395,7 @@ def most_accesses(name: str, operation: str, deadlines: np.ndarray[Any, Any]) ->
     state = timer.state._replace(
         nodes=timer.state.nodes.view(Cells), cells=timer.state.cells.view(Cells)
     )
-    run = interpreted(getattr(timer._kernel, operation), {})
+    run = interpreted(getattr(kernel_of(type(timer.state)), operation), {})
     most, counters = 0, timer.counters
     for arguments in calls[operation]:
         before = Cells.accesses

@@ -161,15 +161,15 @@ def test_reciprocals_are_precise_enough_for_the_greatest_dividends() -> None:
     [(4, 3, 1, 4), (4, 4, 1, 8), (4, 4, 5, 16), (1, 0, 0, 1), (1, 1, 1000, 1024)],
 )
 def test_capacity_grows_by_doubling(capacity: int, used: int, extra: int, grown: int) -> None:
-    assert pool.grown(capacity, used, extra) == grown
+    assert pool.grown_capacity(capacity, used, extra) == grown
 
 
 def test_capacity_never_grows_past_what_a_handle_can_name() -> None:
-    assert pool.grown(1024, 1000, pool.MOST_PLACES - 1000) == pool.MOST_PLACES
+    assert pool.grown_capacity(1024, 1000, pool.MAX_PLACES - 1000) == pool.MAX_PLACES
     with pytest.raises(MemoryError):
-        pool.grown(1024, 1000, pool.MOST_PLACES - 999)
+        pool.grown_capacity(1024, 1000, pool.MAX_PLACES - 999)
 
 
 def test_rows_of_the_largest_geometry_are_counted_in_31_bits() -> None:
     most_buckets = 2**23  # four levels of 2**20 slots, and as many again
-    assert 2**31 - 2 * most_buckets < pool.MOST_PLACES <= 2**31 - most_buckets
+    assert 2**31 - 2 * most_buckets < pool.MAX_PLACES <= 2**31 - most_buckets

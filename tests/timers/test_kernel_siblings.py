@@ -13,18 +13,22 @@ import pytest
 
 import timers.kernels
 import timers.schemes
+from timers.kernels import dispatch
 from timers.kernels.counters import COUNTERS
-from timers.kernels.dispatch import KERNEL_FUNCTIONS, PYTHON_FUNCTIONS
 from timers.protocol import Timer
 from timers.registry import TIMERS, names, timer_class
 from timers.schemes.base import KernelTimer
 from timers.traits import ALL_COUNTERS
 
-FUNCTIONS = {**PYTHON_FUNCTIONS, **KERNEL_FUNCTIONS}
 IN_ORDER = (
     *("allocate", "enlarged", "move_all", "schedule", "cancel", "reschedule", "advance"),
     *("due", "next_expiry", "next_wakeup", "locate", "check"),
 )
+FUNCTIONS = dispatch.PYTHON_FUNCTIONS | {
+    name: tuple(inspect.signature(function).parameters)
+    for name, function in vars(dispatch).items()
+    if inspect.isfunction(function) and hasattr(function, "__wrapped__")  # dispatched
+}
 NOT_SCHEMES = ("__init__", "base", "guards", "undelivered")
 
 
@@ -112,7 +116,7 @@ def test_kernel_has_a_class_file_of_the_same_stem(stem: str) -> None:
     assert stem in stems(timers.schemes)
     found = timer_class(stem.replace("_", "-"))
     assert issubclass(found, KernelTimer)
-    assert found._kernel is kernel(stem)
+    assert dispatch.kernel_of(type(found().state)) is kernel(stem)
 
 
 def test_registry_lists_every_class_file_and_nothing_else() -> None:

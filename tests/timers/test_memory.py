@@ -3,6 +3,7 @@
 For the schemes in `LAYOUTS`, to the byte, from the layout that their kernels describe.
 """
 
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from tests.timers.cases import CASES, Case
 from timers.limits import LIMIT
+from timers.registry import timer_class
 from timers.traits import Parameters
 
 PER_PLACE = 24  # bytes of a pending timer, in every kernel
@@ -82,3 +84,15 @@ def test_a_timer_that_grows_adds_places_alone(case: Case) -> None:
         assert timer.nbytes == fixed + PER_PLACE * capacity
     timer.advance(1000)
     assert timer.nbytes == fixed + PER_PLACE * 56, "what fires leaves its place"
+
+
+def test_the_plain_timer_counts_its_containers_and_what_is_in_the_heap() -> None:
+    timer = timer_class("heapq-delay-queue")()
+    heap: list[int] = []
+    armed: dict[int, int] = {}
+    for k in range(1000):
+        timer.schedule(k)
+        heap.append(k)
+        armed[k] = k
+    entry = sys.getsizeof((0, 0, 0)) + 3 * sys.getsizeof(LIMIT)
+    assert timer.nbytes == 1000 * entry + sum(map(sys.getsizeof, (heap, armed, [])))

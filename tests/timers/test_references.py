@@ -245,7 +245,7 @@ def test_lagging_clock_changes_no_row(case: Case) -> None:
 
 @pytest.mark.parametrize("start", STARTS)
 def test_heapq_delay_queue_removes_lazily_and_compacts(start: int) -> None:
-    """Its heap is that of `heapq` itself, stale entries included."""
+    """Its heap, which is private, is that of `heapq` itself, stale entries included."""
     timer, reference, tape = (
         timer_class("heapq-delay-queue")(start=start),
         LazyHeap(start),

@@ -63,6 +63,16 @@ def test_lateness_lies_within_what_the_traits_declare(
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_next_expiry_of_one_timer_is_exact_if_and_only_if_the_traits_say_so(case: Case) -> None:
+    exact = []
+    for deadline in (8, 262, 457, 5007, 70_007, 10**7):
+        timer = case(start=7)
+        timer.schedule(deadline)
+        exact.append(timer.next_expiry() == case.due_at(deadline, 7))
+    assert all(exact) is case.traits.exact_next_expiry
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_declared_lateness_is_reached(case: Case) -> None:
     """The bounds are tight: some deadline is that early, some that late."""
     tick = case.parameters.get("tick", 1)

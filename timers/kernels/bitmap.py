@@ -1,7 +1,7 @@
-"""Occupancy bits: which buckets are not empty, so that empty time is jumped over.
+"""Occupancy bits: one for each bucket that is not empty, so that empty time can be skipped.
 
-The bits live in a run of an int64 array, 32 to a word: a word is then never negative and shifts
-mean the same compiled and interpreted.
+The bits are part of an int64 array, 32 to a word. So a word is never negative, and shifts work the
+same compiled and interpreted.
 """
 
 from numba.core import cgutils
@@ -16,7 +16,7 @@ _WORD_MASK = (1 << WORD_BITS) - 1
 
 
 def words_for(bits: int) -> int:
-    """How many words hold `bits` bits."""
+    """The number of words for `bits` bits."""
     return -(-bits // WORD_BITS)
 
 
@@ -29,7 +29,7 @@ def lowest(word):
 def _count_trailing_zeros(typing_context, word):
     def generate(context, builder, signature, arguments):
         (bits,) = arguments
-        return builder.cttz(bits, cgutils.true_bit)  # whose result for zero is undefined
+        return builder.cttz(bits, cgutils.true_bit)  # undefined for zero
 
     return word(word), generate
 
@@ -62,13 +62,13 @@ def next_marked(words, base, start, stop):
     """The first set bit in [start, stop), or -1. O((stop - start) / 32)."""
     if start >= stop:
         return -1
-    at = start >> _WORD_SHIFT
-    word = words[base + at] & (_WORD_MASK << (start & _BIT_MASK))
+    i = start >> _WORD_SHIFT
+    word = words[base + i] & (_WORD_MASK << (start & _BIT_MASK))
     last = (stop - 1) >> _WORD_SHIFT
     while word == 0:
-        at += 1
-        if at > last:
+        i += 1
+        if i > last:
             return -1
-        word = words[base + at]
-    bit = (at << _WORD_SHIFT) + lowest(word)
+        word = words[base + i]
+    bit = (i << _WORD_SHIFT) + lowest(word)
     return bit if bit < stop else -1

@@ -1,9 +1,9 @@
 """Cascading wheel: five wheels of 256 slots; a slot spans one rotation of the wheel below.
 
-The lowest wheel has a slot for each of the next 256 units, the one above a slot for each 256 units,
-and so on. The further off a timer is, the higher its wheel and the coarser its slot. When the
-lowest wheel wraps, the next slot of the wheel above is emptied and its timers are inserted again,
-now closer, hence lower (a cascade). A timer moves down at most four times.
+A slot of the lowest wheel is one unit, a slot of the next wheel 256 units, and so on. The later a
+timer's deadline, the higher its wheel and the coarser its slot. When the lowest wheel wraps, the
+next slot of the wheel above is emptied and its timers are inserted again into lower wheels (a
+cascade). A timer moves down at most four times.
 
     level  slot width  holds delays of         all 256 slots span
     0               1  1 .. 255                               256
@@ -16,9 +16,9 @@ now closer, hence lower (a cascade). A timer moves down at most four times.
 Example: at 1000 a timer for 1300 is 300 away: level 1, slot (1300 >> 8) & 255 = 5. At 1280 level 0
 wraps; slot 5 cascades; the timer is 20 away: level 0, slot 1300 & 255 = 20. At 1300 it fires.
 
-Costs: schedule and cancel O(1); advance O(1) for each timer and each wheel that it moves down, in
-bursts of whole slots. Drawback: one tick can move all the timers of an upper slot. Occupancy bits
-let advance skip empty time.
+Costs: schedule and cancel O(1); advance O(1) for each move of a timer to a lower wheel, in bursts
+of whole slots. Drawback: one tick can move all the timers of an upper slot. Occupancy bits let
+advance skip empty time.
 
 Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 7, as in
 Linux's kernel/timer.c before 4.8 (internal_add_timer, cascade, __run_timers). The traits list how
@@ -109,7 +109,7 @@ def bucket_of(deadline, now):
 
 @inlined
 def insert(nodes, cells, counters, i, deadline):
-    """Give a row its deadline, and put it into the bucket of that."""
+    """Set a row's deadline and put the row into its bucket."""
     nodes[i]["deadline"] = deadline
     bucket = bucket_of(deadline, cells[NOW])
     if bucket < DUE:
@@ -125,7 +125,7 @@ schedule, cancel, reschedule = bucket_operations(insert, WORDS)
 
 @jit
 def reinsert(nodes, cells, counters, bucket):
-    """Insert all timers of a bucket again, now that they are closer."""
+    """Insert all timers of a bucket again, relative to the new time."""
     count(counters, SLOTS_VISITED, 1)
     i = detach(nodes, bucket)
     unmark(cells, WORDS, bucket)
@@ -139,37 +139,35 @@ def reinsert(nodes, cells, counters, bucket):
 
 @inlined
 def next_open(cells, level):
-    """The moment when a level's next occupied slot opens, and the slot's bucket; (NONE, NONE) if
-    all are empty.
-    """
+    """When a level's next occupied slot opens, and its bucket; (NONE, NONE) if all are empty."""
     shift = level * SLOT_BITS
     first = level << SLOT_BITS
-    turns = cells[NOW] >> shift
-    at = turns & SLOT_MASK
-    bucket = next_marked(cells, WORDS, first + at + 1, first + SLOTS)
-    ahead = bucket - first - at
-    if bucket == NONE:  # the level wraps first; the present slot comes last, a full turn away
-        bucket = next_marked(cells, WORDS, first, first + at + 1)
-        ahead = bucket - first - at + SLOTS
+    tick = cells[NOW] >> shift
+    current = first + (tick & SLOT_MASK)
+    bucket = next_marked(cells, WORDS, current + 1, first + SLOTS)
+    ahead = bucket - current
+    if bucket == NONE:  # the level wraps first; the current slot comes last, a full turn away
+        bucket = next_marked(cells, WORDS, first, current + 1)
+        ahead = bucket - current + SLOTS
     if bucket == NONE:
         return NONE, NONE
-    return (turns + ahead) << shift, bucket
+    return (tick + ahead) << shift, bucket
 
 
 @inlined
 def next_stop(nodes, cells):
     """The next unit at which a bucket must be opened, or NONE."""
     now = cells[NOW]
-    at = now & SLOT_MASK
-    ahead = next_marked(cells, WORDS, at + 1, SLOTS)
-    if ahead != NONE:  # before the lowest wheel wraps, hence before any cascade
-        return now + (ahead - at)
+    current = now & SLOT_MASK
+    slot = next_marked(cells, WORDS, current + 1, SLOTS)
+    if slot != NONE:  # before the lowest wheel wraps, so before any cascade
+        return now + (slot - current)
     return next_stop_after_wrap(nodes, cells)
 
 
 @jit
 def next_stop_after_wrap(nodes, cells):
-    """`next_stop` when no slot of the lowest wheel is occupied before it wraps."""
+    """`next_stop` if no slot of the lowest wheel is occupied before it wraps."""
     stop = NONE
     for level in range(LEVELS):
         opens, _ = next_open(cells, level)
@@ -193,7 +191,7 @@ def advance(state, now, out):
         n = deliver(nodes, cells, DUE, out, n)
         count(counters, TIMERS_TOUCHED, n - before)
         unmark(cells, WORDS, bucket)
-        # What `out` has no room for is due until the next call, the slot's own first.
+        # Timers that do not fit into `out` stay due until the next call, the slot's own first.
         append_bucket(nodes, DUE, bucket)
         append_bucket(nodes, bucket, DUE)
         if not is_empty(nodes, DUE):
@@ -243,8 +241,7 @@ def next_expiry(state):
     earliest = LIMIT
     for level in range(LEVELS):
         opens, bucket = next_open(cells, level)
-        # Within a level, slots open in the order of their deadlines: only the next one can hold the
-        # earliest.
+        # Slots of a level open in the order of deadlines, so only the next can hold the earliest.
         if opens != NONE and opens <= earliest:
             earliest = min(earliest, earliest_in(nodes, bucket))
     if not is_empty(nodes, OVERFLOW) and cells[OVERFLOW_MIN] < earliest:

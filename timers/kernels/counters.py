@@ -1,10 +1,10 @@
 """Cost counters: how much work an operation did, the same on every machine for the same operations.
 
 A State's `counters` field is None (counting compiles to nothing) or an int64 array indexed by the
-constants below. Every kernel counts what its scheme has; the rest stay zero.
+constants below. A kernel counts only what its scheme does; its other counters stay zero.
 
-The original's work is counted, not the kernel's: buckets, units and rotations in which there is
-nothing to do cost nothing, and neither do the occupancy bits that find the others. The counts do
+The counters show the original's work, not the kernel's. Buckets, units and rotations with nothing
+to do are not counted, and neither are the occupancy bits by which they are skipped. The counts do
 not depend on how many rows `advance` has room for.
 """
 
@@ -26,13 +26,13 @@ COUNTERS = (
 )
 (
     COMPARISONS,  # of two timers' deadlines, or of two buckets' expirations
-    TIMERS_TOUCHED,  # visits of advance to a timer, which it leaves, moves or delivers
-    SLOTS_VISITED,  # buckets that advance went through to expire, cascade or scan; and empty polls
+    TIMERS_TOUCHED,  # timers that advance examined, whether it left, moved or delivered them
+    SLOTS_VISITED,  # buckets that advance expired, cascaded or scanned; empty polls included
     REFILED,  # timers that advance took from an upper level or overflow list and inserted again
     QUEUE_OFFERS,  # buckets put into the delay queue of buckets
     QUEUE_POLLS,  # buckets taken out of it
-    EMPTY_POLLS,  # buckets taken out of it that held no timer any more
-    CLOCK_VISITS,  # moments after the present one at which advance stopped the clock
+    EMPTY_POLLS,  # buckets taken out of it that no longer held a timer
+    CLOCK_VISITS,  # later moments at which advance stopped the clock
 ) = range(len(COUNTERS))
 
 
@@ -41,20 +41,20 @@ def allocate_counters() -> np.ndarray[Any, Any]:
     return np.zeros(len(COUNTERS), np.int64)
 
 
-def count(counters, which, by):
-    """Add to a counter, where there are counters."""
+def count(counters, counter, amount):
+    """Add to a counter; does nothing if `counters` is None."""
     if counters is not None:
-        counters[which] += by
+        counters[counter] += amount
 
 
-# Inlined by LLVM, not by Numba (inline="always"): that loses a call whose argument is a conditional
-# expression.
+# Inlined by LLVM, not by Numba: with inline="always", a call is lost if its argument is a
+# conditional expression.
 @overload(count, jit_options={"forceinline": True, "_nrt": False})
-def _count(counters, which, by):
+def _count(counters, counter, amount):
     if isinstance(counters, types.NoneType):
-        return lambda counters, which, by: None
+        return lambda counters, counter, amount: None
 
-    def add(counters, which, by):
-        counters[which] += by
+    def add(counters, counter, amount):
+        counters[counter] += amount
 
     return add

@@ -1,16 +1,16 @@
 """Delay queue: a binary heap ordered by deadline, with a position index for random removal.
 
-The heap's entry k has its parent at (k - 1) // 2 and its children at 2k + 1 and 2k + 2. Entries
-carry their deadline and a sequence number, so that comparing touches nothing else and equal
-deadlines come out in the order of arming; each place knows the index of its entry, so that a cancel
-finds it at once. An entry is 16 bytes, a place 8: a pending timer costs 24. Numbers have 31 bits;
-before they run out, the entries are renumbered.
+The heap's entry k has its parent at (k - 1) // 2 and its children at 2k + 1 and 2k + 2. An entry
+holds its deadline and a sequence number, so a comparison reads nothing else and equal deadlines
+fire in the order of arming. Each place holds the index of its entry, so a cancel finds it at once.
+An entry is 16 bytes, a place 8: a pending timer costs 24. Sequence numbers have 31 bits; before
+they run out, the entries are renumbered.
 
 Example: deadlines 30, 10, 20 are armed in this order. The heap is [10, 30, 20]: 30 sank from the
 root when 10 came. Cancelling 30 moves the last entry, 20, into its index 1; the heap is [10, 20].
 
-Costs: schedule O(log n), O(1) on average; cancel and re-arm O(log n), of one entry anywhere; expiry
-O(log n). Drawback: each expiry walks from the root to a leaf, one cache miss or two a level.
+Costs: schedule O(log n), O(1) on average; cancel and re-arm O(log n), wherever the entry is; expiry
+O(log n). Drawback: each expiry walks from the root to a leaf, with one or two cache misses a level.
 
 Source: Williams, "Algorithm 232: Heapsort" (CACM 1964), for the heap; the position index is
 Sedgewick & Wayne's indexed priority queue (Algorithms, 4th ed., 2.4), as in Java's
@@ -42,12 +42,12 @@ from timers.kernels.prefetch import prefetch
 PLACE = np.dtype(
     [
         ("index", "i4"),  # of its entry in the heap; if free, -2 - the next free place, or NONE
-        ("generation", "i4"),  # of its present or next use
+        ("generation", "i4"),  # of its current or next use
     ]
 )
 
 SEQUENCE = HEADER  # number of armings so far, since the last renumbering
-HEAP = HEADER + 4  # from here two cells for each entry of the heap; see `aligned`
+HEAP = HEADER + 4  # here start two cells for each entry of the heap; see `aligned`
 DEADLINE = 0
 ORDER = 1  # sequence number of the arming * 2**32 + the place; the number is unique
 ENTRY = 2
@@ -97,7 +97,7 @@ def move_all(state, target):
 
 
 def aligned(length: int) -> np.ndarray[Any, Any]:
-    """Zeros from the start of a cache line: an entry's four grandchildren share a line."""
+    """Zeros, aligned to a cache line, so that an entry's four grandchildren share a line."""
     zeros = np.zeros(length + LINE // 8, np.int64)
     first = -zeros.ctypes.data % LINE // 8
     return zeros[first : first + length]
@@ -160,7 +160,7 @@ def put(nodes, cells, k, deadline, order):
 
 @inlined
 def move(nodes, cells, source, target):
-    """Copy an entry, and note its new index in its place."""
+    """Copy an entry, and store its new index in its place."""
     put(nodes, cells, target, cells[entry_of(source, DEADLINE)], cells[entry_of(source, ORDER)])
 
 
@@ -189,12 +189,11 @@ def sink_hole(nodes, cells, counters, k, size):
     """Move the smaller child up into the hole at k until it is a leaf; returns its index."""
     while child_of(k) + 1 < size:
         child = child_of(k)
-        # The level after next, so that two misses are under way at a time. A fetch past the end has
-        # no effect.
+        # Two levels ahead, so that two cache misses overlap. A fetch past the end has no effect.
         grandchild = child_of(child)
         prefetch(cells, entry_of(grandchild, DEADLINE))
         count(counters, COMPARISONS, 1)
-        # Written without a branch: which child is smaller is a coin toss that no predictor learns.
+        # No branch: which child is smaller cannot be predicted.
         second = precedes(
             cells, child + 1, cells[entry_of(child, DEADLINE)], cells[entry_of(child, ORDER)]
         )
@@ -229,9 +228,9 @@ def renumber(nodes, cells):
     for _ in range(size):
         deadline, order = cells[entry_of(0, DEADLINE)], cells[entry_of(0, ORDER)]
         remove_entry(nodes, cells, None, 0)
-        put(nodes, cells, cells[PENDING], deadline, order)  # the entry that the heap has just lost
+        put(nodes, cells, cells[PENDING], deadline, order)  # where the heap has just shrunk
     cells[PENDING] = size
-    for low in range((size + 1) >> 1):  # it is falling now
+    for low in range((size + 1) >> 1):  # reverse it: it is in falling order
         high = size - 1 - low
         first, last = cells[entry_of(high, ORDER)], cells[entry_of(low, ORDER)]
         early, late = cells[entry_of(high, DEADLINE)], cells[entry_of(low, DEADLINE)]
@@ -243,14 +242,14 @@ def renumber(nodes, cells):
 @inlined
 def claim(nodes, cells):
     """Take a free place; the caller has reserved one."""
-    place = np.int64(np.uint32(cells[FREE]))  # known to be no negative index
+    place = np.int64(np.uint32(cells[FREE]))  # tells Numba that the index is not negative
     cells[FREE] = -2 - nodes[place]["index"]
     return place
 
 
 @inlined
 def release(nodes, cells, i):
-    """Give a place back; its handle is dead."""
+    """Free a place; its handle is dead."""
     generation = nodes[i]["generation"]
     if generation == LAST_GENERATION:
         nodes[i]["index"] = NONE
@@ -288,8 +287,8 @@ def remove(nodes, cells, counters, i):
 def rearm(nodes, cells, counters, i, deadline):
     """Give a place's entry, which stays in the heap, another deadline."""
     number_arming(nodes, cells)
-    # A re-arm is the newest of its deadline, so later or equal means down; only an earlier deadline
-    # means up.
+    # A re-arm is the newest of its deadline, so the entry moves down if the deadline is later or
+    # equal, and up only if it is earlier.
     k = nodes[i]["index"]
     if deadline >= cells[entry_of(k, DEADLINE)]:
         k = sink_hole(nodes, cells, counters, k, cells[PENDING])
@@ -347,7 +346,7 @@ def check(state: State) -> None:
     nodes, cells, _ = state
     size = int(cells[PENDING])
     heap = cells[HEAP : HEAP + ENTRY * size].reshape(size, ENTRY)
-    keys = [(deadline, order) for deadline, order in heap.tolist()]
+    keys = heap.tolist()
     owners = heap[:, ORDER] & PLACE_MASK
     free: list[int] = []
     place = int(cells[FREE])

@@ -1,18 +1,17 @@
 """The functions of every kernel, declared once: `schedule(state, ...)` runs the State's own kernel.
 
-Compiled, the kernel is chosen by the type of the State at compile time (`overload`): code like
-`replay` is written once, costs nothing extra, and its machine code can be kept on disk.
-Interpreted, the kernel is looked up by the State's class. A kernel is the module that defines its
-State: there is nothing to register.
+In compiled code, the type of the State selects the kernel at compile time (`overload`). So code
+like `replay` is written once, costs nothing extra and can be cached on disk. In interpreted code,
+the State's class selects it. The kernel is the module that defines the State, so nothing needs to
+be registered.
 
 Each State class needs its own name. Machine code is linked by symbols made of function and type
-names; if two cached functions had one symbol, a scheme would silently run another's code.
+names; if two cached functions had the same symbol, a scheme would silently run another's code.
 """
 
 import sys
 from collections.abc import Callable
 from functools import wraps
-from inspect import signature
 from types import ModuleType
 from typing import Any
 
@@ -23,9 +22,6 @@ from numba.extending import overload
 from timers.kernels.jit import FORCE_INLINE, inlined, specialised
 from timers.kernels.pool import EXPIRY, NOW, is_replaced, room
 
-KERNEL_FUNCTIONS: dict[str, tuple[str, ...]] = {}
-"""The compiled functions of a kernel, declared below, and their parameters."""
-
 PYTHON_FUNCTIONS = {
     "allocate": ("start", "capacity", "parameters", "counters"),
     "enlarged": ("state", "capacity"),
@@ -35,8 +31,8 @@ PYTHON_FUNCTIONS = {
 """The functions of a kernel that are plain Python, and their parameters.
 
 `allocate` returns the State of a new timer, and `enlarged` a State with more places for `move_all`
-to fill; both raise MemoryError if there is none. `locate` describes where a pending timer is, and
-`check` raises InvariantError if a structural invariant does not hold.
+to fill; both may raise MemoryError. `locate` describes where a pending timer is, and `check` raises
+InvariantError if a structural invariant does not hold.
 """
 
 
@@ -45,7 +41,7 @@ def kernel_of(state_class: type) -> ModuleType:
     return sys.modules[state_class.__module__]
 
 
-# A call with `*arguments` would pass them as a tuple, at 6 to 8 % of the cost of an operation.
+# `*arguments` would be passed as a tuple, which makes an operation 6 to 8 % slower.
 _CALLS: dict[int, Callable[[Any], Callable[..., Any]]] = {
     0: lambda function: lambda state: function(state),
     1: lambda function: lambda state, a: function(state, a),
@@ -54,9 +50,8 @@ _CALLS: dict[int, Callable[[Any], Callable[..., Any]]] = {
 
 
 def dispatched(declared: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a declared function run the function of its name in the State's kernel."""
+    """Make a declared function run the function of the same name in the State's kernel."""
     name = declared.__name__
-    KERNEL_FUNCTIONS[name] = tuple(signature(declared).parameters)
 
     @wraps(declared)
     def interpreted(state, *arguments):
@@ -73,15 +68,19 @@ def dispatched(declared: Callable[..., Any]) -> Callable[..., Any]:
 
 @dispatched
 def move_all(state, target):
-    """Move all to a State that `enlarged` returned, and mark `state` as replaced; False if it was.
+    """Move everything to a State from `enlarged`, and mark `state` as replaced.
 
-    Compiled, it is one step: no code of Python's runs between its beginning and its end.
+    Returns False if it was replaced before. In compiled code this is one step: no Python code runs
+    in between.
     """
 
 
 @dispatched
 def schedule(state, deadline):
-    """Add a timer for a deadline in [0, LIMIT] and return its handle. A place is reserved."""
+    """Add a timer for a deadline in [0, LIMIT] and return its handle.
+
+    The caller has reserved a place.
+    """
 
 
 @dispatched
@@ -91,7 +90,7 @@ def cancel(state, handle):
 
 @dispatched
 def reschedule(state, handle, deadline):
-    """Give a pending timer a new deadline in [0, LIMIT], same handle; True if it was pending.
+    """Give a pending timer a new deadline in [0, LIMIT]; True if it was pending. Keeps the handle.
 
     A re-arm is a new arming: among equal deadlines, a FIFO scheme delivers the timer last.
     """
@@ -103,18 +102,18 @@ def advance(state, now, out):
 
     Returns the number of rows written and whether the clock has arrived at `now`. If not, `out` is
     full: call again with the same `now` to resume, even within one unit. `now` is not before the
-    clock. With no rows at all, the clock moves up to where something is due.
+    clock. If `out` has no rows, the clock stops when the first timer is due.
     """
 
 
 @dispatched
 def due(state):
-    """Whether an advance to the present moment would deliver something."""
+    """Whether an advance to the current time would deliver something."""
 
 
 @dispatched
 def next_expiry(state):
-    """A lower bound of the next `fired_at`: the clock if something is due; NONE if none pends."""
+    """A lower bound of the next `fired_at`: the clock if one is due; NONE if nothing is pending."""
 
 
 @dispatched
@@ -122,30 +121,30 @@ def next_wakeup(state):
     """The next moment at which advance has work to do, emptied buckets included; NONE if never."""
 
 
-# What `Calls.advance` returns: it has arrived, `out` has no more room, `now` lies before the clock.
+# What `Calls.advance` returns: it has arrived, `out` is full, or `now` is before the clock.
 ARRIVED, FULL, BACKWARDS = 1, 0, -1
 
-# The first row of an EXPIRY array that `Calls.advance` fills says how it is used:
+# Fields of the first row of an EXPIRY array that `Calls.advance` fills:
 FILLED = "handle"  # the number of rows after it that have been written
-CLOSED = "deadline"  # 1 where no more may be written: somebody has looked at them
+CLOSED = "deadline"  # 1 once the rows have been read; nothing may be appended after that
 
 
 class Calls:
     """The compiled functions that Python calls for one scheme: `call.schedule(*state, deadline)`
     and so on.
 
-    Python may run finalizers and signal handlers before the arguments have reached the compiled
-    function. If one of them made the timer grow, the arrays at hand have been replaced: then each
-    function does nothing and returns None. So does `schedule` where there is no room, and
-    `schedule_many` where there is none for all. What a function does it does in one step.
+    Python may run finalizers and signal handlers before the arguments reach the compiled function.
+    If one of them made the timer grow, the arrays have been replaced. Each function then does
+    nothing and returns None. So does `schedule` if there is no room, and `schedule_many` if there
+    is not enough for all. Otherwise, a function does its work in one step.
 
-    `schedule_many` and `reschedule_many` return the number of deadlines before the first that is
-    negative; if there is one, they do nothing else.
+    `schedule_many` and `reschedule_many` return the number of deadlines before the first negative
+    one; if there is one, they do nothing else.
 
-    A State travels as its arrays and is put together inside: passing the NamedTuple itself costs
-    twice as much. The closures hold only the State class, by which they are found in the disk cache
-    again. Each function is compiled when it is first used, for the arrays' types: what Python calls
-    is not Numba's dispatcher, which would look at the types each time, at three times the cost.
+    A State is passed as its arrays and put together inside: passing the NamedTuple itself costs
+    twice as much. The closures hold only the State class, so the disk cache finds them again. Each
+    function is compiled for the arrays' types when it is first used. Python calls it directly:
+    Numba's dispatcher would check the types on each call, at three times the cost.
     """
 
     def __init__(self, State: Any, types_of_arrays: tuple[Any, ...]) -> None:
@@ -232,27 +231,26 @@ class Calls:
         self._name, self._types = State.__name__, types_of_arrays
 
     def __getattr__(self, name: str) -> Any:
-        """Compile a function, or take it from the disk cache, when it is first asked for."""
+        """Compile a function, or load it from the disk cache, on first use."""
         if name.startswith("_"):
             raise AttributeError(name)
         function: Any
         function, more_types = self._functions[name]
-        # The arguments' types are the same for all schemes, so the name must tell them apart (see
-        # above).
+        # The arguments' types are the same for all schemes, so the name must differ (see above).
         function.__qualname__ = f"{self._name}.{function.__name__}"
         compiled = specialised(function, (*self._types, *more_types))
         setattr(self, name, compiled)
         return compiled
 
     def load_all(self) -> None:
-        """Ask for every function now, where a later first use would come at a bad time."""
+        """Compile or load every function now, so that the first calls do not stall."""
         for name in self._functions:
             getattr(self, name)
 
 
 @inlined
 def count_legal(deadlines):
-    """The number of deadlines before the first that is negative."""
+    """The number of deadlines before the first negative one."""
     for k in range(deadlines.size):
         if deadlines[k] < 0:
             return k

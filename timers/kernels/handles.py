@@ -2,9 +2,9 @@
 
     handle = generation * 2**32 + place        1 <= generation <= 2**31 - 1,  0 <= place < 2**31
 
-The place is the row that the timer occupies; it is re-used after the timer fired or was cancelled.
-The generation counts the uses, so a stale handle never matches the place's next timer. Because the
-generation starts at 1, no handle is zero or negative.
+The place is the row that the timer occupies; it is re-used after the timer fires or is cancelled.
+The generation counts the uses, so a stale handle never matches the place's next timer. Generations
+start at 1, so a handle is always positive.
 """
 
 import numpy as np

@@ -1,18 +1,18 @@
-"""Hashed wheel: one wheel of unsorted buckets, and for each timer the number of rotations still to
-wait.
+"""Hashed wheel: one wheel of unsorted buckets; each timer counts the rotations left to wait.
 
-Time is divided into ticks. A deadline belongs to tick `deadline // tick` and to slot `that %
-wheel_size`; it fires when its tick has passed, so 1 .. tick late. A timer more than a rotation away
-shares its slot with nearer ones: each time the slot comes round, its rounds are decremented, and at
-zero it fires. New timers wait in a queue, and are hashed into their slots when the tick in progress
-has passed: one that is cancelled before costs no hashing.
+Time is divided into ticks. A deadline belongs to tick number `deadline // tick`, in slot number
+`deadline // tick % wheel_size`. It fires when its tick has passed, so 1 to `tick` units late. A
+timer more than a rotation away shares its slot with nearer ones: each time the slot comes round,
+its rounds are decremented, and at zero it fires. New timers wait in a queue until the tick in
+progress has passed, and are then hashed into their slots. A timer cancelled before that is never
+hashed.
 
 Example, tick 1, wheel_size 8, now 0: deadlines 7 and 15 both hash to slot 7, with 0 and 1 rounds; 8
 and 16 to slot 0, with 1 and 2. They fire at 8, 16, 9 and 17.
 
 Costs: schedule and cancel O(1); a tick O(n / wheel_size) on average, since it visits all the timers
-of a slot, due or not, and O(1) for each timer that arrived during it. Drawback: a timer with a long
-delay is visited once a rotation, and the tick is the precision.
+of a slot, due or not, plus O(1) for each timer that arrived during the tick. Drawback: a timer with
+a long delay is visited once a rotation, and the precision is one tick.
 
 Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 6, as in
 Netty's io.netty.util.HashedWheelTimer (Worker.run, Worker.transferTimeoutsToBuckets,
@@ -59,16 +59,16 @@ from timers.limits import LIMIT
 
 WHEEL_SIZE = HEADER  # number of slots: the buckets [0, wheel_size); then come DUE and ARRIVALS
 TICK = HEADER + 1  # units in a tick
-CURRENT_TICK = HEADER + 2  # number of ticks that have passed, hence the tick that is in progress
-TICK_START = HEADER + 3  # the moment when that began
+CURRENT_TICK = HEADER + 2  # number of ticks that have passed, so the number of the current one
+TICK_START = HEADER + 3  # the moment when the current tick began
 CURRENT_SLOT = HEADER + 4  # the slot of the tick in progress
 TICK_MULTIPLIER, TICK_SHIFT = HEADER + 5, HEADER + 6  # the tick's reciprocal (pool.py)
-WHEEL_MASK = HEADER + 7  # wheel_size - 1 where the wheel size is a power of two, else NONE
-WHEEL_SHIFT = HEADER + 8  # its logarithm there
+WHEEL_MASK = HEADER + 7  # wheel_size - 1 if the wheel size is a power of two, else NONE
+WHEEL_SHIFT = HEADER + 8  # its logarithm to base 2, or NONE
 WORDS = HEADER + 9
 
-MOST_ROUNDS = 2**31 - 1  # what the field holds
-FAR = -1  # rounds of a timer further off than that: computed again at each visit
+MAX_ROUNDS = 2**31 - 1  # that the field can hold
+FAR = -1  # stands for more rounds than that: they are computed again at each visit
 
 
 class HashedWheelState(NamedTuple):
@@ -106,7 +106,7 @@ def due_bucket(cells):
 
 @inlined
 def arrivals_bucket(cells):
-    """The bucket of timers armed during the tick in progress, which are in no slot yet."""
+    """The bucket of timers armed during the tick in progress, which are not in a slot yet."""
     return cells[WHEEL_SIZE] + 1
 
 
@@ -127,7 +127,7 @@ def slot_of(tick_number, cells):
 
 @inlined
 def enter_tick(cells, tick_number, start):
-    """Make a tick, which begins at `start`, the one in progress."""
+    """Make a tick that begins at `start` the one in progress."""
     cells[CURRENT_TICK] = tick_number
     cells[TICK_START] = start
     cells[CURRENT_SLOT] = slot_of(tick_number, cells)
@@ -135,7 +135,7 @@ def enter_tick(cells, tick_number, start):
 
 @inlined
 def rotations(ticks, cells):
-    """How many whole rotations a number of ticks makes."""
+    """The number of whole rotations in a number of ticks."""
     if cells[WHEEL_MASK] != NONE:
         return ticks >> cells[WHEEL_SHIFT]
     return quotient(ticks, cells[WHEEL_SIZE])
@@ -143,13 +143,13 @@ def rotations(ticks, cells):
 
 @inlined
 def rounds_of(rotations_ahead):
-    """What the `rounds` field holds for a timer so many rotations ahead."""
-    return rotations_ahead if rotations_ahead <= MOST_ROUNDS else FAR
+    """The value of the `rounds` field for a timer this many rotations ahead."""
+    return rotations_ahead if rotations_ahead <= MAX_ROUNDS else FAR
 
 
 @inlined
 def insert(nodes, cells, counters, i, deadline):
-    """Give a row its deadline, and put it among the arrivals, or the due."""
+    """Set a row's deadline and put the row into the arrivals bucket or the due bucket."""
     nodes[i]["deadline"] = deadline
     is_due = deadline <= cells[NOW]
     link(nodes, due_bucket(cells) if is_due else arrivals_bucket(cells), i)
@@ -157,7 +157,7 @@ def insert(nodes, cells, counters, i, deadline):
 
 @jit
 def transfer(nodes, cells, counters):
-    """Hash what arrived during the tick in progress into slots."""
+    """Hash the timers that arrived during the tick in progress into slots."""
     bucket = arrivals_bucket(cells)
     i = detach(nodes, bucket)
     while i != bucket:
@@ -179,21 +179,20 @@ schedule, cancel, reschedule = bucket_operations(insert, WORDS)
 
 @inlined
 def next_occupied(cells):
-    """The next tick from CURRENT_TICK on whose slot is occupied, or NONE."""
-    current, wheel_size = cells[CURRENT_TICK], cells[WHEEL_SIZE]
-    at = cells[CURRENT_SLOT]
-    slot = next_marked(cells, WORDS, at, wheel_size)
+    """The first tick with an occupied slot, from CURRENT_TICK on, or NONE."""
+    tick_number, current, wheel_size = cells[CURRENT_TICK], cells[CURRENT_SLOT], cells[WHEEL_SIZE]
+    slot = next_marked(cells, WORDS, current, wheel_size)
     if slot != NONE:
-        return current + (slot - at)
-    slot = next_marked(cells, WORDS, 0, at)
+        return tick_number + (slot - current)
+    slot = next_marked(cells, WORDS, 0, current)
     if slot != NONE:
-        return current + (slot - at + wheel_size)
+        return tick_number + (slot - current + wheel_size)
     return NONE
 
 
 @jit
 def visit(nodes, cells, counters, tick_number):
-    """Visit the slot of a tick that has passed: its timers are due, or wait one round less."""
+    """Visit the slot of a tick that has passed: a timer is due or has one round less to wait."""
     slot = slot_of(tick_number, cells)
     count(counters, SLOTS_VISITED, 1)
     i = nodes[slot]["next"]
@@ -216,18 +215,18 @@ def visit(nodes, cells, counters, tick_number):
 
 
 @jit
-def skip_rotations(nodes, cells, counters, most):
-    """Skip up to `most` rotations in which nothing is due. O(capacity), not O(n) for each."""
-    fewest = most
+def skip_rotations(nodes, cells, counters, limit):
+    """Skip up to `limit` rotations in which nothing is due. O(capacity), not O(n) for each."""
+    skipped = limit
     for i in range(cells[BASE], nodes.size):
         if nodes[i]["prev"] != FREE_ROW:
             ticks_ahead = quotient(nodes[i]["deadline"], cells[TICK]) - cells[CURRENT_TICK]
-            fewest = min(fewest, rotations(ticks_ahead, cells))
+            skipped = min(skipped, rotations(ticks_ahead, cells))
     for i in range(cells[BASE], nodes.size):
         if nodes[i]["prev"] != FREE_ROW and nodes[i]["rounds"] != FAR:
-            nodes[i]["rounds"] -= fewest
-    # TICK_START follows with the next tick; the slot stays.
-    cells[CURRENT_TICK] += fewest * cells[WHEEL_SIZE]
+            nodes[i]["rounds"] -= skipped
+    # The next call of `enter_tick` sets TICK_START; the slot stays the same.
+    cells[CURRENT_TICK] += skipped * cells[WHEEL_SIZE]
     count(counters, TIMERS_TOUCHED, cells[PENDING])
 
 
@@ -236,9 +235,9 @@ def advance(state, now, out):
     nodes, cells, counters = state.nodes, state.cells, state.counters
     bucket = due_bucket(cells)
     n = 0
-    quiet_since = cells[CURRENT_TICK]  # the tick after the last one that had something due
+    quiet_since = cells[CURRENT_TICK]  # the tick after the last one with a due timer
     until = quotient(now, cells[TICK])
-    # At LIMIT the tick in progress has passed: no moment comes after.
+    # At LIMIT the tick in progress has passed: LIMIT is the last moment.
     if until > cells[CURRENT_TICK] or now == LIMIT:
         transfer(nodes, cells, counters)
     while True:
@@ -280,8 +279,8 @@ def next_expiry(state):
         return NONE
     if due(state):
         return cells[NOW]
-    # Slots are looked at in the order of their ticks, so the first timer without rounds is the
-    # earliest of them; if there is none, all have been seen after one rotation.
+    # Slots are visited in the order of their ticks, so the first timer without rounds is the
+    # earliest of them. If there is none, one rotation visits all timers.
     earliest = end_of(
         quotient(earliest_in(nodes, arrivals_bucket(cells)), cells[TICK]), cells[TICK]
     )

@@ -1,11 +1,11 @@
 """Hierarchical wheel: wheels of growing ticks, and a delay queue of their buckets.
 
 Each level has `wheel_size` slots; its tick is the interval that the whole level below spans. A
-timer goes into the first level whose interval covers it. The first timer in a bucket sets the
+timer goes into the first level that covers its deadline. The first timer in a bucket sets the
 bucket's expiration, the start of its slot, and puts the bucket into a delay queue, a binary heap.
-That queue drives the clock: when a bucket expires, its timers are inserted again, relative to the
-new time: into a finer level, or they are due. Empty ticks cost nothing. A bucket whose timers were
-all cancelled stays queued, and is polled for nothing.
+That queue drives the clock: when a bucket expires, its timers are inserted again, into a finer
+level or among the due timers. Empty ticks cost nothing. If all timers of a bucket are cancelled,
+the bucket stays queued and is polled empty.
 
     level  tick 1, 20 slots: tick   interval
     1                           1         20
@@ -18,9 +18,9 @@ Example, (1, 20), now 0: a delay of 450 is beyond level 2 (400): level 3, slot 1
 400 it is 50 away: level 2, slot 450 // 20 % 20 = 2, expiration 440. At 440: level 1, slot 10. At
 450 it fires.
 
-Costs: schedule O(levels), and O(log buckets) if its bucket was not queued; cancel O(1); up to
-levels - 1 moves later. Drawback: the tick rounds down, so a timer fires up to tick - 1 early; and
-emptied buckets wake the timer for nothing.
+Costs: schedule O(levels), plus O(log buckets) if its bucket was not queued; cancel O(1); later up
+to levels - 1 moves. Drawback: deadlines are rounded down, so a timer fires up to tick - 1 early;
+and emptied buckets cause useless wake-ups.
 
 Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 7, as in
 Apache Kafka's utils/timer (Timer.scala, TimingWheel.scala, TimerTaskList.scala). The traits list
@@ -74,8 +74,8 @@ LEVELS_TO_LIMIT = HEADER + 1  # number of levels up to the one that reaches LIMI
 LEVELS = HEADER + 2  # number of levels used so far
 QUEUED = HEADER + 3  # number of buckets in the delay queue
 QUEUE = HEADER + 4  # index in `cells` of the queue's first entry
-FIRST_LEVEL = HEADER + 5  # from here LEVEL_FIELDS cells for each level:
-TICK, INTERVAL = 0, 1  # its units a slot, and a rotation
+FIRST_LEVEL = HEADER + 5  # here start LEVEL_FIELDS cells for each level:
+TICK, INTERVAL = 0, 1  # units per slot, units per rotation
 CURRENT, SLOT = 2, 3  # its clock: now aligned down to the tick, and the slot of that moment
 LAST = 4  # the last deadline that its interval covers
 MULTIPLIER, SHIFT = 5, 6  # the tick's reciprocal (pool.py)
@@ -115,7 +115,7 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
 
 
 def levels_of(tick: int, wheel_size: int) -> list[tuple[int, int]]:
-    """(tick, interval) of each level up to the one that reaches LIMIT, where the interval ends."""
+    """(tick, interval) of each level, up to the one that reaches LIMIT."""
     levels: list[tuple[int, int]] = []
     while not levels or levels[-1][1] < LIMIT:
         interval = min(tick * wheel_size, LIMIT)
@@ -136,7 +136,7 @@ def field_of(cells, level, field):
 
 @inlined
 def last_of(current, interval):
-    """The last deadline that an interval covers; that of the highest level, LIMIT, covers all."""
+    """The last deadline that an interval covers; the highest level's interval covers all."""
     if interval == LIMIT or current > LIMIT - interval:
         return LIMIT
     return current + interval - 1
@@ -144,7 +144,7 @@ def last_of(current, interval):
 
 @inlined
 def level_of(cells, deadline):
-    """The first level, from 0, whose interval covers a deadline; level 0 for what is due."""
+    """The first level, from 0, that covers a deadline; 0 if the deadline is due."""
     level = 0
     while deadline > field_of(cells, level, LAST):
         level += 1
@@ -200,7 +200,7 @@ def poll(nodes, cells, counters):
 
 @inlined
 def insert(nodes, cells, counters, i, deadline):
-    """Give a row its deadline, put it into the bucket of that, and queue the bucket if needed."""
+    """Set a row's deadline, put the row into its bucket, and queue the bucket if needed."""
     nodes[i]["deadline"] = deadline
     level = level_of(cells, deadline)
     if level == 0 and deadline - field_of(cells, 0, CURRENT) < field_of(cells, 0, TICK):
@@ -246,7 +246,7 @@ def align_levels(cells, now):
 
 @jit
 def flush(nodes, cells, counters, bucket):
-    """Insert the timers of an expired bucket again: into finer levels, or they are due."""
+    """Insert the timers of an expired bucket again: into finer levels or among the due timers."""
     count(counters, SLOTS_VISITED, 1)
     nodes[bucket]["deadline"] = NONE
     if is_empty(nodes, bucket):
@@ -283,7 +283,7 @@ def advance(state, now, out):
             align_levels(cells, expiration)
             count(counters, CLOCK_VISITS, 1)
         flush(nodes, cells, counters, bucket)
-        # All that expires now is due before `out` can be full: no bucket of now stays queued.
+        # Flush all buckets that expire now before `out` can be full: none of them stays queued.
         while cells[QUEUED] > 0 and nodes[cells[cells[QUEUE]]]["deadline"] == expiration:
             flush(nodes, cells, counters, poll(nodes, cells, counters))
 

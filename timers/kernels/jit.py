@@ -1,12 +1,12 @@
-"""How the kernels are compiled, and where compiled code is kept between processes.
+"""How the kernels are compiled, and how compiled code is cached on disk.
 
 `jit` marks a function that other compiled functions call; `entry` marks one that Python calls. Only
-entries are cached on disk: a cached entry holds the machine code of all that it calls.
+entries are cached on disk: a cached entry includes the machine code of everything it calls.
 
-Numba's disk cache looks at the file of the cached function alone, so after a change in a kernel a
-cached caller in another file would silently return the old answer. Here every cached entry is
-stamped with a digest of all that it may be compiled from: the kernels, and the files of its own
-package that import something of theirs.
+Numba's disk cache checks only the file of the cached function. After a change in a kernel, a cached
+caller in another file would silently return the old result. So every cached entry is stamped with a
+digest of all the files that it may be compiled from: the kernels, and the files of its own package
+that import from them.
 """
 
 import hashlib
@@ -22,16 +22,16 @@ from numba import njit
 from numba.core import caching, config
 
 _log = logging.getLogger(__name__)
-"""Says at level INFO what is not in the disk cache and therefore compiled: seconds for each."""
+"""Logs at level INFO what is not in the disk cache: each compilation takes seconds."""
 
-# Kernels allocate nothing, so they need no reference counting (`_nrt`): with it, LLVM leaves calls
-# to it inside the hot loops, ten times the cost of the work itself. The "numpy" error model drops
-# the test for division by zero: a tick or wheel size of zero is refused by the constructors.
-# Wrappers for C would be compiled for each function and called by nobody: an eighth of the time.
+# Kernels allocate nothing, so they need no reference counting (`_nrt`): LLVM would leave calls to
+# it inside the hot loops, at ten times the cost of the work itself. The "numpy" error model drops
+# the test for division by zero: the constructors refuse a tick or wheel size of zero. Nobody calls
+# the C wrappers, and compiling them would take an eighth of the time.
 _OPTIONS: Any = {"_nrt": False, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 FORCE_INLINE: Any = {"forceinline": True, **_OPTIONS}
-"""Options of what LLVM compiles into each of its callers."""
+"""Options of functions that LLVM inlines into every caller."""
 
 
 def jit(function: Callable[..., Any]) -> Any:
@@ -40,17 +40,15 @@ def jit(function: Callable[..., Any]) -> Any:
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Compile a function into each of its callers: for the few lines that every operation runs
-    through.
+    """Compile a short function that is inlined into every caller.
 
-    Left to itself LLVM sometimes calls them, and a call passes each array as seven words on the
-    stack.
+    Otherwise LLVM sometimes calls it, and a call passes each array as seven words on the stack.
     """
     return njit(**FORCE_INLINE)(function)
 
 
 def entry(function: Callable[..., Any], *, nogil: bool = False) -> Any:
-    """Compile a function that Python calls, and keep its machine code on disk."""
+    """Compile a function that Python calls, and cache its machine code on disk."""
     if config.DISABLE_JIT:
         return _boxing(function)
     compiled = njit(**_OPTIONS, nogil=nogil)(function)
@@ -62,15 +60,15 @@ def entry(function: Callable[..., Any], *, nogil: bool = False) -> Any:
 
 
 def long_entry(function: Callable[..., Any]) -> Any:
-    """`entry` for a function that runs for long: other threads run at the same time.
+    """`entry` for a long-running function: it releases the GIL.
 
-    Nothing else may use its arrays meanwhile. It takes some hundred nanoseconds more for a call.
+    Nothing else may use its arrays meanwhile. A call takes a few hundred nanoseconds more.
     """
     return entry(function, nogil=True)
 
 
 def specialised(function: Callable[..., Any], signature: tuple[Any, ...]) -> Any:
-    """`entry` for one signature: the compiled function itself, which looks at no types."""
+    """`entry` for one signature: the compiled function itself, without type dispatch."""
     compiled = entry(function)
     return compiled if config.DISABLE_JIT else compiled.compile(signature)
 
@@ -78,13 +76,13 @@ def specialised(function: Callable[..., Any], signature: tuple[Any, ...]) -> Any
 @cache
 def _log_uncached() -> None:
     _log.warning(
-        "compiled code cannot be kept: every start compiles it again; set NUMBA_CACHE_DIR to a "
-        "directory that can be written"
+        "compiled code cannot be cached, so every start compiles it again; set NUMBA_CACHE_DIR to "
+        "a writable directory"
     )
 
 
 def _boxing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What a compiled function does when it returns to Python: an integer becomes an int."""
+    """Convert integer results to int, as a compiled function does."""
 
     @wraps(function)
     def call(*arguments: Any) -> Any:
@@ -96,24 +94,22 @@ def _boxing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def source_digest(package: str) -> str:
-    """Digest of all that code in an import package may be compiled from.
+    """A digest of the files that code in an import package may be compiled from.
 
-    That is the kernels, and those of the package's files that import from `timers.kernels`. A
-    compiled function, or a constant of one, must not come from any other file.
+    These are the kernels and the package's files that import from `timers.kernels`. Compiled
+    functions, and the constants that they use, must not come from any other file.
     """
     kernels = Path(__file__).parent
     files = {*kernels.glob("*.py"), kernels.parent / "limits.py"}
     root = getattr(sys.modules.get(package), "__file__", None) or ""
     if Path(root).name == "__init__.py":
-        files |= {path for path in Path(root).parent.rglob("*.py") if _uses_kernels(path)}
+        for path in Path(root).parent.rglob("*.py"):
+            if b"from timers.kernels" in path.read_bytes():
+                files.add(path)
     digest = hashlib.sha256()
     for path in sorted(files):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
-
-
-def _uses_kernels(path: Path) -> bool:
-    return b"from timers.kernels" in path.read_bytes()
 
 
 class _Stamped:
@@ -143,7 +139,7 @@ class _StampedCache(caching.FunctionCache):
     _impl_class = _StampedImplementation
 
     def load_overload(self, *signature: Any) -> Any:
-        found = super().load_overload(*signature)
-        if found is None:
+        cached = super().load_overload(*signature)
+        if cached is None:
             _log.info("compiling %s", self._name)
-        return found
+        return cached

@@ -1,5 +1,6 @@
-"""`schedule`, `cancel` and `reschedule`, which differ between kernels only in how a timer is put
-into its structure and removed from it.
+"""`schedule`, `cancel` and `reschedule`.
+
+Kernels differ only in how a timer is put into the structure and removed from it.
 """
 
 from typing import Any, NamedTuple
@@ -10,10 +11,10 @@ NONE = -1  # no moment, no row
 
 
 class Places(NamedTuple):
-    """What a kernel does with the places of its timers; each a compiled function."""
+    """How a kernel handles places: compiled functions."""
 
-    claim: Any  # (nodes, cells) -> a free row
-    release: Any  # (nodes, cells, i): give a row back
+    claim: Any  # (nodes, cells) -> a free row, now taken
+    release: Any  # (nodes, cells, i): free a row
     handle_of: Any  # (nodes, cells, i) -> the handle of a pending row
     row_of: Any  # (nodes, cells, handle) -> the row of a pending timer, or NONE
 
@@ -22,8 +23,8 @@ def operations(places: Places, insert: Any, remove: Any, rearm: Any = None) -> t
     """The three operations of a kernel.
 
     `insert(nodes, cells, counters, i, deadline)` puts a row into the structure, and
-    `remove(nodes, cells, counters, i)` takes it out. `rearm`, with the parameters of `insert`,
-    gives a row in the structure another deadline; without it, the row is removed and inserted.
+    `remove(nodes, cells, counters, i)` takes it out. `rearm` has the parameters of `insert` and
+    gives a row in the structure another deadline. Without it, the row is removed and inserted.
     """
 
     @inlined

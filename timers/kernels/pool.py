@@ -1,12 +1,12 @@
 """Places and buckets: the rows that all wheel kernels share.
 
-One record array holds both. Rows [0, base) are the buckets' sentinels, row base + p is place p. A
+One record array holds both. Rows [0, base) are the buckets' sentinels; row base + p is place p. A
 bucket is a circular doubly linked list through its sentinel, so linking and unlinking have no
-special case. A pending timer costs one row of 24 bytes.
+special cases. A pending timer costs one row of 24 bytes.
 
 Free places are chained through `next` (last released, first re-used) and marked by `prev` =
-FREE_ROW; their generation is that of their next use. A place whose generations are used up is
-retired: it looks free, but no chain leads to it, so it is never handed out again.
+FREE_ROW; their generation is that of their next use. A place that has used up its generations is
+retired: it looks free, but is in no chain, so it is never used again.
 """
 
 from collections.abc import Callable
@@ -30,30 +30,29 @@ from timers.kernels.operations import NONE, Places, operations
 from timers.limits import LIMIT
 
 FREE_ROW = 2**32 - 1  # marks a free row
-NO_ROW = 0  # end of the chain of free rows: row 0 is always a sentinel
+NO_ROW = 0  # ends the chain of free rows: row 0 is always a sentinel
 
 NODE = np.dtype(
     [
-        ("deadline", "i8"),  # of a timer; a sentinel's is free for the kernel's use
+        ("deadline", "i8"),  # of a timer; the kernel may use a sentinel's for something else
         ("next", "u4"),  # the next row in the bucket; of a free row: the next free one, or NO_ROW
         ("prev", "u4"),  # the row before in the bucket; of a free row: FREE_ROW
         ("generation", "i4"),  # of the handle; sentinels: zero
-        ("rounds", "i4"),  # hashed wheel: rotations still to wait; others: unused
+        ("rounds", "i4"),  # hashed wheel: rotations left to wait; others: unused
     ]
 )
 
-SHORT = 1 << 31  # below this a dividend times a reciprocal stays below 2**63
-MOST_PLACES = 2**31 - 2**23  # rows, buckets included, are counted in 31 bits
+SHORT = 1 << 31  # a dividend below this, times a reciprocal, stays below 2**63
+MAX_PLACES = 2**31 - 2**23  # rows, buckets included, are counted in 31 bits
 
-# What advance hands out, one row for each timer that fired.
+# What advance returns: one row for each timer that fired.
 EXPIRY = np.dtype([("handle", "i8"), ("deadline", "i8"), ("fired_at", "i8")])
 
-# The first cells of every State's `cells`, int64. What is particular to a kernel follows from
-# HEADER on.
-NOW = 0  # the clock; NONE, like PENDING, in cells that have been replaced
+# The first cells of every State's `cells`, int64. A kernel's own cells start at HEADER.
+NOW = 0  # the clock; NONE, like PENDING, if the State has been replaced
 FREE = 1  # first free row, or NONE
 PENDING = 2  # number of pending timers
-RETIRED = 3  # number of places whose generations are used up
+RETIRED = 3  # number of retired places
 BASE = 4  # number of sentinel rows: row = BASE + place
 BITS = 5  # index in `cells` of the first word of the occupancy bits
 HEADER = 6
@@ -70,22 +69,20 @@ def allocate_nodes(base: int, capacity: int) -> np.ndarray[Any, Any]:
     return nodes
 
 
-def grown(capacity: int, used: int, extra: int) -> int:
-    """The capacity, doubled until `extra` places are free beside `used` ones.
+def grown_capacity(capacity: int, used: int, extra: int) -> int:
+    """The capacity, doubled until `extra` places are free besides the `used` ones.
 
-    Raises MemoryError when a handle could not name them all.
+    Raises MemoryError if there are more places than handles can name.
     """
+    if used + extra > MAX_PLACES:
+        raise MemoryError
     while capacity - used < extra:
         capacity *= 2
-    if capacity > MOST_PLACES:
-        if used + extra > MOST_PLACES:
-            raise MemoryError
-        capacity = MOST_PLACES
-    return capacity
+    return min(capacity, MAX_PLACES)
 
 
 def enlarged_pool(state: Any, capacity: int) -> Any:
-    """A State with `capacity` places for `move_pool` to fill; it counts as replaced until then."""
+    """A State with `capacity` places for `move_pool` to fill; marked as replaced until then."""
     cells = state.cells
     larger = np.empty(int(cells[BASE]) + capacity, NODE)
     return state._replace(nodes=larger, cells=np.full(cells.size, NONE))
@@ -93,7 +90,7 @@ def enlarged_pool(state: Any, capacity: int) -> Any:
 
 @jit
 def move_pool(state, target):
-    """Move everything to a larger State, whose new places are free."""
+    """Move everything to a larger State. Its additional places are free."""
     nodes, cells, larger, target_cells = state.nodes, state.cells, target.nodes, target.cells
     if is_replaced(cells):
         return False
@@ -111,7 +108,7 @@ def move_pool(state, target):
 
 @inlined
 def move_cells(cells, target):
-    """Copy the cells to an array that is at least as long, and leave them marked as replaced."""
+    """Copy the cells to an array that is at least as long, and mark them as replaced."""
     for i in range(cells.size):
         target[i] = cells[i]
     cells[NOW] = NONE
@@ -120,7 +117,7 @@ def move_cells(cells, target):
 
 @inlined
 def is_replaced(cells):
-    """Whether a State has been moved to larger arrays, or is to be filled by a move."""
+    """Whether a State has been moved to larger arrays, or is not filled yet."""
     return cells[NOW] == NONE
 
 
@@ -133,7 +130,7 @@ def room(nodes, cells):
 @inlined
 def claim(nodes, cells):
     """Take a free row; the caller has reserved one."""
-    i = np.int64(np.uint32(cells[FREE]))  # known to be no negative index
+    i = np.int64(np.uint32(cells[FREE]))  # tells Numba that the index is not negative
     cells[FREE] = nodes[i]["next"]
     cells[PENDING] += 1
     return i
@@ -141,7 +138,7 @@ def claim(nodes, cells):
 
 @inlined
 def release(nodes, cells, i):
-    """Give a row back; its handle is dead."""
+    """Free a row; its handle is dead."""
     cells[PENDING] -= 1
     nodes[i]["prev"] = FREE_ROW
     generation = nodes[i]["generation"]
@@ -162,8 +159,8 @@ def handle_of(nodes, cells, i):
 @inlined
 def row_of(nodes, cells, handle):
     """The row of a pending timer's handle; NONE for any other int64."""
-    # Known to be no negative index. A foreign handle's may wrap, to a sentinel: of generation zero,
-    # hence no timer's.
+    # Tells Numba that the index is not negative. The index of a foreign handle may wrap around to a
+    # sentinel; its generation is zero, so it does not match.
     i = np.int64(np.uint32(cells[BASE] + place_of(handle) & PLACE_MASK))
     if handle < LOWEST_HANDLE or i >= nodes.size:
         return NONE
@@ -175,7 +172,7 @@ def row_of(nodes, cells, handle):
 @inlined
 def link(nodes, bucket, i):
     """Put a row at the tail of a bucket."""
-    head = np.uint32(bucket)  # known to be no negative index
+    head = np.uint32(bucket)  # tells Numba that the index is not negative
     tail = nodes[head]["prev"]
     nodes[i]["next"] = head
     nodes[i]["prev"] = tail
@@ -194,7 +191,7 @@ def unlink(nodes, i):
 
 @inlined
 def link_marked(nodes, cells, bits, bucket, i):
-    """`link`, keeping the bucket's occupancy bit."""
+    """`link` that maintains the bucket's occupancy bit."""
     if is_empty(nodes, bucket):
         mark(cells, bits, bucket)
     link(nodes, bucket, i)
@@ -202,11 +199,9 @@ def link_marked(nodes, cells, bits, bucket, i):
 
 @inlined
 def unlink_marked(nodes, cells, bits, i):
-    """`unlink`, keeping the bucket's occupancy bit."""
-    before = nodes[i]["prev"]
-    after = nodes[i]["next"]
-    nodes[before]["next"] = after
-    nodes[after]["prev"] = before
+    """`unlink` that maintains the bucket's occupancy bit."""
+    before, after = nodes[i]["prev"], nodes[i]["next"]
+    unlink(nodes, i)
     if before == after:  # only the sentinel is left
         unmark(cells, bits, before)
 
@@ -219,7 +214,7 @@ def is_empty(nodes, bucket):
 
 @inlined
 def detach(nodes, bucket):
-    """Empty a bucket, and return the first row of its chain, which still ends at the sentinel."""
+    """Empty a bucket and return the first row of its chain, which still ends at the sentinel."""
     first = nodes[bucket]["next"]
     nodes[bucket]["next"] = bucket
     nodes[bucket]["prev"] = bucket
@@ -228,7 +223,7 @@ def detach(nodes, bucket):
 
 @inlined
 def append_bucket(nodes, bucket, target):
-    """Move all rows of a bucket to the tail of another one."""
+    """Move all rows of a bucket to the tail of another bucket."""
     first, last = nodes[bucket]["next"], nodes[bucket]["prev"]
     if first == bucket:
         return
@@ -243,9 +238,9 @@ def append_bucket(nodes, bucket, target):
 
 @inlined
 def deliver(nodes, cells, bucket, out, n):
-    """Write a bucket's timers to out[n:] as fired now, until it is empty or `out` is full.
+    """Write a bucket's timers to out[n:], fired now, until the bucket is empty or `out` is full.
 
-    Returns the number of rows in `out`.
+    Returns the new number of rows in `out`.
     """
     i = nodes[bucket]["next"]
     if i == bucket:
@@ -259,7 +254,7 @@ def deliver(nodes, cells, bucket, out, n):
         after = nodes[i]["next"]
         release(nodes, cells, i)
         i = after
-    # One relinking for the whole run instead of one for each row.
+    # Relink once for all rows, not once per row.
     nodes[bucket]["next"] = i
     nodes[i]["prev"] = bucket
     return n
@@ -267,7 +262,7 @@ def deliver(nodes, cells, bucket, out, n):
 
 @inlined
 def earliest_in(nodes, bucket):
-    """The earliest deadline in a bucket, LIMIT if there is none. O(timers in it)."""
+    """The earliest deadline in a bucket, LIMIT if it is empty. O(timers in it)."""
     earliest = LIMIT
     i = nodes[bucket]["next"]
     while i != bucket:
@@ -278,7 +273,7 @@ def earliest_in(nodes, bucket):
 
 @inlined
 def quotient(dividend, divisor):
-    """`dividend // divisor` of non-negative numbers, without Python's corrections of the sign."""
+    """`dividend // divisor` of non-negative numbers, without Python's handling of signs."""
     return np.int64(np.uint64(dividend) // np.uint64(divisor))
 
 
@@ -296,7 +291,7 @@ def reciprocal(divisor: int) -> tuple[int, int]:
 
 @inlined
 def quotient_by(dividend, divisor, multiplier, shift):
-    """`dividend // divisor` by the divisor's reciprocal if that works: a third of the time."""
+    """`dividend // divisor`, by the reciprocal if the dividend is SHORT: a third of the time."""
     if dividend < SHORT:
         return (dividend * multiplier) >> shift
     return quotient(dividend, divisor)
@@ -305,8 +300,8 @@ def quotient_by(dividend, divisor, multiplier, shift):
 def bucket_operations(insert: Any, bits: int | None = None) -> tuple[Any, Any, Any]:
     """`schedule`, `cancel` and `reschedule` of a kernel with buckets.
 
-    `insert` gives a row its deadline and puts it into the bucket of that; `bits` is where the
-    buckets' occupancy bits begin in `cells`, if they have any.
+    `insert` sets a row's deadline and puts the row into its bucket. `bits` is the index in `cells`
+    of the buckets' occupancy bits, if there are any.
     """
 
     @inlined
@@ -320,7 +315,7 @@ def bucket_operations(insert: Any, bits: int | None = None) -> tuple[Any, Any, A
 
 
 def bucket_holding(state: Any, handle: int) -> int:
-    """The bucket that a pending timer is in, NONE for any other handle. O(timers before it)."""
+    """The bucket of a pending timer; NONE for any other handle. O(timers before it)."""
     nodes, cells, _ = state
     i = int(row_of(nodes, cells, handle))
     while i >= cells[BASE]:
@@ -329,7 +324,7 @@ def bucket_holding(state: Any, handle: int) -> int:
 
 
 def dump(nodes: np.ndarray[Any, Any], cells: np.ndarray[Any, Any]) -> str:
-    """The cells, and each row that is a bucket in use or a pending timer, for error messages."""
+    """The cells, the buckets in use and the pending timers, for error messages."""
     index = np.arange(nodes.size)
     in_use = np.where(index < cells[BASE], nodes["next"] != index, nodes["prev"] != FREE_ROW)
     rows = "\n".join(f"  row {i}: {nodes[i]}" for i in np.flatnonzero(in_use).tolist())
@@ -345,16 +340,16 @@ def check_pool(
     """Check what all wheel kernels share, and `belongs(bucket, row)` for each pending row.
 
     The first `marked_buckets` buckets have occupancy bits. Raises InvariantError for a broken link,
-    a wrong bit, a row in two places or in none.
+    a wrong bit, or a row that is not in exactly one chain.
     """
     base = int(cells[BASE])
     seen = [False] * nodes.size
-    # Lists: to read an array element by element takes ten times as long.
+    # Lists: reading an array element by element takes ten times as long.
     after, previous, deadlines = (nodes[name].tolist() for name in ("next", "prev", "deadline"))
 
-    def demand(holds: Any, rule: str) -> None:
+    def demand(holds: Any, message: str) -> None:
         if not holds:
-            raise InvariantError(f"{rule}\n{dump(nodes, cells)}")
+            raise InvariantError(f"{message}\n{dump(nodes, cells)}")
 
     occupied = nodes["next"][:base] != np.arange(base)
     words = cells[cells[BITS] : cells[BITS] + words_for(marked_buckets)]

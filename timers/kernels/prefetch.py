@@ -1,4 +1,4 @@
-"""A hint to the processor: fetch a line of memory into the cache before it is needed."""
+"""A hint to the processor to fetch memory into the cache before it is needed."""
 
 from llvmlite import ir
 from numba.core import cgutils, types
@@ -6,7 +6,7 @@ from numba.extending import intrinsic, overload
 
 
 def prefetch(array, index):
-    """Ask for array[index] to be brought into the cache; no effect otherwise."""
+    """Ask the processor to fetch array[index] into the cache; no other effect."""
 
 
 @intrinsic

@@ -9,7 +9,7 @@ overflow; at 8 the list is scanned, 13 is 5 away and goes into slot 5. At 11 slo
 13 slot 5.
 
 Costs: schedule and cancel O(1); a unit O(1); a rotation O(timers in the overflow list). Drawback:
-it needs a wheel as large as the longest delay, or it scans the overflow list over and over.
+unless the wheel is as large as the longest delay, the overflow list is scanned again and again.
 
 Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 4 and its
 remark on timers beyond MaxInterval. Here advance skips empty units, and rotations in which no timer
@@ -94,7 +94,7 @@ def slot_of(moment, wheel_size):
 
 @inlined
 def insert(nodes, cells, counters, i, deadline):
-    """Give a row its deadline, and put it into the bucket of that."""
+    """Set a row's deadline and put the row into its bucket."""
     nodes[i]["deadline"] = deadline
     delay = deadline - cells[NOW]
     wheel_size = cells[WHEEL_SIZE]
@@ -114,7 +114,7 @@ schedule, cancel, reschedule = bucket_operations(insert, WORDS)
 
 @jit
 def scan_overflow(nodes, cells, counters):
-    """Move what is less than a rotation away into the ring. O(timers in the overflow list)."""
+    """Move timers less than a rotation away into the ring. O(timers in the overflow list)."""
     overflow = overflow_bucket(cells)
     count(counters, SLOTS_VISITED, 1)
     earliest = LIMIT
@@ -137,13 +137,13 @@ def scan_overflow(nodes, cells, counters):
 def next_in_ring(cells):
     """The moment of the next occupied slot, or NONE."""
     now, wheel_size = cells[NOW], cells[WHEEL_SIZE]
-    at = slot_of(now, wheel_size)
-    slot = next_marked(cells, WORDS, at + 1, wheel_size)
+    current = slot_of(now, wheel_size)
+    slot = next_marked(cells, WORDS, current + 1, wheel_size)
     if slot != NONE:
-        return now + (slot - at)
-    slot = next_marked(cells, WORDS, 0, at)
+        return now + (slot - current)
+    slot = next_marked(cells, WORDS, 0, current)
     if slot != NONE:
-        return now + (slot - at + wheel_size)
+        return now + (slot - current + wheel_size)
     return NONE
 
 
@@ -166,7 +166,7 @@ def advance(state, now, out):
         n = deliver(nodes, cells, slot, out, n)
         count(counters, TIMERS_TOUCHED, n - before)
         unmark(cells, WORDS, slot)
-        # What `out` has no room for is due until the next call.
+        # Timers that do not fit into `out` stay due until the next call.
         append_bucket(nodes, slot, due_bucket(cells))
         if not is_empty(nodes, due_bucket(cells)):
             return n, False
@@ -199,7 +199,7 @@ def next_expiry(state):
         return NONE
     if due(state):
         return cells[NOW]
-    # A timer that waits in the overflow list can be due before all those in the ring.
+    # A timer in the overflow list can be due before all those in the ring.
     moment = next_in_ring(cells)
     scan_at = next_scan(nodes, cells)
     if moment == NONE or (scan_at != NONE and cells[OVERFLOW_MIN] < moment):

@@ -1,11 +1,11 @@
-"""Unordered list: all pending timers in one list; every advance looks at every one of them.
+"""Unordered list: all pending timers in one list; every advance examines all of them.
 
-Example: timers for 30, 10 and 20 are in the order of arming. An advance to 20 looks at all three,
-takes out those for 10 and 20, and sorts the two; the one for 30 stays.
+Example: timers for 30, 10 and 20 are listed in the order of arming. An advance to 20 examines all
+three, takes out those for 10 and 20, and sorts the two; the one for 30 stays.
 
 Costs: schedule and cancel O(1); each advance to a later moment O(n), whether anything is due or
-not, plus a merge sort of what is due. Drawback: each step of the clock costs time in proportion to
-all pending timers. Wheels exist to avoid that.
+not, plus a merge sort of the due timers. Drawback: each step of the clock costs time in proportion
+to all pending timers. Wheels exist to avoid that.
 
 Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 1, which
 decrements a counter in each timer at each tick; here the deadline is compared instead, which
@@ -45,7 +45,7 @@ LIST = 0  # bucket of the timers that are not due, in the order of arming
 DUE = 1  # bucket of the timers to be delivered
 BUCKETS = 2
 
-SCANNED = HEADER  # the list holds only deadlines after this moment, itself not before the clock
+SCANNED = HEADER  # all deadlines in the list are after this moment, which is not before the clock
 SORTED = HEADER + 1  # 1 while the due bucket is in the order of delivery
 WORDS = HEADER + 2
 
@@ -71,7 +71,7 @@ enlarged, move_all = enlarged_pool, move_pool
 
 @inlined
 def insert(nodes, cells, counters, i, deadline):
-    """Give a row its deadline, and put it into the list, or into the due bucket if the list has
+    """Set a row's deadline and put the row into the list, or into the due bucket if the list has
     been scanned beyond the deadline.
     """
     nodes[i]["deadline"] = deadline
@@ -103,8 +103,9 @@ def scan(nodes, cells, counters, now):
 
 @jit
 def merge(nodes, counters, left, right):
-    """Merge two chains ordered by deadline, ended by DUE, the left first among equals; returns the
-    head.
+    """Merge two chains that are ordered by deadline and end at DUE; return the head.
+
+    Among equal deadlines, the left chain comes first.
     """
     head = tail = DUE
     while left != DUE and right != DUE:
@@ -129,16 +130,16 @@ def merge(nodes, counters, left, right):
 
 @jit
 def sort_due(nodes, cells, counters):
-    """Order the due bucket by deadline, and by arming among equals: a bottom-up merge sort of the
-    chain.
-    """
+    """Sort the due bucket by deadline, then by arming: a bottom-up merge sort of the chain."""
     width = 1
     merged = 2
     while merged > 1:
         rest = detach(nodes, DUE)
         merged = 0
         while rest != DUE:
-            left, right, rest = cut(nodes, rest, width)
+            left = rest
+            right = cut(nodes, left, width)
+            rest = cut(nodes, right, width)
             i = merge(nodes, counters, left, right)
             while i != DUE:
                 after = nodes[i]["next"]
@@ -151,19 +152,7 @@ def sort_due(nodes, cells, counters):
 
 @jit
 def cut(nodes, chain, width):
-    """Cut two runs of up to `width` rows off a chain that ends at DUE; returns both and what is
-    left.
-    """
-    left = chain
-    chain = cut_one(nodes, chain, width)
-    right = chain
-    chain = cut_one(nodes, chain, width)
-    return left, right, chain
-
-
-@jit
-def cut_one(nodes, chain, width):
-    """End a chain after `width` rows and return the rest."""
+    """End a chain after up to `width` rows and return the rest."""
     last = DUE
     while chain != DUE and width > 0:
         last = chain

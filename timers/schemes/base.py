@@ -1,9 +1,9 @@
-"""What all timers with a kernel have in common: validation, growth, batches, results.
+"""What all timers with a kernel share: validation, growth, batches, results.
 
-What changes a timer is done by one compiled call each, which nothing can interrupt. Between two
-bytecodes anything may happen to the timer: a finalizer or a signal handler may call it. If that
-made it grow, the arrays at hand are not the timer's any more; the compiled function says so with
-None, and is called again with the new ones.
+Each change of a timer is one compiled call, which nothing can interrupt. Between two bytecodes, a
+finalizer or a signal handler may call the timer. If that made it grow, the arrays passed to the
+compiled function are out of date. The function then returns None, and is called again with the new
+ones.
 """
 
 from collections.abc import Mapping
@@ -22,11 +22,11 @@ from timers.kernels.counters import COUNTERS, allocate_counters
 from timers.kernels.dispatch import ARRIVED, BACKWARDS, CLOSED, FILLED, FULL
 from timers.kernels.handles import LOWEST_HANDLE, PLACE_MASK
 from timers.kernels.operations import NONE
-from timers.kernels.pool import BASE, EXPIRY, MOST_PLACES, NOW, PENDING, RETIRED, grown
+from timers.kernels.pool import BASE, MAX_PLACES, NOW, PENDING, RETIRED, grown_capacity
 from timers.limits import LIMIT
 from timers.protocol import Expired
 from timers.schemes.guards import NotCopied
-from timers.schemes.undelivered import Undelivered
+from timers.schemes.undelivered import Undelivered, new_part, no_expiries
 from timers.traits import Traits
 from timers.validation import (
     BOOL,
@@ -41,21 +41,15 @@ from timers.validation import (
     shown,
 )
 
-Rows = npt.NDArray[np.void]
-"""An array of EXPIRY."""
-
 DEFAULT_CAPACITY = 1024
-"""Pending timers for which a new timer has room before it grows."""
+"""The number of pending timers that a new timer can hold before it grows."""
 
-LARGEST_CAPACITY = MOST_PLACES
-"""The most timers that can be pending in one timer."""
+MAX_WHEEL_SIZE = 1 << 20
+"""The largest number of slots of one wheel: more would waste memory."""
 
-LARGEST_WHEEL = 1 << 20
-"""The most slots of one wheel: more would be memory without use."""
-
-_FIRST_ROWS = 256  # rows that most advances return at most
-_MORE_ROWS = 8  # times as many rows in the next part, once one is full
-_MOST_ROWS = 1 << 16  # rows of one part: more do not fit into the processor's cache
+_FIRST_ROWS = 256  # in the first part: enough for most advances
+_GROWTH = 8  # each further part is larger by this factor
+_MAX_ROWS = 1 << 16  # in one part: more do not fit into the processor's cache
 
 
 @overload
@@ -63,12 +57,12 @@ def place_of(handle: int) -> int: ...
 @overload
 def place_of(handle: Int64s) -> Int64s: ...
 def place_of(handle: Any) -> Any:
-    """The place of a handle, or an int64 array with the place of each: dense indices from 0.
+    """The place of a handle, or of each handle in an int64 array: a dense index from 0.
 
-    A place belongs to its timer while that is pending, and is re-used afterwards; so payloads can
-    be kept in arrays beside the timer. A stale handle has a place, too. O(1) for each.
+    A place belongs to its timer while the timer is pending, and is re-used afterwards. So you can
+    keep payloads in arrays indexed by place. A stale handle has a place, too. O(1) for each handle.
 
-    Raises TimeRangeError for a number that no timer returns as a handle.
+    Raises TimeRangeError for a number that cannot be a handle.
 
     >>> from timers import DelayQueue
     >>> timer = DelayQueue()
@@ -81,59 +75,27 @@ def place_of(handle: Any) -> Any:
     return handle & PLACE_MASK
 
 
-_calls_of = cache(dispatch.Calls)
-
-
-def _part(rows: int) -> Rows:
-    """Room for so many rows of what fires, as `Calls.advance` fills it."""
-    part = np.empty(1 + rows, EXPIRY)
-    part[0] = 0
-    return part
-
-
-def _filled(part: Rows) -> Rows:
-    """The rows that have been written."""
-    return part[1 : 1 + part.item(0)[0]]  # FILLED; twice as fast as by name
-
-
-def _expired(parts: list[Rows]) -> Expired:
-    """The columns of parts."""
-    if not parts:
-        return nothing()
-    if len(parts) == 1:
-        rows = _filled(parts[0])
-        columns = (rows["handle"].copy(), rows["deadline"].copy(), rows["fired_at"].copy())
-        return tuple.__new__(Expired, columns)
-    filled, names = list(map(_filled, parts)), ("handle", "deadline", "fired_at")
-    return Expired(*(np.concatenate([part[name] for part in filled]) for name in names))
-
-
-def nothing() -> Expired:
-    """An Expired without rows; `tuple.__new__` is twice as fast as the class of a named tuple."""
-    empty = (np.empty(0, INT64), np.empty(0, INT64), np.empty(0, INT64))
-    return tuple.__new__(Expired, empty)
-
-
-def answers(size: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """An array for the answers of a batch. Raises CapacityError."""
+def _batch_result(size: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """An array for the result of a batch. Raises CapacityError."""
     try:
         return np.empty(size, dtype)
     except MemoryError:
-        raise CapacityError(f"no memory for {size} answers; nothing has changed") from None
+        raise CapacityError(f"no memory for {size} results; nothing has changed") from None
 
 
-_NO_ROOM = _part(0)  # the clock moves as far as nothing fires
+_calls_of = cache(dispatch.Calls)
+_NO_ROOM = new_part(0)  # with this, `advance` stops before the first timer fires
 
 
 class KernelTimer(NotCopied):
-    """A timer whose work is done by a kernel; see `timers.protocol` for the contract.
+    """A timer implemented by a kernel; see `timers.protocol` for the contract.
 
     The cost of each operation is declared in `traits.costs`. `counting=True` keeps cost counters
     (property `counters`) at about 1 ns per operation.
     """
 
-    traits: Traits  # of the class
-    _kernel: Any  # the module, of the class
+    traits: Traits
+    _kernel: Any  # a module; set by the class, like the traits
 
     def __init__(
         self,
@@ -148,7 +110,7 @@ class KernelTimer(NotCopied):
             raise TypeError(f"{type(self).__name__} has no parameter {min(unknown)}")
         self._parameters = {name: declared[name].check(parameters[name], name) for name in declared}
         start = as_time(start, "start")
-        capacity = as_parameter(capacity, "capacity", 1, LARGEST_CAPACITY)
+        capacity = as_parameter(capacity, "capacity", 1, MAX_PLACES)
         counters = allocate_counters() if counting else None
         try:
             state = self._kernel.allocate(start, capacity, self._parameters, counters)
@@ -156,12 +118,12 @@ class KernelTimer(NotCopied):
             raise CapacityError(
                 f"no memory for capacity {capacity} with {self._parameters}"
             ) from None
-        # By capacity: the present State, and while the timer grows the larger one that is to be.
+        # The current State by capacity and, while the timer grows, the larger one to replace it.
         self._states: dict[int, Any] = {capacity: state}
-        # The arrays of the present State; or, after an interruption, of one that has been replaced.
+        # The arrays of the current State or, after an interruption, of a replaced one.
         self._arrays: tuple[Any, Any, Any] = tuple(state)
         self._call = _calls_of(type(state), tuple(map(typeof, state)))  # type: ignore[arg-type]  # a class is hashable
-        self._undelivered: Undelivered[Rows] = Undelivered()
+        self._undelivered = Undelivered()
 
     @property
     def state(self) -> Any:
@@ -173,7 +135,7 @@ class KernelTimer(NotCopied):
 
     @property
     def now(self) -> int:
-        """The clock: the argument of the last `advance`, at first `start`. O(1).
+        """The clock: the argument of the last `advance`, initially `start`. O(1).
 
         >>> from timers import DelayQueue
         >>> DelayQueue(start=5).now
@@ -204,9 +166,9 @@ class KernelTimer(NotCopied):
 
     @property
     def counters(self) -> dict[str, int] | None:
-        """Cost counters since construction by name; None unless `counting`. O(1).
+        """Cost counters since construction, by name; None unless `counting`. O(1).
 
-        `timers.kernels.counters` says what each counts.
+        `timers.kernels.counters` describes each counter.
 
         >>> from timers import DelayQueue
         >>> timer = DelayQueue(counting=True)
@@ -239,20 +201,18 @@ class KernelTimer(NotCopied):
     def reserve(self, extra: int) -> None:
         """Make room for `extra` more pending timers. O(capacity) if it grows, else O(1).
 
-        The capacity doubles until there is room. `schedule` and `schedule_many` do this on their
-        own; call it to choose the moment.
+        The capacity doubles until there is room. `schedule` and `schedule_many` do this themselves;
+        call it to choose when.
 
         Raises:
             TimeTypeError: `extra` is not an integer.
-            CapacityError: memory or handles do not suffice; nothing has changed.
+            CapacityError: there is not enough memory, or not enough handles; nothing has changed.
 
         >>> from timers import DelayQueue
         >>> timer = DelayQueue(capacity=10)
         >>> timer.reserve(1000)
         """
-        if type(extra) is not int:
-            extra = as_integer(extra, "extra")
-        self._grow(extra)
+        self._grow(as_integer(extra, "extra"))
 
     def schedule(self, deadline: int) -> int:
         """Add a timer for an absolute deadline and return its handle.
@@ -297,7 +257,7 @@ class KernelTimer(NotCopied):
         return self.schedule(min(max(self.now + as_integer(delay, "delay"), 0), LIMIT))
 
     def cancel(self, handle: int) -> bool:
-        """Remove a pending timer, and say whether it was pending.
+        """Remove a pending timer, and return whether it was pending.
 
         False if it fired, was cancelled or never existed. A timer that is due but not yet delivered
         is still pending.
@@ -323,10 +283,10 @@ class KernelTimer(NotCopied):
             self._refresh()
 
     def reschedule(self, handle: int, deadline: int) -> bool:
-        """Give a pending timer a new deadline, and say whether it was pending.
+        """Give a pending timer a new deadline, and return whether it was pending.
 
-        It keeps its handle. False exactly where `cancel` gives False. For the order among equal
-        deadlines, a re-arm counts as a new arming.
+        It keeps its handle. False exactly when `cancel` would return False. For the order among
+        equal deadlines, a re-arm counts as a new arming.
 
         Raises:
             TimeTypeError: the handle or the deadline is not an integer.
@@ -354,13 +314,13 @@ class KernelTimer(NotCopied):
     def advance(self, now: int) -> Expired:
         """Move the clock to `now` and return the timers that fired, ordered by `fired_at`.
 
-        The same `now` again delivers what has been scheduled overdue since.
+        A second call with the same `now` returns timers that were scheduled overdue in between.
 
         Raises:
             TimeTypeError: `now` is not an integer.
             TimeRangeError: it is outside [0, 2**63 - 1].
-            ClockError: it lies before the timer's clock.
-            CapacityError: there is no memory for what has fired; the next `advance` returns it.
+            ClockError: it is before the timer's clock.
+            CapacityError: no memory for the expired timers; the next `advance` returns them.
 
         >>> from timers import DelayQueue
         >>> timer = DelayQueue()
@@ -375,17 +335,17 @@ class KernelTimer(NotCopied):
             nodes, cells, counters = self._arrays
             outcome: int | None = self._call.advance(nodes, cells, counters, now, _NO_ROOM)
             if outcome == ARRIVED and not self._undelivered:
-                return nothing()
+                return no_expiries()
             if outcome == BACKWARDS:
-                raise ClockError(f"now {now} lies before the timer's clock {self.now}")
+                raise ClockError(f"now {now} is before the timer's clock {self.now}")
             if outcome is not None:
                 return self._deliver(now, outcome)
             self._refresh()
 
     def next_expiry(self) -> int | None:
-        """A lower bound of the next `fired_at`; exact where `traits.exact_next_expiry`.
+        """A lower bound of the next `fired_at`, exact if `traits.exact_next_expiry`.
 
-        The bound is not before `now`, and is `now` when something is due already. None if and only
+        The bound is never before `now`, and is `now` if something is already due. None if and only
         if nothing is pending.
 
         >>> from timers import DelayQueue
@@ -399,10 +359,10 @@ class KernelTimer(NotCopied):
         return self._moment(self._call.next_expiry)
 
     def next_wakeup(self) -> int | None:
-        """When the structure itself wants the next `advance`; None if never.
+        """When `advance` should next be called, even if nothing expires then; None if never.
 
-        That may be earlier than the next expiry: timers move to a finer wheel on the way. It may
-        also be the time of a bucket whose timers were all cancelled.
+        This may be earlier than the next expiry: timers move to a finer wheel on the way. It may
+        also be the time of a bucket in which all timers have been cancelled.
 
         >>> from timers import HierarchicalWheel
         >>> timer = HierarchicalWheel(tick=1, wheel_size=20)
@@ -415,12 +375,12 @@ class KernelTimer(NotCopied):
     def schedule_many(self, deadlines: npt.ArrayLike) -> Int64s:
         """Add a timer for each deadline of a 1-D array or sequence of integers.
 
-        Returns their handles: int64, of the same length. After an error, none was scheduled.
+        Returns their handles: int64, of the same length. If it raises, none has been scheduled.
 
         Raises:
             TimeTypeError: an element is not an integer; the message names the first.
             TimeRangeError: an element is outside [0, 2**63 - 1]; the message names the first.
-            CapacityError: there is no memory for so many more timers.
+            CapacityError: there is no memory for that many more timers.
 
         >>> from timers import DelayQueue
         >>> timer = DelayQueue()
@@ -428,7 +388,7 @@ class KernelTimer(NotCopied):
         2
         """
         deadlines = as_integers(deadlines, "deadlines")
-        handles = answers(deadlines.size, INT64)
+        handles = _batch_result(deadlines.size, INT64)
         while True:
             nodes, cells, counters = self._arrays
             legal: int | None = self._call.schedule_many(nodes, cells, counters, deadlines, handles)
@@ -441,8 +401,7 @@ class KernelTimer(NotCopied):
     def cancel_many(self, handles: npt.ArrayLike) -> Bools:
         """`cancel` for each handle of a 1-D array or sequence of integers, in order.
 
-        Returns an array of bool, of the same length. A handle that comes twice is False the second
-        time.
+        Returns an array of bool, of the same length: False for the second occurrence of a handle.
 
         Raises:
             TimeTypeError: an element is not an integer; the message names the first.
@@ -454,7 +413,7 @@ class KernelTimer(NotCopied):
         array([ True,  True, False])
         """
         handles = as_handles(handles, "handles")
-        cancelled = answers(handles.size, BOOL)
+        cancelled = _batch_result(handles.size, BOOL)
         while True:
             nodes, cells, counters = self._arrays
             if self._call.cancel_many(nodes, cells, counters, handles, cancelled) is not None:
@@ -464,7 +423,7 @@ class KernelTimer(NotCopied):
     def reschedule_many(self, handles: npt.ArrayLike, deadlines: npt.ArrayLike) -> Bools:
         """`reschedule` for each pair of a handle and a deadline, in order.
 
-        Takes two 1-D arrays or sequences of integers of one length; returns an array of bool.
+        Takes two 1-D arrays or sequences of integers of equal length; returns an array of bool.
 
         Raises:
             TimeTypeError: an element is not an integer; the message names the first.
@@ -479,7 +438,7 @@ class KernelTimer(NotCopied):
         5
         """
         handles, deadlines = as_pairs(handles, deadlines)
-        rescheduled = answers(handles.size, BOOL)
+        rescheduled = _batch_result(handles.size, BOOL)
         while True:
             nodes, cells, counters = self._arrays
             legal: int | None = self._call.reschedule_many(
@@ -492,7 +451,7 @@ class KernelTimer(NotCopied):
             self._refresh()
 
     def locate(self, handle: int) -> dict[str, int | str]:
-        """Where the structure holds a pending timer: its level and slot, say, or its heap index.
+        """Where the structure holds a pending timer: for example its level and slot.
 
         Empty if the timer is not pending. For learning and for tests. O(capacity).
 
@@ -505,16 +464,16 @@ class KernelTimer(NotCopied):
         {'level': 1, 'slot': 1}
         """
         handle = as_integer(handle, "handle")
-        found: dict[str, int | str] = {}
-        if 0 < handle <= LIMIT:
-            found = self._kernel.locate(self._snapshot(), handle)
-        return found
+        if not 0 < handle <= LIMIT:
+            return {}
+        location: dict[str, int | str] = self._kernel.locate(self._snapshot(), handle)
+        return location
 
     def check(self) -> None:
         """Check every structural invariant. O(capacity).
 
         Raises:
-            InvariantError: one does not hold; the message has a dump of the state.
+            InvariantError: one does not hold; the message includes a dump of the state.
 
         >>> from timers import DelayQueue
         >>> DelayQueue().check()
@@ -522,12 +481,12 @@ class KernelTimer(NotCopied):
         self._kernel.check(self._snapshot())
 
     def _refresh(self) -> None:
-        """Take the present State's arrays after a nested call has replaced those at hand."""
+        """Take the current State's arrays, after a nested call has replaced the old ones."""
         self._arrays = tuple(self.state)
 
     def _moment(self, call: Any) -> int | None:
-        """A moment that a compiled function returns, or `now` if an interrupted advance has left
-        something for the next one.
+        """The moment that a compiled function returns, or `now` if expired timers of an interrupted
+        advance wait for the next one.
         """
         while True:
             nodes, cells, counters = self._arrays
@@ -542,9 +501,9 @@ class KernelTimer(NotCopied):
     def _grow(self, extra: int) -> None:
         """Make room for `extra` more timers, if there is none.
 
-        The larger arrays are listed before anything moves, and the compiled `move_all` makes them
-        the timer's: interrupted at any point, exactly one State of the list has not been replaced.
-        Of two that have one capacity the first one listed serves both callers.
+        The larger State is listed in `_states` before anything moves, and the compiled `move_all`
+        makes it the current one. So at any interruption, exactly one of the States has not been
+        replaced. If a nested call lists a State of the same capacity, both use the first.
         """
         while True:
             state = self.state
@@ -554,30 +513,29 @@ class KernelTimer(NotCopied):
             if capacity - used >= extra:
                 break
             try:
-                wanted = grown(capacity, used, extra)
-                larger = self._states.setdefault(wanted, self._kernel.enlarged(state, wanted))
-                if not self._call.move_all(*state, larger.nodes, larger.cells):
+                larger = grown_capacity(capacity, used, extra)
+                target = self._states.setdefault(larger, self._kernel.enlarged(state, larger))
+                if not self._call.move_all(*state, target.nodes, target.cells):
                     continue  # a nested call has moved it
-                # Whatever is smaller than a State that has been filled is of no use any more.
                 for smaller in sorted(self._states):
-                    if smaller < wanted:
+                    if smaller < larger:
                         self._states.pop(smaller, None)
             except MemoryError:
                 raise CapacityError(
-                    f"no memory for {extra} more timers beside {len(self)} pending"
+                    f"no memory for {extra} more timers besides the {len(self)} pending"
                 ) from None
 
     def _deliver(self, now: int, outcome: int) -> Expired:
-        """The rest of an `advance` at whose first stop something is due or undelivered."""
+        """The rest of an `advance`, if something is due or undelivered."""
         if self._undelivered:
             for part in self._undelivered.parts():
-                part[0][CLOSED] = 1  # what an interrupted advance was about to fill
+                part[0][CLOSED] = 1  # an interrupted advance may have been about to fill it
         rows, key = _FIRST_ROWS, -1
         while outcome == FULL:
             try:
-                part = _part(rows)
+                part = new_part(rows)
             except MemoryError:
-                raise CapacityError(f"no memory for {rows} more timers that fire") from None
+                raise CapacityError(f"no memory for {rows} more expired timers") from None
             key = self._undelivered.add(part)
             while True:
                 nodes, cells, counters = self._arrays
@@ -586,21 +544,21 @@ class KernelTimer(NotCopied):
                     break
                 self._refresh()
             outcome = again  # BACKWARDS: a nested advance has gone further
-            rows = min(rows * _MORE_ROWS, _MOST_ROWS)
-        return self._undelivered.take(_expired, key)
+            rows = min(rows * _GROWTH, _MAX_ROWS)
+        return self._undelivered.take(key)
 
     def _snapshot(self) -> Any:
-        """A copy of the present State."""
+        """A copy of the current State."""
         while True:
             state = self.state
             nodes, cells = state.nodes.copy(), state.cells.copy()
-            # Unless a nested call has changed or replaced it between the two.
+            # A nested call may have changed or replaced it between the two copies.
             unchanged = (nodes == state.nodes).all() and (cells == state.cells).all()
             if unchanged and cells[NOW] != NONE:
                 return state._replace(nodes=nodes, cells=cells)
 
 
 def load_code(timer: object) -> None:
-    """Load what a timer of this library compiles, where its first use would come at a bad time."""
+    """Load the timer's compiled code now, so that the first call does not stall."""
     if isinstance(timer, KernelTimer):
         timer._call.load_all()

@@ -36,7 +36,7 @@ class CascadingWheel(KernelTimer):
         ),
         horizon="2**40 units; an overflow list keeps later deadlines, exact too",
         jumps="over empty slots by occupancy bits; an empty timer in O(1)",
-        suits="very many timers at one fine tick, most of them cancelled",
+        suits="very many timers at a fine tick, most of them cancelled",
         drawback="one tick can move all the timers of an upper slot",
         source="Varghese & Lauck 1987, scheme 7; Linux kernel/timer.c before 4.8",
         deviations=(

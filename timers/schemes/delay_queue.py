@@ -39,7 +39,7 @@ class DelayQueue(KernelTimer):
         "Wegener, Bottom-up heapsort (1993), for the sift on removal",
         deviations=(
             "java.util.concurrent.DelayQueue has no index: its remove(object) is O(n)",
-            "a removal sifts the hole to a leaf and then up (Java: down, and up where it stayed)",
+            "a removal sifts the hole to a leaf and then up (Java: down, or up if it did not move)",
             "equal deadlines fire in the order of arming (Java's DelayQueue: in any order)",
         ),
     )

@@ -1,4 +1,4 @@
-"""What timers refuse: to be copied and, in plain Python, to be called in the middle of a call."""
+"""Guards against copying a timer and, in plain Python, against nested calls."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -12,7 +12,7 @@ NESTED = "a finalizer or signal handler called this timer in the middle of anoth
 
 
 class NotCopied:
-    """An object that can be neither copied nor pickled: two of them would share what they hold."""
+    """An object that can be neither copied nor pickled: the copy would share its contents."""
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise CopyError(f"a {type(self).__name__} can be neither copied nor pickled")
@@ -21,7 +21,7 @@ class NotCopied:
 def exclusive(method: Method) -> Method:
     """Refuse a call that a finalizer or signal handler makes in the middle of another call.
 
-    The object's `_busy` says whether it is in a call of such a method; it is False at first.
+    The object's `_busy`, initially False, is True during the call of an exclusive method.
     """
 
     @wraps(method)

@@ -2,7 +2,7 @@
 
 from timers.kernels import hashed_wheel
 from timers.rounding import Rounding
-from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_WHEEL, KernelTimer
+from timers.schemes.base import DEFAULT_CAPACITY, MAX_WHEEL_SIZE, KernelTimer
 from timers.traits import ALL_COUNTERS, Cost, Load, Parameter, Traits
 
 
@@ -10,8 +10,8 @@ class HashedWheel(KernelTimer):
     """One wheel of `wheel_size` slots (1 .. 2**20) of `tick` units each, with rounds; as in Netty.
 
     New timers are queued, and hashed into slots by the advance that passes the end of their tick.
-    The default tick is 100 units, 100 ms where a unit is a millisecond; choose another one with
-    another unit. (On the command line the default is 100 ms in the unit of each trace.)
+    The default tick is 100 units, which is 100 ms if a unit is a millisecond; with another unit,
+    pass another tick. (On the command line the default is 100 ms in every trace.)
 
     >>> timer = HashedWheel(tick=100, wheel_size=8)
     >>> handle = timer.schedule(1234)
@@ -31,7 +31,7 @@ class HashedWheel(KernelTimer):
         summary="one wheel of unsorted buckets; each timer counts the rotations left to wait",
         rounding=lambda parameters: Rounding("up", parameters["tick"]),
         order="unspecified",
-        parameters={"tick": Parameter(100), "wheel_size": Parameter(512, 1, LARGEST_WHEEL)},
+        parameters={"tick": Parameter(100), "wheel_size": Parameter(512, 1, MAX_WHEEL_SIZE)},
         exact_next_expiry=True,
         costs=(
             Cost("schedule", "N", "1", Load.ANY, ALL_COUNTERS),

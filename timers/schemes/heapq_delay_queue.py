@@ -11,11 +11,13 @@ import numpy.typing as npt
 from timers.arrays import Bools, Int64s
 from timers.errors import ClockError, InvariantError, NestedCallError
 from timers.kernels.handles import LAST_GENERATION, LOWEST_HANDLE, PLACE_BITS, PLACE_MASK
+from timers.kernels.pool import MAX_PLACES
 from timers.limits import LIMIT
 from timers.protocol import Expired, Timer
 from timers.rounding import Rounding
-from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_CAPACITY, nothing
+from timers.schemes.base import DEFAULT_CAPACITY
 from timers.schemes.guards import NESTED, NotCopied, exclusive
+from timers.schemes.undelivered import no_expiries
 from timers.traits import Cost, Load, Traits
 from timers.validation import as_handles, as_integer, as_pairs, as_parameter, as_time, as_times
 
@@ -46,7 +48,7 @@ class HeapqDelayQueue(NotCopied, Timer):
         ),
         horizon="none: any deadline",
         jumps="straight to the earliest deadline",
-        suits="some thousand timers in a Python program, with nothing to install",
+        suits="a few thousand timers in a Python program, with nothing to install",
         drawback="Python objects: no faster in batches, and about ten times the memory",
         source="heapq in the Python standard library; asyncio.base_events (_timer_cancelled_count)",
         interruptible=False,
@@ -55,17 +57,17 @@ class HeapqDelayQueue(NotCopied, Timer):
     parameters = MappingProxyType[str, int]({})
 
     def __init__(self, *, start: int = 0, capacity: int = DEFAULT_CAPACITY) -> None:
-        as_parameter(capacity, "capacity", 1, LARGEST_CAPACITY)
+        as_parameter(capacity, "capacity", 1, MAX_PLACES)
         self.now = as_time(start, "start")
         self._heap: list[tuple[int, int, int]] = []  # deadline, number of the arming, handle
         self._armed: dict[int, tuple[int, int, int]] = {}  # handle -> its live entry
         self._numbers, self._handles = count(1), count(LOWEST_HANDLE)
-        self._free: list[int] = []  # the next handles of released places
+        self._free: list[int] = []  # for each released place, its next handle
         self._busy = False
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, estimated: the containers, and a tuple and three ints for each heap entry."""
+        """Estimated bytes: the containers, and a tuple and three ints for each heap entry."""
         entry = sys.getsizeof((0, 0, 0)) + 3 * sys.getsizeof(LIMIT)
         containers = sum(map(sys.getsizeof, (self._heap, self._armed, self._free)))
         return containers + entry * len(self._heap)
@@ -89,7 +91,7 @@ class HeapqDelayQueue(NotCopied, Timer):
     def advance(self, now: int) -> Expired:
         clock, now = self.now, as_time(now, "now")
         if now < clock:
-            raise ClockError(f"now {now} lies before the timer's clock {clock}")
+            raise ClockError(f"now {now} is before the timer's clock {clock}")
         rows = []
         while self._heap and self._heap[0][0] <= now:
             deadline, _, handle = entry = heapq.heappop(self._heap)
@@ -98,7 +100,7 @@ class HeapqDelayQueue(NotCopied, Timer):
                 rows.append((handle, deadline, clock))
                 self._release(handle)
         self.now = now
-        return Expired(*np.array(rows, np.int64).T.copy()) if rows else nothing()
+        return Expired(*np.array(rows, np.int64).T.copy()) if rows else no_expiries()
 
     @exclusive
     def next_expiry(self) -> int | None:
@@ -116,9 +118,9 @@ class HeapqDelayQueue(NotCopied, Timer):
         return np.array([*map(self.cancel, as_handles(handles, "handles").tolist())], np.bool_)
 
     def reschedule_many(self, handles: npt.ArrayLike, deadlines: npt.ArrayLike) -> Bools:
-        some, moments = as_pairs(handles, deadlines)
-        as_times(moments, "deadlines")
-        return np.array([*map(self.reschedule, some.tolist(), moments.tolist())], np.bool_)
+        handles, deadlines = as_pairs(handles, deadlines)
+        as_times(deadlines, "deadlines")
+        return np.array([*map(self.reschedule, handles.tolist(), deadlines.tolist())], np.bool_)
 
     def check(self) -> None:
         live = {entry[2]: entry for entry in self._heap if self._armed.get(entry[2]) is entry}
@@ -128,10 +130,7 @@ class HeapqDelayQueue(NotCopied, Timer):
             raise InvariantError(f"heap {self._heap}, armed {self._armed}, free {self._free}")
 
     def _change(self, handle: int | None, deadline: int | None) -> int:
-        """Schedule (without a handle), cancel (without a deadline) or reschedule a timer.
-
-        Returns its handle, or 0 if it is not pending.
-        """
+        """Schedule (no handle), cancel (no deadline) or reschedule. Returns the handle, or 0."""
         if self._busy:
             raise NestedCallError(NESTED)
         self._busy = True

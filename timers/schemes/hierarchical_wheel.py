@@ -2,7 +2,7 @@
 
 from timers.kernels import hierarchical_wheel
 from timers.rounding import Rounding
-from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_WHEEL, KernelTimer
+from timers.schemes.base import DEFAULT_CAPACITY, MAX_WHEEL_SIZE, KernelTimer
 from timers.traits import ALL_COUNTERS, Cost, Load, Parameter, Traits
 
 
@@ -25,7 +25,7 @@ class HierarchicalWheel(KernelTimer):
         summary="wheels of growing ticks; a delay queue of their buckets drives the clock",
         rounding=lambda parameters: Rounding("down", parameters["tick"]),
         order="unspecified",
-        parameters={"tick": Parameter(1), "wheel_size": Parameter(20, 2, LARGEST_WHEEL)},
+        parameters={"tick": Parameter(1), "wheel_size": Parameter(20, 2, MAX_WHEEL_SIZE)},
         exact_next_expiry=False,
         costs=(
             Cost("schedule", "N", "1", Load.ANY, "comparisons"),
@@ -40,7 +40,7 @@ class HierarchicalWheel(KernelTimer):
         horizon="none: the highest level reaches 2**63 - 1",
         jumps="straight to the next queued bucket",
         suits="delays of every length, mostly cancelled; a thread that sleeps between buckets",
-        drawback="rounds down, so early by up to tick - 1; emptied buckets wake it for nothing",
+        drawback="rounds down, so early by up to tick - 1; emptied buckets cause useless wake-ups",
         source="Varghese & Lauck 1987, scheme 7; Apache Kafka utils/timer/TimingWheel",
         deviations=(
             "advance aligns every level's clock to now (Kafka's lags until a bucket expires)",

@@ -2,7 +2,7 @@
 
 from timers.kernels import simple_wheel
 from timers.rounding import Rounding
-from timers.schemes.base import DEFAULT_CAPACITY, LARGEST_WHEEL, KernelTimer
+from timers.schemes.base import DEFAULT_CAPACITY, MAX_WHEEL_SIZE, KernelTimer
 from timers.traits import ALL_COUNTERS, Cost, Load, Parameter, Traits
 
 
@@ -23,7 +23,7 @@ class SimpleWheel(KernelTimer):
         summary="a ring of one slot per unit; deadlines past one rotation wait in an overflow list",
         rounding=lambda parameters: Rounding("exact"),
         order="unspecified",
-        parameters={"wheel_size": Parameter(512, 1, LARGEST_WHEEL)},
+        parameters={"wheel_size": Parameter(512, 1, MAX_WHEEL_SIZE)},
         exact_next_expiry=True,
         costs=(
             Cost("schedule", "N", "1", Load.ANY, ALL_COUNTERS),

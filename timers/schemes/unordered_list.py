@@ -7,7 +7,7 @@ from timers.traits import ALL_COUNTERS, Cost, Load, Traits
 
 
 class UnorderedList(KernelTimer):
-    """All pending timers in one list, scanned by every advance; what wheels replace.
+    """All pending timers in one list, scanned by every advance. Wheels exist to avoid this.
 
     >>> timer = UnorderedList()
     >>> handles = timer.schedule_many([30, 10, 20])
