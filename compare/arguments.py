@@ -1,4 +1,4 @@
-"""Parse numbers and lists as people write them on a command line, and check numbers."""
+"""Parse the numbers and lists of a command line, and check numbers."""
 
 import re
 from fractions import Fraction
@@ -46,7 +46,7 @@ def count(text: str) -> int:
 
 
 def counts(text: str) -> tuple[int, ...]:
-    """Parse whole numbers that are separated by commas. Raises ParameterError.
+    """Parse whole numbers separated by commas. Raises ParameterError.
 
     >>> counts("1e3,1e4")
     (1000, 10000)
@@ -66,7 +66,7 @@ def seconds(text: str) -> float:
 
 
 def setting(text: str) -> tuple[str, int]:
-    """Parse a parameter and its integer. Raises ParameterError.
+    """Parse a parameter with an integer value. Raises ParameterError.
 
     >>> setting("wheel-size=64")
     ('wheel_size', 64)
@@ -80,12 +80,12 @@ def setting(text: str) -> tuple[str, int]:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Parse names that are separated by commas. Raises ParameterError for an empty one.
+    """Parse names separated by commas. Raises ParameterError for an empty name.
 
     >>> names("delay-queue,hashed-wheel/tick=5")
     ('delay-queue', 'hashed-wheel/tick=5')
     """
-    found = tuple(part.strip() for part in text.split(","))
-    if not all(found):
+    parts = tuple(part.strip() for part in text.split(","))
+    if not all(parts):
         raise ParameterError(f"{text[:_LONGEST]!r} has an empty name")
-    return found
+    return parts

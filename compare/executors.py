@@ -11,22 +11,22 @@ import pyarrow as pa
 Piece = TypeVar("Piece")
 Stopping = Callable[[], bool]
 Work = Callable[[int, Stopping], pa.RecordBatch]
-"""Makes the rows of a part by its number. A long part asks now and then whether it should stop with
-`Stopped`, since its result is no longer wanted.
+"""Computes the rows of a part, given its number. A long part regularly asks whether to stop; if so,
+it raises `Stopped`.
 """
 
 
-class Stopped(Exception):  # it is not an error: something else went wrong before
-    """A part of work has ended early, because it was asked to."""
+class Stopped(Exception):  # not an error: something else has failed before
+    """A part of the work has stopped early, as requested."""
 
 
 def never_stopping() -> bool:
-    """For work that whoever runs it can end at any moment."""
+    """For work that can be killed at any moment."""
     return False
 
 
 def until_stopping(pieces: Iterable[Piece], stopping: Stopping) -> Iterator[Piece]:
-    """The pieces, one by one. Raises Stopped where the work should stop."""
+    """Yield the pieces one by one. Raises Stopped if the work should stop."""
     for piece in pieces:
         if stopping():
             raise Stopped
@@ -38,23 +38,23 @@ class Executor(Protocol):
 
     @property
     def workers(self) -> int:
-        """How many parts may run at a time, rather too many than too few."""
+        """How many parts can run at a time, or a higher number."""
 
     def run(self, parts: int, work: Work, schema: pa.Schema) -> pa.Table:
-        """The rows of `work` for each part in [0, parts), of this schema, in no order.
+        """The rows of `work` for each part in [0, parts), with this schema, in any order.
 
-        Raises what `work` raises or, from another process, an error that says it in one line.
+        Raises the exception of `work` or, from another process, an error with its message.
         """
 
     def tasks(self) -> tuple[int, int]:
-        """The tasks of the present run: those that have ended, and all of them."""
+        """The number of tasks of the current run that have ended, and of all its tasks."""
 
     def send_module(self, file: str) -> None:
         """Make a Python file importable where the parts run."""
 
 
 class Threads:
-    """Threads of this process. Compiled code and Arrow let them run side by side."""
+    """Runs parts on threads of this process. Compiled code and Arrow release the GIL."""
 
     def __init__(self) -> None:
         self.workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
@@ -79,14 +79,14 @@ class Threads:
         return pa.Table.from_batches(rows, schema)
 
     def tasks(self) -> tuple[int, int]:
-        """The parts that have ended, and all of them."""
+        """The number of parts that have ended, and of all parts."""
         return self._ended, self._parts
 
     def send_module(self, file: str) -> None:
-        """It is imported already."""
+        """Do nothing: the module is already imported."""
 
 
 def even_shares(parts: int, tasks: int) -> list[range]:
-    """The parts of each of at most `tasks` tasks, divided evenly; no task is empty."""
+    """Divide the parts evenly among at most `tasks` tasks; no task is empty."""
     tasks = min(tasks, parts)
     return [range(parts * task // tasks, parts * (task + 1) // tasks) for task in range(tasks)]

@@ -1,4 +1,4 @@
-"""Files and directories that appear complete or not at all, and one-line errors for all others."""
+"""Files and directories that are never visible half-written, and one-line errors."""
 
 import json
 import os
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 CANNOT_WRITE = "cannot write"
-"""How the message of an error in writing begins, also where a Spark worker raises it."""
+"""The start of every message about a failed write, including those from Spark workers."""
 
-_KINDS = {dict: "an object", list: "a list", str: "a string", bool: "true or false"}
+_NAMES: dict[Any, str] = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
 
 
 def reason(error: BaseException) -> str:
-    """What an error says, as one line without the path, which the caller names."""
+    """The message of an error in one line, without the path."""
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     return (str(error) or type(error).__name__).splitlines()[0]
 
 
 @contextmanager
-def errors_as(error: type[Exception], what: str) -> Iterator[None]:
-    """Raise `error("{what}: {reason}")` for a file that the block cannot read or write."""
+def errors_as(error: type[Exception], problem: str) -> Iterator[None]:
+    """Raise `error("{problem}: {reason}")` if the block cannot read or write a file."""
     from pyarrow import ArrowException
 
     try:
@@ -40,7 +40,7 @@ def errors_as(error: type[Exception], what: str) -> Iterator[None]:
     except TimerError:
         raise
     except (OSError, ArrowException) as cause:
-        raise error(f"{what}: {reason(cause)}") from None
+        raise error(f"{problem}: {reason(cause)}") from None
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def open_parquet(
 ) -> Iterator["pq.ParquetFile"]:
     """Open a Parquet file; its checksums are verified as it is read.
 
-    Raises `error` with one line for what cannot be read, also by the block.
+    Raises `error` with a one-line message if the file cannot be read, here or in the block.
     """
     import pyarrow.parquet as pq
 
@@ -63,7 +63,7 @@ def open_parquet(
 
 
 def obstacle(path: str | os.PathLike[str]) -> str | None:
-    """Why a file or directory cannot be made at `path`, parents included; None if it can."""
+    """Return why `path` cannot be created, or None if it can. Parents are checked too."""
     existing = Path(path)
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
@@ -76,9 +76,9 @@ def obstacle(path: str | os.PathLike[str]) -> str | None:
 
 @contextmanager
 def parents(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Make the missing parents of a path. They are removed again if the block fails.
+    """Create the missing parents of a path. They are removed if the block fails.
 
-    What processes that were killed have left beside the path is removed.
+    Temporary files that killed processes have left beside the path are removed, too.
     """
     missing = [parent for parent in Path(path).parents if not parent.exists()]
     Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def parents(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with suppress(OSError):  # one that is not empty stays
+        with suppress(OSError):  # a directory that is not empty stays
             for directory in missing:
                 directory.rmdir()
         raise
@@ -94,9 +94,9 @@ def parents(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def new_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary name beside `path` for a file, which is renamed when the block ends.
+    """Yield a temporary path for a file, which is renamed to `path` when the block ends.
 
-    It is removed if the block fails. Two processes may write the same file at the same time: the
+    It is removed if the block fails. Two processes may write the same file at the same time; the
     last one to finish wins.
     """
     temporary = _temporary(Path(path))
@@ -111,23 +111,23 @@ def new_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def new_directory(path: str | os.PathLike[str], *, replace: bool = False) -> Iterator[Path]:
-    """Make a directory under a temporary name beside `path`, and rename it when the block ends.
+    """Create a temporary directory, and rename it to `path` when the block ends.
 
-    Missing parents are made. Everything is removed when the block fails. With `replace` it takes
-    the place of an existing directory; the caller has checked what that is. Raises OSError where it
-    cannot be made.
+    Missing parents are created. Everything is removed if the block fails. With `replace`, it
+    replaces an existing directory, which the caller has checked. Raises OSError if it cannot be
+    created.
     """
     target = Path(path)
-    made = _temporary(target)
-    old = made.with_name(made.name + _REPLACED)
+    temporary = _temporary(target)
+    old = temporary.with_name(temporary.name + _REPLACED)
     with parents(target):
-        made.mkdir()
+        temporary.mkdir()
         try:
-            yield made
+            yield temporary
             if replace and target.exists():
                 target.rename(old)
             try:
-                made.rename(target)
+                temporary.rename(target)
             except OSError:
                 if old.exists():
                     old.rename(target)
@@ -135,11 +135,11 @@ def new_directory(path: str | os.PathLike[str], *, replace: bool = False) -> Ite
             shutil.rmtree(old, ignore_errors=True)
             _remove_leftovers(target.parent, _REPLACED)
         finally:
-            shutil.rmtree(made, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 _REPLACED = ".old"
-"""What the name of a directory ends with that a new one replaces: its only copy for a moment."""
+"""The ending of a directory that is being replaced, which is its only copy for a moment."""
 
 
 def _temporary(path: Path) -> Path:
@@ -150,9 +150,9 @@ def _temporary(path: Path) -> Path:
 def _remove_leftovers(directory: Path, ending: str = "") -> None:
     """Remove the temporary files and directories of processes of this machine that have ended."""
     name = re.compile(rf"\..+\.{re.escape(socket.gethostname())}-(\d+)\.[0-9a-f]{{32}}{ending}")
-    with suppress(OSError):  # of a directory that may not be read
+    with suppress(OSError):  # no permission to read the directory
         for entry in os.scandir(directory):
-            if (found := name.fullmatch(entry.name)) and not _is_alive(int(found[1])):
+            if (match := name.fullmatch(entry.name)) and not _is_alive(int(match[1])):
                 if entry.is_dir(follow_symlinks=False):
                     shutil.rmtree(entry.path, ignore_errors=True)
                 else:
@@ -162,15 +162,15 @@ def _remove_leftovers(directory: Path, ending: str = "") -> None:
 def _is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except OSError as error:  # one of another user may not be signalled
+    except OSError as error:  # PermissionError if it belongs to another user
         return not isinstance(error, ProcessLookupError)
     return True
 
 
 def write_json(path: str | os.PathLike[str], value: Mapping[str, Any]) -> None:
-    """Write an object as JSON; the file is the old one or the new one at every moment.
+    """Write an object as JSON. Readers see the old file or the new one, never a mixture.
 
-    Raises ValueError or TypeError for what JSON cannot hold, and OSError.
+    Raises ValueError or TypeError for a value that JSON cannot represent, and OSError.
     """
     text = json.dumps(value, indent=1, allow_nan=False)
     with new_file(path) as temporary:
@@ -178,44 +178,43 @@ def write_json(path: str | os.PathLike[str], value: Mapping[str, Any]) -> None:
 
 
 def has_format(file: Path, format_: str) -> bool:
-    """Whether the file is a JSON object whose "format" is this."""
+    """Whether the file is a JSON object with this "format"."""
     with suppress(OSError, ValueError):
-        found = json.loads(file.read_text(encoding="utf-8"))
-        return isinstance(found, dict) and found.get("format") == format_
+        value = json.loads(file.read_text(encoding="utf-8"))
+        return isinstance(value, dict) and value.get("format") == format_
     return False
 
 
 def read_manifest(
     path: Path,
-    what: str,
+    kind: str,
     format_: str,
     version: int,
     entries: Mapping[str, type | tuple[type, ...]],
     error: type[Exception],
 ) -> dict[str, Any]:
-    """The manifest of the directory `path`, which must have these entries of these types.
+    """The manifest of the directory `path`, which must have entries of these types.
 
-    `what` is "a trace" or the like. Raises `error` for a path that is missing or something else,
-    and for a manifest that is damaged or of another format or version.
+    `kind` is "a trace" or similar. Raises `error` if the path does not exist or is something else,
+    and if the manifest is damaged or of another format or version.
     """
     file = path / MANIFEST
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        problem = f"is not {what}: it has no {MANIFEST}" if path.is_dir() else "does not exist"
+        problem = f"is not {kind}: it has no {MANIFEST}" if path.is_dir() else "does not exist"
         raise error(f"{path} {problem}") from None
     except NotADirectoryError:
-        raise error(f"{path} is not {what}: it is not a directory") from None
+        raise error(f"{path} is not {kind}: it is not a directory") from None
     except OSError as cause:
         raise error(f"cannot read {file}: {reason(cause)}") from None
     except ValueError as cause:
         raise error(f"{file} is not valid JSON: {reason(cause)}") from None
     if not isinstance(manifest, dict) or manifest.get("format") != format_:
-        raise error(f'{file} is not the manifest of {what}: it lacks "format": "{format_}"')
+        raise error(f'{file} is not the manifest of {kind}: it lacks "format": "{format_}"')
     if manifest.get("version") != version:
         raise error(f"{file} has version {manifest.get('version')!r}; this release reads {version}")
-    for name, kind in entries.items():
-        if name not in manifest or not isinstance(manifest[name], kind):
-            wanted = _KINDS.get(kind, "of the right type") if isinstance(kind, type) else "valid"
-            raise error(f"{file}: {name} is missing or not {wanted}")
+    for name, types in entries.items():
+        if name not in manifest or not isinstance(manifest[name], types):
+            raise error(f"{file}: {name} is missing or not {_NAMES.get(types, 'valid')}")
     return manifest

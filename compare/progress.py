@@ -1,4 +1,4 @@
-"""A progress bar for work that runs elsewhere, on a terminal only."""
+"""Progress bars, which are shown on a terminal only."""
 
 import sys
 import threading
@@ -7,44 +7,54 @@ from contextlib import contextmanager
 
 from tqdm import tqdm
 
-INTERVAL = 0.25  # seconds between two looks
-_BAR = "{desc} {percentage:3.0f}% {bar} {elapsed}"
+INTERVAL = 0.25  # seconds between updates
 _WIDTH = 54  # columns before the bar
+
+
+def progress_bar(total: float) -> tqdm:
+    """A bar that disappears when it is closed; invisible unless stderr is a terminal."""
+    return tqdm(
+        total=total,
+        disable=not sys.stderr.isatty(),
+        leave=False,
+        dynamic_ncols=True,
+        bar_format="{desc} {percentage:3.0f}% {bar} {elapsed}",
+    )
 
 
 @contextmanager
 def progress(
-    what: str,
+    activity: str,
     tasks: Callable[[], tuple[int, int]],
     rows: int | None = None,
     rows_done: Callable[[], int] | None = None,
 ) -> Iterator[None]:
-    """Show the progress of the block: tasks (ended, of all) and, if `rows_done` is given, rows."""
-    if not sys.stderr.isatty():
+    """Show the progress of work that runs elsewhere: tasks (ended, total) and, if given, rows."""
+    bar = progress_bar(1.0)
+    if bar.disable:
         yield
         return
     finished = threading.Event()
-    bar = tqdm(total=1.0, leave=False, dynamic_ncols=True, bar_format=_BAR)
 
-    def look() -> None:
+    def update() -> None:
         while not finished.wait(INTERVAL):
-            done, number = tasks()
-            share = done / number if number else 0.0
-            parts = [f"task {done} of {number}"] if number else []
+            ended, total = tasks()
+            share = ended / total if total else 0.0
+            parts = [f"task {ended} of {total}"] if total else []
             if rows_done is not None:
                 written = rows_done()
-                of = f" of {tqdm.format_sizeof(rows)}" if rows else ""
-                parts.append(f"{tqdm.format_sizeof(written)}{of} rows")
+                all_rows = f" of {tqdm.format_sizeof(rows)}" if rows else ""
+                parts.append(f"{tqdm.format_sizeof(written)}{all_rows} rows")
                 share = written / rows if rows else share
             bar.n = min(share, 1.0)
-            text = f"{what}: {', '.join(parts)}" if parts else what
+            text = f"{activity}: {', '.join(parts)}" if parts else activity
             bar.set_description_str(f"{text:<{_WIDTH}}"[:_WIDTH])
 
-    looker = threading.Thread(target=look, daemon=True)
-    looker.start()
+    updater = threading.Thread(target=update, daemon=True)
+    updater.start()
     try:
         yield
     finally:
         finished.set()
-        looker.join()
+        updater.join()
         bar.close()

@@ -1,4 +1,4 @@
-"""`wheelwork report`: results as a page with charts; the last line printed is its path."""
+"""`wheelwork report`: write results as a page with charts, and print its path last."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from compare.tapes.trace import Trace
 
 TRACES = "traces"
-"""Directory below that of the runs for the traces that logs are turned into."""
+"""Subdirectory of the runs for traces made from logs."""
 
 _COLUMNS = {
     "time": ("ts", "time", "timestamp", "@timestamp", "datetime", "start"),
     "duration": ("rtt", "duration", "duration_s", "seconds", "elapsed", "latency"),
     "key": ("client", "id.orig_h", "key", "user", "session", "ip"),
 }
-"""Columns and their names in the logs of common programs, the most likely one first."""
+"""Names of the columns in common logs, the most likely one first."""
 
 _KINDS: dict[str, dict[str, str | None]] = {
-    "requests": {"time": None, "duration": None, "timeout": "5s"},  # as of most DNS clients
+    "requests": {"time": None, "duration": None, "timeout": "5s"},  # as in most DNS clients
     "touches": {"time": None, "key": None, "idle": "30s"},
 }
-"""Kind of a log -> what its rows need, with a default where it is not a column."""
+"""Kind of log -> the options it needs, with defaults for those that are not columns."""
 
 
 class ReportOptionError(TimerError, ValueError):
-    """A column of a log that has to be named."""
+    """A column of a log must be named."""
 
 
 @options.command("""\b
@@ -47,28 +47,26 @@ Examples:
 @options.option(
     "--out",
     options.Place("dir"),
-    "Directory of the page; an older report there is replaced.",
+    "Directory of the page; replaces an older report.",
     default="report",
 )
 @options.option(
-    "--run", options.Place("run"), "Show a stored run, or the newest in RUNS.", field="stored"
+    "--run", options.Place("run"), "Show a stored run, or the newest one in RUNS.", field="stored"
 )
 @options.option(
     "--replayed",
     options.Place("results..."),
-    "Show what `replay --out` or `summarise --out` wrote.",
+    "Show results of `replay --out` or `summarise --out`.",
     multiple=True,
 )
 @options.option(
     "--requests",
     options.Place("log"),
-    "A log of requests: each starts a timer, its answer cancels it.",
+    "Log of requests; an answer cancels the timer.",
 )
-@options.option(
-    "--touches", options.Place("log"), "A log of touches: each re-arms the idle timer of its key."
-)
+@options.option("--touches", options.Place("log"), "Log of touches; each re-arms the idle timer.")
 @options.section(
-    "The log (what is left out of --time to --idle is guessed and printed)",
+    "Log options (columns not named here are guessed; the guess is printed)",
     options.time(required=False),
     options.requests(required=False),
     options.touches(required=False),
@@ -80,10 +78,11 @@ def report(
 ) -> None:
     """Compare timers and write the results as a page with charts and tables.
 
-    The page is one file; its charts lie beside it as SVG and PNG. With --run or
-    --replayed nothing is measured: stored results are shown. With --requests or
-    --touches a log is turned into a trace first, and replayed beside the usual
-    workloads. TRACEs are replayed as in `compare`.
+    The page is a single file. The charts are also saved separately as SVG and
+    PNG. With --run or --replayed nothing is measured; stored results are shown.
+    With --requests or --touches a log is first turned into a trace, which is
+    replayed in addition to the default workloads. TRACEs are replayed as in
+    `compare`.
     """
     logs = {f"--{kind}": given[kind] for kind in _KINDS}
     options.refuse_both({"--run": stored, "--replayed": replayed, **logs})
@@ -97,7 +96,7 @@ def report(
     if replayed:
         from reports.grid import read_grids
 
-        results = [*replayed, *traces]  # all that follow --replayed
+        results = [*replayed, *traces]  # all paths after --replayed
         click.echo(write_page(read_grids(results), ", ".join(results), out))
         return
     if stored:
@@ -105,7 +104,7 @@ def report(
     else:
         logs_read = [_ingest(kind, given) for kind in _KINDS if given[kind]]
         if logs_read:
-            given["workloads"] = given["workloads"] or DEFAULT_WORKLOADS  # beside the log
+            given["workloads"] = given["workloads"] or DEFAULT_WORKLOADS  # in addition to the log
         from compare.bench.run import run_comparison
 
         path = run_comparison(options.comparison_from(given, traces), logs_read)
@@ -117,7 +116,7 @@ def report(
 
 
 def _check_unused(given: Mapping[str, Any]) -> None:
-    """Refuse an option about a log of a kind that is not given."""
+    """Refuse an option for a kind of log that is not given."""
     for name in dict.fromkeys(chain(*_KINDS.values())):
         kinds = [kind for kind, needed in _KINDS.items() if name in needed]
         if given[name] is not None and not any(given[kind] for kind in kinds):
@@ -126,7 +125,7 @@ def _check_unused(given: Mapping[str, Any]) -> None:
 
 
 def _stored(path: str) -> Path:
-    """The run at the path, or the newest one of a directory of runs."""
+    """The run at the path, or the newest run in a directory of runs."""
     from compare.bench.store import latest_run, runs_in
     from compare.files import MANIFEST
 
@@ -139,7 +138,7 @@ def _stored(path: str) -> Path:
 
 
 def _ingest(kind: str, given: Mapping[str, Any]) -> "Trace":
-    """Turn the log into a trace beside the runs, which replaces that of an earlier report."""
+    """Turn the log into a trace beside the runs, replacing that of an earlier report."""
     from compare.bench.store import check_store
 
     log, guessed = given[kind], _guessed(kind, given)
@@ -150,12 +149,11 @@ def _ingest(kind: str, given: Mapping[str, Any]) -> "Trace":
     name = Path(Path(log).name.removesuffix(".gz")).stem
     out = Path(given["runs"]) / TRACES / f"{name}.{kind}"
     out.parent.mkdir(parents=True, exist_ok=True)
-    how = {"log": log, "out": str(out), "force": True}
-    return ingest_log(kind, {**given, **guessed, **how})
+    return ingest_log(kind, {**given, **guessed, "log": log, "out": str(out), "force": True})
 
 
 def _guessed(kind: str, given: Mapping[str, Any]) -> dict[str, str]:
-    """What the rows of a log need and was not given: columns by their names, and defaults."""
+    """The missing options that a log needs: columns with common names, and defaults."""
     path, missing = given[kind], [name for name in _KINDS[kind] if given[name] is None]
     columns = _columns_in(path, given["format"]) if _COLUMNS.keys() & missing else ()
     guessed = {}
@@ -172,7 +170,7 @@ def _guessed(kind: str, given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _columns_in(path: str, format_: str) -> Sequence[str]:
-    """The columns of a log on this machine, from its beginning."""
+    """The columns of a log on this machine, read from its beginning."""
     from compare.logs.readers import inspect
 
     if "://" in path:

@@ -1,7 +1,7 @@
 """The colours of the charts and the page, and the colour and marker of each timer.
 
->>> look_of("delay-queue").colour
-'#D55E00'
+>>> look_of("unordered-list").colour
+'#CC79A7'
 """
 
 from dataclasses import dataclass

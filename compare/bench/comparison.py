@@ -17,24 +17,24 @@ class Comparison:
     """What to compare. The defaults are those of the command line."""
 
     traces: tuple[str, ...] = ()  #: directories
-    #: names; None: the default ones, or none if there are traces
+    #: names; None: the default workloads, or none if there are traces
     workloads: tuple[str, ...] | None = None
     #: NAME, NAME/parameter=value/... or module:Class; empty: all registered timers
     timers: tuple[str, ...] = ()
     #: numbers of pending timers; empty: only replay traces and workloads
     sizes: tuple[int, ...] = DEFAULT_SIZES
     operations: int = 100_000  #: of each workload
-    repeats: int = 5  #: samples of each time, at most; fewer if one takes long
-    budget: float = 1.5  #: seconds for one sample; what takes longer is not run at larger sizes
+    repeats: int = 5  #: samples of each measurement; fewer if they take long
+    budget: float = 1.5  #: seconds for one sample; slower tasks are not run at larger sizes
     seed: int = 0  #: of the workloads
     runs: str = "runs"  #: the directory in which the run is stored
-    command: tuple[str, ...] = ("run_comparison",)  #: what the manifest names as the command
+    command: tuple[str, ...] = ("run_comparison",)  #: the command line in the manifest
 
 
 def workloads_of(options: Comparison, traces: Sequence[object] = ()) -> tuple[str, ...]:
-    """The workloads that are replayed: those given, or the default ones where nothing is given.
+    """The workloads to replay: those given or, without workloads and traces, the default ones.
 
-    `traces` are given beside those of the options.
+    `traces` are given in addition to those in the options.
     """
     if options.workloads is not None:
         return options.workloads

@@ -1,4 +1,4 @@
-"""Where a run took place: versions, machine and commit. What is unknown is None, not an error."""
+"""Where a run took place: versions, machine and commit. Anything unknown is None, not an error."""
 
 import importlib.metadata
 import os
@@ -18,7 +18,7 @@ _TIMEOUT = 10.0  # seconds; a run must not hang on a slow network drive
 def machine() -> dict[str, Any]:
     """The processor's model, usable cores, memory in bytes, and platform."""
     cores, memory = os.cpu_count(), None
-    with suppress(AttributeError):  # not every system tells those that this process may use
+    with suppress(AttributeError):  # not every system can limit a process to some cores
         cores = len(os.sched_getaffinity(0))
     with suppress(AttributeError, OSError, ValueError):
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -26,8 +26,9 @@ def machine() -> dict[str, Any]:
 
 
 def surroundings() -> dict[str, Any]:
-    """For a manifest: the commit of this checkout and whether it has changes (None outside one),
-    the versions of Python and of the packages that figures depend on, and the machine.
+    """The manifest's entries for the commit, uncommitted changes, versions and the machine.
+
+    The commit and the changes are None outside a checkout.
     """
     head = changes = None
     versions = {"python": platform.python_version()} | {name: _version(name) for name in _PACKAGES}

@@ -1,13 +1,13 @@
 """Measures insert, cancel, hold and expiry against the number of pending timers.
 
-First every contestant runs the scenarios of `compare.bench.work` counting, and must do what the
-oracle says. Then it is timed without counting, in rounds over all contestants so that a busy moment
-of the machine affects all of them; the rows that fire must be the same again.
+First, each contestant runs the scenarios of `compare.bench.work` with counters, and the oracle
+checks it. Then it is timed without counters, and must fire the same rows again. The contestants
+take turns, so that interference affects all of them equally.
 
-A task that takes longer than the budget at one size is not run at larger ones.
+A task that takes longer than the budget at one size is not run at larger sizes.
 
-All that a sample writes to has been written to before. The cost of the call itself is measured
-apart and subtracted.
+All memory that a sample writes to has been written to before. The cost of an empty call is measured
+separately and subtracted.
 """
 
 import time
@@ -15,14 +15,14 @@ import tracemalloc
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, takewhile
 from statistics import median
 from typing import NamedTuple
 
 import numpy as np
 
 from compare.bench.slots import Slots, slots_of
-from compare.bench.sources import digest_of
+from compare.bench.sources import check_same_rows, digest_of
 from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, TASKS, Task
 from compare.bench.work import (
     GROW,
@@ -31,15 +31,15 @@ from compare.bench.work import (
     Scenario,
     ScenarioRun,
     Tapes,
+    runs_per_sample,
     tapes_of,
-    times,
 )
-from compare.oracle.compiled import AgreementError, check_agreement
+from compare.oracle.compiled import check_agreement
 from compare.replay.contestant import COMPILED, Contestant
 from compare.replay.engine import Buffers, Clock, OverBudgetError, loop_for
 from compare.replay.loops import OPERATION
 
-CALLS = 64  # empty calls, of which the median is subtracted from each call
+CALLS = 64  # empty calls; their median is subtracted from the time of each call
 
 
 class Sample(NamedTuple):
@@ -54,7 +54,7 @@ class Sample(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """One counter of one measurement."""
+    """The value of one counter in one measurement."""
 
     contestant: int
     size: int
@@ -76,27 +76,28 @@ class Memory(NamedTuple):
 
 
 Progress = Callable[[str], None]
-"""Called before each of the `Bench.steps` with what it is."""
+"""Called with a description before each step."""
 
 
 @dataclass
 class _Series:
-    """The repeats of one contestant at one size."""
+    """The measurements of one contestant at one size."""
 
-    #: of what fires in each scenario; None where not all fires
+    #: digest of the rows that fire in each scenario; None if it was cut short
     digests: dict[Scenario, bytes | None] = field(default_factory=dict)
     operations: dict[Task, int] = field(default_factory=dict)
     counts: dict[Task, dict[str, int]] = field(default_factory=dict)
     memory: Memory | None = None
-    repeats: int = 0  # made so far
-    spent: float = 0.0  # seconds in them, set-up included
+    repeats: int = 0  # so far
+    spent: float = 0.0  # seconds in these repeats, including set-up
 
 
 @dataclass
 class Bench:
-    """Makes all measurements; `samples`, `counted`, `memory` and `slots` collect the results.
+    """Runs all measurements and collects them in `samples`, `counted`, `memory` and `slots`.
 
-    At most `repeats` samples are made: fewer where they would together exceed `budget` seconds.
+    Each task is sampled at most `repeats` times at each size. A contestant gets fewer samples if
+    they would take longer than `budget` seconds in total.
     """
 
     contestants: Sequence[Contestant]
@@ -109,76 +110,70 @@ class Bench:
     counted: list[Counted] = field(default_factory=list, init=False)
     memory: list[Memory] = field(default_factory=list, init=False)
     slots: list[Slots] = field(default_factory=list, init=False)
-    tapes: int = field(default=0, init=False)  # compared with the oracle, for each contestant
-    expiries: int = field(default=0, init=False)  # of these tapes
+    tapes: int = field(default=0, init=False)  # checked, counted once for each contestant
+    expiries: int = field(default=0, init=False)  # checked
     _over_budget: set[tuple[int, Task]] = field(default_factory=set, init=False)
     _overhead: dict[int, Mapping[Task, float]] = field(default_factory=dict, init=False)
 
     @property
     def steps(self) -> int:
-        """How often `run` calls its argument."""
+        """How often `run` calls `progress`."""
         return len(self.contestants) * (1 + self.repeats) * len(self.sizes)
 
-    def run(self, progress: Progress = lambda what: None) -> None:
-        """Make all measurements, smaller sizes first.
+    def run(self, progress: Progress = lambda step: None) -> None:
+        """Run all measurements, smaller sizes first.
 
         Raises AgreementError for a timer that disagrees with the oracle.
         """
         for size in sorted(self.sizes):
             tapes, all_series = tapes_of(size, self.seed), []
-            for c, contestant in enumerate(self.contestants):
+            for index, contestant in enumerate(self.contestants):
                 progress(f"checking {contestant.name} at {size:,}")
-                all_series.append(self._checked(c, tapes))
-            for repeat in range(self.repeats):
-                for c, series in enumerate(all_series):
-                    progress(f"timing {self.contestants[c].name} at {size:,}")
-                    next_one = series.spent / max(series.repeats, 1)
-                    if repeat == 0 or series.spent + next_one <= self.budget:
-                        self._time(c, tapes, series)
+                all_series.append(self._check(index, tapes))
+            for _ in range(self.repeats):
+                for index, series in enumerate(all_series):
+                    progress(f"timing {self.contestants[index].name} at {size:,}")
+                    mean = series.spent / max(series.repeats, 1)
+                    if not series.repeats or series.spent + mean <= self.budget:
+                        self._time(index, tapes, series)
 
-    def _affordable(self, c: int, scenario: Scenario) -> Scenario:
-        """A scenario up to the first task that was over budget."""
-        over = [k for k, task in enumerate(scenario) if (c, task) in self._over_budget]
-        return scenario[: over[0]] if over else scenario
-
-    def _checked(self, c: int, tapes: Tapes) -> _Series:
-        """Run the scenarios counting, and check what they do against the oracle."""
+    def _check(self, index: int, tapes: Tapes) -> _Series:
+        """Run the scenarios with counters, and check them against the oracle."""
         series = _Series()
-        for whole in SCENARIOS:
-            over = True
-            while over:  # then again, without the task that took too long
-                scenario = self._affordable(c, whole)
-                over = bool(scenario) and self._check(c, tapes, scenario, series) is not None
+        for scenario in SCENARIOS:
+            self._check_scenario(index, tapes, scenario, series)
         self.counted += [
-            Counted(c, tapes.size, task, name, value, series.operations[task])
+            Counted(index, tapes.size, task, name, value, series.operations[task])
             for task in TASKS
             for name, value in series.counts.get(task, {}).items()
         ]
         if series.digests:
-            series.memory = self._measure_memory(c, tapes)
+            series.memory = self._measure_memory(index, tapes)
         return series
 
-    def _check(self, c: int, tapes: Tapes, scenario: Scenario, series: _Series) -> Task | None:
-        """Run a scenario counting, and check it; returns the task that was over budget, or None."""
-        if scenario in series.digests:
-            return None
-        contestant, due = self.contestants[c], tapes.due(self.contestants[c])
+    def _check_scenario(self, index: int, tapes: Tapes, whole: Scenario, series: _Series) -> None:
+        """Run a scenario up to the first task that is over budget, and check it."""
+        scenario = tuple(takewhile(lambda task: (index, task) not in self._over_budget, whole))
+        if not scenario or scenario in series.digests:
+            return
+        contestant, due = self.contestants[index], tapes.due(self.contestants[index])
         run = ScenarioRun(contestant, tapes, self.clock, counting=True, limit=self.budget)
         before: dict[str, int] = {}
         for task in scenario:
             try:
                 series.operations[task], _ = run.run(task, due.last)
             except OverBudgetError:
-                self._give_up(c, tapes, task)
-                return task
+                self._give_up(index, tapes, task)
+                self._check_scenario(index, tapes, whole, series)  # again, without this task
+                return
             after = dict(getattr(run.timer, "counters", None) or {})
             series.counts[task] = {name: after[name] - before.get(name, 0) for name in after}
             before = after
             if task == HOLD and not any(HOLD in other for other in series.digests):
-                self.slots += slots_of(c, tapes.size, run.timer)
+                self.slots += slots_of(index, tapes.size, run.timer)
         series.digests[scenario] = None
         if not {CANCEL_ALL, HOLD} & {*scenario}:
-            return None
+            return
         if scenario[-1] == HOLD:
             run.jump(due.last)
         done = run.replay()
@@ -193,22 +188,21 @@ class Bench:
         if scenario[-1] in (BY_CLOCK, BY_EVENT):
             last, outcome = series.counts[scenario[-1]], done.outcome
             last["advances"], last["idle_advances"] = outcome.wakeups, outcome.idle_wakeups
-        return None
 
-    def _give_up(self, c: int, tapes: Tapes, too_long: Task) -> None:
-        """Run a task no more, nor those that come after it."""
-        later = (tasks[tasks.index(too_long) :] for tasks in SCENARIOS if too_long in tasks)
-        for task in dict.fromkeys(chain.from_iterable(later)):
-            if task in TASKS and (c, task) not in self._over_budget:
-                self.samples.append(Sample(c, tapes.size, task, tapes.operations(task)))
-            self._over_budget.add((c, task))
+    def _give_up(self, index: int, tapes: Tapes, too_long: Task) -> None:
+        """Stop running a task and all tasks that follow it."""
+        following = (tasks[tasks.index(too_long) :] for tasks in SCENARIOS if too_long in tasks)
+        for task in dict.fromkeys(chain.from_iterable(following)):
+            if task in TASKS and (index, task) not in self._over_budget:
+                self.samples.append(Sample(index, tapes.size, task, tapes.operations(task)))
+            self._over_budget.add((index, task))
 
-    def _measure_memory(self, c: int, tapes: Tapes) -> Memory:
-        """Fill a timer and let it grow. `tracemalloc` knows of NumPy's arrays, too."""
-        small = self.contestants[c].new(UNIT, 0, 1)
-        for deadline in (1, 2):  # grows, so that no compiled code is loaded while it is traced
+    def _measure_memory(self, index: int, tapes: Tapes) -> Memory:
+        """Fill a timer and let it grow. `tracemalloc` also traces NumPy arrays."""
+        small = self.contestants[index].new(UNIT, 0, 1)
+        for deadline in (1, 2):  # it grows, so that no compiled code is loaded during the trace
             small.schedule(deadline)
-        run = self._full(c, tapes)
+        run = self._full(index, tapes)
         full = int(run.timer.nbytes)
         tracemalloc.start()
         try:
@@ -216,52 +210,49 @@ class Bench:
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        found = Memory(c, tapes.size, full, full + peak, int(run.timer.nbytes), [])
-        self.memory.append(found)
-        return found
+        memory = Memory(index, tapes.size, full, full + peak, int(run.timer.nbytes), [])
+        self.memory.append(memory)
+        return memory
 
-    def _full(self, c: int, tapes: Tapes) -> ScenarioRun:
-        run = ScenarioRun(self.contestants[c], tapes, self.clock)
+    def _full(self, index: int, tapes: Tapes) -> ScenarioRun:
+        run = ScenarioRun(self.contestants[index], tapes, self.clock)
         run.run(INSERT)
         return run
 
-    def _time(self, c: int, tapes: Tapes, series: _Series) -> None:
-        """Make one sample of every task."""
-        contestant, size = self.contestants[c], tapes.size
+    def _time(self, index: int, tapes: Tapes, series: _Series) -> None:
+        """Take one sample of every task."""
+        contestant, size = self.contestants[index], tapes.size
         due = tapes.due(contestant)
-        if c not in self._overhead:
-            self._overhead[c] = overhead(contestant, self.clock)
-        calls, begun = self._overhead[c], self.clock()
+        if index not in self._overhead:
+            self._overhead[index] = overhead(contestant, self.clock)
+        empty_calls, started = self._overhead[index], self.clock()
         seconds: dict[Task, float] = defaultdict(float)
         operations: dict[Task, int] = defaultdict(int)
         for scenario, digest in series.digests.items():
-            for _ in range(times(contestant, scenario, size)):
+            for _ in range(runs_per_sample(contestant, scenario, size)):
                 run = ScenarioRun(contestant, tapes, self.clock)
                 for task in scenario:
                     done, spent = run.run(task, due.last)
-                    seconds[task] += max(spent - calls.get(task, calls[INSERT]), 0.0)
+                    seconds[task] += max(spent - empty_calls.get(task, empty_calls[INSERT]), 0.0)
                     operations[task] += done
-                if digest is not None and digest_of(run.replay()) != digest:
-                    raise AgreementError(
-                        f"{contestant.label} fired other rows when timed than when checked"
-                    )
+                if digest is not None:
+                    check_same_rows(contestant, run.replay(), digest)
         if series.memory:
-            series.memory.growth_seconds.append(self._full(c, tapes).run(GROW)[1])
+            series.memory.growth_seconds.append(self._full(index, tapes).run(GROW)[1])
         for task in seconds.keys() & {*TASKS}:
-            each = seconds[task] / operations[task]
-            sample = Sample(c, size, task, operations[task], series.repeats, each * 1e9)
+            mean = seconds[task] / operations[task]
+            sample = Sample(index, size, task, operations[task], series.repeats, mean * 1e9)
             self.samples.append(sample)
-            if each * tapes.operations(task) > self.budget:
-                self._give_up(c, tapes, task)
+            if mean * tapes.operations(task) > self.budget:
+                self._give_up(index, tapes, task)
         series.repeats += 1
-        series.spent += self.clock() - begun
+        series.spent += self.clock() - started
 
 
 def overhead(contestant: Contestant, clock: Clock = time.perf_counter) -> Mapping[Task, float]:
-    """Seconds of a call of each compiled loop with nothing to do, by task; INSERT stands for all
-    that run operations.
+    """The median seconds of an empty call of each compiled loop, by task; zero for Python loops.
 
-    Each is the median of several. Zero for Python loops.
+    INSERT stands for all tasks that run operations.
     """
     if contestant.engine != COMPILED:
         return {INSERT: 0.0}

@@ -1,8 +1,6 @@
 """Runs a comparison: measures the contestants, replays the sources, and stores one run."""
 
 import json
-import math
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -12,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from tqdm import tqdm
 
 from compare.arguments import check_integer
 from compare.bench import work
@@ -20,41 +17,47 @@ from compare.bench.comparison import Comparison, workloads_of
 from compare.bench.machine import surroundings
 from compare.bench.measure import Bench, Counted, Memory, Progress, Sample
 from compare.bench.slots import Slots
-from compare.bench.sources import Source, digest_of, trace_source, workload_source
+from compare.bench.sources import (
+    Source,
+    check_same_rows,
+    digest_of,
+    trace_source,
+    workload_source,
+)
 from compare.bench.store import SCHEMAS, check_store, traits_of, write_run
 from compare.bench.task import TASKS
-from compare.oracle.compiled import AgreementError, check_agreement, expect
-from compare.replay.contestant import Contestant, contestant
-from compare.replay.engine import Clock, OverBudgetError, Replay, first_time, replay
+from compare.oracle.compiled import check_agreement, expect
+from compare.progress import progress_bar
+from compare.replay.contestant import Contestant
+from compare.replay.contestant import contestant as parse_contestant
+from compare.replay.engine import Clock, OverBudgetError, first_time, replay
 from compare.replay.outcome import Outcome
-from compare.tapes.tape import Tape
 from compare.tapes.trace import Trace, open_trace
-from compare.workloads.catalogue import LARGEST_SEED, MOST, workload_named
+from compare.workloads.catalogue import LARGEST_SEED, MAX_IN_MEMORY, workload_named
 from timers.errors import TimerError
 from timers.registry import names
 
 LARGEST_SIZE = 10**7  # 600 MB of tapes and timers
-MOST_REPEATS = 1000
-_STEP_WIDTH = 48  # "checking hierarchical-wheel on lognormal-high" and a little
+LARGEST_REPEATS = 1000
+_STEP_WIDTH = 48  # fits "checking hierarchical-wheel on lognormal-high"
 
 
 class ComparisonError(TimerError, ValueError):
-    """A comparison asks for a number out of range, for something twice, or for nothing."""
+    """A comparison is empty, contains something twice, or has a number that is out of range."""
 
 
 def run_comparison(
     options: Comparison, traces: Sequence[Trace] = (), clock: Clock = time.perf_counter
 ) -> Path:
-    """Measure by a clock of seconds, replay and store; returns the path of the stored run.
+    """Measure, replay and store; returns the path of the stored run.
 
-    `traces` are opened already; those that the options name follow. All options are checked before
-    anything is measured, and a comparison that fails stores nothing. A progress bar is shown where
-    stderr is a terminal.
+    The opened `traces` come before those that the options name. `clock` returns seconds. All
+    options are checked before anything is measured, and a comparison that fails stores nothing. If
+    stderr is a terminal, a progress bar is shown.
 
     Raises:
         TimerError: ComparisonError, UnknownTimerError, ParameterError, TraceError, WorkloadError or
-            RunError for options that cannot be used; AgreementError for a timer that does not do
-            what its traits declare.
+            RunError for invalid options; AgreementError for a timer that violates its traits.
     """
     _check(options, traces)
     check_store(options.runs)
@@ -63,35 +66,29 @@ def run_comparison(
         workload_named(name)
     opened = [*traces, *map(open_trace, options.traces)]
     _refuse_twice("source", [*(str(trace.path) for trace in opened), *workloads])
-    contestants = [contestant(text) for text in options.timers or names()]
-    _refuse_twice("timer", [one.label for one in contestants])
+    contestants = [parse_contestant(text) for text in options.timers or names()]
+    _refuse_twice("timer", [contestant.label for contestant in contestants])
     sources = [trace_source(trace) for trace in opened]
     sources += [workload_source(name, options.operations, options.seed) for name in workloads]
     units = [work.UNIT] * bool(options.sizes) + [source.unit for source in sources]
-    for one in contestants:
+    for contestant in contestants:
         for unit in units:
-            one.new(unit)  # now, and not when the smaller sizes have been measured
+            contestant.new(unit)  # raises now, and not after hours of measuring
 
     bench = Bench(contestants, options.sizes, options.repeats, options.budget, options.seed, clock)
     replays = [
         Replays(contestants, source, options.repeats, options.budget, clock) for source in sources
     ]
-    with tqdm(
-        total=bench.steps + sum(one.steps for one in replays),
-        disable=not sys.stderr.isatty(),
-        leave=False,
-        dynamic_ncols=True,
-        bar_format="{desc} {percentage:3.0f}% {bar} {elapsed}",
-    ) as bar:
+    with progress_bar(bench.steps + sum(replayed.steps for replayed in replays)) as bar:
 
-        def step(what: str) -> None:  # has begun
-            bar.set_description_str(f"{what:<{_STEP_WIDTH}}", refresh=False)
+        def step(description: str) -> None:
+            bar.set_description_str(f"{description:<{_STEP_WIDTH}}", refresh=False)
             bar.update()
 
         bench.run(step)
         for replayed in replays:
             replayed.run(step)
-    traits = [traits_of(one, units) for one in contestants]
+    traits = [traits_of(contestant, units) for contestant in contestants]
     manifest = _manifest(options, workloads, traits, bench, replays)
     return write_run(options.runs, manifest, _tables(bench, replays))
 
@@ -99,8 +96,8 @@ def run_comparison(
 def _check(options: Comparison, traces: Sequence[Trace]) -> None:
     bounds = [
         *(("size", size, 1, LARGEST_SIZE) for size in options.sizes),
-        ("operations", options.operations, 1, MOST),
-        ("repeats", options.repeats, 1, MOST_REPEATS),
+        ("operations", options.operations, 1, MAX_IN_MEMORY),
+        ("repeats", options.repeats, 1, LARGEST_REPEATS),
         ("seed", options.seed, 0, LARGEST_SEED),
     ]
     for bound in bounds:
@@ -114,19 +111,19 @@ def _check(options: Comparison, traces: Sequence[Trace]) -> None:
         raise ComparisonError("there is nothing to compare: no size, no trace, no workload")
 
 
-def _refuse_twice(what: str, given: Sequence[Hashable]) -> None:
-    for item, times in Counter(given).items():
+def _refuse_twice(kind: str, items: Sequence[Hashable]) -> None:
+    for item, times in Counter(items).items():
         if times > 1:
-            raise ComparisonError(f"{what} {item} is given {times} times")
+            raise ComparisonError(f"{kind} {item} is given {times} times")
 
 
 @dataclass
 class Replays:
-    """One source, replayed through all contestants: first checked against the oracle, then timed.
+    """Replays one source through all contestants: checks them against the oracle, then times them.
 
-    The contestants take turns in each round. A contestant that takes longer than `budget` seconds
-    when it is checked is not timed; the others are timed at least once, and again for as long as
-    all of their rounds fit into the budget.
+    The contestants take turns. A contestant that takes longer than `budget` seconds when it is
+    checked is not timed. The others are timed at least once, and again as long as all of their
+    rounds fit into the budget.
     """
 
     contestants: Sequence[Contestant]
@@ -134,7 +131,7 @@ class Replays:
     repeats: int
     budget: float
     clock: Clock
-    # By contestant: what it did when it was checked, and the seconds of each timed round.
+    # By contestant: the outcome of the check, and the seconds of each timed round.
     outcomes: defaultdict[int, Outcome] = field(default_factory=lambda: defaultdict(Outcome))
     seconds: defaultdict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
     over_budget: set[int] = field(default_factory=set)
@@ -142,73 +139,56 @@ class Replays:
 
     @property
     def steps(self) -> int:
-        """How often `run` calls its argument."""
+        """How often `run` calls `step`."""
         return len(self.contestants) * (1 + self.repeats) * self.source.shards
 
     def run(self, step: Progress) -> None:
-        """Check, and time. Raises AgreementError."""
+        """Check, then time. Raises AgreementError."""
         self._check(step)
-        for repeat in range(self.repeats):
-            self._time(repeat, step)
+        for _ in range(self.repeats):
+            self._time(step)
 
     def _check(self, step: Progress) -> None:
         for shard in range(self.source.shards):
             tape, id_space = self.source.load(shard)
-            expected = cache(partial(expect, tape, id_space))  # by rounding, which several share
-            for c, one in self._each(step, "checking"):
-                if c in self.over_budget:
+            expected = cache(partial(expect, tape, id_space))  # shared by contestants of a rounding
+            for index, contestant in enumerate(self.contestants):
+                step(f"checking {contestant.name} on {Path(self.source.name).name}")
+                if index in self.over_budget:
                     continue
-                limit = self.budget - self.outcomes[c].seconds
+                timer = contestant.new(self.source.unit, first_time(tape), counting=True)
+                limit = self.budget - self.outcomes[index].seconds
                 try:
-                    done = self._replay(one, tape, id_space, counting=True, limit=limit)
+                    done = replay(timer, tape, id_space, clock=self.clock, limit=limit)
                 except OverBudgetError:
-                    self.over_budget.add(c)
-                    del self.outcomes[c]
+                    self.over_budget.add(index)
+                    del self.outcomes[index]
                     continue
-                due = expected(one.rounding(self.source.unit))
-                check_agreement(one.label, one.traits, tape, due, done)
-                self.outcomes[c] += done.outcome
-                self._digests[c, shard] = digest_of(done)
+                due = expected(contestant.rounding(self.source.unit))
+                check_agreement(contestant.label, contestant.traits, tape, due, done)
+                self.outcomes[index] += done.outcome
+                self._digests[index, shard] = digest_of(done)
 
-    def _time(self, repeat: int, step: Progress) -> None:
-        spent = {c: 0.0 for c in self.outcomes if self._affords(c, repeat)}
+    def _time(self, step: Progress) -> None:
+        spent = {index: 0.0 for index in self.outcomes if self._can_afford(self.seconds[index])}
         for shard in range(self.source.shards):
             tape, id_space = self.source.load(shard)
-            for c, one in self._each(step, "timing"):
-                if c in spent:
-                    done = self._replay(one, tape, id_space)
-                    if digest_of(done) != self._digests[c, shard]:
-                        raise AgreementError(
-                            f"{one.label} fired other rows when timed than when checked"
-                        )
-                    spent[c] += done.outcome.seconds
-        for c, seconds in spent.items():
-            self.seconds[c].append(seconds)
+            for index, contestant in enumerate(self.contestants):
+                step(f"timing {contestant.name} on {Path(self.source.name).name}")
+                if index in spent:
+                    timer = contestant.new(self.source.unit, first_time(tape))
+                    done = replay(timer, tape, id_space, clock=self.clock)
+                    check_same_rows(contestant, done, self._digests[index, shard])
+                    spent[index] += done.outcome.seconds
+        for index, seconds in spent.items():
+            self.seconds[index].append(seconds)
 
-    def _affords(self, c: int, repeat: int) -> bool:
-        """Whether another timed round fits into the budget, if it takes as long as the last one."""
-        rounds = self.seconds[c]
-        return repeat == 0 or (len(rounds) == repeat and sum(rounds) + rounds[-1] <= self.budget)
-
-    def _replay(
-        self,
-        one: Contestant,
-        tape: Tape,
-        id_space: int,
-        *,
-        counting: bool = False,
-        limit: float = math.inf,
-    ) -> Replay:
-        timer = one.new(self.source.unit, first_time(tape), counting=counting)
-        return replay(timer, tape, id_space, clock=self.clock, limit=limit)
-
-    def _each(self, step: Progress, doing: str) -> Iterator[tuple[int, Contestant]]:
-        for c, one in enumerate(self.contestants):
-            step(f"{doing} {one.name} on {Path(self.source.name).name}")
-            yield c, one
+    def _can_afford(self, rounds: Sequence[float]) -> bool:
+        """Whether another timed round as long as the last one fits into the budget."""
+        return not rounds or sum(rounds) + rounds[-1] <= self.budget
 
 
-# ---- what is stored
+# ---- the stored run
 
 
 def _manifest(
@@ -218,42 +198,44 @@ def _manifest(
     bench: Bench,
     replays: Sequence[Replays],
 ) -> dict[str, Any]:
+    sources = [_source_entry(replayed) for replayed in replays]
     return {
         "command": list(options.command),
         **surroundings(),
         "parameters": {
             **{name: value for name, value in asdict(options).items() if name != "command"},
-            "traces": [one.source.name for one in replays if one.source.name not in workloads],
+            "traces": [source["name"] for source in sources if source["name"] not in workloads],
             "timers": [entry["label"] for entry in traits],
             "workloads": workloads,
             "longest_delay": work.LONGEST_DELAY,
             "settling": work.SETTLING,
             "hold_pairs": work.HOLD_PAIRS,
             "pairs_per_unit": work.PAIRS_PER_UNIT,
-            "least_timed": work.LEAST_TIMED,
-            "least_fired": work.LEAST_FIRED,
+            "min_timed": work.MIN_TIMED,
+            "min_fired": work.MIN_FIRED,
         },
-        "sources": [_described(one) for one in replays],
+        "sources": sources,
         "agreement": {
             "checked": "Before anything was timed, every expiry of every tape was checked against"
             " the closed form that the timer's traits declare, with the order and the counts. The"
             " timed runs fired the same rows.",
             "contestants": len(traits),
-            "tapes": bench.tapes + sum(len(one.outcomes) * one.source.shards for one in replays),
+            "tapes": bench.tapes
+            + sum(len(replayed.outcomes) * replayed.source.shards for replayed in replays),
             "expiries": bench.expiries
-            + sum(outcome.fired for one in replays for outcome in one.outcomes.values()),
+            + sum(done.fired for replayed in replays for done in replayed.outcomes.values()),
         },
         "traits": traits,
     }
 
 
-def _described(replays: Replays) -> dict[str, Any]:
+def _source_entry(replays: Replays) -> dict[str, Any]:
     source = replays.source
-    # A touch may start a new timer, or none, where an exact timer re-arms the old one.
+    # At a touch, an inexact timer may re-arm where an exact one starts a timer, or the reverse.
     scheduled = [
         outcome.scheduled
-        for c, outcome in replays.outcomes.items()
-        if replays.contestants[c].rounding(source.unit).exact
+        for index, outcome in replays.outcomes.items()
+        if replays.contestants[index].rounding(source.unit).exact
     ]
     return {
         "name": source.name,
@@ -265,38 +247,40 @@ def _described(replays: Replays) -> dict[str, Any]:
 
 
 def _tables(bench: Bench, replays: Sequence[Replays]) -> dict[str, pa.Table]:
-    labels = [one.label for one in bench.contestants]
+    labels = [contestant.label for contestant in bench.contestants]
     samples = sorted(
         bench.samples,
-        key=lambda one: (one.size, TASKS.index(one.task), one.contestant, one.repeat or 0),
+        key=lambda s: (s.size, TASKS.index(s.task), s.contestant, s.repeat or 0),
     )
 
-    def row(one: Sample | Counted | Memory | Slots, **more: Any) -> dict[str, Any]:
-        return {**one._asdict(), **more, "contestant": labels[one.contestant]}
+    def row(figure: Sample | Counted | Memory | Slots, **more: Any) -> dict[str, Any]:
+        return {**figure._asdict(), **more, "contestant": labels[figure.contestant]}
 
-    rows: dict[str, list[dict[str, Any]]] = {
-        "samples": [row(one, **one.task._asdict()) for one in samples],
-        "counters": [row(one, **one.task._asdict(), count=one.value) for one in bench.counted],
-        "replays": [each for one in replays for each in _replay_rows(labels, one)],
+    tables: dict[str, list[dict[str, Any]]] = {
+        "samples": [row(sample, **sample.task._asdict()) for sample in samples],
+        "counters": [
+            row(counted, **counted.task._asdict(), count=counted.value) for counted in bench.counted
+        ],
+        "replays": [entry for replayed in replays for entry in _replay_rows(labels, replayed)],
         "lateness": [
             {
-                "contestant": labels[c],
-                "source": one.source.name,
+                "contestant": labels[index],
+                "source": replayed.source.name,
                 "lateness": value,
                 "width": width,
                 "timers": timers,
             }
-            for one in replays
-            for c, outcome in one.outcomes.items()
+            for replayed in replays
+            for index, outcome in replayed.outcomes.items()
             for value, width, timers in outcome.lateness.bins()
         ],
         "memory": [
-            row(one, capacity=one.size, nbytes_per_timer=one.nbytes / one.size)
-            for one in bench.memory
+            row(memory, capacity=memory.size, nbytes_per_timer=memory.nbytes / memory.size)
+            for memory in bench.memory
         ],
-        "slots": [row(one) for one in bench.slots],
+        "slots": [row(slots) for slots in bench.slots],
     }
-    return {name: pa.Table.from_pylist(found, schema=SCHEMAS[name]) for name, found in rows.items()}
+    return {name: pa.Table.from_pylist(rows, schema=SCHEMAS[name]) for name, rows in tables.items()}
 
 
 def _replay_rows(labels: Sequence[str], replays: Replays) -> Iterator[dict[str, Any]]:
@@ -307,11 +291,11 @@ def _replay_rows(labels: Sequence[str], replays: Replays) -> Iterator[dict[str, 
         "unit": source.unit,
         "operations": source.counts["operations"],
     }
-    for c, label in enumerate(labels):
-        if c in replays.over_budget:
+    for index, label in enumerate(labels):
+        if index in replays.over_budget:
             yield {"contestant": label, **common}
-        for repeat, seconds in enumerate(replays.seconds[c]):
-            outcome = replace(replays.outcomes[c], seconds=seconds)
+        for repeat, seconds in enumerate(replays.seconds[index]):
+            outcome = replace(replays.outcomes[index], seconds=seconds)
             yield {
                 "contestant": label,
                 **common,

@@ -1,7 +1,7 @@
-"""How many pending timers are in the slots of a wheel, where the scheme does its work.
+"""Counts the pending timers that are in the slots of a wheel.
 
-The others wait in a list: for the wheel's range to reach them, or for the end of the tick in which
-they arrived. What is measured while all wait is that list, and not the wheel.
+The others wait in a list until the wheel's range reaches them, or until the tick in which they
+arrived ends. While all timers wait, a measurement shows the list and not the wheel.
 """
 
 from typing import Any, NamedTuple
@@ -13,11 +13,11 @@ from timers.kernels.handles import PLACE_BITS
 from timers.kernels.pool import BASE, NODE
 from timers.schemes.base import KernelTimer
 
-LISTS = 2  # buckets of a timer that has no slots: of those due, and of all others
+LISTS = 2  # buckets of a timer without slots: one for timers that are due, one for all others
 
 
 class Slots(NamedTuple):
-    """Of the timers pending after holding, how many are in slots."""
+    """The number of timers pending after holding, and how many of them are in slots."""
 
     contestant: int  # index
     size: int
@@ -26,7 +26,7 @@ class Slots(NamedTuple):
 
 
 def slots_of(contestant: int, size: int, timer: Any) -> list[Slots]:
-    """Where a timer's pending timers are; empty for one that is not a wheel. O(pending)."""
+    """Count the pending timers in slots; empty for a timer that is not a wheel. O(pending)."""
     if not isinstance(timer, KernelTimer) or timer.state.nodes.dtype != NODE:
         return []
     nodes, base = timer.state.nodes, int(timer.state.cells[BASE])
@@ -34,12 +34,12 @@ def slots_of(contestant: int, size: int, timer: Any) -> list[Slots]:
         return []
     locate = kernel_of(type(timer.state)).locate
     following = nodes["next"].tolist()
-    found = 0
+    in_slots = 0
     for bucket in np.flatnonzero(nodes["next"][:base] != np.arange(base)).tolist():
         i = following[bucket]
         handle = (int(nodes[i]["generation"]) << PLACE_BITS) | (i - base)
         if "slot" in locate(timer.state, handle):
             while i != bucket:
-                found += 1
+                in_slots += 1
                 i = following[i]
-    return [Slots(contestant, size, len(timer), found)]
+    return [Slots(contestant, size, len(timer), in_slots)]

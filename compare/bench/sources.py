@@ -1,4 +1,4 @@
-"""Sources of tapes: traces and workloads, a tape for each shard."""
+"""Sources of tapes: traces and workloads, with one tape for each shard."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from compare.oracle.compiled import AgreementError
+from compare.replay.contestant import Contestant
 from compare.replay.engine import Replay
 from compare.tapes.tape import Tape, count_ops
 from compare.tapes.trace import Trace
@@ -15,11 +17,11 @@ from compare.workloads.catalogue import make
 
 @dataclass(frozen=True)
 class Source:
-    """Tapes to replay, one for each shard, which are loaded one at a time."""
+    """Tapes to replay, one for each shard, loaded one at a time."""
 
     name: str
     unit: str
-    details: Mapping[str, Any]  # what made it
+    details: Mapping[str, Any]  # its origin, as in a trace's manifest
     counts: Mapping[str, int]  # shards, operations, starts, cancels, rearms, arms, id_space, span
     load: Callable[[int], tuple[Tape, int]]  # shard -> tape and its id space
 
@@ -48,17 +50,24 @@ def trace_source(trace: Trace) -> Source:
 
 def workload_source(name: str, operations: int, seed: int) -> Source:
     """The first operations of a workload. Raises WorkloadError."""
-    made = make(name, operations=operations, seed=seed)
+    workload = make(name, operations=operations, seed=seed)
+    tape, id_space = workload.tape, workload.id_space
     counts = {
         "shards": 1,
-        "operations": made.tape.time.size,
-        **count_ops(made.tape),
-        "id_space": made.id_space,
-        "span": int(made.tape.time[-1] - made.tape.time[0]),
+        "operations": tape.time.size,
+        **count_ops(tape),
+        "id_space": id_space,
+        "span": int(tape.time[-1] - tape.time[0]),
     }
-    return Source(name, made.unit, made.source, counts, lambda shard: (made.tape, made.id_space))
+    return Source(name, workload.unit, workload.source, counts, lambda shard: (tape, id_space))
 
 
 def digest_of(done: Replay) -> bytes:
-    """Digest of the rows that fired, in their order."""
+    """A digest of the rows that fired, in order."""
     return hashlib.blake2b(np.ascontiguousarray(done.fired).tobytes()).digest()
+
+
+def check_same_rows(contestant: Contestant, done: Replay, digest: bytes) -> None:
+    """Raise AgreementError if a timed replay fired other rows than the checked one."""
+    if digest_of(done) != digest:
+        raise AgreementError(f"{contestant.label} fired other rows when timed than when checked")

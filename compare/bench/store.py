@@ -1,36 +1,34 @@
-"""Stored runs: what `wheelwork compare` and `wheelwork purgatory` measured. Reports read nothing
-else.
+"""Stored runs: the measurements of `wheelwork compare` and `wheelwork purgatory`, for reports.
 
-A store is a directory of runs. Each run is a directory of its own, written once and never changed:
+A store is a directory of runs. Each run is a directory that is written once and never changed:
 
     runs/20260131T120000.123456Z-1f2e3d4c/
-        manifest.json      what was run, where and with what, and the traits of every contestant
+        manifest.json      the command, its parameters, the machine, and each contestant's traits
         samples.parquet    every sample of insert, cancel, hold and expiry, by timers pending
-        counters.parquet   the work of the same measurements, counted: the same on every machine
+        counters.parquet   the counted work of the same measurements: the same on every machine
         replays.parquet    every sample of whole tapes, from workloads and traces
         lateness.parquet   how late, or early if negative, their timers fired
         memory.parquet     bytes at full capacity, and while and after it grows
         slots.parquet      how many pending timers a wheel had in its slots
         purgatory.parquet  trials of the enqueue experiment
 
-A contestant is a timer with its parameters. Its label, the text that stands for it on a command
-line, identifies it in every table (column `contestant`) and in the manifest's `traits`. The schemas
-below say what each column means.
+A contestant is a timer with its parameters. Its label, as on a command line, identifies it in every
+table (column `contestant`) and in the manifest's `traits`. The schemas below describe the columns.
 
     manifest.json
     format, version    "wheelwork-run", 3
     created            UTC, ISO 8601
     command            the command line, a list
-    commit, dirty      of the checkout that was run; both null outside one
+    commit, dirty      of the checkout; both null outside one
     versions           of python, numba, numpy, pyarrow and wheelwork
     machine            cpu (model or null), cores, memory_bytes (or null), platform
-    parameters         all that was asked for or chosen: timers, sizes, repeats, budget, seed, ...
+    parameters         all options and constants: timers, sizes, repeats, budget, seed, ...
     sources            an object for each source of replays: name, unit, timers (that exact
                        contestants schedule), shards, operations (of these starts, cancels, rearms,
                        arms), id_space (the largest of its shards), span (units from the first
-                       operation to the last), details (what made it)
-    agreement          checked (what was checked against the oracle, as text), contestants, tapes
-                       (each counted once for each contestant), expiries (rows compared)
+                       operation to the last), details (its origin)
+    agreement          checked (a description of the checks, as text), contestants, tapes (each
+                       counted once for each contestant), expiries (rows compared)
     traits             an object for each contestant, in the order of tables: see `traits_of`
     tables             rows of each Parquet file
 """
@@ -73,40 +71,40 @@ _CONTESTANT = ("contestant", _TEXT)  # its label, as in the manifest's `traits`
 _MEASUREMENT = (
     ("size", _INTEGER),  # timers pending
     ("operation", _TEXT),  # of a `compare.bench.task.Task`
-    ("driver", _TEXT),  # ... likewise
+    ("driver", _TEXT),  # of the same task
 )
 _SAMPLE = (
-    ("repeat", _INTEGER),  # from 0; both are null in the row that says "over budget"
+    ("repeat", _INTEGER),  # from 0; both are null in a row that means "over budget"
     ("ns_per_operation", _NUMBER),
 )
 _NULLABLE = ("repeat", "ns_per_operation")
 
 _OUTCOME = columns()
 _TRIAL = (
-    ("requests", _INTEGER),  # that were enqueued
-    ("achieved", _NUMBER),  # ... in a second; null in simulated time
-    ("cpu_us", _NUMBER),  # processor time for a request, of all threads or of the compiled code
-    ("gc_us", _NUMBER),  # ... of this in the garbage collector
-    ("peak_bytes", _INTEGER),  # the most resident memory beyond that at the start
+    ("requests", _INTEGER),  # enqueued
+    ("achieved", _NUMBER),  # requests per second; null in simulated time
+    ("cpu_us", _NUMBER),  # processor time per request, of all threads or of the compiled code
+    ("gc_us", _NUMBER),  # the part of it spent in garbage collection
+    ("peak_bytes", _INTEGER),  # peak of resident memory, minus that at the start
     ("late_p50_ms", _NUMBER),  # quantiles of the lateness of timeouts
     ("late_p99_ms", _NUMBER),
     ("late_max_ms", _NUMBER),
     ("share_expired", _NUMBER),
     ("estimated_total", _NUMBER),  # mean of the new design's estimate
-    ("exact_total", _NUMBER),  # ... and of what it estimates: requests in the lists
+    ("exact_total", _NUMBER),  # mean of the exact number of requests in the lists
     ("estimate_error", _NUMBER),  # the greatest difference between the two
-    ("failed", _TEXT),  # why it failed; null where it did not
+    ("failed", _TEXT),  # the reason if it failed, else null
     ("counters", pa.map_(_TEXT, _INTEGER)),  # of compare.purgatory.kernels; null in real time
 )
 FIGURES = [name for name, kind in _TRIAL if kind in (_INTEGER, _NUMBER)]
-"""The numbers of a trial."""
+"""The numeric columns of a trial."""
 
 SCHEMAS: Mapping[str, pa.Schema] = {
-    # One row for each sample, and one where a task was over budget: it was not run at larger sizes.
+    # One row for each sample, and one for a task over budget, which was not run at larger sizes.
     "samples": _schema(
         _CONTESTANT,
         *_MEASUREMENT,
-        ("operations", _INTEGER),  # of a sample: timers inserted, cancelled or fired, or pairs
+        ("operations", _INTEGER),  # in the sample: timers inserted, cancelled or fired, or pairs
         *_SAMPLE,
         nullable=_NULLABLE,
     ),
@@ -116,14 +114,13 @@ SCHEMAS: Mapping[str, pa.Schema] = {
         *_MEASUREMENT,
         ("counter", _TEXT),  # of timers.kernels.counters, or "advances", "idle_advances" of expiry
         ("count", _INTEGER),
-        ("operations", _INTEGER),  # over which it was counted
+        ("operations", _INTEGER),  # in the measurement
     ),
-    # One row for each sample, or one for a replay that was over budget; counts are the same in all
-    # samples.
+    # One row for each sample, or one for a replay over budget. All samples have the same counts.
     "replays": _schema(
         _CONTESTANT,
         ("source", _TEXT),  # name of a workload, or path of a trace
-        ("source_json", _TEXT),  # what made it: JSON with workload or importer, parameters, seed
+        ("source_json", _TEXT),  # its origin: JSON with workload or importer, parameters, seed
         ("unit", _TEXT),  # of its time: us, ms, s or unit
         *_SAMPLE,
         *_OUTCOME,  # of `compare.replay.outcome`; all but `operations` are null if over budget
@@ -133,40 +130,40 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     "lateness": _schema(
         _CONTESTANT,
         ("source", _TEXT),
-        ("lateness", _INTEGER),  # fired_at - max(deadline, armed_at) in units; the least of its bin
-        ("width", _INTEGER),  # units that the bin covers; 1 where every value has its own
-        ("timers", _INTEGER),  # how many fired so late; bins without any are left out
+        ("lateness", _INTEGER),  # fired_at - max(deadline, armed_at) in units: the bin's minimum
+        ("width", _INTEGER),  # units that the bin covers; 1 if every value has its own bin
+        ("timers", _INTEGER),  # timers in the bin; empty bins are left out
     ),
     "memory": _schema(
         _CONTESTANT,
-        ("capacity", _INTEGER),  # timers pending at once, all of the room used
-        ("nbytes", _INTEGER),  # held then, geometry and bookkeeping included
+        ("capacity", _INTEGER),  # timers pending, so that the timer is full
+        ("nbytes", _INTEGER),  # held when full, including geometry and bookkeeping
         ("nbytes_per_timer", _NUMBER),
-        ("peak_nbytes", _INTEGER),  # held at most while one more is inserted, for which it grows
-        ("grown_nbytes", _INTEGER),  # held afterwards, and from then on
-        ("growth_seconds", pa.list_(_NUMBER)),  # that the insert took, by repeat
+        ("peak_nbytes", _INTEGER),  # peak while one more insert makes it grow
+        ("grown_nbytes", _INTEGER),  # held after it has grown
+        ("growth_seconds", pa.list_(_NUMBER)),  # of that insert, by repeat
     ),
     # One row for each wheel and size at which it was held.
     "slots": _schema(
         _CONTESTANT,
         ("size", _INTEGER),  # timers pending at first
         ("pending", _INTEGER),  # after holding
-        ("in_slots", _INTEGER),  # of these in slots of the wheel; the others wait in a list
+        ("in_slots", _INTEGER),  # in slots of the wheel; the others wait in a list
     ),
-    # One row for each trial of the enqueue experiment, in the order in which they were run.
+    # One row for each trial of the enqueue experiment, in execution order.
     "purgatory": _schema(
         ("kind", _TEXT),  # "rate", "limit", "memory": in real time; "compiled": in simulated time
         ("load", _TEXT),  # rate of timeouts: low or high
         ("design", _TEXT),  # purging (new), scanning (old), or none: the experiment's own threads
         ("timer", _TEXT),  # name
-        ("rate", _INTEGER),  # requests that arrive in a second, on average
+        ("rate", _INTEGER),  # requests that arrive per second, on average
         ("interval", _INTEGER),  # purge interval of the new design, limit of the old one
-        ("memory_bytes", _INTEGER),  # that may be allocated; null where there is no limit
+        ("memory_bytes", _INTEGER),  # limit of allocated memory; null if there is none
         *_TRIAL,
         nullable=("memory_bytes", *(name for name, _ in _TRIAL)),
     ),
 }
-"""Table -> schema. The file of table `t` is `t.parquet`; a run without such figures has no rows."""
+"""Table -> schema. Table `t` is in `t.parquet`; it has no rows if its figures were not measured."""
 
 _ENTRIES: Mapping[str, type | tuple[type, ...]] = {
     "created": str,
@@ -184,12 +181,12 @@ _ENTRIES: Mapping[str, type | tuple[type, ...]] = {
 
 
 class RunError(TimerError, ValueError):
-    """A stored run cannot be read or written: one line that names the path and the problem."""
+    """A stored run cannot be read or written. The message names the path and the problem."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A stored run: its manifest, and its tables with exactly the schemas above."""
+    """A stored run: its manifest, and its tables with the schemas above."""
 
     path: Path
     manifest: Mapping[str, Any]
@@ -203,9 +200,9 @@ class Run:
 
 
 def traits_of(contestant: Contestant, units: Collection[str]) -> dict[str, Any]:
-    """What a manifest keeps of a contestant and its traits: plain values, formulas as text.
+    """The manifest's entry for a contestant and its traits: plain values, formulas as text.
 
-    The bounds of its lateness are those over traces of these units: see `Contestant.bounds`.
+    Its lateness bounds hold for traces of these units: see `Contestant.bounds`.
     """
     traits = contestant.traits
     lowest, highest, unit = contestant.bounds(units)
@@ -221,7 +218,7 @@ def traits_of(contestant: Contestant, units: Collection[str]) -> dict[str, Any]:
         "unit": unit,
         "lateness_low": lowest,
         "lateness_high": highest,
-        "costs": list(  # each once, though several counters may show it
+        "costs": list(  # without duplicates: several counters may show the same cost
             dict.fromkeys(
                 str(cost) if cost.load == Load.ANY else f"{cost} [{cost.load}]"
                 for cost in traits.costs
@@ -251,9 +248,9 @@ def write_run(
 ) -> Path:
     """Store a run and return its path, `root/<UTC time>-<random>`.
 
-    The run appears complete or not at all. `manifest` holds all entries but format, version,
-    created and tables; `tables` have the columns of SCHEMAS, and those left out are empty. Raises
-    RunError where the run cannot be written.
+    A partial run is never visible. `manifest` holds all entries but format, version, created and
+    tables. `tables` have the columns of SCHEMAS; those left out are empty. Raises RunError if the
+    run cannot be written.
     """
     root = Path(root)
     created = datetime.now(UTC)
@@ -277,10 +274,10 @@ def write_run(
 
 
 def runs_in(root: str | os.PathLike[str]) -> list[Path]:
-    """The runs below a store, oldest first. Raises RunError when it is not a directory."""
+    """The runs in a store, oldest first. Raises RunError if it is not a directory."""
     root = Path(root)
     if not root.is_dir():
-        raise RunError(f"{root} is not a directory of runs; `wheelwork compare` makes one")
+        raise RunError(f"{root} is not a directory of runs; `wheelwork compare` creates one")
     return sorted(
         entry
         for entry in root.iterdir()
@@ -289,17 +286,17 @@ def runs_in(root: str | os.PathLike[str]) -> list[Path]:
 
 
 def latest_run(root: str | os.PathLike[str]) -> Path:
-    """The newest run below a store. Raises RunError when there is none."""
+    """The newest run in a store. Raises RunError if there is none."""
     runs = runs_in(root)
     if not runs:
-        raise RunError(f"{root} has no runs yet; `wheelwork compare` makes one")
+        raise RunError(f"{root} has no runs yet; `wheelwork compare` creates one")
     return runs[-1]
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:
-    """Read the run in the directory `path`, all of it.
+    """Read the whole run in the directory `path`.
 
-    Raises RunError when it is missing, damaged, of another version or not a run.
+    Raises RunError if it is missing, damaged, of another version or not a run.
     """
     path = Path(path)
     manifest = read_manifest(path, "a stored run", FORMAT, VERSION, _ENTRIES, RunError)
@@ -311,8 +308,8 @@ def _read_table(path: Path, name: str, manifest: Mapping[str, Any]) -> pa.Table:
     with open_parquet(file, RunError) as source:
         table = source.read()
     if not table.schema.equals(SCHEMAS[name]):
-        found = ", ".join(table.column_names)
-        raise RunError(f"{file} has the columns {found}, not those of this release")
+        names = ", ".join(table.column_names)
+        raise RunError(f"{file} has the columns {names}, not those of this release")
     if table.num_rows != (rows := manifest["tables"].get(name)):
         raise RunError(f"{file} has {table.num_rows} rows; the manifest says {rows}")
     return table

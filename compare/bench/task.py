@@ -1,10 +1,10 @@
-"""The tasks of a benchmark: what is measured against the number of pending timers."""
+"""The tasks of a benchmark, which are measured against the number of pending timers."""
 
 from typing import NamedTuple
 
 
 class Task(NamedTuple):
-    """One of TASKS. `driver` says who moves the clock: "none" where it stands still."""
+    """An operation and its driver, which moves the clock: "clock", "event" or "none"."""
 
     operation: str
     driver: str
@@ -22,12 +22,12 @@ class Task(NamedTuple):
 
     @property
     def unit(self) -> str:
-        """What one operation is."""
+        """One operation, in words."""
         return _UNITS.get(self.operation, self.operation)
 
     @property
     def meaning(self) -> str:
-        """What is done, in a sentence."""
+        """A description in a sentence or two."""
         return _MEANINGS.get(self, self.title)
 
 
@@ -46,8 +46,8 @@ _MEANINGS = {
     CANCEL_ALL: "Cancelling all N pending timers, in random order.",
     HOLD: "With N timers pending: cancel a random one and schedule a new one, as one operation; the"
     " clock moves one unit for every 100 of them.",
-    BY_CLOCK: "The clock moves one unit at a time until all N timers have fired; the whole time,"
-    " per timer.",
-    BY_EVENT: "The clock moves from one wake-up to the next until all N timers have fired; the"
-    " whole time, per timer.",
+    BY_CLOCK: "The clock moves one unit at a time until all N timers have fired; total time per"
+    " timer.",
+    BY_EVENT: "The clock moves from one wake-up to the next until all N timers have fired; total"
+    " time per timer.",
 }

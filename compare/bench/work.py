@@ -1,15 +1,15 @@
-"""What is timed: two tapes for each number of pending timers, and the tasks that they consist of.
+"""The timed work: two tapes for each number of pending timers, divided into tasks.
 
-All contestants run the same tapes, with delays uniform in 1 .. LONGEST_DELAY. Both start `size`
-timers at time 0 (insert), and then the clock moves on by SETTLING units, which is not timed: what a
-scheme leaves for the end of its tick is done by then. After that
+All contestants run the same tapes, with uniform delays from 1 to LONGEST_DELAY. Both tapes start
+`size` timers at time 0 (insert). The clock then moves by SETTLING units, which is not timed, so
+that each scheme finishes the work that it leaves for the end of a tick. After that
 
-- filling: all are cancelled in random order (cancel);
-- holding: HOLD_PAIRS times a random timer is cancelled and a new one started, while the clock moves
-  one unit for each PAIRS_PER_UNIT of them (hold). Then all fire (expiry): by clock (one unit per
-  advance) or, on another instance, by event (from wake-up to wake-up).
+- filling: all timers are cancelled in random order (cancel);
+- holding: HOLD_PAIRS times, a random timer is cancelled and a new one started, while the clock
+  moves one unit for every PAIRS_PER_UNIT pairs (hold). Then all timers fire (expiry): by clock (one
+  unit per advance) or, on another instance, by event (from wake-up to wake-up).
 
-What is timed is one call of compiled code or, for a timer without a kernel, a plain Python loop.
+Each timing is of one call of compiled code or, for a timer without a kernel, of a Python loop.
 """
 
 import math
@@ -33,11 +33,11 @@ LONGEST_DELAY = 60_000  # units; as in the literature: a minute
 SETTLING = 200  # units: two ticks of a hashed wheel; one timer in 300 fires
 HOLD_PAIRS = 100_000
 PAIRS_PER_UNIT = 100
-LEAST_TIMED = 50_000  # compiled inserts and cancels in a sample; with fewer, clock noise dominates
-LEAST_FIRED = 10_000  # ... compiled expiries by event, each of which takes longer
+MIN_TIMED = 50_000  # compiled inserts and cancels in a sample; with fewer, clock noise dominates
+MIN_FIRED = 10_000  # the same for compiled expiries by event, which take longer
 
 SETTLE, GROW = Task("settle", "none"), Task("grow", "none")
-"""Tasks that are not compared: see above; and one more insert into a full timer, which doubles."""
+"""Tasks that are not compared: the settling, and one insert into a full timer, which doubles."""
 
 Scenario = tuple[Task, ...]
 SCENARIOS: tuple[Scenario, ...] = (
@@ -45,21 +45,22 @@ SCENARIOS: tuple[Scenario, ...] = (
     (INSERT, SETTLE, HOLD, BY_EVENT),
     (INSERT, SETTLE, HOLD, BY_CLOCK),
 )
-"""What one timer runs through after the other. Before a task stands what must be run for it."""
+"""The tasks that one timer runs, in order. Each task needs those before it."""
 
 
 class Due(NamedTuple):
-    """What contestants of one rounding must do at one size."""
+    """What contestants with the same rounding must do at one size."""
 
     filling: Expected
     holding: Expected
-    last: int  # moment at which something fires
+    last: int  # the time of the last expiry
 
 
 @dataclass(frozen=True)
 class Tapes:
-    """What all contestants share at one size: two tapes, whose `id_space` is the size, what must
-    fire, and the buffers.
+    """The tapes, expected expiries and buffers that all contestants share at one size.
+
+    The size is also the `id_space` of both tapes.
     """
 
     size: int
@@ -72,20 +73,20 @@ class Tapes:
         """The operations of each task that runs a part of a tape."""
         n = self.size
         begin = operations_of(part(self.filling, 0, n + 1))  # the same in both tapes
-        cancels, pairs = (operations_of(part(of, n + 1)) for of in (self.filling, self.holding))
+        cancels, pairs = (operations_of(part(tape, n + 1)) for tape in (self.filling, self.holding))
         return {INSERT: begin[:n], SETTLE: begin[n:], CANCEL_ALL: cancels, HOLD: pairs}
 
     def operations(self, task: Task) -> int:
-        """The operations of a task: of expiry, about as many."""
+        """The number of operations of a task; approximate for expiry."""
         return {HOLD: HOLD_PAIRS, SETTLE: 1, GROW: 1}.get(task, self.size)
 
     @cached_property
     def buffers(self) -> Buffers:
-        """Buffers for both tapes: all that is started can fire."""
+        """Buffers for either tape, with room for all timers to fire."""
         return Buffers(self.size, self.size + HOLD_PAIRS)
 
     def due(self, contestant: Contestant) -> Due:
-        """What a contestant must do; computed once for all that fire alike."""
+        """What a contestant must do; computed once for each rounding."""
         rounding = contestant.rounding(UNIT)
         if rounding not in self._due:
             tapes = self.filling, self.holding
@@ -95,11 +96,11 @@ class Tapes:
 
 
 def tapes_of(size: int, seed: int) -> Tapes:
-    """The tapes for one size: the same on every machine. 50 MB for 1e6."""
+    """The tapes for one size, the same on every machine. They take 50 MB for 1e6."""
     stream = Stream(seed, size, 0)
     starts = size + HOLD_PAIRS
     delays = 1 + np.floor(stream.uniform(DELAY, starts) * LONGEST_DELAY).astype(np.int64)
-    # The first `size` choices give the order of cancelling, those after them what hold cancels.
+    # The first `size` choices order the cancellations; the others pick the timers for hold.
     choices = stream.uniform(CHOICE, starts)
     shuffled = np.argsort(choices[:size], kind="stable")
     cancelled = np.floor(choices[size:] * size)
@@ -107,12 +108,12 @@ def tapes_of(size: int, seed: int) -> Tapes:
     deadlines = np.zeros(2 * HOLD_PAIRS, np.int64)
     deadlines[1::2] = moments[1::2] + delays[size:]
 
-    def tape(time: Rows, op: Rows, of: Rows, deadline: Rows) -> Tape:
-        """The starts, a cancel of the first timer, before which the others settle, and these."""
+    def tape(time: Rows, op: Rows, id_: Rows, deadline: Rows) -> Tape:
+        """The starts, a cancel of the first timer after the settling, and the given operations."""
         return Tape(
             np.concatenate([np.zeros(size, np.int64), [SETTLING], time]),
             np.concatenate([np.full(size, START), [CANCEL], op]).astype(np.int8),
-            np.concatenate([np.arange(size), [0], of]).astype(np.int32),
+            np.concatenate([np.arange(size), [0], id_]).astype(np.int32),
             np.concatenate([delays[:size], [0], deadline]),
         )
 
@@ -121,14 +122,14 @@ def tapes_of(size: int, seed: int) -> Tapes:
     return Tapes(size, tape(*all_cancels), tape(*pairs))
 
 
-def times(contestant: Contestant, scenario: Scenario, size: int) -> int:
-    """How often a scenario is run for one sample: several times where compiled code is quick."""
-    least = {CANCEL_ALL: LEAST_TIMED, BY_EVENT: LEAST_FIRED}.get(scenario[-1], 1)
-    return -(-least // size) if contestant.engine == COMPILED else 1
+def runs_per_sample(contestant: Contestant, scenario: Scenario, size: int) -> int:
+    """How often a scenario is run for one sample: several times if compiled code is quick."""
+    minimum = {CANCEL_ALL: MIN_TIMED, BY_EVENT: MIN_FIRED}.get(scenario[-1], 1)
+    return -(-minimum // size) if contestant.engine == COMPILED else 1
 
 
 class ScenarioRun:
-    """A fresh timer on its way through a scenario."""
+    """A run of a scenario on a new timer."""
 
     def __init__(
         self,
@@ -147,11 +148,11 @@ class ScenarioRun:
         )
 
     def run(self, task: Task, until: int = 0) -> tuple[int, float]:
-        """Run a task, by clock up to `until`; returns its operations and seconds."""
+        """Run a task; returns its operations and seconds. BY_CLOCK advances up to `until`."""
         pending = len(self.timer)
         if task == BY_CLOCK:
             self.loop.limit = math.inf
-            self.loop.tick(self.timer.now)  # compiles, which is not part of the task
+            self.loop.tick(self.timer.now)  # compile the loop outside the task
         self.loop.limit = self.loop.seconds + self._limit
         if task == BY_EVENT:
             return pending, self.loop.drain()
@@ -165,13 +166,13 @@ class ScenarioRun:
         return self._tapes.operations(task), self.loop.run(rows, reserve=False)
 
     def jump(self, until: int) -> None:
-        """Advance to `until` at once, however long it takes, when nothing is left to cancel."""
+        """Advance to `until`, by when all timers fire, in one step without a time limit."""
         self.loop.limit = math.inf
         too_late = np.zeros(1, OPERATION)
         too_late["time"], too_late["op"] = until, CANCEL
         self.loop.run(too_late, reserve=False)
 
     def replay(self) -> Replay:
-        """What was done, once the scenario has ended."""
+        """The result of the scenario, once it has ended."""
         outcome = self.loop.finish()  # takes the last rows
         return Replay(outcome, np.concatenate(self._fired))

@@ -1,8 +1,8 @@
-"""The `wheelwork` command: find a subcommand, run it, and turn an error into one line.
+"""The `wheelwork` command: find a subcommand, run it, and report an error in one line.
 
-The project's own commands are the table COMMANDS. Other distributions add a command through an
-entry point of the group "wheelwork.commands" that names a `click.Command`. A command is imported
-when it is called, and returns its exit code or None.
+COMMANDS lists the project's own commands. Other distributions add one with an entry point of the
+group "wheelwork.commands" that names a `click.Command`. A command is imported when it is called.
+It returns its exit code or None.
 """
 
 import logging
@@ -35,28 +35,26 @@ COMMANDS = {
     "purgatory": ("compare.cli.commands.purgatory", "Compare designs for delayed requests."),
     "report": ("reports.command", "Write results as a page with charts."),
 }
-"""Name -> the module that defines a command of that name, and its line of help, in the order of
-use.
-"""
+"""Name -> the module that defines the command, and its line of help; in the usual order of use."""
 
 
 class Commands(click.Group):
     """Subcommands that are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The project's own commands, then those of others in alphabetical order."""
+        """List the project's own commands, then those of others in alphabetical order."""
         others = {entry.name for entry in metadata.entry_points(group=GROUP)}
         return [*COMMANDS, *sorted(others - set(COMMANDS))]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Import a command; in place of a broken one, a command that says what is wrong with it."""
+        """Import a command; a broken one is replaced by a command that reports the reason."""
         if name in COMMANDS:
-            found: click.Command = getattr(import_module(COMMANDS[name][0]), name)
-            return found
+            command: click.Command = getattr(import_module(COMMANDS[name][0]), name)
+            return command
         for entry in metadata.entry_points(group=GROUP, name=name):
             try:
                 loaded = entry.load()
-            except Exception as error:  # other people's modules can fail in any way
+            except Exception as error:  # others' modules can fail in any way
                 return _broken(name, str(error))
             if isinstance(loaded, click.Command):
                 return loaded
@@ -66,7 +64,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As in click, with a suggestion for a name that does not exist."""
+        """Suggest a similar name if the command does not exist."""
         known = self.list_commands(ctx)
         if not ctx.resilient_parsing and args[0] not in known:
             from timers.errors import unknown_name
@@ -75,7 +73,7 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands without importing the project's own."""
+        """List the commands without importing the project's own."""
         rows = [(name, short_help) for name, (_, short_help) in COMMANDS.items()]
         for name in self.list_commands(ctx)[len(COMMANDS) :]:
             if command := self.get_command(ctx, name):
@@ -125,7 +123,7 @@ COMPILING = "compiling; this run takes a few seconds longer than later ones"
 
 
 class _CompilationNotice(logging.Handler):
-    """Says on stderr, once in a run, why it takes longer than the next one will."""
+    """Prints once that this run takes longer because it compiles; prints warnings in full."""
 
     def emit(self, record: logging.LogRecord) -> None:
         logging.getLogger(record.name).removeHandler(self)
@@ -139,8 +137,8 @@ _notice = _CompilationNotice()
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code.
 
-    0, 2 for bad input, 130 when interrupted, 143 when terminated. A command has exit codes of its
-    own as well.
+    0 for success, 2 for bad input, 130 if interrupted, 143 if terminated. Commands may return
+    other codes.
     """
     _open_streams()
     code = 0
@@ -149,47 +147,47 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = _run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
         if argv is None and code in (INTERRUPTED, TERMINATED) and "pyspark" in sys.modules:
-            # A thread that still waits for Spark's answer may abort the interpreter as it ends.
+            # A thread that is waiting for Spark may abort the interpreter at exit.
             sys.stderr.flush()
             os._exit(code)
         return code
     except BrokenPipeError:
-        code = 0  # the reader of the output has seen enough
+        code = 0  # the reader closed the pipe
     except OSError as error:
-        # What could not be written may fail a second time here, after it has been reported.
+        # An error that `_run` has reported may occur again in the flush.
         code = code or _fail(f"cannot write the output: {error.strerror or error}")
-    # What is still in the buffer must not fail once more at exit.
+    # Discard what is buffered: writing it at exit would fail again.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
 
 class _Terminated(KeyboardInterrupt):
-    """SIGTERM: handled as Ctrl-C is, so that nothing half-done is left behind."""
+    """SIGTERM, handled like Ctrl-C so that nothing half-done is left behind."""
 
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Raise _Terminated on SIGTERM, where Python delivers signals: in the main thread."""
+    """Raise _Terminated on SIGTERM. Python handles signals only in the main thread."""
 
     def terminate(*_: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not stop the cleaning up
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not stop the cleanup
         raise _Terminated
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, terminate)
+    previous = signal.signal(signal.SIGTERM, terminate)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous)
 
 
 def _open_streams() -> None:
-    """Make the standard streams usable where one is closed or cannot encode every character."""
-    for name in ("stdin", "stdout", "stderr"):  # in this order each takes its own descriptor
+    """Reopen closed standard streams, and escape what stdout cannot encode."""
+    for name in ("stdin", "stdout", "stderr"):  # in this order each gets its own descriptor
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115, PTH123  # for good
+            setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115, PTH123  # stays open
     reconfigure: Any = getattr(sys.stdout, "reconfigure", None)
     if reconfigure:
         reconfigure(errors="backslashreplace")
@@ -220,8 +218,8 @@ def _run(argv: list[str]) -> int:
 
 
 def _explain(error: Exception) -> str | None:
-    """Describe an error that the user can do something about; None for a bug."""
-    from timers.errors import TimerError  # brings NumPy, which --help need not wait for
+    """Describe an error that the user can fix; None for a bug."""
+    from timers.errors import TimerError  # imports NumPy, which --help does not need
 
     if isinstance(error, click.UsageError):
         message = error.format_message().removesuffix(".")
@@ -236,8 +234,8 @@ def _explain(error: Exception) -> str | None:
 
         return missing_packages() if (error.name or "").split(".")[0] in NEEDED else None
     if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename is not None else ""
-        return f"{where}{error.strerror or error}"
+        path = f"{error.filename}: " if error.filename is not None else ""
+        return f"{path}{error.strerror or error}"
     return None
 
 

@@ -21,13 +21,13 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
-    """A text that a function parses; where the names are that complete it, if there are any."""
+    """Text that `parse` converts; `known` is the import path of the names that complete it."""
 
     def __init__(self, name: str, parse: Callable[[str], Any], known: str = "") -> None:
         self.name, self._parse, self._known = name, parse, known
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse a text; a default value is passed through."""
+        """Parse text; pass a default value through."""
         try:
             return self._parse(value) if isinstance(value, str) else value
         except ValueError as error:
@@ -39,29 +39,29 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
         """Complete a name; in a list of names, the last one."""
         before, comma, start = incomplete.rpartition(",")
         known = resolve_name(self._known) if self._known else ()
-        found = [name for name in known if name.startswith(start)]
-        return [CompletionItem(before + comma + name) for name in found]
+        matches = [name for name in known if name.startswith(start)]
+        return [CompletionItem(before + comma + name) for name in matches]
 
 
 INTEGER = Parsed("n", integer)
 COUNT = Parsed("n", count)
 COUNTS = Parsed("n,m", counts)
 SECONDS = Parsed("seconds", seconds)
-# The tables of names are imported only where a name is completed.
+# The tables of names are imported only to complete a name.
 TIMER = Parsed("name", str, "timers.registry:TIMERS")
 TIMERS = Parsed("name,...", names, "timers.registry:TIMERS")
 WORKLOAD = Parsed("name", str, "compare.workloads.catalogue:WORKLOADS")
 
 
 class Place(click.Path):
-    """A file, a directory or a URI, which the help calls by a name."""
+    """A file, a directory or a URI; `name` is what the help calls it."""
 
     def __init__(self, name: str = "path") -> None:
         super().__init__()
         self.name = name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuse an empty text, and one that Arrow cannot open."""
+        """Refuse an empty path, and one that Arrow cannot open."""
         if value == "":
             self.fail("'' does not name a file or directory", param, ctx)
         try:
@@ -77,7 +77,7 @@ PLACE = Place()
 
 
 class Command(click.Command):
-    """A command whose help has its options in sections."""
+    """A command that shows its options in sections."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write each section, in the order in which the options were declared."""
@@ -92,7 +92,7 @@ class Command(click.Command):
 
 
 def command(epilog: str | None = None) -> Callable[[Callable[..., Any]], Command]:
-    """Make a function a command with sections, and a text below them."""
+    """Turn a function into a command with sections, and `epilog` below them."""
     return click.command(cls=Command, epilog=epilog)
 
 
@@ -104,33 +104,33 @@ def option(
     field: str | None = None,
     **settings: Any,
 ) -> Decorator:
-    """An option: `kind` is a type, the choices, or the metavar of a plain text."""
+    """Declare an option; `kind` is a type, the choices, or the metavar of plain text."""
     if isinstance(kind, str):
         settings["metavar"] = kind
     else:
         settings["type"] = click.Choice(kind) if isinstance(kind, tuple) else kind
     declarations = (name, field) if field else (name,)
-    return click.option(*declarations, help=help, **{"show_default": True, **settings})
+    return click.option(*declarations, help=help, show_default=True, **settings)
 
 
 def flag(name: str, help: str) -> Decorator:
-    """An option without a value."""
+    """Declare an option without a value."""
     return click.option(name, is_flag=True, help=help)
 
 
 def together(*options: Decorator) -> Decorator:
-    """Several decorators as one; their options appear in this order."""
+    """Combine decorators; the options appear in this order."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for each in reversed(options):
-            function = each(function)
+        for declare in reversed(options):
+            function = declare(function)
         return function
 
     return decorate
 
 
 def section(title: str, *options: Decorator) -> Decorator:
-    """Options in a section of the help."""
+    """Put options in a section of the help."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         parameters = vars(function).setdefault("__click_params__", [])  # where click collects them
@@ -145,9 +145,9 @@ def section(title: str, *options: Decorator) -> Decorator:
 
 def refuse_both(given: Mapping[str, object]) -> None:
     """Raise UsageError if more than one of these options is given."""
-    found = [name for name, value in given.items() if value]
-    if len(found) > 1:
-        raise click.UsageError(f"{found[0]} and {found[1]} cannot be used together")
+    names = [name for name, value in given.items() if value]
+    if len(names) > 1:
+        raise click.UsageError(f"{names[0]} and {names[1]} cannot be used together")
 
 
 # ---- options of several commands
@@ -155,38 +155,38 @@ def refuse_both(given: Mapping[str, object]) -> None:
 json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 traces_argument = click.argument("traces", nargs=-1, type=PLACE, metavar="[TRACE]...")
 results_argument = click.argument("results", type=PLACE)
-master = option("--master", "URL", "Run on this Spark master (default: on this machine).")
+master = option("--master", "URL", "Spark master (default: this machine).")
 
 
 def trace(*, required: bool) -> Decorator:
-    """Where a trace is written, and how."""
+    """How a trace is written."""
     return together(
-        option("--out", Place("trace"), "Directory to write.", required=required),
-        flag("--force", "Replace a trace that exists."),
-        option("--shards", COUNT, "Number of shards, the files of the trace.", default=1),
+        option("--out", Place("trace"), "Directory of the new trace.", required=required),
+        flag("--force", "Replace an existing trace."),
+        option("--shards", COUNT, "Number of shards (files) of the trace.", default=1),
     )
 
 
 def time(*, required: bool) -> Decorator:
     """The time column."""
-    return option("--time", "COL", "Time column.", required=required)
+    return option("--time", "COL", "Column with the time.", required=required)
 
 
 def requests(*, required: bool) -> Decorator:
     """What the rows of a log of requests mean, besides --time."""
     return together(
-        option("--duration", "COL", "Duration column: time until the answer.", required=required),
+        option("--duration", "COL", "Column with the time to answer.", required=required),
         option("--timeout", "TIME", "Timeout of a request, such as 200ms.", required=required),
         option(
             "--duration-unit",
             tuple(EXPONENTS),
-            "Unit of bare numbers in the duration column.",
+            "Unit of durations without one.",
             default="s",
         ),
         option(
             "--time-is",
             ("start", "end"),
-            "Whether the time column holds the start or the end of a request.",
+            "Whether --time is a start or an end.",
             default="start",
         ),
     )
@@ -195,23 +195,16 @@ def requests(*, required: bool) -> Decorator:
 def touches(*, required: bool) -> Decorator:
     """What the rows of a log of touches mean, besides --time."""
     return together(
-        option("--key", "COL", "Key column: each key has its own timer.", required=required),
+        option("--key", "COL", "Column with the key of the timer.", required=required),
         option("--idle", "TIME", "Idle timeout of a key, such as 30s.", required=required),
     )
 
 
-def formats(known: tuple[str, ...]) -> Decorator:
-    """The formats of the rows and of their times."""
-    return together(
-        option("--log-format", known, "Format of the rows.", field="format", default="auto"),
-        option("--time-format", TIME_FORMATS, "Format of the times.", default="auto"),
-    )
-
-
 reading = together(
-    formats(LOG_FORMATS),
-    option("--unit", TAPE_UNITS, "Unit of the times in the trace.", default="ms"),
-    flag("--strict", "Fail instead of skipping a row."),
+    option("--log-format", LOG_FORMATS, "Format of the rows.", field="format", default="auto"),
+    option("--time-format", TIME_FORMATS, "Format of the times.", default="auto"),
+    option("--unit", TAPE_UNITS, "Unit of times in the trace.", default="ms"),
+    flag("--strict", "Fail instead of skipping rows."),
     option("--unique", "COL", "Skip rows whose value in this column has occurred before."),
     option(
         "--in-order-within",
@@ -225,44 +218,45 @@ reading = together(
 
 def runs(name: str, default: str) -> Decorator:
     """The directory of stored runs."""
-    help = "Directory in which the run is stored."
+    help = "Store the run in this directory."
     return option(name, Place("runs"), help, field="runs", default=default)
 
 
 def comparison(store: str) -> Decorator:
     """What is compared; the names are those of Comparison. `store` is the option for the runs."""
     default = Comparison()
-    budget = (
-        "Seconds for all samples of a task. A task that takes longer even once is over budget, "
-        "and is not run with more timers."
-    )
     return together(
         option(
             "--workload",
             WORKLOAD,
-            "Workload to replay; may be repeated. "
-            f"Default: {', '.join(DEFAULT_WORKLOADS)}, unless a trace is given.",
+            "Workload to replay; may be repeated. Default, if there is no trace: "
+            f"{', '.join(DEFAULT_WORKLOADS)}.",
             field="workloads",
             multiple=True,
         ),
         option(
             "--timers",
             TIMERS,
-            "Timers to compare, as in hashed-wheel/tick=5ms or module:Class. "
-            "Default: all that are registered.",
+            "Timers to compare, e.g. hashed-wheel/tick=5ms or module:Class. "
+            "Default: all registered timers.",
             default=default.timers,
         ),
         option("--sizes", COUNTS, "Numbers of pending timers.", default=default.sizes),
         option("--operations", COUNT, "Operations per workload.", default=default.operations),
         option("--repeats", COUNT, "Maximum number of samples.", default=default.repeats),
-        option("--budget", SECONDS, budget, default=default.budget),
+        option(
+            "--budget",
+            SECONDS,
+            "Seconds for all samples of a task; a task over budget is not run with more timers.",
+            default=default.budget,
+        ),
         option("--seed", INTEGER, "Seed of the workloads.", default=default.seed),
         runs(store, default.runs),
     )
 
 
 def comparison_from(values: Mapping[str, Any], traces: Iterable[object]) -> Comparison:
-    """The comparison that the options ask for, with these traces."""
+    """Build a Comparison from the values of the options and these traces."""
     known = {field.name for field in fields(Comparison)}
     given = {name: value for name, value in values.items() if name in known}
     given |= {"traces": tuple(map(str, traces)), "workloads": values["workloads"] or None}

@@ -10,7 +10,7 @@ WIDTH = 80
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Align rows of cells, the first column to the left and the others to the right.
 
-    Where that is too wide, the first cell of each row has a line of its own.
+    If that is too wide, the first cell of each row gets a line of its own.
 
     >>> table([["", "fired"], ["delay-queue", "7"]])
     ['             fired', 'delay-queue      7']
@@ -28,26 +28,25 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     return lines
 
 
-def entry(word: str, text: str, indent: int = 0, width: int = 12) -> str:
-    """A word and, from column `indent + width` on, what it says, in lines of 80 columns.
+def entry(label: str, text: str, indent: int = 0, width: int = 12) -> str:
+    """A label, and text wrapped to 80 columns that starts in column `indent + width`.
 
     >>> entry("rows", "7")
     'rows        7'
     """
-    start = f"{'':{indent}}{word:<{width}}"
-    rest = " " * len(start)
+    start = f"{'':{indent}}{label:<{width}}"
     return fill(
         text,
         WIDTH,
         initial_indent=start,
-        subsequent_indent=rest,
+        subsequent_indent=" " * len(start),
         break_long_words=False,
         break_on_hyphens=False,
     )
 
 
 def operations_text(totals: Mapping[str, int]) -> str:
-    """The operations of a trace and, of these, how many there are of each kind.
+    """The number of operations of a trace, in total and of each kind.
 
     >>> operations_text({"rows": 5, "starts": 3, "cancels": 2, "rearms": 0, "arms": 0})
     '5: 3 starts, 2 cancels'
@@ -58,7 +57,7 @@ def operations_text(totals: Mapping[str, int]) -> str:
 
 
 def columns(rows: Iterable[Mapping[str, Any]], layout: Mapping[str, tuple[str, str]]) -> list[str]:
-    """A table of rows; `layout` is heading -> name in a row, and format. None is "-".
+    """A table of rows; `layout` maps a heading to a name in a row and a format. None is "-".
 
     >>> columns([{"timer": "delay-queue", "ns": None}], {"": ("timer", ""), "ns": ("ns", ".1f")})
     ['             ns', 'delay-queue   -']
@@ -71,7 +70,7 @@ def columns(rows: Iterable[Mapping[str, Any]], layout: Mapping[str, tuple[str, s
 
 
 def replays_text(path: object, timers: int, shards: int, operations: int) -> str:
-    """What was replayed, at the path of its results.
+    """What was replayed, and the path of the results.
 
     >>> replays_text("replayed", 1, 2, 3000)
     'replayed: 1 timer x 2 shards, 3,000 operations'

@@ -1,1 +1,1 @@
-"""What a tape must fire and when, in compiled code and in SQL, and how fired rows can differ."""
+"""The expected expiries of a tape, in compiled code and in SQL, and how fired rows can differ."""

@@ -10,23 +10,23 @@ KINDS = ("missing", "spurious", "early", "late", "double", "altered")
 """The kinds of mismatches.
 
 - missing: a timer that must fire has no row;
-- spurious: a row for an operation that arms nothing, or whose timer must not fire;
-- early, late: the timer fired at another time;
-- double: a further row of a timer. Its first row is the right one or, if none is, the one with the
-  lowest (fired_at, deadline);
+- spurious: a row for an operation that arms nothing, or for a timer that must not fire;
+- early, late: the timer fired before or after its time;
+- double: another row of a timer. The first row is the right one or, without a right one, the one
+  with the lowest (fired_at, deadline);
 - altered: the timer fired at the right time, but the row has another deadline.
 """
 
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A row that is wrong, or one that is missing."""
+    """A row that is wrong or missing."""
 
     kind: str
     shard: int
     operation: int
     id: int | None  # None: the tape has no such operation
-    deadline: int | None  # of the operation on the tape; None as above
+    deadline: int | None  # of that operation
     expected: int | None  # when the timer must fire; None: never
     fired_at: int | None  # None: there is no row
     reported: int | None  # the deadline in the row
@@ -34,7 +34,7 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Verified:
-    """The comparison of one timer's rows with one shard, or with several of them."""
+    """The comparison of one timer's rows with one or more shards."""
 
     expected: int  # timers that must fire
     fired: int  # rows
@@ -43,7 +43,7 @@ class Verified:
 
 
 def mismatch_order(mismatch: Mismatch) -> tuple[int, ...]:
-    """The key by which mismatches are ordered."""
+    """The sort key of a mismatch."""
     fired_at, reported = (
         -1 if value is None else value for value in (mismatch.fired_at, mismatch.reported)
     )
@@ -53,10 +53,10 @@ def mismatch_order(mismatch: Mismatch) -> tuple[int, ...]:
 def lowest(mismatches: Iterable[Mismatch], examples: int) -> tuple[Mismatch, ...]:
     """The lowest `examples` mismatches of each kind, in order."""
     kept = []
-    left = dict.fromkeys(KINDS, examples)
+    remaining = dict.fromkeys(KINDS, examples)
     for mismatch in sorted(mismatches, key=mismatch_order):
-        if left[mismatch.kind]:
-            left[mismatch.kind] -= 1
+        if remaining[mismatch.kind]:
+            remaining[mismatch.kind] -= 1
             kept.append(mismatch)
     return tuple(kept)
 
@@ -82,7 +82,7 @@ ROW_SCHEMA = pa.schema(
         ("examples", pa.list_(pa.struct([("kind", pa.string()), *_NUMBERS]))),
     ]
 )
-"""Of `row_of`."""
+"""The schema of `row_of`."""
 
 
 def row_of(timer: int, verified: Verified) -> pa.RecordBatch:
@@ -91,6 +91,6 @@ def row_of(timer: int, verified: Verified) -> pa.RecordBatch:
 
 
 def verified_of(row: Mapping[str, Any]) -> Verified:
-    """The comparison that a row of ROW_SCHEMA holds, whose structs are dicts."""
+    """The comparison in a row of ROW_SCHEMA, as a dict."""
     examples = tuple(Mismatch(**example) for example in row["examples"])
     return Verified(row["expected"], row["fired"], row["counts"], examples)

@@ -1,13 +1,13 @@
-"""The oracle in SQL, which shares nothing with the compiled one: the text of its queries.
+"""The oracle in SQL, which shares no code with the compiled one: the text of its queries.
 
-For an operation k on one id of one shard, with p the operation on the id before it and n the one
-after it: a start or arm arms a timer. A re-arm does so if p armed one that is still pending, that
-is, due(p) > time(k). Call a re-arm *broken* if p is a cancel or no longer pending. Then a re-arm
-arms exactly if no re-arm has been broken since the last start or arm. What k armed fires at due(k)
-unless n is a cancel, re-arm or arm before that time; a start leaves the former timer of its id
-alone.
+Let k be an operation on an id of a shard, and let p and n be the operations on the same id before
+and after it. A start or arm arms a timer. A re-arm does so if p armed a timer that is still
+pending, that is, due(p) > time(k). Call a re-arm *broken* if p is a cancel or is not pending. Then
+a re-arm arms a timer if and only if no re-arm has been broken since the last start or arm. The
+timer that k armed fires at due(k), unless n is a cancel, re-arm or arm before that time. A start
+does not affect the previous timer of its id.
 
-Names in braces stand for the tables that a query is about.
+Names in braces are the tables of a query.
 """
 
 from compare.tapes.tape import ARM, CANCEL, REARM, START
@@ -16,9 +16,9 @@ from timers.rounding import Rounding
 
 
 def due(rounding: Rounding) -> str:
-    """When an arming fires, as an expression of `deadline` and `time` that never overflows.
+    """When an armed timer fires: an expression of `deadline` and `time` that never overflows.
 
-    It means nothing for a cancel.
+    It is meaningless for a cancel.
     """
     tick = f"{rounding.tick}L"
     start = f"deadline - deadline % {tick}"
@@ -30,10 +30,10 @@ def due(rounding: Rounding) -> str:
 
 
 def must_fire(partitions: int, *, rearms: bool) -> str:
-    """(shard, operation, id, deadline, expected) of each arming that fires, and when it does.
+    """(shard, operation, id, deadline, expected) of each timer that fires; `expected` is when.
 
-    `tape` has the columns (shard, operation, time, op, id, deadline, due), in any order of rows.
-    Without `rearms`, two running aggregates are left out that are a good part of the work.
+    `tape` has the columns (shard, operation, time, op, id, deadline, due), in any row order.
+    Without `rearms`, two expensive running aggregates are left out.
     """
     by_id = "PARTITION BY shard, id ORDER BY operation"
     so_far = f"{by_id} ROWS UNBOUNDED PRECEDING"
@@ -70,16 +70,15 @@ DUE_IN_TIME = """
     SELECT expected.* FROM {expected} AS expected JOIN {ends} USING (shard)
     WHERE expected <= last_time AND operation <> last
 """
-"""Those that fire in a replay that was not drained: by `last_time`, that of the `last` operation,
-which is not followed by an advance itself; one row of `ends` for each shard."""
+"""The timers that fire in a replay that was not drained: up to `last_time`, the time of the `last`
+operation, which no advance follows. `ends` has one row for each shard."""
 
 
 def mismatches(partitions: int) -> str:
-    """All rows but those that are the only row of a timer, and right, with the `kind` of mismatch.
+    """The wrong or missing rows and the `kind` of mismatch of each.
 
-    `fired` has the columns (shard, operation, reported, fired_at). Where a timer has several rows
-    and one is right, that one is there, too, and its kind is null. `is_first` is true for one of
-    the rows of a timer.
+    `fired` has the columns (shard, operation, reported, fired_at). If a timer has several rows, the
+    right one is included with a null kind. `is_first` is true for one of the rows of a timer.
     """
     by_operation = "PARTITION BY shard, operation"
     return f"""
@@ -116,7 +115,7 @@ COUNTS = """
         count_if(is_first AND expected IS NOT NULL) AS timers
     FROM {wrong} GROUP BY kind
 """
-"""Of the rows of `mismatches` by kind: all, those that fired, and the timers that must fire."""
+"""By kind of mismatch: the number of all rows, of fired rows, and of timers that must fire."""
 
 
 def examples(limit: int) -> str:

@@ -1,11 +1,10 @@
-"""A workload becomes a trace: each shard is a part's work, from the first random number to its
-Parquet file.
+"""Write a workload as a trace: each part of the work generates one shard and writes its file.
 
-Nothing but the shards' numbers and their entries in the manifest travels to and from the executor.
+Only shard numbers and entries of the manifest are exchanged with the executor.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +15,16 @@ from compare.files import CANNOT_WRITE, errors_as
 from compare.pipeline.shards import SHARDS, entries_of, row_of
 from compare.progress import progress
 from compare.spark.executor import executor
-from compare.tapes.trace import Shard, Trace, TraceError, new_trace, open_trace
-from compare.workloads.catalogue import Plan
-from compare.workloads.writing import compile_generator, write_shard
+from compare.tapes.trace import (
+    Shard,
+    Trace,
+    TraceError,
+    new_shard,
+    new_trace,
+    open_trace,
+    shard_name,
+)
+from compare.workloads.catalogue import Plan, make
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,17 +43,16 @@ def generate(
     master: str | None = None,
     session: "SparkSession | None" = None,
 ) -> Trace:
-    """Write a workload as a trace of `shards` files; so many timers with all they do, or so many
-    operations.
+    """Write a workload as a trace of `shards` files, with this number of timers or operations.
 
-    These are divided evenly; the first shards have one more if the number is not divisible. A
-    shard is the traffic of one timer and has all of the workload's rate: 64 shards are 64 machines'
-    traffic side by side. Its rows are a pure function of the workload, its parameters, the seed,
-    the shard's number and its share: whatever the number of tasks or machines, they are the same.
-    On a cluster `out` must be the same directory on every machine.
+    The number is divided evenly; if it is not divisible, the first shards have one more. A shard is
+    the traffic of one machine at the full rate of the workload: 64 shards are the traffic of 64
+    machines. Its rows are a pure function of the workload, its parameters, the seed, the shard's
+    number and its share. They do not depend on the number of tasks or machines. On a cluster `out`
+    must be the same directory on every machine.
 
-    O(rows) time; each task has memory for the members under way and some 2**20 rows. Raises a
-    TimerError in one line for everything that can be wrong; in that case nothing is left behind.
+    O(rows) time; a task needs memory for the pending members and about 2**20 rows. Raises
+    TimerError, with a message of one line; nothing is left behind.
     """
     plan = Plan.of(
         name, timers=timers, operations=operations, shards=shards, seed=seed, parameters=parameters
@@ -63,11 +68,12 @@ def generate_plan(
     master: str | None = None,
     session: "SparkSession | None" = None,
 ) -> Trace:
-    """The same for a workload whose size and parameters have been checked."""
+    """Write a plan as a trace; see `generate`."""
     with new_trace(out, unit=plan.workload.unit, source=plan.source, force=force) as unfinished:
-        compile_generator()
-        with executor(master, session) as where:
-            unfinished.shards += _write(where, plan, unfinished.directory)
+        for name in ("lognormal-low", "keepalive"):
+            make(name, operations=1)  # compiles the generator into the disk cache for workers
+        with executor(master, session) as runner:
+            unfinished.shards += _write(runner, plan, unfinished.directory)
         for shard in unfinished.shards:
             if not (unfinished.directory / shard.file).exists():
                 raise TraceError(
@@ -76,8 +82,20 @@ def generate_plan(
     return open_trace(out)
 
 
-def _write(where: Executor, plan: Plan, directory: Path) -> list[Shard]:
-    """Write the shards; returns the manifest's entries, in order."""
+def write_shard(
+    plan: Plan, number: int, directory: Path, progress: Callable[[int], None] | None = None
+) -> Shard:
+    """Write one shard of an unfinished trace, and return its entry in the manifest."""
+    with new_shard(directory / shard_name(number)) as writer:
+        for piece in plan.pieces(number):
+            writer.append(piece)
+            if progress is not None:
+                progress(len(piece.time))
+    return writer.shard
+
+
+def _write(runner: Executor, plan: Plan, directory: Path) -> list[Shard]:
+    """Write the shards, and return their entries in the manifest, in order."""
     out, target, here = str(directory.parent), str(directory), [0]  # rows written by this process
 
     def write(number: int, stopping: Stopping) -> pa.RecordBatch:
@@ -94,6 +112,6 @@ def _write(where: Executor, plan: Plan, directory: Path) -> list[Shard]:
         return max(here[0], sum(map(plan.share, finished)))
 
     rows = (plan.amount, rows_done) if plan.counted == "operations" else ()
-    with progress("generate", where.tasks, *rows):
-        found = entries_of(where.run(plan.shards, write, SHARDS))
-    return [found[number] for number in range(plan.shards)]
+    with progress("generate", runner.tasks, *rows):
+        entries = entries_of(runner.run(plan.shards, write, SHARDS))
+    return [entries[number] for number in range(plan.shards)]

@@ -2,14 +2,15 @@
 
     RESULTS/manifest.json
     RESULTS/outcomes/timer-000/shard-00000.parquet   one row, written last: the replay is finished
-    RESULTS/expiries/timer-000/shard-00000.parquet   what fired, in the order of delivery, if kept
+    RESULTS/expiries/timer-000/shard-00000.parquet   what fired, in order of delivery; optional
 
-A shard replay is one shard through one timer, whose label the manifest has. For the meaning of the
-columns, see docs/pipeline.md.
+A shard replay is one shard replayed through one timer. The manifest has the labels of the timers.
+docs/pipeline.md explains the columns.
 """
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,20 +18,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from compare.files import MANIFEST, open_parquet, read_manifest
+from compare.oracle.compiled import Rows
 from compare.replay.contestant import Contestant, contestant
 from compare.replay.lateness import Lateness
 from compare.replay.loops import FIRED
 from compare.replay.outcome import Outcome, columns
-from compare.tapes.trace import Trace, known_trace, open_trace, shard_name
+from compare.tapes.trace import Trace, columns_text, known_trace, open_trace, shard_name
 from timers.errors import TimerError
 
 FORMAT = "wheelwork-results"
 VERSION = 2
 
 EXPIRIES = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in FIRED.names or ()])
-"""`operation` is the row on the shard's tape that last armed the timer."""
+"""`operation` is the row of the shard's tape that last armed the timer."""
+
+_ROWS_AT_ONCE = 1 << 18
 
 OUTCOMES = pa.schema(
     [
@@ -46,11 +51,11 @@ OUTCOMES = pa.schema(
 
 
 class ResultsError(TimerError, ValueError):
-    """Results that cannot be read or written; one line that names the path and what is wrong."""
+    """Results cannot be read, written or verified. The message is one line."""
 
 
 class ShardReplay(NamedTuple):
-    """One shard through one timer, by their numbers."""
+    """One shard replayed through one timer, both by number."""
 
     timer: int
     shard: int
@@ -58,14 +63,14 @@ class ShardReplay(NamedTuple):
 
 @dataclass(frozen=True)
 class Results:
-    """Opened results, complete or not."""
+    """Open results, complete or not."""
 
     path: Path
     manifest: Mapping[str, Any]
     trace: Trace
 
     def __reduce__(self) -> Any:
-        """Send little to a worker, which opens the trace once for all tasks."""
+        """Pickle only path and manifest; a worker opens the trace once for all tasks."""
         return _on_worker, (self.path.resolve(), self.manifest)
 
     @cached_property
@@ -79,27 +84,27 @@ class Results:
         return bool(self.manifest["complete"])
 
     def outcome_file(self, timer: int, shard: int) -> Path:
-        """Where the outcome of a shard replay is, once it is finished."""
+        """The outcome of a shard replay; the file exists once the replay is finished."""
         return self.path / "outcomes" / timer_name(timer) / shard_name(shard)
 
     def expiries_file(self, timer: int, shard: int) -> Path:
-        """Where the expiries of a shard replay are, if they are kept."""
+        """The expiries of a shard replay, if they are kept."""
         return self.path / "expiries" / timer_name(timer) / shard_name(shard)
 
     def replays(self) -> Iterator[ShardReplay]:
-        """Every replay, shard by shard: neighbours may be replayed together."""
+        """All shard replays, ordered by shard, so that neighbours can be replayed together."""
         for shard in range(len(self.trace.shards)):
             for timer in range(len(self.manifest["timers"])):
                 yield ShardReplay(timer, shard)
 
     def unfinished(self) -> list[ShardReplay]:
         """The shard replays that have no outcome yet."""
-        return [one for one in self.replays() if not self.outcome_file(*one).exists()]
+        return [replay for replay in self.replays() if not self.outcome_file(*replay).exists()]
 
     def read_outcomes(self) -> pa.Table:
         """All outcomes, of schema OUTCOMES, ordered by timer and shard.
 
-        Raises ResultsError for a file that is damaged.
+        Raises ResultsError for a damaged file.
         """
         tables = []
         for timer, shard in sorted(self.replays()):
@@ -115,10 +120,10 @@ class Results:
 
     def outcomes(self) -> list[list[Outcome]]:
         """The outcomes of each timer, by shard. Raises ResultsError."""
-        found: list[list[Outcome]] = [[] for _ in self.contestants]
+        outcomes: list[list[Outcome]] = [[] for _ in self.contestants]
         for row in self.read_outcomes().to_pylist():
-            found[row["timer"]].append(outcome_of(row))
-        return found
+            outcomes[row["timer"]].append(outcome_of(row))
+        return outcomes
 
 
 def _on_worker(path: Path, manifest: Mapping[str, Any]) -> Results:
@@ -127,7 +132,7 @@ def _on_worker(path: Path, manifest: Mapping[str, Any]) -> Results:
 
 
 def outcome_table(timer: int, shard: int, engine: str, outcome: Outcome) -> pa.Table:
-    """One row of schema OUTCOMES."""
+    """Return a table of one row, of schema OUTCOMES."""
     row = {
         "timer": timer,
         "shard": shard,
@@ -140,49 +145,71 @@ def outcome_table(timer: int, shard: int, engine: str, outcome: Outcome) -> pa.T
 
 
 def outcome_of(row: Mapping[str, Any]) -> Outcome:
-    """The outcome in a row of schema OUTCOMES."""
+    """Return the outcome from a row of schema OUTCOMES."""
     values, counts = (np.array(row[f"lateness_{part}"], np.int64) for part in ("values", "counts"))
     return Outcome.of_row(row, Lateness(values, counts, row["lateness_min"], row["lateness_max"]))
 
 
+@contextmanager
+def open_expiries(path: Path) -> Iterator[pq.ParquetFile]:
+    """Open a file of expiries and check its columns. Raises ResultsError if it cannot be read."""
+    with open_parquet(path, ResultsError) as file:
+        types = {field.name: field.type for field in file.schema_arrow}
+        if any(types.get(field.name) != field.type for field in EXPIRIES):
+            raise ResultsError(
+                f"{path} has the columns ({columns_text(file.schema_arrow)}); expiries have"
+                f" ({columns_text(EXPIRIES)})"
+            )
+        yield file
+
+
+def read_expiries(path: Path) -> Iterator[Rows]:
+    """Read a file of expiries, piece by piece. Raises ResultsError."""
+    with open_expiries(path) as file:
+        for batch in file.iter_batches(_ROWS_AT_ONCE, columns=list(Rows._fields)):
+            for name in Rows._fields:
+                if batch.column(name).null_count:
+                    raise ResultsError(f"{path} has a row without {name}")
+            # Arrow's memory is read-only, which is another type to jitted code: copy it.
+            yield Rows(*(np.array(batch.column(name).to_numpy()) for name in Rows._fields))
+
+
 def timer_name(timer: int) -> str:
-    """The directory of a timer's files."""
+    """Return the name of the directory of a timer's files."""
     return f"timer-{timer:03d}"
 
 
 def open_results(path: str | os.PathLike[str], *, complete: bool = True) -> Results:
-    """Open the results in the directory `path`, and the trace that they are of.
+    """Open the results in the directory `path`, and their trace.
 
     Raises ResultsError for a path that does not exist or does not hold results, a damaged manifest,
-    a trace that has moved or changed and, with `complete`, for a replay that has not finished.
+    a trace that has moved or changed and, with `complete`, for an unfinished replay.
     """
     path = Path(path)
     manifest = results_manifest(path)
-    wanted = manifest["trace"]
     try:
-        trace = open_trace(wanted["path"])
+        trace = open_trace(manifest["trace"]["path"])
     except TimerError as error:
         raise ResultsError(f"the trace of {path} cannot be opened: {error}") from None
-    if trace.manifest_digest != wanted["digest"]:
-        raise ResultsError(f"the trace {trace.path} is not the one that {path} was made of")
+    if trace.manifest_digest != manifest["trace"]["digest"]:
+        raise ResultsError(f"{trace.path} is not the trace that was replayed for {path}")
     results = Results(path, manifest, trace)
-    number = len(results.contestants) * len(trace.shards)
     if complete and not results.complete:
-        left = len(results.unfinished())
+        total, missing = len(list(results.replays())), len(results.unfinished())
         raise ResultsError(
-            f"{path} is not complete: {left} of {number} shard replays are missing; rerun the"
+            f"{path} is not complete: {missing} of {total} shard replays are missing; rerun the"
             " replay to resume it"
         )
     return results
 
 
 def results_manifest(path: Path) -> dict[str, Any]:
-    """The manifest of the results in `path`. Raises ResultsError."""
+    """Read the manifest of the results in `path`. Raises ResultsError."""
     flags = dict.fromkeys(("expiries", "drained", "counting", "complete"), bool)
     entries = {"trace": dict, "timers": list, "made": dict, **flags}
     manifest = read_manifest(path, "a stored replay", FORMAT, VERSION, entries, ResultsError)
     if not all(isinstance(timer, str) for timer in manifest["timers"]):
         raise ResultsError(f"{path / MANIFEST}: timers is not a list of strings")
     if not {"path", "digest"} <= manifest["trace"].keys():
-        raise ResultsError(f"{path / MANIFEST}: the trace must have a path and a digest")
+        raise ResultsError(f"{path / MANIFEST}: trace must have a path and a digest")
     return manifest

@@ -1,4 +1,4 @@
-"""What each row of a log means, and which rows are rejected: SQL on the rows of a reader."""
+"""Interpret the rows of a log in SQL, and reject bad ones."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -20,11 +20,11 @@ UNREADABLE, DUPLICATE, LATE = "unreadable", "duplicate", "late"
 """Why a row is rejected."""
 
 QUOTE = 40
-"""The number of characters of a bad value that are shown."""
+"""Maximum number of characters of a bad value in a message."""
 
 
 class Form(NamedTuple):
-    """A time format, and whether it is that of the first value."""
+    """A time format, and whether it was guessed from the first value."""
 
     name: str
     guessed: bool
@@ -42,7 +42,7 @@ def request_rows(
 ) -> DataFrame:
     """Interpret requests: `start` and, if the answer came within `timeout` units, `end`.
 
-    Both are rounded down to a unit. `problem` says what is wrong with a row, or is null.
+    Both are rounded down to a unit. `problem` describes what is wrong with a row, or is null.
     """
     rows = rows.selectExpr("*", "time AS time_text", "duration AS duration_text")
     rows = read_duration(read_time(rows, "time", form.name, unit), "duration", duration_unit, unit)
@@ -53,7 +53,7 @@ def request_rows(
         ),
         "duration_negative": ("duration", "is negative"),
     }
-    # Together, the fractions may reach one more boundary between units than the whole units do.
+    # The sum of the fractions may cross one more boundary between units.
     start, end = "time_whole", "try_add(time_whole, try_add(duration_whole, crossed))"
     crossed = f"time_fraction + duration_fraction >= {ONE}"
     if time_is == "end":
@@ -77,12 +77,12 @@ def request_rows(
 def touch_rows(rows: DataFrame, form: Form, *, unit: str, shards: int, timeout: int) -> DataFrame:
     """Interpret touches: `start`, the time rounded down to a unit, and `key`, as bytes.
 
-    `problem` says what is wrong with a row, or is null.
+    `problem` describes what is wrong with a row, or is null.
     """
     rows = read_time(rows.selectExpr("*", "time AS time_text"), "time", form.name, unit)
     problems = _problems(form, unit, timeout, {"key IS NULL": "it has no key"})
     rows = rows.selectExpr("*", "time_whole AS start")
-    # Not every key is UTF-8, and Python strings must be.
+    # A key need not be UTF-8, but Python strings must be.
     texts = {"time": "time_text", "key": "key"}
     return _interpreted(
         rows, problems, texts, _shard(shards, "key"), "start", "CAST(key AS BINARY) AS key"
@@ -90,16 +90,16 @@ def touch_rows(rows: DataFrame, form: Form, *, unit: str, shards: int, timeout: 
 
 
 Problem = str | tuple[str, str]
-"""What is wrong with a row, or (the column, what is wrong with its value)."""
+"""A problem of a row, or (the column, the problem of its value)."""
 
 
 def _problems(
     form: Form, unit: str, timeout: int, own: Mapping[str, Problem]
 ) -> dict[str, Problem]:
-    """The problem of a row where a condition in SQL holds: of its time, its `own`, of its start."""
+    """SQL conditions and the problems of rows that satisfy them, in order, including `own`."""
     other: dict[str, Problem] = {}
     if form.guessed and form.name in EPOCHS:
-        # Or milliseconds among seconds would be read as the year 58 000.
+        # Otherwise, milliseconds among seconds would be read as the year 58 000.
         low, high = guessed_range(form.name, unit)
         condition = f"time_whole < {low}" + (f" OR time_whole >= {high}" if high else "")
         other = {condition: ("time", f"is not {form.name}, the format of the first time")}
@@ -118,9 +118,9 @@ def _problems(
 def _interpreted(
     rows: DataFrame, problems: Mapping[str, Problem], texts: Mapping[str, str], *columns: str
 ) -> DataFrame:
-    """Select `columns`, the position of each row, `at`, its time, and `problem`, its first problem.
+    """Select `columns`, each row's position, its time `at`, and its first `problem`.
 
-    `texts` are the names and columns that are kept of a rejected row.
+    `texts` has the names and columns that are kept of a rejected row.
     """
     whens = ["WHEN fault IS NOT NULL THEN fault"]
     for condition, problem in problems.items():
@@ -130,7 +130,7 @@ def _interpreted(
         else:
             text = f"'{problem}'"
         whens.append(f"WHEN {condition} THEN {text}")
-    kept = ", ".join(f"'{name}', CAST({column} AS STRING)" for name, column in texts.items())
+    strings = ", ".join(f"'{name}', CAST({column} AS STRING)" for name, column in texts.items())
     unique = ["unique"] if "unique" in rows.columns else []
     return rows.selectExpr(
         "block",
@@ -140,21 +140,21 @@ def _interpreted(
         "time_zone",
         *unique,
         *columns,
-        f"named_struct({kept}) AS texts",
+        f"named_struct({strings}) AS texts",
     )
 
 
 def _shard(shards: int, columns: str) -> str:
-    """The shard of a row, from a hash that does not depend on the machine or the partitions."""
+    """The shard of a row: a hash that does not depend on the machine or the partitions."""
     number = f"pmod(xxhash64({columns}), {shards})" if shards > 1 else "0"
     return f"CAST({number} AS INT) AS shard"
 
 
 def reject_rows(
-    understood: DataFrame, unit: str, in_order_within: int | None, unique: str | None
+    rows: DataFrame, unit: str, in_order_within: int | None, unique: str | None
 ) -> DataFrame:
     """Set `kind` to UNREADABLE, DUPLICATE or LATE, or to null; `problem` has the details."""
-    rows = understood.withColumn("kind", F.when(F.col("problem").isNotNull(), UNREADABLE))
+    rows = rows.withColumn("kind", F.when(F.col("problem").isNotNull(), UNREADABLE))
     if in_order_within is not None:
         rows = _reject_late(rows, in_order_within, unit)
     if unique is not None:
@@ -163,10 +163,10 @@ def reject_rows(
 
 
 def _reject_late(rows: DataFrame, bound: int, unit: str) -> DataFrame:
-    """Reject rows whose time is more than `bound` behind the latest time before them in the log."""
+    """Reject rows that are older than a preceding row by more than `bound`."""
     times = F.when(F.col("kind").isNull(), F.col("at"))
     blocks = rows.groupBy("block").agg(F.max(times).alias("latest"))
-    # One row per block: few enough for a single task.
+    # One row per block is few enough for a single task.
     earlier = Window.orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
     blocks = blocks.select("block", F.max("latest").over(earlier).alias("before_block"))
     within = Window.partitionBy("block").orderBy("index").rowsBetween(Window.unboundedPreceding, -1)
@@ -181,9 +181,9 @@ def _reject_late(rows: DataFrame, bound: int, unit: str) -> DataFrame:
 
 
 def _reject_duplicates(rows: DataFrame, name: str) -> DataFrame:
-    """Reject rows whose text in the column `unique` an earlier row of the log has as well."""
+    """Reject rows whose value in the column `unique` has occurred before."""
     first = Window.partitionBy("unique", "group").orderBy("block", "index")
-    # Rows that cannot be duplicates are spread, or they would be one large group.
+    # Rows that cannot be duplicates are spread; otherwise they would form one large group.
     has_text = F.col("kind").isNull() & F.col("unique").isNotNull()
     rows = rows.withColumn("group", F.when(~has_text, F.col("block") + F.col("index"))).withColumn(
         "before", F.row_number().over(first) - 1
@@ -204,5 +204,5 @@ def _mark(rows: DataFrame, condition: Column, kind: str, problem: Column) -> Dat
 
 
 def printable(text: str) -> str:
-    """A text of a log, for a message."""
+    """Replace the characters of a log's text that cannot be printed."""
     return "".join(character if character.isprintable() else "?" for character in text)

@@ -1,4 +1,4 @@
-"""Write sorted rows as shard files: what `ingest` runs in Spark's Python workers."""
+"""Write sorted rows as shard files; `ingest` does so in Spark's Python workers."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -22,22 +22,22 @@ SHARDS = pa.schema(
     + [(name, pa.string() if name == "file" else pa.int64()) for name in _ENTRY]
     + [("timed_out", pa.int64()), ("most_pending", pa.int64())]
 )
-"""A shard's number, its entry in the manifest, and what became of its timers (`ingest` only)."""
+"""A shard's number, its entry in the manifest, and counts of its timers (`ingest` only)."""
 
 UNNUMBERED = "rejected-unnumbered.parquet"
-"""The file of the rejected rows before they have their numbers in the log."""
+"""The file of rejected rows, before their numbers in the log are known."""
 
 
 def write_shards(
     batches: Iterable[pa.RecordBatch], *, kind: str, directory: Path, timeout: int, shards: int
 ) -> Iterator[pa.RecordBatch]:
-    """Write the rows of each shard as a file in `directory`; yield one row of SHARDS per shard.
+    """Write the rows of each shard to a file in `directory`; yield one row of SHARDS per shard.
 
     Rows of "requests" are (shard, start, end or null, position), ordered by shard, start and
-    position; rows of "touches" are (shard, start, key), ordered by shard, start and place in the
-    log. `timeout` is the timeout or the idle period. Shard number `shards` has the rejected
-    rows, as JSON in the column `rejected`; they go to the file UNNUMBERED. Memory: the pending
-    timers and a row group.
+    position. Rows of "touches" are (shard, start, key), ordered by shard, start and position in the
+    log. `timeout` is the timeout or the idle period. The rejected rows are in shard number
+    `shards`, as JSON in the column `rejected`; they are written to the file UNNUMBERED. Memory: the
+    pending timers and a row group.
     """
     for number, runs in groupby(_runs(batches), itemgetter(0)):
         pieces = map(itemgetter(1), runs)
@@ -48,7 +48,7 @@ def write_shards(
 
 
 def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of one shard that follow each other in a batch, with its number."""
+    """Yield consecutive rows of the same shard, with its number."""
     for batch in batches:
         numbers = batch.column("shard").to_numpy()
         cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
@@ -81,7 +81,7 @@ def _write_rejected(
     with new_file(directory / UNNUMBERED) as path:
         for rows in pieces:
             texts = rows.column("rejected").to_pylist()
-            # Not every log is UTF-8.
+            # A log need not be UTF-8.
             rejected = [json.loads(text.decode(errors="replace")) for text in texts]
             schema = pa.schema(
                 (name, pa.int64() if name in ("block", "index") else pa.string())
@@ -90,19 +90,19 @@ def _write_rejected(
             writer = writer or pq.ParquetWriter(path, schema, compression="zstd")
             writer.write_table(pa.Table.from_pylist(rejected, schema=schema))
             total += len(rejected)
-        assert writer is not None  # there is a row, or there were no rows at all
+        assert writer is not None  # `pieces` is never empty
         writer.close()
     return row_of(number, Shard(UNNUMBERED, rows=total))
 
 
 def row_of(number: int, shard: Shard, timed_out: int = 0, most_pending: int = 0) -> pa.RecordBatch:
-    """A row of SHARDS."""
+    """Return a batch of one row of SHARDS."""
     row = {"number": number, "timed_out": timed_out, "most_pending": most_pending} | asdict(shard)
     return pa.RecordBatch.from_pylist([row], schema=SHARDS)
 
 
 def entries_of(rows: pa.Table) -> dict[int, Shard]:
-    """The entries of the manifest by their numbers, from rows of SHARDS."""
+    """Return the entries of the manifest by number, from rows of SHARDS."""
     return {
         row["number"]: Shard(**{name: row[name] for name in _ENTRY}) for row in rows.to_pylist()
     }

@@ -2,12 +2,12 @@
 
 There are two methods, which share only the names of the roundings and of the kinds of mismatches:
 
-- "compiled", the default: a task compares the expiries of a shard with `compare.oracle.compiled`;
-- "sql": Spark runs the queries of `compare.oracle.sql` on the files of the trace and of the
-  expiries.
+- "compiled", the default: each task checks the expiries of a shard with `compare.oracle.compiled`;
+- "sql": Spark runs the queries of `compare.oracle.sql` on the files of trace and expiries.
 """
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,10 +17,11 @@ import pyarrow as pa
 from compare.executors import Stopping, until_stopping
 from compare.oracle.compiled import Check, compile_check
 from compare.oracle.mismatches import ROW_SCHEMA, Verified, combined, row_of, verified_of
-from compare.pipeline.expiries import VerifyError, read_expiries, rounding_on_workers
-from compare.pipeline.results import Results, open_results
+from compare.pipeline.results import Results, ResultsError, open_results, read_expiries
 from compare.progress import progress
+from compare.replay.contestant import Contestant
 from compare.spark.executor import executor
+from timers.rounding import AnyRounding, Rounding
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,19 +31,19 @@ METHODS = ("compiled", "sql")
 
 @dataclass(frozen=True)
 class Verdict(Verified):
-    """The comparison of one timer, over all shards."""
+    """The result of checking one timer, over all shards."""
 
     timer: str  # its label
 
     @property
     def mismatches(self) -> int:
-        """How many there are, of all kinds."""
+        """The number of mismatches of all kinds."""
         return sum(self.counts.values())
 
 
 @dataclass(frozen=True)
 class Verification:
-    """The comparison of all timers, in the order of the results."""
+    """The result of checking all timers, in the order of the manifest."""
 
     path: Path
     method: str
@@ -53,7 +54,7 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """Whether there is no mismatch."""
+        """Whether there are no mismatches."""
         return not any(verdict.mismatches for verdict in self.timers)
 
 
@@ -65,31 +66,31 @@ def verify(
     master: str | None = None,
     session: "SparkSession | None" = None,
 ) -> Verification:
-    """Compare all that a replay fired with what its trace says that it must fire.
+    """Compare the expiries of a replay with what its trace says must fire.
 
-    Counts the mismatches of each timer by kind (`compare.oracle.mismatches.KINDS`), and gives
-    `examples` of each kind. Both methods, "compiled" and "sql", find the same.
+    Counts the mismatches of each timer by kind (`compare.oracle.mismatches.KINDS`), and returns
+    `examples` of each kind. The methods "compiled" and "sql" return the same.
 
     Raises:
-        TimerError: for results that cannot be verified.
+        TimerError: if the results cannot be verified.
     """
     if method not in METHODS:
-        raise VerifyError(f"method {method!r} is not {' or '.join(METHODS)}")
+        raise ResultsError(f"method {method!r} is not {' or '.join(METHODS)}")
     opened = open_results(results)
     if not opened.manifest["expiries"]:
-        raise VerifyError(
+        raise ResultsError(
             f"{results} has only summaries; replay without --summaries-only to verify"
         )
-    for timer, shard in opened.replays():
-        if not opened.expiries_file(timer, shard).is_file():
-            raise VerifyError(f"{opened.expiries_file(timer, shard)} does not exist")
+    for replay in opened.replays():
+        if not opened.expiries_file(*replay).is_file():
+            raise ResultsError(f"{opened.expiries_file(*replay)} does not exist")
     if method == "compiled":
-        found = _compiled(opened, examples, master, session)
+        checked = _compiled(opened, examples, master, session)
     else:
         from compare.pipeline.verify_sql import verified_by_sql
 
-        found = verified_by_sql(opened, examples, master, session)
-    pairs = zip(opened.contestants, found, strict=True)
+        checked = verified_by_sql(opened, examples, master, session)
+    pairs = zip(opened.contestants, checked, strict=True)
     verdicts = tuple(Verdict(**vars(verified), timer=timer.label) for timer, verified in pairs)
     trace = opened.trace
     rows, shards = trace.totals["rows"], len(trace.shards)
@@ -99,13 +100,13 @@ def verify(
 def _compiled(
     results: Results, examples: int, master: str | None, session: "SparkSession | None"
 ) -> list[Verified]:
-    """A part of work for each shard of each timer, which returns counts and examples."""
+    """Check each shard of each timer as a part of work; only counts and examples are returned."""
     compile_check()
-    pairs = list(results.replays())
-    roundings = [rounding_on_workers(timer, results.trace.unit) for timer in results.contestants]
+    replays = list(results.replays())
+    roundings = [_rounding_on_workers(timer, results.trace.unit) for timer in results.contestants]
 
     def work(number: int, stopping: Stopping) -> pa.RecordBatch:
-        timer, shard = pairs[number]
+        timer, shard = replays[number]
         entry = results.trace.shards[shard]
         check = Check(
             lambda: until_stopping(results.trace.pieces(shard), stopping),
@@ -119,9 +120,18 @@ def _compiled(
         )
         return row_of(timer, check.run())
 
-    with executor(master, session) as where, progress("verify", where.tasks):
-        done = where.run(len(pairs), work, ROW_SCHEMA).to_pylist()
+    with executor(master, session) as runner, progress("verify", runner.tasks):
+        rows = runner.run(len(replays), work, ROW_SCHEMA).to_pylist()
     return [
-        combined((verified_of(row) for row in done if row["timer"] == timer), examples)
+        combined((verified_of(row) for row in rows if row["timer"] == timer), examples)
         for timer in range(len(results.contestants))
     ]
+
+
+def _rounding_on_workers(timer: Contestant, unit: str) -> Callable[[], AnyRounding]:
+    """Return a function that returns the timer's rounding, also in another process."""
+    rounding = timer.rounding(unit)
+    if isinstance(rounding, Rounding):
+        return lambda: rounding
+    # A function cannot be sent: the worker imports its module.
+    return lambda: timer.rounding(unit)

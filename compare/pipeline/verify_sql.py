@@ -1,4 +1,4 @@
-"""The check of a replay by Spark, with the queries of `compare.oracle.sql`."""
+"""Check a replay on Spark, with the queries of `compare.oracle.sql`."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,28 +7,26 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from compare.files import open_parquet
 from compare.oracle import sql
 from compare.oracle.mismatches import KINDS, Mismatch, Verified, lowest
-from compare.pipeline.expiries import VerifyError, open_expiries, rounding_on_workers
-from compare.pipeline.results import EXPIRIES, Results
+from compare.pipeline.results import EXPIRIES, Results, ResultsError, open_expiries
 from compare.progress import progress
 from compare.replay.contestant import Contestant
 from compare.spark.session import cores, plain_failures, spark_session
 from compare.spark.tasks import SparkTasks
-from compare.tapes.trace import SCHEMA, shard_name
+from compare.tapes.trace import shard_name
 from timers.rounding import Rounding
 
 _SHARD = "CAST(substring(_metadata.file_name, 7, 5) AS BIGINT) AS shard"
-"""The shard by its file's name, which `shard_name` gives."""
+"""The shard, from a file name that `shard_name` returned."""
 _ROWS_PER_PARTITION = 1 << 22
-"""Rows of a partition that is sorted: some 200 MB, which fit in a core's share of 2 GB."""
+"""Rows of a partition to sort: about 200 MB, which fit in a core's share of 2 GB."""
 
 
 def verified_by_sql(
     results: Results, examples: int, master: str | None, session: SparkSession | None
 ) -> list[Verified]:
-    """The comparison of each timer. Raises VerifyError, PipelineError."""
+    """Check each timer. Raises TraceError, ResultsError, PipelineError."""
     _check_files(results)
     with (
         spark_session(master, session) as spark,
@@ -39,20 +37,21 @@ def verified_by_sql(
 
 
 def _verified(spark: SparkSession, results: Results, examples: int) -> Iterator[Verified]:
-    """The operations are sorted by id, and what must fire and what has fired by operation."""
-    trace = results.trace
+    """Operations are sorted by id; expected and actual expiries are sorted by operation."""
+    trace, shards = results.trace, range(len(results.trace.shards))
     partitions = max(trace.totals["rows"] // _ROWS_PER_PARTITION, cores(spark))
-    tape = operations(spark, results)
-    for timer, of_timer in enumerate(results.contestants):
+    tape = _operations(spark, results)
+    for timer, contestant in enumerate(results.contestants):
         query = sql.must_fire(partitions, rearms=trace.totals["rearms"] > 0)
-        expected = spark.sql(query, tape=with_due(tape, of_timer, trace.unit))
+        expected = spark.sql(query, tape=_with_due(tape, contestant, trace.unit))
         if not results.manifest["drained"]:
             last = [
                 (n, shard.rows - 1, shard.last_time or 0) for n, shard in enumerate(trace.shards)
             ]
             ends = spark.createDataFrame(last, "shard BIGINT, last BIGINT, last_time BIGINT")
             expected = spark.sql(sql.DUE_IN_TIME, expected=expected, ends=ends)
-        fired = expiries(spark, results, timer)
+        files = [results.expiries_file(timer, shard) for shard in shards]
+        fired = _expiries(spark, files)
         wrong = spark.sql(sql.mismatches(partitions), expected=expected, fired=fired).persist()
         try:
             by_kind = spark.sql(sql.COUNTS, wrong=wrong).collect()
@@ -60,9 +59,8 @@ def _verified(spark: SparkSession, results: Results, examples: int) -> Iterator[
             mismatches = _examples(spark, tape, wrong, examples) if counts else []
         finally:
             wrong.unpersist()
-        shards = range(len(trace.shards))
-        rows = sum(_rows_in(results.expiries_file(timer, shard)) for shard in shards)
-        # The rows that are not in `wrong` are right, one for each timer.
+        rows = sum(map(_rows_in, files))
+        # The rows that are not in `wrong` are right, one per timer.
         right = rows - sum(row["fired"] for row in by_kind)
         yield Verified(
             right + sum(row["timers"] for row in by_kind),
@@ -72,32 +70,28 @@ def _verified(spark: SparkSession, results: Results, examples: int) -> Iterator[
         )
 
 
-def operations(spark: SparkSession, results: Results) -> DataFrame:
+def _operations(spark: SparkSession, results: Results) -> DataFrame:
     """The trace as (shard, operation, time, op, id, deadline)."""
-    trace = results.trace
-    files = [str(trace.path.resolve() / shard.file) for shard in trace.shards]
+    files = [results.trace.path / shard.file for shard in results.trace.shards]
     rows = _read(spark, files, "time BIGINT, op TINYINT, id INT, deadline BIGINT")
     operation = "_metadata.row_index AS operation"
     return rows.selectExpr(_SHARD, operation, "time", "op", "id", "deadline")
 
 
-def expiries(spark: SparkSession, results: Results, timer: int) -> DataFrame:
-    """What a timer fired as (shard, operation, reported, fired_at); `reported` is the deadline."""
-    shards = range(len(results.trace.shards))
-    files = [str(results.expiries_file(timer, shard).resolve()) for shard in shards]
+def _expiries(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
+    """Expiries as (shard, operation, reported, fired_at); `reported` is the deadline."""
     rows = _read(spark, files, ", ".join(f"{name} BIGINT" for name in EXPIRIES.names))
     return rows.selectExpr(_SHARD, "operation", "deadline AS reported", "fired_at")
 
 
-def with_due(tape: DataFrame, timer: Contestant, unit: str) -> DataFrame:
-    """The operations with `due`, when an arming fires; for a cancel it means nothing."""
-    declared = timer.rounding(unit)
-    if isinstance(declared, Rounding):
-        return tape.selectExpr("*", f"{sql.due(declared)} AS due")
-    rounding = rounding_on_workers(timer, unit)
+def _with_due(tape: DataFrame, timer: Contestant, unit: str) -> DataFrame:
+    """Add `due`, when an armed timer fires; the value is meaningless for a cancel."""
+    rounding = timer.rounding(unit)
+    if isinstance(rounding, Rounding):
+        return tape.selectExpr("*", f"{sql.due(rounding)} AS due")
 
     def add_due(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        due_at = rounding().due_at
+        due_at = timer.rounding(unit).due_at  # here, because a function cannot be sent
         for batch in batches:
             deadline, time = (batch.column(name).to_numpy() for name in ("deadline", "time"))
             yield batch.append_column("due", pa.array(due_at(deadline, time)))
@@ -110,36 +104,35 @@ def _examples(spark: SparkSession, tape: DataFrame, wrong: DataFrame, limit: int
     rows = spark.sql(sql.examples(limit), wrong=wrong).collect()
     places = [(row["shard"], row["operation"]) for row in rows]
     wanted = spark.createDataFrame(places, "shard BIGINT, operation BIGINT").distinct()
-    found = spark.sql(sql.ON_TAPE, tape=tape, wanted=wanted).collect()
-    on_tape = {(row["shard"], row["operation"]): (row["id"], row["deadline"]) for row in found}
+    operations = spark.sql(sql.ON_TAPE, tape=tape, wanted=wanted).collect()
+    on_tape = {(row["shard"], row["operation"]): (row["id"], row["deadline"]) for row in operations}
     return [
         Mismatch(row["kind"], *place, *on_tape.get(place, (None, None)), *row[3:])
         for row, place in zip(rows, places, strict=True)
     ]
 
 
-def _read(spark: SparkSession, files: Sequence[str], schema: str) -> DataFrame:
-    # With checksums, a damaged byte is an error and not another number.
+def _read(spark: SparkSession, files: Sequence[Path], schema: str) -> DataFrame:
+    # With checksums, a damaged byte is an error, not another number.
     reader = spark.read.schema(schema).option("parquet.page.verify-checksum.enabled", "true")
-    # Spark takes brackets and stars for patterns.
-    return reader.parquet(*("file:" + re.sub(r"[][{}*?\\]", r"\\\g<0>", file) for file in files))
+    # Spark treats brackets and stars as patterns.
+    escaped = (re.sub(r"[][{}*?\\]", r"\\\g<0>", str(file.resolve())) for file in files)
+    return reader.parquet(*(f"file:{file}" for file in escaped))
 
 
 def _check_files(results: Results) -> None:
-    """Raise VerifyError for files that Spark would take for other shards, for rows of nulls, or
-    for fewer rows.
-    """
-    for number, shard in enumerate(results.trace.shards):
-        path = results.trace.path / shard.file
+    """Raise an error for files that Spark would read as other shards, as nulls or as fewer rows."""
+    trace = results.trace
+    for number, shard in enumerate(trace.shards):
         if shard.file != shard_name(number):
-            which = f"shard {number} of {results.trace.path}"
-            raise VerifyError(f"{which} is {shard.file}; method sql needs {shard_name(number)}")
-        with open_parquet(path, VerifyError) as file:
-            fits = file.schema_arrow.equals(SCHEMA) and file.metadata.num_rows == shard.rows
-        if not fits:
-            raise VerifyError(f"{path} does not match the trace's manifest")
-    for timer, shard_number in results.replays():
-        _rows_in(results.expiries_file(timer, shard_number))
+            raise ResultsError(
+                f"shard {number} of {trace.path} is {shard.file}; method sql needs"
+                f" {shard_name(number)}"
+            )
+        with trace.open_shard(number):
+            pass
+    for replay in results.replays():
+        _rows_in(results.expiries_file(*replay))
 
 
 def _rows_in(expiries_file: Path) -> int:

@@ -29,7 +29,7 @@ _traffic = lru_cache(maxsize=4)(traffic)
 
 
 class ExperimentError(TimerError, ValueError):
-    """A number that is out of range for the experiment."""
+    """A number out of range for the experiment."""
 
 
 def run_experiment(options: Experiment) -> Path:
@@ -79,33 +79,33 @@ def _check(options: Experiment) -> None:
 
 
 def _measured(options: Experiment, kind: str, load: str, trial: Trial, rate: int) -> Row:
-    """Run a trial in real time."""
+    """Run a trial in real time and return its row."""
     requests = max(int(rate * options.seconds), 1)
     key = {"kind": kind, "load": load, "rate": rate, **asdict(trial)}
     return key | measure(trial, _traffic(load, rate, requests, options.seed))
 
 
 def _simulated(options: Experiment, load: str, trial: Trial, rate: int) -> Iterator[Row]:
-    """Run a trial compiled; a row for each sample."""
+    """Run a trial compiled and yield a row per sample."""
     requests = _traffic(load, rate, options.requests, options.seed)
     for _ in range(options.repeats):
-        found = simulate(trial.design, requests, trial.interval, timer=trial.timer)
+        result = simulate(trial.design, requests, trial.interval, timer=trial.timer)
         yield {
             **asdict(trial),
             "kind": figures.COMPILED,
             "load": load,
             "rate": rate,
             "requests": options.requests,
-            "cpu_us": found.seconds / options.requests * MICROSECONDS,
-            "share_expired": found.share_expired,
-            "counters": list(found.counters.items()),
+            "cpu_us": result.seconds / options.requests * MICROSECONDS,
+            "share_expired": result.share_expired,
+            "counters": list(result.counters.items()),
         }
-        if found.seconds > 1.0:
+        if result.seconds > 1.0:
             break
 
 
 def _rows(options: Experiment, step: Callable[[str], None]) -> list[Row]:
-    """Run every trial; a row for each, in that order."""
+    """Run all trials in order and return their rows."""
     rates, rows = sorted(options.rates), list[Row]()
     new = Trial(PURGING, options.timer, INTERVALS[PURGING])
     old = Trial(SCANNING, "delay-queue", INTERVALS[SCANNING])
@@ -117,53 +117,53 @@ def _rows(options: Experiment, step: Callable[[str], None]) -> list[Row]:
             samples = list(_simulated(options, load, trial, rate))
             rows += samples
             if rate * min(sample["cpu_us"] for sample in samples) > MICROSECONDS:
-                break  # one processor could not do it
+                break  # too fast for one processor
 
-    run: dict[tuple[str, Trial, int], list[Row]] = {}
+    finished: dict[tuple[str, Trial, int], list[Row]] = {}
 
-    def tried(kind: str, load: str, trial: Trial, rate: int) -> bool:
-        """Whether a design mostly keeps up in repeats of a trial, which end once that is settled.
+    def sustained(kind: str, load: str, trial: Trial, rate: int) -> bool:
+        """Repeat a trial until it is clear whether the design mostly keeps up; return the answer.
 
-        For the sweep of limits, a trial that was run before is not run again.
+        The sweep of limits reuses a trial that has been run before.
         """
         key = load, trial, rate
-        if kind == figures.LIMIT and key in run:
-            found = [row | {"kind": kind} for row in run[key]]
+        if kind == figures.LIMIT and key in finished:
+            repeats = [row | {"kind": kind} for row in finished[key]]
         else:
-            found = run[key] = []
+            repeats = finished[key] = []
             for number in range(options.repeats):
                 step(f"{kind}: {trial.design}, {load}, {rate}/s, {number + 1}")
-                found.append(_measured(options, kind, load, trial, rate))
-                failures = sum(not figures.keeps_up(row) for row in found)
+                repeats.append(_measured(options, kind, load, trial, rate))
+                failures = sum(not figures.keeps_up(row) for row in repeats)
                 if kind == figures.RATE and 2 * failures >= options.repeats:
                     break
-        rows.extend(found)
-        return figures.mostly_keeps_up(found)
+        rows.extend(repeats)
+        return figures.mostly_keeps_up(repeats)
 
     for rate in rates:
-        tried(figures.RATE, "low", none, rate)
+        sustained(figures.RATE, "low", none, rate)
     for load, trial in cases:
         kept_up, too_fast = 0, 0
         for rate in rates:
-            if not tried(figures.RATE, load, trial, rate):
+            if not sustained(figures.RATE, load, trial, rate):
                 too_fast = rate
                 break
             kept_up = rate
         for _ in range(options.refinements if kept_up and too_fast else 0):
             rate = round(math.sqrt(kept_up * too_fast) / 1000) * 1000
             if not kept_up < rate < too_fast:
-                break  # both are less than a thousand apart
-            if tried(figures.RATE, load, trial, rate):
+                break  # they are less than a thousand apart
+            if sustained(figures.RATE, load, trial, rate):
                 kept_up = rate
             else:
                 too_fast = rate
     rate = rates[min(2, len(rates) - 1)]
-    tried(figures.LIMIT, "low", new, rate)
+    sustained(figures.LIMIT, "low", new, rate)
     for limit in options.limits:
-        tried(figures.LIMIT, "low", replace(old, interval=limit), rate)
-    # With the limit at which the old design scans least.
+        sustained(figures.LIMIT, "low", replace(old, interval=limit), rate)
+    # With its highest limit the old design scans least.
     patient = replace(old, interval=max(options.limits, default=old.interval))
     for trial in (patient, new):
-        little = replace(trial, memory_bytes=options.memory_mib << 20)
-        tried(figures.MEMORY, "low", little, rate)
+        limited = replace(trial, memory_bytes=options.memory_mib << 20)
+        sustained(figures.MEMORY, "low", limited, rate)
     return rows

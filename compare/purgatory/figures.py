@@ -1,4 +1,4 @@
-"""What the stored rows of the experiment are called, and what they say."""
+"""Names of the kinds and designs in the stored rows, and figures computed from the rows."""
 
 from collections.abc import Iterable, Sequence
 from statistics import median
@@ -8,24 +8,24 @@ Row = dict[str, Any]
 """A row of the table `purgatory` of `compare.bench.store`."""
 
 RATE, LIMIT, MEMORY, COMPILED = "rate", "limit", "memory", "compiled"
-"""Kinds of rows."""
+"""The kinds of rows."""
 
 PURGING, SCANNING, NONE = "purging", "scanning", "none"
-"""The new design, the old one, and none: the experiment's own threads."""
+"""The new design, the old one, and no design: only the experiment's own threads."""
 
 DESIGNS = {PURGING: "new", SCANNING: "old", NONE: "none"}
 """What tables and charts call them."""
 
 _KEPT_UP = 0.95
-"""The share of the target rate that must be achieved ..."""
+"""A design keeps up if it achieves this share of the rate ..."""
 
 _IN_TIME_MS = 200.0
-"""... and how late, at the 99th percentile, a timeout may be: as long again as it is."""
+"""... and if the p99 lateness of timeouts is at most this: as long as the timeout."""
 
 
-def middle(rows: Sequence[Row]) -> Row:
-    """A row with the median of each figure, and the first failure if there was one."""
-    from compare.bench.store import FIGURES  # brings Arrow, which --help need not wait for
+def median_row(rows: Sequence[Row]) -> Row:
+    """A row with the median of each figure, and the first failure if there is one."""
+    from compare.bench.store import FIGURES  # imports Arrow, which --help does not need
 
     figures = {name: values_of(rows, name) for name in FIGURES}
     medians = {name: median(values) if values else None for name, values in figures.items()}
@@ -34,12 +34,12 @@ def middle(rows: Sequence[Row]) -> Row:
 
 
 def values_of(rows: Iterable[Row], column: str) -> list[float]:
-    """What was measured of a figure, in ascending order."""
+    """The measured values of a figure, in ascending order."""
     return sorted(row[column] for row in rows if row[column] is not None)
 
 
 def keeps_up(row: Row) -> bool:
-    """Whether a design kept up with the rate: nothing failed, and hardly anything was late."""
+    """Whether a design kept up with the rate: no failure, and hardly any lateness."""
     late = row.get("late_p99_ms")
     achieved = row.get("achieved") or 0.0
     return (
@@ -50,27 +50,25 @@ def keeps_up(row: Row) -> bool:
 
 
 def scanned(row: Row) -> float:
-    """The entries of lists and queue that a compiled design looked at for each request."""
+    """The entries of lists and queue that a compiled design examined per request."""
     counters = dict(row["counters"])
     return float(counters["entries_scanned"] + counters["queue_scanned"]) / float(row["requests"])
 
 
 def mostly_keeps_up(rows: Sequence[Row]) -> bool:
-    """Whether a design kept up in most of these trials: other programs may disturb some."""
+    """Whether a design kept up in most of these trials; other programs may disturb some."""
     return 2 * sum(map(keeps_up, rows)) > len(rows)
 
 
 def saturation(rows: Iterable[Row]) -> dict[tuple[str, str], tuple[int, bool]]:
-    """For each load and design the highest rate that it kept up with, and whether there was one
-    that was too high for it.
-    """
+    """(load, design) -> the highest sustained rate, and whether some rate was too high."""
     tried: dict[tuple[str, str], dict[int, list[Row]]] = {}
     for row in rows:
         if row["kind"] == RATE and row["design"] != NONE:
             rates = tried.setdefault((row["load"], row["design"]), {})
             rates.setdefault(row["rate"], []).append(row)
-    found = {}
+    highest = {}
     for case, rates in tried.items():
-        kept_up = [rate for rate, trials in rates.items() if mostly_keeps_up(trials)]
-        found[case] = max(kept_up, default=0), len(kept_up) < len(rates)
-    return found
+        sustained = [rate for rate, trials in rates.items() if mostly_keeps_up(trials)]
+        highest[case] = max(sustained, default=0), len(sustained) < len(rates)
+    return highest

@@ -1,15 +1,16 @@
-"""The bookkeeping of both designs of a purgatory, compiled, in simulated time.
+"""The bookkeeping of both designs of a purgatory, compiled and in simulated time.
 
 Both keep a list of watching requests for each key. In `run_purging`, the new design, a completed
-request leaves the timer at once, and the lists are purged when the estimated total exceeds the
-number pending by more than the purge interval, at most once per `PURGE_TICKS`. The service also
-looks at the front of lists that have grown, for the sake of Python's garbage collector; there is
-none here. In `run_scanning`, the old design, a completed request stays in a delay queue until its
-deadline or until the reaper scans the queue. The reaper takes a turn after each deadline, and at
-least five times a second.
+request leaves the timer at once. The lists are purged when the estimated total exceeds the number
+pending by more than the purge interval, at most once per `PURGE_TICKS`. (To help Python's garbage
+collector, the service also checks the front of lists that have grown; this is not needed here.)
 
-Time is in microseconds, the timer's in ticks of `TICK` microseconds. Before an event of a later
-tick the clock moves on.
+In `run_scanning`, the old design, a completed request stays in a delay queue until its deadline or
+until the reaper scans the queue. The reaper takes a turn after each deadline, and at least five
+times a second.
+
+Time is in microseconds, except that the timer counts ticks of `TICK` microseconds. The clock moves
+before the first event of a later tick.
 """
 
 # ruff: noqa: ANN001, ANN201  # compiled functions are typed by their arguments
@@ -26,16 +27,16 @@ from timers.kernels.jit import entry, inlined, jit
 from timers.kernels.pool import NOW, PENDING
 
 TICK = 1000
-"""Microseconds of a tick of the timer."""
+"""Microseconds in a tick of the timer."""
 
 PURGE_TICKS = 50
-"""Ticks between two purges of the new design, at least: `PURGE_PERIOD` of the service."""
+"""Minimum number of ticks between two purges of the new design: the service's `PURGE_PERIOD`."""
 
 REAPER_PERIOD = 200
-"""Ticks between two turns of the old design's reaper, at most."""
+"""Maximum number of ticks between two turns of the old design's reaper."""
 
 WAITING, COMPLETED, EXPIRED = range(3)
-"""What has become of a request."""
+"""The states of a request."""
 
 COUNTERS = (
     "purges",
@@ -50,10 +51,10 @@ COUNTERS = (
     PURGES,  # of all lists
     LISTS_WALKED,  # in a purge; empty lists do not exist
     ENTRIES_SCANNED,  # in these lists
-    QUEUE_SCANNED,  # entries of the old design's delay queue, in scans of it
-    MOST_WATCHED,  # the most entries in all lists together, as seen when the clock moved
+    QUEUE_SCANNED,  # entries of the old design's delay queue that its scans examined
+    MOST_WATCHED,  # most entries in all lists together, sampled when the clock moves
     MOST_QUEUED,  # ... in the timer
-    MOST_PENDING,  # ... requests that were neither completed nor expired
+    MOST_PENDING,  # ... requests neither completed nor expired
 ) = range(len(COUNTERS))
 
 # Cells.
@@ -64,30 +65,30 @@ CELLS = 3
 
 
 class Work(NamedTuple):
-    """What a run reads and writes beside its timer."""
+    """What a run reads and writes besides its timer."""
 
     time: Any  # int64, shape (events,); see Traffic
     request: Any  # int32, shape (events,)
     keys: Any  # int32, shape (requests, WATCHED)
     starts: Any  # int64, shape (keys,): the position in `entries` of each key's list
     lengths: Any  # int64, shape (keys,): the entries of each list
-    entries: Any  # int32, shape (requests * WATCHED,): watching requests; there is room in each
-    #               list for all that ever watch its key
+    entries: Any  # int32, shape (requests * WATCHED,): watching requests; each list has room for
+    #               all that ever watch its key
     handles: Any  # int64, shape (requests,)
     waiting: Any  # int32, shape (places,): the request that a place of the timer belongs to
     fate: Any  # int8, shape (requests,): WAITING, COMPLETED or EXPIRED
-    bits: Any  # int64, shape (words_for(requests),): which requests wait, of those that have come;
-    #            a purge looks at nothing else of them, so this stays in the nearest cache
+    bits: Any  # int64, shape (words_for(requests),): a bit per request, set while it waits; a purge
+    #            reads nothing else of the requests, so this stays in the nearest cache
     ended_at: Any  # int64, shape (requests,), microseconds; 0 while it waits
-    fired: Any  # EXPIRY, a buffer; of one row in the old design
-    scanned: Any  # int64, shape (places,), a buffer: what a scan finds
+    fired: Any  # EXPIRY, a buffer; one row in the old design
+    scanned: Any  # int64, shape (places,), a buffer: the handles that a scan removes
     cells: Any  # int64, shape (CELLS,)
     counters: Any  # int64, shape (len(COUNTERS),)
 
 
 @entry
 def run_purging(state, work, timeout, interval):
-    """Run all events through the new design, and then expire the rest."""
+    """Run all events through the new design, then expire the rest."""
     time, request, cells = work.time, work.request, work.cells
     arrived = 0
     next_purge = state.cells[NOW]
@@ -113,7 +114,7 @@ def run_purging(state, work, timeout, interval):
 
 @entry
 def run_scanning(state, work, timeout, limit):
-    """Run all events through the old design, and then expire the rest; `state` is a delay queue."""
+    """Run all events through the old design, then expire the rest; `state` is a delay queue."""
     time, request = work.time, work.request
     arrived = 0
     next_turn = state.cells[NOW] + REAPER_PERIOD
@@ -124,8 +125,8 @@ def run_scanning(state, work, timeout, limit):
             note_sizes(state, work)
             done = False
             while not done:
-                found, done = pass_deadlines(state, work, tick)
-                if found > 0:
+                passed, done = pass_deadlines(state, work, tick)
+                if passed > 0:
                     reap(state, work, limit)
             if tick >= next_turn:
                 reap(state, work, limit)
@@ -162,7 +163,7 @@ def arm(state, work, r, deadline):
 
 @inlined
 def complete(work, r, now):
-    """Complete a request by progress."""
+    """Complete a request that has been answered."""
     unmark(work.bits, 0, r)
     work.fate[r] = COMPLETED
     work.ended_at[r] = now
@@ -171,7 +172,7 @@ def complete(work, r, now):
 
 @inlined
 def note_sizes(state, work):
-    """Note the sizes, if they are the greatest so far."""
+    """Update the maximum sizes."""
     cells, counters = work.cells, work.counters
     counters[MOST_WATCHED] = max(counters[MOST_WATCHED], cells[ENTRIES])
     counters[MOST_QUEUED] = max(counters[MOST_QUEUED], state.cells[PENDING])
@@ -180,17 +181,17 @@ def note_sizes(state, work):
 
 @jit
 def pass_deadlines(state, work, now):
-    """Move the timer's clock, and expire what still waits; returns what `advance` does."""
+    """Move the timer's clock and expire what still waits; return the result of `advance`."""
     fired, fate = work.fired, work.fate
-    found, done = advance(state, now, fired)
-    for k in range(found):
+    passed, done = advance(state, now, fired)
+    for k in range(passed):
         r = work.waiting[place_of(fired[k]["handle"])]
         if fate[r] == WAITING:
             unmark(work.bits, 0, r)
             fate[r] = EXPIRED
             work.ended_at[r] = fired[k]["fired_at"] * TICK
             work.cells[WAITS] -= 1
-    return found, done
+    return passed, done
 
 
 @jit
@@ -204,7 +205,7 @@ def expire(state, work, now):
 
 @inlined
 def reap(state, work, limit):
-    """The reaper's turn: scan all lists if they are too long together, and the queue if it is."""
+    """The reaper's turn: purge the lists if they exceed the limit, and likewise the queue."""
     if work.cells[ENTRIES] > limit:
         purge(work)
     if state.cells[PENDING] > limit:
@@ -220,33 +221,33 @@ def finish(state, work):
 
 @jit
 def purge(work):
-    """Take the requests that no longer wait out of all lists."""
+    """Remove the requests that no longer wait from all lists."""
     starts, lengths, entries, bits = work.starts, work.lengths, work.entries, work.bits
     cells, counters = work.cells, work.counters
     counters[PURGES] += 1
     counters[ENTRIES_SCANNED] += cells[ENTRIES]
     for key in range(lengths.size):
         counters[LISTS_WALKED] += 1 if lengths[key] > 0 else 0
-        start = np.uint64(starts[key])  # unsigned: no test for a negative index
+        start = np.uint64(starts[key])  # unsigned: avoids a test for negative indices
         kept = start
         for i in range(start, start + np.uint64(lengths[key])):
             r = np.uint32(entries[i])
             entries[kept] = r
-            kept += np.uint64(marked(bits, 0, r))  # no branch: it could not be predicted
+            kept += np.uint64(marked(bits, 0, r))  # no branch: it would be unpredictable
         cells[ENTRIES] -= lengths[key] - np.int64(kept - start)
         lengths[key] = np.int64(kept - start)
 
 
 @jit
 def scan_queue(state, work):
-    """Take the requests that no longer wait out of the delay queue."""
+    """Remove the requests that no longer wait from the delay queue."""
     cells, fate, counters = state.cells, work.fate, work.counters
-    found = 0
+    removed = 0
     for k in range(cells[PENDING]):
         r = work.waiting[owner_of(cells[entry_of(k, ORDER)])]
         if fate[r] != WAITING:
-            work.scanned[found] = work.handles[r]
-            found += 1
+            work.scanned[removed] = work.handles[r]
+            removed += 1
     counters[QUEUE_SCANNED] += cells[PENDING]
-    for k in range(found):
+    for k in range(removed):
         cancel(state, work.scanned[k])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from compare.purgatory.figures import NONE, PURGING, SCANNING
 
 INTERVALS = {PURGING: 1000, SCANNING: 10_000, NONE: 0}
-"""The purge interval of the new design and the limit of the old one, unless others are given."""
+"""The default purge interval of the new design and limit of the old one."""
 
 
 @dataclass(frozen=True)
@@ -17,16 +17,16 @@ class Experiment:
     """What to run. The defaults are those of the command line."""
 
     rates: tuple[int, ...] = (10_000, 20_000, 40_000, 80_000, 160_000, 320_000)
-    seconds: float = 3.0  #: of arrivals in a trial
-    refinements: int = 2  #: further rates between the last that was kept up with and the next
+    seconds: float = 3.0  #: duration of the arrivals in a trial
+    refinements: int = 2  #: further rates between the last sustained and the next
     limits: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)  #: of the old design's reaper
-    memory_mib: int = 8  #: of the trials with little memory
+    memory_mib: int = 8  #: available in the trials with little memory
     requests: int = 200_000  #: of each compiled trial
-    repeats: int = 3  #: of each trial; the median counts
+    repeats: int = 3  #: of each trial; medians are shown
     timer: str = "hierarchical-wheel"  #: of the new design
     seed: int = 0
     runs: str = "runs"  #: the directory in which the run is stored
-    command: tuple[str, ...] = ("run_experiment",)  #: what the manifest names as the command
+    command: tuple[str, ...] = ("run_experiment",)  #: stored in the manifest
 
 
 QUICK = Experiment(
@@ -37,4 +37,4 @@ QUICK = Experiment(
     requests=20_000,
     repeats=1,
 )
-"""The same in seconds: enough to see that it works, not to compare figures."""
+"""A run of seconds: enough to see that it works, not to compare figures."""

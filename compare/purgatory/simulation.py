@@ -1,4 +1,4 @@
-"""Runs the compiled designs over the same requests, and counts their work."""
+"""Run a compiled design over requests, and count its work."""
 
 import time
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from timers.registry import timer_class
 _RUN = {PURGING: run_purging, SCANNING: run_scanning}
 
 _ROOM = {PURGING: 1 << 12, SCANNING: 1}
-"""Rows of what expires at once; the old design polls its queue for one after the other."""
+"""Rows in the buffer of expiries; the old design takes them from its queue one by one."""
 
 
 @dataclass(frozen=True)
 class Simulated:
-    """What a design did with the requests."""
+    """The result of a simulation."""
 
-    seconds: float  # of processor time in the compiled code
+    seconds: float  # processor time of the compiled code
     counters: dict[str, int]
     fate: npt.NDArray[np.int8]  # (requests,): COMPLETED or EXPIRED
     ended_at: npt.NDArray[np.int64]  # (requests,), microseconds
@@ -41,11 +41,11 @@ def simulate(
     """Run a design over the requests, in simulated time.
 
     `interval` is the purge interval of the new design, or the limit of the old one. The new design
-    may use any `timer` with a kernel; the old one has a delay queue. 60 bytes a request.
+    may use any `timer` with a kernel; the old one has a delay queue. 60 bytes per request.
     """
     requests = len(traffic.keys)
     queue = timer_class(timer if design == PURGING else "delay-queue")(capacity=max(requests, 1))
-    places = queue.state.nodes.size  # sentinels included: at least one for each place
+    places = queue.state.nodes.size  # including sentinels: at least one per place
     watching = np.bincount(traffic.keys.ravel(), minlength=KEYS)
     work = Work(
         traffic.time,
@@ -65,7 +65,7 @@ def simulate(
         np.zeros(len(COUNTERS), np.int64),
     )
     run: Any = _RUN[design]
-    # Compile, or load from the disk cache, before the clock runs.
+    # Compile, or load from the disk cache, before the clock starts.
     run(queue.state, work._replace(time=traffic.time[:0]), traffic.timeout, interval)
     started = time.process_time()
     run(queue.state, work, traffic.timeout, interval)

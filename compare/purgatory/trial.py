@@ -1,8 +1,8 @@
 """One run of the experiment in real time, in a process of its own.
 
-One thread enqueues requests as they arrive. Another completes those that end in time, from a wheel
-of lists of its own. The timer's thread expires the others. What the two threads of the experiment
-cost by themselves is measured by the design NONE, in which requests are neither watched nor timed.
+One thread enqueues requests as they arrive. Another completes those that end in time, using its own
+wheel of lists. The timer's thread expires the others. The design NONE neither watches nor times the
+requests; it measures the cost of the experiment's own two threads.
 """
 
 import gc
@@ -12,13 +12,13 @@ import threading
 import time
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import mean
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -36,24 +36,24 @@ from timers.services import (
 )
 
 PAYLOAD = 100
-"""Bytes of a request."""
+"""Bytes carried by a request."""
 
 _NS = 10**9
-_WARM_UP = 500  # requests, so that compiled code is loaded before anything is measured
+_WARM_UP = 500  # requests, to load compiled code before anything is measured
 _WARM_UP_TIMEOUT = 5_000  # microseconds
-_TICK_NS = 10**6  # at which both threads look for requests
-_MOST_AT_ONCE = 1000  # requests, between two looks at errors and at the end
-_SAMPLE_S = 0.02  # at which memory and sizes are looked at
-_GRACE_S = 1.0  # and the planned duration: for which the last requests are waited for
-_RESERVE = 1 << 20  # bytes, released where no memory is left
-_OVERRUN = 2.0  # times the planned duration, after which no more requests are enqueued
+_TICK_NS = 10**6  # the period at which both threads look for requests
+_MOST_AT_ONCE = 1000  # requests enqueued between two checks for errors and the end
+_SAMPLE_S = 0.02  # the period at which memory and sizes are sampled
+_GRACE_S = 1.0  # to wait for the last requests, in addition to the planned duration
+_RESERVE = 1 << 20  # bytes, released when memory runs out
+_OVERRUN = 2.0  # enqueuing stops after this many times the planned duration
 
 _now = MonotonicClock.now
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What is run: columns of the table `purgatory` of `compare.bench.store`."""
+    """What to run: columns of the table `purgatory` of `compare.bench.store`."""
 
     design: str
     timer: str
@@ -64,34 +64,34 @@ class Trial:
 def measure(trial: Trial, traffic: Traffic) -> dict[str, Any]:
     """Run a trial in a new process, and return its figures by the names of the stored columns.
 
-    Where it fails, `failed` says why and the other figures are those up to there, or missing.
+    If it fails, `failed` says why; the other figures are those up to the failure, or missing.
     """
-    context = get_context("forkserver")  # its children have not one thread, and start within ms
+    context = get_context("forkserver")  # children start within ms and inherit no threads
     context.set_forkserver_preload([__name__])
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_run, args=(trial, traffic, sender))
     process.start()
     sender.close()
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     with suppress(EOFError):
-        found = receiver.recv()
+        figures = receiver.recv()
     process.join()
-    return found or {"failed": f"the process ended with exit code {process.exitcode}"}
+    return figures or {"failed": f"the process ended with exit code {process.exitcode}"}
 
 
 def _run(trial: Trial, traffic: Traffic, sender: Connection) -> None:
-    """In the new process: run the first requests unmeasured, then all."""
+    """In the new process: run the first requests to warm up, then run and measure all."""
     first = {name: getattr(traffic, name)[:_WARM_UP] for name in ("arrivals", "services", "keys")}
-    few = traffic._replace(**first, timeout=_WARM_UP_TIMEOUT)
-    _Run(replace(trial, memory_bytes=None), few).measure()
-    timer_class(trial.timer)(capacity=1).schedule_many([1, 2])  # loads growth, too
+    warm_up = traffic._replace(**first, timeout=_WARM_UP_TIMEOUT)
+    _Run(replace(trial, memory_bytes=None), warm_up).measure()
+    timer_class(trial.timer)(capacity=1).schedule_many([1, 2])  # also loads the code that grows
     gc.collect()
     gc.freeze()
     sender.send(_Run(trial, traffic).measure())
 
 
 class Request(DelayedOperation):
-    """A request of 100 bytes that only its completing thread or its timeout ends."""
+    """A request that only the completing thread or its timeout ends."""
 
     __slots__ = ("deadline", "late", "payload")
 
@@ -100,26 +100,19 @@ class Request(DelayedOperation):
     payload: bytes
 
     def try_complete(self) -> bool:
-        """Nothing but its service time completes it."""
+        """Only the end of its service time completes it."""
         return False
 
     def on_expiration(self) -> None:
-        """Note how late the timeout is."""
+        """Record how late the timeout is."""
         self.late.append(_now() - self.deadline)
 
 
-class _NoPurgatory:
-    """Takes requests and forgets them."""
-
-    def try_complete_else_watch(self, request: Request, keys: Iterable[int]) -> None:
-        """Do nothing."""
-
-
 class _Run:
-    """The threads of a trial, and what they note.
+    """The threads of a trial, and what they record.
 
-    Whoever catches a MemoryError first releases the reserve: with no memory at all, CPython 3.11
-    cannot even leave a `with` block, and tries for ever.
+    A handler of MemoryError releases the reserve before anything else: with no memory at all,
+    CPython 3.11 cannot even leave a `with` block, and tries for ever.
     """
 
     def __init__(self, trial: Trial, traffic: Traffic) -> None:
@@ -136,7 +129,7 @@ class _Run:
         self.gc_ns = self._gc_began = 0
 
     def measure(self) -> dict[str, Any]:
-        """Run it; the figures."""
+        """Run the trial and return its figures."""
         interval = self.trial.interval
         with SystemTimer(timer_class(self.trial.timer)(), on_error=self._note) as timer:
             if self.trial.design == PURGING:
@@ -144,8 +137,8 @@ class _Run:
             elif self.trial.design == SCANNING:
                 self.purgatory = ScanningPurgatory("requests", timer, limit=interval)
             else:
-                self.purgatory = _NoPurgatory()
-            threads = [threading.Thread(target=each) for each in (self._complete, self._watch)]
+                self.purgatory = SimpleNamespace(try_complete_else_watch=lambda request, keys: None)
+            threads = [threading.Thread(target=run) for run in (self._complete, self._watch)]
             arrivals = (self.traffic.arrivals * 1000).tolist()
             services = (self.traffic.services * 1000).tolist()
             keys = [tuple(row) for row in self.traffic.keys.tolist()]
@@ -178,7 +171,7 @@ class _Run:
     def _figures(self, elapsed: int, cpu: int, before: int) -> dict[str, Any]:
         requests = max(self.enqueued, 1)
         late = Lateness.of(np.array(self.late, np.int64)).quantiles((0.50, 0.99, 1.0))
-        p50, p99, most = (None if ns is None else ns / 1e6 for ns in late)
+        p50, p99, maximum = (None if ns is None else ns / 1e6 for ns in late)
         lost = self.enqueued - self.completed - len(self.late)
         failed, totals = None, {}
         if self.totals:
@@ -197,7 +190,7 @@ class _Run:
             "peak_bytes": max(self.peak - before, 0),
             "late_p50_ms": p50,
             "late_p99_ms": p99,
-            "late_max_ms": most,
+            "late_max_ms": maximum,
             "share_expired": len(self.late) / requests if self.trial.design != NONE else None,
             **totals,
             "failed": failed,
@@ -216,7 +209,7 @@ class _Run:
         try:
             while i < number and (now := _now()) < end and not self.errors:
                 if (wait := started + arrivals[i] - now) > 0:
-                    # Requests arrive in real time; a shorter sleep would cost more than it waits.
+                    # A sleep shorter than a tick would cost more than it waits.
                     time.sleep(max(wait, _TICK_NS) / _NS)
                     continue
                 arrived = bisect_right(arrivals, now - started, i, min(i + _MOST_AT_ONCE, number))
@@ -235,7 +228,7 @@ class _Run:
         self.enqueued = i
 
     def _complete(self) -> None:
-        """Complete each request in the first tick after its service time."""
+        """Complete each request in the first tick after its service time ends."""
         span = self.traffic.timeout * 1000 // _TICK_NS + 2
         wheel: list[list[Request]] = [[] for _ in range(span)]
         answers, tick = self.answers, _now() // _TICK_NS
@@ -255,7 +248,7 @@ class _Run:
             self._note(None, error)
 
     def _watch(self) -> None:
-        """Look at the memory, and compare the estimated total with the exact one."""
+        """Sample the memory, and the estimated and exact totals."""
         try:
             while not self.over:
                 self.peak = max(self.peak, _memory(_RESIDENT))
@@ -271,15 +264,15 @@ class _Run:
         """Wait until every request has ended."""
         end = _now() + self._time_limit()
         expected = self.enqueued
-        if self.trial.design == NONE:  # only what is answered ends
+        if self.trial.design == NONE:  # only answered requests end
             expected = int((self.traffic.services[: self.enqueued] >= 0).sum())
         while self.completed + len(self.late) < expected and _now() < end and not self.errors:
-            time.sleep(0.005)  # the last answers come from other threads, in real time
+            time.sleep(0.005)  # the last answers come from other threads
 
     def _time_limit(self) -> int:
         return int(_GRACE_S * _NS) + int(self.traffic.arrivals[-1]) * 1000
 
-    # What is noted
+    # Events
 
     def _note(self, _: object, error: BaseException) -> None:
         self.errors.append(error)
@@ -292,21 +285,21 @@ class _Run:
 
 
 _STATM = Path("/proc/self/statm")
-_TOTAL, _RESIDENT = range(2)  # its columns, in pages
+_TOTAL, _RESIDENT = range(2)  # columns of the file, in pages
 
 
 def _memory(column: int) -> int:
     """The process's memory in bytes."""
     try:
         pages = int(_STATM.read_text().split()[column])
-    except OSError:  # not Linux: the greatest so far, which is what is asked for in the end
+    except OSError:  # not Linux: use the peak so far
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if sys.platform == "darwin" else peak * 1024
     return pages * resource.getpagesize()
 
 
 def _limit_memory(extra: int | None) -> None:
-    """Let the process allocate so many bytes more, or as many as the machine has."""
+    """Limit further allocation to `extra` bytes, or lift the limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     soft = hard if extra is None else _memory(_TOTAL) + extra
     resource.setrlimit(resource.RLIMIT_AS, (soft, hard))

@@ -1,1 +1,1 @@
-"""Running a tape through a timer, and the outcome: counts, expiries, lateness."""
+"""Running a tape through a timer, and its outcome: counts, expiries, lateness."""

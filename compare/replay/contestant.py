@@ -1,9 +1,9 @@
-"""A contestant: a timer with its parameters, as people write it, and as it travels everywhere.
+"""Contestants: a timer class and its parameters; each tape is replayed on a new instance.
 
-It is written `NAME` or `NAME/tick=5ms/wheel-size=64`. NAME is a registered timer, or `module:Class`
-for your own, which follows `timers.protocol`. A tick is a number of units or a duration. Without
-one, a scheme whose own default is more than one unit has a tick of 100 ms where a unit is a
-duration.
+A contestant is written `NAME` or `NAME/tick=5ms/wheel-size=64`. NAME is a registered timer, or
+`module:Class` for your own, which follows `timers.protocol`. A tick is a number of units or a
+duration. If the unit is a duration, the default tick is 100 ms for schemes whose own default is
+more than one unit.
 """
 
 import sys
@@ -32,20 +32,20 @@ _NEEDED = (
 
 
 class ContestantError(TimerError, TypeError):
-    """A class is not a timer: it lacks something that the protocol demands."""
+    """A class is not a timer: it lacks something that the protocol requires."""
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """A timer with its parameters; `contestant` makes one from its text."""
+    """A timer with its parameters; `contestant` parses one."""
 
-    name: str  #: of the registry, or `module:Class`
-    #: the parameters that are not the defaults; a tick is a duration such as "5ms", or an int
+    name: str  #: of a registered timer, or `module:Class`
+    #: the parameters that differ from the defaults; a tick is a duration such as "5ms", or an int
     settings: Mapping[str, int | str] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
-        """The text that stands for it on a command line, in tables and in files."""
+        """Its text on a command line, in tables and in files."""
         words = (f"{name.replace('_', '-')}={value}" for name, value in self.settings.items())
         return "/".join([self.name, *words])
 
@@ -56,7 +56,7 @@ class Contestant:
 
     @property
     def traits(self) -> Traits:
-        """What its class declares."""
+        """The traits of its class."""
         traits: Traits = self.timer_class.traits
         return traits
 
@@ -79,27 +79,27 @@ class Contestant:
         parameters = {**self.traits.defaults, **self.settings}
         tick = self.tick
         if isinstance(tick, str) and (unit in TAPE_UNITS or TICK in self.settings):
-            parameters[TICK] = self._units(tick, unit)
+            parameters[TICK] = self._tick_in_units(tick, unit)
         return parameters  # type: ignore[return-value]  # the tick is an int now
 
-    def _units(self, tick: str, unit: str) -> int:
+    def _tick_in_units(self, tick: str, unit: str) -> int:
         try:
             if unit in TAPE_UNITS:
                 return parse_duration(tick, unit)
             problem = "needs a trace whose unit is a duration; give a number of units"
         except ValueError:
             problem = f"is not a whole number of {unit}; give another one, such as {TICK}=1{unit}"
-        which = "" if TICK in self.settings else "the default "
-        raise ParameterError(f"{self.label}: {which}tick {tick} {problem}")
+        default = "" if TICK in self.settings else "the default "
+        raise ParameterError(f"{self.label}: {default}tick {tick} {problem}")
 
     def rounding(self, unit: str) -> AnyRounding:
         """When it fires in a trace of this unit."""
         return self.traits.rounding(self.parameters(unit))
 
     def bounds(self, units: Iterable[str]) -> tuple[int, int, str]:
-        """The least and greatest lateness over traces of these units, and the unit of both.
+        """The lowest and highest lateness in traces of these units, and the unit of both.
 
-        They are in the finest of the units if the tick is a duration; else in units, called "".
+        The unit is the finest of these units if the tick is a duration; otherwise it is "".
         """
         durations = [unit for unit in TAPE_UNITS if unit in units]
         if isinstance(self.tick, str) and durations:
@@ -114,10 +114,10 @@ class Contestant:
         *,
         counting: bool = False,
     ) -> Any:
-        """A timer whose clock stands at `start`.
+        """Create a timer whose clock is at `start`.
 
-        Only timers with a kernel use the capacity, and can count their work. Raises
-        ContestantError for a class of your own that is not a timer.
+        Only timers with a kernel use the capacity and can count their work. Raises ContestantError
+        if the class is not a timer.
         """
         keywords: dict[str, Any] = {**self.parameters(unit), "start": start}
         if self.engine == COMPILED:
@@ -138,7 +138,7 @@ class Contestant:
 
 
 def contestant(text: str) -> Contestant:
-    """The contestant that is written as `NAME/parameter=value/...`, with hyphens for underscores.
+    """Parse a contestant: `NAME/parameter=value/...`, with hyphens for underscores.
 
     >>> contestant("hashed-wheel/wheel-size=512/tick=0.1s").label
     'hashed-wheel'
@@ -147,7 +147,7 @@ def contestant(text: str) -> Contestant:
 
     Raises:
         UnknownTimerError: no timer has this name.
-        ParameterError: the timer has no such parameter, it is given twice or is out of range.
+        ParameterError: a parameter is unknown, given twice or out of range.
         ContestantError: the class is not a timer.
     """
     name, *words = text.split("/")
@@ -163,15 +163,14 @@ def contestant(text: str) -> Contestant:
         if not (equals and parameter):
             raise ParameterError(f"{word!r:.40} is not a parameter and its value, such as tick=5")
         if parameter not in traits.parameters:
-            options = ", ".join(each.replace("_", "-") for each in traits.parameters) or "none"
+            options = ", ".join(option.replace("_", "-") for option in traits.parameters) or "none"
             raise ParameterError(f"{name} has no parameter {key.strip()!r:.40}; it has {options}")
         if parameter in settings:
             raise ParameterError(f"{name}: {key.strip()} is given twice")
         settings[parameter] = _value(parameter, value.strip(), traits)
-    plain = Contestant(name)
-    defaults = {**traits.defaults, TICK: plain.tick}
-    own = {key: value for key, value in settings.items() if value != defaults[key]}
-    return Contestant(name, own)
+    defaults = {**traits.defaults, TICK: Contestant(name).tick}
+    changed = {key: value for key, value in settings.items() if value != defaults[key]}
+    return Contestant(name, changed)
 
 
 def _value(parameter: str, text: str, traits: Traits) -> int | str:
@@ -179,8 +178,8 @@ def _value(parameter: str, text: str, traits: Traits) -> int | str:
         number = integer(text)
     except ParameterError:
         if parameter != TICK:
-            what = parameter.replace("_", "-")
-            raise ParameterError(f"{what}: {text!r:.40} is not an integer") from None
+            option = parameter.replace("_", "-")
+            raise ParameterError(f"{option}: {text!r:.40} is not an integer") from None
     else:
         return traits.parameters[parameter].check(number, parameter)
     try:
@@ -192,11 +191,11 @@ def _value(parameter: str, text: str, traits: Traits) -> int | str:
 def _imported(name: str) -> Any:
     if ":" not in name:
         return timer_class(name)
-    # As with `python -m`: the module may be in the directory where the command is run.
+    # As with `python -m`, the module may be in the current directory.
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
         return timer_class(name)
     except SyntaxError as error:
-        where = f"{error.filename}, line {error.lineno}"
-        raise UnknownTimerError(f"cannot import {name!r}: {error.msg} ({where})") from None
+        place = f"{error.filename}, line {error.lineno}"
+        raise UnknownTimerError(f"cannot import {name!r}: {error.msg} ({place})") from None

@@ -1,10 +1,8 @@
-"""Replay of a tape through a timer: a compiled loop for timers with a kernel, a Python loop for any
-other.
+"""Replays a tape through a timer, in a compiled loop if it has a kernel, else in a Python loop.
 
-A replay first advances to an operation's time, so a cancel or re-arm that comes exactly when the
-timer fires comes too late. The call is skipped while the time stands still and nothing is due.
-After the last operation the timer is drained: advanced from wake-up to wake-up until nothing is
-pending.
+A replay first advances to an operation's time, so a cancel or re-arm at the moment of the expiry is
+too late. It skips the advance if the time has not changed and nothing is due. After the last
+operation the timer is drained: advanced from wake-up to wake-up until nothing is pending.
 """
 
 import math
@@ -18,7 +16,7 @@ import numpy.typing as npt
 
 from compare.replay import loops
 from compare.replay.lateness import Lateness
-from compare.replay.loops import FIRED, MOST_IDLE, OPERATION, STEPS_AT_ONCE
+from compare.replay.loops import FIRED, MAX_IDLE, OPERATION, STEPS_AT_ONCE
 from compare.replay.outcome import Outcome
 from compare.tapes.tape import ARM, CANCEL, START, Tape, part
 from timers.arrays import Int64s
@@ -33,20 +31,20 @@ Clock = Callable[[], float]
 Take = Callable[[Rows], None]
 
 OPERATIONS_AT_ONCE = 1 << 16  # operations for which room is reserved at a time
-FIRED_AT_ONCE = 1 << 16  # rows that are collected before Python takes them: they stay in the cache
+FIRED_AT_ONCE = 1 << 16  # rows collected before Python takes them, while they are in the cache
 
 
 class ReplayError(TimerError, RuntimeError):
-    """A timer without a kernel breaks the protocol, so that its replay cannot go on."""
+    """A timer without a kernel breaks the protocol, so its replay cannot continue."""
 
 
 class OverBudgetError(TimerError, RuntimeError):
-    """A replay, or a part of one, has taken longer than it was given."""
+    """A replay, or a part of one, has exceeded its time limit."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """A replay of a whole tape: what it did, and each expiry, of dtype FIRED, in order."""
+    """The outcome of a replay of a whole tape, and the expiries in order, of dtype FIRED."""
 
     outcome: Outcome
     fired: Rows
@@ -61,31 +59,31 @@ def replay(
     clock: Clock = time.perf_counter,
     limit: float = math.inf,
 ) -> Replay:
-    """Run a tape through a timer that stands at the tape's first time and has nothing pending.
+    """Run a tape through an empty timer whose clock is at the tape's first time.
 
-    Without `drain_timer` it stops at the last operation. Raises ReplayError for a timer without a
-    kernel that breaks the protocol, and OverBudgetError if it takes longer than `limit` seconds.
+    Without `drain_timer`, stop at the last operation. Raises ReplayError if a timer without a
+    kernel breaks the protocol, and OverBudgetError after more than `limit` seconds.
     """
     parts = [np.empty(0, FIRED)]
     room = min(int(np.count_nonzero(tape.op != CANCEL)), FIRED_AT_ONCE)
     buffers = Buffers(id_space, room)
     running = TimerOnShard(timer, buffers, lambda rows: parts.append(rows.copy()), clock, limit)
-    firsts = range(0, tape.time.size, OPERATIONS_AT_ONCE)
-    for batch in batches(part(tape, first, first + OPERATIONS_AT_ONCE) for first in firsts):
+    starts = range(0, tape.time.size, OPERATIONS_AT_ONCE)
+    for batch in batches(part(tape, start, start + OPERATIONS_AT_ONCE) for start in starts):
         running.add(batch)
     return Replay(running.finish(drain_timer=drain_timer), np.concatenate(parts))
 
 
 class Batch(NamedTuple):
-    """Some operations of a shard, as all timers that replay it need them."""
+    """Some operations of a shard, prepared once for all timers that replay it."""
 
     operations: Rows  # of dtype OPERATION
-    overdue: Int64s  # the indices on the tape of those that arm a timer after its deadline
-    armed_at: Int64s  # when they do
+    overdue: Int64s  # tape indices of the operations that arm a timer after its deadline
+    armed_at: Int64s  # their times
 
 
 def batches(pieces: Iterable[Tape]) -> Iterator[Batch]:
-    """The operations of a shard, whose pieces come in order."""
+    """Prepare the operations of a shard; `pieces` are in order."""
     first = 0
     for piece in pieces:
         overdue = np.flatnonzero((piece.deadline < piece.time) & (piece.op != CANCEL))
@@ -94,12 +92,12 @@ def batches(pieces: Iterable[Tape]) -> Iterator[Batch]:
 
 
 class TimerOnShard:
-    """A timer on its way through a shard, and the lateness of what it fires.
+    """A timer that replays a shard, and the lateness of its expiries.
 
-    `take` receives the rows that fire, of dtype FIRED, in order; they are overwritten afterwards.
-    Lateness is `fired_at - max(deadline, armed_at)`, but the operation that armed a timer has gone
-    by when it fires. Hardly any timer is armed after its deadline, so only those operations are
-    kept, until they fire. Memory: the pending timers and the buffers.
+    `take` receives the expiries in order, as rows of dtype FIRED that are overwritten afterwards.
+    Lateness is `fired_at - max(deadline, armed_at)`. Hardly any timer is armed after its deadline,
+    so `armed_at` is kept for such timers only, until they fire. Memory: the pending timers and the
+    buffers.
     """
 
     def __init__(
@@ -111,7 +109,7 @@ class TimerOnShard:
         limit: float = math.inf,
     ) -> None:
         self._take_rows, self._lateness = take, Lateness()
-        self._overdue = np.empty(0, np.int64)  # indices of operations, ascending
+        self._overdue = np.empty(0, np.int64)  # tape indices, ascending
         self._armed_at = np.empty(0, np.int64)
         self._loop = loop_for(timer, buffers, self._take, clock, limit)
 
@@ -122,11 +120,10 @@ class TimerOnShard:
         self._loop.run(batch.operations)
 
     def finish(self, *, drain_timer: bool = True) -> Outcome:
-        """Let what is pending fire, if it is drained, and return what was done."""
+        """Drain the timer unless told otherwise, and return the outcome."""
         if drain_timer:
             self._loop.drain()
-        outcome = self._loop.finish()
-        return replace(outcome, lateness=self._lateness)
+        return replace(self._loop.finish(), lateness=self._lateness)
 
     def _take(self, rows: Rows) -> None:
         late = rows["fired_at"] - rows["deadline"]
@@ -136,12 +133,12 @@ class TimerOnShard:
         self._take_rows(rows)
 
     def _count_from_arming(self, operation: Int64s, fired_at: Int64s, late: Int64s) -> None:
-        """Change `late` where a timer was armed after its deadline."""
-        at = np.searchsorted(self._overdue, operation)
-        at[at == self._overdue.size] = 0
-        known = self._overdue[at] == operation
-        late[known] = fired_at[known] - self._armed_at[at[known]]
-        # What is armed overdue fires at that moment, and rows come in the order of `fired_at`.
+        """Change `late` for timers that were armed after their deadlines."""
+        index = np.searchsorted(self._overdue, operation)
+        index[index == self._overdue.size] = 0
+        overdue = self._overdue[index] == operation
+        late[overdue] = fired_at[overdue] - self._armed_at[index[overdue]]
+        # An overdue timer fires at the time when it is armed, and rows are ordered by `fired_at`.
         kept = self._armed_at >= fired_at[-1]
         self._overdue, self._armed_at = self._overdue[kept], self._armed_at[kept]
 
@@ -163,10 +160,10 @@ def operations_of(tape: Tape) -> Rows:
 
 
 class Buffers:
-    """What a compiled loop writes to beside the timer; later replays may use it again.
+    """The arrays that a compiled loop writes to; later replays may reuse them.
 
-    All of it is written to once: a page's first use costs a thousand times a row's, and would be
-    timed.
+    Each page is written to once here. Its first use costs a thousand times as much as a row, and
+    must not be timed.
     """
 
     def __init__(self, id_space: int, room: int = FIRED_AT_ONCE) -> None:
@@ -176,13 +173,13 @@ class Buffers:
 
 
 class CompiledLoop:
-    """Runs a timer with a kernel through operations that are given piece by piece.
+    """Runs operations on a timer with a kernel, piece by piece.
 
-    Call `run` for each piece, `drain` or `tick` to let the rest fire, and `finish` at the end. All
-    but `finish` return the seconds that the compiled code took. `take` receives what fires, in
-    order, as rows of dtype FIRED that are overwritten afterwards; their `operation` counts from the
-    first one of the replay. Once all of them together take more than `limit` seconds, they stop
-    with OverBudgetError. Memory: the pending timers and the buffers.
+    Call `run` for each piece, `drain` or `tick` to let the remaining timers fire, and `finish` at
+    the end. All but `finish` return the seconds spent in compiled code, and raise OverBudgetError
+    when their total exceeds `limit` seconds. `take` receives the expiries in order, as rows of
+    dtype FIRED that are overwritten afterwards; their `operation` counts from the first operation
+    of the replay. Memory: the pending timers and the buffers.
     """
 
     def __init__(
@@ -190,28 +187,28 @@ class CompiledLoop:
     ) -> None:
         self.timer, self.limit = timer, math.inf
         self._buffers, self._take, self._clock = buffers, take, clock
-        self._early = _most_early(timer)
+        self._early = _max_earliness(timer)
         self._cursor = np.zeros(loops.CELLS, np.int64)
         self._operations = self._fired = 0
         self.seconds = 0.0
-        # Compile, or load from the disk cache, before the clock runs.
+        # Compile, or load from the disk cache, before anything is timed.
         self.run(np.empty(0, OPERATION))
         self.drain()
         self.seconds, self._cursor[:] = 0.0, 0
         self.limit = limit
 
     def run(self, operations: Rows, *, reserve: bool = True) -> float:
-        """Run operations, of dtype OPERATION, that follow the earlier ones.
+        """Run the next operations, of dtype OPERATION.
 
-        First room is made for as many timers as they arm, which is not timed. Without `reserve` the
-        timer has that room already.
+        Room for the timers that they arm is reserved first, untimed. Pass `reserve=False` if the
+        timer already has that room.
         """
         timer, buffers, cursor = self.timer, self._buffers, self._cursor
         if reserve:
             timer.reserve(int(np.count_nonzero(operations["op"] != CANCEL)))
-        more = timer.state.nodes.size - buffers.armed_by.size  # nodes are places and sentinels
-        if more > 0:
-            buffers.armed_by = np.append(buffers.armed_by, np.zeros(more, np.int32))
+        missing = timer.state.nodes.size - buffers.armed_by.size  # nodes are places and sentinels
+        if missing > 0:
+            buffers.armed_by = np.append(buffers.armed_by, np.zeros(missing, np.int32))
         cursor[loops.FIRST], cursor[loops.NEXT] = self._operations, 0
         self._operations += operations.size
         arguments = operations, self._early, cursor, buffers.handles
@@ -230,7 +227,7 @@ class CompiledLoop:
         return self._timed(lambda: bool(self.timer.now >= until), loops.tick, until, self._cursor)
 
     def finish(self) -> Outcome:
-        """Give the last rows to `take`, and return what was done, without lateness."""
+        """Pass the last rows to `take`, and return the outcome, without lateness."""
         self._hand_over()
         cursor = self._cursor.tolist()
         return Outcome(
@@ -251,10 +248,7 @@ class CompiledLoop:
     def _timed(
         self, is_done: Callable[[], bool], compiled: Callable[..., None], *arguments: Any
     ) -> float:
-        """Call compiled code until it is done; after each call, hand over what has fired.
-
-        Handing over is not timed.
-        """
+        """Call compiled code until it is done. After each call, hand over the expiries, untimed."""
         clock, state = self._clock, self.timer.state
         armed_by, fired = self._buffers.armed_by, self._buffers.fired
         seconds = 0.0
@@ -278,12 +272,12 @@ class CompiledLoop:
 
 
 class PythonLoop:
-    """Runs a timer of any kind through operations, by calling its methods; see CompiledLoop."""
+    """Runs operations on any timer by calling its methods; see CompiledLoop."""
 
     def __init__(self, timer: Timer, take: Take, clock: Clock, limit: float) -> None:
         self.timer, self.limit = timer, limit
         self._take, self._clock = take, clock
-        self._early = _most_early(timer)
+        self._early = _max_earliness(timer)
         self._handles: dict[int, int] = {}
         self._armed_by: dict[int, int] = {}  # by handle
         self._rows: list[tuple[int, int, int]] = []
@@ -291,17 +285,18 @@ class PythonLoop:
 
     @property
     def seconds(self) -> float:
-        """All that the calls have taken so far."""
+        """The seconds of all calls so far."""
         return self._outcome.seconds
 
     def run(self, operations: Rows, *, reserve: bool = True) -> float:
-        """Run operations, of dtype OPERATION, that follow the earlier ones."""
-        some = (operations[k : k + STEPS_AT_ONCE] for k in range(0, operations.size, STEPS_AT_ONCE))
-        return self._timed(lambda: self._run(next(some, None)))
+        """Run the next operations, of dtype OPERATION."""
+        steps = range(0, operations.size, STEPS_AT_ONCE)
+        parts = (operations[k : k + STEPS_AT_ONCE] for k in steps)
+        return self._timed(lambda: self._run(next(parts, None)))
 
     def drain(self) -> float:
         """Advance from wake-up to wake-up until nothing is pending."""
-        self._idle = 0  # wake-ups in a row
+        self._idle = 0  # idle wake-ups in a row
         return self._timed(self._drain)
 
     def tick(self, until: int) -> float:
@@ -309,7 +304,7 @@ class PythonLoop:
         return self._timed(lambda: self._tick(until))
 
     def finish(self) -> Outcome:
-        """Give the last rows to `take`, and return what was done, without lateness."""
+        """Pass the last rows to `take`, and return the outcome, without lateness."""
         self._hand_over()
         pending, nbytes = len(self.timer), int(self.timer.nbytes)
         return self._outcome + Outcome(pending=pending, most_pending=pending, nbytes=nbytes)
@@ -321,13 +316,13 @@ class PythonLoop:
         timer, handles, armed_by, early = self.timer, self._handles, self._armed_by, self._early
         scheduled = cancelled = rescheduled = most_pending = 0
         now = timer.now
-        may_be_due = True  # something that can be due at once was armed since the last advance
+        may_be_due = True  # a timer armed since the last advance may be due
         rows = zip(*columns, strict=True)
-        for k, (at, op, i, deadline) in enumerate(rows, self._outcome.operations):
-            if at > now or (may_be_due and timer.next_expiry() == at):
+        for k, (moment, op, i, deadline) in enumerate(rows, self._outcome.operations):
+            if moment > now or (may_be_due and timer.next_expiry() == moment):
                 most_pending = max(most_pending, len(timer))
-                self._advance(at)
-                now = at
+                self._advance(moment)
+                now = moment
             may_be_due = False
             if op == START:
                 handles[i] = handle = timer.schedule(deadline)
@@ -358,8 +353,8 @@ class PythonLoop:
         timer, most_pending = self.timer, len(self.timer)
         wakeups = idle_wakeups = 0
         while len(timer) and wakeups < STEPS_AT_ONCE:
-            wakeup = timer.next_wakeup() if self._idle < MOST_IDLE else timer.next_expiry()
-            if wakeup is None or self._idle > 2 * MOST_IDLE:
+            wakeup = timer.next_wakeup() if self._idle < MAX_IDLE else timer.next_expiry()
+            if wakeup is None or self._idle > 2 * MAX_IDLE:
                 raise ReplayError(
                     f"{type(timer).__name__} has {len(timer)} timers pending, but after"
                     f" {self._idle} idle wake-ups none has fired"
@@ -387,7 +382,7 @@ class PythonLoop:
         return len(expired.handles)
 
     def _timed(self, work: Callable[[], Outcome | None]) -> float:
-        """Do work until it is None; after each part, hand over what has fired."""
+        """Call `work` until it returns None. After each call, hand over the expiries."""
         seconds = 0.0
         while True:
             started = self._clock()
@@ -422,6 +417,6 @@ def loop_for(
     return PythonLoop(timer, take, clock, limit)
 
 
-def _most_early(timer: Timer) -> int:
-    """The most units that a timer fires before a deadline."""
+def _max_earliness(timer: Timer) -> int:
+    """The largest number of units that a timer may fire before a deadline."""
     return -timer.traits.rounding(timer.parameters).bounds()[0]

@@ -1,7 +1,7 @@
 """The compiled loops: run the operations of a tape, and advance a timer until it is drained.
 
-They are written once for all kernels: which `schedule(state, ...)` runs is chosen by the type of
-the State while compiling.
+They are written once for all kernels: the compiler selects `schedule(state, ...)` and the other
+functions by the type of the State.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ from timers.kernels.pool import NOW, PENDING
 from timers.kernels.prefetch import prefetch
 
 OPERATION = np.dtype([("time", "i8"), ("deadline", "i8"), ("id", "i4"), ("op", "i1")], align=True)
-"""A row of a tape. One array in place of four leaves more registers for the timer."""
+"""A row of a tape. One array instead of four leaves more registers for the timer."""
 
 FIRED = np.dtype([("operation", "i8"), ("deadline", "i8"), ("fired_at", "i8")])
 """An expiry: the index of the operation that last armed the timer, its deadline, and when it fired.
@@ -32,29 +32,29 @@ operation.
 """
 
 STEPS_AT_ONCE = 4096  # advances of `drain` and `tick` in one call, so that a caller can stop them
-LOOK_AHEAD = 8  # operations ahead of which the id -> handle map is fetched into the cache
-MOST_IDLE = 4096
-"""Wake-ups in a row with nothing due, after which draining jumps to the next expiry instead."""
+LOOK_AHEAD = 8  # operations by which the id -> handle map is prefetched
+MAX_IDLE = 4096
+"""After this many wake-ups in a row with nothing due, draining jumps to the next expiry instead."""
 
 # Cells of a replay's cursor, int64.
-NEXT = 0  # next row of the operations at hand
+NEXT = 0  # next row of the current operations
 ROWS = 1  # rows in `fired`
 SCHEDULED, CANCELLED, RESCHEDULED = 2, 3, 4  # operations that took effect
 WAKEUPS, IDLE_WAKEUPS = 5, 6  # while draining: advances, and those in which nothing fired
-FIRST = 7  # index on the tape of the operations at hand
-MOST_PENDING = 8  # the most that were pending when the clock moved on
+FIRST = 7  # tape index of the first of the current operations
+MOST_PENDING = 8  # the maximum of pending timers whenever the clock moved
 IDLE = 9  # idle wake-ups in a row while draining
 CELLS = 10
 
 
 @long_entry
 def run(state, operations, early, cursor, handles, armed_by, fired):
-    """Run operations [cursor[NEXT], end), or as many as `fired` has room for.
+    """Run operations [cursor[NEXT], end), or stop when `fired` is full.
 
-    `operations` is of dtype OPERATION, shape (operations,); cursor[FIRST] is the tape's index of
-    its first row. `early` is the most units that the scheme fires before a deadline. `handles`
-    (int64, by id) holds each id's latest handle, `armed_by` (int32, by place) the operation that
-    last armed a place's timer. Room for the timers that these operations start is reserved.
+    `operations` is of dtype OPERATION, shape (operations,). `early` is the largest number of units
+    that the scheme fires before a deadline. `handles` (int64, by id) holds each id's latest handle,
+    `armed_by` (int32, by place) the operation that last armed a place's timer. The caller has
+    reserved room for the timers that these operations start.
     """
     k, n = np.uint32(cursor[NEXT]), cursor[ROWS]  # unsigned: no test for a negative index
     last = np.uint32(operations.size)
@@ -62,15 +62,15 @@ def run(state, operations, early, cursor, handles, armed_by, fired):
     scheduled, cancelled, rescheduled = cursor[SCHEDULED], cursor[CANCELLED], cursor[RESCHEDULED]
     most_pending = cursor[MOST_PENDING]
     now = state.cells[NOW]
-    may_be_due = True  # something that can be due at once has been armed since the last advance
+    may_be_due = True  # a timer armed since the last advance may be due
     while k < last:
-        at = operations[k]["time"]
-        if at > now or (may_be_due and due(state)):
+        moment = operations[k]["time"]
+        if moment > now or (may_be_due and due(state)):
             most_pending = max(most_pending, state.cells[PENDING])
-            n, done = advance_and_keep(state, at, armed_by, fired, n)
+            n, done = advance_and_keep(state, moment, armed_by, fired, n)
             if not done:
                 break
-            now = at
+            now = moment
         may_be_due = False
         while k < last and operations[k]["time"] == now:
             operation = first + k
@@ -83,7 +83,7 @@ def run(state, operations, early, cursor, handles, armed_by, fired):
                 handles[i] = handle
                 scheduled += 1
             else:
-                # The map belongs to the replay, so its cache misses must not count as the timer's.
+                # The map belongs to the replay: its cache misses must not slow the timer down.
                 if k + LOOK_AHEAD < last:
                     prefetch(handles, np.uint32(operations[np.uint32(k + LOOK_AHEAD)]["id"]))
                 handle = handles[i]
@@ -108,20 +108,19 @@ def run(state, operations, early, cursor, handles, armed_by, fired):
 
 @long_entry
 def drain(state, cursor, armed_by, fired):
-    """Advance from wake-up to wake-up until nothing is pending; at most STEPS_AT_ONCE times, and
-    as long as `fired` has room.
+    """Advance from wake-up to wake-up until nothing is pending or `fired` is full.
 
-    A timer years away can take a hashed wheel 2**54 wake-ups; after MOST_IDLE idle ones in a row
-    the next is skipped to the next expiry, which gives the same rows.
+    Stops after STEPS_AT_ONCE wake-ups. A timer years away can take a hashed wheel 2**54 wake-ups;
+    after MAX_IDLE idle ones in a row, the clock jumps to the next expiry, with the same result.
     """
     n, idle = cursor[ROWS], cursor[IDLE]
     steps = 0
     done = True
     while done and state.cells[PENDING] > 0 and steps < STEPS_AT_ONCE:
         steps += 1
-        at = next_wakeup(state) if idle < MOST_IDLE else next_expiry(state)
+        wakeup = next_wakeup(state) if idle < MAX_IDLE else next_expiry(state)
         before = n
-        n, done = advance_and_keep(state, at, armed_by, fired, n)
+        n, done = advance_and_keep(state, wakeup, armed_by, fired, n)
         cursor[WAKEUPS] += 1
         idle = 0 if n > before else idle + 1
         if idle > 0:
@@ -131,9 +130,7 @@ def drain(state, cursor, armed_by, fired):
 
 @long_entry
 def tick(state, until, cursor, armed_by, fired):
-    """Advance by one unit at a time up to `until`, driven by the clock; at most STEPS_AT_ONCE
-    times, and as long as `fired` has room.
-    """
+    """Advance unit by unit to `until`; stop after STEPS_AT_ONCE units or when `fired` is full."""
     n = cursor[ROWS]
     now = state.cells[NOW]
     stop = now + min(until - now, STEPS_AT_ONCE)
@@ -150,13 +147,12 @@ def tick(state, until, cursor, armed_by, fired):
 
 
 @jit
-def advance_and_keep(state, at, armed_by, fired, n):
+def advance_and_keep(state, moment, armed_by, fired, n):
     """Advance into fired[n:], and replace each handle by the operation that armed the timer.
 
-    Returns the number of rows in `fired`, and whether the advance is done: if not, there was no
-    room.
+    Returns the number of rows in `fired`, and whether the advance is done or `fired` is full.
     """
-    count, done = advance(state, at, fired[n:])
+    count, done = advance(state, moment, fired[n:])
     for r in range(n, n + count):
         row = np.uint32(r)
         fired[row]["handle"] = armed_by[place_of(fired[row]["handle"])]

@@ -1,4 +1,4 @@
-"""What a replay did: one value for a tape, a shard or all shards together.
+"""The outcome of a replay, of one tape, one shard or all shards together.
 
 Every table of replays takes its columns from `columns`.
 """
@@ -13,17 +13,17 @@ from compare.replay.lateness import Lateness
 Counters = Mapping[str, int] | None
 
 
-def _add_counters(one: Counters, other: Counters) -> Counters:
-    if one is None or other is None:
-        return one or other
-    return {name: one[name] + other[name] for name in one}
+def _add_counters(left: Counters, right: Counters) -> Counters:
+    if left is None or right is None:
+        return left or right
+    return {name: left[name] + right[name] for name in left}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a replay did. `+` gives what several did together; `Outcome()` is its zero.
+    """The outcome of a replay. `+` combines outcomes; `Outcome()` is the zero.
 
-    `most_pending` and `nbytes` do not add up: the greater of two is kept.
+    The sum has the greater `most_pending` and `nbytes` of the two.
     """
 
     operations: int = 0  #: of the tape
@@ -31,25 +31,26 @@ class Outcome:
     cancelled: int = 0
     rescheduled: int = 0
     fired: int = 0
-    pending: int = 0  #: in the end
-    most_pending: int = field(default=0, metadata={"add": max})  #: when the clock moved, or ended
+    pending: int = 0  #: at the end
+    #: the maximum whenever the clock moved, and at the end
+    most_pending: int = field(default=0, metadata={"add": max})
     wakeups: int = 0  #: advances while draining
-    idle_wakeups: int = 0  #: ... in which nothing fired
-    nbytes: int = field(default=0, metadata={"add": max})  #: held by the timer in the end
-    seconds: float = 0.0  #: spent in the operations and in draining
+    idle_wakeups: int = 0  #: wakeups in which nothing fired
+    nbytes: int = field(default=0, metadata={"add": max})  #: held by the timer at the end
+    seconds: float = 0.0  #: spent in operations and in draining
     counters: Counters = field(default=None, metadata={"add": _add_counters})
     lateness: Lateness = field(default_factory=Lateness)
 
     def __add__(self, other: "Outcome") -> "Outcome":
         sums = []
-        for one in fields(self):
-            add = one.metadata.get("add", operator.add)
-            sums.append(add(getattr(self, one.name), getattr(other, one.name)))
+        for part in fields(self):
+            add = part.metadata.get("add", operator.add)
+            sums.append(add(getattr(self, part.name), getattr(other, part.name)))
         return Outcome(*sums)
 
     @property
     def ns_per_operation(self) -> float:
-        """Nanoseconds for each operation of the tape, expiries included."""
+        """Nanoseconds per operation of the tape, expiries included."""
         return self.seconds * 1e9 / max(self.operations, 1)
 
     def row(self) -> dict[str, Any]:
@@ -58,7 +59,7 @@ class Outcome:
         return row | {f"lateness_{name}": getattr(self.lateness, name) for name in _LATENESS}
 
     def as_json(self) -> dict[str, Any]:
-        """What can be written as JSON: all but the whole distribution of lateness."""
+        """The outcome for JSON, with a summary of the lateness."""
         return {
             **{name: getattr(self, name) for name in NUMBERS},
             "ns_per_operation": self.ns_per_operation,
@@ -68,16 +69,16 @@ class Outcome:
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any], lateness: Lateness) -> "Outcome":
-        """The outcome in a row of a table, given the whole distribution of its lateness."""
+        """The outcome in a row of a table, which lacks the distribution of the lateness."""
         counters = None if row["counters"] is None else dict(row["counters"])
         numbers = {name: row[name] for name in NUMBERS}
         return cls(**numbers, counters=counters, lateness=lateness)
 
 
 NUMBERS: Mapping[str, Any] = {
-    one.name: one.type for one in fields(Outcome) if one.type in (int, float)
+    part.name: part.type for part in fields(Outcome) if part.type in (int, float)
 }
-"""The fields that are plain numbers, with int or float."""
+"""The numeric fields and their types, int or float."""
 
 _LATENESS = {"min": int, "median": float, "max": int}
 
@@ -85,7 +86,7 @@ _LATENESS = {"min": int, "median": float, "max": int}
 def columns() -> list[tuple[str, Any]]:
     """The columns of a table of outcomes, with their Arrow types.
 
-    Counters are null where nothing was counted, lateness where nothing fired.
+    Counters are null if nothing was counted, lateness if nothing fired.
     """
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""Workloads as a data source of Spark: rows to look at, join and count, without a trace on disk.
+"""Workloads as a Spark data source: query their rows without writing a trace.
 
 >>> from compare.spark.data_source import register
 >>> register(spark)  # doctest: +SKIP
@@ -14,9 +14,9 @@
 DataFrame[shard: int, operation: bigint, time: bigint, op: tinyint, id: int, deadline: bigint]
 
 Options: `workload`; `timers` or `operations`; `shards` (default 1); `seed` (default 0); and the
-workload's parameters. Numbers may be written as 1e6. The rows are those of the trace that
-`wheelwork generate` writes with the same options; `operation` counts a shard's rows from 0. Spark
-promises no order of rows: sort by shard and operation.
+workload's parameters. Numbers may be written as 1e6. `wheelwork generate` writes the same rows with
+the same options; `operation` counts a shard's rows from 0. Spark does not guarantee the order of
+rows: sort by shard and operation.
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,15 +42,15 @@ _BATCH = 1 << 16
 
 
 def register(session: "SparkSession") -> None:
-    """Register `session.read.format("timer-workload")`, also through Spark Connect.
+    """Register the format "timer-workload" of `session.read`, also through Spark Connect.
 
-    On a cluster or a Connect server this package must be installed as well.
+    This package must also be installed on a cluster or a Connect server.
     """
     session.dataSource.register(TimerWorkload)
 
 
 class TimerWorkload(DataSource):  # type: ignore[misc]  # PySpark has no types here
-    """The data source; see the module."""
+    """The data source; see the module's docstring."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(options)
@@ -62,7 +62,7 @@ class TimerWorkload(DataSource):  # type: ignore[misc]  # PySpark has no types h
         return NAME
 
     def schema(self) -> str:
-        """The columns of a tape, the shard, and the number of the row in it."""
+        """The shard, the number of the row in it, and the columns of a tape."""
         return _COLUMNS
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -93,23 +93,23 @@ _NAMES = [column.split()[0] for column in _COLUMNS.split(", ")]
 
 
 def plan_of(options: Mapping[str, str]) -> Plan:
-    """The workload of the options.
+    """Return the plan for a workload with these options.
 
     Raises:
         WorkloadError: if an option is unknown, missing or invalid.
     """
-    given = {name.lower(): str(value) for name, value in options.items()}
-    if "workload" not in given:
+    texts = {name.lower(): str(value) for name, value in options.items()}
+    if "workload" not in texts:
         raise WorkloadError('name a workload, as in .option("workload", "uniform")')
-    name = given.pop("workload")
-    known = workload_named(name).defaults
-    for option in given:
-        if option not in _OPTIONS and option not in known:
-            names = ", ".join([*_OPTIONS, *known])
-            raise WorkloadError(f"{NAME} has no option {option!r} for {name}; it has {names}")
-    numbers = {option: _number(option, text) for option, text in given.items()}
+    workload = texts.pop("workload")
+    parameters = workload_named(workload).defaults
+    for option in texts:
+        if option not in _OPTIONS and option not in parameters:
+            names = ", ".join([*_OPTIONS, *parameters])
+            raise WorkloadError(f"{NAME} has no option {option!r} for {workload}; it has {names}")
+    numbers = {option: _number(option, text) for option, text in texts.items()}
     own: dict[str, Any] = {option: numbers.pop(option) for option in _OPTIONS if option in numbers}
-    return Plan.of(name, **own, parameters=numbers)
+    return Plan.of(workload, **own, parameters=numbers)
 
 
 _OPTIONS = ("timers", "operations", "shards", "seed")

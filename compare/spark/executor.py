@@ -1,4 +1,4 @@
-"""The executor that a command runs on: threads of this process, or Spark where it is asked for."""
+"""The executor of a command: threads of this process, or Spark on request."""
 
 import os
 from collections.abc import Iterator
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 def executor(
     master: str | None = None, session: "SparkSession | None" = None
 ) -> Iterator[Executor]:
-    """Threads of this process, or Spark where a master, a session or SPARK_REMOTE is given, or the
-    program was started by spark-submit.
+    """Yield an executor: threads of this process, or Spark if a master, a session or SPARK_REMOTE
+    is given or the program was started by spark-submit.
     """
-    asked = ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")
-    if master is None and session is None and not any(os.environ.get(name) for name in asked):
+    variables = ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")
+    if master is None and session is None and not any(map(os.environ.get, variables)):
         yield Threads()
         return
     from compare.spark.tasks import SparkTasks

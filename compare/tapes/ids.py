@@ -1,7 +1,7 @@
-"""Ids of timers, given out and recycled.
+"""Ids of timers: assigned and recycled.
 
-The id that was freed first is given out first; a new one only where none is free. So the id space
-is as large as the number of ids that were in use at once.
+The id that was freed first is reused first; a new one is created only if none is free. So the id
+space is as large as the number of ids that were in use at once.
 """
 
 # ruff: noqa: ANN001, ANN202  # compiled functions are typed by their arguments
@@ -22,7 +22,7 @@ class Ids:
         self._free: deque[int] = deque()
 
     def take(self) -> int:
-        """An id for a start."""
+        """Return an id for a start."""
         if self._free:
             return self._free.popleft()
         self.id_space += 1
@@ -42,8 +42,8 @@ class Ids:
     ) -> None:
         """Fill in the ids of the members `starting`, and free those of the members `leaving`.
 
-        `ids` holds the id of each member. `starts` and `ends` are the times of both, in order; at
-        one time, starts come first. O(starts + ends + free ids).
+        `ids` holds the id of each member. `starts` and `ends` are the times of both, ascending; at
+        the same time, starts come first. O(starts + ends + free ids).
         """
         free = np.fromiter(self._free, np.int32, len(self._free))
         taken, self.id_space = _assign(ids, starting, starts, leaving, ends, free, self.id_space)
@@ -52,7 +52,7 @@ class Ids:
 
 @long_entry
 def _assign(ids, starting, starts, leaving, ends, free, id_space):
-    """Returns how many of the free ids, and then of the leaving members', were given out."""
+    """Return how many ids were reused: first free ones, then those of leaving members."""
     taken = 0
     for k in range(starting.size):
         ended = taken - free.size

@@ -11,14 +11,17 @@ from timers.kernels.jit import long_entry
 from timers.kernels.operations import NONE
 
 START, CANCEL, REARM, ARM = range(4)
-"""Operations: start a new timer, whatever became of the id's former holder; cancel it; re-arm it to
-a new deadline; arm it: re-arm if it is pending, else start it."""
+"""Operations: start a new timer, regardless of what happened to the previous timer with this id;
+cancel it; re-arm it with a new deadline; arm it: re-arm it if it is pending, else start it."""
 
 OP_COUNTS = ("starts", "cancels", "rearms", "arms")
-"""What the numbers of operations of each kind are called."""
+"""The names of the counts of these operations."""
 
 MAX_ID_SPACE = 2**31
 """Ids are int32."""
+
+MAX_ROWS = 2**31 - 1
+"""A replay counts the operations of a shard in 32 bits."""
 
 
 class Tape(NamedTuple):
@@ -35,7 +38,7 @@ DTYPES = tuple(np.dtype(name) for name in ("int64", "int8", "int32", "int64"))
 
 
 class TapeError(TimerError, ValueError):
-    """A tape that breaks a rule; the message names the first such row, and `row` is its number."""
+    """A tape breaks a rule. The message names the first bad row, and `row` is its number."""
 
     def __init__(self, message: str, row: int | None = None) -> None:
         super().__init__(message)
@@ -43,7 +46,7 @@ class TapeError(TimerError, ValueError):
 
 
 def joined(pieces: Sequence[Tape]) -> Tape:
-    """The tape that these pieces make, in order. O(n)."""
+    """Concatenate pieces of a tape. O(n)."""
     if len(pieces) == 1:
         return pieces[0]
     empty = [np.empty(0, dtype) for dtype in DTYPES]
@@ -51,55 +54,53 @@ def joined(pieces: Sequence[Tape]) -> Tape:
 
 
 def part(tape: Tape, start: int, stop: int | None = None) -> Tape:
-    """Rows `start` to `stop` of a tape, as views. O(1)."""
+    """Return the rows from `start` to `stop` as views. O(1)."""
     time, op, ids, deadline = tape
     return Tape(time[start:stop], op[start:stop], ids[start:stop], deadline[start:stop])
 
 
 def count_ops(tape: Tape) -> dict[str, int]:
-    """How many operations of each kind a tape has, by OP_COUNTS. O(n)."""
+    """Count the operations of each kind, by the names in OP_COUNTS. O(n)."""
     return {name: int(np.count_nonzero(tape.op == op)) for op, name in enumerate(OP_COUNTS)}
 
 
 def id_space_of(tape: Tape) -> int:
-    """The smallest id space that holds the tape: its largest id + 1, or 0 if empty. O(n)."""
+    """Return the tape's largest id + 1, or 0 if it is empty. O(n)."""
     return int(tape.id.max()) + 1 if len(tape.id) else 0
 
 
 def validate(tape: Tape, id_space: int) -> None:
-    """Raise TapeError unless the tape keeps every rule. O(n); 1e6 rows take about 3 ms.
+    """Raise TapeError unless the tape follows every rule. O(n); 1e6 rows take about 3 ms.
 
-    The rules: four 1-D arrays of one length with the dtypes of `Tape`; times never decrease and
-    none is negative; ops are known; 0 <= id < id_space <= 2**31; no deadline is negative, and that
-    of a cancel is 0; a cancel or re-arm comes after a start or arm of its id.
+    The rules: four 1-D arrays of the same length with the dtypes of `Tape`; times are not negative
+    and never decrease; ops are known; 0 <= id < id_space <= 2**31; deadlines are not negative, and
+    0 for a cancel; a cancel or re-arm comes after a start or arm of its id.
     """
     Rules(id_space).check(tape)
 
 
 class Rules:
-    """Checks a tape that comes in pieces, in order. Memory: a byte for each id."""
+    """Checks a tape piece by piece, in order. Memory: a byte per id."""
 
     def __init__(self, id_space: int) -> None:
         is_integer = isinstance(id_space, (int, np.integer)) and not isinstance(id_space, bool)
         if not (is_integer and 0 <= id_space <= MAX_ID_SPACE):
             raise TapeError(f"id_space is {id_space!r}; it must be an integer in [0, 2**31]")
-        self.rows = 0  # of the pieces so far
+        self.rows = 0  # in the pieces so far
         self._id_space = id_space
         self._last_time = 0
         # Pages of zeros take no memory until they are written.
         self._started = np.zeros(id_space, np.bool_)
 
     def check(self, piece: Tape) -> None:
-        """Raise TapeError unless the next piece keeps every rule of `validate`; rows are counted
-        from the first piece.
-        """
+        """Raise TapeError unless the next piece follows the rules; see `validate`."""
         column: Any
         for name, column, dtype in zip(Tape._fields, piece, DTYPES, strict=True):
             is_array = isinstance(column, np.ndarray)
             if not is_array or column.ndim != 1 or column.dtype != dtype:
                 kind = type(column).__name__
-                got = f"{column.dtype} of shape {column.shape}" if is_array else kind
-                raise TapeError(f"column {name} is {got}; it must be a 1-D array of {dtype}")
+                actual = f"{column.dtype} of shape {column.shape}" if is_array else kind
+                raise TapeError(f"column {name} is {actual}; it must be a 1-D array of {dtype}")
             rows = len(column)
             if rows != len(piece.time):
                 raise TapeError(f"column {name} has {rows} rows, column time has {len(piece.time)}")
@@ -116,23 +117,24 @@ class Rules:
 
 _RULES = (
     "time {time} is negative",
-    "time {time} is before {before}, the time of the row before",
+    "time {time} is before {before}, the time of the previous row",
     "op {op} is unknown; ops are 0 to 3",
     "id {id} is outside [0, {id_space})",
     "deadline {deadline} is negative",
     "deadline {deadline} of a cancel; it must be 0",
-    "cancel of id {id}, which was never started before",
-    "re-arm of id {id}, which was never started before",
+    "cancel of id {id}, which was never started",
+    "re-arm of id {id}, which was never started",
 )
-"""What is wrong with a row that breaks a rule, by the rule's number."""
+"""What is wrong with a row, by the number of the rule that it breaks."""
 
 
 @long_entry
 def _first_broken(
     time: Any, op: Any, ids: Any, deadline: Any, id_space: int, before: int, started: Any
 ) -> tuple[int, int]:
-    """The first row that breaks a rule, or NONE, and the number of the rule; marks in `started` the
-    ids that were started.
+    """Return the first row that breaks a rule, or NONE, and the number of the rule.
+
+    Marks in `started` the ids that were started.
     """
     for k in range(time.size):
         kind, i = op[k], ids[k]

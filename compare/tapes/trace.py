@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compare.files import (
+    CANNOT_WRITE,
     MANIFEST,
     errors_as,
     has_format,
@@ -51,7 +52,7 @@ from timers import TimerError
 FORMAT = "wheelwork-trace"
 VERSION = 1
 REJECTED = "rejected.parquet"
-"""Rows of a log that did not become operations; beside the shards of a trace that has some."""
+"""The rows of a log that were rejected; this file lies beside the shards if there are any."""
 UNITS = (*TAPE_UNITS, "unit")
 _UNITS = ", ".join(UNITS[:-1]) + f" or {UNITS[-1]}"
 
@@ -60,7 +61,7 @@ SCHEMA = pa.schema(
     for name, dtype in zip(Tape._fields, DTYPES, strict=True)
 )
 MAX_SHARDS = 100_000
-"""A shard's number has five digits in its file's name."""
+"""File names have five digits for the shard."""
 ROW_GROUP = 1 << 20
 """Rows per row group."""
 PIECE = 1 << 16
@@ -68,7 +69,7 @@ PIECE = 1 << 16
 
 
 class TraceError(TimerError, ValueError):
-    """A trace that cannot be read or written; one line that names the path and what is wrong."""
+    """A trace cannot be read or written. The message is one line that names the path."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Shard:
     arms: int = 0
 
     def followed_by(self, piece: Tape) -> "Shard":
-        """The entry of this shard with a further piece. O(len)."""
+        """Return the entry of this shard with one more piece. O(len)."""
         if not len(piece.time):
             return self
         first = int(piece.time[0]) if self.first_time is None else self.first_time
@@ -97,73 +98,85 @@ class Shard:
 
 @dataclass(frozen=True)
 class Trace:
-    """An opened trace: its manifest has been checked, its shards have not been read."""
+    """An open trace: its manifest has been checked, its shards have not been read."""
 
     path: Path
-    unit: str  #: what one unit of time is: us, ms, s, or "unit" where it stands for nothing
-    source: Mapping[str, Any]  #: what made the trace, with its parameters
-    totals: Mapping[str, int]  #: of all shards: rows, and of these starts, cancels, rearms and arms
+    unit: str  #: the unit of time: us, ms, s, or "unit" if it is not a duration
+    source: Mapping[str, Any]  #: where the trace comes from, with parameters
+    totals: Mapping[str, int]  #: over all shards: rows, starts, cancels, rearms and arms
     shards: tuple[Shard, ...]
 
     @property
     def manifest_digest(self) -> str:
-        """SHA-256 of the manifest on disk, which has the counts and times of all shards."""
+        """SHA-256 of the manifest on disk, which includes the counts and times of all shards."""
         return hashlib.sha256((self.path / MANIFEST).read_bytes()).hexdigest()
 
     @property
     def rejected(self) -> Path | None:
-        """The table of rows that did not become operations, if there are any; see
-        docs/traces.md.
-        """
+        """The table of rejected rows of the log, if there are any; see docs/traces.md."""
         path = self.path / REJECTED
         return path if path.exists() else None
 
     @property
     def span(self) -> int:
-        """Units from the first operation to the last, of all shards; 0 without any."""
-        firsts, lasts = zip(*((one.first_time, one.last_time) for one in self.shards), strict=True)
-        times = [time for time in (*firsts, *lasts) if time is not None]
+        """Units from the first operation to the last, over all shards; 0 without operations."""
+        ends = [time for shard in self.shards for time in (shard.first_time, shard.last_time)]
+        times = [time for time in ends if time is not None]
         return max(times, default=0) - min(times, default=0)
 
     def load(self, shard: int = 0) -> Tape:
-        """Read one shard and check it. O(rows) time and memory, 21 bytes a row; for the rest see
-        `pieces`.
-        """
+        """Read and check one shard; see `pieces`. O(rows) time and memory, 21 bytes per row."""
         return joined(list(self.pieces(shard)))
 
     def pieces(self, shard: int = 0) -> Iterator[Tape]:
-        """Read one shard piece by piece, in order, and check it. Memory: PIECE rows, and a byte for
-        each id.
+        """Read and check one shard, piece by piece. Memory: PIECE rows, and a byte per id.
 
-        The arrays are writable and contiguous. Raises TraceError for a file that is missing,
-        truncated, foreign or at odds with the manifest, TapeError (with the row) for a tape that
-        breaks a rule, and TraceError for a shard that does not exist; each where the reading gets
-        so far.
+        The arrays are writable and contiguous. Raises TraceError for a shard that does not exist,
+        for a file that is missing, truncated or foreign or contradicts the manifest, and TapeError
+        (with the row) for a tape that breaks a rule. Errors are raised when reading reaches them.
         """
+        with self.open_shard(shard) as file:
+            entry = self.shards[shard]
+            path, actual = self.path / entry.file, Shard(entry.file, 0, entry.id_space)
+            try:
+                rules = Rules(entry.id_space)
+                for batch in file.iter_batches(PIECE, use_threads=False):
+                    # Arrow's memory is read-only, which is another type to jitted code: copy it.
+                    columns = (batch.column(name).to_numpy() for name in Tape._fields)
+                    piece = Tape(*map(np.array, columns))
+                    rules.check(piece)
+                    actual = actual.followed_by(piece)
+                    yield piece
+            except TapeError as error:
+                raise TapeError(f"{path}: {error}", error.row) from None
+        for name, value in asdict(actual).items():
+            declared = getattr(entry, name)
+            if value != declared:
+                raise TraceError(f"{path}: {name} is {value}; the manifest says {declared}")
+
+    @contextmanager
+    def open_shard(self, shard: int) -> Iterator[pq.ParquetFile]:
+        """Open a shard's file, and check its columns and its number of rows. Raises TraceError."""
         if not 0 <= shard < len(self.shards):
             raise TraceError(f"{self.path} has no shard {shard}; it has {len(self.shards)}")
-        entry = self.shards[shard]
-        path = self.path / entry.file
-        found = Shard(entry.file, 0, entry.id_space)
-        try:
-            rules = Rules(entry.id_space)
-            for piece in _read_shard(path, entry.rows):
-                rules.check(piece)
-                found = found.followed_by(piece)
-                yield piece
-        except TapeError as error:
-            raise TapeError(f"{path}: {error}", error.row) from None
-        for name, value in asdict(found).items():
-            said = getattr(entry, name)
-            if value != said:
-                raise TraceError(f"{path}: {name} is {value}; the manifest says {said}")
+        path, rows = self.path / self.shards[shard].file, self.shards[shard].rows
+        with open_parquet(path, TraceError) as file:
+            if not file.schema_arrow.equals(SCHEMA):
+                raise TraceError(
+                    f"{path} has the columns ({columns_text(file.schema_arrow)}); a tape has"
+                    f" ({columns_text(SCHEMA)}), none nullable"
+                )
+            if file.metadata.num_rows != rows:
+                actual = file.metadata.num_rows
+                raise TraceError(f"{path} has {actual} rows; the manifest says {rows}")
+            yield file
 
 
 def open_trace(path: str | os.PathLike[str]) -> Trace:
     """Open the trace in the directory `path`. O(shards); no shard is read.
 
-    Raises TraceError for a path that is missing or not a directory, and for a manifest that is
-    missing, damaged, or of another format or version.
+    Raises TraceError for a path that is missing or not a directory, or if the manifest is missing,
+    damaged, or of another format or version.
     """
     path = Path(path)
     manifest_path = path / MANIFEST
@@ -176,23 +189,23 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
         raise TraceError(f"{manifest_path} lists no shard")
     totals = _totals(shards)
     for name, total in totals.items():
-        said = manifest["totals"].get(name)
-        if said != total:
+        declared = manifest["totals"].get(name)
+        if declared != total:
             raise TraceError(
-                f"{manifest_path}: totals.{name} is {said}; its shards add up to {total}"
+                f"{manifest_path}: totals.{name} is {declared}; its shards add up to {total}"
             )
     return Trace(path, manifest["unit"], manifest["source"], totals, shards)
 
 
 @lru_cache(maxsize=8)
 def known_trace(path: str, manifest_digest: str) -> Trace:
-    """`open_trace` of the trace with this manifest, which is read once by a process.
+    """Open the trace that has this manifest; each process reads it only once.
 
-    Raises TraceError as that does, and where another trace has taken its place.
+    Raises TraceError like `open_trace`, and if another trace has replaced it.
     """
     trace = open_trace(path)
     if trace.manifest_digest != manifest_digest:
-        raise TraceError(f"{path} is being used, and has been replaced by another trace")
+        raise TraceError(f"{path} has been replaced by another trace while it was in use")
     return trace
 
 
@@ -204,11 +217,11 @@ def write_trace(
     source: Mapping[str, Any],
     force: bool = False,
 ) -> Trace:
-    """Write one shard per tape and open the result. O(rows); tapes are taken one at a time.
+    """Write one shard per tape and open the trace. O(rows); tapes are taken one at a time.
 
-    The directory appears complete or not at all. `source` is anything that JSON can hold. An
-    existing path is refused with TraceError, unless it is a trace and `force` is given: then the
-    new trace replaces it. A tape that breaks a rule is a TapeError that names shard and row.
+    The directory appears complete or not at all. `source` may hold anything that JSON can. With
+    `force` an existing trace is replaced. Raises TraceError if the path exists otherwise, and
+    TapeError, which names shard and row, for a tape that breaks a rule.
     """
     with new_trace(path, unit=unit, source=source, force=force) as unfinished:
         for number, tape in enumerate(tapes):
@@ -224,9 +237,7 @@ def write_trace(
 
 @dataclass
 class UnfinishedTrace:
-    """A trace under construction: write shards into `directory` and list them, in order, in
-    `shards`.
-    """
+    """A trace under construction: write shards to `directory` and list them in `shards`."""
 
     directory: Path
     source: dict[str, Any]
@@ -237,14 +248,14 @@ class UnfinishedTrace:
 def new_trace(
     path: str | os.PathLike[str], *, unit: str, source: Mapping[str, Any], force: bool = False
 ) -> Iterator[UnfinishedTrace]:
-    """Make a trace of shards that the block writes, which may also add to `source` until it ends.
+    """Create a trace from the shards that the block writes; the block may also extend `source`.
 
-    The directory appears complete or not at all. Raises TraceError before the block when `path`
-    cannot become a trace.
+    The directory appears complete or not at all. Raises TraceError before the block if a trace
+    cannot be created at `path`.
     """
     target = Path(path).resolve()
     if problem := obstacle(target.parent):
-        raise TraceError(f"cannot write {path}: {problem}")
+        raise TraceError(f"{CANNOT_WRITE} {path}: {problem}")
     if target.exists():
         if not _is_trace(target):
             raise TraceError(f"{path} exists and is not a trace; choose another path")
@@ -253,14 +264,14 @@ def new_trace(
     if unit not in UNITS:
         raise TraceError(f"unit {unit!r} is not {_UNITS}")
     with (
-        errors_as(TraceError, f"cannot write {path}"),
+        errors_as(TraceError, f"{CANNOT_WRITE} {path}"),
         new_directory(target, replace=force) as directory,
     ):
         unfinished = UnfinishedTrace(directory, dict(source), [])
         yield unfinished
         shards = unfinished.shards
         if not shards:
-            raise TraceError(f"a trace has at least one shard; {path} would have none")
+            raise TraceError(f"a trace needs at least one shard; {path} would have none")
         for shard in shards:
             _check_id_space(shard, path)
         manifest = {
@@ -277,25 +288,23 @@ def new_trace(
             raise TraceError(f"source cannot be written as JSON: {error}") from None
         listed = {shard.file for shard in shards} | {MANIFEST, REJECTED}
         for entry in directory.iterdir():
-            # Left by a task that Spark ran twice.
-            if entry.name not in listed:
+            if entry.name not in listed:  # left by a task that Spark ran twice
                 entry.unlink()
 
 
 @contextmanager
 def new_shard(path: Path) -> Iterator["ShardWriter"]:
-    """Write one shard in the block; the file appears when it is complete."""
+    """Write one shard in the block. The file appears when it is complete."""
     with (
         new_file(path) as temporary,
         pq.ParquetWriter(
             temporary,
             SCHEMA,
             compression="zstd",
-            # The smallest of those measured, at 2.5 bytes a row: differences between the sorted
-            # times, and zstd for the rest.
+            # The smallest of the encodings measured: 2.5 bytes per row.
             use_dictionary=["op"],
             column_encoding={"time": "DELTA_BINARY_PACKED"},
-            # With a checksum, a damaged byte is an error and not another number.
+            # With a checksum, a damaged byte is an error, not another number.
             write_page_checksum=True,
         ) as file,
     ):
@@ -305,7 +314,7 @@ def new_shard(path: Path) -> Iterator["ShardWriter"]:
 
 
 class ShardWriter:
-    """Writes one shard piece by piece, in order.
+    """Writes one shard piece by piece.
 
     A partial row group is held in memory, at most 21 MB. The pieces are not validated.
     """
@@ -314,54 +323,42 @@ class ShardWriter:
         self._file = file
         self._held = SCHEMA.empty_table()
         self.shard = Shard(name)
-        """The manifest's entry for what was written."""
+        """The manifest's entry for the pieces so far."""
 
     def append(self, piece: Tape) -> None:
-        """Add operations that follow the ones before. O(len)."""
+        """Add the next operations. O(len)."""
         self.shard = self.shard.followed_by(piece)
         self._held = pa.concat_tables([self._held, pa.table(list(piece), schema=SCHEMA)])
         self._write(self._held.num_rows // ROW_GROUP * ROW_GROUP)
 
     def flush(self) -> None:
-        """Write what is held, as the last row group."""
+        """Write the rows that are still held."""
         self._write(self._held.num_rows)
 
     def _write(self, rows: int) -> None:
-        """Write the first rows of those held."""
         if rows:
             self._file.write_table(self._held.slice(0, rows), row_group_size=ROW_GROUP)
             self._held = self._held.slice(rows)
 
 
 def shard_name(number: int) -> str:
-    """The file of shard `number`."""
+    """Return the file name of shard `number`."""
     return f"shard-{number:05d}.parquet"
 
 
 def _totals(shards: Sequence[Shard]) -> dict[str, int]:
-    return {name: sum(getattr(one, name) for one in shards) for name in ("rows", *OP_COUNTS)}
+    return {name: sum(getattr(shard, name) for shard in shards) for name in ("rows", *OP_COUNTS)}
 
 
-def _read_shard(path: Path, rows: int) -> Iterator[Tape]:
-    """A shard's file, which must have so many rows, in pieces of up to PIECE rows."""
-    with open_parquet(path, TraceError) as file:
-        if not file.schema_arrow.equals(SCHEMA):
-            found = ", ".join(f"{field.name} {field.type}" for field in file.schema_arrow)
-            wanted = ", ".join(f"{field.name} {field.type}" for field in SCHEMA)
-            raise TraceError(
-                f"{path} has the columns ({found}); a tape has ({wanted}), none nullable"
-            )
-        if file.metadata.num_rows != rows:
-            raise TraceError(f"{path} has {file.metadata.num_rows} rows; the manifest says {rows}")
-        for batch in file.iter_batches(PIECE, use_threads=False):
-            # Copied, because Arrow's memory is read-only, which is another type to jitted code.
-            yield Tape(*(np.array(batch.column(name).to_numpy()) for name in Tape._fields))
+def columns_text(schema: pa.Schema) -> str:
+    """Describe the columns of a schema for a message."""
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
 def _parse_shard(entry: object, path: Path) -> Shard:
     fields = Shard.__dataclass_fields__
     if not isinstance(entry, dict) or not fields.keys() <= entry.keys():
-        raise TraceError(f"{path}: each shard is an object with {', '.join(fields)}")
+        raise TraceError(f"{path}: each shard must be an object with {', '.join(fields)}")
     file = entry["file"]
     if not isinstance(file, str) or not file or Path(file).name != file:
         raise TraceError(f"{path}: shard file {file!r} is not a plain file name")
@@ -376,7 +373,7 @@ def _parse_shard(entry: object, path: Path) -> Shard:
 
 
 def _check_id_space(shard: Shard, path: str | os.PathLike[str]) -> None:
-    """Raise TraceError for more ids than rows: whoever replays it makes a table of all ids."""
+    """Raise TraceError for more ids than rows: a replay allocates a table of all ids."""
     if shard.id_space > shard.rows:
         raise TraceError(
             f"{path}: id_space of {shard.file} is {shard.id_space}; it must not exceed the"
@@ -385,7 +382,7 @@ def _check_id_space(shard: Shard, path: str | os.PathLike[str]) -> None:
 
 
 def _is_trace(path: Path) -> bool:
-    """Whether `path` is a trace and holds no other files, which would be lost with it."""
+    """Whether `path` is a trace without other files, which would be lost with it."""
     return has_format(path / MANIFEST, FORMAT) and all(
         entry.name in (MANIFEST, REJECTED) or entry.match("shard-*.parquet")
         for entry in path.iterdir()

@@ -1,4 +1,4 @@
-"""Durations as people write them (`5s`, `200ms`), turned into exact integers of a unit.
+"""Convert durations as people write them (`5s`, `200ms`) to exact numbers of units.
 
 >>> parse_duration("5s", "ms")
 5000
@@ -13,66 +13,56 @@ from itertools import pairwise
 from timers import LIMIT, TimerError
 
 EXPONENTS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
-"""Decimal units: how many decimal places of a second each one is."""
+"""Decimal unit -> decimal places of a second."""
 
 TAPE_UNITS = ("us", "ms", "s")
-"""The units that a tape made from a log can have."""
+"""The units of a tape that are durations."""
 _LARGER = dict(pairwise(TAPE_UNITS))
 
 SUFFIXES = {"ns": 9, "us": 6, "µs": 6, "μs": 6, "ms": 3, "s": 0}
-"""The decimal units as a duration may end in them, the longer ones first.
+"""Suffix of a duration in a decimal unit -> decimal places; longer suffixes come first.
 
-Both the micro sign, U+00B5, and the Greek mu, U+03BC, which is the same to a reader.
+The micro sign, U+00B5, and the Greek mu, U+03BC, look the same; both are accepted.
 """
 
 _SECONDS = {name: Fraction(1, 10**places) for name, places in SUFFIXES.items()}
 _SECONDS |= {"m": Fraction(60), "min": Fraction(60), "h": Fraction(3600), "d": Fraction(86400)}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zµμ]+)")
-_LONGEST = 40  # characters: more than a duration in range needs, so a long text costs no work
+_MAX_LENGTH = 40  # more characters than a duration in range needs; longer texts are not parsed
 
 
 def duration_text(units: int, unit: str) -> str:
-    """A duration as text, in the largest unit of which it is a whole number.
+    """Return a duration as text, in the largest unit that keeps it a whole number.
 
-    Where the unit stands for no duration ("unit"), it is the number alone.
+    If the unit is not a duration ("unit"), only the number is returned.
 
     >>> duration_text(100_000, "us"), duration_text(1500, "ms"), duration_text(5, "unit")
     ('100ms', '1500ms', '5')
     """
     if unit not in TAPE_UNITS:
         return str(units)
-    number, name = in_largest_unit(units, unit)
-    return f"{number}{name}"
-
-
-def in_largest_unit(number: int, unit: str) -> tuple[int, str]:
-    """A number of units in the largest of TAPE_UNITS of which it is a whole number.
-
-    >>> in_largest_unit(100_000, "us"), in_largest_unit(1000, "unit")
-    ((100, 'ms'), (1000, 'unit'))
-    """
-    while unit in _LARGER and number % 1000 == 0:
-        number, unit = number // 1000, _LARGER[unit]
-    return number, unit
+    while unit in _LARGER and units % 1000 == 0:
+        units, unit = units // 1000, _LARGER[unit]
+    return f"{units}{unit}"
 
 
 class DurationError(TimerError, ValueError):
-    """A text that is not a duration, or one that is not a positive multiple of the unit."""
+    """A text is not a duration, or not a positive multiple of the unit."""
 
 
 def parse_duration(text: str, unit: str) -> int:
-    """The duration in whole units: a number followed by ns, us, ms, s, m (or min), h or d.
+    """Convert a number followed by ns, us, ms, s, m (or min), h or d to whole units.
 
-    Raises DurationError for anything else, a bare number included (its unit would be a guess), and
-    for what is not a positive multiple of `unit` ("us", "ms" or "s") within [1, 2**63 - 1]. Exact:
-    digits never pass through a float.
+    Exact: digits never pass through a float. Raises DurationError for any other text, including a
+    bare number (its unit would be a guess), and for a duration that is not a multiple of `unit`
+    ("us", "ms" or "s") in [1, 2**63 - 1].
     """
     if unit not in TAPE_UNITS:
         raise DurationError(f"unit {unit!r} is not one of {', '.join(TAPE_UNITS)}")
-    match = _DURATION.fullmatch(text.strip()) if len(text) <= _LONGEST else None
+    match = _DURATION.fullmatch(text.strip()) if len(text) <= _MAX_LENGTH else None
     if match is None or match[2] not in _SECONDS:
         raise DurationError(
-            f"duration {text[:_LONGEST]!r} is not a number with a unit, such as 5s, 200ms or 1m"
+            f"duration {text[:_MAX_LENGTH]!r} is not a number with a unit, such as 5s, 200ms or 1m"
         )
     units = Fraction(match[1].removesuffix(".")) * _SECONDS[match[2]] / _SECONDS[unit]
     if units.denominator != 1 or units < 1:

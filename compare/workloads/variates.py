@@ -1,8 +1,8 @@
 """Random variates that are the same on every machine.
 
-They use only + - * / and square roots of NumPy's, in a fixed order, which IEEE 754 rounds in one
-way. The logarithms and exponentials of the C library and of NumPy differ between machines in the
-last bit.
+They use only + - * / and NumPy's square root, in a fixed order; IEEE 754 defines how these round.
+The logarithms and exponentials of the C library and of NumPy differ between machines in the last
+bit.
 """
 
 # ruff: noqa: ANN001, ANN202  # compiled functions are typed by their arguments
@@ -24,7 +24,7 @@ _TERMS_OF_EXP = 14  # of the Taylor series up to ln(2)/2: the next is below 1e-1
 
 
 def log(x: Floats) -> Floats:
-    """Natural logarithm of positive doubles, to within 4e-16 of its value (or of 1e-16 near 1)."""
+    """Natural logarithm of positive doubles; relative error 4e-16, or absolute 1e-16 near 1."""
     mantissa, exponent = np.frexp(x)
     result = np.empty_like(mantissa)
     _log(mantissa, exponent, _ATANH, result)
@@ -43,7 +43,7 @@ def _log(mantissas, exponents, coefficients, result):
 
 
 def exp(x: Floats) -> Floats:
-    """Exponential of doubles in (-700, 700), to within 5e-16 of its value."""
+    """Exponential of doubles in (-700, 700); relative error 5e-16."""
     halvings = np.rint(x / _LN2)
     result = np.empty_like(halvings)
     _exp((x - halvings * _LN2_HIGH) - halvings * _LN2_LOW, result)
@@ -60,7 +60,7 @@ def _exp(rests, result):
 
 
 def normal(u: Floats) -> Floats:
-    """The standard normal variate below which a share `u` in (0, 1) lies, to within about 1e-15.
+    """Quantile of the standard normal distribution for `u` in (0, 1); error about 1e-15.
 
     Wichura, Algorithm AS 241 (PPND16), Applied Statistics 37 (1988).
     """

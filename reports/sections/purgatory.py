@@ -26,7 +26,7 @@ def section(summary: Summary) -> Section | None:
         "Each request watches 3 of 100 keys. The new design takes an answered request out of its "
         "timing wheel at once, and purges the lists of watchers by an estimate. The old one "
         "leaves it in a delay queue, and a reaper scans queue and lists when they are too long. "
-        "Of load “low” 7.87% time out, of load “high” half.",
+        "The loads “low” and “high” are those of the workloads lognormal-low and lognormal-high.",
         tables=[table for table in tables if table.rows],
         points=[
             "In real time all threads of a design share one interpreter lock, so they have one "
@@ -43,7 +43,7 @@ def of_rates(rows: Sequence[Row]) -> Table:
     for case, rates in by_case(rows, figures.RATE).items():
         rate, failed = highest[case.load, case.design]
         trials = rates.get(rate) or next(iter(rates.values()))
-        row, cpu = figures.middle(trials), figures.values_of(trials, "cpu_us")
+        row, cpu = figures.median_row(trials), figures.values_of(trials, "cpu_us")
         time = Entry(_microseconds(row["cpu_us"]), _range(cpu)) if cpu else NOTHING
         found[case] = {
             "requests/s": Entry(formats.count(rate), "" if failed else "or more"),
@@ -90,7 +90,7 @@ def _estimate(row: Row) -> Entry:
 def of_memory(rows: Sequence[Row]) -> Table:
     """The trials with little memory."""
     found = {
-        case: figures.middle(same)
+        case: figures.median_row(same)
         for case, trials in by_case(rows, figures.MEMORY).items()
         for same in trials.values()
     }

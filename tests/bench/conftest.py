@@ -1,4 +1,4 @@
-"""Prints, after pytest-benchmark's own table, the ratios that the project holds itself to."""
+"""Print the ratios that the project aims for, after pytest-benchmark's own table."""
 
 from statistics import median, quantiles
 
@@ -48,11 +48,11 @@ def verdict_of(value, target):
 def write_ratios(write, benchmarks):
     write("")
     write(
-        "Each round ran right after a round of its base. Medians in ns per operation;"
+        "Each round ran right after a round of its base. ns: median per operation;"
         " ratio: median [quartiles]."
     )
     head = f"{'timer':<29} {'operation':<13} {'N':>9} {'ns':>8} {'base ns':>8} {'ratio':>6}"
-    write(f"{head}  quartiles    asked for, base")
+    write(f"{head}  quartiles    target, base")
     for bench in sorted(
         benchmarks, key=lambda bench: (bench.group, bench.extra_info.get("name", ""))
     ):

@@ -1,13 +1,12 @@
-"""The pipeline's throughput, as ratios to two processes with pyarrow and Numba on the same files.
+"""Measure the pipeline against two processes that use pyarrow and Numba on the same files.
 
     nox -s pipeline -- [generate] [replay] [ingest] [verify] [--operations 5e7] [--shards 64] \\
                        [--rounds 3] [--timers A,B]
     nox -s pipeline -- large --operations 1e9
 
-Threads are those of this process, one for each core. Each round runs every contender once, one
-after the other, so that a ratio compares runs of the same minutes. A session is started before the
-clock runs, but its Java goes on compiling for about ten seconds. The output shows medians, with the
-least and the greatest.
+Threads are those of this process, one per core. Each round runs every contender once, one after the
+other, so that a ratio compares runs of the same minutes. A session is started before the clock, but
+its Java keeps compiling for about ten seconds. The output shows medians with minimum and maximum.
 """
 
 import argparse
@@ -18,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
@@ -29,7 +28,7 @@ import pyarrow.parquet as pq
 
 from compare.arguments import count
 from compare.cli.commands.summarise import text_of
-from compare.pipeline.generate import generate
+from compare.pipeline.generate import generate, write_shard
 from compare.pipeline.ingest import Options, ingest_requests
 from compare.pipeline.replay import replay_trace
 from compare.pipeline.summarise import summarise
@@ -41,7 +40,6 @@ from compare.spark.session import spark_session
 from compare.tapes.tape import CANCEL, Tape, part
 from compare.tapes.trace import Trace, open_trace
 from compare.workloads.catalogue import Plan
-from compare.workloads.writing import write_shard
 from timers.kernels.pool import EXPIRY
 
 PROCESSES = 2
@@ -58,28 +56,21 @@ INGEST_SHARDS = 8
 
 @contextmanager
 def sessions() -> Iterator[Callable[[str], Any]]:
-    """Sessions on a master, one at a time; started anew only when the master changes."""
+    """Yield a function that returns a session on a master; a new one replaces the previous one."""
     running: dict[str, Any] = {}
+    with ExitStack() as stack:
 
-    def on(master: str) -> Any:
-        if master not in running:
-            stop()
-            entered = spark_session(master)
-            running[master] = (entered, entered.__enter__())
-            running[master][1].range(0, 100, 1, 4).mapInArrow(
-                lambda batches: batches, "id bigint"
-            ).collect()
-        return running[master][1]
+        def on(master: str) -> Any:
+            if master not in running:
+                running.clear()
+                stack.close()
+                session = stack.enter_context(spark_session(master))
+                numbers = session.range(0, 100, 1, 4)
+                numbers.mapInArrow(lambda batches: batches, "id bigint").collect()
+                running[master] = session
+            return running[master]
 
-    def stop() -> None:
-        for entered, _ in running.values():
-            entered.__exit__(None, None, None)
-        running.clear()
-
-    try:
         yield on
-    finally:
-        stop()
 
 
 def timed(call: Callable[[], Any]) -> float:
@@ -96,9 +87,9 @@ def rounds(
     unit: str,
     clean: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run all contenders in turns and print their throughput and its ratio to that of the base.
+    """Let the contenders take turns; print their throughput and its ratio to that of the base.
 
-    `clean` is called before each run, and not timed.
+    `clean` is called before each run and is not timed.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(number):
@@ -106,8 +97,8 @@ def rounds(
             clean()
             seconds[name].append(timed(call))
     for name, samples in seconds.items():
-        ratios = [one / other for one, other in zip(seconds[base], samples, strict=True)]
-        rates = [amount / one / 1e6 for one in samples]
+        ratios = [a / b for a, b in zip(seconds[base], samples, strict=True)]
+        rates = [amount / sample / 1e6 for sample in samples]
         print(f"  {name:<44}{_spread(rates)} M {unit}/s  {_spread(ratios)}", flush=True)
 
 
@@ -127,24 +118,24 @@ def plain_generate(pool: Any, plan: Plan, directory: Path) -> None:
 
 
 def plain_replay_shard(path: str, id_space: int, timer: str, unit: str) -> int:
-    """Read a shard, replay it, and count what fires: nothing is checked, nothing written."""
+    """Read a shard, replay it and count the expiries, without checking or writing anything."""
     columns = pq.read_table(path)
     tape = Tape(*(np.array(columns.column(name).to_numpy()) for name in Tape._fields))
-    made = contestant(timer).new(unit, int(tape.time[0]))
+    instance = contestant(timer).new(unit, int(tape.time[0]))
     armings = int(np.count_nonzero(tape.op != CANCEL))
-    made.reserve(min(armings, id_space + 1))
+    instance.reserve(min(armings, id_space + 1))
     cursor, handles = np.zeros(CELLS, np.int64), np.zeros(id_space, np.int64)
     fired = np.ones(1 << 20, EXPIRY)
-    armed_by, rows = np.zeros(made.state.nodes.size, np.int32), 0
-    early = -made.traits.rounding(made.parameters).bounds()[0]
+    armed_by, rows = np.zeros(instance.state.nodes.size, np.int32), 0
+    early = -instance.traits.rounding(instance.parameters).bounds()[0]
     for first in range(0, tape.time.size, 1 << 16):
         operations = operations_of(part(tape, first, first + (1 << 16)))
         cursor[FIRST], cursor[NEXT] = first, 0
         while cursor[NEXT] < operations.size:
-            run(made.state, operations, early, cursor, handles, armed_by, fired)
+            run(instance.state, operations, early, cursor, handles, armed_by, fired)
             rows, cursor[ROWS] = rows + int(cursor[ROWS]), 0
-    while len(made):
-        drain(made.state, cursor, armed_by, fired)
+    while len(instance):
+        drain(instance.state, cursor, armed_by, fired)
         rows, cursor[ROWS] = rows + int(cursor[ROWS]), 0
     assert fired.view(FIRED).size
     return rows
@@ -162,26 +153,20 @@ def plain_replay(pool: Any, trace: Trace, timers: list[str]) -> int:
 # ---- the stages
 
 
-def bench_generate(on: Callable[[str], Any], directory: Path, options: argparse.Namespace) -> None:
-    for name in WORKLOADS:
-        generate_one(on, directory, options, name)
-
-
-def generate_one(
+def bench_generate(
     on: Callable[[str], Any], directory: Path, options: argparse.Namespace, name: str
 ) -> None:
     plan = Plan.of(name, operations=options.operations, shards=options.shards)
     amount = {"operations": options.operations, "shards": options.shards}
 
-    def generated(**where: Any) -> None:
-        generate(name, directory / name, **amount, force=True, **where)
+    def generated(**executor: Any) -> None:
+        generate(name, directory / name, **amount, force=True, **executor)
 
     print(f"generate {name}, {options.operations:,} operations in {options.shards} shards")
     on("local[2]")
     with get_context("spawn").Pool(PROCESSES) as pool:
-        plain_generate(
-            pool, Plan.of(name, operations=10_000, shards=4), directory / "plain"
-        )  # load the compiled code
+        warm_up = Plan.of(name, operations=10_000, shards=4)  # loads the compiled code
+        plain_generate(pool, warm_up, directory / "plain")
         contenders = {
             PLAIN: lambda: plain_generate(pool, plan, directory / "plain"),
             THREADS: generated,
@@ -190,27 +175,21 @@ def generate_one(
         rounds(options.rounds, contenders, options.operations, PLAIN, "operations")
 
 
-def made_trace(
-    on: Callable[[str], Any], directory: Path, options: argparse.Namespace, name: str
-) -> Trace:
+def trace_of(directory: Path, options: argparse.Namespace, name: str) -> Trace:
     path = directory / name
     if not path.exists():
         generate(name, path, operations=options.operations, shards=options.shards)
     return open_trace(path)
 
 
-def bench_replay(on: Callable[[str], Any], directory: Path, options: argparse.Namespace) -> None:
-    for name in WORKLOADS:
-        replay_one(on, directory, options, made_trace(on, directory, options, name))
-
-
-def replay_one(
-    on: Callable[[str], Any], directory: Path, options: argparse.Namespace, trace: Trace
+def bench_replay(
+    on: Callable[[str], Any], directory: Path, options: argparse.Namespace, name: str
 ) -> None:
+    trace = trace_of(directory, options, name)
     timers, out = options.timers, directory / "replayed"
 
-    def replayed(expiries: bool, **where: Any) -> None:
-        replay_trace(trace.path, timers, out, expiries=expiries, **where)
+    def replayed(expiries: bool, **executor: Any) -> None:
+        replay_trace(trace.path, timers, out, expiries=expiries, **executor)
 
     def clean() -> None:
         shutil.rmtree(out, ignore_errors=True)
@@ -243,14 +222,10 @@ def replay_one(
     print(f"  local[1] to local[2], summaries only: {seconds[0] / seconds[1]:.2f}")
 
 
-def bench_verify(on: Callable[[str], Any], directory: Path, options: argparse.Namespace) -> None:
-    for name in WORKLOADS:
-        verify_one(on, directory, options, made_trace(on, directory, options, name))
-
-
-def verify_one(
-    on: Callable[[str], Any], directory: Path, options: argparse.Namespace, trace: Trace
+def bench_verify(
+    on: Callable[[str], Any], directory: Path, options: argparse.Namespace, name: str
 ) -> None:
+    trace = trace_of(directory, options, name)
     out = directory / "to-verify"
     shutil.rmtree(out, ignore_errors=True)
     replay_trace(trace.path, TIMERS[:1], out)
@@ -264,8 +239,10 @@ def verify_one(
     rounds(options.rounds, contenders, timers, "SQL", "timers")
 
 
-def bench_ingest(on: Callable[[str], Any], directory: Path, options: argparse.Namespace) -> None:
-    log = directory / "requests.csv"
+def bench_ingest(
+    on: Callable[[str], Any], directory: Path, options: argparse.Namespace, name: str
+) -> None:
+    log = directory / name
     rng = random.Random(0)
     with log.open("w") as file:
         file.write("ts,uid,client,method,path,status,rtt\n")
@@ -296,9 +273,9 @@ def bench_ingest(on: Callable[[str], Any], directory: Path, options: argparse.Na
 
 
 def resident() -> int:
-    """Bytes that this process and its descendants hold in memory (Linux).
+    """Resident bytes of this process and its descendants (Linux).
 
-    Shared pages are counted for each process.
+    Shared pages are counted once per process.
     """
     pages, parents = {}, {}
     for directory in Path("/proc").iterdir():
@@ -306,21 +283,21 @@ def resident() -> int:
             pid = int(directory.name)
             parents[pid] = int((directory / "stat").read_text().rpartition(")")[2].split()[1])
             pages[pid] = int((directory / "statm").read_text().split()[1])
-    ours = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
-        ours |= more
-    return sum(pages.get(pid, 0) for pid in ours) * os.sysconf("SC_PAGE_SIZE")
+    family = {os.getpid()}
+    while children := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= children
+    return sum(pages.get(pid, 0) for pid in family) * os.sysconf("SC_PAGE_SIZE")
 
 
 @contextmanager
 def peak_memory() -> Iterator[None]:
-    """Print the most that was resident while the block ran, sampled every half second."""
-    most, ended = resident(), threading.Event()
+    """Print the peak resident memory of the block, sampled every half second."""
+    peak, ended = resident(), threading.Event()
 
     def watch() -> None:
-        nonlocal most
+        nonlocal peak
         while not ended.wait(0.5):
-            most = max(most, resident())
+            peak = max(peak, resident())
 
     watching = threading.Thread(target=watch, daemon=True)
     watching.start()
@@ -329,38 +306,42 @@ def peak_memory() -> Iterator[None]:
     finally:
         ended.set()
         watching.join()
-        print(f"  most memory, all processes together: {most / 2**30:.2f} GiB")
+        print(f"  peak memory of all processes: {peak / 2**30:.2f} GiB")
 
 
-def bench_large(on: Callable[[str], Any], directory: Path, options: argparse.Namespace) -> None:
-    """Generate, replay and sum up a trace once that is much larger than the memory needed."""
+def bench_large(
+    on: Callable[[str], Any], directory: Path, options: argparse.Namespace, name: str
+) -> None:
+    """Generate, replay and summarise a trace that is much larger than the memory needed."""
     print(
-        f"{LARGE}, {options.operations:,} operations in {options.shards} shards x {', '.join(GRID)}"
+        f"{name}, {options.operations:,} operations in {options.shards} shards x {', '.join(GRID)}"
     )
     amount = {"operations": options.operations, "shards": options.shards}
     trace, out = directory / "large", directory / "large-replayed"
     replayed = options.operations * len(GRID)
     steps = {
-        "generate": (options.operations, lambda: generate(LARGE, trace, **amount)),
+        "generate": (options.operations, lambda: generate(name, trace, **amount)),
         "replay, every expiry written": (replayed, lambda: replay_trace(trace, GRID, out)),
         "summarise": (replayed, lambda: print(text_of(summarise(out).to_pylist()))),
     }
-    for name, (operations, step) in steps.items():
+    for label, (operations, step) in steps.items():
         with peak_memory():
             seconds = timed(step)
-            print(f"  {name:<44}{operations / seconds / 1e6:8.2f} M operations/s, {seconds:.0f} s")
-    for name in (trace, out):
-        size = sum(file.stat().st_size for file in name.rglob("*.parquet"))
-        print(f"  {name.name}: {size / 2**30:.2f} GiB")
+            print(f"  {label:<44}{operations / seconds / 1e6:8.2f} M operations/s, {seconds:.0f} s")
+    for path in (trace, out):
+        size = sum(file.stat().st_size for file in path.rglob("*.parquet"))
+        print(f"  {path.name}: {size / 2**30:.2f} GiB")
 
 
 STAGES = {
-    "generate": bench_generate,
-    "replay": bench_replay,
-    "ingest": bench_ingest,
-    "verify": bench_verify,
+    "generate": (bench_generate, WORKLOADS),
+    "replay": (bench_replay, WORKLOADS),
+    "ingest": (bench_ingest, ("requests.csv",)),
+    "verify": (bench_verify, WORKLOADS),
 }
-ALL = STAGES | {"large": bench_large}
+"""Stage -> its function, and the names of its inputs."""
+
+ALL = STAGES | {"large": (bench_large, (LARGE,))}
 
 
 def main() -> None:
@@ -369,26 +350,24 @@ def main() -> None:
         "stages",
         nargs="*",
         metavar="STAGE",
-        help=f"some of {', '.join(ALL)}; all but large, if none is named",
+        help=f"any of {', '.join(ALL)}; default: all but large",
     )
     parser.add_argument("--operations", type=count, default=50_000_000)
     parser.add_argument("--shards", type=count, default=64)
     parser.add_argument("--rounds", type=count, default=3)
     parser.add_argument(
-        "--timers", type=lambda text: text.split(","), default=list(TIMERS), help="of replay"
+        "--timers", type=lambda text: text.split(","), default=list(TIMERS), help="to replay"
     )
-    parser.add_argument(
-        "--directory", type=Path, help="where the files go (default: a temporary directory)"
-    )
+    parser.add_argument("--directory", type=Path, help="parent of the temporary files")
     options = parser.parse_args()
     if unknown := set(options.stages) - ALL.keys():
         parser.error(f"no stage is called {sorted(unknown)[0]!r}; there are {', '.join(ALL)}")
-    print(
-        "throughput, and the ratio to the first one in the same round: median (least .. greatest)"
-    )
+    print("throughput, and its ratio to the first of the same round: median (min .. max)")
     with tempfile.TemporaryDirectory(dir=options.directory) as directory, sessions() as on:
         for stage in options.stages or STAGES:
-            ALL[stage](on, Path(directory), options)
+            bench, inputs = ALL[stage]
+            for name in inputs:
+                bench(on, Path(directory), options, name)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""What a purgatory and an idle detector cost, and the pictures of it in docs/services.md.
+"""Measure purgatories and idle detectors, and draw the pictures in docs/services.md.
 
     python -m tests.bench.purgatory_and_idle [--rounds 5] [--draw]
 
-Counts CPU time of the whole process, so that other programs disturb little. The purgatories are
-also measured with both threads on one core, where the GIL moves no data between caches. On a shared
-machine the processor's own speed varies: a loop of plain Python is timed before and after each of
-their rounds, and what is drawn is what they reach at the full speed, that of the fastest loop. With
-`--draw`, the results are drawn into docs/pictures.
+CPU time of the whole process is measured, so that other programs interfere little. The purgatories
+are also measured with both threads on one core, where the GIL moves no data between caches. On a
+shared machine the speed of the processor varies: a loop of plain Python is timed before and after
+each of their rounds, and the pictures show the rates at full speed, that of the fastest loop. With
+`--draw`, pictures are written to docs/pictures.
 """
 
 import argparse
@@ -33,9 +33,9 @@ from timers.services import (
     SystemTimer,
 )
 
-REQUESTS = 200_000  # of one round
-WAITING = 7_500  # requests that are pending at a time: 150 000/s for 50 ms
-HANDED_OVER = 250  # requests that the completing thread gets at a time
+REQUESTS = 200_000  # per round
+WAITING = 7_500  # pending requests: 150 000/s for 50 ms
+HANDED_OVER = 250  # requests handed to the completing thread at a time
 CORES = ALL_CORES, ONE_CORE = "all cores", "one core"
 
 CONNECTIONS = 100_000
@@ -59,18 +59,18 @@ class Request(DelayedOperation):
 
 
 def purgatory_rate(batch, purge_interval, collector="on", requests=REQUESTS):
-    """Requests per second of CPU, from their construction to their completion.
+    """Requests per second of CPU, from construction to completion.
 
-    One thread enqueues them, one by one or in batches, under three keys that all of them share; a
-    second one completes them, the oldest first, as soon as more than `WAITING` are pending. The
-    garbage collector is "on", "off" or "frozen": on, after `gc.freeze()`.
+    One thread enqueues them, one by one or in batches, under three keys that they all share. A
+    second thread completes the oldest when more than `WAITING` are pending. The garbage collector
+    is "on", "off" or "frozen": on, after `gc.freeze()`.
     """
     keys = ("one", "two", "three")
     handed_over = SimpleQueue()
 
     def complete():
-        while (some := handed_over.get()) is not None:
-            for request in some:
+        while (group := handed_over.get()) is not None:
+            for request in group:
                 request.force_complete()
 
     with SystemTimer(CascadingWheel(capacity=4 * WAITING)) as timer:
@@ -86,19 +86,19 @@ def purgatory_rate(batch, purge_interval, collector="on", requests=REQUESTS):
         start = time.process_time()
         for _ in range(0, requests, HANDED_OVER):
             if batch == 1:
-                some = []
+                group = []
                 for _ in range(HANDED_OVER):
                     request = Request(30.0)
                     purgatory.try_complete_else_watch(request, keys)
-                    some.append(request)
+                    group.append(request)
             else:
-                some = [Request(30.0) for _ in range(HANDED_OVER)]
-                purgatory.try_complete_else_watch_many(some, keys)
-            waiting.append(some)
+                group = [Request(30.0) for _ in range(HANDED_OVER)]
+                purgatory.try_complete_else_watch_many(group, keys)
+            waiting.append(group)
             while len(waiting) > WAITING // HANDED_OVER:
                 handed_over.put(waiting.popleft())
-        for some in [*waiting, None]:
-            handed_over.put(some)
+        for group in [*waiting, None]:
+            handed_over.put(group)
         completer.join()
         used = time.process_time() - start
         gc.enable()
@@ -117,9 +117,7 @@ def plain_loop():
 
 
 def purgatories(rounds):
-    """(name, on all cores or one) -> rates of the rounds, for each way to enqueue; the same at the
-    processor's full speed; and the times of the plain loop.
-    """
+    """(way to enqueue, cores) -> rates of the rounds; the same at full speed; times of the loop."""
     kinds = {
         "one by one": (1, 1000),
         "one by one, gc.freeze()": (1, 1000, "frozen"),
@@ -130,17 +128,17 @@ def purgatories(rounds):
     }
     for kind in kinds.values():
         purgatory_rate(*kind, requests=20_000)
-    every = os.sched_getaffinity(0)
+    available = os.sched_getaffinity(0)
     rates = {(name, cores): [] for name in kinds for cores in CORES}
     loops = [plain_loop()]
     try:
         for _ in range(rounds):
             for name, cores in rates:
-                os.sched_setaffinity(0, every if cores == ALL_CORES else {min(every)})
+                os.sched_setaffinity(0, available if cores == ALL_CORES else {min(available)})
                 rates[name, cores].append(purgatory_rate(*kinds[name]))
                 loops.append(plain_loop())
     finally:
-        os.sched_setaffinity(0, every)
+        os.sched_setaffinity(0, available)
     slowness = [mean(pair) / min(loops) for pair in pairwise(loops)]
     scaled = {
         kind: [a * b for a, b in zip(samples, slowness[place :: len(rates)], strict=True)]
@@ -162,8 +160,8 @@ DETECTORS = {
 def touches_of(packets_per_minute, seed):
     """For each second, the connections that send a packet or are new.
 
-    There are `CONNECTIONS` at all times: one that falls idle is closed, and a new one gets its
-    number in the same second.
+    There are always `CONNECTIONS`: an idle one is closed, and a new one takes its number in the
+    same second.
     """
     random_numbers = np.random.default_rng(seed)
     idle_at = random_numbers.integers(1, TIMEOUT + 1, CONNECTIONS)
@@ -213,7 +211,7 @@ INK, BLUE, ORANGE, GREEN, PURPLE = "#1f2328", "#0072b2", "#d55e00", "#009e73", "
 
 def axes_of(width, height):
     """A white figure with one pair of axes."""
-    # Here, because its objects would be looked at by each collection of the measured programs.
+    # Imported here, so that collections in the measured programs do not scan its objects.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -229,11 +227,11 @@ def save(figure, name):
 
 
 def draw_idle(costs):
-    """Bars on a logarithmic scale, one for each detector and rate of packets."""
+    """Bars on a logarithmic scale, one per detector and packet rate."""
     figure, axes = axes_of(7.2, 3.4)
     colours = dict(zip(DETECTORS, (ORANGE, BLUE, PURPLE, GREEN), strict=True))
-    for place, of_detectors in enumerate(costs.values()):
-        for shift, (name, samples) in enumerate(of_detectors.items()):
+    for place, detectors in enumerate(costs.values()):
+        for shift, (name, samples) in enumerate(detectors.items()):
             x, value = place + 0.21 * (shift - 1.5), median(samples)
             label = name if place == 0 else None
             axes.bar(x, value, 0.19, color=colours[name], label=label)
@@ -253,7 +251,7 @@ def draw_idle(costs):
 
 
 def draw_purgatories(rates):
-    """Bars for each way to enqueue, with the rounds as points, and what was asked for."""
+    """Bars for each way to enqueue, with the rounds as points, and the targets."""
     figure, axes = axes_of(7.2, 4.0)
     names = list(dict.fromkeys(name for name, _ in rates))
     for (name, cores), samples in rates.items():
@@ -267,7 +265,7 @@ def draw_purgatories(rates):
     axes.invert_yaxis()
     for target, rows in ((150, (-0.45, 1.45)), (590, (1.55, 5.45))):
         axes.plot([target, target], rows, color=ORANGE, linewidth=1.5)
-        axes.text(target, rows[0], f" {target} asked for", color=ORANGE, fontsize=9, va="bottom")
+        axes.text(target, rows[0], f" target {target}", color=ORANGE, fontsize=9, va="bottom")
     axes.set_xlabel("thousand requests per second of CPU, at full speed")
     axes.set_title("Purgatory: watch three keys, complete, purge", loc="left", fontsize=11)
     axes.legend(frameon=False, loc="upper right")
@@ -289,9 +287,9 @@ def measure_purgatories(options):
 
 def measure_idle(options):
     costs = idle_costs(options.rounds)
-    for packets, of_detectors in costs.items():
-        for name, samples in of_detectors.items():
-            ratios = [a / b for a, b in zip(of_detectors["scan"], samples, strict=True)]
+    for packets, detectors in costs.items():
+        for name, samples in detectors.items():
+            ratios = [a / b for a, b in zip(detectors["scan"], samples, strict=True)]
             print(
                 f"idle, {packets:>3} packets/min, {name:<10} {median(samples):>7.2f} ms/s"
                 f"  {median(ratios):.1f} x cheaper than the scan"

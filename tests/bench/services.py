@@ -1,12 +1,13 @@
-"""The services beside asyncio in the same process, and what a million pending calls cost.
+"""Compare the services with asyncio in the same process; measure a million pending calls.
 
     python -m tests.bench.services [--rounds 7] [--pending 100000] [--collector]
 
-Rounds of asyncio and of the service take turns, so that each ratio is of runs in the same seconds.
-Counts CPU time of the whole process, so that other programs disturb little. Calls are measured with
-the garbage collector off, as `timeit` does: a full collection looks at the objects of both and hits
-whoever is running. With `--collector` it stays on. Prints the least of each and their ratio, and
-the median and quartiles of the rounds' ratios.
+Rounds of asyncio and of the service take turns, so that each ratio compares runs of the same
+seconds. CPU time of the whole process is measured, so that other programs interfere little. Calls
+are measured with the garbage collector off, as in `timeit`, because a full collection scans the
+objects of both sides and is charged to the one that is running; `--collector` leaves it on. The
+output is the minimum of each side and their ratio, and the median and quartiles of the rounds'
+ratios.
 """
 
 import argparse
@@ -30,8 +31,8 @@ from timers.services import AsyncTimer, SystemTimer
 from timers.services.calls import LIST_LIMIT
 
 PENDING = 100_000
-PAIRS = 50_000  # of one round
-TASKS_BETWEEN = 1000  # pairs after which asyncio's loop gets a turn, in which it cleans its heap
+PAIRS = 50_000  # per round
+TASKS_BETWEEN = 1000  # pairs after which asyncio's loop runs once and cleans its heap
 THREADS = 4
 SHORTEST, LONGEST = 1, 2000  # seconds
 
@@ -48,9 +49,9 @@ def delays_of(kind, count, seed):
 
 
 def seconds_in(pool, work, *arguments):
-    """CPU seconds of the calls of `work`, one for each of the pool's threads.
+    """CPU seconds of one call of `work` in each of the pool's threads.
 
-    The threads exist before: to start four of them would add some percent to a round.
+    The threads already exist: starting four of them would add some percent to a round.
     """
     start = time.process_time()
     list(pool.map(work, *arguments))
@@ -61,7 +62,7 @@ def seconds_in(pool, work, *arguments):
 
 
 class AsyncioCalls:
-    """`call_later` and `cancel` beside `pending` other calls; one round has `PAIRS` pairs."""
+    """`call_later` and `cancel` with `pending` other calls; a round has `PAIRS` pairs."""
 
     def __init__(self, kind, pending):
         self.loop = asyncio.new_event_loop()
@@ -92,10 +93,10 @@ class AsyncioCalls:
 
 
 class ServiceCalls:
-    """`schedule_after` and `cancel` in the same way, on this thread or shared by `threads` others.
+    """The same for `schedule_after` and `cancel`, on this thread or divided among `threads` others.
 
-    Of these, each has its part of the other calls: what one thread scheduled on one core is costly
-    to touch on another.
+    The other calls are divided among them as well: it is costly to touch on one core what was
+    scheduled on another.
     """
 
     def __init__(self, kind, pending, threads=1):
@@ -107,7 +108,7 @@ class ServiceCalls:
         assert expired <= pending // 100  # the shortest of random delays is a second
 
     def seconds(self, delays, oldest):
-        """CPU seconds of one round on this thread, those of the driver's thread included."""
+        """CPU seconds of one round on this thread, including those of the driver's thread."""
         start = time.process_time()
         self.round(delays, oldest, self.others[0])
         return time.process_time() - start
@@ -134,7 +135,7 @@ class ServiceCalls:
 
 
 def alternate(base, contender, rounds, collector=False):
-    """Samples of both, in seconds, after a round each to warm up; in turns, either is first."""
+    """Samples of both in seconds, after a warm-up round each; they take turns in going first."""
     first, second = (base, []), (contender, [])
     for seed in range(rounds + 1):
         gc.collect()
@@ -176,13 +177,13 @@ def threads_beside_one(kind, oldest, pending, rounds):
 
 
 class Entry:
-    """What `separate_threads` make: as large as a call."""
+    """An object of the size of a call."""
 
     __slots__ = ("args", "callback", "context", "handle", "moment", "service")
 
 
 def separate_threads(rounds):
-    """One thread and several that make objects and share nothing but the GIL."""
+    """One thread, and several, that create objects and share only the GIL."""
 
     def fill(count):
         entries = []
@@ -205,10 +206,10 @@ def separate_threads(rounds):
 
 
 def timeouts(pending, rounds):
-    """`async with timeout(30.0)` that does not expire, beside `pending` other calls of each."""
+    """`async with timeout(30.0)` that does not expire, with `pending` other calls of each."""
 
     async def measured(timeout):
-        gc.collect()  # else the full collection that the pending calls ask for falls into a round
+        gc.collect()  # else the full collection due to the pending calls falls into a round
         start = time.process_time()
         for _ in range(PAIRS // TASKS_BETWEEN):
             for _ in range(TASKS_BETWEEN):
@@ -222,7 +223,7 @@ def timeouts(pending, rounds):
         own, other = [], []
         with AsyncTimer(CascadingWheel(capacity=2 * max(pending, 1))) as timer:
             for seed in range(rounds + 1):
-                # The loop has the pending calls of the one that is measured, not of both.
+                # The loop only has the pending calls of the side that is measured.
                 delays = delays_of("uniform", pending, 0)
                 handles = [loop.call_later(delay, nothing) for delay in delays]
                 first = await measured(asyncio.timeout)
@@ -255,8 +256,8 @@ def idle_and_memory(pending):
     calls = [timer.schedule_after(dice.uniform(600, 4000), nothing) for _ in range(pending)]
     assert timer.size == pending
     gc.collect()
-    held = memory() - before - 8 * pending  # our own list of the calls
-    time.sleep(0.5)  # idle CPU is measured in real time, after what the calls set off
+    held = memory() - before - 8 * pending  # our list of the calls
+    time.sleep(0.5)  # idle CPU is measured in real time, after the work of scheduling
     used = time.process_time()
     time.sleep(10)
     used = time.process_time() - used
@@ -271,14 +272,14 @@ def memory():
 
 
 def lateness(pending, rate, seconds=5):
-    """Lateness in ms of `rate` expiries per second beside `pending` others: p50, p99, maximum."""
+    """Lateness (p50, p99, maximum) in ms of `rate` expiries/s with `pending` others, and CPU."""
     timer = SystemTimer(CascadingWheel(capacity=2 * pending))
     late = []
     for delay in np.random.default_rng(1).uniform(600, 4000, pending).tolist():
         timer.schedule_after(delay, nothing)
     assert timer.size == pending
     gc.collect()
-    gc.freeze()  # as a server with many long-lived objects does: a full collection takes a second
+    gc.freeze()  # as in a server with many long-lived objects: a full collection takes a second
     now = time.monotonic_ns
 
     def callback(due):
@@ -311,37 +312,37 @@ def main():
         f"{os.cpu_count()} cores, {options.pending:,} pending, {options.rounds} rounds; ns of CPU"
     )
 
-    def show(what, samples, asked):
+    def show(label, samples, target):
         base, contender = samples
         ratios = [a / b for a, b in zip(base, contender, strict=True)]
         low, middle, high = quantiles(ratios, n=4)
-        each = [min(times) / PAIRS * 1e9 for times in samples]
+        a, b = (min(times) / PAIRS * 1e9 for times in samples)
         print(
-            f"{what:<44} {each[0]:>6.0f} {each[1]:>6.0f} {each[0] / each[1]:>5.2f} x"
-            f"  {middle:.2f} x [{low:.2f} .. {high:.2f}]  asked for {asked}",
+            f"{label:<44} {a:>6.0f} {b:>6.0f} {a / b:>5.2f} x"
+            f"  {middle:.2f} x [{low:.2f} .. {high:.2f}]  target {target}",
             flush=True,
         )
 
     for kind in ("constant", "uniform"):
         for oldest in (False, True):
-            which = "oldest" if oldest else "same"
+            victim = "oldest" if oldest else "same"
             samples = schedule_and_cancel(
                 kind, oldest, options.pending, options.rounds, options.collector
             )
-            show(f"schedule, cancel the {which}, {kind} delays", samples, 3)
+            show(f"schedule, cancel the {victim}, {kind} delays", samples, 3)
     for oldest in (False, True):
-        which = "oldest" if oldest else "same"
+        victim = "oldest" if oldest else "same"
         samples = threads_beside_one("constant", oldest, options.pending, options.rounds)
-        show(f"{THREADS} threads, to one, cancel the {which}", samples, 1)
+        show(f"{THREADS} threads, to one, cancel the {victim}", samples, 1)
     show(f"{THREADS} threads that share nothing, to one", separate_threads(options.rounds), 1)
     show("timeout, nothing else pending", timeouts(0, options.rounds), 1.5)
     show("timeout beside the pending", timeouts(options.pending, options.rounds), 3)
-    # In an empty context, as a program starts with; `import pytest` fills ours, at 64 bytes a copy.
+    # In an empty context, as at the start of a program; `import pytest` adds 64 bytes per copy.
     share, size = Context().run(idle_and_memory, options.many)
-    print(f"{options.many:,} pending: idle {share:.3%} of a core, asked for 0.5 %; ", end="")
-    print(f"{size:.0f} bytes per call, asked for 250", flush=True)
-    p50, p99, most, used = lateness(options.many, 20_000)
-    print(f"lateness at 20 000/s: p50 {p50:.2f} p99 {p99:.2f} max {most:.2f} ms; CPU {used:.1%}")
+    print(f"{options.many:,} pending: idle {share:.3%} of a core, target 0.5 %; ", end="")
+    print(f"{size:.0f} bytes per call, target 250", flush=True)
+    p50, p99, maximum, used = lateness(options.many, 20_000)
+    print(f"lateness at 20 000/s: p50 {p50:.2f} p99 {p99:.2f} max {maximum:.2f} ms; CPU {used:.1%}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What one call from Python costs, where the timer itself has hardly anything to do."""
+"""The cost of one call from Python when the timer itself has hardly anything to do."""
 
 from collections import deque
 
@@ -8,7 +8,7 @@ import pytest
 from timers import timer_class
 
 CALLS, ROUNDS = 2000, 15
-STEP, LATER = 50, 10**9  # between deadlines that fall due; a deadline that never does
+STEP, LATER = 50, 10**9  # between deadlines that are reached; a deadline that is not
 BASELINE = "heapq-delay-queue"
 TIMERS = [BASELINE, "delay-queue", "cascading-wheel"]
 ONE = np.array([LATER])
@@ -42,7 +42,7 @@ def cancel_many_of_one(timer):
     return timer.cancel_many, [handles[k : k + 1] for k in range(CALLS)]
 
 
-TARGETS = {  # ns of one call to a timer with a kernel
+TARGETS = {  # ns per call of a timer with a kernel
     advance_nothing_due: 1200,
     advance_one_due: None,
     schedule: None,

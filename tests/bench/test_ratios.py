@@ -1,5 +1,6 @@
-"""Ratios against the yardstick, run in the same minute on the same tapes; printed after
-pytest-benchmark's own table.
+"""Ratios to the yardstick, run in the same minute on the same tapes.
+
+They are printed after pytest-benchmark's own table.
 """
 
 import time
@@ -18,16 +19,16 @@ from timers import timer_class
 SIZES = [100_000, 1_000_000]
 ROUNDS, HEAPQ_ROUNDS = 7, 3
 KERNELS = ["delay-queue", "simple-wheel", "hashed-wheel", "hierarchical-wheel", "cascading-wheel"]
-WIDE = "simple-wheel/wheel-size=65536"  # which has a slot for each delay, 50 times the yardstick's
+WIDE = "simple-wheel/wheel-size=65536"  # a slot for each delay: 50 times those of the yardstick
 STANDING = Task("hold", "standing")  # the clock does not move
 SCENARIO = {task: scenario for scenario in SCENARIOS for task in scenario} | {
     STANDING: (INSERT, SETTLE, STANDING)
 }
 TASKS = (INSERT, CANCEL_ALL, HOLD, STANDING, BY_CLOCK, BY_EVENT)
-END = 2 * LONGEST_DELAY  # by then a tick of 100 has passed, too
+END = 2 * LONGEST_DELAY  # the last deadline and a tick of 100 have passed
 
 YARDSTICK, HEAPQ = "yardstick", "heapq"
-TARGETS = {  # (timer, operation) -> (yardstick, greatest ratio asked for)
+TARGETS = {  # (timer, operation) -> (base, maximum ratio)
     **{("cascading-wheel", task.name): (YARDSTICK, 1.1) for task in TASKS},
     **{
         (name, task.name): (YARDSTICK, 1.1)
@@ -47,16 +48,16 @@ TARGETS = {  # (timer, operation) -> (yardstick, greatest ratio asked for)
 
 @cache
 def tapes(size):
-    """What is timed by `wheelwork compare` at one size."""
-    made = work.tapes_of(size, 0)
-    standing = made.rows[HOLD].copy()
+    """The tapes that `wheelwork compare` measures at a size."""
+    scenario_tapes = work.tapes_of(size, 0)
+    standing = scenario_tapes.rows[HOLD].copy()
     standing["time"] = SETTLING
-    made.rows[STANDING] = standing
-    return made
+    scenario_tapes.rows[STANDING] = standing
+    return scenario_tapes
 
 
 class Yardstick:
-    """The yardstick on its way through a scenario."""
+    """The yardstick running a scenario."""
 
     def __init__(self, size):
         self.tapes = tapes(size)
@@ -65,7 +66,7 @@ class Yardstick:
         self.fired = np.full((self.tapes.buffers.fired.size, 3), -1, np.int64)  # touched before
 
     def run(self, task):
-        if task.operation == "expiry":  # it does not know when it must be woken: always by clock
+        if task.operation == "expiry":  # always by clock: it has no next wake-up
             last = int(self.nodes["deadline"][yardstick.BUCKETS :].max())
             return yardstick.tick(self.nodes, self.clock, last, self.fired)
         rows = self.tapes.rows[task]
@@ -73,26 +74,24 @@ class Yardstick:
 
 
 class Kernel:
-    """A timer in a replay, on its way through a scenario."""
+    """A timer running a scenario in a replay."""
 
     def __init__(self, name, size):
-        made = tapes(size)
-        self.scenario = ScenarioRun(contestant(name), made, time.perf_counter)
-        self.until = int(made.holding.deadline.max()) + 100  # a tick later
+        self.scenario = ScenarioRun(contestant(name), tapes(size), time.perf_counter)
+        self.until = int(tapes(size).holding.deadline.max()) + 100  # a tick later
 
     def run(self, task):
         return self.scenario.run(task, self.until)
 
 
 class Heapq:
-    """What a Python program does with heapq, on its way through a scenario."""
+    """A heapq of a Python program running a scenario."""
 
     def __init__(self, size):
-        made = tapes(size)
         self.heap, self.live = [], set()
-        deadlines = made.filling.deadline[:size].tolist()
+        deadlines = tapes(size).filling.deadline[:size].tolist()
         self.items = list(zip(deadlines, range(size), strict=True))
-        self.order = made.rows[CANCEL_ALL]["id"].tolist()
+        self.order = tapes(size).rows[CANCEL_ALL]["id"].tolist()
 
     def run(self, task):
         if task == INSERT:
@@ -103,17 +102,18 @@ class Heapq:
             yardstick.heapq_expire(self.heap, self.live, END)
 
 
-def ready_for(made, task):
-    """`made` after what stands before a task; a heap has no tick and is not held."""
+def ready_for(contender, task):
+    """Run the steps of the scenario that precede a task; return the contender."""
     scenario = SCENARIO[task]
-    for before in scenario[: scenario.index(task)]:
-        made.run(before)
-    return made
+    for step in scenario[: scenario.index(task)]:
+        contender.run(step)
+    return contender
 
 
 def paired(benchmark, name, operation, size, per, base, time_base, fresh, rounds=ROUNDS):
-    """Run a benchmark whose every round follows a timed round of its base: the machine's moods hit
-    both alike.
+    """Run a benchmark with a timed round of its base before each round.
+
+    So noise of the machine affects both equally.
     """
     base_seconds = []
 
@@ -126,15 +126,8 @@ def paired(benchmark, name, operation, size, per, base, time_base, fresh, rounds
         lambda call, *arguments: call(*arguments), setup=setup, rounds=rounds, warmup_rounds=1
     )
     samples = base_seconds[-len(benchmark.stats.stats.data) :]
-    info = {
-        "name": name,
-        "operation": operation,
-        "size": size,
-        "per": per,
-        "base": base,
-        "base_seconds": samples,
-    }
-    benchmark.extra_info.update(info)
+    benchmark.extra_info.update(name=name, operation=operation, size=size, per=per, base=base)
+    benchmark.extra_info["base_seconds"] = samples
 
 
 def seconds_of(call, *arguments):
@@ -150,12 +143,11 @@ def test_replay(benchmark, name, task, size):
     if name == "simple-wheel" and task.operation == "expiry":
         pytest.skip("it scans its overflow list 117 times; `wheelwork compare` measures that")
     base, _ = TARGETS.get((name, task.name), (YARDSTICK, None))
-    made = tapes(size)
-    per = made.operations(HOLD if task == STANDING else task)
+    per = tapes(size).operations(HOLD if task == STANDING else task)
 
     def time_base():
-        against = Heapq(size) if base == HEAPQ else Yardstick(size)
-        return seconds_of(ready_for(against, task).run, task)
+        contender = Heapq(size) if base == HEAPQ else Yardstick(size)
+        return seconds_of(ready_for(contender, task).run, task)
 
     def fresh():
         return ready_for(Kernel(name, size), task).run, task
@@ -171,10 +163,9 @@ SCALAR_CALLS = 2_000
 @pytest.mark.parametrize("task", [INSERT, CANCEL_ALL], ids=lambda task: task.name)
 @pytest.mark.parametrize("name", KERNELS)
 def test_batch_calls(benchmark, name, task):
-    """Batch calls from Python beside replay of the same operations: asked for within 1.2x."""
-    made = tapes(BATCH)
-    deadlines = made.filling.deadline[:BATCH]
-    order = made.rows[CANCEL_ALL]["id"]
+    """Batch calls from Python, relative to a replay of the same operations: at most 1.2x."""
+    deadlines = tapes(BATCH).filling.deadline[:BATCH]
+    order = tapes(BATCH).rows[CANCEL_ALL]["id"]
 
     def time_base():
         return seconds_of(ready_for(Kernel(name, BATCH), task).run, task)
@@ -193,9 +184,7 @@ def test_batch_calls(benchmark, name, task):
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_scalar_pair(benchmark, name):
-    """Scalar schedule + cancel beside two compiled calls that take two record arrays and do
-    nothing: within 2.5x.
-    """
+    """Scalar schedule + cancel, relative to two compiled calls that do nothing: at most 2.5x."""
     a = np.zeros(10, yardstick.NODE)
     yardstick.bare_call(a, a)
     timer = timer_class(name)(capacity=1_000)
@@ -210,16 +199,11 @@ def test_scalar_pair(benchmark, name):
         for _ in range(SCALAR_CALLS):
             timer.cancel(timer.schedule(300))
 
-    fresh = lambda: (pairs,)  # noqa: E731  # as in the tests above
-    time_base = lambda: seconds_of(two_bare_calls)  # noqa: E731
-    paired(
-        benchmark,
-        name,
-        "scalar pair",
-        500,
-        SCALAR_CALLS,
-        "two bare calls",
-        time_base,
-        fresh,
-        rounds=25,
-    )
+    def time_base():
+        return seconds_of(two_bare_calls)
+
+    def fresh():
+        return (pairs,)
+
+    base = "two bare calls"
+    paired(benchmark, name, "scalar pair", 500, SCALAR_CALLS, base, time_base, fresh, rounds=25)

@@ -1,11 +1,10 @@
-"""The yardstick of the benchmark: the least that a cascading wheel of 5 x 256 slots can do in
-compiled code.
+"""The yardstick of the benchmark: a minimal cascading wheel of 5 x 256 slots in compiled code.
 
 It has a replay loop, handles with generations, an id -> handle map and expiries in three columns,
-and nothing else: no growth, no re-arm, no overflow, no checks, no counters, nothing due at once.
+and nothing else: no growth, re-arming, overflow, checks or counters, and nothing due at once.
 Timers are filed by the highest bit in which deadline and clock differ. Its loop reads the same rows
-as the project's own, and prefetches its map alike. All that the project's timers take beyond its
-times is the price of their contract, or room for improvement.
+as the project's own, and prefetches the map in the same way. The time that the project's timers
+take beyond that is the price of their contract, or room for improvement.
 """
 
 import heapq
@@ -113,14 +112,14 @@ def advance(nodes, clock, until, fired, first):
 
 @njit
 def replay(nodes, clock, operations, handles, fired):
-    """Run starts and cancels, of dtype OPERATION; returns the rows written to `fired`."""
+    """Run starts and cancels, of dtype OPERATION; return the number of rows in `fired`."""
     n = 0
     last = np.uint32(operations.size)
     for row in range(operations.size):
         k = np.uint32(row)
-        at = operations[k].time
-        if at > clock[NOW]:
-            n += advance(nodes, clock, at, fired, n)
+        time = operations[k].time
+        if time > clock[NOW]:
+            n += advance(nodes, clock, time, fired, n)
         i = np.uint32(operations[k].id)
         if operations[k].op == START:
             node = insert(nodes, clock, operations[k].deadline)
@@ -147,7 +146,7 @@ def tick(nodes, clock, until, fired):
 
 @njit
 def bare_call(a, b):
-    """What a call from Python costs that takes two record arrays and does nothing."""
+    """Take two record arrays and do nothing: the cost of the call itself."""
     return a.size + b.size
 
 
@@ -162,7 +161,7 @@ def heapq_insert(heap, live, items):
 
 
 def heapq_cancel(heap, live, numbers):
-    """Forget timers; drop their entries when those are most of the heap, as asyncio does."""
+    """Forget timers; rebuild the heap when most of its entries are cancelled, as asyncio does."""
     for number in numbers:
         live.discard(number)
         if len(heap) > 64 and 2 * len(live) < len(heap):
@@ -171,7 +170,7 @@ def heapq_cancel(heap, live, numbers):
 
 
 def heapq_expire(heap, live, until):
-    """Pop all that is due, and keep what was not cancelled."""
+    """Pop all that is due, and return what was not cancelled."""
     fired = []
     while heap and heap[0][0] <= until:
         item = heapq.heappop(heap)

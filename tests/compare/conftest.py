@@ -12,7 +12,7 @@ import pytest
 from compare.bench import work
 from tests.compare.daemons import Daemons
 
-SMALL = {"LONGEST_DELAY": 6000, "HOLD_PAIRS": 2000, "LEAST_TIMED": 2000, "LEAST_FIRED": 500}
+SMALL = {"LONGEST_DELAY": 6000, "HOLD_PAIRS": 2000, "MIN_TIMED": 2000, "MIN_FIRED": 500}
 
 
 @pytest.fixture(scope="package", autouse=True)

@@ -31,8 +31,8 @@ def compare(traces: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Measure timers side by side, store the run and print a summary.
 
     Insert, cancel, hold and expiry are measured against the number of pending
-    timers, then workloads or TRACEs are replayed. Every timer must first fire
-    what the oracle expects.
+    timers; then workloads or TRACEs are replayed. Every expiry is first checked
+    against the oracle.
     """
     from compare.bench.run import run_comparison
     from compare.bench.store import read_run
@@ -47,7 +47,7 @@ def compare(traces: tuple[str, ...], as_json: bool, **given: Any) -> None:
 
 
 def medians(run: "Run") -> dict[str, Any]:
-    """A run as plain values: the median of the samples in place of each sample."""
+    """A run as plain values, with the median of the samples of each measurement."""
     return {
         "run": str(run.path),
         "traits": run.manifest["traits"],
@@ -58,17 +58,15 @@ def medians(run: "Run") -> dict[str, Any]:
 
 
 def _without_samples(rows: Iterable[Row]) -> Iterable[Row]:
-    samples: dict[str, list[Row]] = {}
+    samples: dict[str, list[float]] = {}
     for row in rows:
         key = {name: value for name, value in row.items() if name not in _SAMPLE}
-        samples.setdefault(json.dumps(key), []).append(row)
-    for what, found in samples.items():
-        times = [row["ns_per_operation"] for row in found if row["ns_per_operation"] is not None]
-        row = json.loads(what)
-        yield row | {
-            "samples": len(times),
-            "ns_per_operation": median(times) if times else None,
-        }
+        times = samples.setdefault(json.dumps(key), [])
+        if row["ns_per_operation"] is not None:
+            times.append(row["ns_per_operation"])
+    for key_text, times in samples.items():
+        ns = median(times) if times else None
+        yield json.loads(key_text) | {"samples": len(times), "ns_per_operation": ns}
 
 
 _SAMPLE = ("repeat", "seconds", "ns_per_operation")
@@ -80,31 +78,32 @@ _SHORT = 14  # columns of a source: with a name of 20, four of them fit in 80
 _TASKS = (INSERT, CANCEL_ALL, HOLD, BY_EVENT, BY_CLOCK)
 
 
-def text_of(found: "Summary") -> str:
+def text_of(summary: "Summary") -> str:
     """Medians of a run in 80 columns: the measurements of the largest size, and the replays."""
-    sources = list(found.replays)
-    parts = [_measurements(found)] if found.cells else []
+    sources = list(summary.replays)
+    parts = [_measurements(summary)] if summary.cells else []
     for first in range(0, len(sources), _SOURCES_ABREAST):
-        parts.append(_replays(found, sources[first : first + _SOURCES_ABREAST]))
-    return "\n\n".join("\n".join(lines) for lines in [*parts, _footnotes(found)] if lines)
+        parts.append(_replays(summary, sources[first : first + _SOURCES_ABREAST]))
+    return "\n\n".join("\n".join(lines) for lines in [*parts, _footnotes(summary)] if lines)
 
 
-def _measurements(found: "Summary") -> list[str]:
-    size = found.sizes[-1]
+def _measurements(summary: "Summary") -> list[str]:
+    size = summary.sizes[-1]
     drivers = ("" if task.driver == "none" else f"by {task.driver}" for task in _TASKS)
     rows = [["", *(task.operation for task in _TASKS), "bytes"], ["", *drivers, "per timer"]]
-    for who in found.contestants:
-        held = found.memory.get(who, {}).get(size)
-        figures = (_figure(found.largest.get(task, {}).get(who)) for task in _TASKS)
-        rows.append([_label(who), *figures, f"{held.at_rest:,.1f}" if held else "-"])
+    for contestant in summary.contestants:
+        memory = summary.memory.get(contestant, {}).get(size)
+        figures = (_figure(summary.largest.get(task, {}).get(contestant)) for task in _TASKS)
+        rows.append([_label(contestant), *figures, f"{memory.at_rest:,.1f}" if memory else "-"])
     return [f"ns per operation with {size:,} timers pending", *table(rows)]
 
 
-def _replays(found: "Summary", sources: Sequence["StoredSource"]) -> list[str]:
-    columns = [found.replayed(source) for source in sources]
+def _replays(summary: "Summary", sources: Sequence["StoredSource"]) -> list[str]:
+    columns = [summary.replayed(source) for source in sources]
     rows = [["", *(_short(source.name) for source in sources)]]
-    rows += [[_label(who), *(_figure(of.get(who)) for of in columns)] for who in found.contestants]
-    return ["ns per operation of a tape, expiries included", *table(rows)]
+    for contestant in summary.contestants:
+        rows.append([_label(contestant), *(_figure(cells.get(contestant)) for cells in columns)])
+    return ["ns per replayed operation, expiries included", *table(rows)]
 
 
 def _figure(cell: "Cell | None") -> str:
@@ -113,22 +112,22 @@ def _figure(cell: "Cell | None") -> str:
     return f"{cell.level:,.1f}" if cell.level < 999.95 else f"{cell.level:,.0f}"
 
 
-def _footnotes(found: "Summary") -> list[str]:
+def _footnotes(summary: "Summary") -> list[str]:
     from compare.replay.lateness import lateness_text
 
     lines = []
-    if not all(who.compiled for who in found.contestants):
+    if not all(contestant.compiled for contestant in summary.contestants):
         lines.append("*  plain Python loop: not comparable with compiled figures")
-    for who in found.contestants:
-        if not who.exact:
-            unit = who.traits["unit"]
-            lines.append(f"+  {who.label} fires {lateness_text(*who.lateness, unit)}")
-    lines += [f"-  {text}" for text in found.stopped("{:,}".format)]
+    for contestant in summary.contestants:
+        if not contestant.exact:
+            late = lateness_text(*contestant.lateness, contestant.traits["unit"])
+            lines.append(f"+  {contestant.label} fires {late}")
+    lines += [f"-  {text}" for text in summary.stopped("{:,}".format)]
     return lines
 
 
-def _label(who: "StoredContestant") -> str:
-    return who.label + " *" * (not who.compiled) + " +" * (not who.exact)
+def _label(contestant: "StoredContestant") -> str:
+    return contestant.label + " *" * (not contestant.compiled) + " +" * (not contestant.exact)
 
 
 def _short(source: str) -> str:

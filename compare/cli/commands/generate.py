@@ -1,4 +1,4 @@
-"""`wheelwork generate`: a workload as a trace on disk."""
+"""`wheelwork generate`: write a workload as a trace."""
 
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ Examples:
 @click.argument("workload", required=False, type=options.WORKLOAD)
 @options.option("--timer-count", options.COUNT, "Number of requests or connections to generate.")
 @options.option("--operations", options.COUNT, "Number of operations to generate.")
-@options.option("--seed", options.INTEGER, "Seed, from 0.", default=0)
+@options.option("--seed", options.INTEGER, "Random seed, 0 or more.", default=0)
 @options.option(
     "--set",
     "NAME=VALUE",
@@ -44,11 +44,11 @@ def generate(
 ) -> None:
     """Write a workload as a trace; without WORKLOAD, list the workloads.
 
-    The same seed gives the same rows on every machine. With --shards, the timers
-    or operations are divided evenly, and the shards are written side by side on
-    all cores of this machine or, with --master, on Spark. A shard is the traffic
-    of one machine at the full rate of the workload: 64 shards are the traffic of
-    64 machines.
+    The same seed produces the same rows on every machine. With --shards, the
+    timers or operations are divided evenly, and the shards are written in
+    parallel on all cores of this machine or, with --master, on Spark. A shard is
+    the traffic of one machine at the full rate of the workload, so 64 shards are
+    the traffic of 64 machines.
     """
     from compare.pipeline.generate import generate_plan
     from compare.workloads.catalogue import Plan, workload_named

@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from compare.cli import options
-from compare.cli.text import columns, entry
+from compare.cli.text import columns
 from compare.purgatory import figures
 from compare.purgatory.figures import Row
 from compare.purgatory.options import QUICK, Experiment
@@ -19,12 +21,9 @@ _DEFAULT = Experiment()
 def _setting(
     name: str, kind: options.Parsed, help: str, field: str | None = None
 ) -> options.Decorator:
-    """An option whose default is that of the experiment, which is another with --quick."""
+    """Declare an option with the default of the experiment."""
     default = getattr(_DEFAULT, field or name.removeprefix("--"))
-    text = ",".join(f"{each:_}" for each in default) if isinstance(default, tuple) else default
-    return options.option(
-        name, kind, f"{help}  [default: {text}]", field=field, default=None, show_default=False
-    )
+    return options.option(name, kind, help, field=field, default=default)
 
 
 @options.command("""\b
@@ -32,41 +31,43 @@ Examples:
   wheelwork purgatory --quick
   wheelwork purgatory --rates 1e4,2e4,5e4 --seconds 5
   wheelwork report --run runs        (the newest run as a page)""")
-@options.flag("--quick", "Fewer and shorter trials, other defaults: 10 to 15 seconds.")
+@options.flag("--quick", "Use the defaults of a short run: 10 to 15 seconds.")
 @_setting(
-    "--rates", options.COUNTS, "Requests in a second; a design that cannot keep up stops there."
+    "--rates",
+    options.COUNTS,
+    "Requests per second to try; a design stops at the first rate it cannot sustain.",
 )
-@_setting("--seconds", options.SECONDS, "Seconds of arrivals in each trial.")
+@_setting("--seconds", options.SECONDS, "Duration of the arrivals in each trial.")
 @_setting(
-    "--refinements", options.INTEGER, "Rates tried between the last that worked and the next."
+    "--refinements",
+    options.INTEGER,
+    "Rates to try between the last sustained and the next.",
 )
-@_setting("--limits", options.COUNTS, "Limits of the old design's reaper, for the sweep.")
-@_setting(
-    "--memory", options.COUNT, "MiB that the trials with little memory have.", field="memory_mib"
-)
-@_setting("--requests", options.COUNT, "Requests of a compiled trial.")
-@_setting("--repeats", options.COUNT, "How often each trial is run; the medians are shown.")
+@_setting("--limits", options.COUNTS, "Reaper limits of the old design to try.")
+@_setting("--memory", options.COUNT, "MiB available in the low-memory trials.", "memory_mib")
+@_setting("--requests", options.COUNT, "Requests in each compiled trial.")
+@_setting("--repeats", options.COUNT, "Runs of each trial; medians are shown.")
 @_setting("--timer", options.TIMER, "Timer of the new design.")
 @_setting("--seed", options.INTEGER, "Seed of the requests.")
 @options.runs("--out", _DEFAULT.runs)
 @options.json
-def purgatory(quick: bool, as_json: bool, **asked: Any) -> None:
+def purgatory(quick: bool, as_json: bool, **values: Any) -> None:
     """Compare two designs of a purgatory, in which requests wait for an answer.
 
-    Requests arrive at rising rates; each waits for 200 ms and watches 3 keys. With
-    the load "low" 7.87 % of them time out, with "high" half. The new design takes
-    an answered request out of its timer at once. The old one leaves it in a delay
-    queue, which a reaper scans. Both run in real time, with threads, and compiled,
-    in simulated time. All takes about ten minutes.
+    Requests arrive at rising rates. Each watches 3 keys and waits for 200 ms. With
+    the load "low" 7.87 % of them time out, with "high" half. The new design removes
+    an answered request from its timer at once. The old one leaves it in a delay
+    queue, which a reaper scans. Both are run in real time, with threads, and
+    compiled, in simulated time. The whole run takes about ten minutes.
     """
-    from dataclasses import replace
-
     from compare.bench.store import read_run
     from compare.purgatory.experiment import run_experiment
 
-    given = {name: value for name, value in asked.items() if value is not None}
-    chosen = replace(QUICK if quick else _DEFAULT, **given, command=click.get_current_context().obj)
-    path = run_experiment(chosen)
+    ctx = click.get_current_context()
+    for name in list(values):
+        if ctx.get_parameter_source(name) is ParameterSource.DEFAULT:
+            del values[name]  # --quick has other defaults
+    path = run_experiment(replace(QUICK if quick else _DEFAULT, **values, command=ctx.obj))
     rows = read_run(path).purgatory.to_pylist(maps_as_pydicts="strict")
     if as_json:
         click.echo(json.dumps({"run": str(path), "trials": rows}, indent=1))
@@ -76,14 +77,11 @@ def purgatory(quick: bool, as_json: bool, **asked: Any) -> None:
 
 # ---- text
 
-NO_RATE = "none of the rates tried"
-
 _LEGEND = """\
-CPU: microseconds of processor time for a request, and the range of the trials;
-GC: of these in the garbage collector; MiB: the most memory beyond that at the
-start; late: ms that timeouts are late, p50/p99/max; out: the share of the
-requests that timed out; scanned: entries of lists and queue that were looked at
-for a request"""
+CPU: microseconds of processor time per request, and the range of the trials;
+GC: the part of that spent in garbage collection; MiB: peak memory above that at
+the start; late: lateness of timeouts in ms, p50/p99/max; out: share of requests
+that timed out; scanned: entries of lists and queue examined per request"""
 
 
 def text_of(rows: Sequence[Row]) -> str:
@@ -92,25 +90,22 @@ def text_of(rows: Sequence[Row]) -> str:
     for row in rows:
         kinds.setdefault(row["kind"], []).append(row)
     parts = []
-    if found := kinds.get(figures.RATE):
-        title = "In real time, at rising rates; three threads of one process; medians"
-        parts += [[title, *_trials(found, "rate")], _saturation(found), _totals(found)]
-    for kind, title in (
-        (figures.LIMIT, "The limit of the reaper"),
-        (figures.MEMORY, "Little memory"),
-    ):
-        if found := kinds.get(kind):
-            memory = found[0]["memory_bytes"]
-            room = f" and {memory >> 20} MiB more than at the start" if memory else ""
-            title = f"{title}: load {found[0]['load']} at {found[0]['rate']:,}/s{room}"
-            parts.append([title, *_trials(found, "interval")])
-    if found := kinds.get(figures.COMPILED):
-        parts.append(["Compiled, in simulated time, on one core", *_compiled(found)])
+    if trials := kinds.get(figures.RATE):
+        title = "Real time, rising rates, three threads of one process; medians"
+        parts += [[title, *_trials(trials, "rate")], _saturation(trials), _totals(trials)]
+    for kind, title in ((figures.LIMIT, "Reaper limits"), (figures.MEMORY, "Little memory")):
+        if trials := kinds.get(kind):
+            memory = trials[0]["memory_bytes"]
+            room = f", {memory >> 20} MiB more than at the start" if memory else ""
+            title = f"{title}: load {trials[0]['load']} at {trials[0]['rate']:,}/s{room}"
+            parts.append([title, *_trials(trials, "interval")])
+    if trials := kinds.get(figures.COMPILED):
+        parts.append(["Compiled, simulated time, one core", *_compiled(trials)])
     return "\n\n".join(["\n".join(lines) for lines in parts] + [_LEGEND])
 
 
 def _trials(rows: Iterable[Row], varied: str) -> list[str]:
-    """A table of trials in which `varied` (a column) is varied."""
+    """A table of trials that differ in the column `varied`."""
     layout = {
         "": ("name", ""),
         {"rate": "rate", "interval": "limit"}[varied]: (varied, ","),
@@ -123,17 +118,17 @@ def _trials(rows: Iterable[Row], varied: str) -> list[str]:
         "out": ("share_expired", ".1%"),
     }
     shown = []
-    for trials in _same(rows, varied):
-        row, cpu = figures.middle(trials), figures.values_of(trials, "cpu_us")
+    for trials in _grouped(rows, varied):
+        row, cpu = figures.median_row(trials), figures.values_of(trials, "cpu_us")
         name, peak = _name(row) + "*" * bool(row["failed"]), row["peak_bytes"]
-        late = [row[f"late_{which}_ms"] for which in ("p50", "p99", "max")]
+        late = [row[f"late_{quantile}_ms"] for quantile in ("p50", "p99", "max")]
         shown.append(
             {
                 **row,
                 "name": name,
                 "range": "..".join(map(_short, (cpu[0], cpu[-1]))) if len(cpu) > 1 else "",
                 "mib": None if peak is None else peak / 2**20,
-                "late": "-" if None in late else "/".join(f"{each:.0f}" for each in late),
+                "late": "-" if None in late else "/".join(f"{ms:.0f}" for ms in late),
             }
         )
     failures = dict.fromkeys(f"*  failed: {row['failed']}" for row in shown if row["failed"])
@@ -148,27 +143,21 @@ def _name(row: Row) -> str:
     return f"{row['load']:4} {figures.DESIGNS[row['design']]}"
 
 
-def _same(rows: Iterable[Row], varied: str = "rate") -> Iterable[list[Row]]:
-    """The trials of the same thing together."""
+def _grouped(rows: Iterable[Row], varied: str = "rate") -> Iterable[list[Row]]:
+    """The repeats of each trial."""
     cases: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
         cases.setdefault((row["load"], row["design"], row[varied]), []).append(row)
     return cases.values()
 
 
-def _saturation(rows: Sequence[Row]) -> list[str]:
-    lines = []
-    found = figures.saturation(rows)
-    for load in dict.fromkeys(load for load, _ in found):
-        designs = [
-            f"{figures.DESIGNS[design]} "
-            + (f"{highest:,}/s{'' if failed else ' or more'}" if highest else NO_RATE)
-            for (of, design), (highest, failed) in found.items()
-            if of == load
-        ]
-        start = f"Keeps up with, load {load}:"
-        lines.append(entry(start, ", ".join(designs), width=len(start) + 1))
-    return lines
+def _saturation(rows: Iterable[Row]) -> list[str]:
+    designs: dict[str, list[str]] = {}
+    for (load, design), (highest, failed) in figures.saturation(rows).items():
+        rate = f"{highest:,}/s" + ("" if failed else " or more")
+        text = rate if highest else "none of the rates tried"
+        designs.setdefault(load, []).append(f"{figures.DESIGNS[design]} {text}")
+    return [f"Sustained rate, load {load}: {', '.join(texts)}" for load, texts in designs.items()]
 
 
 def _totals(rows: Iterable[Row]) -> list[str]:
@@ -181,7 +170,7 @@ def _totals(rows: Iterable[Row]) -> list[str]:
     }
     shown = [
         {**row, "name": _name(row)}
-        for row in map(figures.middle, _same(rows))
+        for row in map(figures.median_row, _grouped(rows))
         if row["estimated_total"] is not None
     ]
     return ["Requests in the lists", *columns(shown, layout)]
@@ -198,10 +187,16 @@ def _compiled(rows: Iterable[Row]) -> list[str]:
         "out": ("share_expired", ".1%"),
     }
     shown = []
-    for samples in _same(rows):
-        us = median(figures.values_of(samples, "cpu_us"))
-        first = samples[0]
-        found: dict[str, float | None] = {"scanned": figures.scanned(first), "ns": us * 1000}
-        found["throughput"] = 1 / us if us else None  # too few requests for the clock
-        shown.append({**first, **first["counters"], **found, "name": _name(first)})
+    for samples in _grouped(rows):
+        us, first = median(figures.values_of(samples, "cpu_us")), samples[0]
+        shown.append(
+            {
+                **first,
+                **first["counters"],
+                "name": _name(first),
+                "ns": us * 1000,
+                "throughput": 1 / us if us else None,  # too few requests for the clock
+                "scanned": figures.scanned(first),
+            }
+        )
     return columns(shown, layout)

@@ -1,4 +1,4 @@
-"""`wheelwork replay`: a trace through timers."""
+"""`wheelwork replay`: replay a trace through timers."""
 
 import json
 from contextlib import nullcontext
@@ -29,13 +29,13 @@ Examples:
 @options.option(
     "--timers",
     options.TIMERS,
-    "Timers, as in hashed-wheel/tick=5ms, or module:Class for your own.",
+    "Timers to replay, e.g. hashed-wheel/tick=5ms or module:Class.",
     required=True,
 )
-@options.option("--out", options.Place("results"), "Directory to write the results to.")
+@options.option("--out", options.Place("results"), "Store the results in this directory.")
 @options.flag("--force", "Replace the results of another replay.")
 @options.flag("--count", "Also record cost counters (slower).")
-@options.flag("--no-drain", "Stop at the last operation, with timers pending.")
+@options.flag("--no-drain", "Stop at the last operation, leaving timers pending.")
 @options.flag("--summaries-only", "Do not store expiries; the results cannot be verified.")
 @options.json
 @options.master
@@ -50,12 +50,12 @@ def replay(
     as_json: bool,
     master: str | None,
 ) -> int:
-    """Replay TRACE, which `generate` or `ingest` wrote, through timers.
+    """Replay TRACE, written by `generate` or `ingest`, through timers.
 
     With --out, the results are stored in a directory for `verify`, `summarise` and
     `report`. If the command is interrupted, rerun it to resume. Without --out, they
-    are checked against the oracle and printed; the exit code is 1 if a timer did
-    not fire what it had to.
+    are checked against the oracle and printed; the exit code is 1 if an expiry is
+    wrong or missing.
 
     The shards of the trace are replayed on all cores of this machine or, with
     --master, on Spark.
@@ -67,6 +67,7 @@ def replay(
     from compare.cli.commands.verify import text_of as verification_text
     from compare.pipeline.replay import replay_trace
     from compare.pipeline.verify import verify
+    from compare.replay.outcome import Outcome
 
     with nullcontext("") if out else TemporaryDirectory(prefix="wheelwork-") as temporary:
         results = replay_trace(
@@ -79,16 +80,16 @@ def replay(
             force=force,
             master=master,
         )
-        totals = [sum(shards, type(shards[0])()) for shards in results.outcomes()]
+        totals = [sum(shards, Outcome()) for shards in results.outcomes()]
         verification = None
         if not out and not summaries_only:
             verification = replace(verify(results.path), path=Path(trace))
     if as_json:
-        pairs = zip(results.contestants, totals, strict=True)
-        found = [
-            {"contestant": who.label, "engine": who.engine, **of.as_json()} for who, of in pairs
+        objects = [
+            {"contestant": contestant.label, "engine": contestant.engine, **outcome.as_json()}
+            for contestant, outcome in zip(results.contestants, totals, strict=True)
         ]
-        click.echo(json.dumps(found, indent=1))
+        click.echo(json.dumps(objects, indent=1))
     elif out:
         click.echo(_stored(results, totals))
     else:
@@ -105,8 +106,8 @@ def _stored(results: "Results", totals: "list[Outcome]") -> str:
     fired = sum(outcome.fired for outcome in totals)
     operations = sum(outcome.operations for outcome in totals)
     replayed = replays_text(results.path, len(totals), len(results.trace.shards), operations)
-    kept = "stored" if results.manifest["expiries"] else "not stored"
-    return f"{replayed}, {fired:,} expiries ({kept})"
+    stored = "stored" if results.manifest["expiries"] else "not stored"
+    return f"{replayed}, {fired:,} expiries ({stored})"
 
 
 def _texts(
@@ -115,31 +116,31 @@ def _texts(
     """What each timer did, over all shards."""
     number, texts = len(results.trace.shards), []
     shards = f"in {number} shards, " if number > 1 else ""
-    for timer, (who, outcome) in enumerate(zip(results.contestants, totals, strict=True)):
-        late, agrees = outcome.lateness, ""
-        if verification and not verification.timers[timer].mismatches:
-            agrees = "each when the oracle expects it"
+    for index, (contestant, outcome) in enumerate(zip(results.contestants, totals, strict=True)):
+        late, verdict = outcome.lateness, ""
+        if verification and not verification.timers[index].mismatches:
+            verdict = "as the oracle expects"
         rows = [
             ("scheduled", f"{outcome.scheduled:,}", ""),
             ("cancelled", f"{outcome.cancelled:,}", ""),
             ("rescheduled", f"{outcome.rescheduled:,}", ""),
-            ("fired", f"{outcome.fired:,}", agrees),
+            ("fired", f"{outcome.fired:,}", verdict),
             ("pending", f"{outcome.pending:,}", ""),
             ("most pending", f"{outcome.most_pending:,}", "in one shard" if number > 1 else ""),
         ]
         if late.max is None:
             rows.append(("lateness", "-", "nothing fired"))
         else:
-            for word in ("min", "median", "max"):
-                value = getattr(late, word)
+            for name in ("min", "median", "max"):
+                value = getattr(late, name)
                 text = f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
-                rows.append((f"lateness, {word}", text, results.trace.unit))
+                rows.append((f"lateness, {name}", text, results.trace.unit))
         for name, count in (outcome.counters or {}).items():
-            per = f"{count / max(outcome.operations, 1):.3g} per operation" if count else ""
-            rows.append((name.replace("_", " "), f"{count:,}", per))
-        remark = f"{who.engine}, expiries included"
-        rows.append(("ns per operation", f"{outcome.ns_per_operation:,.1f}", remark))
-        lines = [f"{who.label}: {outcome.operations:,} operations {shards}from {trace}"]
-        lines += [f"  {word:<18}{value:>16}  {remark}".rstrip() for word, value, remark in rows]
+            rate = f"{count / max(outcome.operations, 1):.3g} per operation" if count else ""
+            rows.append((name.replace("_", " "), f"{count:,}", rate))
+        engine = f"{contestant.engine}, expiries included"
+        rows.append(("ns per operation", f"{outcome.ns_per_operation:,.1f}", engine))
+        lines = [f"{contestant.label}: {outcome.operations:,} operations {shards}from {trace}"]
+        lines += [f"  {label:<18}{value:>16}  {remark}".rstrip() for label, value, remark in rows]
         texts.append("\n".join(lines))
     return texts

@@ -1,4 +1,4 @@
-"""`wheelwork summarise`: one table of replay results."""
+"""`wheelwork summarise`: show replay results as one table."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ Examples:
 )
 @options.json
 def summarise(results: str, out: str | None, as_json: bool) -> None:
-    """Summarise RESULTS, a directory that `wheelwork replay --out` wrote.
+    """Summarise RESULTS, a directory written by `wheelwork replay --out`.
 
     The table has one row for each timer, over all shards. It is printed and
     written as a Parquet file.
@@ -57,4 +57,4 @@ _COLUMNS = {
     "p99": ("lateness_p99", ","),
     "max": ("lateness_max", ","),
 }
-"""Heading -> column of the table, and its format."""
+"""Heading -> column of the table and its format."""

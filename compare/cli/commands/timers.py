@@ -1,4 +1,4 @@
-"""`wheelwork timers`: the registry with its traits."""
+"""`wheelwork timers`: list the registered timers with their traits."""
 
 import json
 from itertools import pairwise
@@ -18,39 +18,39 @@ if TYPE_CHECKING:
 @click.argument("names", nargs=-1, type=options.TIMER, metavar="[NAME]...")
 @options.json
 def timers(names: tuple[str, ...], as_json: bool) -> None:
-    """List the timers and their traits: when each fires, what it costs, what it suits.
+    """List the timers: when each fires, what it costs and what it suits.
 
-    With NAMEs, print everything that is declared about these timers. A NAME is
-    that of a registered timer, or module:Class for your own.
+    With NAMEs, print everything declared about these timers. A NAME is a
+    registered timer, or module:Class for your own.
     """
     from compare.bench.store import traits_of
     from compare.replay.contestant import contestant
     from timers.registry import names as registered
 
-    found = [contestant(name) for name in names or registered()]
+    contestants = [contestant(name) for name in names or registered()]
     if as_json:
-        entries = [traits_of(timer, ["unit"]) for timer in found]
+        entries = [traits_of(timer, ["unit"]) for timer in contestants]
         click.echo(json.dumps(entries, indent=1))
     elif names:
-        click.echo("\n\n".join(details(c.name, c.traits) for c in found))
+        click.echo("\n\n".join(details(timer.name, timer.traits) for timer in contestants))
     else:
-        click.echo(_row("TIMER", "PARAMETERS (DEFAULTS)", "FIRES", "IN ONE UNIT"))
-        for c in found:
-            click.echo(summary(c.name, c.traits))
+        click.echo(_row("TIMER", "PARAMETERS (DEFAULTS)", "FIRES", "WITHIN A UNIT"))
+        for timer in contestants:
+            click.echo(summary(timer.name, timer.traits))
         click.echo("\nN: pending timers; tick: the clock moves by one unit.")
-        click.echo("Run `wheelwork timers NAME` for everything that is declared about one.")
+        click.echo("Run `wheelwork timers NAME` for everything declared about a timer.")
 
 
 def summary(name: str, traits: "Traits") -> str:
-    """A timer's row of the table, and below it its costs, strength and weakness."""
-    order = "first armed, first" if traits.order == "fifo" else "any order"
+    """A timer's row of the table, followed by its costs, strength and weakness."""
+    order = "in arming order" if traits.order == "fifo" else "in any order"
     lines = [_row(name, defaults_text(traits), fires_text(traits), order)]
     costs: dict[str, dict[str, None]] = {}  # operation -> each of its costs once
     for cost in traits.costs:
         operation, shape = str(cost).split(": ")
         costs.setdefault(operation, {})[shape] = None
     entries = {
-        "costs": "; ".join(f"{operation} {', '.join(found)}" for operation, found in costs.items()),
+        "costs": "; ".join(f"{name} {', '.join(shapes)}" for name, shapes in costs.items()),
         "suits": traits.suits,
         "but": traits.drawback,
     }
@@ -64,7 +64,7 @@ def details(name: str, traits: "Traits") -> str:
         ("summary", traits.summary),
         ("parameters", defaults_text(traits)),
         ("fires", f"{fires_text(traits)}: {traits.rounding(traits.defaults)}"),
-        ("same unit", "first armed, first delivered" if traits.order == "fifo" else "any order"),
+        ("same unit", "in arming order" if traits.order == "fifo" else "in any order"),
         ("next_expiry", "exact" if traits.exact_next_expiry else "a lower bound"),
         *(("cost", f"{cost}; {cost.load}; counted by {cost.counter}") for cost in traits.costs),
         ("horizon", traits.horizon),
@@ -75,8 +75,8 @@ def details(name: str, traits: "Traits") -> str:
         ("source", traits.source),
     ]
     lines = [name]
-    for (before, _), (word, text) in pairwise([("", ""), *entries]):
-        lines.append(entry("" if word == before else word, text, indent=4))
+    for (previous, _), (label, text) in pairwise([("", ""), *entries]):
+        lines.append(entry("" if label == previous else label, text, indent=4))
     return "\n".join(lines)
 
 

@@ -455,6 +455,13 @@ def test_a_sample_over_budget_is_kept_and_is_the_last(clock):
     done.run(changing([2, 1]))
     assert stopped(done) == dict.fromkeys((CANCEL_ALL, HOLD, BY_EVENT, BY_CLOCK), 40)
     assert timed(done) == {INSERT: [40, 41], CANCEL_ALL: [40]}
+    done = bench(OWN + "Timed", sizes=[40, 41], repeats=1, clock=clock)
+    pairs = (Timed.SCHEDULE + Timed.CANCEL) * HOLD_PAIRS + Timed.ADVANCE * HOLD_PAIRS // 100
+    done.budget = 1.5 * pairs  # by clock, even the run that is checked takes longer
+    done.run(changing([2, 1]))
+    assert stopped(done) == dict.fromkeys((HOLD, BY_EVENT, BY_CLOCK), 40)
+    sizes = [40, 41]
+    assert timed(done) == {INSERT: sizes, CANCEL_ALL: sizes, HOLD: [40], BY_EVENT: [40]}
 
 
 def repeats_within(clock, budget):

@@ -1,20 +1,20 @@
 """A generated trace is the same, whoever writes it, and never half of one."""
 
 import threading
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pytest
 
 from compare.cli.main import BAD_INPUT, main
 from compare.executors import even_shares
-from compare.pipeline.generate import generate, generate_plan
+from compare.pipeline.generate import generate, generate_plan, write_shard
 from compare.spark.session import failure
 from compare.tapes import ids
 from compare.tapes.tape import validate
 from compare.tapes.trace import TraceError, open_trace
 from compare.workloads import generator
 from compare.workloads.catalogue import Plan, WorkloadError, make
-from compare.workloads.writing import write_shard
 from tests.compare.small_tapes import digest
 from timers import TimerError
 
@@ -73,6 +73,7 @@ def test_workers_find_the_machine_code_that_the_driver_compiled(spark, tmp_path)
             pass
         for _ in Plan.of("lognormal-low", timers=10).pieces():
             pass
+        # Private: only the compiled functions know what they found in the cache.
         functions = (generator.fill_rows, ids._assign)
         yield pa.record_batch(
             {"misses": [sum(sum(f.stats.cache_misses.values()) for f in functions)]}
@@ -83,7 +84,9 @@ def test_workers_find_the_machine_code_that_the_driver_compiled(spark, tmp_path)
 
 def test_a_shard_that_is_written_twice_is_written_once(tmp_path):
     plan = Plan.of("uniform", timers=1000, shards=2)
-    first = write_shard(plan, 1, tmp_path)
+    counts = []
+    first = write_shard(plan, 1, tmp_path, counts.append)
+    assert sum(counts) == 500
     content = (tmp_path / first.file).read_bytes()
     assert write_shard(plan, 1, tmp_path) == first
     assert (tmp_path / first.file).read_bytes() == content
@@ -107,6 +110,35 @@ def test_the_command_on_spark(spark, tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "spark"]
 
 
+def test_progress_is_in_rows_if_their_number_is_known(tmp_path, monkeypatch):
+    """Ten operations in three shards, counted as they are written here, and by files that others
+    have finished. How many operations ten connections have is not known before.
+    """
+    shown, counts = [], []
+
+    @contextmanager
+    def progress(name, tasks, rows=None, rows_done=int):
+        counts.append(rows_done)
+        shown.append((rows, rows_done()))
+        yield
+        shown.append((rows, rows_done()))
+
+    def write(plan, number, directory, here):
+        for rows in (1, 2) if number == 0 else ():
+            here(rows)
+            shown.append(counts[-1]())
+        return write_shard(plan, number, directory)
+
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0}, raising=False)
+    monkeypatch.setattr("compare.pipeline.generate.progress", progress)
+    monkeypatch.setattr("compare.pipeline.generate.write_shard", write)
+    generate("uniform", tmp_path / "one", operations=10, shards=3)
+    assert shown == [(10, 0), 1, 3, (10, 10)]
+    shown.clear()
+    generate("keepalive", tmp_path / "two", timers=10)
+    assert shown[0] == shown[-1] == (None, 0)
+
+
 # ---- what goes wrong
 
 
@@ -118,7 +150,7 @@ def test_the_command_on_spark(spark, tmp_path, capsys):
         ({"shards": 0}, "shards must lie in [1, 100000], not 0"),
         ({"shards": 100_001}, "shards must lie in [1, 100000], not 100001"),
         ({"shards": 101}, "timers of 101 shards must lie in [101, 216895848347], not 100"),
-        ({"timers": None}, "and not both"),
+        ({"timers": None}, "but not both"),
         ({"master": "sparkle"}, "'sparkle' is not a Spark master"),
         ({"master": "spark://127.0.0.1:1"}, "cannot reach the Spark master spark://127.0.0.1:1"),
         ({"out": "file/trace"}, "file is not a directory"),
@@ -152,7 +184,7 @@ def test_a_trace_that_exists_is_kept_unless_forced(tmp_path):
 @on_both
 def test_a_tape_that_becomes_too_long_leaves_nothing(where, tmp_path):
     plan = Plan.of("keepalive", timers=1000, shards=2)
-    too_long = Plan(**{**vars(plan), "most": 5000})
+    too_long = Plan(**{**vars(plan), "max_rows": 5000})
     with pytest.raises(TimerError, match="timers of keepalive have more than 5000 operations"):
         generate_plan(too_long, tmp_path / "trace", **where)
     assert list(tmp_path.iterdir()) == []

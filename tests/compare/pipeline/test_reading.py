@@ -41,6 +41,10 @@ YEAR = 366 * 86_400 * 1000
             {"times": NO_TIMES._replace(zones=(-90, 120))},
             "The times have different zones, -01:30 to +02:00.",
         ),
+        (
+            {"times": NO_TIMES._replace(zones=(0, 60))},
+            "The times have different zones, +00:00 to +01:00.",
+        ),
         ({"first": 1000, "last": 1001 + YEAR}, "The log spans 1.0 years."),
         ({"unit": "s", "first": 1000, "last": 1000 + YEAR}, "The log spans 1,000.0 years."),
     ],

@@ -9,7 +9,7 @@ import sys
 import textwrap
 import threading
 import time
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -132,6 +132,53 @@ def test_no_file_is_left_beside_the_results(results):
     assert names_in(results.path) == [".lock", *files[:12], "manifest.json", *files[12:]]
 
 
+def test_the_manifest_says_what_was_replayed(results, trace):
+    manifest = dict(results.manifest)
+    assert manifest.pop("made").keys() > {"created", "command", "versions", "machine"}
+    assert manifest.pop("code")
+    assert manifest == {
+        "format": "wheelwork-results",
+        "version": 2,
+        "unit": "us",
+        "source": {"kind": "test"},
+        "trace": {"path": str(trace.path), "digest": trace.manifest_digest},
+        "timers": list(TIMERS),
+        "shards": 3,
+        "expiries": True,
+        "drained": True,
+        "counting": True,
+        "complete": True,
+    }
+
+
+def test_progress_is_in_rows_of_the_shard_replays_that_are_left(tmp_path, monkeypatch):
+    """Of shards with 10, 20 and 30 operations through two timers, one of which is done already."""
+    shown = []
+
+    @contextmanager
+    def progress(name, tasks, rows, rows_done):
+        shown.append((rows, rows_done()))
+        yield
+        shown.append((rows, rows_done()))
+
+    monkeypatch.setattr(compare.pipeline.replay, "progress", progress)
+    tapes = [make("uniform", operations=number, seed=1).tape for number in (10, 20, 30)]
+    trace = write(tmp_path / "trace", *tapes)
+    done = replay_trace(trace, PAIR, tmp_path / "out")
+    done.outcome_file(1, 1).unlink()
+    done.outcome_file(0, 2).unlink()
+    replay_trace(trace, PAIR, tmp_path / "out")
+    assert shown == [(120, 0), (120, 120), (50, 0), (50, 50)]
+
+
+def test_a_shard_may_have_no_more_rows_than_an_id_can_count(trace, tmp_path, monkeypatch):
+    monkeypatch.setattr(compare.pipeline.replay, "MAX_ROWS", 3000)
+    assert replay_trace(trace, PAIR[:1], tmp_path / "out").complete
+    monkeypatch.setattr(compare.pipeline.replay, "MAX_ROWS", 2999)
+    says = "shard 0 of .* has 3000 rows; the maximum is 2999"
+    refused(ResultsError, says, trace, PAIR[:1], tmp_path / "other")
+
+
 def test_summaries_alone_keep_no_expiries(trace, results, tmp_path):
     out = tmp_path / "out"
     only = replay_trace(trace, TIMERS[:1], out, expiries=False, counting=True)
@@ -225,7 +272,7 @@ def test_a_finished_replay_is_left_alone_by_those_beside_it(trace, tmp_path):
     own, replays = replays_of(trace, TIMERS, tmp_path)
     replay_side_by_side(own, replays[1:2], never)
     before = own.outcome_file(1, 0).stat().st_mtime_ns
-    replay_side_by_side(own, replays, never)
+    assert replay_side_by_side(own, replays, never) == 4 * trace.shards[0].rows
     assert own.outcome_file(1, 0).stat().st_mtime_ns == before
     assert len(names_in(tmp_path)) == 2 * len(TIMERS)
 
@@ -438,10 +485,10 @@ def test_another_replay_is_refused_and_replaced_by_force(trace, tmp_path):
     out = tmp_path / "out"
     replay_trace(trace, ["delay-queue"], out)
     for timer, option, says in (
-        ("simple-wheel", {}, "the list of timers"),
+        ("simple-wheel", {"drained": False}, "the list of timers"),
         ("delay-queue", {"drained": False}, "whether timers are drained"),
         ("delay-queue", {"counting": True}, "whether work is counted"),
-        ("delay-queue", {"expiries": False}, "whether expiries are kept"),
+        ("delay-queue", {"expiries": False}, "whether expiries are stored"),
     ):
         differs = f"another replay .{says} differs."
         refused(ResultsError, differs, trace, [timer], out, **option)
@@ -500,8 +547,13 @@ def test_something_else_is_never_written_over(trace, tmp_path):
     assert open_trace(trace.path)
 
 
-def test_two_at_once_are_refused(results, trace):
-    with (results.path / ".lock").open("w") as lock:
+def test_two_at_once_are_refused(trace, tmp_path):
+    """Nothing of the other one is finished yet."""
+    other = replay_trace(trace, PAIR[:1], tmp_path / "out")
+    for one in other.replays():
+        other.outcome_file(*one).unlink()
+    before = names_in(other.path)
+    with (other.path / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        says = "another replay is writing"
-        refused(ResultsError, says, trace, TIMERS, results.path, counting=True)
+        refused(ResultsError, "another replay is writing", trace, PAIR[:1], other.path)
+    assert names_in(other.path) == before

@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -61,9 +62,11 @@ def test_a_missing_shard_is_named(results):
     assert file == results.path / "outcomes" / "timer-001" / "shard-00002.parquet"
     kept = results.expiries_file(1, 2)
     assert kept == results.path / "expiries" / "timer-001" / "shard-00002.parquet"
-    pq.write_table(pq.read_table(results.outcome_file(0, 0)).slice(0, 0), file)
-    with pytest.raises(ResultsError, match="shard-00002.parquet is not the outcome of a replay"):
-        results.read_outcomes()
+    row = pq.read_table(results.outcome_file(0, 0))
+    for table in (row.slice(0, 0), pa.concat_tables([row, row])):
+        pq.write_table(table, file)
+        with pytest.raises(ResultsError, match="shard-00002.parquet is not the outcome of a"):
+            results.read_outcomes()
     file.unlink()
     assert results.unfinished() == [(1, 2)]
     changed(results, complete=False)
@@ -74,7 +77,7 @@ def test_a_missing_shard_is_named(results):
 def test_results_of_another_trace_are_refused(results):
     path = results.trace.path
     write_trace(path, [results.trace.load(0)], unit="us", source={"kind": "other"}, force=True)
-    refused(results, "of.trace is not the one that .* was made of")
+    refused(results, "of.trace is not the trace that was replayed for")
     path.rename(path.with_name("moved.trace"))
     refused(results, "the trace of .* cannot be opened: .*of.trace does not exist")
 
@@ -85,9 +88,9 @@ def test_results_of_another_trace_are_refused(results):
         ({"version": 1}, "has version 1; this release reads 2"),
         ({"timers": [{"name": "delay-queue"}]}, "timers is not a list of strings"),
         ({"timers": None}, "timers is missing or not a list"),
-        ({"trace": {"path": "of.trace"}}, "the trace must have a path and a digest"),
+        ({"trace": {"path": "of.trace"}}, "trace must have a path and a digest"),
         *(
-            ({flag: None}, f"{flag} is missing or not true or false")
+            ({flag: None}, f"{flag} is missing or not a boolean")
             for flag in ("expiries", "drained", "counting", "complete")
         ),
     ],

@@ -89,6 +89,10 @@ def test_shards_are_the_same_wherever_batches_are_cut(tmp_path, kind, cuts):
             tape.time[0],
             tape.time[-1],
         )
+        if kind == "requests":
+            unanswered = [row for row in rows if row[0] == shard and row[2] is None]
+            assert entries[shard]["timed_out"] == len(unanswered)
+            assert entries[shard]["most_pending"] == id_space  # ids are used again
         if kind == "touches":
             _, rescheduled, fired = outcome(tape)
             assert rescheduled > 20  # within an idle period

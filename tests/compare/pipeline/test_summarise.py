@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from compare.cli.commands.summarise import text_of
+from compare.cli.main import main
 from compare.pipeline.replay import replay_trace
 from compare.pipeline.results import ResultsError, outcome_table
 from compare.pipeline.summarise import ABOUT, SCHEMA, summarise, table_of
@@ -139,6 +140,14 @@ def test_the_text_has_the_figures_of_each_timer(rows):
     for row, late in zip(rows, ("5 9 11", "19 19 19"), strict=True):
         numbers = f"{row['ns_per_operation']:.1f} {row['fired']:,} {row['most_pending']:,}"
         assert f"{row['contestant']} {numbers} {late}" in " ".join(text.split())
+
+
+def test_the_object_of_each_timer_has_the_columns_and_the_source(results, capsys):
+    assert main(["summarise", str(results.path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row.pop("source") for row in found] == [{"workload": "uniform", "seed": 7}] * 2
+    expected = table_of(results).drop_columns(["source", "counters"]).to_pylist()
+    assert [{k: v for k, v in row.items() if k != "counters"} for row in found] == expected
 
 
 def test_long_names_stand_on_lines_of_their_own(rows):

@@ -13,9 +13,8 @@ from compare.cli.main import main
 from compare.oracle import sql
 from compare.oracle.compiled import NEVER, expect
 from compare.oracle.mismatches import KINDS, Mismatch, mismatch_order
-from compare.pipeline.expiries import VerifyError, read_expiries
 from compare.pipeline.replay import replay_trace
-from compare.pipeline.results import EXPIRIES, ResultsError
+from compare.pipeline.results import EXPIRIES, ResultsError, read_expiries
 from compare.pipeline.verify import METHODS, Verdict, Verification, verify
 from compare.tapes.tape import ARM, CANCEL, REARM, START, id_space_of
 from compare.tapes.trace import shard_name, write_trace
@@ -218,7 +217,7 @@ def small(tmp_path):
     return write_results(tmp_path / "results", [tape], ["delay-queue"])
 
 
-def fails(path, kind=VerifyError, **settings):
+def fails(path, kind=ResultsError, **settings):
     with pytest.raises(kind) as raised:
         verify(path, **settings)
     assert isinstance(raised.value, TimerError)
@@ -280,14 +279,15 @@ def test_a_file_of_other_columns_is_one_line(tmp_path, table, says):
     pq.write_table(
         pa.table({name: pa.array(values, kinds[name]) for name, values in table.items()}), path
     )
-    with pytest.raises(VerifyError) as raised:
+    with pytest.raises(ResultsError) as raised:
         list(read_expiries(path))
     assert str(raised.value).startswith(str(path))
     assert says in str(raised.value)
 
 
 def test_a_file_is_read_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("compare.pipeline.expiries._ROWS_AT_ONCE", 10)
+    # Private: the public way is a file of 300 000 rows.
+    monkeypatch.setattr("compare.pipeline.results._ROWS_AT_ONCE", 10)
     path = tmp_path / "some.parquet"
     pq.write_table(pa.table({name: pa.array(range(25)) for name in EXPIRIES.names[::-1]}), path)
     pieces = list(read_expiries(path))

@@ -1,15 +1,28 @@
 """The whole experiment, with trials that are made up: what is run, kept and refused."""
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
+from itertools import chain, groupby, repeat
 
+import numpy as np
 import pytest
 
 from compare.bench.store import SCHEMAS, RunError, read_run
 from compare.purgatory import experiment
 from compare.purgatory.experiment import ExperimentError, run_experiment
-from compare.purgatory.figures import PURGING, SCANNING, keeps_up, middle, saturation
+from compare.purgatory.figures import (
+    PURGING,
+    SCANNING,
+    keeps_up,
+    median_row,
+    mostly_keeps_up,
+    saturation,
+)
+from compare.purgatory.kernels import COMPLETED, EXPIRED
 from compare.purgatory.options import QUICK
+from compare.purgatory.simulation import Simulated
+from compare.purgatory.traffic import traffic
+from compare.purgatory.trial import Trial
 from timers.errors import UnknownTimerError
 
 CAN = {"none": 10**9, PURGING: 90_000, SCANNING: 30_000}
@@ -18,20 +31,24 @@ CAN = {"none": 10**9, PURGING: 90_000, SCANNING: 30_000}
 
 @pytest.fixture
 def trials(monkeypatch):
-    """Replaces the trials in real time; the list of those that were asked for."""
+    """Replaces all trials; the list of those in real time that were asked for."""
     asked = []
 
-    def measure(trial, traffic):
-        rate = len(traffic.arrivals) / 0.1
-        asked.append((trial, rate))
+    def measure(trial, given):
+        rate = len(given.arrivals) / 0.1
+        asked.append((trial, given))
         return {
-            "requests": len(traffic.arrivals),
+            "requests": len(given.arrivals),
             "achieved": min(rate, CAN[trial.design]),
             "late_p99_ms": 3.0,
             "failed": "MemoryError" if trial.memory_bytes and trial.design == SCANNING else None,
         }
 
+    def simulate(*_, timer):
+        return Simulated(1e-6, {}, np.zeros(1, np.int8), np.zeros(1, np.int64))
+
     monkeypatch.setattr(experiment, "measure", measure)
+    monkeypatch.setattr(experiment, "simulate", simulate)
     return asked
 
 
@@ -73,10 +90,12 @@ def test_rates_rise_until_a_design_cannot_keep_up_and_are_refined(trials, option
 )
 def test_rates_that_are_close_are_not_refined(monkeypatch, trials, options, can, rates, tried):
     monkeypatch.setitem(CAN, SCANNING, can)
-    path = run_experiment(replace(options, rates=rates, refinements=2))
+    path = run_experiment(replace(options, rates=rates, refinements=2, limits=()))
     rows = read_run(path).purgatory.to_pylist()
     found = [row["rate"] for row in rows if (row["kind"], row["design"]) == ("rate", SCANNING)]
     assert list(dict.fromkeys(found)) == tried
+    patient = [(row["design"], row["interval"], row["rate"]) for row in rows if row["memory_bytes"]]
+    assert patient == [(SCANNING, 10_000, rates[1])] * 3 + [(PURGING, 1000, rates[1])] * 3
 
 
 def test_a_disturbed_trial_does_not_end_the_ladder(monkeypatch, trials, options):
@@ -102,38 +121,107 @@ def test_a_disturbed_trial_does_not_end_the_ladder(monkeypatch, trials, options)
 
 
 def test_the_run_has_every_kind_of_trial_and_what_they_found(trials, options):
+    options = replace(
+        options,
+        rates=(10_000, 80_000, 20_000, 40_000),
+        limits=(20_000, 10_000, 300),
+        repeats=4,
+        memory_mib=7,
+        timer="cascading-wheel",
+        seed=9,
+        command=("wheelwork", "x"),
+    )
     run = read_run(run_experiment(options))
-    rows = run.purgatory.to_pylist(maps_as_pydicts="strict")
-    assert list(dict.fromkeys(row["kind"] for row in rows)) == [
-        "compiled",
-        "rate",
-        "limit",
-        "memory",
+    rows = [row for row in run.purgatory.to_pylist() if row["kind"] != "compiled"]
+    new, old = ("purging", "cascading-wheel", 1000), ("scanning", "delay-queue", 10_000)
+    none = "none", "cascading-wheel", 0
+    wheels = [(rate, 4) for rate in (10_000, 20_000, 40_000, 80_000)]
+    queues = [*wheels[:2], (40_000, 2)]  # two failures of four settle it
+    wanted = [("rate", "low", *none, None, *rate) for rate in wheels]
+    for load in ("low", "high"):
+        wanted += [("rate", load, *new, None, *rate) for rate in wheels]
+        wanted += [("rate", load, *old, None, *rate) for rate in queues]
+    swept = [(*new, None, 40_000, 4)]
+    swept += [
+        (*old[:2], limit, None, 40_000, number)
+        for limit, number in zip(options.limits, (4, 2, 4), strict=True)
     ]
-    assert [row["interval"] for row in rows if row["kind"] == "limit"][:: options.repeats] == [
-        1000,
-        *options.limits,
-    ]
-    new = [trial for trial, rate in trials if (trial.design, rate) == (PURGING, 40_000)]
-    assert len(new) == 3 * options.repeats  # both loads, and with little memory; not for the sweep
-    little = [row for row in rows if row["kind"] == "memory"]
-    assert [
-        (row["design"], row["failed"], row["interval"]) for row in little[:: options.repeats]
-    ] == [
-        (SCANNING, "MemoryError", max(options.limits)),
-        (PURGING, None, 1000),
-    ]
-    assert {row["memory_bytes"] for row in little} == {8 << 20}
-    compiled = [row for row in rows if row["kind"] == "compiled"]
-    assert all(row["counters"]["most_pending"] > 0 and row["cpu_us"] > 0 for row in compiled)
-    assert len(compiled) == 2 * 2 * 2 * options.repeats  # loads, designs, rates
-    assert run.manifest["parameters"]["seconds"] == 0.1
+    wanted += [("limit", "low", *case) for case in swept]
+    wanted += [("memory", "low", *old[:2], 20_000, 7 << 20, 40_000, 4)]
+    wanted += [("memory", "low", *new, 7 << 20, 40_000, 4)]
+    names = ("kind", "load", "design", "timer", "interval", "memory_bytes", "rate")
+    found = groupby(rows, key=lambda row: tuple(row[name] for name in names))
+    assert [(*key, len(list(same))) for key, same in found] == wanted
+    assert {row["failed"] for row in rows if row["memory_bytes"]} == {"MemoryError", None}
+    # Those of the sweep that were run before were not run again.
+    run_once = [row for row in rows if row["kind"] != "limit" or row["interval"] in (20_000, 300)]
+    for row, (trial, given) in zip(run_once, trials, strict=True):
+        assert trial == Trial(
+            *(row[name] for name in ("design", "timer", "interval")), row["memory_bytes"]
+        )
+        expected = traffic(row["load"], row["rate"], row["rate"] // 10, 9)
+        assert given.services.tolist() == expected.services.tolist()
+        assert row["requests"] == row["rate"] // 10
+    parameters = asdict(options)
+    assert run.manifest["command"] == list(parameters.pop("command"))
+    wanted = {
+        key: list(value) if type(value) is tuple else value for key, value in parameters.items()
+    }
+    assert run.manifest["parameters"] == wanted
+    assert run.manifest["machine"]["cores"] > 0
     assert run.samples.num_rows == run.replays.num_rows == 0
 
 
-def test_the_middle_of_trials_has_each_median_and_the_first_failure():
+def test_compiled_trials_end_where_one_processor_is_not_enough(monkeypatch, trials, options):
+    """Of 500 requests each, so that one second is 2 ms for a request."""
+    seconds = [
+        *(1.0, 1.5, 1.0, 1.0, 1.0, 1.25),  # after more than a second, there is no other sample
+        *(0.1, 0.2, 0.3, 1.5),
+        *(0.1, 0.2, 0.3, 0.5, 1.25, 0.2, 0.1, 0.3),
+    ]
+    times, asked = chain(seconds, repeat(0.05)), []
+    fate = np.array([COMPLETED, EXPIRED, COMPLETED, COMPLETED], np.int8)
+
+    def simulate(*arguments, timer):
+        asked.append((*arguments, timer))
+        return Simulated(next(times), {"purges": len(asked)}, fate, fate)
+
+    monkeypatch.setattr(experiment, "simulate", simulate)
+    rates, timer = (500, 1000, 100), "cascading-wheel"
+    run = read_run(run_experiment(replace(options, rates=rates, timer=timer, seed=9)))
+    rows = [
+        row
+        for row in run.purgatory.to_pylist(maps_as_pydicts="strict")
+        if row["kind"] == "compiled"
+    ]
+    samples = groupby(rows, key=lambda row: (row["load"], row["design"], row["rate"]))
+    assert [(*key, *(round(row["cpu_us"], 6) for row in same)) for key, same in samples] == [
+        ("low", PURGING, 100, 2000.0, 3000.0),
+        ("low", PURGING, 500, 2000.0, 2000.0, 2000.0),  # exactly enough
+        ("low", PURGING, 1000, 2500.0),
+        ("low", SCANNING, 100, 200.0, 400.0, 600.0),
+        ("low", SCANNING, 500, 3000.0),
+        ("high", PURGING, 100, 200.0, 400.0, 600.0),
+        ("high", PURGING, 500, 1000.0, 2500.0),  # the fastest counts
+        ("high", PURGING, 1000, 400.0, 200.0, 600.0),
+        *(("high", SCANNING, rate, 100.0, 100.0, 100.0) for rate in (100, 500, 1000)),
+    ]
+    for number, (row, (design, given, interval, used)) in enumerate(zip(rows, asked, strict=True)):
+        assert (row["design"], row["interval"], row["timer"]) == (design, interval, used)
+        assert (interval, used) == {PURGING: (1000, timer), SCANNING: (10_000, "delay-queue")}[
+            design
+        ]
+        expected = traffic(row["load"], row["rate"], 500, 9)
+        assert given.arrivals.tolist() == expected.arrivals.tolist()
+        assert given.services.tolist() == expected.services.tolist()
+        assert (row["requests"], row["share_expired"]) == (500, 0.25)
+        assert row["counters"] == {"purges": number + 1}
+        assert row["memory_bytes"] is row["achieved"] is row["failed"] is None
+
+
+def test_the_median_row_of_trials_has_each_median_and_the_first_failure():
     figures = [(3, 5.0, None), (9, None, "lost"), (4, 1.0, "other")]
-    found = middle(
+    found = median_row(
         [
             dict.fromkeys(SCHEMAS["purgatory"].names)
             | {"rate": 7, "cpu_us": cpu, "late_p99_ms": late, "failed": failed}
@@ -158,6 +246,8 @@ def test_the_middle_of_trials_has_each_median_and_the_first_failure():
 def test_a_design_keeps_up_if_it_is_in_time_and_fails_nothing(achieved, late, failed, expected):
     row = {"rate": 10_000, "achieved": achieved, "late_p99_ms": late, "failed": failed}
     assert keeps_up(row) is expected
+    assert mostly_keeps_up([row, row, row | {"failed": "x"}]) is expected
+    assert not mostly_keeps_up([row, row | {"failed": "x"}])
 
 
 @pytest.mark.parametrize(
@@ -165,9 +255,15 @@ def test_a_design_keeps_up_if_it_is_in_time_and_fails_nothing(achieved, late, fa
     [
         ({"rates": ()}, ExperimentError, "no rate is given"),
         ({"rates": (99,)}, ExperimentError, "rate must lie in [100, 10000000], not 99"),
-        ({"limits": (-1,)}, ExperimentError, "limit must lie"),
+        ({"rates": (100, 10**7 + 1)}, ExperimentError, "rate must lie in [100, 10000000], not 1"),
+        ({"limits": (-1,)}, ExperimentError, "limit must lie in [0, 10000000], not -1"),
+        ({"memory_mib": 0}, ExperimentError, "memory must lie in [1, 1048576], not 0"),
+        ({"requests": 0}, ExperimentError, "requests must lie in [1, 10000000], not 0"),
+        ({"repeats": 0}, ExperimentError, "repeats must lie in [1, 1000], not 0"),
+        ({"refinements": 11}, ExperimentError, "refinements must lie in [0, 10], not 11"),
+        ({"seed": -1}, ExperimentError, "seed must lie in [0, 9223372036854775807], not -1"),
         ({"seconds": 0.05}, ExperimentError, "seconds must lie in [0.1, 250] at a rate of 40000"),
-        ({"seconds": 251.0}, ExperimentError, "seconds must lie"),
+        ({"seconds": 251.0}, ExperimentError, "a rate of 40000, not 251"),
         ({"timer": "no-such"}, UnknownTimerError, "no-such"),
         ({"runs": "/dev/null/x"}, RunError, "cannot store runs"),
     ],

@@ -76,8 +76,9 @@ def test_the_old_design_holds_what_has_completed_and_the_new_one_does_not(few):
 
 
 def test_traffic_has_the_operations_of_the_workload():
-    given = traffic("low", 1000, 500, seed=3)
-    tape = make("lognormal-low", timers=500, seed=3, parameters={"rate": 1000}).tape
+    given = traffic("low", 2000, 500, seed=3)
+    tape = make("lognormal-low", timers=500, seed=3, parameters={"rate": 2000}).tape
+    assert given.timeout == 200_000
     assert (given.arrivals == tape.time[tape.op == START]).all()
     ends = np.sort((given.arrivals + given.services)[given.services >= 0])
     assert (ends == tape.time[tape.op == CANCEL]).all()
@@ -92,8 +93,10 @@ def test_traffic_has_the_operations_of_the_workload():
 
 
 def test_a_request_watches_different_keys_and_all_keys_are_watched_alike():
-    keys = traffic("low", 1000, 10_000, seed=3).keys
-    assert keys.shape == (10_000, WATCHED)
+    keys, others = (traffic("low", 1000, 10_000, seed=seed).keys for seed in (3, 4))
+    assert keys.shape == (10_000, 3)
+    assert (keys.min(), keys.max()) == (0, 99)
+    assert (keys != others).any()
     assert all(len(set(row)) == WATCHED for row in keys.tolist())
     watching = np.bincount(keys.ravel(), minlength=KEYS)
     assert len(watching) == KEYS

@@ -1,11 +1,17 @@
 """A trial in real time: what its threads do, what it notes, and how it fails."""
 
+from collections import deque
+from functools import partial
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from compare.purgatory import trial as module
 from compare.purgatory.figures import NONE, PURGING, SCANNING
 from compare.purgatory.traffic import traffic
 from compare.purgatory.trial import Trial, _Run, measure
+from timers.services import Purgatory, ScanningPurgatory
 
 MEBIBYTE = 1 << 20
 
@@ -23,12 +29,37 @@ def short():
     ("design", "timer"),
     [(PURGING, "hierarchical-wheel"), (SCANNING, "delay-queue"), (NONE, "hierarchical-wheel")],
 )
-def test_every_request_of_a_trial_ends_once(short, design, timer):
-    run = _Run(Trial(design, timer, 50), short)
+def test_every_request_of_a_trial_ends_once(monkeypatch, short, design, timer):
+    limits, intervals = [], []
+    monkeypatch.setattr(module, "_limit_memory", limits.append)
+
+    def made(cls, *arguments, **interval):
+        intervals.append(interval)
+        return cls(*arguments, **interval)
+
+    for cls in (Purgatory, ScanningPurgatory):
+        monkeypatch.setattr(module, cls.__name__, partial(made, cls))
+
+    class Noting(_Run):
+        def _enqueue(self, started, *planned):
+            self.planned = planned
+            super()._enqueue(started, *planned)
+
+    memory = MEBIBYTE if design == SCANNING else None
+    run = Noting(Trial(design, timer, 50, memory), short)
     figures = run.measure()
+    assert limits == ([MEBIBYTE, None] if memory else [])
+    assert (
+        intervals
+        == {PURGING: [{"purge_interval": 50}], SCANNING: [{"limit": 50}], NONE: []}[design]
+    )
+    arrivals, services, keys = map(np.array, run.planned)
+    assert (arrivals == short.arrivals * 1000).all()
+    assert (services // 1000 == short.services).all()
+    assert (keys == short.keys).all()
     assert figures["failed"] is None
     assert figures["requests"] == 300
-    assert figures["achieved"] > 0
+    assert 0 < figures["achieved"] <= 300 / short.arrivals[-1] * 1e6
     assert 0 < figures["cpu_us"] >= figures["gc_us"] >= 0
     if design == NONE:
         assert figures["share_expired"] is figures["late_max_ms"] is None
@@ -51,15 +82,194 @@ def test_an_error_of_the_service_ends_the_trial(short, monkeypatch):
     assert figures["requests"] == 0
 
 
+NEW = Trial(PURGING, "hierarchical-wheel", 50)
+MS = 10**6  # nanoseconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock in nanoseconds that only sleeping moves, and to which `then` may add."""
+    clock = SimpleNamespace(now=0, then=lambda: None)
+
+    def sleep(seconds):
+        clock.now += round(seconds * 1e9)
+        clock.then()
+
+    monkeypatch.setattr(module, "_now", lambda: clock.now)
+    namespace = SimpleNamespace(sleep=sleep, perf_counter_ns=lambda: clock.now)
+    monkeypatch.setattr(module, "time", namespace)
+    return clock
+
+
 @pytest.mark.parametrize(
     ("milliseconds", "expected"),
     [(range(200, 0, -1), [100.0, 198.0, 200.0]), ([5], [5.0] * 3), ([], [None] * 3)],
 )
 def test_quantiles_of_lateness_are_values_in_milliseconds(short, milliseconds, expected):
-    run = _Run(Trial(PURGING, "hierarchical-wheel", 50), short)
+    run = _Run(NEW, short)
     run.late = [1_000_000 * late for late in milliseconds]
     figures = run._figures(elapsed=1, cpu=1, before=0)
     assert [figures[f"late_{which}_ms"] for which in ("p50", "p99", "max")] == expected
+
+
+@pytest.mark.parametrize(
+    ("design", "completed", "errors", "failed"),
+    [
+        (PURGING, 396, [], None),
+        (SCANNING, 393, [], "3 requests did not end within 1.3 s"),
+        (PURGING, 393, [KeyError(), MemoryError()], "KeyError"),
+        (NONE, 393, [], None),
+    ],
+)
+def test_figures_are_for_each_request_that_was_enqueued(short, design, completed, errors, failed):
+    run = _Run(Trial(design, "delay-queue", 50), short._replace(arrivals=np.array([0, 300_000])))
+    run.enqueued, run.completed, run.late, run.errors = 400, completed, [2 * MS] * 4, errors
+    run.gc_ns, run.peak, run.totals = 600_000, 5000, [(7, 3.0), (10, 17.0), (4, 4.0)]
+    assert run._figures(elapsed=10**7, cpu=8 * MS, before=2000) == {
+        "requests": 400,
+        "achieved": 40_000.0,
+        "cpu_us": 20.0,
+        "gc_us": 1.5,
+        "peak_bytes": 3000,
+        "late_p50_ms": 2.0,
+        "late_p99_ms": 2.0,
+        "late_max_ms": 2.0,
+        "share_expired": None if design == NONE else 0.01,
+        "estimated_total": 7,
+        "exact_total": 8.0,
+        "estimate_error": 7.0,
+        "failed": failed,
+    }
+    assert run._figures(elapsed=1, cpu=1, before=9000)["peak_bytes"] == 0
+
+
+def test_requests_are_enqueued_when_they_arrive(clock):
+    """The first two together, the last answered by its timeout, on a clock that began at 7 ms."""
+    run = _Run(NEW, traffic("low", 1000, 3)._replace(timeout=200_000))
+    watched = []
+    run.purgatory = SimpleNamespace(
+        try_complete_else_watch=lambda request, keys: watched.append((clock.now, request, keys))
+    )
+    clock.now = 7 * MS
+    keys = [(1, 2, 3), (4, 5, 6), (7, 8, 9)]
+    run._enqueue(7 * MS, [400_000, 900_000, 5 * MS], [0, -1, 30 * MS], keys)
+    assert run.enqueued == 3
+    assert [(now, found) for now, _, found in watched] == list(
+        zip([8 * MS, 8 * MS, 12 * MS], keys, strict=True)
+    )
+    requests = [request for _, request, _ in watched]
+    assert [request.deadline for request in requests] == [208 * MS, 208 * MS, 212 * MS]
+    assert [len(request.payload) for request in requests] == [100] * 3
+    assert list(run.answers) == [(8 * MS, requests[0]), (42 * MS, requests[2])]
+    clock.now = 215 * MS
+    requests[2].on_expiration()
+    assert run.late == [3 * MS]
+
+
+def test_nothing_is_enqueued_long_after_the_planned_end(clock):
+    """A second and twice the plan: here the machine sleeps for so long before the last request."""
+    for late, enqueued in ((-1, 2), (0, 1)):
+        run = _Run(NEW, traffic("low", 1000, 2))
+        run.purgatory = SimpleNamespace(try_complete_else_watch=lambda request, keys: None)
+        clock.now, planned = 0, 50 * MS
+        clock.then = lambda end=10**9 + 2 * planned + late: setattr(clock, "now", end)
+        run._enqueue(0, [0, planned], [-1, -1], [(1, 2, 3)] * 2)
+        assert run.enqueued == enqueued
+
+
+def test_requests_complete_in_the_first_tick_after_their_service_time(clock, short):
+    """Those that had ended before they were looked at complete at once; one came too late."""
+    run = _Run(NEW, short)  # which time out after 20 ms
+    done = []
+    clock.now = 100 * MS
+    ends = {"a": 102.3, "b": 101.999, "c": 102.0, "d": 100.0, "e": 90.0, "f": 119.9}
+
+    def answer(name):
+        complete = lambda: done.append((name, clock.now // MS)) or name != "c"  # noqa: E731
+        return round(ends[name] * MS), SimpleNamespace(force_complete=complete)
+
+    def then():
+        run.over = clock.now >= 130 * MS
+
+    clock.then = then
+    run.answers = deque(map(answer, ends))
+    run._complete()
+    assert sorted(done) == [("a", 103), ("b", 102), ("c", 103), ("d", 101), ("e", 100), ("f", 120)]
+    assert run.completed == 5
+
+
+def test_memory_and_sizes_are_looked_at_every_20_ms(clock, short, monkeypatch, tmp_path):
+    statm = tmp_path / "statm"
+    statm.write_text("90 30 8 7")
+    monkeypatch.setattr(module, "_STATM", statm)
+    usage = SimpleNamespace(ru_maxrss=77)
+    limits = []
+    monkeypatch.setattr(
+        module,
+        "resource",
+        SimpleNamespace(
+            RUSAGE_SELF=0,
+            RLIMIT_AS=9,
+            getpagesize=lambda: 4096,
+            getrusage=lambda who: usage,
+            getrlimit=lambda which: (5, 10**9),
+            setrlimit=lambda *limit: limits.append(limit),
+        ),
+    )
+    run = _Run(NEW, short)
+    run.purgatory = SimpleNamespace(estimated_total=11, watched=30)
+
+    def then():
+        statm.write_text("900 50 8 7" if clock.now == 20 * MS else "80 40 8 7")
+        run.purgatory.watched += 3
+        run.over = clock.now == 60 * MS
+
+    clock.then = then
+    run._watch()
+    assert run.totals == [(11, 10.0), (11, 11.0), (11, 12.0)]
+    assert run.peak == 50 * 4096
+    module._limit_memory(5000)
+    module._limit_memory(None)
+    assert limits == [(9, (80 * 4096 + 5000, 10**9)), (9, (10**9, 10**9))]
+    statm.unlink()
+    for platform, size in (("darwin", 77), ("freebsd", 77 * 1024)):
+        monkeypatch.setattr(module.sys, "platform", platform)
+        assert module._memory(0) == size
+
+
+def test_the_last_requests_are_waited_for(clock, short):
+    few = short._replace(services=np.array([1, -1, 2, 3]), arrivals=np.array([0, 0, 0, 300_000]))
+    for design, completed, waited in ((NONE, 2, 5), (PURGING, 2, 5), (PURGING, 1, 1300)):
+        run = _Run(Trial(design, "delay-queue", 50), few)
+        run.enqueued, run.completed, run.late = 3, completed, [1] * (design == PURGING)
+        run.completed -= 1
+        clock.now, clock.then = 0, partial(setattr, run, "completed", completed)
+        run._wait()
+        assert clock.now == waited * MS
+
+
+def test_collections_are_added_up(clock, short):
+    run = _Run(NEW, short)
+    for phase, now in (("start", 10), ("stop", 13), ("start", 20), ("stop", 27)):
+        clock.now = now
+        run._note_collection(phase, {})
+    assert run.gc_ns == 10
+
+
+def test_a_process_warms_up_and_sends_the_figures_of_the_trial(monkeypatch):
+    runs, sent = [], []
+
+    def run(trial, given):
+        runs.append((trial, len(given.arrivals), len(given.services), len(given.keys)))
+        return SimpleNamespace(measure=lambda: {"timeout": given.timeout, "trial": trial})
+
+    monkeypatch.setattr(module, "_Run", run)
+    monkeypatch.setattr(module, "gc", SimpleNamespace(collect=int, freeze=int))
+    little = Trial(SCANNING, "delay-queue", 70, 8 * MEBIBYTE)
+    module._run(little, traffic("low", 1000, 600), SimpleNamespace(send=sent.append))
+    warm_up = Trial(SCANNING, "delay-queue", 70)
+    assert runs == [(warm_up, 500, 500, 500), (little, 600, 600, 600)]
+    assert sent == [{"timeout": 200_000, "trial": little}]
 
 
 @pytest.mark.cluster

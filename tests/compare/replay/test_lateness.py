@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.replay.lateness import DIGITS, MOST_BINS, Lateness
+from compare.replay.lateness import DIGITS, MAX_BINS, Lateness, lateness_text
+from timers.rounding import UNKNOWN_BOUNDS
 
 SHARES = (0.001, 0.5, 0.9, 0.99, 1.0)
 NEAR = st.integers(-(2**12), 2**12)
@@ -75,10 +76,35 @@ def test_a_coarse_distribution_is_small():
 
 def test_many_values_are_put_into_bins():
     values = np.arange(100, 300) ** 2  # the greater, the fewer in a bin
-    values = np.unique(np.concatenate([values, np.arange(-50_000, 10 * MOST_BINS, 3)]))
+    values = np.unique(np.concatenate([values, np.arange(-50_000, 10 * MAX_BINS, 3)]))
     bins = list(Lateness.of(values).bins())
-    assert len(bins) <= MOST_BINS
+    assert len(bins) <= MAX_BINS
     assert sum(timers for *_, timers in bins) == values.size
     for low, width, timers in bins:
         assert timers == ((values >= low) & (values < low + width)).sum()
     assert list(of([5, -2, 5]).bins()) == [(-2, 1, 1), (5, 1, 2)]
+
+
+def test_bins_are_wider_than_one_only_for_more_values_than_a_chart_shows():
+    even = 2 * np.arange(MAX_BINS + 1) - 7
+    *_, last = all_of_them = list(Lateness.of(even[:-1]).bins())
+    assert (len(all_of_them), last) == (MAX_BINS, (int(even[-2]), 1, 1))
+    assert list(Lateness.of(even).bins())[:2] == [(-7, 3, 2), (-4, 3, 1)]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "text"),
+    [
+        ((0, 0), "exact"),
+        ((0, 1), "0 to 1us late"),
+        ((-1, 0), "0 to 1us early"),
+        ((-9, -2), "2us to 9us early"),
+        ((1, 9000), "1us to 9ms late"),
+        ((-4, -4), "4us early"),
+        ((5, 5), "5us late"),
+        ((-2000, 3), "2ms early to 3us late"),
+        (UNKNOWN_BOUNDS, "lateness undeclared"),
+    ],
+)
+def test_a_range_of_lateness_in_words(bounds, text):
+    assert lateness_text(*bounds, "us") == text

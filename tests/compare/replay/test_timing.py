@@ -204,16 +204,29 @@ def test_the_most_pending_are_counted_when_the_clock_moves_and_in_the_end(name):
         assert done.pending == (0 if drained else 3)
 
 
-def test_lateness_is_counted_from_the_arming_or_the_deadline_whichever_is_later():
+@pytest.mark.parametrize("at_once", [1, 2, 100])
+@pytest.mark.parametrize("own", ["", "tests.compare.own_timers:Right"])
+def test_lateness_is_counted_from_the_arming_or_the_deadline_whichever_is_later(
+    own, at_once, monkeypatch
+):
+    """In batches of operations and of expiries of several sizes."""
+    for name in ("OPERATIONS_AT_ONCE", "FIRED_AT_ONCE", "STEPS_AT_ONCE"):
+        monkeypatch.setattr(compare.replay.engine, name, at_once)
     tape = tape_of(
         (0, START, 0, 30),
         (0, START, 1, 55),
         (40, START, 2, 13),
+        (40, START, 3, 11),
         (45, REARM, 1, 44),
         (50, START, 0, 99),
     )
-    done = replay(new("hashed-wheel/tick=10/wheel-size=4"), tape, 3)
-    assert done.fired.tolist() == [(0, 30, 40), (2, 13, 40), (3, 44, 45), (4, 99, 100)]
+    done = replay(new(own or "hashed-wheel/tick=10/wheel-size=4"), tape, 4)
     late = done.outcome.lateness
-    assert list(late.bins()) == [(0, 1, 2), (1, 1, 1), (10, 1, 1)]
-    assert (late.min, late.median, late.max) == (0, 0.5, 10)
+    overdue = [(2, 13, 40), (3, 11, 40), (4, 44, 45)]
+    if own:
+        assert done.fired.tolist() == [(0, 30, 30), *overdue, (5, 99, 99)]
+        assert list(late.bins()) == [(0, 1, 5)]
+    else:
+        assert sorted(done.fired.tolist()) == [(0, 30, 40), *overdue, (5, 99, 100)]
+        assert list(late.bins()) == [(0, 1, 3), (1, 1, 1), (10, 1, 1)]
+        assert (late.min, late.median, late.max) == (0, 0.0, 10)

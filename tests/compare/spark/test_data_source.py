@@ -54,8 +54,8 @@ def test_a_session_can_ask_sql_of_it(spark, source):
 BAD = [
     ({}, 'name a workload, as in .option("workload", "uniform")'),
     ({"workload": "nix"}, "no workload is called 'nix'; there are uniform,"),
-    ({"workload": "uniform"}, "and not both"),
-    ({"workload": "uniform", "timers": "5", "operations": "5"}, "and not both"),
+    ({"workload": "uniform"}, "but not both"),
+    ({"workload": "uniform", "timers": "5", "operations": "5"}, "but not both"),
     (
         {"workload": "uniform", "timers": "many"},
         "timers must be a whole number, such as 5000 or 1e6, not 'many'",

@@ -123,6 +123,7 @@ def test_what_is_missing_is_named_with_its_remedy(home, monkeypatch):
     "master", ["", "local[0]", "local[x]", "localhost:7077", "spark:", "sc://host", "mesos://h:1"]
 )
 def test_malformed_masters(master):
+    # Private, here and below: `spark_session` would use or start one.
     with pytest.raises(PipelineError, match="is not a Spark master; use local"):
         module._check_master(master)
 
@@ -221,13 +222,13 @@ def test_the_command_on_a_machine_without_java(tmp_path):
     said = done.stderr.removeprefix(f"{COMPILING}\n")  # on the first run after a change
     assert (done.returncode, said) == (0, "")
     assert done.stdout == (
-        "rows        7, of which 1 unreadable left out (in rejected.parquet)\n"
+        "rows        7; skipped 1 unreadable (in rejected.parquet)\n"
         "            line 8: time 'noon' is not epoch-s or is out of range\n"
         "operations  10: 6 starts, 4 cancels\n"
         "times       epoch-s (guessed), in us\n"
         "            from 2018-03-24 17:15:20.100001 UTC\n"
         "            to   2018-03-24 17:15:26.499999 UTC\n"
-        "rate        0.938 rows a second\n"
+        "rate        0.938 rows per second\n"
         "timed out   2 (33.3%), after 5s\n"
         "pending     at most 3 at once\n"
         "trace       trace\n"

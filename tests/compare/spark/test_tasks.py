@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark import TaskContext
 
-from compare.spark.tasks import in_tasks, shares
+from compare.spark.tasks import SparkTasks, shares
 
 pytestmark = pytest.mark.spark
 
@@ -37,11 +38,11 @@ def test_there_are_few_tasks_even_for_many_parts():
 def test_spark_does_each_part_once(spark):
     def work(part, stopping):
         assert not stopping()
-        return pa.record_batch({"part": [part], "frozen": [gc.get_freeze_count()]})
+        task, frozen = TaskContext.get().partitionId(), gc.get_freeze_count()
+        return pa.record_batch({"part": [part], "task": [task], "frozen": [frozen]})
 
-    schema = pa.schema([("part", pa.int64()), ("frozen", pa.int64())])
-    done = in_tasks(spark, 20, work, schema)
-    assert done.rdd.getNumPartitions() == len(shares(20, 2))
-    rows = done.collect()
-    assert sorted(row["part"] for row in rows) == list(range(20))
+    schema = pa.schema([(name, pa.int64()) for name in ("part", "task", "frozen")])
+    rows = SparkTasks(spark).run(20, work, schema).sort_by("part").to_pylist()
+    tasks = [(part, task) for task, share in enumerate(shares(20, 2)) for part in share]
+    assert [(row["part"], row["task"]) for row in rows] == tasks
     assert max(row["frozen"] for row in rows) > 10_000  # from a worker's second part on

@@ -1,5 +1,7 @@
 """Tapes that break a rule are refused with the number of the first row that does."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,10 +15,13 @@ from compare.tapes.tape import (
     OP_COUNTS,
     REARM,
     START,
+    Rules,
     Tape,
     TapeError,
     count_ops,
     id_space_of,
+    joined,
+    part,
     validate,
 )
 from timers import LIMIT, TimerError
@@ -51,19 +56,28 @@ def test_good_tapes():
     assert (id_space_of(tape_of(GOOD)), id_space_of(tape_of([]))) == (2, 0)
 
 
+@pytest.mark.parametrize("cuts", [[], [0], [2], [1, 4], [6]])
+def test_a_tape_is_joined_of_its_parts(cuts):
+    tape, ends = tape_of(GOOD), [*cuts, None]
+    whole = joined([part(tape, start, end) for start, end in zip([0, *cuts], ends, strict=True)])
+    assert [column.tolist() for column in whole] == [column.tolist() for column in tape]
+    assert tuple(column.dtype for column in whole) == DTYPES
+    assert joined([]).time.size == 0
+
+
 @pytest.mark.parametrize(
     ("tape", "row", "why"),
     [
         (with_row(2, time=-1), 2, "time -1 is negative"),
-        (with_row(4, time=2), 4, "time 2 is before 3, the time of the row before"),
+        (with_row(4, time=2), 4, "time 2 is before 3, the time of the previous row"),
         (with_row(5, op=4), 5, "op 4 is unknown; ops are 0 to 3"),
         (with_row(5, op=-1), 5, "op -1 is unknown"),
         (with_row(1, id=2), 1, r"id 2 is outside \[0, 2\)"),
         (with_row(1, id=-1), 1, r"id -1 is outside \[0, 2\)"),
         (with_row(0, deadline=-5), 0, "deadline -5 is negative"),
         (with_row(3, deadline=7), 3, "deadline 7 of a cancel; it must be 0"),
-        (with_row(1, id=0), 3, "cancel of id 1, which was never started before"),
-        (with_row(0, op=REARM), 0, "re-arm of id 0, which was never started before"),
+        (with_row(1, id=0), 3, "cancel of id 1, which was never started"),
+        (with_row(0, op=REARM), 0, "re-arm of id 0, which was never started"),
     ],
 )
 def test_broken_rules_are_told_with_the_row(tape, row, why):
@@ -72,6 +86,12 @@ def test_broken_rules_are_told_with_the_row(tape, row, why):
     assert error.value.row == row
     assert isinstance(error.value, TimerError)
     assert isinstance(error.value, ValueError)
+    for cut in range(len(GOOD)):  # the same in two pieces
+        rules = Rules(2)
+        with pytest.raises(TapeError, match=f"^{re.escape(str(error.value))}$") as again:
+            for piece in (part(tape, 0, cut), part(tape, cut)):
+                rules.check(piece)
+        assert again.value.row == row
 
 
 @pytest.mark.parametrize("column", Tape._fields)

@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from compare.tapes import trace as module
-from compare.tapes.tape import START, Tape, TapeError
+from compare.tapes.tape import ARM, CANCEL, REARM, START, Tape, TapeError
 from compare.tapes.trace import (
     SCHEMA,
+    Shard,
     TraceError,
     known_trace,
     new_shard,
@@ -29,7 +30,8 @@ SOURCE = {"kind": "test", "seed": 7}
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PIECE", 4)  # six rows are read in two pieces
     return tmp_path / "a trace"
 
 
@@ -78,6 +80,22 @@ def test_a_trace_comes_back_as_it_was_written(path, written):
     assert names(path.parent) == ["a trace"]
 
 
+def test_totals_and_span_are_over_all_shards(path):
+    one = [
+        (7, START, 0, 9),
+        (8, START, 1, 9),
+        (9, CANCEL, 1, 0),
+        (9, CANCEL, 0, 0),
+        (20, ARM, 2, 9),
+    ]
+    other = [(3, START, 0, 5), (4, ARM, 1, 6), (4, ARM, 2, 6), (9, REARM, 0, 8), (9, CANCEL, 1, 0)]
+    tapes = [tape_of(rows) for rows in (one, [*other, (9, ARM, 3, 9)], [])]
+    trace = write_trace(path, tapes, unit="s", source={})
+    assert trace.totals == {"rows": 11, "starts": 3, "cancels": 3, "rearms": 1, "arms": 4}
+    assert trace.span == 20 - 3
+    assert write_trace(path, tapes[2:], unit="s", source={}, force=True).span == 0
+
+
 def test_the_files_are_what_the_docs_say(path, written):
     manifest = json.loads((path / "manifest.json").read_text())
     assert (manifest["format"], manifest["version"]) == ("wheelwork-trace", 1)
@@ -91,9 +109,9 @@ def test_long_shards_are_written_in_row_groups(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "ROW_GROUP", 1000)
     size = 2500
     tape = Tape(
-        np.arange(size, dtype=np.int64),
-        np.full(size, START, np.int8),
-        np.arange(size, dtype=np.int32),
+        np.arange(3, 3 + size, dtype=np.int64),
+        np.array([START, ARM, ARM, ARM, REARM], np.int8).repeat(size // 5),
+        np.minimum(np.arange(size), 99).astype(np.int32),
         np.arange(size, dtype=np.int64) + 5,
     )
     with new_shard(tmp_path / "one") as one:
@@ -102,9 +120,14 @@ def test_long_shards_are_written_in_row_groups(tmp_path, monkeypatch):
         for begin in range(0, size, 70):
             many.append(Tape(*(column[begin : begin + 70] for column in tape)))
         many.append(tape_of([]))
-    assert one.shard.rows == many.shard.rows == size
+    counts = {"starts": 500, "cancels": 0, "rearms": 500, "arms": 1500}
+    for writer, name in ((one, "one"), (many, "many")):
+        assert writer.shard == Shard(name, size, 100, 3, 2 + size, **counts)
     for path in (tmp_path / "one", tmp_path / "many"):
-        assert pq.ParquetFile(path).metadata.num_row_groups > 1
+        groups = pq.ParquetFile(path).metadata
+        assert [groups.row_group(k).num_rows for k in range(groups.num_row_groups)] == [
+            *(1000, 1000, 500)
+        ]
         assert pq.read_table(path).column("time").to_pylist() == tape.time.tolist()
 
 
@@ -256,7 +279,7 @@ def test_what_is_no_trace(tmp_path, path, written):
         ({"source": None}, "source is missing or not an object"),
         ({"shards": {}}, "shards is missing or not a list"),
         ({"shards": []}, "lists no shard"),
-        ({"shards": [5]}, "each shard is an object with file, rows"),
+        ({"shards": [5]}, "each shard must be an object with file, rows"),
         ({"totals": {"rows": 7}}, "totals.rows is 7; its shards add up to 6"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.tapes.units import DurationError, parse_duration
+from compare.tapes.units import DurationError, duration_text, parse_duration
 from timers import TimerError
 
 
@@ -32,6 +32,21 @@ from timers import TimerError
 )
 def test_durations_are_exact(text, unit, units):
     assert parse_duration(text, unit) == units
+
+
+@pytest.mark.parametrize(
+    ("units", "unit", "text"),
+    [
+        (100_000, "us", "100ms"),
+        (5_000_000, "us", "5s"),
+        (5_000_001, "us", "5000001us"),
+        (1500, "ms", "1500ms"),
+        (2000, "s", "2000s"),
+        (3000, "unit", "3000"),
+    ],
+)
+def test_a_duration_is_written_in_the_largest_unit_that_keeps_it_whole(units, unit, text):
+    assert duration_text(units, unit) == text
 
 
 NO_NUMBER = [

@@ -5,11 +5,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from compare.pipeline.generate import write_shard
 from compare.tapes.tape import ARM, CANCEL, START, Tape, count_ops, id_space_of, joined, validate
 from compare.workloads import generator, variates
 from compare.workloads.catalogue import ARRIVAL, BLOCK, WORKLOADS, Plan, Stream, WorkloadError, make
 from compare.workloads.variates import exp, log, normal
-from compare.workloads.writing import write_shard
 from tests.compare.small_tapes import digest
 
 SEED = 42
@@ -195,7 +195,7 @@ def test_members_that_arrive_in_the_same_moment_take_turns_across_blocks(batch, 
 def test_what_is_held_does_not_grow_with_the_tape(name):
     def most_held(operations):
         held = []
-        in_order = generator._in_order
+        in_order = generator._in_order  # private: nothing public tells what is held
 
         def watched(moments, last):
             held.append(len(moments))
@@ -216,6 +216,7 @@ def test_moments_are_sorted_up_to_the_last_in_a_stable_order(longest, size):
     moments = np.random.default_rng(size).integers(7, longest, size)
     for last in (6, int(np.median(moments)), generator.NEVER):
         expected = sorted((m, k) for k, m in enumerate(moments.tolist()) if m <= last)
+        # Private: no workload has moments as far apart, and ties among them.
         found = generator._in_order(moments, last)
         assert list(zip(*(column.tolist() for column in found), strict=True)) == expected
 
@@ -265,6 +266,13 @@ def test_the_share_that_times_out(name, share):
     counts = count_ops(make(name, timers=timers, seed=SEED).tape)
     timed_out = (counts["starts"] - counts["cancels"]) / counts["starts"]
     assert timed_out == pytest.approx(share, abs=SIGMAS * math.sqrt(share * (1 - share) / timers))
+
+
+def test_an_answer_that_is_not_lost_comes_in_time_however_short_the_timeout_is():
+    for lost, cancels in ((0, 1000), (1000, 0)):
+        parameters = {"timeout": 2, "lost": lost}
+        counts = count_ops(make("cancel-heavy", timers=1000, parameters=parameters).tape)
+        assert counts["cancels"] == cancels
 
 
 @pytest.mark.parametrize(
@@ -382,8 +390,8 @@ def test_uniform_never_reaches_its_ends():
         ({"timers": 2.5}, "timers must be an integer, not 2.5"),
         ({"timers": True}, "timers must be an integer, not True"),
         ({"timers": float("nan")}, "timers must be an integer, not nan"),
-        ({"timers": None}, "and not both"),
-        ({"timers": 5, "operations": 5}, "and not both"),
+        ({"timers": None}, "but not both"),
+        ({"timers": 5, "operations": 5}, "but not both"),
         ({"timers": None, "operations": 0}, "operations must lie in"),
         ({"seed": -1}, "seed must lie in [0, 18446744073709551615], not -1"),
         ({"seed": 2**64}, "seed must lie in"),
@@ -394,7 +402,7 @@ def test_uniform_never_reaches_its_ends():
         ({"parameters": {"longest": 1.5}}, "longest must be an integer, not 1.5"),
         (
             {"name": "lognormal-low", "parameters": {"quartile": 20_000}},
-            "quartile 20000 must exceed the median 20000",
+            "quartile 20000 must exceed median 20000",
         ),
         (
             {"name": "keepalive", "parameters": {"idle": 10**6}},
@@ -418,7 +426,7 @@ def test_nonsense_is_refused_with_one_line(keywords, says):
 
 
 def test_more_operations_than_fit_are_refused(monkeypatch):
-    monkeypatch.setattr("compare.workloads.catalogue.MOST", 10_000)
+    monkeypatch.setattr("compare.workloads.catalogue.MAX_IN_MEMORY", 10_000)
     with pytest.raises(
         WorkloadError,
         match="5000 timers of keepalive have more than 10000 operations; ask for fewer",
@@ -457,18 +465,19 @@ def test_plans_that_make_no_sense(keywords, says):
 
 def test_times_that_a_double_cannot_tell_apart_are_refused():
     slow = {"rate": 1, "timeout": 10**15, "median": 1, "quartile": 2}
-    Plan.of("lognormal-low", timers=2**33, parameters=slow, most=2**40)
+    Plan.of("lognormal-low", timers=2**33, parameters=slow, max_rows=2**40)
     with pytest.raises(
         WorkloadError,
-        match=r"lognormal-low would last longer than 2\*\*53 us; a greater rate shortens",
+        match=r"lognormal-low would last longer than 2\*\*53 us; increase the rate",
     ):
-        Plan.of("lognormal-low", timers=2**34, parameters=slow, most=2**40)
+        Plan.of("lognormal-low", timers=2**34, parameters=slow, max_rows=2**40)
 
 
 def test_operations_that_come_to_the_last_moment_of_all_are_refused(monkeypatch):
     """The stream ends after two blocks; as many operations as come before that can be had, and not
     one more.
     """
+    # Private: the real last moment is 2**53 units away.
     monkeypatch.setattr("compare.workloads.catalogue._LATEST", 8192.0 * 1000)
     settings = {"rate": 1, "longest": 1}
     expected = make("uniform", timers=2 * BLOCK, parameters=settings).tape
