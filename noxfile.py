@@ -1,6 +1,6 @@
-"""Every task of this project: `nox -s report` and `nox -s tests`, and the rest for developers.
+"""The tasks of this project: `nox -s report`, `nox -s tests`, and others for developers.
 
-Each session installs what it needs into its own environment below `.nox`.
+Each session installs what it needs into its own environment in `.nox`.
 """
 
 import logging
@@ -12,11 +12,10 @@ from pathlib import Path
 
 import nox
 
-if not (3, 11) <= sys.version_info[:2] <= (3, 13):  # pip would say so in many lines, or of Numba
-    sys.exit(
-        "wheelwork needs Python 3.11, 3.12 or 3.13; this is "
-        f"{sys.version_info[0]}.{sys.version_info[1]}"
-    )
+RUNNING = f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+if RUNNING not in ("3.11", "3.12", "3.13"):  # pip's own error is long, or is about Numba
+    sys.exit(f"wheelwork needs Python 3.11, 3.12 or 3.13; this is {RUNNING}")
 
 nox.options.default_venv_backend = "venv"
 logging.getLogger("nox").addFilter(lambda record: "uv binary" not in record.getMessage())
@@ -24,7 +23,7 @@ nox.options.reuse_existing_virtualenvs = True
 nox.options.sessions = ["tests", "lint", "types"]
 
 LOG_OPTIONS = {"--requests", "--touches"}
-QUIETLY = ("-q", "--use-pep517")  # or an older pip warns of PySpark's setup
+QUIETLY = ("-q", "--use-pep517")  # without it an older pip warns about PySpark's setup
 
 
 @nox.session
@@ -37,18 +36,17 @@ def report(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """All tests: -- any pytest options."""
+    """Run all tests: -- [any pytest options]."""
     session.install(*QUIETLY, "-e", ".[pipeline,connect,test]")
-    # Whole files, so that a file's fixtures are made once.
+    # Distribute whole files, so that the fixtures of a file are set up once.
     session.run("pytest", "-n", "2", "--dist", "loadfile", *session.posargs)
 
 
 @nox.session(venv_backend="none")
 def interpreters(session: nox.Session) -> None:
-    """The tests of the timers on every other supported Python that is found."""
-    running = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    """Run the tests of the timers on the other supported Pythons that are installed."""
     for version in nox.project.python_versions(nox.project.load_toml("pyproject.toml")):
-        if version == running:
+        if version == RUNNING:
             continue
         interpreter = find_interpreter(version)
         if interpreter is None:
@@ -63,11 +61,11 @@ def interpreters(session: nox.Session) -> None:
 
 
 def find_interpreter(version: str) -> str | None:
-    """A Python of a version such as "3.12" that runs: on PATH, or installed by pyenv."""
+    """Find a working Python of a version such as "3.12" on PATH or installed by pyenv."""
     installed = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
-    found = [shutil.which(f"python{version}"), *installed.glob(f"{version}.*/bin/python")]
+    candidates = [shutil.which(f"python{version}"), *installed.glob(f"{version}.*/bin/python")]
     check = f"import sys; sys.exit('%d.%d' % sys.version_info[:2] != '{version}')"
-    for python in filter(None, found):  # pyenv's shim of a version that is not chosen fails
+    for python in filter(None, candidates):  # a pyenv shim fails if its version is not active
         if not subprocess.run([python, "-c", check], capture_output=True, check=False).returncode:
             return str(python)
     return None
@@ -75,14 +73,14 @@ def find_interpreter(version: str) -> str | None:
 
 @nox.session
 def cluster(session: nox.Session) -> None:
-    """The tests that start Spark servers and commands as processes of their own."""
+    """Run the tests that start Spark servers and other processes."""
     session.install(*QUIETLY, "-e", ".[pipeline,connect,test]")
     session.run("pytest", "-n", "2", "-m", "cluster", "tests/compare", *session.posargs)
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Format, style and the layers of imports."""
+    """Check format, style and the layers of imports."""
     session.install(*QUIETLY, "-e", ".[lint]")
     session.run("ruff", "format", "--check", ".")
     session.run("ruff", "check", ".")
@@ -91,7 +89,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Static types, of the packages and of a program that uses them as installed."""
+    """Check static types of the packages, and of a program that uses the installed package."""
     session.install(*QUIETLY, "-e", ".[lint]")
     session.run("mypy")
     program = "typed_program.py"
@@ -103,9 +101,9 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the documentation, API reference included, into build/docs; a warning is an error.
+    """Build the documentation with the API reference into build/docs; warnings are errors.
 
-    First the README's table of timers is written anew.
+    The README's table of timers is updated first.
     """
     session.install(*QUIETLY, "-e", ".[pipeline,docs]")
     session.run("python", "docs/timers_table.py")
@@ -115,22 +113,15 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def model(session: nox.Session) -> None:
-    """The model-based tests again, with many more examples."""
+    """Run the model-based tests with many more examples."""
     session.install(*QUIETLY, "-e", ".[pipeline,test]")
-    session.run(
-        "pytest",
-        "-m",
-        "slow or not slow",
-        "--hypothesis-profile",
-        "deep",
-        "tests/timers",
-        *session.posargs,
-    )
+    options = ("-m", "slow or not slow", "--hypothesis-profile", "deep")
+    session.run("pytest", *options, "tests/timers", *session.posargs)
 
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Ratios against the yardstick, run in the same minute on the same tapes; and the services."""
+    """Measure the timers against the yardstick, and the services."""
     session.install(*QUIETLY, "-e", ".[test,bench]")
     session.run("pytest", "tests/bench", "-o", "addopts=", "--benchmark-only", *session.posargs)
     session.run("python", "-m", "tests.bench.services")
@@ -139,15 +130,13 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def pipeline(session: nox.Session) -> None:
-    """Throughput of the pipeline's stages: -- [generate] [replay] [ingest] [verify] [--operations
-    N] ...
-    """
+    """Measure the pipeline: -- [generate] [replay] [ingest] [verify] [--operations N] ..."""
     session.install(*QUIETLY, "-e", ".[pipeline]")
     session.run("python", "-m", "tests.bench.pipeline", *session.posargs)
 
 
 @nox.session
 def mutation(session: nox.Session) -> None:
-    """Mechanical mutants of files, and which of them no test notices: -- FILE ... [--each N]."""
+    """Change files mechanically; print changes that no test notices: -- FILE ... [--each N]."""
     session.install(*QUIETLY, "-e", ".[test]")
     session.run("python", "-m", "tests.mutation.hunt", *session.posargs)

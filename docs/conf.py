@@ -1,4 +1,4 @@
-"""Sphinx: this documentation as a site, with the API reference made from the docstrings."""
+"""Sphinx configuration: the documentation as a site, with the API reference from docstrings."""
 
 import re
 from importlib import metadata
@@ -14,14 +14,14 @@ project_copyright = author
 release = metadata.version("wheelwork")
 
 extensions = [
-    "myst_parser",  # pages are Markdown, readable without being built
-    "sphinx.ext.autodoc",  # the reference is what the docstrings say
-    "sphinx.ext.napoleon",  # their "Raises:" sections
+    "myst_parser",  # Markdown pages, readable without a build
+    "sphinx.ext.autodoc",  # the reference, from docstrings
+    "sphinx.ext.napoleon",  # "Raises:" sections
     "sphinx.ext.viewcode",  # links to the source
 ]
 exclude_patterns = ["examples/*.md"]
 
-default_role = "py:obj"  # `name` in a docstring links to what it names
+default_role = "py:obj"  # `name` in a docstring becomes a link
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
@@ -39,15 +39,15 @@ html_theme_options = {
 
 
 def keep_first_line(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: Any) -> None:
-    """Napoleon takes the words before a colon in the first line of a property for its type."""
+    """Keep Napoleon from taking the words before a colon in a first line as a type."""
     if what in ("property", "attribute", "data"):
-        lines.insert(0, "\\ ")  # nothing, in reStructuredText
+        lines.insert(0, "\\ ")  # empty in reStructuredText
 
 
 def shorten(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str, returned: str
 ) -> tuple[str, str]:
-    """Write the types of arrays by their short names."""
+    """Shorten the types of arrays."""
     array_like = r"~numpy\._typing\._array_like\._Buffer \|.*?complex \| bytes \| str\]"
     array = r"~numpy\.ndarray\[tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[([^]]+)\]\]"
     parts = (part and re.sub(array_like, "ArrayLike", part) for part in (signature, returned))

@@ -1,4 +1,4 @@
-"""Writes the README's table of timers from their traits: `python docs/timers_table.py`."""
+"""Update the README's table of timers from their traits: `python docs/timers_table.py`."""
 
 import re
 from pathlib import Path
@@ -14,8 +14,8 @@ def row(name: str) -> str:
     """The row of a registered timer, with its default parameters."""
     cls = timer_class(name)
     parameters = ", ".join(f"`{key}` ({value})" for key, value in cls.traits.defaults.items())
-    words = f"`{cls.__name__}`", cls.traits.scheme, fires_text(cls.traits), parameters or "-"
-    return f"| {' | '.join(words)} |\n"
+    cells = f"`{cls.__name__}`", cls.traits.scheme, fires_text(cls.traits), parameters or "-"
+    return f"| {' | '.join(cells)} |\n"
 
 
 if __name__ == "__main__":

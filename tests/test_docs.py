@@ -2,17 +2,26 @@
 
 import ast
 import contextlib
+import io
 import re
 import runpy
 import shlex
 import sys
+import time
 from pathlib import Path
+from random import Random
+from statistics import median
 
 import click
 import pytest
+from pyarrow import csv
 
 from compare.cli.main import cli
-from timers.registry import names
+from tests.model import Model
+from tests.timers.cases import assert_fired
+from tests.words import tells
+from timers.limits import LIMIT
+from timers.registry import names, timer_class
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
@@ -22,13 +31,111 @@ WITHOUT_SPARK = [path for path in EXAMPLES if not path.name.startswith("spark_")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
+PRINTED = {
+    "async_timeout": ["answer 1", ""],
+    "choosing_a_tick": [
+        "tick fired median slots",
+        "1 ms 5443 1 ms 1 ms 78243",
+        "10 ms 5443 6 ms 10 ms 7561",
+        "100 ms 5443 50 ms 100 ms 455",
+        "1000 ms 5443 507 ms 1000 ms 55",
+    ],
+    "idle_connections": [
+        "98 s 2679 opened 1607 closed 1072 open",
+        "30 s 2679 closed 0 open",
+    ],
+    "idle_server": ["chatty hello", "silent closed"],
+    "own_timer": [
+        "ns ms",
+        "own_timer:CoarseBuckets/tick=10 # 0 to 9",
+        "heapq-delay-queue # 0 to 0",
+    ],
+    "periodic_timer": [
+        *("100 ms flush", "200 ms flush", "250 ms heartbeat", "300 ms flush", "400 ms flush"),
+        *("500 ms heartbeat", "500 ms flush", "600 ms flush", "700 ms flush", "750 ms heartbeat"),
+        *("800 ms flush", "900 ms flush", "1000 ms heartbeat", "1000 ms report", "1000 ms flush"),
+    ],
+    "purgatory_fetch": ["a gets 11 bytes", "b gets 11 bytes timeout"],
+    "purgatory_join_group": ["bob left", "generation 1: ann"],
+    "purgatory_produce": ["r1 acknowledged", "r2 timed out: orders"],
+    "request_timeouts": [
+        "10 s 15 requests 143 375 821",
+        "200000 requests 194952 answered 3031 timed out 2017 pending",
+        "4000 places",
+    ],
+    "system_timer_request_timeout": ["b timed out"],
+    "write_a_log": ["requests.csv 200000 requests 974 without"],
+}
+"""The facts in each line that an example prints."""
+
+
 @pytest.mark.parametrize("example", WITHOUT_SPARK, ids=lambda path: path.stem)
-def test_an_example_runs_and_prints_something(example, monkeypatch, capsys, tmp_path):
+def test_an_example_prints_its_facts(example, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [str(example)])
     monkeypatch.syspath_prepend(str(example.parent))  # as `python docs/examples/NAME.py` does
-    runpy.run_path(str(example), run_name="__main__")
-    assert capsys.readouterr().out.strip()
+    facts, printed, sleep = PRINTED[example.stem], io.StringIO(), time.sleep
+
+    def wait_for_all_lines(seconds):
+        """However slow the machine is."""
+        until = time.monotonic() + 60
+        while printed.getvalue().count("\n") < len(facts) and time.monotonic() < until:
+            sleep(0.01)
+
+    monkeypatch.setattr(time, "sleep", wait_for_all_lines)
+    with contextlib.redirect_stdout(printed):
+        runpy.run_path(str(example), run_name="__main__")
+    lines = printed.getvalue().splitlines()
+    assert len(lines) == len(facts), lines
+    for line, words in zip(lines, facts, strict=True):
+        assert tells(line, words), line
+
+
+def test_the_log_of_the_tutorial_is_what_its_example_says(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(ROOT / "docs" / "examples" / "write_a_log.py"))
+    log = csv.read_csv("requests.csv").to_pydict()
+    assert list(log) == ["start", "seconds", "client"]
+    start, seconds = log["start"], [value for value in log["seconds"] if value is not None]
+    assert (len(start), len(start) - len(seconds)) == (200_000, 974)
+    assert start == sorted(start)
+    assert 1_760_000_000 <= start[0] < 1_760_000_001 < 1_760_000_099 < start[-1] < 1_760_000_100
+    assert median(seconds) == pytest.approx(0.02, rel=0.01)
+    assert 2 < max(seconds) < 10
+    assert set(log["client"]) == {f"client-{number}" for number in range(5_000)}
+
+
+def test_the_example_of_an_own_timer_keeps_the_contract(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "examples"))
+    make = timer_class("own_timer:CoarseBuckets")
+    for tick, start in ((10, 0), (7, 1000), (1, 3), (10, LIMIT - 200)):
+        timer, model = make(tick, start=start), Model(make.traits, {"tick": tick}, start)
+        random, handles = Random(start), []
+        for _ in range(300):
+            many = random.randrange(1, 4)
+            moments = [min(timer.now + random.randrange(-9, 40), LIMIT) for _ in range(many)]
+            some = [random.choice([*handles, 10**6]) for _ in range(many)]
+            match random.randrange(5):
+                case 0:
+                    added = timer.schedule_many(moments).tolist()
+                    list(map(model.schedule, moments, added))
+                    handles += added
+                case 1:
+                    handles.append(timer.schedule_after(moments[0] - timer.now))
+                    model.schedule(moments[0], handles[-1])
+                case 2:
+                    assert timer.cancel_many(some).tolist() == list(map(model.cancel, some))
+                case 3:
+                    pairs = some, moments
+                    assert timer.reschedule_many(*pairs).tolist() == list(
+                        map(model.reschedule, *pairs)
+                    )
+                case 4:
+                    now = max(moments[0], timer.now)
+                    assert_fired(timer.advance(now), model.advance(now), make.traits)
+            assert (timer.now, len(timer)) == (model.now, len(model))
+            expiry = min((one.due_at for one in model.pending.values()), default=None)
+            assert timer.next_expiry() == timer.next_wakeup() == expiry
 
 
 def test_every_example_is_on_the_page_of_examples():

@@ -1,4 +1,4 @@
-"""Timeouts in asyncio, of which the loop sees only the next one.
+"""Timeouts in asyncio; the loop only sees the next one.
 
 >>> asyncio.run(main())
 answer 1

@@ -1,8 +1,8 @@
 """Choosing a tick: how late do timers fire, and what does a finer tick cost?
 
 One workload is replayed through a hashed wheel (as in Netty) with different ticks. A longer tick
-makes timers fire later. A shorter tick makes the wheel visit more slots. All of these figures are
-counts, so they are the same on every machine.
+makes timers fire later. A shorter tick makes the wheel visit more slots. The figures do not depend
+on the machine.
 """
 
 from compare.replay.contestant import contestant

@@ -1,7 +1,7 @@
 """Idle connections: close a connection that has sent nothing for 30 seconds.
 
 Each connection has one timer. Every message moves the timer's deadline with `reschedule`, which
-keeps the handle. `reschedule` returns False when the timer has fired, so a message that comes too
+keeps the handle. `reschedule` returns False if the timer has fired, so a message that comes too
 late opens a new connection.
 """
 
@@ -18,7 +18,7 @@ opened = closed = 0
 
 
 def close_idle_connections(now: int) -> None:
-    """Advance the clock and close what has been idle for too long."""
+    """Advance the clock and close the connections that have been idle too long."""
     global closed
     for handle in timer.advance(now).handles.tolist():
         del handle_of[client_of.pop(handle)]
@@ -26,7 +26,7 @@ def close_idle_connections(now: int) -> None:
 
 
 def message(client: str, now: int) -> None:
-    """Handle a message of a client."""
+    """Handle a message from a client."""
     global opened
     close_idle_connections(now)
     handle = handle_of.get(client)

@@ -1,7 +1,7 @@
-"""A TCP server that echoes what it gets and closes connections that have been silent for too long.
+"""A TCP server that echoes what it receives and closes connections that are silent for too long.
 
 The detector knows when each connection last sent something. Five times per timeout the server asks
-it who has been silent since, which costs nothing for all the others.
+it which ones are idle; the others cost nothing.
 
 >>> asyncio.run(main())
 chatty: b'hello'
@@ -16,7 +16,7 @@ from timers.services import IdleDetector
 
 
 class Connection(asyncio.Protocol):
-    """One connection; the detector uses it as the key."""
+    """A connection, and its key in the detector."""
 
     transport: asyncio.Transport
 
@@ -33,14 +33,14 @@ class Connection(asyncio.Protocol):
         self.transport.write(data)
 
     def eof_received(self) -> bool:
-        return True  # a client that will send nothing more may still read, until it is idle
+        return True  # a client that sends nothing more may read until it is idle
 
     def connection_lost(self, error: Exception | None) -> None:
         self.server.detector.remove(self)
 
 
 class EchoServer:
-    """Echoes, and closes what is idle for `timeout` seconds, at most a fifth of that later."""
+    """Closes connections that are idle for `timeout` seconds, up to a fifth of that late."""
 
     def __init__(self, timeout: float) -> None:
         self.tick = timeout / 5
@@ -71,7 +71,7 @@ class EchoServer:
         self.detector.touch(connection, at=self.now())
 
     async def close_idle_connections(self) -> None:
-        """Runs until the server ends."""
+        """Run until the server closes."""
         while True:
             await asyncio.sleep(self.tick)
             for connection in self.detector.advance(self.now()):
@@ -79,7 +79,7 @@ class EchoServer:
 
 
 async def main() -> None:
-    """One connection that keeps sending, and one that does not."""
+    """Open one connection that keeps sending, and one that does not."""
     async with EchoServer(timeout=0.5) as server:
         silent, other = await asyncio.open_connection("127.0.0.1", server.port)
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)

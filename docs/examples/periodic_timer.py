@@ -1,15 +1,15 @@
 """Periodic timers: when one fires, schedule its next deadline.
 
-A timer fires once. A periodic timer is a timer that is scheduled again each time it fires. The next
-deadline is the last deadline plus the period, not the present time plus the period; otherwise the
-small delays of each round would add up.
+A timer fires once. A periodic timer is scheduled again each time it fires. Its next deadline is the
+last deadline plus the period, not the current time plus the period; otherwise small delays would
+add up.
 """
 
 import numpy as np
 
 from timers import HierarchicalWheel, place_of
 
-CAPACITY = 1024  # pending timers for which there is room
+CAPACITY = 1024  # room for pending timers
 
 timer = HierarchicalWheel(tick=1, capacity=CAPACITY)  # one unit is 1 ms, and so is the tick
 period = np.zeros(CAPACITY, np.int64)  # by place: the period of each timer, in ms
@@ -29,14 +29,14 @@ while timer.now < 1000:
     # A real program would sleep until next_wakeup() and then pass the time of its own clock.
     expired = timer.advance(timer.next_wakeup())
     places = place_of(expired.handles)
-    # Copy the names and periods out first: the new timers may take over the places of the old ones.
+    # Copy the names and periods first: new timers may reuse the places of the old ones.
     names, periods = name[places].copy(), period[places].copy()
     again = place_of(timer.schedule_many(expired.deadlines + periods))
     name[again], period[again] = names, periods
     log += zip(expired.fired_at.tolist(), names, strict=True)
 
-for moment, who in log:
-    print(f"{moment:5} ms  {who}")
+for moment, task in log:
+    print(f"{moment:5} ms  {task}")
 
-assert [moment for moment, who in log if who == "flush"] == list(range(100, 1001, 100))
-assert [moment for moment, who in log if who == "heartbeat"] == [250, 500, 750, 1000]
+assert [moment for moment, task in log if task == "flush"] == list(range(100, 1001, 100))
+assert [moment for moment, task in log if task == "heartbeat"] == [250, 500, 750, 1000]

@@ -1,4 +1,4 @@
-"""Long polling: answer a read once there are enough bytes, or with what there is at its timeout.
+"""Long polling: answer a read as soon as there are enough bytes, or at its timeout.
 
 >>> from timers.services import ManualClock
 >>> clock = ManualClock()
@@ -26,7 +26,7 @@ class Fetch(DelayedOperation):
         self.name, self.log, self.minimum = name, log, minimum
 
     def enough(self) -> bool:
-        """Whether the log has what the read waits for."""
+        """Whether the log has enough bytes."""
         return len(self.log.data) >= self.minimum
 
     def try_complete(self) -> bool:
@@ -49,7 +49,7 @@ class Log:
         self.waiting.try_complete_else_watch(Fetch(name, self, minimum, timeout), ["log"])
 
     def append(self, data: bytes) -> None:
-        """Append, and answer the reads for which that is enough."""
+        """Append data, and answer the reads that now have enough."""
         self.data += data
         self.waiting.check_and_complete("log")
 

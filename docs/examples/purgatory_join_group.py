@@ -1,7 +1,7 @@
-"""Rebalance a group when all its members have joined again, or without those that did not in time.
+"""Rebalance a group when all members have rejoined, or at a timeout without those that have not.
 
 The operation shares a lock with the group, because members join on other threads. `try_complete`
-runs with the lock held; a timeout takes it by itself.
+runs with the lock held; a timeout acquires it.
 
 >>> from timers.services import ManualClock
 >>> clock = ManualClock()
@@ -38,7 +38,7 @@ class Rebalance(DelayedOperation):
 
 
 class Group:
-    """Members that share work, and agree anew whenever one comes or goes."""
+    """Members that share work, and rebalance it when one joins or leaves."""
 
     def __init__(self, timer: SystemTimer, members: set[str]) -> None:
         self.lock = threading.RLock()
@@ -52,13 +52,13 @@ class Group:
         self.waiting.try_complete_else_watch(Rebalance(self, timeout), ["group"])
 
     def join(self, member: str) -> None:
-        """A member joins, on any thread."""
+        """Add a member; may be called on any thread."""
         with self.lock:
             self.joined.add(member)
         self.waiting.check_and_complete("group")
 
     def begin_generation(self) -> None:
-        """Go on with those that joined."""
+        """Continue with those that have joined."""
         with self.lock:
             for member in sorted(self.members - self.joined):
                 print(member, "left")

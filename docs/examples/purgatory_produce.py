@@ -1,7 +1,7 @@
-"""Acknowledge a write when the replicas of all its partitions have it, or say which have not.
+"""Acknowledge a write when the replicas of all its partitions have it, or report which do not.
 
-A request that appends to several partitions of a log waits until the high watermark (what all
-replicas have) of each has passed the last record it wrote.
+A request that appends to several partitions waits until each partition's high watermark (the last
+record that all replicas have) has reached the last record it wrote there.
 
 >>> from timers.services import ManualClock
 >>> clock = ManualClock()
@@ -33,7 +33,7 @@ class Produce(DelayedOperation):
 
     def missing(self) -> list[str]:
         """The partitions whose replicas are behind."""
-        return [each for each, last in self.offsets.items() if self.watermarks.get(each, -1) < last]
+        return [name for name, last in self.offsets.items() if self.watermarks.get(name, -1) < last]
 
     def try_complete(self) -> bool:
         return not self.missing() and self.force_complete()
@@ -51,12 +51,12 @@ class Broker:
         self.waiting = Purgatory("produce", timer)
 
     def produce(self, name: str, offsets: dict[str, int], timeout: float) -> None:
-        """Take a write; it waits under each of its partitions."""
+        """Accept a write; it waits under each of its partitions."""
         operation = Produce(name, offsets, self.watermarks, timeout)
         self.waiting.try_complete_else_watch(operation, offsets)
 
     def replicated(self, partition: str, watermark: int) -> None:
-        """The replicas of a partition have caught up."""
+        """Note that the replicas of a partition have caught up."""
         self.watermarks[partition] = watermark
         self.waiting.check_and_complete(partition)
 

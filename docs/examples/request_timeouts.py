@@ -1,8 +1,8 @@
 """Request timeouts, thousands at a time, with the payloads in arrays beside the timer.
 
-`place_of(handle)` is a small index that belongs to the timer while it is pending. So what a program
-wants to know about a request can stand in plain arrays, one element for each place. The batch forms
-take and return arrays and cost a few nanoseconds a timer.
+`place_of(handle)` is a small index that belongs to the timer while it is pending. So the data of
+requests can be kept in plain arrays, with one element per place. The batch forms take and return
+arrays and cost a few nanoseconds per timer.
 """
 
 import numpy as np
@@ -39,7 +39,7 @@ for now in range(0, 20_000, 100):
     if places.size and now == 10_000:
         print(f"at 10 s, {places.size} requests time out, of users {user[places][:3]} and others")
 
-    # 98 % of the last requests are answered. `cancel_many` says which were still pending.
+    # 98 % of the last requests are answered. `cancel_many` returns which were pending.
     is_answered = rng.random(waiting.size) < 0.98
     answered += np.count_nonzero(timer.cancel_many(waiting[is_answered]))
 

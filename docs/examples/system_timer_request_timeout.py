@@ -1,4 +1,4 @@
-"""Give up on requests that get no answer in time, with one SystemTimer for all of them.
+"""Give up on requests that are not answered in time, with one SystemTimer for all of them.
 
 >>> from timers.services import ManualClock
 >>> clock = ManualClock()
@@ -19,7 +19,7 @@ from timers.services import ScheduledCall, SystemTimer
 
 
 class Requests:
-    """Requests in flight; each is either answered or given up, never both."""
+    """Requests in flight; each is either answered or times out, never both."""
 
     def __init__(self, timer: SystemTimer, timeout: float) -> None:
         self.timer, self.timeout = timer, timeout
@@ -30,7 +30,7 @@ class Requests:
         self.calls[name] = self.timer.schedule_after(self.timeout, self.give_up, name)
 
     def answered(self, name: str) -> bool:
-        """Take an answer; False if the request was given up before."""
+        """Take an answer; return False if the request has already timed out."""
         call = self.calls.pop(name, None)
         return call is not None and call.cancel()
 

@@ -1,8 +1,8 @@
-"""Write a log of requests to try the tutorial with: `requests.csv`, 200 000 rows.
+"""Write a log of requests for the tutorial: `requests.csv`, 200 000 rows.
 
-The columns are the time at which a request was sent, in seconds since 1970, the seconds until its
-answer (empty if none came), and the client. Latencies are lognormal: most answers take 20 ms, a few
-take seconds.
+The columns are the time at which a request was sent, in seconds since 1970; the seconds until the
+answer (empty if there was none); and the client. Latencies are lognormal: the median is 20 ms, and
+a few take seconds.
 """
 
 import csv
@@ -21,7 +21,7 @@ client = rng.integers(0, 5_000, ROWS)
 with Path("requests.csv").open("w", newline="") as file:
     writer = csv.writer(file)
     writer.writerow(["start", "seconds", "client"])
-    for moment, seconds, is_lost, who in zip(sent, latency, lost, client, strict=True):
-        writer.writerow([f"{moment:.6f}", "" if is_lost else f"{seconds:.6f}", f"client-{who}"])
+    for moment, seconds, is_lost, number in zip(sent, latency, lost, client, strict=True):
+        writer.writerow([f"{moment:.6f}", "" if is_lost else f"{seconds:.6f}", f"client-{number}"])
 
 print(f"requests.csv: {ROWS} requests, {np.count_nonzero(lost)} without an answer")

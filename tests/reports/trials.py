@@ -64,6 +64,7 @@ def trials() -> list[dict[str, Any]]:
         for design in ("purging", "scanning"):
             for rate in RATES:
                 counters = {"entries_scanned": rate * (2 + len(rows)), "queue_scanned": rate}
+                counters |= {"most_queued": rate + len(rows), "most_pending": 7}
                 for factor in (1.0, 3.0, 2.0):  # samples, of which the median is shown
                     add(
                         "compiled",
@@ -72,6 +73,7 @@ def trials() -> list[dict[str, Any]]:
                         rate,
                         counters=list(counters.items()),
                         cpu_us=factor * (1 + len(rows) // 3) / 10,
+                        share_expired=(1 + len(rows) // 3) / 100,
                     )
     for rate in RATES:
         add("rate", "low", "none", rate)

@@ -114,8 +114,8 @@ def test_python_loops_are_dashed_and_all_else_is_not(by_name):
         for line in by_name["time-insert"].figure.axes[0].get_lines()
         if len(line.get_xdata()) > 2
     ]
-    dashed = {to_hex(line.get_color()) for line in lines if line.is_dashed()}
-    assert dashed == {look_of("heapq-delay-queue").colour}
+    dashed = {to_hex(line.get_color()).upper() for line in lines if line.is_dashed()}
+    assert dashed == {look_of("heapq-delay-queue").colour.upper()}
 
 
 @pytest.mark.parametrize("sizes", [(1_000_000,), (256, 1024, 65_536)])

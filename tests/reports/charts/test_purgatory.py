@@ -98,6 +98,24 @@ def test_what_did_not_keep_up_is_hollow(drawn):
     assert hollow == {(COLOURS["scanning"], float(max(RATES)))}
     compiled = [line for axes in drawn["purgatory-compiled"].figure.axes for line in axes.lines]
     assert not [line for line in compiled if line.get_markerfacecolor() == "#ffffff"]
+    # Two of three trials of the old design failed, and one of the new; and all at one limit.
+    rows = [
+        row | {"failed": "x" if failed == (row["design"] == "scanning") else None}
+        for row in trials()
+        for failed in (False, True, True)
+        if row["kind"] == "rate" or (row["kind"] == "limit" and row["interval"] == LIMITS[0])
+    ]
+    with rc_context(SETTINGS):
+        pictures = draw(Summary({}, (), {}, {}, {}, {}, trials=rows))
+        hollow = [
+            sorted(
+                float(line.get_xdata()[0])
+                for line in picture.figure.axes[1].get_lines()
+                if line.get_markerfacecolor() == "#ffffff"
+            )
+            for picture in pictures
+        ]
+    assert hollow == [sorted(RATES * 2), [LIMITS[0]]]
 
 
 def test_what_was_asked_for_is_a_thin_line_beside_what_was_achieved(drawn):
@@ -159,3 +177,11 @@ def test_charts_say_what_they_show(drawn):
         (three,) = draw(Summary({}, (), {}, {}, {}, {}, trials=rows))
     assert "low 200 ns at 10 000 to 400 ns at 40 000" in re.sub("[\xa0\u202f]", " ", three.alt)
     assert drawn["purgatory-limit"].caption.startswith("Load low at 10\u202f000 requests/s.")
+    names = ["new, load low", "old, load low", "new, load high", "old, load high"]
+    for name, shown in (("rates", names), ("limit", names[:2]), ("compiled", names)):
+        (legend,) = drawn[f"purgatory-{name}"].figure.legends
+        assert [text.get_text() for text in legend.get_texts()] == shown
+    nothing = [row | {"peak_bytes": None} for row in trials() if row["kind"] == "limit"]
+    with rc_context(SETTINGS):
+        (picture,) = draw(Summary({}, (), {}, {}, {}, {}, trials=nothing))
+    assert "[MiB]: new, load low not measured, old, load low not measured" in picture.alt

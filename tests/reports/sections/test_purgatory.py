@@ -46,6 +46,17 @@ def test_the_headline_is_about_load_high_alone(stored):
         for row in trials()
     ]
     assert section(replace(found, trials=rows)).headline == section(found).headline
+    new, old = {"achieved": 20_000.0}, {"achieved": 40_000.0}
+    rows = [
+        row | (old if row["design"] == "scanning" else new) if row["rate"] == 40_000 else row
+        for row in trials()
+        if row["kind"] == "rate"
+    ]
+    other = section(replace(found, trials=rows))
+    assert plain(other.headline).endswith(
+        "the new design keeps up with 10 000 requests/s, the old one with at least 40 000."
+    )
+    assert [table.name for table in other.tables] == ["purgatory-rates"]
 
 
 def test_each_design_is_shown_at_the_highest_rate_that_it_kept_up_with():
@@ -71,6 +82,27 @@ def test_each_design_is_shown_at_the_highest_rate_that_it_kept_up_with():
     assert found["old, load low"][0] == "10 000"
     assert found["old, load low"][1] == f"{old['cpu_us']:.1f} µs"
     assert found["old, load low"][-1] == "–"
+
+
+def test_a_design_that_keeps_up_with_no_rate_is_shown_at_the_first(stored):
+    rows = [
+        row | {"failed": "x"} if (row["load"], row["design"]) == ("high", "scanning") else row
+        for row in trials()
+    ]
+    assert section(replace(figures_of(read_run(stored)), trials=rows)).headline == ""
+    found = texts(of_rates(rows))
+    first = next(row for row in rows if row["kind"] == "rate" and row["failed"])
+    level = first["cpu_us"]
+    assert found["old, load high"] == [
+        "0",
+        f"{level:.1f} µs",
+        f"{level / 10:.2f} µs",
+        f"{level:.1f} MiB",
+        f"{level / 4:.3g} / {level:.0f} / {level * 3:.0f}",
+        f"{level / 10:.1f}%",
+        "–",
+    ]
+    assert found["new, load high"][0] == "40 000 or more"
 
 
 def repeated(kind, *factors):
@@ -104,8 +136,12 @@ def test_compiled_figures_are_medians_with_the_work_of_all_scans():
     found = texts(of_compiled(rows))
     # The first three samples are 100, 300 and 200 ns; 2 entries and 1 of the queue per request.
     assert found["new, load low"][0] == "200 ns 3 scanned"
+    assert found["old, load high"] == ["1.40 µs 21 scanned", "1.60 µs 24 scanned"]
     assert len(found) == 4
     assert all(len(cells) == 2 and "–" not in cells for cells in found.values())
+    slow = of_compiled([row for row in rows[::-1] if row["rate"] < 40_000 or row["load"] == "low"])
+    assert list(map(plain, slow.headings)) == ["10 000/s", "40 000/s"]
+    assert texts(slow)["old, load high"] == ["1.40 µs 21 scanned", "–"]
 
 
 def test_the_page_of_the_experiment_has_its_section_alone(stored, tmp_path):
