@@ -54,11 +54,12 @@ Examples:
 def purgatory(quick: bool, as_json: bool, **values: Any) -> None:
     """Compare two designs of a purgatory, in which requests wait for an answer.
 
-    Requests arrive at rising rates. Each watches 3 keys and waits for 200 ms. With
-    the load "low" 7.87 % of them time out, with "high" half. The new design removes
-    an answered request from its timer at once. The old one leaves it in a delay
-    queue, which a reaper scans. Both are run in real time, with threads, and
-    compiled, in simulated time. The whole run takes about ten minutes.
+    Requests arrive at rising rates. Each watches 3 keys and waits for 200 ms. The
+    loads "low" and "high" are those of the workloads lognormal-low and
+    lognormal-high. The new design removes an answered request from its timer at
+    once. The old one leaves it in a delay queue, which a reaper scans. Both are run
+    in real time, with threads, and compiled, in simulated time. The whole run takes
+    about ten minutes.
     """
     from compare.bench.store import read_run
     from compare.purgatory.experiment import run_experiment

@@ -104,7 +104,7 @@ def replay(
 
 def _stored(results: "Results", totals: "list[Outcome]") -> str:
     fired = sum(outcome.fired for outcome in totals)
-    operations = sum(outcome.operations for outcome in totals)
+    operations = totals[0].operations  # of the trace; every timer has replayed them all
     replayed = replays_text(results.path, len(totals), len(results.trace.shards), operations)
     stored = "stored" if results.manifest["expiries"] else "not stored"
     return f"{replayed}, {fired:,} expiries ({stored})"

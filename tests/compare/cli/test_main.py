@@ -499,7 +499,7 @@ def test_results_are_stored_where_they_are_asked_for(said, trace, options, asked
     else:
         kept = "stored" if asked["expiries"] else "not stored"
         fired = sum(one.fired for one in totals)
-        assert tells(out, f"new/results 2 timers 1 shard 868 operations {fired} expiries ({kept})")
+        assert tells(out, f"new/results 2 timers 1 shard 434 operations {fired} expiries ({kept})")
     assert ("only summaries" in said("verify", "new/results")[2]) is not asked["expiries"]
 
 
