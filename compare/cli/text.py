@@ -28,10 +28,10 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     return lines
 
 
-def entry(label: str, text: str, indent: int = 0, width: int = 12) -> str:
+def labelled(label: str, text: str, indent: int = 0, width: int = 12) -> str:
     """A label, and text wrapped to 80 columns that starts in column `indent + width`.
 
-    >>> entry("rows", "7")
+    >>> labelled("rows", "7")
     'rows        7'
     """
     start = f"{'':{indent}}{label:<{width}}"

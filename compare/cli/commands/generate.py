@@ -6,7 +6,7 @@ import click
 
 from compare.arguments import setting
 from compare.cli import options
-from compare.cli.text import entry, operations_text
+from compare.cli.text import labelled, operations_text
 
 if TYPE_CHECKING:
     from compare.tapes.trace import Trace
@@ -83,7 +83,7 @@ def summary(trace: "Trace") -> str:
         "pending": f"at most {pending:,} at once{' in one shard' * several}",
         "trace": f"{trace.path}{f' in {number:,} shards' * several}",
     }
-    return "\n".join(entry(*pair) for pair in entries.items())
+    return "\n".join(labelled(*pair) for pair in entries.items())
 
 
 def listing() -> str:
@@ -92,7 +92,7 @@ def listing() -> str:
 
     lines = []
     for workload in WORKLOADS.values():
-        lines += [f"{workload.name}, in {workload.unit}", entry("", workload.summary, width=4)]
+        lines += [f"{workload.name}, in {workload.unit}", labelled("", workload.summary, width=4)]
         for name, parameter in workload.parameters.items():
             lines.append(f"      {f'{name}={parameter.default}':<18}{parameter.meaning}")
     return "\n".join(lines)

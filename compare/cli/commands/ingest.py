@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compare.cli import options
-from compare.cli.text import entry, operations_text
+from compare.cli.text import labelled, operations_text
 
 if TYPE_CHECKING:
     from compare.pipeline.ingest import Ingested
@@ -128,4 +128,4 @@ def summary(ingested: "Ingested") -> str:
         ]
     entries.append(("trace", f"{trace.path}{f' in {len(trace.shards)} shards' * several}"))
     entries += [("warning", text) for text in reading.warnings]
-    return "\n".join(entry(*pair) for pair in entries)
+    return "\n".join(labelled(*pair) for pair in entries)

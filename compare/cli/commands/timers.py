@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from compare.cli import options
-from compare.cli.text import entry
+from compare.cli.text import labelled
 from compare.replay.lateness import lateness_text
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def summary(name: str, traits: "Traits") -> str:
         "suits": traits.suits,
         "but": traits.drawback,
     }
-    return "\n".join(lines + [entry(*pair, indent=2, width=6) for pair in entries.items()])
+    return "\n".join(lines + [labelled(*pair, indent=2, width=6) for pair in entries.items()])
 
 
 def details(name: str, traits: "Traits") -> str:
@@ -76,7 +76,7 @@ def details(name: str, traits: "Traits") -> str:
     ]
     lines = [name]
     for (previous, _), (label, text) in pairwise([("", ""), *entries]):
-        lines.append(entry("" if label == previous else label, text, indent=4))
+        lines.append(labelled("" if label == previous else label, text, indent=4))
     return "\n".join(lines)
 
 
