@@ -42,7 +42,7 @@ def test_the_result_is_right_although_a_worker_is_killed(
     marker.unlink()
     said, complaints = driver.communicate(timeout=TIME_LIMIT)
     assert driver.returncode == 0, complaints.decode()
-    assert b"2 timers x 8 shards, 6,400 operations" in said
+    assert b"2 timers x 8 shards, 3,200 operations" in said
     assert complaints.replace(f"{COMPILING}\n".encode(), b"") == b""
     monkeypatch.syspath_prepend(str(tmp_path))
     alone = replay_trace(trace, timers, tmp_path / "alone")
@@ -83,5 +83,5 @@ def test_a_driver_under_spark_submit_uses_the_session_that_was_asked_for(
         script="spark-submit",
     )
     assert process.wait(TIME_LIMIT) == 0, log.read_text()
-    assert "2 timers x 3 shards, 12,000 operations" in log.read_text()
+    assert "2 timers x 3 shards, 6,000 operations" in log.read_text()
     assert open_results(out).read_outcomes().num_rows == 6

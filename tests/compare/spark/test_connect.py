@@ -44,7 +44,7 @@ def test_every_stage_works_through_spark_connect(daemons: Daemons, tmp_path: Pat
     said = wheelwork(
         "replay", "trace", "--timers", "delay-queue,hashed-wheel/tick=5", "--out", "replayed"
     )
-    assert "2 timers x 3 shards, 40,000 operations" in said
+    assert "2 timers x 3 shards, 20,000 operations" in said
     for method in ("compiled", "sql"):
         last = wheelwork("verify", "replayed", "--method", method).splitlines()[-1]
         assert last.split()[-1] == "0", last
