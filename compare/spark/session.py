@@ -146,6 +146,8 @@ def spark_session(
     borrowed = session or SparkSession.getActiveSession() or _submitted()
     remote = master or os.environ.get("SPARK_REMOTE") or ""
     if borrowed is not None:
+        if not is_remote(borrowed) and borrowed.sparkContext._jsc is None:
+            raise PipelineError("the Spark session has been stopped; pass one that runs")
         current = "" if is_remote(borrowed) else borrowed.conf.get("spark.master")
         if master is not None and current not in (master, _with_tries(master)):
             raise PipelineError(

@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -234,3 +236,12 @@ def test_the_command_on_a_machine_without_java(tmp_path):
         "trace       trace\n"
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bin", "home", "log.csv", "trace"]
+
+
+def test_a_stopped_session_is_refused_in_one_line() -> None:
+    stopped: Any = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=None))
+    with (
+        pytest.raises(PipelineError, match="the Spark session has been stopped"),
+        spark_session(session=stopped),
+    ):
+        raise AssertionError("it was used")
