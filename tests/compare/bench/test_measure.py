@@ -286,7 +286,7 @@ def seconds_of(done):
     return found
 
 
-@pytest.mark.parametrize("size", [700, 2000])  # so many that a timer fires while holding
+@pytest.mark.parametrize("size", [700, 2000])  # enough that a timer fires while holding
 def test_each_task_is_timed_alone_and_from_its_first_call_to_its_last(clock, size):
     done = bench(OWN + "Timed", sizes=[size], budget=1e9, clock=clock)
     done.run()
