@@ -23,6 +23,11 @@ that belong to another timer. The function `place_of` (`from timers import place
 handle's place: a dense index from 0, stable while the timer is pending. Keep payloads in arrays
 indexed by it.
 
+**Looking inside.** The timers of this package also have `snapshot`, which returns what the
+structure holds (`timers.snapshot`), and those with a kernel have `locate`, which says where it
+holds a timer. A timer of your own needs neither; with `snapshot` it can be drawn (`wheelwork
+anatomy`).
+
 **Errors** derive from `timers.TimerError` and from the nearest builtin. An operation that raises
 has changed nothing. Timers can be neither copied nor pickled.
 

@@ -1,13 +1,14 @@
 """Which timers the tests run on: every one of the registry, with several geometries each."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from tests.model import Model, Row
-from timers.kernels import delay_queue
-from timers.kernels.dispatch import ARRIVED, FILLED
+from timers.kernels import delay_queue, dispatch
+from timers.kernels.dispatch import ARRIVED, FILLED, kernel_of
 from timers.kernels.handles import LAST_GENERATION
 from timers.kernels.pool import BASE, EXPIRY
 from timers.limits import LIMIT
@@ -15,6 +16,7 @@ from timers.protocol import Expired, Timer
 from timers.registry import names, timer_class
 from timers.rounding import AnyRounding
 from timers.schemes.base import KernelTimer
+from timers.snapshot import Snapshot
 from timers.traits import Parameters, Traits
 
 # Beside the defaults: the smallest geometries, sizes that are no powers of two, and ticks that do
@@ -145,6 +147,29 @@ def assert_fired(expired: Expired, expected: list[Row], traits: Traits) -> None:
         assert sorted(rows) == sorted(expected)
 
 
+def check_snapshot(timer: Any, pending: Mapping[int, int]) -> None:
+    """A snapshot holds exactly these timers and deadlines, each where `locate` says that it is."""
+    snapshot: Snapshot = timer.snapshot()
+    assert snapshot.now == timer.now
+    places = [(waiting, place) for waiting, place in snapshot.places() if waiting.pending]
+    assert len(places) == len(pending)
+    assert {waiting.handle: waiting.deadline for waiting, _ in places} == pending
+    if state := getattr(timer, "state", None):
+        locate = kernel_of(type(state)).locate  # `timer.locate` copies the state
+        assert len(places) == len(list(snapshot.places()))
+        assert all(locate(state, waiting.handle) == place for waiting, place in places)
+    for ring in snapshot.rings:
+        assert ring.current == snapshot.now // ring.tick % ring.size
+        assert all(0 <= slot < ring.size and timers for slot, timers in ring.slots.items())
+    deadlines = [waiting.deadline for waiting in snapshot.heap or ()]
+    expirations = [bucket.expiration for bucket in snapshot.queue or ()]
+    for heap in (deadlines, expirations):
+        assert all(heap[(k - 1) // 2] <= heap[k] for k in range(1, len(heap)))
+    if snapshot.queue is not None:
+        queued = {(bucket.level, bucket.slot) for bucket in snapshot.queue}
+        assert queued >= {(ring.level, slot) for ring in snapshot.rings for slot in ring.slots}
+
+
 def advance_into(timer: Any, now: int, rows: int) -> tuple[np.ndarray, bool]:
     """A kernel's own advance with a buffer of so many rows: what it filled, and whether it is done.
 
@@ -166,6 +191,26 @@ def age(timer: Any, uses: int) -> None:
     nodes["generation"][base:] = LAST_GENERATION - uses
     if isinstance(timer.state, delay_queue.DelayQueueState):
         timer.state.cells[delay_queue.SEQUENCE] = delay_queue.LAST_SEQUENCE - 9 * uses
+
+
+def agree(timer: Any, model: Model) -> None:
+    """What can be asked of a timer agrees with the model."""
+    timer.check()
+    assert len(timer) == len(model)
+    assert timer.now == model.now
+    earliest, bound, wakeup = model.next_expiry(), timer.next_expiry(), timer.next_wakeup()
+    if earliest is None or timer.traits.exact_next_expiry:
+        assert bound == earliest
+    else:
+        assert bound is not None
+        assert model.now <= bound <= earliest
+    if wakeup is not None:
+        assert model.now <= wakeup
+    if earliest is not None:
+        assert wakeup is not None
+        assert wakeup <= earliest
+    if isinstance(timer, KernelTimer):
+        assert dispatch.due(timer.state) == (earliest == model.now)
 
 
 class Pair:
@@ -216,6 +261,4 @@ class Pair:
 
     def agree(self) -> None:
         """What can be asked of the timer agrees with the model."""
-        self.timer.check()
-        assert len(self.timer) == len(self.model)
-        assert self.timer.now == self.model.now
+        agree(self.timer, self.model)

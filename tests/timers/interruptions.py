@@ -311,6 +311,7 @@ def look(scene: Scene) -> None:
     assert timer.now >= START
     timer.check()
     timer.locate(scene.handles[0])
+    timer.snapshot()
 
 
 METHODS: dict[str, Event] = {

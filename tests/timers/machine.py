@@ -1,15 +1,13 @@
 """A random user of a timer, checked step by step against the model (Hypothesis, stateful).
 
-`machine_for(factory)` is the machine of any timer: `factory(start=..., capacity=...)` makes one,
-and the timer's own `traits` and `parameters` say what it must do. `run_machine(factory)` runs it
-and raises on the first thing that is wrong: what a test of seeded bugs needs.
+The machine's `factory(start=..., capacity=...)` makes a timer, whose own `traits` and `parameters`
+say what it must do.
 """
 
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -17,11 +15,10 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
 from tests.model import Model
-from tests.timers.cases import advance_into, age, assert_fired
+from tests.timers.cases import advance_into, age, agree, assert_fired, check_snapshot
 from timers.errors import ClockError
 from timers.kernels.handles import LAST_GENERATION, LOWEST_HANDLE, PLACE_BITS, place_of
 from timers.limits import LIMIT
@@ -329,32 +326,18 @@ class TimerMachine(RuleBasedStateMachine):
         if steps < MOST_WAKEUPS:
             assert not self.model.pending, "no wake-up is wanted, but timers are pending"
 
+    @rule()
+    def snapshot_shows_what_is_pending(self) -> None:
+        if hasattr(self.timer, "snapshot"):
+            pending = {handle: timer.deadline for handle, timer in self.model.pending.items()}
+            check_snapshot(self.timer, pending)
+
     # -- what must hold after every step
     # ---------------------------------------------------------------------
 
     @invariant()
     def agree(self) -> None:
-        self.timer.check()
-        assert len(self.timer) == len(self.model)
-        assert self.timer.now == self.model.now
-
-    @invariant()
-    def next_expiry_keeps_its_promise(self) -> None:
-        earliest, bound = self.model.next_expiry(), self.timer.next_expiry()
-        if earliest is None or self.timer.traits.exact_next_expiry:
-            assert bound == earliest
-        else:
-            assert bound is not None
-            assert self.model.now <= bound <= earliest
-
-    @invariant()
-    def next_wakeup_keeps_its_promise(self) -> None:
-        earliest, wakeup = self.model.next_expiry(), self.timer.next_wakeup()
-        if wakeup is not None:
-            assert self.model.now <= wakeup
-        if earliest is not None:
-            assert wakeup is not None
-            assert wakeup <= earliest
+        agree(self.timer, self.model)
 
     # -- helpers
     # ---------------------------------------------------------------------------------------------
@@ -425,17 +408,3 @@ class TimerMachine(RuleBasedStateMachine):
         assert all(column.dtype == np.int64 and column.ndim == 1 for column in expired)
         assert_fired(expired, self.model.advance(now), self.timer.traits)
         return len(expired.handles)
-
-
-def machine_for(factory: Factory) -> type[TimerMachine]:
-    """The machine of the timers that `factory(start=..., capacity=...)` makes."""
-    return type("Machine", (TimerMachine,), {"factory": staticmethod(factory)})
-
-
-def run_machine(factory: Factory, chosen: settings | None = None) -> None:
-    """Run the machine of a factory; raises the first failure. Default settings: the profile
-    `verdict`.
-    """
-    run_state_machine_as_test(
-        machine_for(factory), settings=chosen or settings.get_profile("verdict")
-    )

@@ -13,12 +13,8 @@ import numpy as np
 from tests.timers.cases import CASES, DEFAULTS, Case, rows_of
 
 OPERATIONS = 600
-ASKED_EVERY = (
-    10  # operations: what a timer says of its next expiry and wake-up can cost a look at all timers
-)
-AT_ONCE = (
-    600  # timers due in one unit: more than an advance of the timer classes hands over at a time
-)
+ASKED_EVERY = 10  # operations: some questions cost a look at all timers
+AT_ONCE = 600  # timers due in one unit: more than one part of an advance holds
 SEED = 20_241
 STARTS = (2**31 - 100, 2**62 + 255)
 # Widths of delays and steps of the clock, in bits: within a slot, a rotation, each level, and
@@ -63,7 +59,9 @@ def play(case: Case, start: int) -> dict[str, Any]:
             fired += rows_of(timer.advance(timer.now + step))
         if k % ASKED_EVERY == 0:
             said.append((timer.next_expiry(), timer.next_wakeup(), len(timer)))
-            said += [timer.locate(any_handle()) for _ in range(3)] if case.has_kernel else []
+            if case.has_kernel:
+                said += [timer.locate(any_handle()) for _ in range(3)]
+                said.append(repr(timer.snapshot()))
     timer.check()
     handles += timer.schedule_many([timer.now + 5] * AT_ONCE).tolist()
     fired += rows_of(timer.advance(timer.now + 300))

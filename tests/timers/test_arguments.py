@@ -212,15 +212,6 @@ def test_answers_are_plain_python_values(case: Case) -> None:
     assert timer.next_expiry() is None
 
 
-@every_timer
-def test_handle_that_never_existed_is_no_error(case: Case) -> None:
-    for handle in (0, -1, 1, 2**32 - 1, -(2**63), 2**63, 2**64, 2**200, -(2**200), LIMIT):
-        pair, _ = at_work(case)
-        assert pair.cancel(handle) is False
-        assert pair.reschedule(handle, 60) is False
-        assert len(pair.finish()) == 2
-
-
 # -- arrays
 # --------------------------------------------------------------------------------------------------
 
@@ -373,17 +364,6 @@ def test_read_only_and_big_endian_arrays_are_taken(case: Case) -> None:
 
 
 @every_timer
-def test_duplicates_in_a_batch_act_in_order(case: Case) -> None:
-    pair, handle = at_work(case)
-    assert pair.timer.reschedule_many([handle, handle], [400, 90_000]).tolist() == [True, True]
-    pair.model.reschedule_many([handle, handle], [400, 90_000])
-    pair.agree()
-    assert pair.timer.cancel_many([handle, 0, handle]).tolist() == [True, False, False]
-    pair.model.cancel(handle)
-    assert len(pair.finish()) == 1
-
-
-@every_timer
 def test_expired_rows_are_the_callers_own(case: Case) -> None:
     timer = case()
     timer.schedule(0)
@@ -462,49 +442,6 @@ def test_timer_of_ones_own_is_found_by_module_and_class() -> None:
 
 
 @every_kernel
-def test_capacity_grows_by_doubling_and_never_shrinks(case: Case) -> None:
-    timer = case(capacity=1)
-    sizes = [timer.nbytes]
-    handles = []
-    for k in range(1, 1025):
-        handles.append(timer.schedule(10_000))
-        if timer.nbytes != sizes[-1]:
-            sizes.append(timer.nbytes)
-            assert k - 1 == 1 << (len(sizes) - 2), "it grows only when it is full"
-    place = sizes[1] - sizes[0]
-    assert sizes == [sizes[0] + place * (2**doublings - 1) for doublings in range(11)]
-    assert timer.cancel_many(handles).all()
-    assert timer.nbytes == sizes[-1]
-    timer.schedule_many([20_000] * 1024)
-    assert timer.nbytes == sizes[-1], "freed places are used again"
-
-
-@every_geometry
-def test_handles_stay_valid_while_the_timer_grows(case: Case) -> None:
-    pair = Pair(case, capacity=1)
-    handles = [pair.schedule_after(1000 + 997 * k % 5000) for k in range(300)]
-    pair.agree()
-    for handle in handles[::3]:
-        assert pair.cancel(handle)
-    for handle in handles[1::3]:
-        assert pair.reschedule(handle, 7000)
-    assert len(pair.finish()) == 200
-
-
-@every_timer
-def test_places_are_dense(case: Case) -> None:
-    """So that callers can keep payloads in arrays beside the timer."""
-    timer = case(capacity=4)
-    for _ in range(5):
-        handles = timer.schedule_many([100] * 50)
-        assert sorted(timers.place_of(handle) for handle in handles.tolist()) == sorted(
-            set(map(timers.place_of, handles.tolist()))
-        )
-        assert max(map(timers.place_of, handles.tolist())) < 64
-        timer.cancel_many(handles)
-
-
-@every_kernel
 def test_more_than_a_handle_can_name_is_refused_and_nothing_is_lost(case: Case) -> None:
     pair, _ = at_work(case)
     kernel_timer: Any = pair.timer
@@ -512,25 +449,6 @@ def test_more_than_a_handle_can_name_is_refused_and_nothing_is_lost(case: Case) 
         message = refused(pair, CapacityError, kernel_timer.reserve, extra)
         assert str(extra) in message
     assert len(pair.finish()) == 2
-
-
-@every_kernel
-def test_failed_allocation_loses_no_timer(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    pair, _ = at_work(case)
-
-    def no_memory(*_: Any, **__: Any) -> Any:
-        raise MemoryError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(np, "empty", no_memory)
-        patch.setattr(np, "zeros", no_memory)
-        with pytest.raises(CapacityError):
-            pair.timer.schedule(60)
-        with pytest.raises(CapacityError):
-            pair.timer.schedule_after(60)
-    pair.agree()
-    pair.schedule(60)
-    assert len(pair.finish()) == 3
 
 
 @every_kernel

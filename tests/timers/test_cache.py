@@ -6,8 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import timers
 from tests.mutation.operators import mutants_of
+from timers.errors import NestedCallError
+from timers.kernels import jit
 
 PACKAGE = Path(timers.__file__).parent
 
@@ -109,3 +113,31 @@ print(timer.cancel(timer.schedule(9)))
     warning, answer = run(script, tmp_path)
     assert "set NUMBA_CACHE_DIR to a writable directory" in warning
     assert answer == "True"
+
+
+def test_a_timer_may_first_be_used_in_a_handler_that_interrupts_its_first_use(tmp_path):
+    """Worth its seconds: Numba cannot be re-entered, and would abort the process."""
+    script = """
+import signal, time
+import timers
+timer, handles = timers.UnorderedList(), []
+def handler(*_):
+    handles.extend([timer.schedule(5), *timer.schedule_many([3, 4])])
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.1)
+timer.schedule(9)
+while not handles:
+    time.sleep(0.01)
+print(len(timer))
+"""
+    (tmp_path / "timers").symlink_to(PACKAGE)
+    assert run(script, tmp_path) == ["4"]
+
+
+def test_a_finalizer_that_needs_other_code_while_some_is_compiled_is_refused():
+    def compile_(signature):
+        return jit._undisturbed(print, signature)
+
+    with pytest.raises(NestedCallError, match="a timer whose code is not compiled yet"):
+        jit._undisturbed(compile_, ())
+    assert jit._undisturbed(str, 5) == "5"

@@ -48,6 +48,10 @@ def assert_check(timer: Any, handles: list[int], corruption: Corruption, rule: s
     assert "cells:" in str(caught.value)
 
 
+def assert_fits(timer: Any, handles: list[int], corruption: Corruption, fits: bool) -> None:
+    assert_check(timer, handles, corruption, None if fits else "in the wrong bucket")
+
+
 def put(array: Any, *keys: Any) -> None:
     """array[first key][second key]... = the last argument."""
     *path, last, value = keys
@@ -56,8 +60,7 @@ def put(array: Any, *keys: Any) -> None:
     array[last] = value
 
 
-# -- what all wheels share
-# -----------------------------------------------------------------------------------
+# ---- what all wheels share
 
 
 def ring() -> tuple[Any, list[int]]:
@@ -68,91 +71,65 @@ def ring() -> tuple[Any, list[int]]:
     return timer, handles
 
 
-SHARED: dict[str, tuple[Corruption, str]] = {
-    "a bit too many": (
-        lambda n, c, rows: put(c, c[BITS], c[c[BITS]] | 1 << 3),
-        "occupancy bits of buckets .3. are",
-    ),
-    "a bit too few": (
-        lambda n, c, rows: put(c, c[BITS], 0),
-        "occupancy bits of buckets .22, 25. are",
-    ),
-    "a bit in the last word": (
-        lambda n, c, rows: put(c, c[BITS] + 1, 1 << 7),
-        "occupancy bits of buckets .39. are",
-    ),
-    "a bucket's first row": (lambda n, c, rows: put(n, 25, "next", 25), "occupancy bits"),
-    "an empty bucket's last row": (
-        lambda n, c, rows: put(n, 3, "prev", rows[0]),
-        "empty buckets .3. have a last row",
-    ),
-    "a row beyond the end": (
-        lambda n, c, rows: put(n, rows[1], "next", NOWHERE),
-        "is not a place, or is in two buckets",
-    ),
-    "a row just beyond the end": (
-        lambda n, c, rows: put(n, rows[1], "next", n.size),
-        "is not a place, or is in two buckets",
-    ),
-    "a sentinel as a row": (
-        lambda n, c, rows: put(n, rows[1], "next", c[BASE] - 1),
-        "is not a place, or is in two buckets",
-    ),
-    "a row twice": (
-        lambda n, c, rows: put(n, rows[2], "next", rows[1]),
-        "is not a place, or is in two buckets",
-    ),
-    "a link back": (lambda n, c, rows: put(n, rows[2], "prev", rows[3]), "is not linked back"),
-    "a negative deadline": (
-        lambda n, c, rows: put(n, rows[5], "deadline", -1),
-        "has a negative deadline",
-    ),
-    "a bucket's last row": (
-        lambda n, c, rows: put(n, 22, "prev", rows[1]),
-        "does not end at its last row",
-    ),
-    "one pending too many": (
-        lambda n, c, rows: put(c, PENDING, c[PENDING] + 1),
-        "6 rows are in buckets, 7 counted",
-    ),
-    "one pending too few": (
-        lambda n, c, rows: put(c, PENDING, c[PENDING] - 1),
-        "6 rows are in buckets, 5 counted",
-    ),
-    "a pending row as free": (
-        lambda n, c, rows: put(c, FREE, rows[0]),
-        "is not a place, or is in two chains",
-    ),
-    "a free row beyond the end": (
-        lambda n, c, rows: put(c, FREE, n.size),
-        "is not a place, or is in two chains",
-    ),
-    "a free sentinel": (
-        lambda n, c, rows: put(c, FREE, c[BASE] - 1),
-        "is not a place, or is in two chains",
-    ),
-    "a ring of free rows": (
-        lambda n, c, rows: put(n, n.size - 1, "next", c[FREE]),
-        "is not a place, or is in two chains",
-    ),
-    "a free row marked otherwise": (
-        lambda n, c, rows: put(n, c[FREE], "prev", 0),
-        "is not marked free",
-    ),
-    "free rows lost": (
-        lambda n, c, rows: put(n, c[FREE], "next", NO_ROW),
-        "2 rows are in no chain, 0 counted",
-    ),
-    "one retired too many": (
-        lambda n, c, rows: put(c, RETIRED, 1),
-        "0 rows are in no chain, 1 counted as retired",
-    ),
+SHARED: dict[str, dict[str, Corruption]] = {
+    "occupancy bits of buckets .3. are": {
+        "a bit too many": lambda n, c, rows: put(c, c[BITS], c[c[BITS]] | 1 << 3),
+    },
+    "occupancy bits of buckets .22, 25. are": {
+        "a bit too few": lambda n, c, rows: put(c, c[BITS], 0),
+    },
+    "occupancy bits of buckets .39. are": {
+        "a bit in the last word": lambda n, c, rows: put(c, c[BITS] + 1, 1 << 7),
+    },
+    "occupancy bits": {"a bucket's first row": lambda n, c, rows: put(n, 25, "next", 25)},
+    "empty buckets .3. have a last row": {
+        "an empty bucket's last row": lambda n, c, rows: put(n, 3, "prev", rows[0]),
+    },
+    "is not a place, or is in two buckets": {
+        "a row beyond the end": lambda n, c, rows: put(n, rows[1], "next", NOWHERE),
+        "a row just beyond the end": lambda n, c, rows: put(n, rows[1], "next", n.size),
+        "a sentinel as a row": lambda n, c, rows: put(n, rows[1], "next", c[BASE] - 1),
+        "a row twice": lambda n, c, rows: put(n, rows[2], "next", rows[1]),
+    },
+    "is not linked back": {
+        "a link back": lambda n, c, rows: put(n, rows[2], "prev", rows[3]),
+    },
+    "has a negative deadline": {
+        "a negative deadline": lambda n, c, rows: put(n, rows[5], "deadline", -1),
+    },
+    "does not end at its last row": {
+        "a bucket's last row": lambda n, c, rows: put(n, 22, "prev", rows[1]),
+    },
+    "6 rows are in buckets, 7 counted": {
+        "one pending too many": lambda n, c, rows: put(c, PENDING, c[PENDING] + 1),
+    },
+    "6 rows are in buckets, 5 counted": {
+        "one pending too few": lambda n, c, rows: put(c, PENDING, c[PENDING] - 1),
+    },
+    "is not a place, or is in two chains": {
+        "a pending row as free": lambda n, c, rows: put(c, FREE, rows[0]),
+        "a free row beyond the end": lambda n, c, rows: put(c, FREE, n.size),
+        "a free sentinel": lambda n, c, rows: put(c, FREE, c[BASE] - 1),
+        "a ring of free rows": lambda n, c, rows: put(n, n.size - 1, "next", c[FREE]),
+    },
+    "is not marked free": {
+        "a free row marked otherwise": lambda n, c, rows: put(n, c[FREE], "prev", 0),
+    },
+    "2 rows are in no chain, 0 counted": {
+        "free rows lost": lambda n, c, rows: put(n, c[FREE], "next", NO_ROW),
+    },
+    "0 rows are in no chain, 1 counted as retired": {
+        "one retired too many": lambda n, c, rows: put(c, RETIRED, 1),
+    },
 }
+"""Rule -> what breaks it."""
 
 
-@pytest.mark.parametrize("what", SHARED)
-def test_broken_rows_and_buckets_are_found(what: str) -> None:
-    assert_check(*ring(), *SHARED[what])
+@pytest.mark.parametrize(
+    ("rule", "what"), [(rule, what) for rule, broken in SHARED.items() for what in broken]
+)
+def test_broken_rows_and_buckets_are_found(rule: str, what: str) -> None:
+    assert_check(*ring(), SHARED[rule][what], rule)
 
 
 def test_dump_shows_what_is_in_use_and_nothing_else() -> None:
@@ -166,30 +143,104 @@ def test_dump_shows_what_is_in_use_and_nothing_else() -> None:
     assert [line.split(":")[0] for line in lines] == [f"  row {row}" for row in sorted(in_use)]
 
 
-# -- what a deadline may be, where it is
-# ---------------------------------------------------------------------
+# ---- what a deadline may be, where it is
 
 
 def deadline_of(k: int, deadline: int) -> Corruption:
     return lambda nodes, cells, rows: put(nodes, rows[k], "deadline", deadline)
 
 
+def armed(timer: Any, *deadlines: int) -> tuple[Any, list[int]]:
+    return timer, [timer.schedule(deadline) for deadline in deadlines]
+
+
+def hierarchical() -> tuple[Any, list[int]]:
+    timer = HierarchicalWheel(tick=10, wheel_size=4, start=125)
+    return timer, [timer.schedule(deadline) for deadline in (139, 333, 129)]
+
+
+DEADLINES: list[tuple[Callable[[], tuple[Any, list[int]]], int, dict[int, bool]]] = [
+    (ring, 0, {25: True, 26: False, 65: False}),  # 65: its slot, but a rotation later
+    (ring, 5, {20: True, 21: False}),
+    (ring, 4, {70: True, 69: False, 119: True, LIMIT: True}),  # 69: below the list's earliest
+    (lambda: armed(UnorderedList(start=10), 50, 5), 0, {11: True, 10: False, 0: False}),
+    (lambda: armed(UnorderedList(start=10), 50, 5), 1, {10: True, 11: False}),
+    # Levels 0 to 4, the overflow list, and what is due.
+    (
+        lambda: armed(CascadingWheel(start=1000), 1001),
+        0,
+        {1001: True, 1000: False, 1257: False, 745: False},
+    ),
+    (lambda: armed(CascadingWheel(start=1000), 1255), 0, {1255: True, 1256: False}),
+    (
+        lambda: armed(CascadingWheel(start=1000), 1256),
+        0,
+        {1256: True, 1024: True, 1279: True, 1280: False, 1023: False, 1000: False},
+    ),
+    (
+        lambda: armed(CascadingWheel(start=1000), 1300),
+        0,
+        {1280: True, 1535: True, 1279: False, 1536: False, 1300 + 2**16: False},
+    ),
+    (
+        lambda: armed(CascadingWheel(start=1000), 66500),
+        0,
+        {66304: True, 66559: True, 66560: False, 768: False, 1000: False},
+    ),
+    (
+        lambda: armed(CascadingWheel(start=1000), 70_000),
+        0,
+        {65536: True, 131071: True, 131072: False, 65535: False},
+    ),
+    (
+        lambda: armed(CascadingWheel(start=1000), 2**24 + 1005),
+        0,
+        {2**24: True, 2**25 - 1: True, 2**24 - 1: False, 2**25: False},
+    ),
+    (
+        lambda: armed(CascadingWheel(start=1000), 2**32 + 1005),
+        0,
+        {2**32: True, 2**33 - 1: True, 2**32 - 1: False, 2**33: False},
+    ),
+    (
+        lambda: armed(CascadingWheel(start=1000), 2**40 + 2000),
+        0,
+        {2**40 + 2000: True, 2**40 + 1999: False, 2**62: True},
+    ),
+    (lambda: armed(CascadingWheel(start=1000), 1000), 0, {1000: True, 1001: False, 0: True}),
+    (hierarchical, 0, {130: True, 139: True, 129: False, 140: False, 170: False}),
+    (hierarchical, 1, {320: True, 479: True, 319: False, 480: False}),
+    (hierarchical, 2, {134: True, 135: False}),  # less than a tick from now
+]
+"""A timer, one of its pending timers, and which deadlines fit the bucket that it is in."""
+
+
 @pytest.mark.parametrize(
-    ("k", "deadline", "fits"),
-    [
-        (0, 25, True),
-        (0, 26, False),
-        (0, 65, False),  # its slot, but a rotation later
-        (5, 20, True),
-        (5, 21, False),
-        (4, 70, True),
-        (4, 69, False),  # below what is noted as the list's earliest
-        (4, 119, True),
-        (4, LIMIT, True),
-    ],
+    ("make", "k", "deadline", "fits"),
+    [(make, k, *other) for make, k, others in DEADLINES for other in others.items()],
 )
-def test_simple_wheel_knows_which_deadlines_fit(k: int, deadline: int, fits: bool) -> None:
-    assert_check(*ring(), deadline_of(k, deadline), None if fits else "in the wrong bucket")
+def test_a_deadline_fits_its_bucket(make: Any, k: int, deadline: int, fits: bool) -> None:
+    assert_fits(*make(), deadline_of(k, deadline), fits)
+
+
+CLOCKS: list[tuple[Callable[[], tuple[Any, list[int]]], dict[int, bool]]] = [
+    # No deadline has passed, and all are less than a rotation ahead.
+    (lambda: armed(SimpleWheel(wheel_size=40, start=20), 25), {20: True, 24: True, 25: False}),
+    (lambda: armed(SimpleWheel(wheel_size=40, start=1), 40), {0: False, 1: True}),
+    (
+        lambda: armed(CascadingWheel(start=1200), 1300),
+        {1299: True, 1044: True, 1300: False, 1043: False},
+    ),
+    (hierarchical, {130: False}),  # what expires now is not in a bucket any more
+]
+"""A timer, and which clocks its buckets allow."""
+
+
+@pytest.mark.parametrize(
+    ("make", "now", "fits"), [(make, *other) for make, others in CLOCKS for other in others.items()]
+)
+def test_a_clock_fits_the_buckets(make: Any, now: int, fits: bool) -> None:
+    assert_fits(*make(), lambda n, c, rows: put(c, NOW, now), fits)
 
 
 @pytest.mark.parametrize(
@@ -205,35 +256,7 @@ def test_simple_wheel_lets_no_deadline_of_the_present_rotation_overflow(
         cells[simple_wheel.OVERFLOW_MIN] = bound
         nodes[rows[0]]["deadline"] = deadline
 
-    assert_check(timer, [handle], corruption, None if fits else "in the wrong bucket")
-
-
-@pytest.mark.parametrize(("now", "fits"), [(20, True), (24, True), (25, False), (26, False)])
-def test_simple_wheel_keeps_no_passed_deadline(now: int, fits: bool) -> None:
-    timer = SimpleWheel(wheel_size=40, start=20)
-    handles = [timer.schedule(25)]
-    assert_check(
-        timer, handles, lambda n, c, rows: put(c, NOW, now), None if fits else "in the wrong bucket"
-    )
-
-
-@pytest.mark.parametrize(("now", "fits"), [(0, False), (1, True)])
-def test_simple_wheel_holds_less_than_a_rotation(now: int, fits: bool) -> None:
-    timer = SimpleWheel(wheel_size=40, start=1)
-    handles = [timer.schedule(40)]
-    assert_check(
-        timer, handles, lambda n, c, rows: put(c, NOW, now), None if fits else "in the wrong bucket"
-    )
-
-
-@pytest.mark.parametrize(
-    ("k", "deadline", "fits"),
-    [(0, 11, True), (0, 10, False), (0, 0, False), (1, 10, True), (1, 11, False)],
-)
-def test_unordered_list_knows_which_deadlines_fit(k: int, deadline: int, fits: bool) -> None:
-    timer = UnorderedList(start=10)
-    handles = [timer.schedule(50), timer.schedule(5)]
-    assert_check(timer, handles, deadline_of(k, deadline), None if fits else "in the wrong bucket")
+    assert_fits(timer, [handle], corruption, fits)
 
 
 def test_unordered_list_goes_by_what_has_been_scanned() -> None:
@@ -282,7 +305,7 @@ def test_hashed_wheel_knows_which_deadlines_and_rounds_fit(
         nodes[rows[k]]["deadline"] = deadline
         nodes[rows[k]]["rounds"] = rounds
 
-    assert_check(*hashed(), corruption, None if fits else "in the wrong bucket")
+    assert_fits(*hashed(), corruption, fits)
 
 
 def test_hashed_wheel_keeps_no_timer_of_a_passed_tick() -> None:
@@ -319,46 +342,6 @@ def test_hashed_wheel_knows_the_tick_in_progress(cell: int, by: int) -> None:
     assert_check(timer, [], lambda n, c, rows: put(c, cell, c[cell] + by), rule)
 
 
-# levels 0 to 4, overflow, due: what is armed at 1000, and which deadlines fit the same bucket
-CASCADING = [
-    (1001, {1001: True, 1000: False, 1257: False, 745: False}),
-    (1255, {1255: True, 1256: False}),
-    (1256, {1256: True, 1024: True, 1279: True, 1280: False, 1023: False, 1000: False}),
-    (1300, {1280: True, 1535: True, 1279: False, 1536: False, 1300 + 2**16: False}),
-    (66500, {66304: True, 66559: True, 66560: False, 768: False, 1000: False}),
-    (70_000, {65536: True, 131071: True, 131072: False, 65535: False}),
-    (2**24 + 1005, {2**24: True, 2**25 - 1: True, 2**24 - 1: False, 2**25: False}),
-    (2**32 + 1005, {2**32: True, 2**33 - 1: True, 2**32 - 1: False, 2**33: False}),
-    (2**40 + 2000, {2**40 + 2000: True, 2**40 + 1999: False, 2**62: True}),
-    (1000, {1000: True, 1001: False, 0: True}),
-]
-
-
-@pytest.mark.parametrize(
-    ("armed", "deadline", "fits"),
-    [(armed, *other) for armed, others in CASCADING for other in others.items()],
-)
-def test_cascading_wheel_knows_which_deadlines_fit(armed: int, deadline: int, fits: bool) -> None:
-    timer = CascadingWheel(start=1000)
-    assert_check(
-        timer,
-        [timer.schedule(armed)],
-        deadline_of(0, deadline),
-        None if fits else "in the wrong bucket",
-    )
-
-
-@pytest.mark.parametrize(
-    ("now", "fits"), [(1299, True), (1044, True), (1300, False), (1043, False)]
-)
-def test_cascading_wheel_holds_up_to_a_whole_turn(now: int, fits: bool) -> None:
-    timer = CascadingWheel(start=1200)
-    handles = [timer.schedule(1300)]
-    assert_check(
-        timer, handles, lambda n, c, rows: put(c, NOW, now), None if fits else "in the wrong bucket"
-    )
-
-
 def test_cascading_wheel_keeps_the_bound_of_its_overflow_list() -> None:
     bound = cascading_wheel.OVERFLOW_MIN
     for by, rule in ((0, None), (-1, None), (1, "in the wrong bucket")):
@@ -367,47 +350,11 @@ def test_cascading_wheel_keeps_the_bound_of_its_overflow_list() -> None:
         assert_check(timer, handles, lambda n, c, rows, by=by: put(c, bound, c[bound] + by), rule)
 
 
-# -- the hierarchical wheel
-# ----------------------------------------------------------------------------------
+# ---- the hierarchical wheel
 
 
 def field_of(timer: Any, level: int, cell: int) -> int:
     return hierarchical_wheel.FIRST_LEVEL + hierarchical_wheel.LEVEL_FIELDS * level + cell
-
-
-def hierarchical() -> tuple[Any, list[int]]:
-    timer = HierarchicalWheel(tick=10, wheel_size=4, start=125)
-    return timer, [timer.schedule(deadline) for deadline in (139, 333, 129)]
-
-
-@pytest.mark.parametrize(
-    ("k", "deadline", "fits"),
-    [
-        (0, 130, True),
-        (0, 139, True),
-        (0, 129, False),
-        (0, 140, False),
-        (0, 170, False),
-        (1, 320, True),
-        (1, 479, True),
-        (1, 319, False),
-        (1, 480, False),
-        (2, 134, True),  # less than a tick from now
-        (2, 135, False),
-    ],
-)
-def test_hierarchical_wheel_knows_which_deadlines_fit(k: int, deadline: int, fits: bool) -> None:
-    assert_check(*hierarchical(), deadline_of(k, deadline), None if fits else "in the wrong bucket")
-
-
-def test_hierarchical_wheel_opens_its_buckets_later_than_now() -> None:
-    """What expires now is not in a bucket any more."""
-    timer, handles = hierarchical()
-
-    def corruption(nodes: Any, cells: Any, rows: list[int]) -> None:
-        cells[NOW] = 130
-
-    assert_check(timer, handles, corruption, "in the wrong bucket")
 
 
 def test_hierarchical_wheel_uses_only_levels_that_exist() -> None:
@@ -462,8 +409,7 @@ def test_hierarchical_wheel_queues_each_bucket_once() -> None:
     assert_check(timer, handles, lambda n, c, rows: put(n, 15, "deadline", 14), rule)
 
 
-# -- the delay queue
-# -----------------------------------------------------------------------------------------
+# ---- the delay queue
 
 
 def heap() -> tuple[Any, list[int]]:

@@ -25,7 +25,7 @@ ROTATIONS = 16  # of the wheel, over which long delays spread
 LEVEL = 20  # slots of the wheels whose levels are counted
 
 SWEEPS: dict[str, list[int]] = {
-    "N": [2**k for k in range(8, 17)],
+    "N": [2**k for k in range(8, 15)],
     "wheel_size": [2**k for k in range(3, 9)],
     "delay": [2**k for k in range(8, 40, 4)],
     "levels": list(range(6, 15)),

@@ -126,6 +126,27 @@ def test_an_advance_to_later_returns_what_waits_first(
     assert len(timer) == 0
 
 
+@every_timer
+def test_an_advance_that_was_given_up_halfway_goes_no_further_than_the_next_one(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timer = case(capacity=4)
+    timer.schedule_many(np.arange(1, 2000))
+    parts = [base.new_part(256)]
+    with monkeypatch.context() as patch:
+        patch.setattr(base, "new_part", lambda rows: parts.pop() if parts else no_memory())
+        with pytest.raises(CapacityError, match="no memory for 2048 more expired timers"):
+            timer.advance(1500)
+    moment = timer.now
+    assert moment < 1500
+    rows = rows_of(timer.advance(moment + 10))
+    assert timer.now == moment + 10
+    assert {row.fired_at for row in rows} <= set(range(moment + 11))
+    assert all(case.due_at(row.deadline, 0) <= moment + 10 for row in rows)
+    rows += rows_of(timer.advance(LIMIT))
+    assert sorted(row.deadline for row in rows) == list(range(1, 2000))
+
+
 def test_an_interrupted_advance_keeps_what_has_fired_in_order(small_parts: None) -> None:
     [case] = [case for case in KERNELS if case.name == "delay-queue"]
     for at in count():

@@ -49,5 +49,8 @@ def test_kernels_say_the_same_compiled_and_interpreted(interpreted) -> None:
 
 def test_tapes_run_through_the_kernels_lines(interpreted) -> None:
     files = interpreted[1]["files"]
+    del files["timers/kernels/jit.py"]  # how the others are compiled
     unused = {name: file["missing_lines"] for name, file in files.items() if file["missing_lines"]}
-    assert interpreted[1]["totals"]["percent_covered"] >= LEAST_COVERED, unused
+    lines = sum(file["summary"]["num_statements"] for file in files.values())
+    covered = 100 * sum(file["summary"]["covered_lines"] for file in files.values()) / lines
+    assert covered >= LEAST_COVERED, unused

@@ -1,11 +1,9 @@
 """An advance whose buffer is full stops, and the next one goes on; between them all is sound."""
 
-import numpy as np
 import pytest
 
+from tests.timers.cases import advance_into
 from timers import names, timer_class
-from timers.kernels import dispatch
-from timers.kernels.pool import EXPIRY
 
 KERNELS = [name for name in names() if hasattr(timer_class(name), "locate")]
 # Several of each moment, which the wheels file in different levels, slots and lists.
@@ -21,19 +19,18 @@ STEPS = [
 
 
 def delivered(name, rows):
-    """What a timer delivers into buffers of so many rows."""
-    timer, found = timer_class(name)(), []
+    """What a timer delivers into buffers of so many rows, and its counters."""
+    timer, found = timer_class(name)(counting=True), []
     for deadlines, until in STEPS:
         timer.schedule_many(deadlines)
         done = False
         while not done:
-            out = np.zeros(rows, EXPIRY)
-            count, done = dispatch.advance(timer.state, until, out)
-            assert done or count == rows
-            found += out[:count].tolist()
+            out, done = advance_into(timer, until, rows)
+            assert done or out.size == rows
+            found += out.tolist()
             timer.check()
         assert timer.now == until
-    return found
+    return found, timer.counters
 
 
 @pytest.mark.parametrize("rows", [1, 2, 7])

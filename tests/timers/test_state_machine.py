@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
 from numba.core import config
 
 from tests.timers.cases import CASES, DEFAULTS, EXTREME_CASES, STARTS, Case, Pair
-from tests.timers.machine import machine_for, run_machine
+from tests.timers.machine import TimerMachine
 from timers.limits import LIMIT
-
-__all__ = ["machine_for", "run_machine"]
 
 OPERATIONS = 20_000  # of a long life
 CROWD = 500  # timers that are pending in the end, at least
@@ -24,7 +23,8 @@ def test_timer_agrees_with_the_model_under_any_operations(case: Case) -> None:
     profile = settings()
     if case not in DEFAULTS:
         profile = settings(profile, max_examples=profile.max_examples // 4)
-    run_machine(case, profile)
+    machine = type("Machine", (TimerMachine,), {"factory": staticmethod(case)})
+    run_state_machine_as_test(machine, settings=profile)
 
 
 @pytest.mark.skipif(

@@ -53,8 +53,11 @@ from timers.kernels.pool import (
     link,
     link_marked,
     move_pool,
+    slots_in,
+    timers_in,
 )
 from timers.limits import LIMIT
+from timers.snapshot import Ring, Snapshot
 
 LEVELS = 5
 SLOT_BITS = 8
@@ -263,6 +266,22 @@ def locate(state: State, handle: int) -> dict[str, int | str]:
     if bucket in BUCKET_NAMES:
         return {"bucket": BUCKET_NAMES[bucket]}
     return {"level": bucket >> SLOT_BITS, "slot": bucket & SLOT_MASK}
+
+
+def snapshot(state: State) -> Snapshot:
+    now = int(state.cells[NOW])
+    rings = [
+        Ring(
+            level,
+            1 << level * SLOT_BITS,
+            SLOTS,
+            now >> level * SLOT_BITS & SLOT_MASK,
+            slots_in(state, level * SLOTS, SLOTS),
+        )
+        for level in range(LEVELS)
+    ]
+    lists = {name: timers_in(state, bucket) for bucket, name in BUCKET_NAMES.items()}
+    return Snapshot(now, tuple(rings), lists)
 
 
 def check(state: State) -> None:

@@ -38,6 +38,7 @@ from timers.kernels.jit import inlined, jit
 from timers.kernels.operations import NONE, Places, operations
 from timers.kernels.pool import FREE, HEADER, NOW, PENDING, RETIRED, is_replaced, move_cells
 from timers.kernels.prefetch import prefetch
+from timers.snapshot import Snapshot, Waiting
 
 PLACE = np.dtype(
     [
@@ -340,6 +341,16 @@ next_wakeup = next_expiry
 def locate(state: State, handle: int) -> dict[str, int | str]:
     place = row_of(state.nodes, state.cells, handle)
     return {} if place == NONE else {"index": int(state.nodes[place]["index"])}
+
+
+def snapshot(state: State) -> Snapshot:
+    nodes, cells, _ = state
+    entries = cells[HEAP : HEAP + ENTRY * cells[PENDING]].reshape(-1, ENTRY).tolist()
+    heap = [
+        Waiting(int(handle_of(nodes, cells, owner_of(order))), deadline)
+        for deadline, order in entries
+    ]
+    return Snapshot(int(cells[NOW]), heap=tuple(heap))
 
 
 def check(state: State) -> None:

@@ -26,13 +26,14 @@ PYTHON_FUNCTIONS = {
     "allocate": ("start", "capacity", "parameters", "counters"),
     "enlarged": ("state", "capacity"),
     "locate": ("state", "handle"),
+    "snapshot": ("state",),
     "check": ("state",),
 }
 """The functions of a kernel that are plain Python, and their parameters.
 
 `allocate` returns the State of a new timer, and `enlarged` a State with more places for `move_all`
-to fill; both may raise MemoryError. `locate` describes where a pending timer is, and `check` raises
-InvariantError if a structural invariant does not hold.
+to fill; both may raise MemoryError. `locate` describes where a pending timer is, `snapshot` copies
+what the structure holds, and `check` raises InvariantError if a structural invariant does not hold.
 """
 
 
@@ -242,9 +243,9 @@ class Calls:
         setattr(self, name, compiled)
         return compiled
 
-    def load_all(self) -> None:
-        """Compile or load every function now, so that the first calls do not stall."""
-        for name in self._functions:
+    def load(self, *names: str) -> None:
+        """Compile or load functions now, by default all, so that the first calls do not stall."""
+        for name in names or self._functions:
             getattr(self, name)
 
 

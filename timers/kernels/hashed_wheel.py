@@ -53,9 +53,12 @@ from timers.kernels.pool import (
     quotient_by,
     reciprocal,
     row_of,
+    slots_in,
+    timers_in,
     unlink,
 )
 from timers.limits import LIMIT
+from timers.snapshot import Ring, Snapshot
 
 WHEEL_SIZE = HEADER  # number of slots: the buckets [0, wheel_size); then come DUE and ARRIVALS
 TICK = HEADER + 1  # units in a tick
@@ -322,6 +325,13 @@ def locate(state: State, handle: int) -> dict[str, int | str]:
     if bucket == arrivals_bucket(cells):
         return {"bucket": "arrivals"}
     return {"slot": bucket, "rounds": int(nodes[row_of(nodes, cells, handle)]["rounds"])}
+
+
+def snapshot(state: State) -> Snapshot:
+    now, size, tick, current = (int(state.cells[k]) for k in (NOW, WHEEL_SIZE, TICK, CURRENT_SLOT))
+    ring = Ring(None, tick, size, current, slots_in(state, 0, size, rounds=True))
+    due, arrivals = (timers_in(state, size + k) for k in range(2))
+    return Snapshot(now, (ring,), {"due": due, "arrivals": arrivals})
 
 
 def check(state: State) -> None:

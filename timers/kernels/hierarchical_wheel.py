@@ -66,8 +66,11 @@ from timers.kernels.pool import (
     quotient,
     quotient_by,
     reciprocal,
+    slots_in,
+    timers_in,
 )
 from timers.limits import LIMIT
+from timers.snapshot import Queued, Ring, Snapshot
 
 WHEEL_SIZE = HEADER  # number of slots of each level
 LEVELS_TO_LIMIT = HEADER + 1  # number of levels up to the one that reaches LIMIT
@@ -323,8 +326,34 @@ def locate(state: State, handle: int) -> dict[str, int | str]:
         return {}
     if bucket == DUE:
         return {"bucket": "due"}
-    level, slot = divmod(bucket - FIRST_SLOT, int(state.cells[WHEEL_SIZE]))
-    return {"level": level + 1, "slot": slot}
+    level, slot = level_and_slot(state.cells, bucket)
+    return {"level": level, "slot": slot}
+
+
+def level_and_slot(cells: Any, bucket: int) -> tuple[int, int]:
+    """The level of a bucket, from 1, and its slot there."""
+    level, slot = divmod(bucket - FIRST_SLOT, int(cells[WHEEL_SIZE]))
+    return level + 1, slot
+
+
+def snapshot(state: State) -> Snapshot:
+    nodes, cells, _ = state
+    size = int(cells[WHEEL_SIZE])
+    rings = [
+        Ring(
+            level + 1,
+            int(field_of(cells, level, TICK)),
+            size,
+            int(field_of(cells, level, SLOT)),
+            slots_in(state, FIRST_SLOT + level * size, size),
+        )
+        for level in range(cells[LEVELS])
+    ]
+    buckets = cells[cells[QUEUE] : cells[QUEUE] + cells[QUEUED]].tolist()
+    queue = [Queued(int(nodes[b]["deadline"]), *level_and_slot(cells, b)) for b in buckets]
+    return Snapshot(
+        int(cells[NOW]), tuple(rings), {"due": timers_in(state, DUE)}, queue=tuple(queue)
+    )
 
 
 def check(state: State) -> None:

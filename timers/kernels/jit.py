@@ -12,8 +12,9 @@ that import from them.
 import hashlib
 import logging
 import sys
+import threading
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,18 @@ import numpy as np
 from numba import njit
 from numba.core import caching, config
 
+from timers.errors import NestedCallError
+
+COMPILING = (
+    "compiling; this takes a few seconds more than later runs (`wheelwork compile` does it ahead)"
+)
+UNCACHED = (
+    "compiled code cannot be cached, so every start compiles it again; set NUMBA_CACHE_DIR to a "
+    "writable directory"
+)
+
 _log = logging.getLogger(__name__)
-"""Logs at level INFO what is not in the disk cache: each compilation takes seconds."""
+"""Logs, once, that something is compiled because it is not in the disk cache."""
 
 # Kernels allocate nothing, so they need no reference counting (`_nrt`): LLVM would leave calls to
 # it inside the hot loops, at ten times the cost of the work itself. The "numpy" error model drops
@@ -55,7 +66,8 @@ def entry(function: Callable[..., Any], *, nogil: bool = False) -> Any:
     try:
         compiled._cache = _StampedCache(function)
     except RuntimeError:  # neither the installation nor the user's cache directory can be written
-        _log_uncached()
+        _warn_once(UNCACHED)
+    compiled.compile = partial(_undisturbed, compiled.compile)
     return compiled
 
 
@@ -73,12 +85,45 @@ def specialised(function: Callable[..., Any], signature: tuple[Any, ...]) -> Any
     return compiled if config.DISABLE_JIT else compiled.compile(signature)
 
 
+def _undisturbed(compile_: Callable[..., Any], signature: tuple[Any, ...]) -> Any:
+    """Compile on a thread of its own, as signal handlers run on the main thread alone.
+
+    A handler that interrupted Numba, and then called it as well, would abort the process. The
+    thread itself may run finalizers: one that needs other compiled code raises NestedCallError.
+    """
+    if isinstance(threading.current_thread(), _Compilation):
+        raise NestedCallError("a finalizer used a timer whose code is not compiled yet")
+    compilation = _Compilation(compile_, signature)
+    try:
+        compilation.start()
+    except RuntimeError:  # no threads can be started, e.g. while the interpreter exits
+        compilation.run()
+    else:
+        compilation.join()
+    if compilation.error is not None:
+        raise compilation.error
+    return compilation.result
+
+
+class _Compilation(threading.Thread):
+    """A thread that compiles one function."""
+
+    error: BaseException | None = None
+
+    def __init__(self, compile_: Callable[..., Any], signature: tuple[Any, ...]) -> None:
+        super().__init__(name="compilation", daemon=True)
+        self._work = partial(compile_, signature)
+
+    def run(self) -> None:
+        try:
+            self.result = self._work()
+        except BaseException as error:
+            self.error = error
+
+
 @cache
-def _log_uncached() -> None:
-    _log.warning(
-        "compiled code cannot be cached, so every start compiles it again; set NUMBA_CACHE_DIR to "
-        "a writable directory"
-    )
+def _warn_once(message: str) -> None:
+    _log.warning(message)
 
 
 def _boxing(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -141,5 +186,5 @@ class _StampedCache(caching.FunctionCache):
     def load_overload(self, *signature: Any) -> Any:
         cached = super().load_overload(*signature)
         if cached is None:
-            _log.info("compiling %s", self._name)
+            _warn_once(COMPILING)
         return cached

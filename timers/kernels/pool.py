@@ -28,6 +28,7 @@ from timers.kernels.handles import (
 from timers.kernels.jit import inlined, jit
 from timers.kernels.operations import NONE, Places, operations
 from timers.limits import LIMIT
+from timers.snapshot import Timers, Waiting
 
 FREE_ROW = 2**32 - 1  # marks a free row
 NO_ROW = 0  # ends the chain of free rows: row 0 is always a sentinel
@@ -321,6 +322,25 @@ def bucket_holding(state: Any, handle: int) -> int:
     while i >= cells[BASE]:
         i = int(nodes[i]["prev"])
     return i
+
+
+def timers_in(state: Any, bucket: int, *, rounds: bool = False) -> Timers:
+    """The timers of a bucket in the order of its list. O(timers in it)."""
+    nodes, cells, _ = state
+    timers, i = [], int(nodes[bucket]["next"])
+    while i != bucket:
+        node, handle = nodes[i], int(handle_of(nodes, cells, i))
+        wait = int(node["rounds"]) if rounds else None
+        timers.append(Waiting(handle, int(node["deadline"]), wait))
+        i = int(node["next"])
+    return tuple(timers)
+
+
+def slots_in(state: Any, first: int, size: int, *, rounds: bool = False) -> dict[int, Timers]:
+    """The occupied slots of a wheel whose slot 0 is the bucket `first`, with their timers."""
+    buckets = np.arange(first, first + size)
+    occupied = buckets[state.nodes["next"][first : first + size] != buckets].tolist()
+    return {bucket - first: timers_in(state, bucket, rounds=rounds) for bucket in occupied}
 
 
 def dump(nodes: np.ndarray[Any, Any], cells: np.ndarray[Any, Any]) -> str:

@@ -44,9 +44,12 @@ from timers.kernels.pool import (
     link_marked,
     move_pool,
     quotient,
+    slots_in,
+    timers_in,
     unlink,
 )
 from timers.limits import LIMIT
+from timers.snapshot import Ring, Snapshot
 
 WHEEL_SIZE = HEADER  # number of slots: the buckets [0, wheel_size); then come DUE and OVERFLOW
 OVERFLOW_MIN = HEADER + 1  # a lower bound of the overflow bucket's deadlines, if it has any
@@ -229,6 +232,13 @@ def locate(state: State, handle: int) -> dict[str, int | str]:
     if bucket == overflow_bucket(state.cells):
         return {"bucket": "overflow"}
     return {"slot": bucket}
+
+
+def snapshot(state: State) -> Snapshot:
+    now, size = int(state.cells[NOW]), int(state.cells[WHEEL_SIZE])
+    ring = Ring(None, 1, size, now % size, slots_in(state, 0, size))
+    due, overflow = (timers_in(state, size + k) for k in range(2))
+    return Snapshot(now, (ring,), {"due": due, "overflow": overflow})
 
 
 def check(state: State) -> None:

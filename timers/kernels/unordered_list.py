@@ -38,11 +38,13 @@ from timers.kernels.pool import (
     link,
     move_pool,
     release,
+    timers_in,
     unlink,
 )
+from timers.snapshot import Snapshot
 
 LIST = 0  # bucket of the timers that are not due, in the order of arming
-DUE = 1  # bucket of the timers to be delivered
+DUE = 1  # bucket of the timers to be delivered, with all deadlines up to SCANNED
 BUCKETS = 2
 
 SCANNED = HEADER  # all deadlines in the list are after this moment, which is not before the clock
@@ -176,6 +178,8 @@ def advance(state, now, out):
             return n, False
         i = nodes[DUE]["next"]
         deadline = nodes[i]["deadline"]
+        if deadline > now:  # an advance that was given up has scanned further
+            break
         if deadline > cells[NOW]:
             cells[NOW] = deadline
             count(counters, CLOCK_VISITS, 1)
@@ -192,7 +196,8 @@ def advance(state, now, out):
 
 @inlined
 def due(state):
-    return not is_empty(state.nodes, DUE)
+    nodes, cells = state.nodes, state.cells
+    return not is_empty(nodes, DUE) and earliest_in(nodes, DUE) <= cells[NOW]
 
 
 @jit
@@ -209,6 +214,11 @@ next_wakeup = next_expiry
 def locate(state: State, handle: int) -> dict[str, int | str]:
     bucket = bucket_holding(state, handle)
     return {} if bucket == NONE else {"bucket": "list" if bucket == LIST else "due"}
+
+
+def snapshot(state: State) -> Snapshot:
+    lists = {"list": timers_in(state, LIST), "due": timers_in(state, DUE)}
+    return Snapshot(int(state.cells[NOW]), lists=lists)
 
 
 def check(state: State) -> None:

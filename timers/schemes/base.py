@@ -27,6 +27,7 @@ from timers.limits import LIMIT
 from timers.protocol import Expired
 from timers.schemes.guards import NotCopied
 from timers.schemes.undelivered import Undelivered, new_part, no_expiries
+from timers.snapshot import Snapshot
 from timers.traits import Traits
 from timers.validation import (
     BOOL,
@@ -466,8 +467,22 @@ class KernelTimer(NotCopied):
         handle = as_integer(handle, "handle")
         if not 0 < handle <= LIMIT:
             return {}
-        location: dict[str, int | str] = self._kernel.locate(self._snapshot(), handle)
+        location: dict[str, int | str] = self._kernel.locate(self._copy(), handle)
         return location
+
+    def snapshot(self) -> Snapshot:
+        """What the structure holds now: wheels, lists, a heap. O(capacity).
+
+        For drawings, for learning and for tests.
+
+        >>> from timers import DelayQueue
+        >>> timer = DelayQueue()
+        >>> handles = timer.schedule_many([30, 10, 20])
+        >>> [timer.deadline for timer in timer.snapshot().heap]
+        [10, 30, 20]
+        """
+        snapshot: Snapshot = self._kernel.snapshot(self._copy())
+        return snapshot
 
     def check(self) -> None:
         """Check every structural invariant. O(capacity).
@@ -478,7 +493,7 @@ class KernelTimer(NotCopied):
         >>> from timers import DelayQueue
         >>> DelayQueue().check()
         """
-        self._kernel.check(self._snapshot())
+        self._kernel.check(self._copy())
 
     def _refresh(self) -> None:
         """Take the current State's arrays, after a nested call has replaced the old ones."""
@@ -547,7 +562,7 @@ class KernelTimer(NotCopied):
             rows = min(rows * _GROWTH, _MAX_ROWS)
         return self._undelivered.take(key)
 
-    def _snapshot(self) -> Any:
+    def _copy(self) -> Any:
         """A copy of the current State."""
         while True:
             state = self.state
@@ -558,7 +573,9 @@ class KernelTimer(NotCopied):
                 return state._replace(nodes=nodes, cells=cells)
 
 
-def load_code(timer: object) -> None:
-    """Load the timer's compiled code now, so that the first call does not stall."""
+def load_code(timer: object, *methods: str) -> None:
+    """Load the timer's compiled code now, so that the first call does not stall: that of these
+    methods, or all.
+    """
     if isinstance(timer, KernelTimer):
-        timer._call.load_all()
+        timer._call.load(*methods)

@@ -18,6 +18,7 @@ from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY
 from timers.schemes.guards import NESTED, NotCopied, exclusive
 from timers.schemes.undelivered import no_expiries
+from timers.snapshot import Snapshot, Waiting
 from timers.traits import Cost, Load, Traits
 from timers.validation import as_handles, as_integer, as_pairs, as_parameter, as_time, as_times
 
@@ -121,6 +122,14 @@ class HeapqDelayQueue(NotCopied, Timer):
         handles, deadlines = as_pairs(handles, deadlines)
         as_times(deadlines, "deadlines")
         return np.array([*map(self.reschedule, handles.tolist(), deadlines.tolist())], np.bool_)
+
+    def snapshot(self) -> Snapshot:
+        """What the heap holds now, entries of cancelled timers included. O(entries)."""
+        heap = [
+            Waiting(entry[2], entry[0], pending=self._armed.get(entry[2]) is entry)
+            for entry in self._heap
+        ]
+        return Snapshot(self.now, heap=tuple(heap))
 
     def check(self) -> None:
         live = {entry[2]: entry for entry in self._heap if self._armed.get(entry[2]) is entry}

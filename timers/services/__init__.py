@@ -1,6 +1,6 @@
-"""Services in real time: SystemTimer, AsyncTimer, purgatories and idle detectors."""
+"""Services in real time: SystemTimer, AsyncTimer, a purgatory and an idle detector."""
 
-from timers.services.async_timer import AsyncTimer, Timeout
+from timers.services.async_timer import AsyncTimer
 from timers.services.calls import ScheduledCall
 from timers.services.clock import ManualClock, MonotonicClock
 from timers.services.delayed_operation import DelayedOperation
@@ -10,11 +10,10 @@ from timers.services.errors import (
     ServiceClosedError,
     ServiceStateError,
 )
-from timers.services.idle_detector import IdleDetector, ScanningIdleDetector
-from timers.services.idle_ring import IdleRing
+from timers.services.event_loop import wheel_event_loop
+from timers.services.idle_detector import IdleDetector
 from timers.services.moments import Clock
 from timers.services.purgatory import Purgatory
-from timers.services.scanning_purgatory import ScanningPurgatory
 from timers.services.system_timer import SystemTimer
 
 __all__ = [
@@ -23,16 +22,13 @@ __all__ = [
     "Clock",
     "DelayedOperation",
     "IdleDetector",
-    "IdleRing",
     "KeyTypeError",
     "ManualClock",
     "MonotonicClock",
     "Purgatory",
-    "ScanningIdleDetector",
-    "ScanningPurgatory",
     "ScheduledCall",
     "ServiceClosedError",
     "ServiceStateError",
     "SystemTimer",
-    "Timeout",
+    "wheel_event_loop",
 ]

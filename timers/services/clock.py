@@ -3,11 +3,11 @@
 import threading
 import time
 import weakref
-from typing import Any, Protocol
+from typing import Any
 
 from timers.errors import ClockError, TimeRangeError
 from timers.limits import LIMIT
-from timers.services.moments import Clock, duration_ns
+from timers.services.moments import duration_ns
 
 
 class MonotonicClock:
@@ -20,36 +20,6 @@ class MonotonicClock:
 
     now = staticmethod(time.monotonic_ns)  # the builtin itself: no Python frame for each call
     wall = staticmethod(time.time_ns)
-
-
-class SteadyClock:
-    """Somebody else's clock, which goes on from the latest moment when the other steps back."""
-
-    def __init__(self, clock: Clock) -> None:
-        self.wall = clock.wall
-        self._clock = clock
-        self._offset = 0
-        self._latest = clock.now()
-        self._lock = threading.RLock()  # a signal handler may come back
-        self.error: ClockError | None = None  # the latest step back, until somebody takes it
-
-    def now(self) -> int:
-        """Nanoseconds of the other clock, and of all its steps back."""
-        with self._lock:
-            now = self._clock.now() + self._offset
-            if now < self._latest:
-                self.error = ClockError(f"the clock stepped back from {self._latest} to {now}")
-                self._offset += self._latest - now
-            self._latest = max(self._latest, now)
-            return self._latest
-
-
-class _Driven(Protocol):
-    """A service that a ManualClock drives."""
-
-    def _next_moment(self) -> int | None: ...
-
-    def _run_due(self) -> int: ...
 
 
 class ManualClock:
@@ -72,7 +42,7 @@ class ManualClock:
 
     def __init__(self) -> None:
         self._now = 0
-        self._advancing = False
+        self._advancing = threading.Lock()
         self._services: list[weakref.ref[Any]] = []
 
     def now(self) -> int:
@@ -96,11 +66,10 @@ class ManualClock:
         duration = duration_ns(seconds, "seconds")
         if duration > LIMIT - self._now:
             raise TimeRangeError(f"advance by {seconds} would pass the end of the clock")
-        if self._advancing:
+        if self._advancing.locked():
             raise ClockError("the clock is already advancing; a callback must not advance it")
-        target = self._now + duration
-        self._advancing = True
-        try:
+        with self._advancing:
+            target = self._now + duration
             while True:
                 waiting = [
                     (moment, position, service)
@@ -113,12 +82,11 @@ class ManualClock:
                 self._now = max(self._now, moment)
                 service._run_due()
             self._now = target
-        finally:
-            self._advancing = False
 
-    def _attach(self, service: _Driven) -> None:
+    def _attach(self, service: Any) -> None:
+        """Drive a service by its methods `_next_moment` and `_run_due`."""
         self._services.append(weakref.ref(service))
 
-    def _alive(self) -> list[_Driven]:
+    def _alive(self) -> list[Any]:
         self._services = [reference for reference in self._services if reference() is not None]
         return [service for reference in self._services if (service := reference()) is not None]

@@ -1,31 +1,24 @@
 """`DelayedOperation`: a request that waits for a condition or for its timeout."""
 
+import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from math import floor
-from typing import Any, Protocol
+from typing import Any
 
-from timers.services.calls import CANCELLED, FIRED, NO_HANDLE, CallTimer, Entry, no_callback
+from timers.services.mailbox import (
+    CANCELLED,
+    MAILBOX_LIMIT,
+    NO_HANDLE,
+    PENDING,
+    STARTED,
+    Entry,
+    Run,
+)
 from timers.services.moments import QUICK_DURATION, duration_ns
 
-# In place of the lock of an operation while a thread runs its `try_complete`: whether that thread
-# has to do so again.
-_TRYING, _ASKED = nullcontext("trying"), nullcontext("asked")
-
-# The latest delay that was converted, and its nanoseconds; see QUICK_DURATION.
-_latest_delay, _latest_duration = 0.0, 0
-
-
-class _Watcher(Protocol):
-    """What an operation uses of its purgatory."""
-
-    _left: int
-    _purge_above: float
-
-    @property
-    def _timer(self) -> CallTimer: ...
-
-    def _request_purge(self) -> None: ...
+UNWATCHED = threading.RLock()
+"""In place of the mailbox's lock, for operations that no purgatory watches yet."""
 
 
 class DelayedOperation(Entry):
@@ -34,10 +27,9 @@ class DelayedOperation(Entry):
     Subclasses say what it waits for. `delay` is the timeout in seconds (or a timedelta); it counts
     from the moment at which a purgatory watches the operation.
 
-    A purgatory never runs `try_complete` of one operation in two threads at once: the thread that
-    is at it does it again for the other, and nobody waits. Where operations share state, give them
-    a `lock`; it is held while `try_complete` runs. It has to be reentrant if `try_complete` or
-    `on_complete` can lead to another operation with the same lock.
+    A purgatory never runs `try_complete` of one operation in two threads at once: the second has
+    the first try again. `lock`, for operations that share state, is held while it runs; it has
+    to be reentrant if this can lead to another operation with the same lock. See docs/services.md.
 
     >>> from timers import HierarchicalWheel
     >>> from timers.services import ManualClock, Purgatory, SystemTimer
@@ -49,47 +41,36 @@ class DelayedOperation(Entry):
     ...         print(self.text)
     >>> clock = ManualClock()
     >>> purgatory = Purgatory("answers", SystemTimer(HierarchicalWheel(), clock=clock))
-    >>> first, second = Answer(0.2), Answer(0.2)
-    >>> purgatory.try_complete_else_watch(first, ["first"])
+    >>> answer = Answer(0.2)
+    >>> purgatory.try_complete_else_watch(answer, ["key"])
     False
-    >>> purgatory.try_complete_else_watch(second, ["second"])
-    False
-    >>> first.text = "hello"
-    >>> purgatory.check_and_complete("first")
+    >>> answer.text = "hello"
+    >>> purgatory.check_and_complete("key")
     hello
     1
-    >>> clock.advance(0.2)
-    None
-    >>> second.is_completed, purgatory.delayed
-    (True, 0)
 
     Raises:
         TimeTypeError, TimeRangeError: for a delay that is not a duration of at least 0.
     """
 
     # Few attributes, as each makes the purgatory slower: by its memory, and by what the garbage
-    # collector has to look at.
-    __slots__ = ("_lock", "_purgatory")
+    # collector has to look at. `_moment` is the delay, until a purgatory watches the operation.
+    __slots__ = ("_asked", "_idle", "_lock", "_purgatory")
 
-    # `_moment` is the delay, until a purgatory watches the operation.
-    _lock: AbstractContextManager[Any] | None  # or _TRYING or _ASKED
-    _purgatory: _Watcher | None  # None until one watches the operation
+    _lock: AbstractContextManager[Any] | None
+    _purgatory: Any  # the Purgatory that watches the operation, None before
+    _idle: None  # unset while a thread runs `try_complete`
+    _asked: bool  # whether it has to do so again
 
     def __init__(self, delay: Any, lock: AbstractContextManager[Any] | None = None) -> None:
-        global _latest_delay, _latest_duration
-        known, duration = _latest_delay, _latest_duration
-        if delay is known:
-            self._moment = duration
-        elif (type(delay) is float or type(delay) is int) and 0.0 <= delay <= QUICK_DURATION:
-            self._moment = duration = floor(delay * 1e9 + 0.5)
-            _latest_delay, _latest_duration = delay, duration
+        if (type(delay) is float or type(delay) is int) and 0.0 <= delay <= QUICK_DURATION:
+            self._moment = floor(delay * 1e9 + 0.5)
         else:
             self._moment = duration_ns(delay, "delay")
         self._lock = lock
         self._purgatory = None
-        self._callback = no_callback
-        self._args = ()
-        self._handle = NO_HANDLE
+        self._idle, self._asked = None, False
+        self._state, self._handle = PENDING, NO_HANDLE
 
     def try_complete(self) -> bool:
         """Complete the operation by `force_complete` if its condition holds; for subclasses.
@@ -108,7 +89,7 @@ class DelayedOperation(Entry):
     @property
     def is_completed(self) -> bool:
         """Whether nothing more will happen: completed, timed out or cancelled."""
-        return not hasattr(self, "_callback")
+        return self._state != PENDING
 
     def force_complete(self) -> bool:
         """Complete the operation now, from any thread, and take it from the timer. O(1).
@@ -116,46 +97,45 @@ class DelayedOperation(Entry):
         True exactly for the one caller, of all threads, that completed it; `on_complete` has then
         run on the caller's thread. False if it was completed, had timed out or was cancelled.
         """
-        if not DelayedOperation.cancel(self):
+        if not self._end(CANCELLED):
             return False
         self.on_complete()
         return True
 
     def cancel(self) -> bool:
         """Withdraw the operation: True exactly if it will neither complete nor time out. O(1)."""
-        try:
-            del self._callback
-        except AttributeError:
-            return False
-        self._args = CANCELLED
-        purgatory = self._purgatory
-        if purgatory is not None:
-            if self._handle:
-                timer = purgatory._timer
-                changes = timer._changes
-                changes.append(self)
-                if len(changes) > timer._limit:
-                    timer._relieve()
-            purgatory._left = left = purgatory._left + 1
-            if left > purgatory._purge_above:
-                purgatory._request_purge()
-        return True
+        return self._end(CANCELLED)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {'completed' if self.is_completed else 'pending'}>"
 
-    def _fire(self, armed: int) -> None:
-        try:
-            del self._callback
-        except AttributeError:
-            return
-        self._args = FIRED
+    def _begin(self) -> bool:
+        return self._end(STARTED)
+
+    def _end(self, state: int) -> bool:
+        """End the operation, and say whether it was pending."""
+        if self._purgatory is None:
+            with UNWATCHED:
+                if self._purgatory is None:  # and no purgatory begins to watch it now
+                    pending, self._state = self._state == PENDING, state
+                    return pending
         purgatory = self._purgatory
-        if purgatory is not None:
-            purgatory._left = left = purgatory._left + 1
-            if left > purgatory._purge_above:
+        mailbox = purgatory._mailbox
+        if len(mailbox.entries) >= MAILBOX_LIMIT:
+            mailbox.make_room()
+        with mailbox.lock:
+            if state == CANCELLED and self._handle and self._state == PENDING:
+                mailbox.entries.append(self)
+            if purgatory._left >= purgatory._purge_above:
                 purgatory._request_purge()
-            purgatory._timer._start(self._time_out, (), None)
+            left = purgatory._left + 1
+            if self._state != PENDING:
+                return False
+            purgatory._left, self._state = left, state
+            return True
+
+    def _start(self, run: Run) -> None:
+        run(self._time_out, (), None, None)
 
     def _time_out(self) -> None:
         self.on_complete()
@@ -168,42 +148,37 @@ def try_each(
 ) -> int:
     """Run `try_complete` of the pending operations; return how many that completed.
 
-    Where another thread or a frame below is at it, that one tries once more: it may have looked
-    before the condition became true. Exceptions go to `on_error`, if it is given, and the rest of
-    the operations go on. KeyboardInterrupt and the like always propagate.
+    Only one thread runs it for an operation: the one that took its attribute `_idle`, by `del`,
+    which is one step. Another thread, or an inner frame, asks that one to try once more: it may
+    have looked before the condition became true. Whoever asks does so before it tries to take the
+    attribute; whoever has it puts it back before it looks whether somebody has asked. Exceptions go
+    to `on_error`, if it is given, and the rest of the operations go on. KeyboardInterrupt and the
+    like always propagate.
     """
     completed = 0
-    failure: BaseException | None = None
     for operation in operations:
-        if operation._args:
-            continue
-        # CPython switches threads, and runs signal handlers, only at calls and backward jumps:
-        # nothing comes between a look at `_lock` and the assignment after it.
-        lock = operation._lock
-        if lock is not None and (lock is _TRYING or lock is _ASKED):
-            operation._lock = _ASKED
-            continue
-        operation._lock = _TRYING
-        try:
-            while True:
-                try:
-                    if lock is None:
+        failure: BaseException | None = None
+        operation._asked = True
+        while operation._asked and operation._state == PENDING:
+            try:
+                del operation._idle
+            except AttributeError:
+                break
+            operation._asked = False
+            try:
+                lock = operation._lock
+                if lock is None:
+                    if operation.try_complete():
+                        completed += 1
+                else:
+                    with lock:
                         if operation.try_complete():
                             completed += 1
-                            break
-                    else:
-                        with lock:
-                            if operation.try_complete():
-                                completed += 1
-                                break
-                except BaseException as error:
-                    if failure is None or not isinstance(error, Exception):
-                        failure = error
-                if operation._lock is _TRYING or operation._args:
-                    break
-                operation._lock = _TRYING
-        finally:  # also after a signal at the backward jump
-            operation._lock = lock
+            except BaseException as error:
+                if failure is None or not isinstance(error, Exception):
+                    failure = error
+            finally:
+                operation._idle = None
         if failure is not None:
             try:
                 raise failure
@@ -212,5 +187,5 @@ def try_each(
                     raise
                 on_error(operation, error)
             finally:
-                failure = None  # its traceback holds this frame
+                del failure  # its traceback holds this frame
     return completed

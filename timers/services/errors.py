@@ -1,6 +1,7 @@
 """The errors of the services; times out of range raise the errors of `timers.errors`."""
 
 from timers.errors import TimerError
+from timers.validation import shown
 
 
 class ServiceClosedError(TimerError, RuntimeError):
@@ -17,3 +18,11 @@ class CallbackError(TimerError, TypeError):
 
 class KeyTypeError(TimerError, TypeError):
     """A key is not hashable, or keys are not iterable."""
+
+
+def check_key(key: object) -> None:
+    """Raise KeyTypeError for a key that is not hashable."""
+    try:
+        hash(key)
+    except TypeError:
+        raise KeyTypeError(f"a key must be hashable, not {shown(key)}") from None

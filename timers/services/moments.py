@@ -20,11 +20,7 @@ NS_PER_S = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 QUICK_DURATION = 4_000_000.0
-"""Seconds up to which float arithmetic is exact to the nanosecond; callers skip `duration_ns`.
-
-They also remember the latest delay that they converted so: it often is the same object again. Both
-values are read, and written, in one statement, within which CPython switches no threads.
-"""
+"""Seconds up to which float arithmetic is exact to the nanosecond; callers skip `duration_ns`."""
 
 
 class Clock(Protocol):

@@ -3,20 +3,21 @@
 import atexit
 import logging
 import os
-import sys
 import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import Context
+from queue import Empty, SimpleQueue
 from typing import Any, Literal
 
 from timers.errors import ParameterError
 from timers.protocol import Timer
-from timers.services.calls import AWAKE, CLOSED, Args, Callback, CallTimer, Finish
-from timers.services.clock import ManualClock, MonotonicClock, SteadyClock
+from timers.services.calls import CallScheduler
+from timers.services.clock import ManualClock, MonotonicClock
 from timers.services.errors import ServiceClosedError, ServiceStateError
+from timers.services.mailbox import AWAKE, Args, Callback, Mailbox
 from timers.services.moments import NS_PER_S, Clock, duration_ns
 from timers.validation import shown
 
@@ -29,28 +30,20 @@ _SECONDS_AT_EXIT = 1.0  # for which interpreter exit waits for a callback that i
 _RETRY_S = 0.1  # after the timer itself failed, e.g. for lack of memory
 
 
-class SystemTimer(CallTimer):
+class SystemTimer(CallScheduler):
     """Runs callbacks at their deadlines, in real time.
 
     `timer` is any empty timer of the registry, or one of your own; the service owns it from now on,
-    and its `now` stands for the present moment. One unit of the timer is `unit_ns` nanoseconds. On
-    a timer that is declared exact, nothing runs early. A timer that rounds down to ticks, such as
-    HierarchicalWheel with a tick above 1, runs calls early by less than a tick.
-
-    A daemon thread drives the timer; it sleeps until the next expiry. With `start=False` you drive
-    it by `advance_clock`, and with a ManualClock the clock does. Callbacks run one after the other,
-    in the order of their deadlines, on the thread that drives, or in `executor` (of threads).
+    and its `now` when passed in corresponds to the current time. One unit of it is `unit_ns`
+    nanoseconds; deadlines are rounded up to a unit, and on a timer that is declared exact nothing
+    runs early. A daemon thread drives it. With `start=False` you do, by `advance_clock`, and with a
+    ManualClock the clock does. Callbacks run one after the other, in the order of their deadlines,
+    on the thread that drives, or in `executor` (of threads). Any thread may call any method.
 
     An exception in a callback goes to `on_error(callback, exception)`, by default to the log
-    "timers.services", and the service goes on. SystemExit and KeyboardInterrupt do so as well on
-    the service's own thread and in an executor, where nobody could catch them; where you drive,
-    they propagate to you, and what else is due stays due. If the timer itself fails, the hook gets
-    None in place of the callback.
-
-    A forked child has no driver thread: its copy of the service is closed and its calls never run.
-    A service that you drive goes on in both processes. When the interpreter exits, pending calls
-    are cancelled; a callback that is running gets a second to end. The service relies on the GIL:
-    on a free-threaded Python without it, the constructor raises ServiceStateError.
+    "timers.services"; if the timer or the clock fails, the hook gets None for the callback. Where
+    you drive the service, SystemExit and KeyboardInterrupt propagate. docs/services.md tells what
+    happens when a service is dropped, when the process forks and when the interpreter exits.
 
     >>> from timers import HierarchicalWheel
     >>> from timers.services import ManualClock, SystemTimer
@@ -64,7 +57,9 @@ class SystemTimer(CallTimer):
     timed out
 
     Raises:
-        ParameterError: for a timer that is not empty, or another `unit_ns` than 1 .. 10**18.
+        ParameterError: for a timer that is not empty or belongs to another service, another
+            `unit_ns` than 1 .. 10**18, or what is not an executor or a hook.
+        ServiceStateError: while the interpreter exits.
     """
 
     def __init__(
@@ -77,29 +72,39 @@ class SystemTimer(CallTimer):
         start: bool = True,
         on_error: ErrorHook | None = None,
     ) -> None:
-        if not getattr(sys, "_is_gil_enabled", lambda: True)():
-            raise ServiceStateError("SystemTimer needs the GIL, which this Python runs without")
-        self._steady: SteadyClock | None = None
-        if not isinstance(clock, (MonotonicClock, ManualClock)):
-            clock = self._steady = SteadyClock(clock)
-        super().__init__(timer, unit_ns, clock)
+        if _exiting:
+            raise ServiceStateError("the interpreter exits; no SystemTimer can be started")
+        if executor is not None and not callable(getattr(executor, "submit", None)):
+            raise ParameterError(f"executor must be an Executor, not {shown(executor)}")
+        if on_error is not None and not callable(on_error):
+            raise ParameterError(f"on_error must be callable, not {shown(on_error)}")
+        # Wakes the driver. Unlike an Event, a SimpleQueue may be used in finalizers and handlers.
+        # Its items keep a service with something to run until the thread takes them.
+        self._bell: SimpleQueue[SystemTimer | None] = SimpleQueue()
+        bell, this = self._bell, weakref.ref(self)
+        self._mailbox = Mailbox(timer, unit_ns, clock, lambda: bell.put(this()), "SystemTimer")
         self._executor = executor
         self._on_error = _log_error if on_error is None else on_error
         self._logged: set[str] = set()  # what is logged only once, and has been
         self._runs_rest = False  # closed, but what is pending still runs
         self._started = 0  # callbacks
-        self._bell = threading.Lock()  # released to wake the driver
-        self._bell.acquire()
         self._driving = threading.Lock()  # held by whoever advances a service without a thread
         self._driver = 0  # the thread that does
         self._manual = isinstance(clock, ManualClock)
         self._thread: threading.Thread | None = None
         _services.add(self)
+        atexit.unregister(_close_all)
+        atexit.register(_close_all)  # again: functions that were registered earlier run after it
         if isinstance(clock, ManualClock):
             clock._attach(self)
         elif start:
-            self._thread = threading.Thread(target=self._drive, name="SystemTimer", daemon=True)
+            self._dropped = weakref.ref(self, lambda _: bell.put(None))
+            self._thread = threading.Thread(
+                target=_drive, args=(bell,), name="SystemTimer", daemon=True
+            )
             self._thread.start()
+            self._mailbox.driver = self._thread.ident or 0
+            bell.put(self)
 
     def advance_clock(self, timeout: Any = 0) -> int:
         """Run what is due; if that is nothing, wait up to `timeout` seconds for the next expiry.
@@ -112,10 +117,11 @@ class SystemTimer(CallTimer):
             ServiceStateError: if a thread drives the service, or another call advances it now.
             ServiceClosedError: after `close`, unless it left something to run.
         """
-        limit = None if timeout is None else self._now() + duration_ns(timeout, "timeout")
+        mailbox = self._mailbox
+        limit = None if timeout is None else mailbox.now() + duration_ns(timeout, "timeout")
         if self._thread is not None:
             raise ServiceStateError("a thread drives this SystemTimer; make it with start=False")
-        if self._closed and not (self._runs_rest and self.size):
+        if mailbox.closed and not (self._runs_rest and self.size):
             raise ServiceClosedError("SystemTimer is closed")
         return self._advance(limit)
 
@@ -137,16 +143,15 @@ class SystemTimer(CallTimer):
         if pending not in ("cancel", "wait"):
             raise ParameterError(f"pending must be cancel or wait, not {shown(pending)}")
         seconds = None if timeout is None else duration_ns(timeout, "timeout") / NS_PER_S
-        first = not self._closed
-        if self._is_filing():  # the driver, or another `close`, cancels what is pending
-            self._shut(runs_rest=False)
-            self._wake()
-            return False
-        with self._lock:
-            self._shut(runs_rest=pending == "wait" and (first or self._runs_rest))
-            if not self._runs_rest:
-                self._cancel_all()
-        self._wake()
+        mailbox = self._mailbox
+        held = mailbox.is_held
+        with mailbox.lock:
+            first, mailbox.closed = not mailbox.closed, True
+            self._runs_rest = pending == "wait" and (first or self._runs_rest)
+            mailbox.wake()
+            if held:  # the driver, or another `close`, cancels what is pending
+                return False
+            self._cancel_rest()
         if self._thread is None:
             return self._finish_without_thread(seconds)
         if self._thread is threading.current_thread():
@@ -158,107 +163,77 @@ class SystemTimer(CallTimer):
 
     # Driving
 
-    def _drive(self) -> None:
-        """The thread: run what is due, sleep until the next expiry."""
-        while True:
-            try:
-                moment = self._prepare()
-            except Exception as error:
-                self._report(None, error)
-                self._bell.acquire(timeout=_RETRY_S)
-                continue
-            if self._ready:
-                self._run_ready()
-            elif self._closed and (moment is None or not self._runs_rest):
-                break
-            else:
-                self._sleep(moment)
-        with self._lock:
-            self._cancel_all()
+    def _turn(self) -> int | None:
+        """Run what is due; returns the moment of the next turn, or None if nothing is pending."""
+        moment = self._prepare()
+        self._mailbox.run_ready(self._start)
+        return moment
 
     def _prepare(self) -> int | None:
         """Collect what is due; publish the moment of the next expiry as the alarm and return it."""
-        with self._lock:
-            self._set_alarm(AWAKE)
-            self._collect()
+        mailbox = self._mailbox
+        if mailbox.is_held:
+            raise ServiceStateError("this SystemTimer is being advanced already")
+        with mailbox.lock:
+            mailbox.alarm = AWAKE
+            mailbox.collect()
             self._cancel_rest()
-            moment = self._latest if self._ready else self._next_expiry()
-            # Only moments that round up to an earlier unit than the next expiry ring the bell.
-            self._set_alarm(CLOSED - 1 if moment is None else moment - self._unit_ns + 1)
-            if self._arrivals or self._changes:  # came before the alarm was published
-                self._set_alarm(AWAKE)
-                moment = self._latest
-        if self._steady is not None and self._steady.error is not None:
-            error, self._steady.error = self._steady.error, None
-            self._report(None, error)
-        return moment
+            return mailbox.next_turn()
 
-    def _set_alarm(self, alarm: int) -> None:
-        if not self._closed:
-            self._alarm = alarm
+    def _has_ended(self, moment: int | None) -> bool:
+        return self._mailbox.closed and (moment is None or not self._runs_rest)
 
-    def _sleep(self, moment: int | None) -> None:
-        if moment is None:
-            self._bell.acquire()
-            return
-        seconds = (moment - self._now()) / NS_PER_S
-        if seconds > 0:
-            self._bell.acquire(timeout=min(seconds, threading.TIMEOUT_MAX))
-
-    def _wake(self) -> None:
-        if self._bell.locked():
-            with suppress(RuntimeError):  # another thread released it first
-                self._bell.release()
+    def _sleep_until(self, moment: int | None) -> None:
+        now = self._mailbox.now()
+        _wait(self._bell, None if moment is None else (moment - now) / NS_PER_S)
 
     def _advance(self, limit: int | None) -> int:
         """`advance_clock` until the moment `limit`."""
-        if self._is_filing() or not self._driving.acquire(blocking=False):
+        if self._driving.locked():
             raise ServiceStateError("this SystemTimer is being advanced already")
-        try:
+        with self._driving:
             self._driver = threading.get_ident()
             started = self._started
             while True:
-                moment = self._prepare()
-                self._run_ready()
-                now = self._now()
-                ended = self._closed and (moment is None or not self._runs_rest)
-                if self._started > started or self._manual or ended:
+                moment = self._turn()
+                now = self._mailbox.now()
+                if self._started > started or self._manual or self._has_ended(moment):
                     return self._started - started
                 if limit is not None:
                     if now >= limit:
                         return 0
                     moment = limit if moment is None else min(moment, limit)
-                self._sleep(moment)
-        finally:
-            with self._lock:
-                self._set_alarm(AWAKE)
-            self._driver = 0
-            self._driving.release()
+                self._sleep_until(moment)
 
     # What a ManualClock calls
 
     def _next_moment(self) -> int | None:
-        if self._is_filing():
+        mailbox = self._mailbox
+        if mailbox.is_held:
             raise ServiceStateError("the clock cannot advance while its SystemTimer files calls")
-        with self._lock:
-            self._apply()
+        with mailbox.lock:
+            mailbox.apply()
             self._cancel_rest()
-            return self._latest if self._ready else self._next_expiry()
+            return mailbox.next_turn()
 
     def _run_due(self) -> int:
-        return self._advance(self._now())
+        return self._advance(self._mailbox.now())
 
     # Callbacks
 
     def _start(
-        self, callback: Callback, args: Args, context: Context | None, finish: Finish = None
+        self,
+        callback: Callback,
+        args: Args,
+        context: Context | None,
+        finish: Callable[[], None] | None,
     ) -> None:
         self._started += 1
         if self._executor is None:
             self._run(callback, args, context, finish, propagate=self._thread is None)
             return
         try:
-            self._executor.submit(self._run, callback, args, context, finish)
+            self._executor.submit(self._run, callback, args, context, finish, False)
         except BaseException as error:
             if finish is not None:
                 finish()
@@ -272,49 +247,72 @@ class SystemTimer(CallTimer):
         except BaseException as failure:
             self._log_once("hook", "the hook for errors raised, for %s", _name(callback), failure)
 
-    def _log_once(self, what: str, message: str, name: str, error: BaseException) -> None:
-        if what not in self._logged:
-            self._logged.add(what)
+    def _log_once(self, kind: str, message: str, name: str, error: BaseException) -> None:
+        if kind not in self._logged:
+            self._logged.add(kind)
             logger.error(message, name, exc_info=error)
 
     # Closing
 
-    def _shut(self, runs_rest: bool) -> None:
-        self._closed = True
-        self._runs_rest = runs_rest
-        self._alarm = CLOSED
-
     def _cancel_rest(self) -> None:
-        """Cancel what is pending if a finalizer within our own filing has closed the service."""
-        if self._closed and not self._runs_rest and (len(self._timer) or self._ready):
-            self._cancel_all()
+        """With the lock held, cancel what a closed service has pending and will not run."""
+        if self._mailbox.closed and not self._runs_rest:
+            self._mailbox.cancel_all()
 
     def _finish_without_thread(self, seconds: float | None) -> bool:
         """The end of `close` where the caller drives the service."""
         if self._runs_rest and not self._manual and not self._driving.locked():
-            limit = None if seconds is None else self._now() + int(seconds * NS_PER_S)
-            while self.size and (limit is None or self._now() < limit):
+            now = self._mailbox.now
+            limit = None if seconds is None else now() + int(seconds * NS_PER_S)
+            while self.size and (limit is None or now() < limit):
                 self._advance(limit)
             if self.size:
                 return self.close("cancel")
         return not self._driving.locked() and not self.size
 
     def _after_fork(self) -> None:
-        """Close the copy in a forked child if its driver does not exist; leave its calls alone.
+        """Close the copy in a forked child if its driver does not exist.
 
         What the forking thread holds stays held: its frames go on in the child and release it.
         """
-        filing = not self._lock.acquire(blocking=False)  # a thread that the child does not have
-        if filing:
-            self._lock = threading.RLock()
-        else:
-            self._lock.release()
+        mailbox = self._mailbox
+        filing = not mailbox.lock.acquire(blocking=False)  # a thread that the child does not have
+        if not filing:
+            mailbox.lock.release()
         driving = self._driving.locked() and self._driver != threading.get_ident()
         if driving:
             self._driving = threading.Lock()
         if self._thread is not None or filing or driving:
-            self._thread = None
-            self._shut(runs_rest=False)
+            self._thread, self._runs_rest, mailbox.closed = None, False, True
+            mailbox.abandon()
+
+
+def _drive(bell: "SimpleQueue[SystemTimer | None]") -> None:
+    """The thread of a service: run what is due, sleep until the next expiry.
+
+    While nothing is pending, it does not keep the service alive.
+    """
+    while (service := bell.get()) is not None:
+        moment: int | None = 0
+        while moment is not None:
+            try:
+                moment = service._turn()
+            except Exception as error:
+                service._report(None, error)
+                _wait(bell, _RETRY_S)
+                continue
+            if service._has_ended(moment):
+                return
+            if moment is not None:
+                service._sleep_until(moment)
+        del service
+
+
+def _wait(bell: "SimpleQueue[SystemTimer | None]", seconds: float | None) -> None:
+    """Wait until the bell rings, or for so long."""
+    if seconds is None or seconds > 0:
+        with suppress(Empty):
+            bell.get(timeout=None if seconds is None else min(seconds, threading.TIMEOUT_MAX))
 
 
 def _log_error(callback: Callback | None, error: BaseException) -> None:
@@ -333,12 +331,15 @@ def _name(callback: object) -> str:
 
 
 _services: "weakref.WeakSet[SystemTimer]" = weakref.WeakSet()
+_exiting = False
 
 
 def _close_all() -> None:
+    """At exit: calls that could never run are refused."""
+    global _exiting
+    _exiting = True
     for service in list(_services):
-        if service._thread is not None:
-            service.close(timeout=_SECONDS_AT_EXIT)
+        service.close(timeout=_SECONDS_AT_EXIT)
 
 
 def _after_fork_in_child() -> None:
@@ -346,6 +347,5 @@ def _after_fork_in_child() -> None:
         service._after_fork()
 
 
-atexit.register(_close_all)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -49,9 +49,9 @@ def run(main, name="cascading-wheel", timers=TIMERS):
     """The result of `main(timer, loop)` on a loop whose time jumps."""
 
     async def outer():
-        with AsyncTimer(timers[name]()) as timer:
+        async with AsyncTimer(timers[name]()) as timer:
             result = await main(timer, asyncio.get_running_loop())
-        assert len(timer._timer) == 0
+        assert len(timer._mailbox.timer) == 0
         return result
 
     with asyncio.Runner(loop_factory=JumpingLoop) as runner:

@@ -138,7 +138,7 @@ def test_a_callback_must_not_advance_the_clock():
 
 def test_services_on_one_clock_run_in_the_order_of_their_deadlines():
     clock, first = manual()
-    second = type(first)(type(first._timer)(), clock=clock)
+    second = type(first)(type(first._mailbox.timer)(), clock=clock)
     seen = []
     first.schedule_after(2, seen.append, "first 2")
     second.schedule_after(1, seen.append, "second 1")

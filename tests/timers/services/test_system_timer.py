@@ -47,7 +47,7 @@ def test_an_exact_timer_runs_a_call_at_the_first_unit_that_is_not_early(name, de
 @pytest.mark.parametrize("name", TIMERS)
 def test_every_timer_runs_each_call_once_within_its_bounds(name):
     clock, timer = manual(name)
-    least, greatest = timer._timer.traits.rounding(timer._timer.parameters).bounds()
+    least, greatest = timer._mailbox.timer.traits.rounding(timer._mailbox.timer.parameters).bounds()
     ran = {}
     delays = [1, 2, 10, 99, 100, 255, 256, 1000, 60_000]
     for delay in delays:
@@ -76,7 +76,7 @@ def test_the_timer_keeps_its_own_start_and_the_service_starts_now():
     timer.schedule_after(1e9, ran.append, "beyond the range")
     clock.advance(1)
     assert ran == [124.456]
-    assert timer._timer.now == LIMIT - 9000
+    assert timer._mailbox.timer.now == LIMIT - 9000
 
 
 def test_absolute_moments_are_seconds_of_the_clock_or_aware_datetimes():
@@ -183,7 +183,6 @@ def test_the_service_lets_go_of_cancelled_calls(count):
     assert timer.size == count
     assert all(call.cancel() for call in calls)
     assert timer.size == 0
-    assert not any(timer._calls)
 
 
 def test_what_ran_is_dropped():
@@ -210,7 +209,7 @@ def test_dropping_a_call_does_not_cancel_it():
 
 def test_a_call_cancelled_before_its_batch_never_touches_the_wheel():
     clock, timer = manual()
-    timer._timer.schedule_many = timer._timer.schedule = None  # would raise
+    timer._mailbox.timer.schedule_many = None  # would raise
     for _ in range(100):
         assert timer.schedule_after(1, print).cancel()
     clock.advance(2)
@@ -317,7 +316,7 @@ def test_what_a_callback_does_leaves_the_others_of_its_unit_alone(name, what):
             assert len(ran) == answers.count(True)
         case "raise":
             assert sorted(error.args[0] for error in errors.errors) == list(range(5))
-    timer._timer.check()
+    timer._mailbox.timer.check()
 
 
 @pytest.mark.parametrize("name", TIMERS)
@@ -369,6 +368,21 @@ def test_a_hook_that_raises_is_logged_once(caplog):
     assert [record.message for record in caplog.records] == [
         "the hook for errors raised, for raising.<locals>.callback"
     ]
+
+
+def test_a_hook_that_also_schedules_and_closes_is_logged_once(caplog):
+    def hook(callback, error):
+        timer.schedule_after(1, print)
+        timer.close()
+        timer.schedule_after(1, print)
+
+    clock, timer = manual(on_error=hook)
+    for _ in range(3):
+        timer.schedule_after(1, raising(ValueError()))
+    clock.advance(1)
+    assert len(caplog.records) == 1
+    assert timer.close()
+    assert timer.size == 0
 
 
 class Unbound:
@@ -440,20 +454,55 @@ def test_on_the_thread_exits_go_to_the_hook(kind):
 # Compiled code
 
 
-def test_the_constructor_loads_the_compiled_code_and_leaves_the_timer_alone():
+def test_the_constructor_loads_what_the_service_calls_and_leaves_the_timer_alone():
     """Under load, the thread would need seconds for it, with the lock held."""
     base._calls_of.cache_clear()
     wheel = CascadingWheel(start=5, counting=True)
+    loaded = vars(wheel._call).copy()
+    assert not loaded.keys() & wheel._call._functions.keys()
+    clock = SettableClock()
+    service = SystemTimer(wheel, clock=clock, start=False)
+    loaded = vars(wheel._call).copy()
+    calls = [service.schedule_after(1, print) for _ in range(2000)]  # the timer grows
+    assert service.size == len(calls)
+    assert calls[0].reschedule_after(2)
+    assert all(call.cancel() for call in calls[1:])
+    clock.value = 3000 * MS
+    assert service.advance_clock() == 1
+    assert vars(wheel._call) == loaded
+    assert loaded.keys() & wheel._call._functions.keys() == {
+        *("schedule_many", "reschedule_many", "cancel_many"),
+        *("advance", "next_expiry", "move_all"),
+    }
+
+
+def test_the_constructor_changes_nothing_in_the_timer():
+    wheel = CascadingWheel(start=5, counting=True)
     fresh = wheel.state.cells.copy()
-    functions = wheel._call._functions
-    assert not functions.keys() & vars(wheel._call).keys()
     SystemTimer(wheel, clock=SettableClock(), start=False)
-    assert functions.keys() <= vars(wheel._call).keys()
     assert (wheel.state.cells == fresh).all()
     assert not any(wheel.counters.values())
 
 
 # Periodic calls
+
+
+def test_a_periodic_call_may_ask_for_another_run_at_once_in_each_run():
+    clock, timer = manual()
+    runs = []
+
+    def run():
+        runs.append(timer.size)
+        if len(runs) < 5:
+            assert call.reschedule(0)
+
+    call = timer.schedule_every(1, run)
+    clock.advance(1)
+    clock.advance(0)
+    assert runs == [0] * 5
+    assert timer.size == 1
+    clock.advance(1)
+    assert len(runs) == 6
 
 
 @pytest.mark.parametrize(
@@ -559,8 +608,10 @@ class HeldExecutor(Executor):
 class RefusingExecutor(Executor):
     def __init__(self, error=None):
         self.error = error or RuntimeError("no more")
+        self.refused = threading.Event()
 
     def submit(self, fn, /, *args, **kwargs):
+        self.refused.set()
         raise self.error
 
 
@@ -603,11 +654,11 @@ def test_an_executor_that_refuses_is_logged_once(caplog):
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
 def test_an_executor_whose_submit_exits(kind, caplog):
     """The thread goes on; where you drive, it propagates, and a periodic call goes on."""
-    executor, ran = RefusingExecutor(kind("bye")), threading.Event()
+    executor = RefusingExecutor(kind("bye"))
     with SystemTimer(HierarchicalWheel(), executor=executor) as timer:
-        timer._run_ready = lambda ready=timer._run_ready: (ready(), ran.set())
         timer.schedule_after(0, print)
-        assert ran.wait(10)
+        assert executor.refused.wait(10)
+        assert timer.close("wait")
     assert [record.message for record in caplog.records] == ["the executor refused print"]
     clock, timer = manual(executor=executor)
     every = timer.schedule_every(1, print)

@@ -1,19 +1,20 @@
 """SystemTimer: how it is closed, and what it refuses."""
 
+import gc
+import sys
 import threading
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
 from tests.timers.services.cases import (
     MS,
-    Recorder,
     SettableClock,
-    caller_driven,
     manual,
 )
 from timers import HashedWheel, HierarchicalWheel
-from timers.errors import ParameterError, TimeRangeError, TimeTypeError
+from timers.errors import ClockError, ParameterError, TimeRangeError, TimeTypeError
 from timers.services import (
     CallbackError,
     ManualClock,
@@ -21,7 +22,6 @@ from timers.services import (
     ServiceStateError,
     SystemTimer,
 )
-from timers.services import system_timer as module
 
 # Closing
 
@@ -33,7 +33,7 @@ def test_leaving_the_context_cancels_what_is_pending():
         assert timer.size == 1
         new = timer.schedule_after(1, print)
     assert filed.cancelled() and new.cancelled()
-    assert timer.size == len(timer._timer) == 0
+    assert timer.size == len(timer._mailbox.timer) == 0
     clock.advance(10)
 
 
@@ -157,45 +157,81 @@ def test_the_timer_is_empty_and_the_unit_sensible():
         SystemTimer(HierarchicalWheel(), unit_ns=1.5)
 
 
-def test_a_clock_that_steps_back_is_reported_and_the_service_goes_on():
-    clock, errors = SettableClock(5000 * MS), Recorder()
-    timer = caller_driven(clock, on_error=errors)
-    ran = []
-    timer.schedule_after(1, ran.append, 1)
-    timer.advance_clock()
-    clock.value = 0
-    assert timer.advance_clock() == 0
-    assert errors.texts == ["the clock stepped back from 5000000000 to 0"]
-    timer.schedule_after(2, ran.append, 2)
-    timer.schedule_every(1, ran.append, 3)
-    assert timer.advance_clock() == 0
-    clock.value = 1000 * MS
-    while timer.advance_clock():
-        pass
-    assert ran == [1, 3]
-    clock.value = 2000 * MS
-    while timer.advance_clock():
-        pass
-    assert ran == [1, 3, 2, 3]
-    assert len(errors.errors) == 1
-
-
-def test_the_timer_is_never_moved_backwards():
+@pytest.mark.parametrize("make", [SettableClock, None])
+def test_a_clock_that_steps_back_is_refused_and_the_service_goes_on_when_it_has_caught_up(make):
     class Backwards(ManualClock):
-        value = 5000 * MS
+        value = 0
 
         def now(self):
             return self.value
 
-    clock, ran = Backwards(), []
-    timer = SystemTimer(HierarchicalWheel(), clock=clock)
+    clock, ran = (make or Backwards)(), []
+    clock.value = 5000 * MS
+    timer = SystemTimer(HierarchicalWheel(), clock=clock, start=False)
     timer.schedule_after(1, ran.append, 1)
-    for clock.value in (5500 * MS, 0, 6000 * MS):
-        timer.advance_clock()
+    clock.value = 5500 * MS
+    assert timer.advance_clock() == 0
+    clock.value = 0
+    for _ in range(2):
+        with pytest.raises(ClockError, match="the clock stepped back from 5500000000 to 0"):
+            timer.advance_clock()
+    clock.value = 6000 * MS
+    assert timer.advance_clock() == 1
     assert ran == [1]
 
 
 def test_python_without_the_gil_is_refused(monkeypatch):
-    monkeypatch.setattr(module.sys, "_is_gil_enabled", lambda: False, raising=False)
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
     with pytest.raises(ServiceStateError, match="needs the GIL"):
         SystemTimer(HashedWheel())
+
+
+def test_a_timer_belongs_to_one_service():
+    wheel = HierarchicalWheel()
+    first = SystemTimer(wheel, start=False)
+    with pytest.raises(ParameterError, match="the timer belongs to another service"):
+        SystemTimer(wheel, start=False)
+    first.close()
+    SystemTimer(wheel, start=False).close()
+
+
+def test_an_executor_and_a_hook_are_what_they_should_be():
+    with pytest.raises(ParameterError, match="executor must be an Executor, not 3"):
+        SystemTimer(HierarchicalWheel(), executor=3)
+    with pytest.raises(ParameterError, match="on_error must be callable, not 3"):
+        SystemTimer(HierarchicalWheel(), on_error=3)
+
+
+async def coroutine():
+    """Not a callback."""
+
+
+class Asynchronous:
+    async def __call__(self):
+        """Not a callback either."""
+
+    async def method(self):
+        """Nor this."""
+
+
+@pytest.mark.parametrize(
+    "callback", [coroutine, partial(coroutine), Asynchronous(), Asynchronous().method]
+)
+def test_an_async_callback_is_refused(callback):
+    _, timer = manual()
+    for schedule in (timer.schedule_after, timer.schedule_at, timer.schedule_every):
+        with pytest.raises(CallbackError, match="the callback must not be async"):
+            schedule(1, callback)
+    assert timer.size == 0
+
+
+def test_a_service_that_is_dropped_runs_what_is_pending_and_ends():
+    ran = threading.Event()
+    service = SystemTimer(HierarchicalWheel())
+    service.schedule_after(0.02, ran.set)
+    thread = service._thread
+    del service
+    gc.collect()
+    assert ran.wait(10)
+    thread.join(10)
+    assert not thread.is_alive()

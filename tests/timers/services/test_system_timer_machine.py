@@ -16,7 +16,7 @@ from hypothesis.stateful import (
 
 from tests.timers.services.cases import MS, TIMERS, Recorder
 from timers import HierarchicalWheel
-from timers.services import ManualClock, SystemTimer, calls
+from timers.services import ManualClock, SystemTimer, mailbox
 
 # Fractions of a unit, whole units, and distances that use upper levels.
 DELAYS = st.sampled_from([0, 1, MS // 3, MS - 1, MS, MS + 1, 2 * MS, 7 * MS, 40 * MS, 5000 * MS])
@@ -42,8 +42,8 @@ def machine_of(make_timer):
 
         def __init__(self):
             super().__init__()
-            self.usual_limit = calls.LIST_LIMIT
-            calls.LIST_LIMIT = 3  # callers often apply the mailbox themselves
+            self.usual_limit = mailbox.MAILBOX_LIMIT
+            mailbox.MAILBOX_LIMIT = 3  # callers often apply the mailbox themselves
             self.clock = ManualClock()
             self.errors = Recorder()
             timer = make_timer()
@@ -179,10 +179,10 @@ def machine_of(make_timer):
             assert self.timer.size == sum(expected.pending for expected in self.expected)
 
         def teardown(self):
-            calls.LIST_LIMIT = self.usual_limit
-            self.timer._timer.check()
+            mailbox.MAILBOX_LIMIT = self.usual_limit
+            self.timer._mailbox.timer.check()
             assert self.timer.close()
-            assert self.timer.size == len(self.timer._timer) == 0
+            assert self.timer.size == len(self.timer._mailbox.timer) == 0
             for expected in self.expected:
                 assert expected.call.done()
                 assert not expected.call.cancel()

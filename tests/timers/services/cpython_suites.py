@@ -1,0 +1,84 @@
+"""Runs one of CPython's own test suites of asyncio on loops of `wheel_event_loop`:
+`python -m tests.timers.services.cpython_suites SUITE`.
+
+The `test` package of the interpreter is used as it is. Wherever a test makes a loop, it gets one
+whose calls are in a timer: by the policy, by the class, and by the loop of the tests themselves,
+whose time jumps.
+"""
+
+import asyncio
+import importlib
+import json
+import sys
+import unittest
+from asyncio import base_events
+
+from timers import CascadingWheel
+from timers.services import event_loop
+
+UNIT_NS = 100_000
+
+scheduled = 0
+"""Calls that went into a timer."""
+
+
+def on_a_wheel(base):
+    """A class of loops with the arguments of `base`, whose calls are in a timer."""
+
+    class OnAWheel(event_loop._wheel_class(base)):
+        def __init__(self, *arguments):
+            super().__init__(CascadingWheel(), UNIT_NS, *arguments)
+
+        def _call_at(self, *call):
+            global scheduled
+            scheduled += 1
+            return super()._call_at(*call)
+
+    return OnAWheel
+
+
+def recording(test_loop):
+    """The loop of the tests, whose time jumps, records the moments for which calls are asked: those
+    of the tests, and not that of the loop's own alarm.
+    """
+
+    class Recording(test_loop):
+        def _call_at(self, when, *call):
+            self._timers.append(when)
+            return super()._call_at(when, *call)
+
+        def call_at(self, when, callback, *args, context=None):
+            asked = len(self._timers) + (callback is not self._driver.turn)
+            handle = super().call_at(when, callback, *args, context=context)
+            del self._timers[asked:]
+            return handle
+
+    return Recording
+
+
+def substitute(suite):
+    """Let everything that makes a loop make one on a wheel."""
+    selector_loop = on_a_wheel(asyncio.SelectorEventLoop)
+    for module in (asyncio, asyncio.unix_events):
+        for name in ("SelectorEventLoop", "_UnixSelectorEventLoop", "EventLoop"):
+            if hasattr(module, name):
+                setattr(module, name, selector_loop)
+    asyncio.unix_events._UnixDefaultEventLoopPolicy._loop_factory = selector_loop
+    utils = importlib.import_module("test.test_asyncio.utils")
+    utils.TestLoop = recording(on_a_wheel(utils.TestLoop))
+    if suite == "test_base_events":  # the other suites make none, and patch this class
+        base_events.BaseEventLoop = on_a_wheel(base_events.BaseEventLoop)
+
+
+def main():
+    """Print how many tests of the suite ran, how many calls were in a timer, and what failed."""
+    (suite,) = sys.argv[1:]
+    substitute(suite)
+    tests = unittest.defaultTestLoader.loadTestsFromName(f"test.test_asyncio.{suite}")
+    result = unittest.TextTestRunner(stream=sys.stderr, verbosity=0).run(tests)
+    failed = [test.id().split(".", 3)[3] for test, _ in [*result.failures, *result.errors]]
+    print(json.dumps([result.testsRun, scheduled, failed]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""Loops whose calls are in a timer: CPython's own tests, beside asyncio's loop, and details."""
+
+import asyncio
+import importlib.util
+import json
+import random
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from tests.timers.services.cases import TIMERS
+from tests.timers.services.loops import JumpingLoop
+from timers import CascadingWheel
+from timers.services import wheel_event_loop
+
+PRIVATE = {
+    "BaseEventLoopTests.test__run_once_cancelled_event_cleanup",
+    "BaseEventLoopTests.test_call_later",
+}
+"""Tests of CPython that look into the loop's own heap, `_scheduled`, in which nothing is."""
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("test.test_asyncio") is None,
+    reason="this interpreter comes without the package `test`",
+)
+@pytest.mark.parametrize("suite", ["test_timeouts", "test_waitfor", "test_base_events"])
+def test_the_tests_of_cpython_pass(suite):
+    """Up to ten seconds: the one proof that the loop behaves as asyncio's."""
+    tests, scheduled, failed = run_suite(suite)
+    assert set(failed) == (PRIVATE if suite == "test_base_events" else set())
+    assert tests > 10
+    assert scheduled > 20
+
+
+@pytest.mark.slow
+def test_the_tests_of_tasks_pass():
+    """A minute."""
+    tests, scheduled, failed = run_suite("test_tasks")
+    assert failed == []
+    assert tests > 900
+    assert scheduled > 1000
+
+
+def run_suite(suite):
+    """How many tests ran, how many calls were in a timer, and the tests that failed."""
+    command = [sys.executable, "-m", "tests.timers.services.cpython_suites", suite]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def on_a_wheel(timer=CascadingWheel, unit_ns=1_000_000):
+    """A loop whose time jumps and whose calls are in a timer."""
+    return wheel_event_loop(timer, base=JumpingLoop, unit_ns=unit_ns)()
+
+
+@pytest.mark.parametrize("name", TIMERS)
+def test_it_runs_what_asyncio_runs(name):
+    """Random calls that schedule and cancel others, each at a unit of its own."""
+
+    def run(loop):
+        dice, ran, handles, taken = random.Random(1), [], [], set()
+
+        def call(number, depth):
+            ran.append((number, round((loop.time() - 100) * 1000)))
+            if depth:
+                schedule(depth - 1)
+            if dice.random() < 0.3:
+                dice.choice(handles).cancel()
+
+        def schedule(depth):
+            when = round((loop.time() - 100) * 1000) + dice.randrange(1, 500)
+            while when in taken:  # the order of equal deadlines is undefined
+                when += 1
+            taken.add(when)
+            handles.append(loop.call_at(100 + when / 1000, call, len(handles), depth))
+
+        for _ in range(300):
+            schedule(2)
+        loop.call_later(5, loop.stop)
+        loop.run_forever()
+        states = [(handle.cancelled(), round(handle.when(), 6)) for handle in handles]
+        loop.close()
+        return ran, states
+
+    least, greatest = TIMERS[name]().traits.rounding(TIMERS[name]().parameters).bounds()
+    ran, states = run(on_a_wheel(TIMERS[name]))
+    if (least, greatest) == (0, 0):
+        plain = run(JumpingLoop())
+        assert (ran, states) == plain
+    assert len(ran) > 500
+
+
+def test_a_handle_is_as_asyncio_makes_it():
+    """Its slots are set directly, as the constructors take a third of the time."""
+    loop = on_a_wheel()
+    handle = loop.call_at(105.0, print, "a", 1)
+    made = asyncio.TimerHandle(105.0, print, ("a", 1), loop)
+    slots = {name for cls in asyncio.TimerHandle.__mro__ for name in getattr(cls, "__slots__", ())}
+    for name in slots - {"__weakref__", "_context"}:
+        assert getattr(handle, name) == getattr(made, name), name
+    assert dict(handle._context) == dict(made._context)
+    assert repr(handle).replace("WheelHandle", "TimerHandle") == repr(made)
+    handle.cancel()
+    made._scheduled = False
+    made.cancel()
+    assert repr(handle).replace("WheelHandle", "TimerHandle") == repr(made)
+    assert handle.cancelled()
+    loop.close()
+
+
+def test_the_loop_itself_knows_one_call():
+    loop = on_a_wheel()
+
+    async def main():
+        sleeping = [asyncio.create_task(asyncio.sleep(3600 + k)) for k in range(1000)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert len(loop.armed) == 1
+        for task in sleeping:
+            task.cancel()
+        await asyncio.gather(*sleeping, return_exceptions=True)
+
+    loop.run_until_complete(main())
+    loop.close()
+
+
+def test_a_closed_loop_refuses_calls_and_pending_ones_never_run():
+    loop = on_a_wheel()
+    ran = []
+    handle = loop.call_later(1, ran.append, 1)
+    loop.close()
+    loop.close()
+    for call in (loop.call_later, loop.call_at):
+        with pytest.raises(RuntimeError, match="Event loop is closed"):
+            call(1, print)
+    handle.cancel()
+    assert ran == []
+
+
+def test_a_running_loop_cannot_be_closed():
+    async def main():
+        with pytest.raises(RuntimeError, match="Cannot close a running event loop"):
+            asyncio.get_running_loop().close()
+        await asyncio.sleep(1)
+
+    loop = on_a_wheel()
+    loop.run_until_complete(main())
+    loop.close()
+
+
+def test_debug_mode_checks_the_thread_and_the_callback():
+    async def coroutine():
+        """Not a callback."""
+
+    async def main():
+        loop.set_debug(True)
+        with pytest.raises(TypeError, match="coroutines cannot be used"):
+            loop.call_later(1, coroutine)
+        refusals = []
+
+        def use():
+            try:
+                loop.call_later(1, print)
+            except RuntimeError as error:
+                refusals.append(str(error))
+
+        thread = threading.Thread(target=use)
+        thread.start()
+        thread.join()
+        assert "Non-thread-safe operation" in refusals[0]
+        assert loop.call_later(1, print)._source_traceback
+
+    loop = on_a_wheel()
+    loop.run_until_complete(main())
+    loop.close()
+
+
+@pytest.mark.parametrize("when", [float("inf"), -5, 0, 10**30, 100.5])
+def test_any_moment_is_legal(when):
+    loop, ran = on_a_wheel(), []
+    handle = loop.call_at(when, ran.append, 1)
+    assert handle.when() == when
+    loop.run_until_complete(asyncio.sleep(1))
+    assert ran == ([1] if when < 101 else [])
+    loop.close()
+
+
+def test_nonsense_is_refused():
+    loop = on_a_wheel()
+    with pytest.raises(TypeError):
+        loop.call_later(None, print)
+    with pytest.raises(TypeError):
+        loop.call_at(None, print)
+    with pytest.raises(ValueError, match="NaN"):
+        loop.call_at(float("nan"), print)
+    loop.close()

@@ -1,0 +1,479 @@
+"""The services when something comes in the middle of a method: an exception, a handler that uses
+the service, or a failed allocation; at each point at which CPython can bring one.
+
+CPython runs signal handlers and switches threads only before some instructions: the first of a
+function, those after a call and those after a backward jump. A trace function finds them while the
+method runs, and interrupts one of them. The method is run again and again, until each of its points
+was interrupted once.
+"""
+
+import asyncio
+import dis
+import sys
+from contextlib import suppress
+from functools import cache, partial
+from itertools import count, pairwise
+from pathlib import Path
+
+import pytest
+
+try:
+    import _testcapi  # of CPython's own tests
+except ImportError:
+    _testcapi = None
+
+import timers.services
+from tests.timers.services.cases import MS, SettableClock, without_deadlock
+from tests.timers.services.loops import JumpingLoop
+from timers import CascadingWheel
+from timers.errors import ClockError
+from timers.services import (
+    AsyncTimer,
+    DelayedOperation,
+    IdleDetector,
+    ManualClock,
+    Purgatory,
+    ServiceClosedError,
+    ServiceStateError,
+    SystemTimer,
+    calls,
+    delayed_operation,
+    event_loop,
+    mailbox,
+    wheel_event_loop,
+)
+from timers.services.loop_driver import LoopDriver
+
+NEVER = 10**9  # the number of a point that no method has
+FOLDER = str(Path(timers.services.__file__).parent)
+
+
+class Interruption(Exception):
+    """What a signal handler raises."""
+
+
+@cache
+def points_of(code):
+    """The offsets before which CPython may run a signal handler.
+
+    What the handler raises belongs to the call, while the tracer raises it in the instruction after
+    that: the last call of a `with` block is left out, as the exception would come outside of it. So
+    is the start of a loop's turn: asyncio loses a callback that is interrupted there.
+    """
+    blocks = dis.Bytecode(code).exception_entries
+
+    def handler(offset):
+        return next((block.target for block in blocks if block.start <= offset < block.end), None)
+
+    return {
+        after.offset
+        for before, after in pairwise(dis.get_instructions(code))
+        if before.opname.startswith(("CALL", "RESUME", "JUMP_BACKWARD"))
+        and handler(before.offset) == handler(after.offset)
+        and (before.opname != "RESUME" or code is not LoopDriver._turn.__code__)
+    }
+
+
+class Tracer:
+    """Calls `act` before the point with this number, of those in the services' own code."""
+
+    def __init__(self, number, act):
+        self.left, self.act = number, act
+
+    def __call__(self, frame, event, _):
+        if not frame.f_code.co_filename.startswith(FOLDER):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and frame.f_lasti in points_of(frame.f_code):
+            self.left -= 1
+            if self.left < 0:
+                sys.settrace(None)
+                self.act()
+                return None
+        return self
+
+
+def interrupted(number, act, method):
+    """Run a method with an interruption at one of its points; False if it has fewer points."""
+    tracer, former = Tracer(number, act), sys.gettrace()
+    sys.settrace(tracer)
+    try:
+        method()
+    except (Interruption, ServiceClosedError, ServiceStateError):
+        pass
+    finally:
+        sys.settrace(former)
+    return tracer.left < 0
+
+
+def raise_interruption():
+    raise Interruption
+
+
+class Setting:
+    """Something that methods are run on."""
+
+    def within(self, function):
+        """What a function returns where users call the methods."""
+        return function()
+
+
+class Calls(Setting):
+    """A service that its user drives, with calls in all states, and how often each has run."""
+
+    def __init__(self):
+        self.within(self.fill)
+
+    def fill(self):
+        self.service = self.make_service()
+        self.ran, self.calls = {}, {}
+        for name in ("held", "moved", "cancelled", *(f"due {k}" for k in range(6))):
+            self.add(name, 1)
+        self.periodic = self.calls["periodic"] = self.service.schedule_every(
+            1, self.count, "periodic"
+        )
+        assert self.service.size == 10  # all in the timer
+        self.calls["cancelled"].cancel()
+        self.calls["moved"].reschedule_after(2)
+        for k in range(6):
+            self.add(f"new {k}", 1 + k % 2)
+
+    def make_service(self):
+        self.clock = SettableClock()
+        return SystemTimer(CascadingWheel(), clock=self.clock, start=False)
+
+    def add(self, name, delay):
+        self.calls[name] = self.service.schedule_after(delay, self.count, name)
+
+    def count(self, name):
+        self.ran[name] = self.ran.get(name, 0) + 1
+
+    def drive(self, seconds):
+        self.clock.value += seconds * 1000 * MS
+        self.service.advance_clock()
+
+    def pending(self):
+        return sum(not call.done() for call in self.calls.values())
+
+    def use(self):
+        """What a handler may do."""
+        with suppress(ServiceClosedError):
+            self.add("of the handler", 1)
+        self.calls["due 0"].cancel()
+        self.calls["due 1"].reschedule_after(2)
+        with suppress(ServiceStateError, ServiceClosedError, ClockError):
+            self.drive(0)
+        assert self.service.size >= 0
+
+    def check(self, lost=0, extra=0):
+        """Nothing is lost, doubled, early or locked; `lost` callbacks may have been interrupted at
+        their start, and `extra` calls may be unknown to the caller.
+        """
+        if self.service._mailbox.closed:
+            self.service.close()  # again, as it was interrupted
+        size = without_deadlock(lambda: self.service.size)
+        # A periodic call does not count while it runs, or if its run was interrupted at the end.
+        assert -lost <= size - self.pending() <= extra, (size, self.pending())
+        for _ in range(5):
+            with suppress(ServiceClosedError):
+                self.drive(1)
+        unknown = self.ran.pop("unknown", 0)
+        assert unknown <= extra
+        missing = [
+            name
+            for name, call in self.calls.items()
+            if name != "periodic" and self.ran.get(name, 0) != (not call.cancelled())
+        ]
+        assert len(missing) <= lost, missing
+        assert all(self.ran.get(name, 0) == 0 for name in missing), "ran twice"
+        assert self.calls["cancelled"].cancelled()
+        if not self.periodic.cancelled():
+            assert self.ran["periodic"] >= 4
+            assert 1 <= self.service.size <= 1 + extra
+        self.service.close()
+        assert without_deadlock(lambda: self.service.size) == 0
+
+
+class CallsOnAManualClock(Calls):
+    def make_service(self):
+        self.clock = ManualClock()
+        return SystemTimer(CascadingWheel(), clock=self.clock)
+
+    def drive(self, seconds):
+        self.clock.advance(seconds)
+
+
+class OnALoop(Setting):
+    """Something on an asyncio loop whose time jumps; the methods run in a coroutine."""
+
+    make_loop = JumpingLoop
+
+    def within(self, function):
+        async def main():
+            return function()
+
+        if not hasattr(self, "loop"):
+            self.loop = self.make_loop()
+            self.loop.set_exception_handler(lambda *_: None)
+        return self.loop.run_until_complete(main())
+
+    def drive(self, seconds):
+        if not self.loop.is_running():  # as it is where a handler comes
+            self.loop.run_until_complete(asyncio.sleep(seconds))
+
+    def turn(self, driver):
+        """What the loop does when a second has passed."""
+        self.loop.now += 1
+        if driver._alarm is not None:
+            driver._alarm.cancel()
+        driver.turn()
+
+
+class CallsOfAnAsyncTimer(OnALoop, Calls):
+    def make_service(self):
+        return AsyncTimer(CascadingWheel())
+
+    def fill(self):
+        super().fill()
+        self.service._driver.turn()
+
+    def check(self, lost=0, extra=0):
+        super().check(lost, extra)
+        self.loop.close()
+
+
+class Handles(OnALoop):
+    """A loop whose calls are in a timer, and how often each has run."""
+
+    def __init__(self):
+        self.ran, self.handles = {}, {}
+        self.within(lambda: [self.add(f"due {k}") for k in range(4)])
+        self.drive(0.5)  # all are in the timer
+        self.within(lambda: [self.add(f"new {k}") for k in range(4)])
+
+    @staticmethod
+    def make_loop():
+        return wheel_event_loop(base=JumpingLoop)()
+
+    def add(self, name):
+        self.handles[name] = self.loop.call_later(1, self.count, name)
+
+    def count(self, name):
+        self.ran[name] = self.ran.get(name, 0) + 1
+
+    def use(self):
+        """What a handler may do."""
+        if not self.loop.is_closed():
+            self.add("of the handler")
+        self.handles["due 1"].cancel()
+        self.handles["new 1"].cancel()
+
+    def check(self, lost=0, extra=0):
+        """Nothing is lost or doubled; `extra` calls may be unknown to the caller."""
+        if not self.loop.wheel.closed:
+            for _ in range(5):
+                self.drive(1)
+            assert self.ran.pop("unknown", 0) <= extra
+            runs = {name: self.ran.get(name, 0) for name in self.handles}
+            missing = [name for name, handle in self.handles.items() if not handle.cancelled()]
+            missing = [name for name in missing if not runs[name]]
+            assert len(missing) <= lost, missing
+            assert set(runs.values()) <= {0, 1}
+        self.loop.close()
+        assert without_deadlock(self.loop.wheel.size) == 0
+
+
+class Operation(DelayedOperation):
+    """An operation whose condition the test sets, and how often it completed."""
+
+    def __init__(self, delay):
+        super().__init__(delay)
+        self.ready, self.completed = False, 0
+
+    def try_complete(self):
+        return self.ready and self.force_complete()
+
+    def on_complete(self):
+        self.completed += 1
+
+
+class Operations(Setting):
+    """A purgatory with operations under several keys, some of which can complete."""
+
+    def __init__(self):
+        self.clock = SettableClock()
+        self.service = SystemTimer(CascadingWheel(), clock=self.clock, start=False)
+        self.purgatory = Purgatory("test", self.service)
+        self.operations = [Operation(1 + k % 2) for k in range(8)]
+        for k, operation in enumerate(self.operations):
+            self.purgatory.try_complete_else_watch(operation, ["all", k % 3])
+        self.service.size  # noqa: B018  # all are in the timer
+        self.new = Operation(1)
+        self.operations.append(self.new)
+        for operation in self.operations[::3]:
+            operation.ready = True
+
+    def watch_new(self):
+        self.purgatory.try_complete_else_watch(self.new, ["all", "new"])
+
+    def drive(self, seconds):
+        self.clock.value += seconds * 1000 * MS
+        self.service.advance_clock()
+
+    def use(self):
+        """What a handler may do."""
+        self.purgatory.check_and_complete(0)
+        self.operations[1].force_complete()
+        self.operations.append(Operation(1))
+        self.purgatory.try_complete_else_watch(self.operations[-1], ["all"])
+        self.purgatory.purge()
+
+    def check(self, lost=0, extra=0):
+        """No operation is lost, completes twice or counts for ever; `lost` may have been
+        interrupted while they completed.
+        """
+        watched = [operation for operation in self.operations if operation._purgatory]
+        pending = sum(not operation.is_completed for operation in watched)
+        assert pending <= self.purgatory.delayed <= pending + extra
+        for _ in range(3):
+            self.drive(1)
+        assert self.purgatory.delayed == 0
+        assert without_deadlock(lambda: self.service.size) == 0
+        self.purgatory.check_and_complete("all")
+        without_deadlock(self.purgatory.purge)
+        assert self.purgatory.watched == 0
+        assert all(operation.completed <= 1 for operation in self.operations)
+        withdrawn = {op for op in watched if op._state == mailbox.CANCELLED and not op.completed}
+        assert len(withdrawn) <= lost
+
+
+class Connections(Setting):
+    """An idle detector with connections that fall idle in turn."""
+
+    def __init__(self):
+        self.detector, self.idle_at, self.found = IdleDetector(5, 1), {}, []
+        for key in range(6):
+            self.touch(key, at=key % 3)
+        self.advance(2)
+        self.touch_many([0, 1], at=2)
+
+    def touch(self, key, at):
+        self.touch_many([key], at)
+
+    def touch_many(self, keys, at):
+        self.detector.touch_many(keys, at)
+        self.idle_at |= dict.fromkeys(keys, at + 5)
+
+    def advance(self, now):
+        self.now = now
+        self.found += self.detector.advance(now)
+
+    def check(self, lost=0, extra=0):
+        """No connection is lost or found twice; `extra` may be known or not, and `lost` may have
+        been found by the call that was interrupted.
+        """
+        for now in range(self.now, 14):
+            self.found += self.detector.advance(now)
+        assert len(self.detector) == 0
+        assert len(set(self.found)) == len(self.found)
+        unknown = set(self.idle_at) ^ set(self.found)
+        assert len(unknown) <= lost + extra, unknown
+
+
+METHODS = {
+    "schedule_after": (Calls, lambda s: s.service.schedule_after(1, s.count, "unknown"), 0, 1),
+    "schedule_at": (Calls, lambda s: s.service.schedule_at(1, s.count, "unknown"), 0, 1),
+    "schedule_every": (Calls, lambda s: s.service.schedule_every(9, s.count, "unknown"), 0, 1),
+    "cancel": (Calls, lambda s: s.calls["held"].cancel(), 0, 0),
+    "cancel a new one": (Calls, lambda s: s.calls["new 0"].cancel(), 0, 0),
+    "cancel a periodic one": (Calls, lambda s: s.periodic.cancel(), 0, 0),
+    "reschedule": (Calls, lambda s: s.calls["held"].reschedule_after(0.5), 0, 0),
+    "reschedule a new one": (Calls, lambda s: s.calls["new 0"].reschedule(0.5), 0, 0),
+    "reschedule a periodic one": (Calls, lambda s: s.periodic.reschedule(0), 0, 0),
+    "size": (Calls, lambda s: s.service.size, 0, 0),
+    "advance_clock": (Calls, lambda s: s.drive(1), 1, 0),
+    "advance_clock beyond": (Calls, lambda s: s.drive(3), 1, 0),
+    "ManualClock.advance": (CallsOnAManualClock, lambda s: s.drive(1), 1, 0),
+    "close": (Calls, lambda s: s.service.close(), 0, 0),
+    "close and wait": (Calls, lambda s: s.service.close("wait", timeout=0), 1, 0),
+    **{
+        f"AsyncTimer: {name}": (CallsOfAnAsyncTimer, act, lost, extra)
+        for name, act, lost, extra in [
+            ("after", lambda s: s.service.schedule_after(1, s.count, "unknown"), 0, 1),
+            ("at", lambda s: s.service.schedule_at(101, s.count, "unknown"), 0, 1),
+            ("every", lambda s: s.service.schedule_every(9, s.count, "unknown"), 0, 1),
+            ("cancel", lambda s: s.calls["held"].cancel(), 0, 0),
+            ("reschedule", lambda s: s.calls["held"].reschedule_after(0.5), 0, 0),
+            ("size", lambda s: s.service.size, 0, 0),
+            ("close", lambda s: s.service.close(), 0, 0),
+            ("turn", lambda s: s.turn(s.service._driver), 1, 0),
+        ]
+    },
+    "call_later": (Handles, lambda s: s.loop.call_later(1, s.count, "unknown"), 0, 1),
+    "call_at": (Handles, lambda s: s.loop.call_at(100.7, s.count, "unknown"), 0, 1),
+    "TimerHandle.cancel": (Handles, lambda s: s.handles["due 1"].cancel(), 0, 0),
+    "TimerHandle.cancel a new one": (Handles, lambda s: s.handles["new 1"].cancel(), 0, 0),
+    "turn of the loop": (Handles, lambda s: s.turn(s.loop._driver), 1, 0),
+    "try_complete_else_watch": (Operations, Operations.watch_new, 1, 1),
+    "check_and_complete": (Operations, lambda s: s.purgatory.check_and_complete("all"), 1, 0),
+    "force_complete": (Operations, lambda s: s.operations[2].force_complete(), 1, 0),
+    "withdraw": (Operations, lambda s: s.operations[2].cancel(), 1, 0),
+    "cancel_for_key": (Operations, lambda s: s.purgatory.cancel_for_key(1), 3, 0),
+    "purge": (Operations, lambda s: s.purgatory.purge(), 0, 0),
+    "timeouts": (Operations, lambda s: s.drive(3), 0, 0),
+    "touch": (Connections, lambda s: s.touch(9, 2), 0, 1),
+    "touch a known one": (Connections, lambda s: s.touch(0, 2), 0, 1),
+    "touch_many": (Connections, lambda s: s.touch_many([3, 8, 9], 2), 0, 2),
+    "advance": (Connections, lambda s: s.advance(6), 2, 0),
+}
+
+
+def settings(method, interrupt, patience=1):
+    """Run a method again and again, in a new setting, and check each, until `patience` runs in a
+    row were not interrupted. `interrupt(number, run, setting)` says whether the interruption with
+    this number came.
+    """
+    make, act, lost, extra = METHODS[method]
+    make().check()  # compiles, without a tracer
+    interrupted(NEVER, raise_interruption, lambda: make().check())  # 3.12 traces nothing at first
+    came = quiet = 0
+    numbers = count()
+    while quiet < patience:
+        setting = make()
+        run = partial(act, setting)
+        if setting.within(partial(interrupt, next(numbers), run, setting)):
+            came, quiet = came + 1, 0
+        else:
+            quiet += 1
+        setting.check(lost, extra)
+    return came
+
+
+@pytest.mark.parametrize("limit", [4, mailbox.MAILBOX_LIMIT])
+@pytest.mark.parametrize("method", METHODS)
+def test_an_exception_loses_and_doubles_nothing(method, limit, monkeypatch):
+    for module in (mailbox, calls, delayed_operation, event_loop):
+        monkeypatch.setattr(module, "MAILBOX_LIMIT", limit)
+    assert settings(method, lambda number, run, _: interrupted(number, raise_interruption, run))
+
+
+@pytest.mark.skipif(_testcapi is None, reason="this Python has no _testcapi")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("method", METHODS)
+def test_a_failed_allocation_loses_and_doubles_nothing(method):
+    def run_without(number, run, _):
+        _testcapi.set_nomemory(number + 1, number + 2)
+        try:
+            run()
+        except (MemoryError, SystemError):  # the latter where other tests have traced the method
+            return True
+        finally:
+            _testcapi.remove_mem_hooks()
+        return False
+
+    settings(method, run_without, patience=20)  # a method may survive a failed one
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if METHODS[name][0] != Connections])
+def test_a_handler_may_use_the_service_anywhere(method):
+    assert settings(method, lambda number, run, s: interrupted(number, s.use, run))

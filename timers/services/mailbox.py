@@ -1,0 +1,401 @@
+"""The mailbox of a service: entries on their way into a timer, the timer, and what is due.
+
+Callers append entries to the mailbox; the driver of the service applies them to the timer in
+batches, and collects what is due. A caller who finds the mailbox full applies it first. An entry
+that is cancelled before it was applied never touches the timer.
+
+**One lock.** The timer, its tables and `ready` change only while `lock` is held; so do deadlines,
+and an entry starts under it. Callbacks run without it. The lock is re-entrant, so a finalizer or a
+signal handler may use the service while its own thread holds the lock (`is_held`). It then only
+appends; the interrupted frame goes on to apply.
+
+**Two steps without it.** To schedule and to cancel take no lock, so threads that do so never wait
+for each other. Each is one step of CPython: `list.append`, and `del entry._callback`, which is the
+entry's *token*: of all threads that try, one succeeds. What follows is safe because of its order.
+Whoever appends looks at `closed` and `alarm` afterwards; whoever sets these looks at the entries
+afterwards. Whoever cancels takes the token and then looks at the handle; whoever files an entry
+sets the handle and then looks at the token. One of the two always sees the other.
+
+**Exceptions** may come anywhere, from a signal handler or for lack of memory. Each method does what
+can fail first, and takes effect in its last step. Applying has several steps: entries leave the
+mailbox when they have been applied, and to apply one again does no harm. `unsettled` says that a
+step was interrupted; the next call then compares the tables with the timer. Locks are taken by
+`with` alone, so no exception leaves one held. (With one limit: CPython keeps a lock if it has no
+memory for the arguments of its `__exit__`.)
+"""
+
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context
+from itertools import repeat
+from operator import itemgetter
+from typing import Any, NoReturn
+
+import numpy as np
+
+from timers.arrays import Int64s
+from timers.errors import ClockError, ParameterError
+from timers.kernels.handles import PLACE_MASK
+from timers.limits import LIMIT
+from timers.protocol import Timer
+from timers.schemes.base import load_code
+from timers.schemes.unordered_list import UnorderedList
+from timers.services.errors import ServiceClosedError, ServiceStateError
+from timers.services.moments import Clock, to_units
+from timers.validation import as_parameter
+
+MAILBOX_LIMIT = 512
+"""Entries of a full mailbox: a caller who finds it full applies it."""
+
+AWAKE = -1
+"""The alarm of a service whose driver will look into the mailbox anyway."""
+
+NEVER = LIMIT + 1
+"""The alarm of a service with nothing pending: above every moment."""
+
+NO_HANDLE = 0
+"""The handle of an entry that has not been in the timer yet; timers never return 0."""
+
+PENDING, STARTED, CANCELLED = 0, 1, 2
+"""The states of an entry."""
+
+_STARTED = -1  # in place of the deadline in `ready`
+_PATIENCE_NS = 50_000_000
+_METHODS = (  # of a timer that the mailbox calls; `move_all` is called when the timer grows
+    "move_all",
+    "schedule_many",
+    "cancel_many",
+    "reschedule_many",
+    "advance",
+    "next_expiry",
+)
+_LARGEST_UNIT = 10**18  # nanoseconds
+
+
+Callback = Callable[..., object]
+Args = tuple[Any, ...]
+Run = Callable[[Callback, Args, Context | None, Callable[[], None] | None], None]
+"""Runs a callback with arguments in a context (None is an empty one), and then what follows."""
+
+
+class Entry:
+    """What a mailbox knows of a call."""
+
+    __slots__ = ("_handle", "_moment", "_state")
+
+    _state: int  # PENDING, STARTED or CANCELLED
+    _moment: int  # the deadline, in nanoseconds of the clock
+    _handle: int  # in the timer; NO_HANDLE before the first one, stale once it has fired
+
+    def cancel(self) -> bool:
+        """Cancel the entry, and say whether it was pending."""
+        raise NotImplementedError
+
+    def _begin(self) -> bool:
+        """With the lock held, make the entry STARTED, and say whether it was pending."""
+        raise NotImplementedError
+
+    def _start(self, run: Run) -> None:
+        """Run the entry, which has begun."""
+        raise NotImplementedError
+
+    def _finish(self) -> None:
+        """Follow the end of a run: for entries that run again."""
+
+
+class Mailbox:
+    """Entries that are new or have changed, the timer that holds the others, and what is due.
+
+    `wake` is called, with the lock held, if an entry is due before the moment at which the driver
+    looks next (the `alarm`).
+    """
+
+    def __init__(
+        self, timer: Timer, unit_ns: int, clock: Clock, wake: Callable[[], object], name: str
+    ) -> None:
+        if not getattr(sys, "_is_gil_enabled", lambda: True)():
+            raise ServiceStateError(f"{name} needs the GIL, which this Python runs without")
+        self.unit_ns = as_parameter(unit_ns, "unit_ns", 1, _LARGEST_UNIT)
+        if len(timer):
+            raise ParameterError(f"the timer must be empty; it has {len(timer)} pending")
+        self.timer, self.closed = timer, False
+        if any(mailbox.timer is timer and not mailbox.closed for mailbox in _mailboxes):
+            raise ParameterError("the timer belongs to another service")
+        # Otherwise the first caller to use it would wait, and all others for the lock.
+        load_code(timer, *_METHODS)
+        to_units(np.empty(0, np.int64), 0, 1, 0)
+        self.clock, self.now, self.wake, self.name = clock, clock.now, wake, name
+        self.start_unit = timer.now
+        self.origin = self.latest = clock.now()  # the latest moment to which the timer was advanced
+        self.alarm = AWAKE
+        self.driver = 0  # the thread of the service, if it has one
+        self.in_callback = False  # whether the driver runs one
+        self.entries: list[Entry] = []  # to be applied, in this order
+        self.ready: deque[tuple[Entry, int]] = deque()  # due, in order, with their deadlines
+        # By place: the entry that the timer holds there, and the deadline for which it is filed.
+        self._held: list[Entry | None] = []
+        self._filed: list[int] = []
+        self._strays = 0  # handles in the timer that an interruption kept from their entries
+        self.unsettled = False
+        self.lock = threading.RLock()
+        _mailboxes.add(self)
+
+    # What callers use
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a frame below this one holds the lock, on this thread: so this is a finalizer or
+        a signal handler that interrupted it.
+        """
+        return self.lock._is_owned()  # type: ignore[attr-defined, no-any-return]  # as Condition does
+
+    def post(self, *entries: Entry) -> None:
+        """Add new entries. Raises ServiceClosedError."""
+        if len(self.entries) >= MAILBOX_LIMIT:
+            self.make_room()
+        self.entries.extend(entries)
+        if self.closed:
+            self.refuse(*entries)
+        if any(entry._moment < self.alarm for entry in entries):
+            self.hurry()
+
+    def make_room(self) -> None:
+        """Apply the mailbox if it is full. Callers do this first, and so wait their turn."""
+        patience = self.now() + _PATIENCE_NS
+        while len(self.entries) >= MAILBOX_LIMIT and not self.is_held:
+            if self._is_up_to_driver(patience):
+                time.sleep(0.001)
+                continue
+            with self.lock:
+                if len(self.entries) >= MAILBOX_LIMIT and not self._is_up_to_driver(patience):
+                    try:
+                        self.apply()
+                    except MemoryError:  # the driver tries again, and reports it
+                        return
+
+    def _is_up_to_driver(self, patience: int) -> bool:
+        """Whether a driver on another thread is late, but runs no callback; until `patience`.
+
+        Threads at full speed would keep it from the GIL for 5 ms each.
+        """
+        if self.in_callback or self.driver in (0, threading.get_ident()):
+            return False
+        return self.alarm < self.now() < patience
+
+    def refuse(self, *entries: Entry) -> NoReturn:
+        """Withdraw entries from a mailbox that was closed before they came, or just then."""
+        for entry in entries:
+            entry.cancel()
+        raise ServiceClosedError(f"{self.name} is closed")
+
+    def hurry(self) -> None:
+        """Wake the driver, which would sleep beyond the deadline of an entry that came."""
+        self.wake()
+        self.alarm = AWAKE
+
+    def size(self) -> int:
+        """The number of pending entries. O(entries in the mailbox + due)."""
+        held = self.is_held
+        with self.lock:
+            if not held:
+                self.apply()
+            waiting = sum([waits(entry, moment) for entry, moment in self.ready.copy()])
+            return len(self.timer) - self._strays + waiting
+
+    def cancel_all(self) -> None:
+        """With the lock held, cancel every pending entry, and leave the timer empty."""
+        due = [entry for entry, _ in self.ready]
+        for entry in [*self.entries, *self._held, *due]:
+            if entry is not None:
+                entry.cancel()
+        self.apply()
+
+    def abandon(self) -> None:
+        """Forget everything, in a forked child: the thread that held the lock does not exist."""
+        self.lock = threading.RLock()
+        self.timer = UnorderedList(start=self.timer.now)
+        self.entries, self._held = [], [None] * len(self._held)
+        self.ready.clear()
+        self._strays, self.unsettled = 0, False
+
+    # What drivers use. The lock is held, and no frame below holds it.
+
+    def apply(self) -> None:
+        """Bring the timer up to date with the entries."""
+        unsettled, self.unsettled = self.unsettled, True
+        if unsettled:  # whatever is not in the timer will be filed again
+            self.entries.extend([entry for entry in self._held if entry is not None])
+            self._held = [None] * len(self._held)
+        entries = self.entries.copy()  # others may append meanwhile
+        new, changed, cancelled = [], {}, []
+        for entry in entries:
+            if entry._handle == NO_HANDLE:
+                if entry._state == PENDING:
+                    new.append(entry)
+            elif entry._state == PENDING:
+                changed[id(entry)] = entry
+            elif entry._state == CANCELLED:
+                cancelled.append(entry)
+        self._file(new)
+        self._remove(cancelled)
+        self._refile(list(changed.values()))
+        del self.entries[: len(entries)]
+        if unsettled:
+            self._count_strays()
+        self.unsettled = False
+
+    def collect(self) -> None:
+        """Apply, advance the timer to the clock's time, and append what is due to `ready`."""
+        self.apply()
+        self.in_callback = False  # an exception may have ended one
+        now = self.now()
+        if now < self.latest:
+            raise ClockError(f"the clock stepped back from {self.latest} to {now}")
+        self.latest = now
+        unit = min((now - self.origin) // self.unit_ns, LIMIT - self.start_unit)
+        self.unsettled = True
+        handles = self.timer.advance(self.start_unit + unit).handles
+        if handles.size:
+            self._take(handles)
+        self.unsettled = False
+
+    def run_ready(self, run: Run) -> None:
+        """Run what is due, without the lock."""
+        ready = self.ready
+        while ready:
+            entry, moment = ready[0]
+            started = (entry, _STARTED)
+            with self.lock:
+                starts = waits(entry, moment) and entry._begin()
+                if starts:
+                    ready[0] = started
+            if starts:
+                self.in_callback = True
+                entry._start(run)
+                self.in_callback = False
+            elif entry._state == STARTED:
+                entry._finish()  # an exception came before the end of its run
+            ready.popleft()
+
+    def next_turn(self) -> int | None:
+        """When to collect again, None if nothing is pending. Publishes this as the alarm, so that
+        callers `hurry` the driver for earlier deadlines.
+
+        Deadlines are rounded up to a unit: most that lie shortly before the moment are due then.
+        """
+        expiry = self.latest if self.ready else self._next_expiry()
+        self.alarm = NEVER if expiry is None else expiry - self.unit_ns + 1
+        if self.entries:  # perhaps they came before the alarm was published
+            self.alarm, expiry = AWAKE, self.latest
+        return expiry
+
+    def _next_expiry(self) -> int | None:
+        expiry = self.timer.next_expiry()
+        return None if expiry is None else self.origin + (expiry - self.start_unit) * self.unit_ns
+
+    # Applying
+
+    def _file(self, entries: list[Entry]) -> None:
+        """Schedule entries that are not in the timer."""
+        if not entries:
+            return
+        moments = [entry._moment for entry in entries]
+        array = self.timer.schedule_many(self._units_of(moments))
+        try:
+            handles = array.tolist()
+            places = (array & PLACE_MASK).tolist()
+            missing = max(places) + 1 - len(self._held)
+            self._held.extend(repeat(None, missing))
+            self._filed.extend(repeat(0, len(self._held) - len(self._filed)))
+            held, filed, cancelled = self._held, self._filed, []
+            for entry, moment, handle, place in zip(entries, moments, handles, places, strict=True):
+                entry._handle = handle
+                held[place] = entry
+                filed[place] = moment
+                # Whoever changed the entry before this could not tell by its handle.
+                if entry._state == CANCELLED:
+                    cancelled.append(entry)
+                elif entry._moment != moment:
+                    self.entries.append(entry)
+            self._remove(cancelled)
+        except BaseException:
+            # Otherwise they would stay until their deadline.
+            self.timer.cancel_many(array)
+            raise
+
+    def _refile(self, entries: list[Entry]) -> None:
+        """Give entries that have a handle their new deadline."""
+        held, filed = self._held, self._filed
+        moved = []
+        for entry in entries:
+            place = entry._handle & PLACE_MASK
+            if held[place] is not entry or filed[place] != entry._moment:
+                moved.append(entry)
+        if not moved:
+            return
+        moments = [entry._moment for entry in moved]
+        handles = [entry._handle for entry in moved]
+        units = self._units_of(moments)
+        answers = self.timer.reschedule_many(np.array(handles, np.int64), units).tolist()
+        left = []
+        for entry, moment, handle, pending in zip(moved, moments, handles, answers, strict=True):
+            if pending:
+                held[handle & PLACE_MASK] = entry
+                filed[handle & PLACE_MASK] = moment
+            else:
+                left.append(entry)
+        if left:
+            due = {(id(entry), moment) for entry, moment in self.ready}
+            self._file([entry for entry in left if (id(entry), entry._moment) not in due])
+
+    def _remove(self, entries: list[Entry]) -> None:
+        """Cancel entries in the timer; those that left it by themselves are passed over."""
+        if not entries:
+            return
+        handles = [entry._handle for entry in entries]
+        self.timer.cancel_many(np.array(handles, np.int64))
+        for entry, handle in zip(entries, handles, strict=True):
+            if self._held[handle & PLACE_MASK] is entry:
+                self._held[handle & PLACE_MASK] = None
+
+    def _take(self, handles: Int64s) -> None:
+        """Move what the timer has returned to `ready`: within a unit, by nanoseconds."""
+        held, filed = self._held, self._filed
+        due = []
+        for handle in handles.tolist():
+            place = handle & PLACE_MASK
+            entry = held[place] if place < len(held) else None
+            # After an `advance` without memory, the next one returns handles of entries that have
+            # been filed again since.
+            if entry is not None and entry._handle == handle:
+                due.append((entry, filed[place]))
+        due.sort(key=itemgetter(1))
+        self.ready.extend(due)
+        for entry, _ in due:
+            held[entry._handle & PLACE_MASK] = None
+        if len(due) < handles.size:
+            self._count_strays()
+
+    def _count_strays(self) -> None:
+        self._strays = len(self.timer) - sum([entry is not None for entry in self._held])
+
+    def _units_of(self, moments: list[int]) -> Int64s:
+        """For each moment, the first unit that does not begin before it."""
+        try:
+            array = np.array(moments, np.int64)
+        except OverflowError:  # the clock has nearly reached its end
+            array = np.array([min(moment, LIMIT) for moment in moments], np.int64)
+        to_units(array, self.origin, self.unit_ns, self.start_unit)
+        return array
+
+
+_mailboxes: "weakref.WeakSet[Mailbox]" = weakref.WeakSet()
+
+
+def waits(entry: Entry, moment: int) -> bool:
+    """Whether an entry that is due for `moment` is still to be started for it."""
+    return entry._state == PENDING and entry._moment == moment
