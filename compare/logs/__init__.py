@@ -1,1 +1,1 @@
-"""Reading logs of many formats, and turning their rows into timer operations."""
+"""Reading logs of many formats, and turning them into traces."""

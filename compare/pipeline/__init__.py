@@ -1,1 +1,1 @@
-"""The stages of the pipeline: ingest, generate, replay, verify, summarise."""
+"""The stages of the pipeline: generate, replay, verify, summarise."""

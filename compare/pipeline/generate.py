@@ -5,6 +5,7 @@ Only shard numbers and entries of the manifest are exchanged with the executor.
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,6 @@ import pyarrow as pa
 
 from compare.executors import Executor, Stopped, Stopping
 from compare.files import CANNOT_WRITE, errors_as
-from compare.pipeline.shards import SHARDS, entries_of, row_of
 from compare.progress import progress
 from compare.spark.executor import executor
 from compare.tapes.trace import (
@@ -28,6 +28,12 @@ from compare.workloads.catalogue import Plan, make
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_SHARDS = pa.schema(
+    [("number", pa.int32())]
+    + [(entry.name, pa.string() if entry.name == "file" else pa.int64()) for entry in fields(Shard)]
+)
+"""A shard's number, and its entry in the manifest."""
 
 
 def generate(
@@ -57,18 +63,6 @@ def generate(
     plan = Plan.of(
         name, timers=timers, operations=operations, shards=shards, seed=seed, parameters=parameters
     )
-    return generate_plan(plan, out, force=force, master=master, session=session)
-
-
-def generate_plan(
-    plan: Plan,
-    out: str | os.PathLike[str],
-    *,
-    force: bool = False,
-    master: str | None = None,
-    session: "SparkSession | None" = None,
-) -> Trace:
-    """Write a plan as a trace; see `generate`."""
     with new_trace(out, unit=plan.workload.unit, source=plan.source, force=force) as unfinished:
         for name in ("lognormal-low", "keepalive"):
             make(name, operations=1)  # compiles the generator into the disk cache for workers
@@ -105,7 +99,8 @@ def _write(runner: Executor, plan: Plan, directory: Path) -> list[Shard]:
                 raise Stopped
 
         with errors_as(TraceError, f"{CANNOT_WRITE} to {out}"):
-            return row_of(number, write_shard(plan, number, Path(target), count))
+            shard = write_shard(plan, number, Path(target), count)
+        return pa.RecordBatch.from_pylist([{"number": number} | asdict(shard)], schema=_SHARDS)
 
     def rows_done() -> int:
         finished = (int(path.stem[-5:]) for path in directory.glob("shard-*.parquet"))
@@ -113,5 +108,5 @@ def _write(runner: Executor, plan: Plan, directory: Path) -> list[Shard]:
 
     rows = (plan.amount, rows_done) if plan.counted == "operations" else ()
     with progress("generate", runner.tasks, *rows):
-        entries = entries_of(runner.run(plan.shards, write, SHARDS))
-    return [entries[number] for number in range(plan.shards)]
+        rows = runner.run(plan.shards, write, _SHARDS).sort_by("number").drop_columns("number")
+    return [Shard(**row) for row in rows.to_pylist()]

@@ -5,17 +5,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from compare.executors import Executor, Threads
+from compare.executors import Threads
 from compare.spark.session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from compare.spark.tasks import SparkTasks
+
 
 @contextmanager
 def executor(
     master: str | None = None, session: "SparkSession | None" = None
-) -> Iterator[Executor]:
+) -> Iterator["Threads | SparkTasks"]:
     """Yield an executor: threads of this process, or Spark if a master, a session or SPARK_REMOTE
     is given or the program was started by spark-submit.
     """

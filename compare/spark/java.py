@@ -7,10 +7,8 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
 
 from timers.errors import TimerError
 
@@ -30,14 +28,6 @@ for argument do
 done
 exec {java} "$@"
 """
-
-_OPENED = """
-java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util
-java.util.concurrent java.util.concurrent.atomic jdk.internal.ref sun.nio.ch sun.nio.cs
-sun.security.action sun.util.calendar
-"""
-"""Java packages with private members that Spark uses, as in its own launcher."""
-_POLL_INTERVAL = 0.02  # seconds, while waiting for the file with the JVM's address
 
 
 class PipelineError(TimerError, RuntimeError):
@@ -84,39 +74,3 @@ def wrapper_home(java: str) -> Path:
     script.write_text(_SCRIPT.format(java=shlex.quote(java)))
     script.chmod(0o755)
     return home
-
-
-def start_java(
-    home: str, options: Sequence[str], output: IO[bytes]
-) -> tuple[Any, Mapping[str, str]]:
-    """Start a JVM for Spark without Spark's launcher, which would start another JVM first.
-
-    `home` contains Spark's jars; `output` receives what the JVM prints. Returns the process, which
-    ends when its `stdin` is closed, and the environment variables for PySpark to connect to it.
-
-    Raises:
-        OSError: if the JVM does not start.
-    """
-    java = Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
-    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED.split()]
-    command = [java, *opened, *options, "-cp", f"{home}/jars/*"]
-    with tempfile.TemporaryDirectory(prefix="wheelwork-") as directory:
-        address = Path(directory, "address")
-        process = subprocess.Popen(
-            [*command, "org.apache.spark.api.python.PythonGatewayServer"],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=output,
-            env=os.environ | {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(address)},
-            process_group=0,  # otherwise Ctrl-C would end it, too
-        )
-        # PySpark imports pandas (which is untyped) once it is connected: import it meanwhile.
-        import pandas  # type: ignore[import-untyped]  # noqa: F401
-
-        while not address.exists():
-            if process.poll() is not None:
-                raise OSError(f"Java ended with code {process.returncode}")
-            time.sleep(_POLL_INTERVAL)
-        content = address.read_bytes()  # the port, the length of the secret, the secret
-    port, secret = int.from_bytes(content[:4], "big"), content[8:].decode()
-    return process, {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}

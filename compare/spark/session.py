@@ -10,13 +10,13 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from compare.files import CANNOT_WRITE
-from compare.spark.java import INSTALL, java_environment, start_java
+from compare.spark.java import INSTALL, java_environment
 from compare.spark.java import PipelineError as PipelineError  # re-exported
 
 if TYPE_CHECKING:
@@ -34,16 +34,10 @@ _SESSION_SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     # Times count from 1970; conversions must not depend on the machine's time zone.
     "spark.sql.session.timeZone": "UTC",
-    # A log may have the columns `Time` and `time`.
-    "spark.sql.caseSensitive": "true",
-    # Parquet files from pandas hold nanoseconds. Spark has no type for them; numbers keep them.
-    "spark.sql.legacy.parquet.nanosAsLong": "true",
-    # Numbers in JSON keep the digits of the file; a double would change them.
-    "spark.sql.json.enableExactStringParsing": "true",
     # Aggregates have few rows here; the default of 200 partitions would be pure overhead.
     "spark.sql.shuffle.partitions": "8",
-    # Rows per call into Python; with fewer, the calls themselves take time.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # Rows per call into Python; a row may hold a run of many rows of a log.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
 }
 
 _LOCAL_SETTINGS = {
@@ -52,8 +46,6 @@ _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     # The driver is the only executor. With the default of 1 GB, sorts of ten million rows spill.
     "spark.driver.memory": "2g",
-    # A quarter of the default, so that two cores get equal parts of a log of 100 MB.
-    "spark.sql.files.maxPartitionBytes": "32m",
 }
 
 _JVM_OPTIONS = (
@@ -61,26 +53,6 @@ _JVM_OPTIONS = (
     # they would be two to three times as slow.
     "-XX:-DontCompileHugeMethods",
 )
-_LOCAL_JVM_OPTIONS = (
-    *_JVM_OPTIONS,
-    # The classes come from the installed package; verifying them takes a tenth of a short job.
-    "-XX:+UnlockDiagnosticVMOptions",
-    "-XX:-BytecodeVerificationRemote",
-)
-_BRIEF_JVM_OPTIONS = (
-    *_LOCAL_JVM_OPTIONS,
-    # The optimizing compiler takes half of a short job's time, and pays off only after minutes.
-    "-XX:TieredStopAtLevel=1",
-    # Without that compiler, Java reserves a fifth of the usual space for compiled code. After a few
-    # hundred jobs it is full, and Spark waits forever for a blocked thread.
-    "-XX:ReservedCodeCacheSize=240m",
-    # Starting the threads of a parallel collector also takes time.
-    "-XX:+UseSerialGC",
-    # Nobody reads the log, and a logger takes half a second to start.
-    "-Dslf4j.provider=org.slf4j.helpers.NOP_FallbackServiceProvider",
-    "-Dlog4j2.loggerContextFactory=org.apache.logging.log4j.simple.SimpleLoggerContextFactory",
-)
-
 _YARN_SETTINGS = {
     # Milliseconds. By default the client waits 15 minutes for a resource manager.
     "spark.hadoop.yarn.resourcemanager.connect.max-wait.ms": "5000",
@@ -116,7 +88,7 @@ def missing_packages() -> str | None:
 
 @contextmanager
 def spark_session(
-    master: str | None = None, session: "SparkSession | None" = None, *, brief: bool = False
+    master: str | None = None, session: "SparkSession | None" = None
 ) -> Iterator["SparkSession"]:
     """Yield a SparkSession, even on a machine without Java, and stop it on exit.
 
@@ -132,7 +104,6 @@ def spark_session(
     session is used instead: it has the SQL settings that the pipeline needs until the block ends,
     and is not stopped.
 
-    With `brief`, a local session starts sooner, but is slower for work of more than a few seconds.
     It does not read Spark's configuration files, and has neither a log nor Spark's functions for
     machine learning.
 
@@ -164,7 +135,7 @@ def spark_session(
             client.stop()
     else:
         with _plain_interrupts() as started:
-            own = _start(master or "local[*]", brief)
+            own = _start(master or "local[*]")
             started()
             try:
                 yield own
@@ -339,7 +310,7 @@ def plain_failures(
         raise PipelineError(f"{problem}: {reason}") from None
 
 
-def _start(master: str, brief: bool) -> "SparkSession":
+def _start(master: str) -> "SparkSession":
     import pyspark
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext, java_gateway
@@ -349,7 +320,6 @@ def _start(master: str, brief: bool) -> "SparkSession":
 
     _check_master(master)
     local = master.startswith("local")
-    brief = brief and local
     conf = SparkConf().setMaster(_with_tries(master)).setAppName("wheelwork")
     special = _LOCAL_SETTINGS if local else _YARN_SETTINGS if master == "yarn" else {}
     conf.setAll([*_SESSION_SETTINGS.items(), *special.items()])
@@ -363,7 +333,7 @@ def _start(master: str, brief: bool) -> "SparkSession":
         # Workers import this package from where the driver did, even if it is not installed.
         paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
         conf.set("spark.executorEnv.PYTHONPATH", os.pathsep.join(filter(None, paths)))
-        conf.set("spark.driver.extraJavaOptions", " ".join(_LOCAL_JVM_OPTIONS))
+        conf.set("spark.driver.extraJavaOptions", " ".join(_JVM_OPTIONS))
     else:
         conf.setIfMissing("spark.executor.extraJavaOptions", " ".join(_JVM_OPTIONS))
     # The JVM of an earlier session is reused.
@@ -372,23 +342,13 @@ def _start(master: str, brief: bool) -> "SparkSession":
         environment |= java_environment()
     connect: Any = java_gateway.launch_gateway  # has no types
 
-    def launch() -> Any:
-        if not brief:
-            return connect(conf, {"stderr": output})
-        options = (f"-Xmx{_LOCAL_SETTINGS['spark.driver.memory']}", *_BRIEF_JVM_OPTIONS)
-        process, address = start_java(environment["SPARK_HOME"], options, output)
-        with _environment(address):
-            gateway = connect()
-        gateway.proc = process  # keeps its stdin open
-        return gateway
-
     # The JVM logs warnings and a stack trace for every failed task. Relevant ones are raised as
     # exceptions.
     with tempfile.TemporaryFile() as output, _environment(environment):
         try:
             # A JVM that is interrupted before its address is known would never end.
             with _held_interrupts() as interrupts:
-                gateway = gateway or launch()
+                gateway = gateway or connect(conf, {"stderr": output})
         except (PySparkException, OSError) as error:
             reason = _reason(output) or failure(error)
             raise PipelineError(f"cannot start Java for Spark: {reason}") from None
@@ -399,40 +359,9 @@ def _start(master: str, brief: bool) -> "SparkSession":
             PySparkLogger.getLogger(name).disabled = True
         try:
             context = SparkContext(conf=conf, gateway=gateway)
-            if not brief:
-                return SparkSession(context)
-            with _no_extensions(context):
-                session = SparkSession(context)
-            threading.Thread(target=_run_a_job, args=(session,), daemon=True).start()
-            return session
+            return SparkSession(context)
         except (PySparkException, Py4JError) as error:
             raise PipelineError(f"cannot start Spark on {master}: {failure(error)}") from None
-
-
-def _run_a_job(session: "SparkSession") -> None:
-    """Let Java load the classes of a job on another core while the caller prepares its own."""
-    with suppress(Exception):  # the caller may have failed and stopped the session
-        session.range(1).sortWithinPartitions("id").toArrow()
-
-
-@contextmanager
-def _no_extensions(context: Any) -> Iterator[None]:
-    """Hide extensions from Java's service loader while a session starts.
-
-    Spark's only one, functions for machine learning, takes a second to load.
-    """
-    jvm = context._jvm
-    thread = jvm.java.lang.Thread.currentThread()
-    loader = thread.getContextClassLoader()
-    # Py4J itself must not use the thread's class loader.
-    use = jvm.py4j.reflection.ReflectionUtil.setClassLoadingStrategy
-    use(jvm.py4j.reflection.RootClassLoadingStrategy())
-    thread.setContextClassLoader(jvm.java.lang.ClassLoader.getPlatformClassLoader())
-    try:
-        yield
-    finally:
-        thread.setContextClassLoader(loader)
-        use(jvm.py4j.reflection.CurrentThreadClassLoadingStrategy())
 
 
 def _check_master(master: str) -> None:

@@ -1,11 +1,11 @@
 """Run numbered parts of work as Spark tasks."""
 
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from compare.executors import Work, never_stopping
@@ -37,20 +37,48 @@ class SparkTasks:
 
         Only the numbers, `work` and its rows travel through Spark.
         """
+        with plain_failures("a task failed"):
+            # Not toArrow, which waits for all tasks even after an interrupt.
+            rows = self._rows(parts, lambda part: [work(part, never_stopping)], schema).collect()
+        return pa.Table.from_pylist([row.asDict(recursive=True) for row in rows], schema)
+
+    def shuffle(
+        self,
+        parts: int,
+        read: Callable[[int], Iterator[pa.RecordBatch]],
+        schema: pa.Schema,
+        groups: int,
+        order: Sequence[str],
+        write: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+        out: pa.Schema,
+    ) -> pa.Table:
+        """Read parts as rows, and write those of each group in an order.
+
+        The first column of the order is the number of the group. `write` takes the rows of one
+        group or of several.
+        """
+        rows = self._rows(parts, read, schema)
+        # One partition per group; before Spark 4.1 some groups share a partition.
+        partition = getattr(rows, "repartitionById", rows.repartition)
+        ordered = partition(groups, order[0]).sortWithinPartitions(*order)
+        written = ordered.mapInArrow(write, from_arrow_schema(out)).collect()
+        return pa.Table.from_pylist([row.asDict() for row in written], out)
+
+    def _rows(
+        self, parts: int, read: Callable[[int], Iterable[pa.RecordBatch]], schema: pa.Schema
+    ) -> DataFrame:
+        """The rows of the parts; `shares` divides the parts into tasks."""
         tasks = shares(parts, self.workers)
 
         def run_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for task in batch.column("id").to_pylist():
                     for part in tasks[task]:
-                        yield work(part, never_stopping)
+                        yield from read(part)
                         freeze_imports()
 
         numbers = self._session.range(0, len(tasks), 1, len(tasks))
-        with plain_failures("a task failed"):
-            # Not toArrow, which waits for all tasks even after an interrupt.
-            rows = numbers.mapInArrow(run_tasks, from_arrow_schema(schema)).collect()
-        return pa.Table.from_pylist([row.asDict(recursive=True) for row in rows], schema)
+        return numbers.mapInArrow(run_tasks, from_arrow_schema(schema))
 
     def tasks(self) -> tuple[int, int]:
         """Count the tasks of the running jobs: ended, and all. (0, 0) through Spark Connect."""

@@ -2,29 +2,33 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from compare.cli import options
-from compare.cli.text import labelled, operations_text
+from compare.cli.text import labelled, operations_text, profile_text
 
 if TYPE_CHECKING:
-    from compare.pipeline.ingest import Ingested
+    from compare.logs.ingest import Ingested
+    from compare.replay.profile import Profile
     from compare.tapes.trace import Trace
 
 _LOGS = """\
-Logs: CSV and TSV with a header, JSON lines, Parquet, Zeek logs, and Apache or
-nginx access logs (columns client, ident, user, time, request, method, path,
-protocol, status, bytes, referrer, agent, and extra1 to extra9 for more);
-plain or compressed with gzip; rows in any order. An empty value, null and `-`
-all mean no value.
+Logs: tables, JSON, Parquet, Zeek and W3C logs (IIS), and lines of Apache,
+nginx, AWS's load balancers, HAProxy, Envoy and syslog; lines of your own with
+--pattern. Plain or compressed with gzip, bzip2 or zstd. LOG is a file, a
+directory, a pattern such as 'access.log*', a URI, or - for standard input;
+several may be given. Files and rows may be in any order. An empty value, null
+and `-` all mean no value. A nested value is named by the keys that lead to it:
+client.ip. Two columns with the date and the time are named date,time.
 
-Times: numbers since 1970, ISO 8601 (UTC if no zone is given), or as in access
-logs. With auto, the first value that fits a format decides for the whole
-column. Numbers below 10^11 are seconds, below 10^14 milliseconds, below 10^17
-microseconds, and above that nanoseconds. Times are parsed exactly and then
-rounded down to the unit.
+Times: numbers since 1970, ISO 8601 (UTC if no zone is given), as in access
+logs, or in a format of strptime, such as '%d/%m/%Y %H:%M:%S'. With auto, the
+first value that fits a format decides for the whole column. Numbers below 10^11
+are seconds, below 10^14 milliseconds, below 10^17 microseconds, and above that
+nanoseconds. Times are parsed exactly and then rounded down to the unit.
 
 \b
 Example:
@@ -35,6 +39,11 @@ _REQUESTS = """\
 _TOUCHES = """\
   wheelwork ingest touches access.log.gz --time time --key client \\
       --idle 30s --out clients.trace"""
+_KERNEL = """\b
+Example:
+  trace-cmd record -e 'timer:*timer_*' sleep 10
+  trace-cmd report > kernel.txt
+  wheelwork ingest kernel kernel.txt --out kernel.trace"""
 
 
 @click.group(no_args_is_help=False, epilog=f"\b\nExamples:\n{_REQUESTS}\n{_TOUCHES}")
@@ -47,7 +56,7 @@ def _log_command(
 ) -> Callable[[Callable[..., None]], click.Command]:
     """Turn a function into the command for one kind of log."""
     declare = options.together(
-        click.argument("log", type=options.PLACE),
+        click.argument("log", type=options.PLACE, nargs=-1, required=True),
         options.trace(required=True),
         options.section("What the rows mean", options.time(required=True), rows),
         options.section("How the log is read", options.reading),
@@ -63,7 +72,6 @@ def requests(**given: Any) -> None:
     Each row of LOG is a request. It schedules a timer at its start, due after the
     timeout, and cancels it at its end if that is earlier. An answer that takes
     exactly the timeout is too late. A row without a duration was never answered.
-    LOG is a file or a URI that Spark can read.
     """
     ingest_log("requests", given)
 
@@ -74,35 +82,66 @@ def touches(**given: Any) -> None:
 
     Each row of LOG is a touch, a sign of life from its key. It re-arms the timer
     of the key, which fires when the key has been idle for the time --idle. A
-    touch exactly at the deadline is too late. LOG is a file or a URI that Spark
-    can read.
+    touch exactly at the deadline is too late.
     """
     ingest_log("touches", given)
 
 
+@ingest.command(cls=options.Command, epilog=_KERNEL)
+@click.argument("log", type=options.PLACE)
+@options.option("--out", options.Place("trace"), "Directory of the new trace.", required=True)
+@options.flag("--force", "Replace an existing trace.")
+@options.option("--hz", options.COUNT, "Jiffies per second (default: found from the events).")
+def kernel(log: str, out: str, force: bool, hz: int | None) -> None:
+    """Turn the timers of a Linux kernel into a trace.
+
+    LOG is the text that `trace-cmd report` or `perf script` prints of the events
+    timer_start, timer_cancel and timer_expire_entry, and of hrtimer_start,
+    hrtimer_cancel and hrtimer_expire_entry. The trace has their starts, re-arms,
+    cancels and deadlines, in microseconds. A cancel and a start of the same timer
+    within 10 us are a re-arm.
+    """
+    from compare.recording.kernel import read_kernel_trace
+    from compare.replay.profile import profile
+
+    read = read_kernel_trace(Path(log), Path(out), hz=hz, force=force)
+    lost = [("warning", f"The kernel has lost {read.lost:,} events.")] if read.lost else []
+    entries = [
+        ("events", f"{read.events:,}" + (f", {read.hz} jiffies a second" if read.hz else "")),
+        ("operations", operations_text(read.trace.totals)),
+        *_profile_entries(read.trace, profile(read.trace)),
+        ("trace", str(read.trace.path)),
+        *lost,
+    ]
+    click.echo("\n".join(labelled(*pair) for pair in entries))
+
+
 def ingest_log(kind: str, given: Mapping[str, Any]) -> "Trace":
     """Turn a log into a trace as the options say, and print a summary."""
-    from compare.pipeline.ingest import Options, ingest_requests, ingest_touches
+    from compare.logs.ingest import Options, ingest_requests, ingest_touches
+    from compare.replay.profile import profile
 
     known = {field.name for field in fields(Options)}
     settings = Options(**{name: value for name, value in given.items() if name in known})
     log, out = given["log"], given["out"]
     if kind == "requests":
-        names = "duration", "timeout", "duration_unit", "time_is"
+        names = ["duration", "end", "timeout", "duration_unit", "time_is"]
+        names += ["id", "event", "starts", "ends"]
         ingested = ingest_requests(log, out, settings, **{name: given[name] for name in names})
     else:
         ingested = ingest_touches(log, out, settings, key=given["key"], idle=given["idle"])
-    click.echo(summary(ingested))
+    click.echo(summary(ingested, profile(ingested.trace)))
     return ingested.trace
 
 
-def summary(ingested: "Ingested") -> str:
-    """How a log was read, and what the trace contains."""
-    from compare.pipeline.reading import time_text
+def summary(ingested: "Ingested", profile: "Profile | None" = None) -> str:
+    """How a log was read, what the trace contains, and what its timers cost."""
+    from compare.logs.reading import time_text
+    from compare.logs.rows import KINDS
     from compare.tapes.trace import REJECTED
 
     trace, examples, reading = ingested.trace, ingested.examples, ingested.reading
-    counts = {name: getattr(ingested, name) for name in ("unreadable", "duplicate", "late")}
+    counts = {name: getattr(ingested, name) for name in KINDS}
     skipped = sum(counts.values())
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
     rejected = f"; skipped {kinds} (in {REJECTED})" if skipped else ""
@@ -126,6 +165,15 @@ def summary(ingested: "Ingested") -> str:
             ("timed out" if reading.kind == "requests" else "fell idle", timed_out),
             ("pending", f"at most {reading.most_pending:,} at once{' in one shard' * several}"),
         ]
+    entries += _profile_entries(trace, profile)
     entries.append(("trace", f"{trace.path}{f' in {len(trace.shards)} shards' * several}"))
     entries += [("warning", text) for text in reading.warnings]
     return "\n".join(labelled(*pair) for pair in entries)
+
+
+def _profile_entries(trace: "Trace", profile: "Profile | None") -> list[tuple[str, str]]:
+    return (
+        []
+        if profile is None
+        else list(profile_text(profile, trace.unit, len(trace.shards)).items())
+    )

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from compare.logs.ingest import Options, ingest_requests
 from compare.pipeline.generate import generate
-from compare.pipeline.ingest import Options, ingest_requests
 from compare.pipeline.replay import replay_trace
 from compare.pipeline.results import ResultsError, open_results
 from compare.pipeline.summarise import summarise

@@ -17,7 +17,6 @@ import pytest
 
 import compare.pipeline.replay
 import compare.tapes.trace
-from compare.cli.main import COMPILING
 from compare.executors import Stopped, Threads
 from compare.files import MANIFEST
 from compare.pipeline.replay import IDS_AT_ONCE, groups_of, replay_side_by_side, replay_trace
@@ -36,6 +35,7 @@ from compare.workloads.catalogue import make
 from tests.compare.own_timers import slow_timer
 from tests.compare.small_tapes import tape_of
 from timers.errors import TimerError
+from timers.kernels.jit import COMPILING
 
 on_both = pytest.mark.parametrize(
     "where", ["threads", pytest.param("spark", marks=pytest.mark.spark)], indirect=True
@@ -427,8 +427,6 @@ def test_a_command_that_is_ended_is_resumed(tmp_path, monkeypatch, number, code,
         start_new_session=True,
         stderr=subprocess.PIPE,
         text=True,
-        # A background process ignores SIGINT.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         while not list(out.glob("outcomes/*/shard-*")):

@@ -1,7 +1,6 @@
 """Both methods find every mismatch of a replay, with its kind, and nothing else."""
 
 import dataclasses
-import json
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +23,6 @@ from tests.compare.oracle.test_check import (
     busy_tape,
     corrupted,
     counts_of,
-    one_of_each,
     plain_mismatches,
     right_rows,
 )
@@ -174,32 +172,6 @@ def test_a_rounding_in_sql_is_that_of_the_traits_up_to_the_last_moment(spark):
         assert moments == [rounding.due_at(deadline, time) for rounding in roundings]
 
 
-def test_one_wrong_row_of_each_kind_among_many_is_found_and_nothing_else(how, tmp_path):
-    tapes = [busy_tape(20_000, seed=seed) for seed in range(2)]
-    which = {}
-
-    def rows_of(contestant, shard, tape):
-        fired_at = moments(contestant, tape)
-        right = right_rows(tape, fired_at)
-        if contestant.name == "delay-queue":
-            return right
-        rows, which[shard] = one_of_each(right, tape, fired_at, seed=shard)
-        return rows
-
-    path = write_results(
-        tmp_path / "results", tapes, ["delay-queue", "hashed-wheel/tick=10"], rows_of
-    )
-    found = verify(path, **how)
-    clean, dirty = found.timers
-    assert clean.mismatches == 0
-    assert clean.examples == ()
-    assert clean.expected == clean.fired > 10_000
-    assert dirty.counts == dict.fromkeys(KINDS, 2)
-    assert {(m.shard, m.operation): m.kind for m in dirty.examples} == {
-        (shard, operation): kind for shard in which for operation, kind in which[shard].items()
-    }
-
-
 def test_what_timers_fire_is_right(how, tmp_path):
     tapes = [busy_tape(5_000, pending=300, seed=3), tape_of()]
     found = verify(write_results(tmp_path / "results", tapes, FORMS[:3]), **how)
@@ -309,37 +281,6 @@ def run(capsys):
     return run
 
 
-def test_the_command_says_that_all_is_right(run, small):
-    code, out = run(small)
-    assert code == 0
-    assert "1 timer x 1 shard, 2 operations" in out
-    assert "delay-queue" in out.splitlines()[-1]
-    assert out.splitlines()[-1].split()[1:] == ["2", "2", "0"]
-
-
-def test_the_command_tells_what_is_wrong(run, small):
-    file = small / "expiries" / "timer-000" / shard_name(0)
-    write_expiries(file, np.array([(0, 5, 6), (1, 7, 7), (1, 7, 7)], ROW))
-    code, out = run(small)
-    assert code == command.MISMATCHES
-    assert "delay-queue: 1 late, 1 double" in out
-    assert "late      shard 0, operation 0 (id 0, deadline 5): fired at 6, due at 5" in out
-    code, out = run(small, "--json")
-    assert code == command.MISMATCHES
-    timer = json.loads(out)["timers"][0]
-    assert timer["counts"] == {**dict.fromkeys(KINDS, 0), "late": 1, "double": 1}
-    assert timer["examples"][0] == {
-        "kind": "late",
-        "shard": 0,
-        "operation": 0,
-        "id": 0,
-        "deadline": 5,
-        "expected": 5,
-        "fired_at": 6,
-        "reported": 5,
-    }
-
-
 def test_the_lowest_of_each_kind_are_told(run, small, how):
     """With SQL, the command finds the tests' session running."""
     file = small / "expiries" / "timer-000" / shard_name(0)
@@ -363,36 +304,3 @@ def test_the_table_fits_80_columns(tmp_path):
     text = command.text_of(Verification(tmp_path, "compiled", "us", 10**12, 10**5, (verdict,)))
     assert max(len(line) for line in text.splitlines()[1:]) <= 80
     assert "(not on the tape): fired at" in text
-
-
-# ---- at length
-
-
-@pytest.mark.slow
-def test_ten_million_timers(how, tmp_path):
-    """Of each kind one in a million expiries is wrong; each of them is found, and nothing else."""
-    which, fired, wrong = {}, 0, 0
-
-    def rows_of(contestant, shard, tape):
-        nonlocal fired, wrong
-        fired_at = moments(contestant, tape)
-        right = right_rows(tape, fired_at)
-        fired += right.size
-        times = fired // 1_000_000 - wrong
-        wrong += times
-        rows, which[shard] = one_of_each(right, tape, fired_at, seed=shard, times=times)
-        return rows
-
-    tapes = [
-        busy_tape(1_600_000, pending=20_000, seed=seed, shares=(0.7, 0.1, 0.1, 0.1))
-        for seed in range(8)
-    ]
-    timers = sum(int(np.count_nonzero((tape.op == START) | (tape.op == ARM))) for tape in tapes)
-    path = write_results(tmp_path / "results", tapes, ["hashed-wheel/tick=10"], rows_of)
-    assert timers >= 10**7
-    wanted = {
-        (shard, operation): kind for shard in which for operation, kind in which[shard].items()
-    }
-    (verdict,) = verify(path, examples=ALL, **how).timers
-    assert {(m.shard, m.operation): m.kind for m in verdict.examples} == wanted
-    assert verdict.mismatches == len(wanted)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from compare.cli.main import COMPILING
 from compare.pipeline.replay import replay_trace
 from compare.pipeline.results import open_results
 from compare.tapes.trace import write_trace
 from compare.workloads.catalogue import make
 from tests.compare.daemons import ROOT, TIME_LIMIT, Daemons, until
 from tests.compare.own_timers import slow_timer
+from timers.kernels.jit import COMPILING
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster]
 

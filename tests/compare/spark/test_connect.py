@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from compare.cli.main import COMPILING
 from compare.pipeline.generate import generate
 from compare.tapes.trace import open_trace
 from tests.compare.daemons import ROOT, TIME_LIMIT, Daemons
+from timers.kernels.jit import COMPILING
 
 pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
 pytestmark = [pytest.mark.spark, pytest.mark.cluster]

@@ -1,13 +1,16 @@
 """How a log was read, with warnings about anything that looks wrong."""
 
 from dataclasses import dataclass
+from math import gcd
 from typing import NamedTuple
 
 import numpy as np
-from pyspark.sql import DataFrame, Observation
-from pyspark.sql import functions as F
+import numpy.typing as npt
 
+from compare.logs.inspect import unit_in_name
+from compare.logs.numbers import NO_ZONE
 from compare.tapes.units import EXPONENTS
+from timers.arrays import Int64s
 
 _STEPS = {"1ms": 10**3, "10ms": 10**4, "100ms": 10**5, "1s": 10**6, "1m": 60 * 10**6}
 """Step of timestamps -> microseconds. Each step divides the next one."""
@@ -40,6 +43,7 @@ class Reading:
     timed_out: int
     most_pending: int  # in one shard
     times: Times
+    units: tuple[tuple[str, str], ...] = ()  # columns of numbers, and in which unit they were read
 
     @property
     def seconds(self) -> float:
@@ -58,8 +62,14 @@ class Reading:
             texts.append(f"No request timed out. {doubt}")
         elif self.timed_out == self.rows and self.kind == "requests":
             texts.append(f"Every request timed out. {doubt}")
+        elif 2 * self.timed_out > self.rows and self.kind == "requests":
+            texts.append(f"{self.timed_out / self.rows:.0%} of the requests timed out. {doubt}")
         elif self.timed_out == self.rows:
             texts.append(f"No key was touched again within {self.timeout}.")
+        for column, unit in self.units:
+            if (named := unit_in_name(column) or unit) != unit:
+                which = f"Column {column!r} was read in {unit}, and its name says {named}."
+                texts.append(f"{which} See --duration-unit and --time-format.")
         if step is not None:
             texts.append(f"All times are multiples of {step}, which is coarse for {self.timeout}.")
         if without_zone:
@@ -83,32 +93,40 @@ def time_text(moment: int, unit: str) -> str:
     return str(np.array(moment, f"datetime64[{unit}]")).replace("T", " ")
 
 
-class TimesObserved:
-    """Observes the times during the pass over the log."""
+@dataclass
+class Seen:
+    """What was seen in some blocks of a log: sums that do not depend on their order."""
 
-    def __init__(self, unit: str, timeout: int) -> None:
-        self._observation = Observation()
-        scale = 10**6 // 10 ** EXPONENTS[unit]  # microseconds
-        steps = {name: step // scale for name, step in _STEPS.items()}
-        self._steps = {name: step for name, step in steps.items() if step and 10 * step > timeout}
+    step: int = 0  # the greatest common divisor of the times, in units
+    without_zone: int = 0
+    least_zone: int = -NO_ZONE - 1
+    greatest_zone: int = NO_ZONE
+    present: frozenset[str] = frozenset()  # roles with a value
 
-    def observe(self, rows: DataFrame) -> DataFrame:
-        """Observe `at` and `time_zone` of the rows that are not rejected, and drop both columns."""
-        # Each step divides the next one, so most rows are done after one division.
-        whens = (f"WHEN at % {step} != 0 THEN {n}" for n, step in enumerate(self._steps.values()))
-        cases = " ".join(("WHEN rejected IS NOT NULL THEN NULL", *whens))
-        zone = "IF(rejected IS NULL, time_zone, NULL)"
-        columns = (
-            f"min(CASE {cases} ELSE {len(self._steps)} END) AS level",
-            "count_if(rejected IS NULL AND time_zone IS NULL) AS without_zone",
-            f"min({zone}) AS min_zone",
-            f"max({zone}) AS max_zone",
-        )
-        return rows.observe(self._observation, *map(F.expr, columns)).drop("at", "time_zone")
+    def add(self, at: Int64s, zone: npt.NDArray[np.int16]) -> None:
+        """Add the times of some rows, and the minutes by which their zones are ahead of UTC."""
+        # A few rows usually show that there is no common divisor.
+        for some in (at[:100], at):
+            if self.step != 1:
+                self.step = gcd(self.step, int(np.gcd.reduce(some, initial=0)))
+        zones = zone[zone != NO_ZONE]
+        self.without_zone += len(zone) - len(zones)
+        self.least_zone = int(zones.min(initial=self.least_zone))
+        self.greatest_zone = int(zones.max(initial=self.greatest_zone))
 
-    def results(self) -> Times:
-        """Return what was observed. Call this only after a pass over a log that has rows."""
-        observed = self._observation.get
-        step = [None, *self._steps][observed["level"] or 0]
-        zones = observed["min_zone"], observed["max_zone"]
-        return Times(step, observed["without_zone"], None if zones[0] is None else zones)
+    def merge(self, other: "Seen") -> None:
+        """Add what was seen in other blocks."""
+        self.step = gcd(self.step, other.step)
+        self.without_zone += other.without_zone
+        self.least_zone = min(self.least_zone, other.least_zone)
+        self.greatest_zone = max(self.greatest_zone, other.greatest_zone)
+        self.present |= other.present
+
+    def times(self, unit: str, timeout: int) -> Times:
+        """The properties of all times; `timeout` in units."""
+        scale = 10**6 // 10 ** EXPONENTS[unit]
+        # A step of less than a unit divides all times.
+        coarse = [name for name, step in _STEPS.items() if self.step * scale % step == 0]
+        step = coarse[-1] if coarse and 10 * _STEPS[coarse[-1]] > timeout * scale else None
+        zones = (self.least_zone, self.greatest_zone)
+        return Times(step, self.without_zone, zones if zones[0] <= zones[1] else None)

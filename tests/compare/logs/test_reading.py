@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from compare.pipeline.reading import NO_TIMES, Reading, time_text
+from compare.logs.reading import NO_TIMES, Reading, time_text
 
 FINE = Reading(
     kind="requests",
@@ -28,6 +28,11 @@ YEAR = 366 * 86_400 * 1000
         ({"rows": 0, "timed_out": 0}, "The log has no rows."),
         ({"timed_out": 0}, "No request timed out. Are the timeout of 5s and the unit of the"),
         ({"timed_out": 7}, "Every request timed out. Are the timeout of 5s and the unit of the"),
+        ({"timed_out": 4}, "57% of the requests timed out. Are the timeout of 5s and the unit"),
+        (
+            {"units": (("ts", "ms"), ("latency_ms", "s"), ("took_s", "s"))},
+            "Column 'latency_ms' was read in s, and its name says ms. See --duration-unit and",
+        ),
         ({"timed_out": 7, "kind": "touches"}, "No key was touched again within 5s."),
         (
             {"times": NO_TIMES._replace(step="1s")},
@@ -56,7 +61,8 @@ def test_what_looks_wrong_is_said(change, warning):
 
 def test_nothing_else_is_said():
     assert FINE.warnings == ()
-    assert replace(FINE, timed_out=1).warnings == replace(FINE, timed_out=6).warnings == ()
+    assert replace(FINE, timed_out=1).warnings == replace(FINE, timed_out=3).warnings == ()
+    assert replace(FINE, timed_out=6, kind="touches").warnings == ()
     assert replace(FINE, first=1000, last=1000 + YEAR).warnings == ()
 
 

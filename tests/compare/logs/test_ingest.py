@@ -2,8 +2,10 @@
 
 import gzip
 import json
+import os
 import random
-import stat
+import threading
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -11,16 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from compare.cli import options
-from compare.logs.parsing import FORMS
-from compare.logs.readers import READERS, LogError
-from compare.pipeline import ingest as ingest_module
-from compare.pipeline.ingest import IngestError, Options, ingest_requests, ingest_touches
+from compare.logs import blocks
+from compare.logs.blocks import LogError
+from compare.logs.formats import FORMATS as READERS
+from compare.logs.ingest import IngestError, Options, ingest_requests, ingest_touches
+from compare.logs.numbers import FORMS
 from compare.tapes.tape import CANCEL, START, joined
 from compare.tapes.trace import TraceError, open_trace
 from tests.compare import made_logs as logs
 from timers import TimerError
-
-pytestmark = pytest.mark.spark
 
 FORMATS = {
     "csv": logs.as_csv,
@@ -32,26 +33,25 @@ FORMATS = {
 
 
 @pytest.fixture
-def requests(spark, tmp_path):
+def requests(tmp_path):
     """Ingest a log of requests with the usual columns."""
 
     def ingest(log, out="trace", duration="rtt", timeout="5s", **settings):
-        extra = {
-            name: settings.pop(name) for name in ("duration_unit", "time_is") if name in settings
-        }
+        names = ("duration_unit", "time_is", "end", "id", "event", "starts", "ends")
+        extra = {name: settings.pop(name) for name in names if name in settings}
         options = Options(**{"time": "ts", "unit": "us"} | settings)
         return ingest_requests(
-            log, tmp_path / out, options, duration=duration, timeout=timeout, session=spark, **extra
+            log, tmp_path / out, options, duration=duration, timeout=timeout, **extra
         )
 
     return ingest
 
 
 @pytest.fixture
-def touches(spark, tmp_path):
+def touches(tmp_path):
     def ingest(log, out="trace", key="client", idle="5s", **settings):
         options = Options(**{"time": "ts", "unit": "us"} | settings)
-        return ingest_touches(log, tmp_path / out, options, key=key, idle=idle, session=spark)
+        return ingest_touches(log, tmp_path / out, options, key=key, idle=idle)
 
     return ingest
 
@@ -94,9 +94,7 @@ def test_clients_that_fall_idle(touches, recorded_log, idle, scheduled):
     assert done.trace.shards[0].id_space < 100  # of 1753 clients
 
 
-def test_the_tape_does_not_depend_on_how_a_log_is_split(
-    requests, touches, spark, tmp_path, monkeypatch
-):
+def test_the_tape_does_not_depend_on_how_a_log_is_split(requests, touches, tmp_path, monkeypatch):
     rng = random.Random(7)
     rows = [
         (rng.randrange(2000) / 1000, rng.randrange(300) / 1000, f"k{rng.randrange(40)}")
@@ -118,14 +116,8 @@ def test_the_tape_does_not_depend_on_how_a_log_is_split(
         )
 
     whole = ingest("whole")
-    monkeypatch.setattr(ingest_module, "_SMALL", 0)  # Python workers write
-    name = "spark.sql.files.maxPartitionBytes"
-    before = spark.conf.get(name)
-    spark.conf.set(name, "20000")
-    try:
-        split = ingest("split")
-    finally:
-        spark.conf.set(name, before)
+    monkeypatch.setattr(blocks, "BLOCK", 1000)
+    split = ingest("split")
     assert [[int(example.split()[1][:-1]) for example in done.examples] for done in whole] == [
         [1238, 2505],
         [1235, 2501],
@@ -168,20 +160,6 @@ def test_packed_logs_give_the_same_tape_whatever_their_name(requests, tmp_path, 
     assert logs.rows_of(requests(packed).trace.load()) == tape_rows(
         logs.starts_and_ends(), 5_000_000
     )
-
-
-@pytest.mark.parametrize("name", ["log.gz", "log.parquet"])
-def test_a_log_that_only_spark_can_reach(requests, tmp_path, name):
-    logs.as_zeek(tmp_path / "log")
-    logs.pack(tmp_path / "log")
-    logs.as_parquet(tmp_path / "log.parquet")
-    done = requests(f"file://{tmp_path}/{name}")
-    assert logs.rows_of(done.trace.load()) == tape_rows(logs.starts_and_ends(), 5_000_000)
-    assert logs.manifest(done.trace)["source"]["log"] == name
-    with pytest.raises(TimerError, match="is 3 files; a log is one"):
-        requests(f"file://{tmp_path}", out="all")
-    with pytest.raises(TimerError, match="Path does not exist: file:.*nowhere"):
-        requests(f"file://{tmp_path}/nowhere", out="none")
 
 
 def test_an_access_log_with_the_time_that_a_request_took(requests, touches, tmp_path):
@@ -235,12 +213,10 @@ def test_csv_with_quotes_and_odd_names(touches, tmp_path):
         b'b",,\r\n'
     )
     done = touches(log, time="the `time`, really", key="k.1", idle="100s")
-    assert done.trace.totals["rows"] == 3
+    assert done.trace.totals["rows"] == 4
     assert done.examples == (
         "line 5: it has no key",
         "line 6: it does not have the 4 fields of the header",
-        "line 7: it does not have the 4 fields of the header",
-        "line 8: it does not have the 4 fields of the header",
     )
     with pytest.raises(IngestError, match="2 columns named 'x'"):
         touches(log, time="the `time`, really", key="x", out="other")
@@ -272,7 +248,7 @@ def test_json_with_texts_nesting_blank_lines_and_late_columns(requests, tmp_path
     )
     assert done.trace.totals["cancels"] == 1
     assert done.trace.load().time[-1] == 1521911720865716 + 870
-    with pytest.raises(IngestError, match="no column 'latency'; it has ts, a$"):
+    with pytest.raises(IngestError, match="no column 'latency'; it has ts, a.ts$"):
         requests(log, duration="latency", out="other")
 
 
@@ -400,6 +376,204 @@ def test_seconds_among_milliseconds_are_rejected_and_the_other_way_round(
         assert done.examples == (
             f"line 3: time '{other}' is not {form}, the format of the first time",
         )
+
+
+def test_a_column_with_the_end(requests, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text(
+        "ts,stop\n1.5,1.50000000001\n1.5,6.5\n1.5,6.499999\n2,\n3,2.999999\n4,late\n,5\n"
+    )
+    done = requests(log, duration=None, end="stop")
+    ends = {1_500_000: [1_500_000, None, 6_499_999], 2_000_000: [None]}
+    wanted = [(start, end) for start, ends in ends.items() for end in ends]
+    assert logs.rows_of(done.trace.load()) == tape_rows(wanted, 5_000_000)
+    assert done.examples == (
+        "line 6: end '2.999999' is before its start",
+        "line 7: end 'late' is not epoch-s or is out of range",
+        "line 8: it has no time",
+    )
+    source = logs.manifest(done.trace)["source"]
+    assert source["columns"] == {"time": "ts", "end": "stop"}
+    for settings in ({"end": "stop"}, {"duration": None}):
+        with pytest.raises(IngestError, match="a column for the duration, one for the end, or one"):
+            requests(log, out="other", **settings)
+    with pytest.raises(IngestError, match="has another for the start"):
+        requests(log, duration=None, end="stop", time_is="end", out="other")
+
+
+TWO_ROWS = {"id": "id", "event": "type", "starts": "begin", "ends": "end"}
+
+
+def test_a_request_in_two_rows(requests, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text(
+        "ts,id,type\n"
+        "1.5,a,end\n1,a,begin\n"  # in any order
+        "2,b,begin\n"  # without an end
+        "3,c,end\n"  # without a start
+        "4,d,begin\n4,d, end \n9,d,end\n"  # with two ends
+        "5,e,begin\n10,e,end\n"  # too late
+        "6,a,begin\n7,a,begin\n8,a,end\n"  # the id again, and twice
+        "11,f,retry\n12,,begin\nx,g,begin\n"
+    )
+    done = requests(log, duration=None, **TWO_ROWS, unit="ms")
+    wanted = [(1000, 1500), (2000, None), (4000, 4000), (5000, None), (6000, None), (7000, 8000)]
+    assert sorted(logs.rows_of(done.trace.load())) == sorted(tape_rows(wanted, 5000))
+    assert (done.rows, done.unmatched, done.unreadable) == (10, 2, 2)
+    assert rejected(done) == [
+        (5, "unmatched", "it is an end, and 'c' has no start before it", "3", "c"),
+        (8, "unmatched", "it is an end, and 'd' has no start before it", "9", "d"),
+        (15, "unreadable", "it has no id", "12", None),
+        (16, "unreadable", "time 'x' is not epoch-s or is out of range", "x", "g"),
+    ]
+    source = logs.manifest(done.trace)["source"]
+    assert source["columns"] == {"time": "ts", "id": "id", "event": "type"}
+    assert (source["starts"], source["ends"], source["unmatched"]) == ("begin", "end", 2)
+    for change, problem in {
+        ("event", None): "an id needs the column of the event, and what",
+        ("ends", "begin"): "starts and ends are both 'begin'",
+        ("id", None): "one for the end, or one for the id",
+        ("time_is", "end"): "has another for the start",
+        ("event", "nix"): "has no column 'nix'",
+    }.items():
+        with pytest.raises(IngestError, match=problem):
+            requests(log, duration=None, **TWO_ROWS | dict([change]), out="other")
+
+
+def test_two_rows_are_the_same_requests_as_one(requests, tmp_path):
+    rng = random.Random(3)
+    rows = [(k / 7, rng.choice([None, rng.random() * 8])) for k in range(3000)]
+    one = "".join(f"{a:.3f},{'' if b is None else format(a + b, '.3f')}\n" for a, b in rows)
+    two = [f"{a:.3f},i{k},begin\n" for k, (a, _) in enumerate(rows)]
+    two += [f"{a + b:.3f},i{k},end\n" for k, (a, b) in enumerate(rows) if b is not None]
+    rng.shuffle(two)
+    (tmp_path / "one").write_text("ts,stop\n" + one)
+    (tmp_path / "two").write_text("ts,id,type\n" + "".join(two))
+    done = requests(tmp_path / "one", duration=None, end="stop", unit="ms")
+    again = requests(tmp_path / "two", duration=None, **TWO_ROWS, unit="ms", shards=3, out="again")
+    tapes = [again.trace.load(shard) for shard in range(3)]
+    assert sorted(logs.rows_of(joined(tapes))) == sorted(logs.rows_of(done.trace.load()))
+    assert again.reading.timed_out == done.reading.timed_out
+
+
+def test_a_pipe_with_ids_is_refused(requests, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(b"ts,id,type\n1,a,begin\n"))
+    writer.start()
+    with pytest.raises(IngestError, match="is a pipe; a log with ids is read twice"):
+        requests(pipe, duration=None, **TWO_ROWS)
+    writer.join()
+
+
+def test_units_in_the_names_of_columns(requests, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("ts_ms,latency_ms,end_ms\n1,250,2\n2,250,3\n3,250,4\n")
+    read = {"time": "ts_ms", "duration": "latency_ms"}
+    done = requests(log, **read)
+    assert done.reading.units == (("ts_ms", "s"), ("latency_ms", "s"))
+    found = [text for text in done.reading.warnings if text.startswith("Column")]
+    for text, column in zip(found, ("ts_ms", "latency_ms"), strict=True):
+        assert text.startswith(f"Column '{column}' was read in s, and its name says ms. See --dur")
+    right = requests(log, **read, duration_unit="ms", time_format="epoch-ms", out="right")
+    assert not any("Column" in text for text in right.reading.warnings)
+    done = requests(log, time="ts_ms", duration=None, end="end_ms", out="end")
+    assert done.reading.units == (("ts_ms", "s"), ("end_ms", "s"))
+
+
+def test_date_and_time_in_two_columns(touches, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("date,time,client\n2020-01-01,00:00:01,a\n2020-01-01,,a\n,,a\n")
+    done = touches(log, time="date,time", unit="s")
+    assert done.trace.load().time.tolist() == [1_577_836_801]
+    assert done.examples[0] == "line 3: time '2020-01-01 ' is not iso or is out of range"
+    with pytest.raises(IngestError, match="has no column 'day'"):
+        touches(log, time="day,time", out="other")
+    pq.write_table(pa.table({"date": ["2020"], "time": ["1"], "client": ["a"]}), tmp_path / "log")
+    with pytest.raises(IngestError, match="has no column 'date,time'"):
+        touches(tmp_path / "log", time="date,time", out="other")
+
+
+def test_times_without_a_year_are_in_the_latest_one(touches, tmp_path):
+    log = tmp_path / "log"
+    now = datetime.now(UTC).replace(microsecond=0)
+    times = [now, now - timedelta(days=300)]
+    log.write_text("".join(f"{time:%b %d %H:%M:%S} host app: text\n" for time in times))
+    done = touches(log, time="time", key="host", unit="s")
+    assert done.trace.load().time.tolist() == sorted(int(time.timestamp()) for time in times)
+    assert done.reading.time_format == "%b %d %H:%M:%S"
+
+
+def test_times_in_a_time_zone(touches, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("ts,client\n2024-01-01 01:00:00,a\n2024-07-01 02:00:00,a\n")
+    done = touches(log, time_zone="Europe/Berlin", unit="s")
+    assert done.trace.load().time.tolist() == [1_704_067_200, 1_719_792_000]
+    assert (done.reading.times.without_zone, done.reading.times.zones) == (0, (0, 0))
+    assert logs.manifest(done.trace)["source"]["time_zone"] == "Europe/Berlin"
+    with pytest.raises(TimerError, match="^time zone 'Berlin' is not in the database"):
+        touches(log, time_zone="Berlin", out="other")
+
+
+def test_which_rows_are_used(touches, requests, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text(
+        "ts,rtt,client,status\n1,0.1,a,200\n2,0.1,b,504\n3,x,c,504\nnever,x,d,200\n4,1,5,0.1,x\n"
+        "5,9,a,504.0\n6,9,b,-\n"
+    )
+    done = requests(log, where=("status >= 504", "client != d"), unit="s")
+    assert done.trace.load().time.tolist() == [2, 2, 5]
+    assert [example[:7] for example in done.examples] == ["line 4:", "line 6:"]
+    source = logs.manifest(done.trace)["source"]
+    assert source["where"] == ["status >= 504", "client != d"]
+    assert source["columns"] == {"time": "ts", "duration": "rtt"}
+    assert "sample" not in source
+    done = touches(log, limit=4, out="limit", unit="s")
+    assert done.trace.load().time.tolist() == [1, 2, 3]  # the header is a line
+    assert (done.rows, done.unreadable) == (3, 0)
+    with pytest.raises(IngestError, match=r"log.csv has no row that can be read with status = 6$"):
+        touches(log, where=("status = 6",), out="other")
+    with pytest.raises(IngestError, match="has no column 'nix'"):
+        touches(log, where=("nix = 1",), out="other")
+    for limit in (0, 10_000_001):
+        with pytest.raises(IngestError, match=f"limit .*{limit}"):
+            touches(log, limit=limit, out="other")
+
+
+def test_a_sample_has_whole_keys_and_its_share_of_the_requests(touches, requests, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("ts,rtt,client\n" + "".join(f"{k},1,k{k % 2000}\n" for k in range(20_000)))
+    for k, share in enumerate((0.1, 0.5)):
+        done = touches(log, out=f"t{k}", sample=f"{share:%}", unit="s", idle="9000s")
+        keys = done.trace.shards[0].id_space
+        assert done.rows == 10 * keys
+        assert keys == pytest.approx(2000 * share, rel=0.2)
+        done = requests(log, out=f"r{k}", sample=str(share), unit="s")
+        assert done.rows == pytest.approx(20_000 * share, rel=0.1)
+
+
+def test_a_pattern_of_lines(touches, tmp_path):
+    log = tmp_path / "log"
+    log.write_text("1.5 from a!\n\n2.5 of b!\nfrom nowhere\n3.5 from c!\n")
+    done = touches(log, time="time", pattern=r"(?P<time>[\d.]+) from (?P<client>\w)")
+    assert done.trace.load().time.tolist() == [1_500_000, 3_500_000]
+    assert done.examples[0] == "line 3: it is not a line that the pattern matches"
+    assert logs.manifest(done.trace)["source"]["format"] == "pattern"
+    bad = {
+        "(a)": "Regular expression contains unnamed groups",
+        "(?P<a>x)(?=y)": r"invalid perl operator: \(\?=",
+        r"(?P<a>x)\1": r"invalid escape sequence: \\1",
+        "(?P<a>[": "missing ]",
+        "(?P<a>x)(?P<a>y)": "redefinition of group name",
+    }
+    for pattern, reason in bad.items():
+        with pytest.raises(LogError, match=rf"^pattern .*: {reason}.*; it is a .* RE2") as error:
+            touches(log, time="time", pattern=pattern, out="other")
+        assert "\n" not in str(error.value)
+    with pytest.raises(IngestError, match="has no column 'client'; it has none"):
+        touches(log, time="client", pattern="from", out="other")
+    with pytest.raises(IngestError, match="no format can be given"):
+        touches(log, pattern="(?P<time>x)", format="csv", out="other")
 
 
 def test_what_a_log_was_read_as(requests, touches, tmp_path):
@@ -553,7 +727,7 @@ def test_more_rows_with_the_same_text_are_duplicates(requests, touches, tmp_path
     assert touches(log, key="id", unique="ts", out="touches").duplicate == 1
 
 
-def test_rows_far_behind_the_rows_before_them_are_late(spark, requests, tmp_path):
+def test_rows_far_behind_the_rows_before_them_are_late(requests, tmp_path, monkeypatch):
     times = [10, 12, 9, 20, 12, 10, 9, 30, 19, 20]
     log = tmp_path / "log.csv"
     log.write_text("ts,rtt\n" + "".join(f"{time},0.5\n" for time in times))
@@ -564,13 +738,8 @@ def test_rows_far_behind_the_rows_before_them_are_late(spark, requests, tmp_path
         (8, "late", "it is 11 s behind the rows before it"),
         (10, "late", "it is 11 s behind the rows before it"),
     ]
-    name = "spark.sql.files.maxPartitionBytes"
-    before = spark.conf.get(name)
-    spark.conf.set(name, "16")
-    try:
-        split = requests(log, **settings, out="split")
-    finally:
-        spark.conf.set(name, before)
+    monkeypatch.setattr(blocks, "BLOCK", 8)
+    split = requests(log, **settings, out="split")
     assert rejected(split) == rejected(done)
     with pytest.raises(TimerError, match="in_order_within|duration|soon"):
         requests(log, **settings | {"in_order_within": "soon"}, out="bad")
@@ -579,7 +748,7 @@ def test_rows_far_behind_the_rows_before_them_are_late(spark, requests, tmp_path
 # ---- shards
 
 
-def test_shards_hold_the_same_operations(touches, requests, tmp_path, monkeypatch):
+def test_shards_hold_the_same_operations(touches, requests, tmp_path):
     log = tmp_path / "log.csv"
     # Each key comes back after half a second, and after longer than it may be idle.
     rows = [f"{k / 10 + k // 100},{k % 7 / 10},k{k % 5}" for k in range(400)]
@@ -587,13 +756,7 @@ def test_shards_hold_the_same_operations(touches, requests, tmp_path, monkeypatc
     for ingest, span in ((touches, {"idle": "700ms"}), (requests, {"timeout": "300ms"})):
         whole = ingest(log, out=f"{ingest}-1", unit="ms", **span).trace
         split = ingest(log, out=f"{ingest}-9", unit="ms", shards=9, **span).trace
-        with monkeypatch.context() as patch:
-            patch.setattr(ingest_module, "_SMALL", 0)
-            by_workers = ingest(log, out=f"{ingest}-workers", unit="ms", shards=9, **span).trace
         assert len(split.shards) == 9
-        assert by_workers.shards == split.shards
-        for shard in range(9):
-            assert logs.rows_of(by_workers.load(shard)) == logs.rows_of(split.load(shard))
         tapes = [split.load(shard) for shard in range(9)]
         found, wanted = (logs.rows_of(tape) for tape in (joined(tapes), whole.load()))
         if ingest is touches:
@@ -628,6 +791,7 @@ def good(tmp_path):
 
 def test_logs_that_are_none(requests, tmp_path):
     (tmp_path / "empty").touch()
+    (tmp_path / "nothing").mkdir()
     (tmp_path / "blank").write_text("\n\n  \n")
     (tmp_path / "header").write_text("ts,rtt\n")
     (tmp_path / "prose").write_text("no columns\nat all\n")
@@ -639,7 +803,7 @@ def test_logs_that_are_none(requests, tmp_path):
     (tmp_path / "timeless").write_text("ts,rtt\nnoon,1\n")
     lines = {
         "missing": "does not exist",
-        ".": "is a directory",
+        "nothing": "is a directory without logs",
         "empty": "is empty",
         "blank": "is empty",
         "prose": "in no known format",
@@ -655,6 +819,36 @@ def test_logs_that_are_none(requests, tmp_path):
             requests(tmp_path / name)
         assert "\n" not in str(error.value)
         assert not list(tmp_path.glob("*trace*"))
+
+
+def test_what_cannot_be_read_names_the_option_that_helps(requests, tmp_path):
+    words = [f"word{k}" for k in range(3000)]
+    contents = {
+        "prose": f"no columns {'x' * 200}\nat all\n",
+        "commas": ", ".join(words),
+        "bare": "1722470400,0.5\n",
+        "date": "ts,rtt\n01.02.2024 10:00,1\n",
+        "unfit": "ts,rtt\n1\n",
+    }
+    ends = {
+        "prose": f"its first line is 'no columns {'x' * 69}'; pass --delimiter if a character"
+        " separates its fields, or --pattern to say what a line is",
+        "commas": f"it has {', '.join(words[:20])} and 2,980 more",
+        "bare": "it has 1722470400, 0.5; pass --columns if its first line is not a header",
+        "date": "is not a time in a known format (epoch-s, epoch-ms, epoch-us, epoch-ns, iso,"
+        " access); pass --time-format, such as '%d/%m/%Y %H:%M:%S'",
+        "unfit": "line 2: it does not have the 2 fields of the header (`wheelwork inspect` shows"
+        " how it is read)",
+        "utf-16": "is UTF-16; convert it to UTF-8, for example with iconv",
+    }
+    for name, text in contents.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "utf-16").write_bytes("ts,rtt\n1,1\n".encode("utf-16"))
+    for name, end in ends.items():
+        with pytest.raises(TimerError) as error:
+            requests(tmp_path / name)
+        assert str(error.value).endswith(end)
+        assert "\n" not in str(error.value)
 
 
 def test_damaged_gzip_is_told_and_leaves_nothing(requests, tmp_path):
@@ -718,18 +912,17 @@ def test_what_stands_at_the_output_is_safe(requests, good, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["good.csv", "notes", "trace"]
 
 
-def test_an_output_that_cannot_be_written_while_spark_works(requests, good, tmp_path, monkeypatch):
-    # The directory vanishes under the workers' hands: as good as a disk that is full.
-    import compare.pipeline.ingest as module
+def test_an_output_that_vanishes(requests, good, tmp_path, monkeypatch):
+    # As good as a disk that is full.
+    import compare.logs.ingest as module
 
-    real = module.write_tapes
+    real = module.ingest_here
 
-    def sabotage(*args, **kwargs):
-        args[-1].chmod(stat.S_IRUSR)
-        args[-1].rename(tmp_path / "elsewhere")
-        return real(*args, **kwargs)
+    def sabotage(job, threads):
+        job.directory.rename(tmp_path / "elsewhere")
+        return real(job, threads)
 
-    monkeypatch.setattr(module, "write_tapes", sabotage)
+    monkeypatch.setattr(module, "ingest_here", sabotage)
     with pytest.raises(TimerError, match=r"^cannot write to \S+: No such file or directory$"):
         requests(good)
     assert not list(tmp_path.glob("*trace*"))

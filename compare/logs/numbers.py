@@ -1,0 +1,418 @@
+"""Exact numbers, times and durations from texts.
+
+A number of units becomes two integers, the whole units and a fraction in 10**-18ths of a unit, so
+that no digit goes through a float. Arrow and NumPy read texts in the usual forms; texts in other
+forms are read one by one.
+"""
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import date, datetime, timedelta
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from compare.tapes.units import EXPONENTS, SUFFIXES
+from timers.arrays import Int64s
+from timers.errors import TimerError
+from timers.limits import LIMIT
+
+FRACTION_DIGITS = 18
+"""The decimals of a unit that are kept. The sum of two fractions still fits an int64."""
+ONE = 10**FRACTION_DIGITS
+"""A unit, in the unit of a fraction."""
+
+VALID, MORE, NEGATIVE, ABSENT = 1, 2, 4, 8
+"""Flags: the text is a number in range; digits beyond the fraction were cut off; it is below zero;
+there is no text."""
+NO_ZONE = -(2**15)
+"""In place of the minutes by which a time's zone is ahead of UTC."""
+MISSING = ("", "-")
+"""Texts that mean no value."""
+
+EPOCHS = {f"epoch-{unit}": unit for unit in EXPONENTS}
+"""Time formats that count from 1970, and their unit."""
+_MONTHS = re.findall("...", "JanFebMarAprMayJunJulAugSepOctNovDec")
+NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
+_CLOCK = r"(?P<hour>[01][0-9]|2[0-3]):(?P<minute>[0-5][0-9])"
+_SECONDS = r":(?P<second>[0-5][0-9]|60)(?:[.,](?P<fraction>[0-9]+))?"
+_ZONE = r"(?P<zone>[zZ]|[+-](?:0[0-9]|1[0-9]|2[0-3])(?::?[0-5][0-9])?)"
+_DATES = {
+    "iso": r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})",
+    "access": rf"(?P<day>[0-9]{{2}})/(?P<month>{'|'.join(_MONTHS)})/(?P<year>[0-9]{{4}})",
+}
+FORMS = dict.fromkeys(EPOCHS, NUMBER) | {
+    "iso": rf"{_DATES['iso']}[Tt ]{_CLOCK}(?:{_SECONDS})? ?{_ZONE}?",
+    "access": rf"\[?{_DATES['access']}:{_CLOCK}{_SECONDS} ?{_ZONE}?\]?",
+}
+"""Time formats and their patterns, by which a format is guessed."""
+SYSLOG = "%b %d %H:%M:%S"
+_WITHOUT_YEAR = "[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8}"
+_EPOCH_BELOW = ((10**11, "epoch-s"), (10**14, "epoch-ms"), (10**17, "epoch-us"))
+"""A number below the limit is assumed to be in that format. Each limit is in the year 5138."""
+
+# Numbers whose digits together fit an int64.
+_USUAL_NUMBER = r"^(?:[0-9]{1,18}|(?:[0-9]{1,9}|[0-8][0-9]{9})\.[0-9]{1,9}|[0-9]\.[0-9]{10,17})$"
+_BEHIND = rf"^(?:[.,](?P<fraction>[0-9]{{1,18}}))? ?{_ZONE}?$"
+_NOTHING = "^$"
+_HOURS = (
+    r"(?P<sign>-?)(?P<hours>[0-9]+):(?P<minutes>[0-5][0-9]):(?P<seconds>[0-5][0-9](?:[.,][0-9]+)?)"
+)
+_USUAL_HOURS = (
+    "^(?P<hours>[0-9]{1,6}):(?P<minutes>[0-5][0-9]):(?P<seconds>[0-5][0-9])"
+    "(?:[.,](?P<fraction>[0-9]{1,18}))?$"
+)
+_SHOWN = 100
+"""The number of durations that show in which form most of them are."""
+_COUNT = "[0-9]+(?:[.,][0-9]+)?"
+_PERIOD = (
+    rf"(?P<sign>-?)P(?=.*[0-9])(?:(?P<weeks>{_COUNT})W)?(?:(?P<days>{_COUNT})D)?"
+    rf"(?:T(?=.)(?:(?P<hours>{_COUNT})H)?(?:(?P<minutes>{_COUNT})M)?(?:(?P<seconds>{_COUNT})S)?)?"
+)
+_SECONDS_IN = {"weeks": 604_800, "days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_CYCLE = 400  # years, after which the calendar repeats itself
+_CYCLE_DAYS = 146_097
+
+
+class Numbers(NamedTuple):
+    """The absolute value of the number in each text."""
+
+    whole: Int64s  # rounded down
+    fraction: Int64s  # the rest, in units of 10**-18, rounded down
+    flags: npt.NDArray[np.uint8]
+    zone: npt.NDArray[np.int16]  # of times
+
+
+class Assumed(NamedTuple):
+    """What is assumed of a time that does not say it."""
+
+    before: datetime = datetime.max  # without a year, it is in the latest one in which it is before
+    zone: str = ""  # without a zone, it is in this one; UTC if empty
+
+
+_USUAL = Assumed()
+
+_One = tuple[int, int, int, int]
+"""The number in one text: whole, fraction, flags and zone."""
+_NONE = (0, 0, 0, NO_ZONE)
+
+
+def read_times(
+    texts: pa.Array, form: str, unit: str, point: str = ".", assumed: Assumed = _USUAL
+) -> Numbers:
+    """The times as units since 1970. A number has no zone.
+
+    With a zone assumed, a time that its clocks show twice is the first one, and a time that they
+    skip is as far behind their change as it looks.
+    """
+    numbers = _read_times(texts, form, unit, point, assumed)
+    return _in_zone(numbers, assumed.zone, EXPONENTS[unit]) if assumed.zone else numbers
+
+
+def _read_times(texts: pa.Array, form: str, unit: str, point: str, assumed: Assumed) -> Numbers:
+    places = EXPONENTS[unit]
+    if "%" in form:
+        parse = partial(_with_directives, form=form, places=places, assumed=assumed)
+        return _read(texts, ".", _NOTHING, partial(_numbers, places=places), parse)
+    if form in EPOCHS:
+        places -= EXPONENTS[EPOCHS[form]]
+        parse = partial(_number, places=places)
+        return _read(texts, point, _USUAL_NUMBER, partial(_numbers, places=places), parse)
+    usual = rf"^{_DATES[form]}[Tt :]{_CLOCK}:(?:[0-5][0-9]|60)"
+    parse = partial(_moment, form=form, places=places)
+    return _read(texts, ".", usual, partial(_moments, form=form, places=places), parse)
+
+
+def check_zone(name: str) -> None:
+    """Raise FormatError unless the time zone exists."""
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise FormatError(
+            f"time zone {name!r} is not in the database of this machine; a name is like"
+            " Europe/Berlin, and `pip install tzdata` installs one"
+        ) from None
+
+
+def _in_zone(numbers: Numbers, name: str, places: int) -> Numbers:
+    """Move the times without a zone, which were read as UTC, into a zone."""
+    whole, flags = numbers.whole, numbers.flags
+    place = np.flatnonzero((numbers.zone == NO_ZONE) & (flags & (VALID | NEGATIVE) == VALID))
+    # Python is asked once for each minute, in which clocks do not change.
+    minutes, back = np.unique(whole[place] // (60 * 10**places), return_inverse=True)
+    ahead = np.array([_ahead(name, minute) for minute in minutes.tolist()], np.int64)
+    whole[place] -= ahead[back] * 10**places
+    flags[whole < 0] |= NEGATIVE
+    numbers.zone[place] = 0
+    return numbers
+
+
+@lru_cache(1 << 16)
+def _ahead(name: str, minute: int) -> int:
+    """The seconds by which a zone's clocks are ahead of UTC when they show this minute."""
+    shown = datetime(1970, 1, 1, tzinfo=ZoneInfo(name)) + timedelta(minutes=minute)
+    return round((shown.utcoffset() or timedelta()).total_seconds())
+
+
+def read_durations(texts: pa.Array, default: str, unit: str, point: str = ".") -> Numbers:
+    """The durations as units. A text is a number of `default` units, a number followed by ns, us,
+    ms or s, as in 01:02:03.5, or as in ISO 8601, without years and months: PT1.5S.
+    """
+    places = EXPONENTS[unit]
+    usual, convert = _USUAL_NUMBER, partial(_numbers, places=places - EXPONENTS[default])
+    if any(b":" in (text or b"") for text in texts[:_SHOWN].to_pylist()):
+        usual, convert = _USUAL_HOURS, partial(_hours, places=places)
+    parse = partial(_duration, default=default, places=places)
+    return _read(texts, point, usual, convert, parse)
+
+
+def with_value(texts: pa.Array) -> pa.Array:
+    """The texts, without those that mean that there is no value."""
+    trimmed = pc.ascii_trim(texts.view(pa.string()), " ")
+    return pc.if_else(pc.is_in(trimmed, pa.array(MISSING)), pa.scalar(None, texts.type), texts)
+
+
+def _read(
+    texts: pa.Array,
+    point: str,
+    usual: str,
+    convert: Callable[[pa.Array], tuple[Any, ...]],
+    parse: Callable[[str], _One],
+) -> Numbers:
+    """Read texts that match `usual` with `convert`, and what it leaves with `parse`."""
+    texts = pc.ascii_trim(with_value(texts).view(pa.string()), " ")
+    if point != ".":
+        texts = pc.replace_substring(texts, point, ".")
+    absent = texts.is_null().to_numpy(zero_copy_only=False)
+    rows = len(texts)
+    whole, fraction = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    flags, zone = np.where(absent, ABSENT, 0).astype(np.uint8), np.zeros(rows, np.int16)
+    matched = pc.fill_null(pc.match_substring_regex(texts, usual), False)
+    place = np.flatnonzero(matched)
+    if len(place):
+        whole[place], fraction[place], converted, zone[place] = convert(texts.filter(matched))
+        flags[place] = np.where(converted, VALID, 0)
+    rest = np.flatnonzero(flags == 0)
+    for row, text in zip(rest, texts.view(pa.binary()).take(rest).to_pylist(), strict=True):
+        whole[row], fraction[row], flags[row], zone[row] = parse(text.decode(errors="replace"))
+    return Numbers(whole, fraction, flags, zone)
+
+
+# ---- many texts
+
+
+def _integers(texts: pa.Array) -> Int64s:
+    return np.asarray(texts.cast(pa.int64()))
+
+
+def _shifted(digits: Int64s, shift: Int64s) -> tuple[Int64s, Int64s, npt.NDArray[np.bool_]]:
+    """The numbers digits * 10**shift: whole, fraction, and whether they fit."""
+    power = 10 ** np.minimum(abs(shift), FRACTION_DIGITS)
+    up = shift >= 0
+    whole = np.where(up, digits * power, digits // power)
+    fraction = np.where(up, 0, digits % power * (ONE // power))
+    fits = (shift >= -FRACTION_DIGITS) & (~up | (digits <= LIMIT // power))
+    return whole, fraction, fits
+
+
+def _numbers(texts: pa.Array, places: int) -> tuple[Any, ...]:
+    digits = _integers(pc.replace_substring(texts, ".", ""))
+    point, size = (np.asarray(f) for f in (pc.find_substring(texts, "."), pc.binary_length(texts)))
+    decimals = np.where(point < 0, 0, size - 1 - point)
+    return *_shifted(digits, (places - decimals).astype(np.int64)), 0
+
+
+def _moments(texts: pa.Array, form: str, places: int) -> tuple[Any, ...]:
+    def part(first: int, behind: int | None) -> pa.Array:
+        return pc.utf8_slice_codeunits(texts, first, behind)
+
+    clock = len("2015-05-17 " if form == "iso" else "17/May/2015:")
+    days = _by_text(part(0, clock - 1), lambda text: _days(re.match(_DATES[form], text)))
+    hour, minute, second = (_integers(part(clock + k, clock + k + 2)) for k in (0, 3, 6))
+    behind = pc.extract_regex(part(clock + 8, None), _BEHIND)
+    fits = (days > _CYCLE_DAYS * -_CYCLE) & ~np.asarray(behind.is_null())
+    zone = _by_text(pc.struct_field(behind, "zone"), _zone).astype(np.int16)
+    minutes = days * 1440 + hour * 60 + minute - np.where(zone == NO_ZONE, 0, zone)
+    seconds = minutes * 60 + second
+    whole, fraction = _with_decimals(seconds, pc.struct_field(behind, "fraction"), places)
+    return whole, fraction, fits & (seconds >= 0), zone
+
+
+def _with_decimals(seconds: Int64s, decimals: pa.Array, places: int) -> tuple[Int64s, Int64s]:
+    digits = _integers(pc.ascii_rpad(pc.fill_null(decimals, ""), FRACTION_DIGITS, "0"))
+    whole, fraction, _ = _shifted(digits, np.array(places - FRACTION_DIGITS))
+    return seconds * 10**places + whole, fraction
+
+
+def _hours(texts: pa.Array, places: int) -> tuple[Any, ...]:
+    groups = pc.extract_regex(texts, _USUAL_HOURS)
+    hours, minutes, seconds = (
+        _integers(pc.struct_field(groups, name)) for name in ("hours", "minutes", "seconds")
+    )
+    decimals = pc.struct_field(groups, "fraction")
+    return *_with_decimals(hours * 3600 + minutes * 60 + seconds, decimals, places), 1, 0
+
+
+def _by_text(texts: pa.Array, function: Callable[[str], int]) -> Int64s:
+    """A function of each text, computed once for equal ones."""
+    encoded = pc.fill_null(texts, "").dictionary_encode()
+    values = [function(text) for text in encoded.dictionary.to_pylist()]
+    return np.array(values, np.int64).take(np.asarray(encoded.indices))
+
+
+# ---- one text
+
+
+def _number(text: str, places: int) -> _One:
+    """The number in a text times 10**places."""
+    if not re.fullmatch(NUMBER, text):
+        return _NONE
+    number = Decimal(text)
+    size = number.copy_abs().scaleb(places, _EXACT)
+    if not size:
+        return 0, 0, VALID, 0
+    if size > LIMIT and size.to_integral_value("ROUND_FLOOR", _EXACT) > LIMIT:
+        return _NONE
+    # Far below the last digit that is kept, digits only say that there is more.
+    scaled = size.scaleb(FRACTION_DIGITS, _EXACT)
+    kept = int(scaled) if scaled.adjusted() >= 0 else 0
+    flags = VALID | (MORE if scaled != kept else 0) | (NEGATIVE if number < 0 else 0)
+    return *divmod(kept, ONE), flags, 0
+
+
+def _duration(text: str, default: str, places: int) -> _One:
+    if match := re.fullmatch(_HOURS, text) or re.fullmatch(_PERIOD, text):
+        parts = match.groupdict("")
+        seconds = Decimal()
+        for name, count in _SECONDS_IN.items():
+            part = Decimal(parts.get(name, "").replace(",", ".") or 0)
+            seconds = _EXACT.add(seconds, _EXACT.multiply(part, count))
+        return _number(f"{parts['sign']}{seconds:f}", places)
+    suffix = next((suffix for suffix in SUFFIXES if text.endswith(suffix)), "")
+    exponent = SUFFIXES[suffix] if suffix else EXPONENTS[default]
+    return _number(text.removesuffix(suffix).rstrip(" "), places - exponent)
+
+
+def _moment(text: str, form: str, places: int) -> _One:
+    match = re.fullmatch(FORMS[form], text)
+    days = _days(match)
+    if match is None or days == _NO_DAY:
+        return _NONE
+    hour, minute, second = (int(match[name] or 0) for name in ("hour", "minute", "second"))
+    zone = _zone(match["zone"] or "")
+    minutes = days * 1440 + hour * 60 + minute - (0 if zone == NO_ZONE else zone)
+    seconds = minutes * 60 + second
+    if seconds < 0:
+        return 0, 0, VALID | NEGATIVE, zone
+    return *_number(f"{seconds}.{match['fraction'] or ''}", places)[:3], zone
+
+
+class FormatError(TimerError, ValueError):
+    """A format of times does not exist."""
+
+
+def check_directives(form: str) -> None:
+    """Raise FormatError unless the directives of strptime in a format tell the day."""
+    try:
+        datetime.strptime("", _with_year(form))
+    except (ValueError, re.error) as error:
+        if "does not match" not in str(error):
+            raise FormatError(f"time format {form!r}: {error}") from None
+    if not re.search("%[cxdjGUW]", form):
+        raise FormatError(f"time format {form!r} has no day, such as %d")
+
+
+def _with_year(form: str) -> str:
+    return form if re.search("%[cxyYG]", form) else f"%Y {form}"
+
+
+@lru_cache(1 << 12)
+def _with_directives(text: str, form: str, places: int, assumed: Assumed) -> _One:
+    dated, last = _with_year(form), assumed.before.year
+    # Eight years may lie between two leap days.
+    for year in [""] if dated == form else [f"{last - back} " for back in range(9)]:
+        with suppress(ValueError):
+            moment = datetime.strptime(year + text, dated)
+            if not year or moment.replace(tzinfo=None) < assumed.before:
+                break
+    else:
+        return _NONE
+    offset = moment.utcoffset()
+    since = moment.replace(tzinfo=None) - datetime(1970, 1, 1) - (offset or timedelta())
+    zone = NO_ZONE if offset is None else offset // timedelta(minutes=1)
+    microseconds = since // timedelta(microseconds=1)
+    if microseconds < 0:
+        return 0, 0, VALID | NEGATIVE, zone
+    return *_number(str(microseconds), places - EXPONENTS["us"])[:3], zone
+
+
+_NO_DAY = -_CYCLE * _CYCLE_DAYS
+
+
+def _days(match: re.Match[str] | None) -> int:
+    """Days since 1970 of a matched date, or _NO_DAY."""
+    if match is None:
+        return _NO_DAY
+    year, month, day = match["year"], match["month"], int(match["day"])
+    number = _MONTHS.index(month) + 1 if month in _MONTHS else int(month)
+    cycles, rest = divmod(int(year), _CYCLE)  # Python's calendar has no year 0
+    try:
+        return (
+            date(_CYCLE + rest, number, day).toordinal() - _EPOCH_DAY + (cycles - 1) * _CYCLE_DAYS
+        )
+    except ValueError:
+        return _NO_DAY
+
+
+def _zone(text: str) -> int:
+    """The minutes by which a zone is ahead of UTC, or NO_ZONE."""
+    if text in ("", "z", "Z"):
+        return 0 if text else NO_ZONE
+    digits = text[1:].replace(":", "").ljust(4, "0")
+    minutes = int(digits[:2]) * 60 + int(digits[2:])
+    return -minutes if text[0] == "-" else minutes
+
+
+# ---- which format
+
+
+def guess_form(text: str) -> str | None:
+    """The time format of a text, or None if it has no known format.
+
+    Numbers count from 1970 in seconds below 10**11, in milliseconds below 10**14, in microseconds
+    below 10**17 and in nanoseconds above that.
+
+    >>> [guess_form(text) for text in ("1521911720.865", "17/May/2015:10:05:03 +0000", "noon")]
+    ['epoch-s', 'access', None]
+    """
+    text = text.strip()
+    if re.fullmatch(_WITHOUT_YEAR, text):
+        return SYSLOG
+    for form in ("iso", "access"):
+        if re.fullmatch(FORMS[form], text):
+            return form
+    if not re.fullmatch(NUMBER, text):
+        return None
+    size = abs(float(text))  # the magnitude is all that matters
+    return next((form for limit, form in _EPOCH_BELOW if size < limit), "epoch-ns")
+
+
+def guessed_range(form: str, unit: str) -> tuple[int, int]:
+    """The numbers of units that `guess_form` takes for times in an epoch format: from, to."""
+    limits = [0, *(limit for limit, _ in _EPOCH_BELOW), None]
+    place = [*(name for _, name in _EPOCH_BELOW), "epoch-ns"].index(form)
+    shift = EXPONENTS[unit] - EXPONENTS[EPOCHS[form]]
+    low, high = (
+        None if limit is None else limit * 10**shift if shift > 0 else limit // 10**-shift
+        for limit in limits[place : place + 2]
+    )
+    return low or 0, LIMIT if high is None else high - 1
