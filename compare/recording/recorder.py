@@ -1,0 +1,356 @@
+"""Writes what this process does with timers to a file of events.
+
+`wheelwork record` loads this file by its path into programs in whose environment the project may
+not be installed, so it imports only the standard library, and little of that. Sources of timers are
+patched when they have been imported; the recorder imports none that the program does not.
+
+An event is appended to a list in one step of CPython, so threads need no lock. A thread writes them
+to the file several times a second. What is written stays even if the process is killed.
+"""
+
+from __future__ import annotations  # the program's Python may be older than ours
+
+import _thread
+import contextlib
+import fcntl
+import functools
+import json
+import os
+import struct
+import sys
+import threading
+import time
+from types import MethodType
+from typing import Any
+
+FILE = "events"
+"""A line of JSON, then events of FIELDS float64 each: the kind, the time in seconds, the timer, and
+the delay from then to the deadline (0 for a cancel). A timer is known by the `id()` of its object,
+which is unique while it is pending."""
+FIELDS = 4
+FORMAT = "wheelwork-events"
+VERSION = 1
+STARTED, CANCELLED, MOVED = 1.0, 2.0, 3.0
+
+INTERVAL = 0.25
+"""Seconds between writes."""
+
+current: Recorder | None = None
+"""The recorder of this process."""
+
+
+class Recorder:
+    """Records the timers of this process from now until `close`; `clock` returns seconds.
+
+    Raises FileExistsError if `directory` has a file of events, OSError if none can be written.
+    """
+
+    def __init__(self, directory: str, clock: Any = time.monotonic) -> None:
+        global current
+        self.clock, self.directory = clock, directory
+        self.error: OSError | None = None  # why events were lost
+        self._events: list[float] = []
+        self.note: Any = self._events.extend  # adds an event
+        self._undo: list[tuple[Any, str, Any]] = []
+        source = {
+            "kind": "recording",
+            "command": getattr(sys, "orig_argv", sys.argv),  # Python 3.9 has none
+            "python": sys.version.split()[0],
+            "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }
+        header = {"format": FORMAT, "version": VERSION, "origin": clock(), "source": source}
+        self._file = open(os.path.join(directory, FILE), "xb", buffering=0)  # noqa: PTH118, PTH123, SIM115  # pathlib is slow to import; closed by `close`
+        fcntl.flock(self._file, fcntl.LOCK_EX)  # held as long as this process records
+        try:
+            self._write(json.dumps(header).encode() + b"\n")
+        except OSError:
+            os.unlink(self._file.name)  # noqa: PTH108  # pathlib is slow to import
+            self._file.close()
+            raise
+        current = self
+        sys.meta_path.insert(0, self)
+        for name in SOURCES.keys() & sys.modules.keys():
+            self._patch(name)
+        self._start_thread()
+
+    def close(self) -> bool:
+        """Stop recording and undo all patches. False in a forked child, which does not record."""
+        if current is not self:
+            return False
+        self._unpatch()
+        self._stop_thread()
+        self._drain()
+        fcntl.flock(self._file, fcntl.LOCK_UN)  # a process that forks just now has the file open
+        self._file.close()
+        return True
+
+    # The thread, which `threading` does not know: the program sees no other than its own
+
+    def _start_thread(self) -> None:
+        self._stopping, self._stopped = threading.Event(), threading.Event()
+        _thread.start_new_thread(self._run, (self._stopping, self._stopped))
+
+    def _stop_thread(self) -> None:
+        self._stopping.set()
+        self._stopped.wait()
+
+    def _run(self, stopping: threading.Event, stopped: threading.Event) -> None:
+        while not stopping.wait(INTERVAL):
+            self._drain()
+        stopped.set()
+
+    def _drain(self) -> None:
+        events = self._events[:]
+        del self._events[: len(events)]
+        try:
+            if self.error is None:
+                self._write(struct.pack(f"{len(events)}d", *events))
+        except OSError as error:
+            self.error, self.note = error, _ignore
+
+    def _write(self, data: bytes) -> None:
+        while data:
+            data = data[self._file.write(data) :]
+
+    def _abandon(self) -> None:
+        """Stop recording in a forked child. The file belongs to its parent."""
+        self._unpatch()
+        self._file.close()
+
+    # Patches
+
+    def _patch(self, name: str) -> None:
+        for path, patch in SOURCES[name].items():
+            owner: Any = sys.modules[name]
+            *classes, attribute = path.split(".")
+            for class_name in classes:
+                owner = getattr(owner, class_name)
+            original = getattr(owner, attribute)
+            self._undo.append((owner, attribute, vars(owner).get(attribute)))  # None: inherited
+            setattr(owner, attribute, functools.wraps(original)(patch(original, self)))
+
+    def _unpatch(self) -> None:
+        global current
+        current = None
+        self.note = _ignore  # the program may keep patched methods
+        sys.meta_path.remove(self)
+        for owner, attribute, former in reversed(self._undo):
+            if former is None:
+                delattr(owner, attribute)
+            else:
+                setattr(owner, attribute, former)
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """As a finder of `sys.meta_path`: patch a source when it has been imported."""
+        if name not in SOURCES:
+            return None
+        finders = (finder for finder in sys.meta_path if finder is not self)
+        specs = (finder.find_spec(name, path, target) for finder in finders)
+        spec = next(filter(None, specs), None)
+        loader: Any = spec and spec.loader
+        if hasattr(loader, "exec_module"):
+            execute = loader.exec_module
+
+            def exec_module(module: Any) -> None:
+                del loader.exec_module  # it may load other modules, too
+                execute(module)
+                if current is self:
+                    self._patch(name)
+
+            loader.exec_module = exec_module
+        return spec
+
+
+def _ignore(event: tuple[float, ...]) -> None:
+    """In place of `note` when nothing is recorded."""
+
+
+# How functions are patched. The clock is read before a timer is set, so that no timer fires before
+# its recorded deadline; an event is noted after the call, if that succeeds.
+
+
+def _is_alarm(callback: Any) -> bool:
+    """Whether a service of this project sets a timer of its loop: it is none of the program."""
+    return getattr(callback, "__qualname__", "") == "LoopDriver._turn"
+
+
+def _loop(original: Any, recorder: Recorder) -> Any:
+    """Patch a loop's `call_at`."""
+    clock = recorder.clock
+
+    def call_at(self: Any, when: Any, callback: Any, *args: Any, context: Any = None) -> Any:
+        now, present = clock(), self.time()
+        if context is None:  # without a dict of keywords, a tenth of a microsecond less
+            handle = original(self, when, callback, *args)
+        else:
+            handle = original(self, when, callback, *args, context=context)
+        if type(callback) is not MethodType or not _is_alarm(callback):
+            recorder.note((STARTED, now, id(handle), float(when) - present))
+        return handle
+
+    return call_at
+
+
+def _setting(kind: float, time_of: Any, deadline_of: Any) -> Any:
+    """Patch a function that sets a timer: the one it returns, or else its own object.
+
+    `time_of` returns the present time of this object; `deadline_of` returns the timer's, None for a
+    timer that is not to be recorded.
+    """
+
+    def patch(original: Any, recorder: Recorder) -> Any:
+        clock = recorder.clock
+
+        def patched(owner: Any, *args: Any, **more: Any) -> Any:
+            now, present = clock(), time_of(owner)
+            answer = original(owner, *args, **more)
+            timer = owner if answer is None or answer is True else answer
+            if answer is not False and (deadline := deadline_of(timer)) is not None:
+                recorder.note((kind, now, id(timer), deadline - present))
+            return answer
+
+        return patched
+
+    return patch
+
+
+def _cancel(original: Any, recorder: Recorder) -> Any:
+    """Patch a method that cancels its object."""
+    clock = recorder.clock
+
+    def cancel(self: Any) -> Any:
+        now = clock()
+        answer = original(self)
+        if answer is not False:
+            recorder.note((CANCELLED, now, id(self), 0.0))
+        return answer
+
+    return cancel
+
+
+def _cancel_pending(original: Any, recorder: Recorder) -> Any:
+    """Patch a wheel's `cancel`: its timers may be early, and so have fired before the deadline."""
+    clock = recorder.clock
+
+    def cancel(self: Any) -> None:
+        if self._state == _PENDING:
+            recorder.note((CANCELLED, clock(), id(self), 0.0))
+        original(self)
+
+    return cancel
+
+
+def _enter(original: Any, recorder: Recorder) -> Any:
+    """Patch `enterabs` of `sched.scheduler`."""
+    clock = recorder.clock
+
+    def enterabs(self: Any, time: Any, *args: Any, **more: Any) -> Any:
+        now, present = clock(), self.timefunc()
+        event = original(self, time, *args, **more)
+        with contextlib.suppress(TypeError):  # times that are not numbers
+            recorder.note((STARTED, now, id(event), float(time - present)))
+        return event
+
+    return enterabs
+
+
+def _cancel_event(original: Any, recorder: Recorder) -> Any:
+    """Patch `cancel` of `sched.scheduler`."""
+
+    def cancel(self: Any, event: Any) -> None:
+        now = recorder.clock()
+        original(self, event)
+        recorder.note((CANCELLED, now, id(event), 0.0))
+
+    return cancel
+
+
+def _uvloop(original: Any, recorder: Recorder) -> Any:
+    """Patch uvloop's `call_later`. Its handles are compiled, so others are returned."""
+
+    def call_later(self: Any, delay: Any, callback: Any, *args: Any, **context: Any) -> Any:
+        if _is_alarm(callback):
+            return original(self, delay, callback, *args, **context)
+        now, call = recorder.clock(), _UvloopCall(callback)
+        call.handle = original(self, delay, call, *args, **context)
+        recorder.note((STARTED, now, id(call), float(delay)))
+        return call
+
+    return call_later
+
+
+class _UvloopCall:
+    """A call of uvloop, as a callback and as a handle.
+
+    uvloop counts in milliseconds and may be early, so the callback says that it runs.
+    """
+
+    __slots__ = ("_callback", "_waits", "handle")
+
+    handle: Any
+
+    def __init__(self, callback: Any) -> None:
+        self._callback, self._waits = callback, True
+
+    def __call__(self, *args: Any) -> None:
+        self._waits = False
+        self._callback(*args)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.handle, name)
+
+    def cancel(self) -> None:
+        """As in asyncio."""
+        self.handle.cancel()
+        if self._waits and current is not None:
+            current.note((CANCELLED, current.clock(), id(self), 0.0))
+        self._waits = False
+
+
+_PENDING = 0
+"""As in timers.services.mailbox."""
+
+
+def _now(owner: Any) -> Any:
+    return owner._mailbox.now() / 1e9
+
+
+def _due(call: Any) -> Any:
+    """None for a periodic call that runs; when it ends, it is started again."""
+    return call._moment / 1e9 if call._state == _PENDING else None
+
+
+_schedule, _reschedule = _setting(STARTED, _now, _due), _setting(MOVED, _now, _due)
+_start = _setting(STARTED, lambda timer: 0.0, lambda timer: timer.interval)  # None: never fires
+
+SOURCES: dict[str, dict[str, Any]] = {
+    "asyncio.base_events": {"BaseEventLoop.call_at": _loop},
+    "asyncio.events": {"TimerHandle.cancel": _cancel},
+    "uvloop": {"Loop.call_later": _uvloop},
+    "threading": {"Timer.start": _start, "Timer.cancel": _cancel},
+    "sched": {"scheduler.enterabs": _enter, "scheduler.cancel": _cancel_event},
+    "timers.services.event_loop": {"_Calls._call_at": _loop, "WheelHandle.cancel": _cancel_pending},
+    "timers.services.calls": {
+        "CallScheduler.schedule_after": _schedule,
+        "CallScheduler.schedule_at": _schedule,
+        "CallScheduler.schedule_every": _schedule,
+        "ScheduledCall.reschedule": _reschedule,
+        "ScheduledCall.reschedule_after": _reschedule,
+        "ScheduledCall.cancel": _cancel,
+        "PeriodicCall._finish": _schedule,
+    },
+}
+"""Module -> its functions that set and cancel timers, and how each is patched. asyncio's
+`call_later`, uvloop's `call_at` and `enter` of `sched` call these."""
+
+
+def _call_current(method: str) -> Any:
+    return lambda: current and getattr(current, method)()
+
+
+# A process with threads is warned when it forks, so ours ends before that.
+os.register_at_fork(
+    before=_call_current("_stop_thread"),
+    after_in_parent=_call_current("_start_thread"),
+    after_in_child=_call_current("_abandon"),
+)
