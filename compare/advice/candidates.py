@@ -1,0 +1,107 @@
+"""The candidates of a search: every timer with a kernel, with a grid of ticks and wheel sizes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+from compare.replay.contestant import COMPILED, TICK, Contestant, contestant
+from compare.tapes.units import duration_text
+from timers.errors import TimerError
+from timers.registry import names
+
+WHEEL_SIZE = "wheel_size"
+WHEEL_SIZES = tuple(1 << bits for bits in range(3, 17))
+COARSE = 3  # a coarse grid has every third tick and wheel size
+
+
+class AdviceError(TimerError, ValueError):
+    """No advice can be given: the trace is empty, or no timer keeps the bounds."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a timer must keep, whatever the traffic: in units of the trace, and in bytes."""
+
+    max_late: int = 0
+    max_early: int = 0
+    memory: int | None = None
+
+    def allow_lateness(self, low: int, high: int) -> bool:
+        """Whether a scheme whose lateness lies in [low, high] fires precisely enough."""
+        return -self.max_early <= low and high <= self.max_late
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All candidates for a trace of this unit; no tick is longer than `longest_tick`."""
+
+    unit: str
+    bounds: Bounds
+    longest_tick: int
+
+    @cached_property
+    def ticks(self) -> list[int]:
+        """1, 2 and 5 times the powers of ten, and the longest that the bounds allow; ascending."""
+        limit = max(self.longest_tick, self.bounds.max_late, self.bounds.max_early + 1)
+        powers = (10**digits for digits in range(len(str(limit))))
+        series = {digit * power for power in powers for digit in (1, 2, 5)}
+        longest_allowed = {max(self.bounds.max_late, 1), self.bounds.max_early + 1}
+        return sorted({tick for tick in series if tick <= limit} | longest_allowed)
+
+    def candidate(self, name: str, tick: int | None, wheel_size: int | None) -> Contestant:
+        """A timer with these parameters; None for one that the timer does not have."""
+        words = [name]
+        if tick is not None:
+            words.append(f"{TICK}={duration_text(tick, self.unit)}")
+        if wheel_size is not None:
+            words.append(f"wheel-size={wheel_size}")
+        return contestant("/".join(words))
+
+    def coarse(self) -> Iterator[Contestant]:
+        """Each timer with every third tick and wheel size, and the longest ticks in the bounds."""
+        longest = [self.bounds.max_late, self.bounds.max_early + 1]
+        ticks = [
+            tick
+            for number, tick in enumerate(reversed(self.ticks))
+            if number % COARSE == 0 or tick in longest
+        ]
+        yield from self._product(ticks, WHEEL_SIZES[::COARSE])
+
+    def all(self) -> Iterator[Contestant]:
+        """The whole grid within the bounds, memory aside."""
+        yield from filter(self.precise, self._product(self.ticks, WHEEL_SIZES))
+
+    def around(self, centre: Contestant) -> Iterator[Contestant]:
+        """The candidates with the next shorter and longer ticks and wheel sizes, within the bounds.
+
+        Wheels are also tried at twice the distance, because their cost has steps.
+        """
+        parameters = centre.parameters(self.unit)
+        ticks = _near(self.ticks, parameters.get(TICK))
+        sizes = _near(WHEEL_SIZES, parameters.get(WHEEL_SIZE))
+        for tick, size in product(ticks, sizes):
+            near = self.candidate(centre.name, tick, size)
+            if self.precise(near):
+                yield near
+
+    def precise(self, candidate: Contestant) -> bool:
+        """Whether the candidate's scheme is as precise as the bounds ask."""
+        return self.bounds.allow_lateness(*candidate.rounding(self.unit).bounds())
+
+    def _product(self, ticks: Sequence[int], sizes: Sequence[int]) -> Iterator[Contestant]:
+        for name in names():
+            if (timer := contestant(name)).engine != COMPILED:
+                continue  # its work is not counted, and its time is that of the interpreter
+            parameters = timer.traits.parameters
+            own_ticks = ticks if TICK in parameters else [None]
+            own_sizes = sizes if WHEEL_SIZE in parameters else [None]
+            for tick, size in product(own_ticks, own_sizes):
+                yield self.candidate(name, tick, size)
+
+
+def _near(values: Sequence[int], value: int | None) -> Sequence[int | None]:
+    if value is None:
+        return [None]
+    place = min(range(len(values)), key=lambda k: abs(values[k] - value))
+    return values[max(place - 2, 0) : place + 3]

@@ -1,0 +1,115 @@
+"""Replays of the candidates, on an executor: counted for the search, and timed at the end."""
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from compare.executors import Executor, Stopping, even_shares, until_stopping
+from compare.pipeline.results import OUTCOMES, outcome_of, outcome_table
+from compare.replay.contestant import Contestant
+from compare.replay.engine import OverBudgetError, first_time, replay
+from compare.replay.outcome import Outcome
+from compare.tapes.tape import Tape, joined, part
+from compare.tapes.trace import Trace
+
+SHORTEST_LIMIT = 0.01  # seconds of a replay; a shorter one is never left out
+AT_ONCE = 2048  # operations for which room is reserved at a time
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some shards of a trace, and how many of the first operations of each are replayed."""
+
+    trace: Trace
+    shards: Sequence[int]
+    operations: int
+
+    @property
+    def total(self) -> int:
+        """The operations of all shards together."""
+        return sum(min(self.trace.shards[n].rows, self.operations) for n in self.shards)
+
+    @property
+    def whole(self) -> bool:
+        """Whether this is the whole trace."""
+        return self.total == self.trace.totals["rows"]
+
+    def tape(self, shard: int) -> Tape:
+        """The operations of one of the shards. Raises TraceError, TapeError."""
+        rows = 0
+        pieces = []
+        for piece in self.trace.pieces(shard):
+            pieces.append(part(piece, 0, self.operations - rows))
+            rows += pieces[-1].time.size
+            if rows == self.operations:
+                break
+        return joined(pieces)
+
+
+def sampled(trace: Trace, operations: int) -> Sample:
+    """Shards at even distances with about this many operations in total; at least one shard.
+
+    Of a shard with more operations, the first ones.
+    """
+    used = [n for n, shard in enumerate(trace.shards) if shard.rows]
+    number = max(operations * len(used) // trace.totals["rows"], 1)
+    shards = [used[share[0]] for share in even_shares(len(used), number)]
+    return Sample(trace, shards, operations)
+
+
+def outcomes(
+    executor: Executor,
+    sample: Sample,
+    candidates: Sequence[Contestant],
+    *,
+    counting: bool,
+    limit: float = math.inf,
+) -> dict[str, Outcome]:
+    """Replay the sample through the candidates; returns the outcomes by label.
+
+    With `counting`, the candidates are divided among the workers. Without it, they run one after
+    the other in the thread that has the shard, so that their times compare. Candidates that take
+    longer than `limit` ns per operation are left out.
+    """
+    unit = sample.trace.unit
+    for candidate in {candidate.name: candidate for candidate in candidates}.values():
+        # Compile it into the disk cache, where workers look.
+        replay(candidate.new(unit, counting=counting), joined([]), 0)
+    shares = even_shares(len(candidates), 4 * executor.workers if counting else 1)
+    parts = [(shard, share) for shard in sample.shards for share in shares]
+
+    def work(number: int, stopping: Stopping) -> pa.RecordBatch:
+        shard, share = parts[number]
+        tape, id_space = sample.tape(shard), sample.trace.shards[shard].id_space
+        seconds = max(limit * tape.time.size / 1e9, SHORTEST_LIMIT)
+        tables = [OUTCOMES.empty_table()]
+        for index in until_stopping(share, stopping):
+            candidate = candidates[index]
+            # As small as in a program with this traffic: a hashed wheel skips idle time in
+            # O(capacity).
+            timer = candidate.new(unit, first_time(tape), counting=counting, capacity=1)
+            with suppress(OverBudgetError):
+                done = replay(
+                    timer,
+                    tape,
+                    id_space,
+                    clock=time.thread_time,  # other threads run beside this one
+                    limit=seconds,
+                    at_once=AT_ONCE,
+                )
+                tables.append(outcome_table(index, shard, candidate.engine, done.outcome))
+        rows = pa.concat_tables(tables).combine_chunks()
+        return pa.RecordBatch.from_struct_array(rows.to_struct_array().combine_chunks())
+
+    shards: dict[int, list[Outcome]] = {}
+    for row in executor.run(len(parts), work, OUTCOMES).to_pylist():
+        shards.setdefault(row["timer"], []).append(outcome_of(row))
+    return {
+        candidates[index].label: sum(done, Outcome())
+        for index, done in sorted(shards.items())
+        if len(done) == len(sample.shards)
+    }

@@ -1,0 +1,259 @@
+"""`wheelwork advise`: find the best timer for a trace, and its parameters."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from compare.cli import options
+from compare.cli.text import labelled, table
+
+if TYPE_CHECKING:
+    from compare.advice.prices import Counted
+    from compare.advice.search import Advice
+
+DEFAULT_LATE = "10ms"
+FORMATS = (".svg", ".png")
+_WORTH = 0.1  # a saving that is mentioned
+_CONCERN = 1.0  # ms of CPU per second; less is no reason to choose a timer
+_WIDTH = 14  # of the labels
+
+
+@options.command("""\b
+Examples:
+  wheelwork advise requests.trace
+  wheelwork advise requests.trace --max-late 100ms --memory 1MB
+  wheelwork advise requests.trace --objective memory --chart advice.svg""")
+@click.argument("trace", type=options.TRACE)
+@options.option(
+    "--max-late",
+    "TIME",
+    f"How late a timer may fire. Default: {DEFAULT_LATE}, or 0 without a unit of time.",
+)
+@options.option("--max-early", "TIME", "How early a timer may fire.", default="0")
+@options.option("--memory", options.SIZE, "What a timer may take, e.g. 100MB.")
+@options.option("--objective", ("cpu", "memory"), "What to save.", default="cpu")
+@options.option("--chart", options.Place("file"), "Draw the candidates, as FILE.svg or FILE.png.")
+@options.json
+@options.master
+def advise(
+    trace: str,
+    max_late: str | None,
+    max_early: str,
+    memory: int | None,
+    objective: str,
+    chart: str | None,
+    as_json: bool,
+    master: str | None,
+) -> None:
+    """Find the best timer for TRACE, and its parameters.
+
+    TRACE is replayed through every compiled timer with many ticks and wheel
+    sizes. The work that these replays count decides which candidates are timed.
+    The bounds hold for the scheme of a timer, whatever the traffic. The shards of
+    a large trace are sampled for the search. With --master it runs on Spark.
+    """
+    from compare.advice.candidates import Bounds
+    from compare.advice.search import advise as search
+    from compare.files import new_file
+    from compare.spark.executor import executor
+    from compare.tapes.trace import open_trace
+    from compare.tapes.units import TAPE_UNITS
+
+    _check_chart(chart)
+    opened = open_trace(trace)
+    if max_late is None:
+        max_late = DEFAULT_LATE if opened.unit in TAPE_UNITS else "0"
+    late = _units("--max-late", max_late, opened.unit)
+    early = _units("--max-early", max_early, opened.unit)
+    with executor(master) as runner:
+        advice = search(opened, Bounds(late, early, memory), runner, objective)
+    if chart:
+        from reports.charts.pareto import pareto_picture
+
+        picture = pareto_picture(advice)
+        with new_file(Path(chart)) as temporary:
+            data = picture.png() if chart.endswith(".png") else picture.svg().encode()
+            temporary.write_bytes(data)
+    click.echo(json.dumps(_object(advice), indent=1) if as_json else text_of(advice))
+    if chart and not as_json:
+        click.echo("\n" + labelled("chart", chart, width=_WIDTH))
+
+
+def _check_chart(chart: str | None) -> None:
+    """Refuse a chart that cannot be written, before a long search."""
+    if chart is None:
+        return
+    from compare.files import obstacle
+
+    if Path(chart).suffix not in FORMATS:
+        raise click.UsageError(f"--chart {chart} does not end in .svg or .png")
+    if problem := obstacle(Path(chart).parent):
+        raise click.UsageError(f"cannot write {chart}: {problem}")
+
+
+def _units(option: str, text: str, unit: str) -> int:
+    """A duration in whole units of a trace, rounded down; a number where units are not durations.
+
+    Raises UsageError.
+    """
+    from compare.arguments import integer
+    from compare.tapes.units import TAPE_UNITS, parse_duration
+
+    try:
+        if text.strip() == "0":
+            return 0
+        if unit in TAPE_UNITS:
+            return int(Fraction(parse_duration(text, "us"), parse_duration(f"1{unit}", "us")))
+        number = integer(text)
+    except ValueError as error:
+        raise click.UsageError(f"{option}: {error}") from None
+    if number < 0:
+        raise click.UsageError(f"{option} must not be negative, but is {number}")
+    return number
+
+
+# ---- results
+
+
+def _object(advice: "Advice") -> dict[str, Any]:
+    from compare.advice.settings import python_line, settings
+
+    def entry(one: "Counted | None") -> dict[str, Any] | None:
+        if one is None:
+            return None
+        samples = advice.samples.get(one.label)
+        late = one.outcome.lateness
+        return {
+            "timer": one.label,
+            "allowed": one.allowed,
+            "ns_per_operation": min(samples) if samples else None,
+            "cpu_ms_per_second": _ms_per_second(advice, min(samples)) if samples else None,
+            "objective_ns": advice.ns[one.label],
+            "nbytes": one.nbytes,
+            "lateness_bounds": one.contestant.rounding(advice.unit).bounds(),
+            "lateness": [late.min, late.median, late.max],
+        }
+
+    return {
+        "trace": str(advice.trace.path),
+        "unit": advice.unit,
+        "best": entry(advice.best),
+        "runner_up": entry(advice.runner_up),
+        "rank_correlation": advice.correlation,
+        "python": python_line(advice.best, advice.unit),
+        "settings": settings(advice),
+        "front": [one.label for one in advice.front],
+        "candidates": [entry(one) for one in advice.counted.values()],
+    }
+
+
+def text_of(advice: "Advice") -> str:
+    """The advice in five lines, the Pareto front, and code to paste; in 80 columns."""
+    from compare.advice.settings import python_line, settings
+
+    best, unit = advice.best, advice.unit
+    cost = f"{advice.cost(best):,.1f} ns of CPU per operation"
+    if ms := _ms_per_second(advice, advice.cost(best)):
+        cost = f"{ms:.3g} ms of CPU per second of this traffic; {cost}"
+    answer = {
+        "use": best.label,
+        "cost": f"{cost}; {_bytes(best.nbytes)}",
+        "lateness": _lateness(best, unit),
+        "runner-up": _runner_up(advice),
+        "would change": _change(advice),
+    }
+    code = {f"Python [{unit}]": python_line(best, unit), **settings(advice)}
+    parts = [
+        [labelled(name, text, width=_WIDTH) for name, text in answer.items()],
+        _front(advice),
+        [labelled("search", _search(advice), width=_WIDTH)],
+        [labelled(name, text, width=_WIDTH) for name, text in code.items()],
+    ]
+    return "\n\n".join("\n".join(part) for part in parts)
+
+
+def _ms_per_second(advice: "Advice", ns: float) -> float | None:
+    """Milliseconds of CPU per second of the trace; None if its time is not in seconds."""
+    from compare.tapes.units import EXPONENTS
+
+    if advice.unit not in EXPONENTS or not advice.trace.span:
+        return None
+    seconds = advice.trace.span / float(10 ** EXPONENTS[advice.unit])
+    return ns * advice.trace.totals["rows"] / 1e6 / seconds
+
+
+def _bytes(number: int) -> str:
+    return f"{number / 1e6:,.1f} MB" if number >= 1e6 else f"{number / 1e3:,.1f} kB"
+
+
+def _lateness(one: "Counted", unit: str) -> str:
+    from compare.replay.lateness import lateness_text
+    from compare.tapes.units import duration_text
+
+    low, high = one.contestant.rounding(unit).bounds()
+    declared, late = lateness_text(low, high, unit), one.outcome.lateness
+    if low == high == 0:
+        return f"{declared}: every timer fires at its deadline"
+    if late.max is None:
+        return f"{declared} by its scheme; nothing fired here"
+    median, high = (value or 0 for value in late.quantiles([0.5, 0.99]))
+    texts = (duration_text(value, unit) for value in (median, high, late.max))
+    return "{} by its scheme; here p50 {}, p99 {}, at most {}".format(declared, *texts)
+
+
+def _runner_up(advice: "Advice") -> str:
+    best, other = advice.best, advice.runner_up
+    if other is None:
+        return "none: no other scheme keeps the bounds"
+    more = advice.cost(other) / advice.cost(best) - 1
+    noise = max(advice.noise(best), advice.noise(other))
+    compared = f"{abs(more):.0%} {'more' if more >= 0 else 'less'} CPU (noise {noise:.0%})"
+    if abs(more) <= noise:
+        compared += ", which is no difference"
+    return f"{other.label}: {compared}; {_bytes(other.nbytes)}"
+
+
+def _change(advice: "Advice") -> str:
+    from compare.replay.lateness import lateness_text
+
+    best, other = advice.best, advice.looser
+    texts = []
+    if (_ms_per_second(advice, advice.cost(best)) or _CONCERN) < _CONCERN:
+        texts.append("CPU time decides nothing at this rate")
+    if other and (saved := 1 - advice.cost(other) / advice.cost(best)) >= _WORTH:
+        bounds = lateness_text(*other.contestant.rounding(advice.unit).bounds(), advice.unit)
+        texts.append(f"firing {bounds}, {other.label} takes {saved:.0%} less CPU")
+    smallest = min(advice.ranked, key=lambda one: one.nbytes)
+    if smallest.nbytes < (1 - _WORTH) * best.nbytes:
+        texts.append(f"to save memory, {smallest.label} takes {_bytes(smallest.nbytes)}")
+    return "; ".join(texts) or "no looser bound saves a tenth of the CPU time or memory"
+
+
+def _front(advice: "Advice") -> list[str]:
+    """The Pareto front as a table, with the advice if that is not on it."""
+    from compare.tapes.units import duration_text
+
+    rows = [["Pareto front", "ns", "precision", "memory", "bounds"]]
+    shown = {one.label: one for one in [*advice.front, advice.best]}.values()
+    for one in sorted(shown, key=advice.cost):
+        precision = duration_text(one.deviation, advice.unit) if one.deviation else "exact"
+        kept = "advice" if one == advice.best else "kept" if one.allowed else "-"
+        ns = f"{advice.cost(one):,.1f}"
+        rows.append([one.label, ns, precision, _bytes(one.nbytes), kept])
+    return table(rows)
+
+
+def _search(advice: "Advice") -> str:
+    rounds = len(advice.samples[advice.best.label])
+    samples = advice.sample, advice.timed_sample
+    counted, timed = (
+        "" if sample.whole else f" on {sample.total:,} operations" for sample in samples
+    )
+    return (
+        f"{len(advice.counted)} candidates counted{counted}, {len(advice.samples)} timed in"
+        f" {rounds} rounds{timed}; rank correlation of the objective, counters x calibrated ns,"
+        f" with measured time: {advice.correlation:.2f}"
+    )

@@ -1,0 +1,170 @@
+import dataclasses
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compare.advice import replays
+from compare.advice.candidates import AdviceError, Bounds
+from compare.advice.prices import Counted
+from compare.advice.replays import Sample, outcomes, sampled
+from compare.advice.search import NEAR, advise, pareto_front
+from compare.executors import Threads
+from compare.replay.contestant import contestant
+from compare.replay.engine import replay
+from compare.replay.outcome import Outcome
+from compare.tapes.trace import write_trace
+from compare.workloads.catalogue import make
+from timers.registry import names
+
+# ---- Pareto
+
+point = st.tuples(st.integers(1, 50), st.integers(0, 50), st.integers(1, 50))
+
+
+@given(st.lists(point, min_size=1, max_size=30))
+def test_whatever_is_not_on_the_front_is_near_a_cheaper_one_that_is(points):
+    cost = {}
+    candidates = []
+    for ns, deviation, nbytes in points:
+        one = Counted(contestant("delay-queue"), Outcome(operations=1), nbytes, deviation, True)
+        candidates.append(one)
+        cost[id(one)] = ns
+    front = pareto_front(candidates, lambda one: cost[id(one)])
+    assert [cost[id(one)] for one in front] == sorted(cost[id(one)] for one in front)
+    for one in candidates:
+        nearby = [
+            other
+            for other in front
+            if cost[id(other)] <= cost[id(one)]
+            and other.deviation <= NEAR * one.deviation
+            and other.nbytes <= NEAR * one.nbytes
+        ]
+        on_front = any(one is other for other in front)
+        assert [id(other) for other in nearby] == [id(one)] if on_front else nearby
+
+
+# ---- replays on an executor
+
+
+def test_outcomes_are_those_of_the_replays_of_the_shards(trace):
+    timers = [contestant("delay-queue"), contestant("hashed-wheel/tick=5ms")]
+    for counting in (True, False):
+        found = outcomes(Threads(), sampled(trace, 10_000), timers, counting=counting)
+        assert list(found) == [timer.label for timer in timers]
+        for timer in timers:
+            expected = Outcome()
+            for shard in (0, 1):
+                new = timer.new("us", int(trace.load(shard).time[0]), counting=counting)
+                space = trace.shards[shard].id_space
+                expected += replay(new, trace.load(shard), space).outcome
+            done = found[timer.label]
+            for name in ("operations", "scheduled", "fired", "most_pending", "counters"):
+                assert getattr(done, name) == getattr(expected, name)
+            assert done.lateness == expected.lateness
+
+
+@pytest.mark.parametrize("counting", [True, False])
+def test_what_takes_longer_than_the_limit_is_left_out(trace, monkeypatch, counting):
+    monkeypatch.setattr(replays, "SHORTEST_LIMIT", 0.0)
+
+    def labels(limit):
+        sample, timers = sampled(trace, 10_000), [contestant("delay-queue")]
+        return [*outcomes(Threads(), sample, timers, counting=counting, limit=limit)]
+
+    assert labels(0.0) == []
+    assert labels(math.inf) == ["delay-queue"]
+
+
+def test_a_timer_has_no_more_room_than_a_program_would_give_it(trace, monkeypatch):
+    def nbytes():
+        timers = [contestant("delay-queue")]
+        return outcomes(Threads(), sampled(trace, 10_000), timers, counting=False)[label].nbytes
+
+    label = "delay-queue"
+    with_room_for_all = nbytes()
+    monkeypatch.setattr(replays, "AT_ONCE", 8)
+    assert nbytes() < 0.6 * with_room_for_all
+
+
+def test_a_sample_has_shards_at_even_distances_or_the_beginning_of_one(tmp_path):
+    tapes = [make("uniform", operations=100, seed=n).tape for n in range(6)]
+    tapes.insert(0, make("uniform", operations=1, seed=9).tape)
+    trace = write_trace(tmp_path / "t", tapes, unit="ms", source={})
+    sample = sampled(trace, 250)
+    assert len(sample.shards) == 2 and not sample.whole
+    assert sampled(trace, 601).whole
+    sample = sampled(trace, 40)  # less than a shard: the beginning of one
+    assert (len(sample.shards), sample.operations) == (1, 40)
+    tape = Sample(trace, [3], 40).tape(3)
+    assert tape.time.tolist() == trace.load(3).time[:40].tolist()
+
+
+# ---- the search
+
+
+def test_the_advice_keeps_its_bounds_and_beats_the_other_finalists(advice):
+    assert {one.contestant.name for one in advice.ranked} >= {*names()} - {
+        "heapq-delay-queue",
+        "unordered-list",
+    }
+    for one in advice.ranked:
+        low, high = one.contestant.rounding("us").bounds()
+        assert -2000 <= low <= high <= 10_000 and one.allowed
+        assert one.deviation == max(-low, high)
+        late = one.outcome.lateness
+        assert low <= late.min <= late.max <= high
+    costs = [advice.cost(one) for one in advice.ranked]
+    assert costs == sorted(costs)
+    assert advice.runner_up.contestant.name != advice.best.contestant.name
+    assert all(len(samples) == 2 for samples in advice.samples.values())
+    assert -1 <= advice.correlation <= 1 and len(advice.checked) == 8
+
+
+def test_noise_is_the_difference_between_odd_and_even_rounds(advice):
+    label = advice.best.label
+    samples = {**advice.samples, label: [10.0, 14.0, 12.0, 11.0]}
+    other = dataclasses.replace(advice, samples=samples)
+    assert other.cost(advice.best) == 10
+    assert other.noise(advice.best) == pytest.approx(0.1)
+
+
+def test_what_is_less_precise_is_the_cheapest_outside_the_bounds(advice):
+    outside = [one for one in advice.measured if one.deviation > 2000]
+    outside = [one for one in outside if one.contestant.name == "hierarchical-wheel"]
+    assert outside, "the front has coarser ticks"
+    assert advice.cost(advice.looser) <= min(map(advice.cost, outside))
+    assert not advice.grid.precise(advice.looser.contestant)
+
+
+def test_memory_is_a_bound_and_an_objective(trace):
+    smallest = advise(trace, Bounds(10_000), Threads(), "memory").best
+    limit = 2 * smallest.nbytes
+    found = advise(trace, Bounds(10_000, memory=limit), Threads())
+    assert all(one.nbytes <= limit for one in found.ranked)
+    assert smallest.nbytes <= min(one.nbytes for one in found.ranked)
+    rows = smallest.outcome.most_pending
+    assert smallest.nbytes == smallest.contestant.new("us", capacity=rows).nbytes
+    with pytest.raises(AdviceError, match=f"10 bytes: the smallest, .*, takes {smallest.nbytes}"):
+        advise(trace, Bounds(10_000, memory=10), Threads())
+
+
+def test_the_same_work_is_counted_again(trace, advice):
+    again = advise(trace, Bounds(10_000, 2_000), Threads())
+    for label in again.counted.keys() & advice.counted.keys():
+        first, second = (each.counted[label].outcome for each in (advice, again))
+        assert first.counters == second.counters
+
+
+def test_an_empty_trace_is_refused(tmp_path):
+    tape = make("uniform", operations=4, seed=1).tape
+    nothing = type(tape)(*(column[:0] for column in tape))
+    trace = write_trace(tmp_path / "empty", [nothing], unit="ms", source={})
+    with pytest.raises(AdviceError, match="empty has no operations"):
+        advise(trace, Bounds(), Threads())
+
+
+def test_bounds_that_no_timer_keeps_are_refused(trace):
+    with pytest.raises(AdviceError, match="no timer fires as precisely"):
+        advise(trace, dataclasses.replace(Bounds(), max_late=-1), Threads())
