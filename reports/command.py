@@ -1,6 +1,7 @@
 """`wheelwork report`: write results as a page with charts, and print its path last."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,18 +19,15 @@ if TYPE_CHECKING:
 TRACES = "traces"
 """Subdirectory of the runs for traces made from logs."""
 
-_COLUMNS = {
-    "time": ("ts", "time", "timestamp", "@timestamp", "datetime", "start"),
-    "duration": ("rtt", "duration", "duration_s", "seconds", "elapsed", "latency"),
-    "key": ("client", "id.orig_h", "key", "user", "session", "ip"),
-}
-"""Names of the columns in common logs, the most likely one first."""
-
 _KINDS: dict[str, dict[str, str | None]] = {
     "requests": {"time": None, "duration": None, "timeout": "5s"},  # as in most DNS clients
     "touches": {"time": None, "key": None, "idle": "30s"},
 }
 """Kind of log -> the options it needs, with defaults for those that are not columns."""
+
+
+_HOW = ("time_is", "duration_unit")
+"""Options that say what a column of durations means."""
 
 
 class ReportOptionError(TimerError, ValueError):
@@ -100,7 +98,9 @@ def report(
         click.echo(write_page(read_grids(results), ", ".join(results), out))
         return
     if stored:
-        path = _stored(stored)
+        from compare.bench.store import find_run
+
+        path = find_run(stored)
     else:
         logs_read = [_ingest(kind, given) for kind in _KINDS if given[kind]]
         if logs_read:
@@ -117,21 +117,13 @@ def report(
 
 def _check_unused(given: Mapping[str, Any]) -> None:
     """Refuse an option for a kind of log that is not given."""
+    if given["end"] is not None and not given["requests"]:
+        raise click.UsageError("--end needs --requests")
     for name in dict.fromkeys(chain(*_KINDS.values())):
         kinds = [kind for kind, needed in _KINDS.items() if name in needed]
         if given[name] is not None and not any(given[kind] for kind in kinds):
             needed = " or ".join(f"--{kind}" for kind in kinds)
             raise click.UsageError(f"--{name} needs {needed}")
-
-
-def _stored(path: str) -> Path:
-    """The run at the path, or the newest run in a directory of runs."""
-    from compare.bench.store import latest_run, runs_in
-    from compare.files import MANIFEST
-
-    if not (Path(path) / MANIFEST).exists() and Path(path).is_dir() and runs_in(path):
-        return latest_run(path)
-    return Path(path)
 
 
 # ---- logs
@@ -143,10 +135,11 @@ def _ingest(kind: str, given: Mapping[str, Any]) -> "Trace":
 
     log, guessed = given[kind], _guessed(kind, given)
     if guessed:
-        assumed = " ".join(f"--{name} {value}" for name, value in guessed.items())
+        assumed = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in guessed.items())
         click.echo(f"{log}: assuming {assumed}", err=True)
     check_store(given["runs"])
-    name = Path(Path(log).name.removesuffix(".gz")).stem
+    # Of a pattern, what is not special.
+    name = Path(re.sub(r"[*?\[\]]|\.(gz|bz2|zst)$", "", Path(log).name)).stem.strip("-") or "log"
     out = Path(given["runs"]) / TRACES / f"{name}.{kind}"
     out.parent.mkdir(parents=True, exist_ok=True)
     return ingest_log(kind, {**given, **guessed, "log": log, "out": str(out), "force": True})
@@ -155,25 +148,24 @@ def _ingest(kind: str, given: Mapping[str, Any]) -> "Trace":
 def _guessed(kind: str, given: Mapping[str, Any]) -> dict[str, str]:
     """The missing options that a log needs: columns with common names, and defaults."""
     path, missing = given[kind], [name for name in _KINDS[kind] if given[name] is None]
-    columns = _columns_in(path, given["format"]) if _COLUMNS.keys() & missing else ()
-    guessed = {}
+    if given["end"] is not None and "duration" in missing:
+        missing.remove("duration")
+    guessed = {name: value for name, value in _KINDS[kind].items() if name in missing and value}
+    if len(guessed) == len(missing):
+        return guessed
+    from compare.logs.formats.base import Layout
+    from compare.logs.inspect import guess_columns
+
+    layout = {name: given[name] for name in Layout._fields}
+    log, likely = guess_columns(path, Layout(**layout))
+    context = click.get_current_context()
+    if "duration" in missing:  # what else is known of the column that is guessed
+        default = click.core.ParameterSource.DEFAULT
+        how = [name for name in _HOW if context.get_parameter_source(name) is default]
+        missing += [name for name in how if name in likely]
     for name in missing:
-        likely = (column for column in _COLUMNS.get(name, ()) if column in columns)
-        guess = _KINDS[kind][name] or next(likely, None)
-        if guess is None:
+        if name not in guessed and name not in likely:
             raise ReportOptionError(
-                f"cannot guess the {name} column of {path}; pass --{name} COL, "
-                f"one of {', '.join(columns)}"
+                f"cannot guess the {name} column of {path}; pass --{name} COL, one of {log.listed}"
             )
-        guessed[name] = guess
-    return guessed
-
-
-def _columns_in(path: str, format_: str) -> Sequence[str]:
-    """The columns of a log on this machine, read from its beginning."""
-    from compare.logs.readers import inspect
-
-    if "://" in path:
-        raise ReportOptionError(f"the columns of {path} cannot be guessed; name them")
-    log, _ = inspect(Path(path), format_)
-    return log.columns
+    return {name: guessed.get(name) or likely[name] for name in missing}

@@ -1,7 +1,7 @@
 """The report of a run: one self-contained HTML page, with its charts as files beside it."""
 
 import os
-import re
+import shlex
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -12,12 +12,15 @@ from markupsafe import Markup
 
 from compare.bench.store import Run
 from compare.files import errors_as, has_format, new_directory, obstacle, write_json
-from reports import formats
+from compare.purgatory.figures import NONE
+from reports import statistics
+from reports.answer import data, noise
 from reports.charts.catalogue import pictures
-from reports.charts.pictures import Picture, inline, save
+from reports.charts.pictures import Picture, element, save
 from reports.palette import INK, look_of
 from reports.sections.catalogue import sections
-from reports.summary import Summary, figures_of
+from reports.summary import Subject, Summary, figures_of
+from reports.trials import Case
 from timers.errors import TimerError
 
 PAGE = "index.html"
@@ -77,15 +80,22 @@ def write_page(summary: Summary, origin: str, out: str | os.PathLike[str]) -> Pa
 def _write(summary: Summary, origin: str, directory: Path) -> None:
     figures = directory / "figures"
     figures.mkdir()
+    number = {who: place for place, who in enumerate(subjects(summary))}
     charts = {
         # The only text that is not escaped: Matplotlib escapes the names that it draws.
-        section: [(found, Markup(inline(save(found, figures), found.name))) for found in drawn]
+        section: [(found, Markup(element(found, save(found, figures), number))) for found in drawn]
         for section, drawn in pictures(summary).items()
     }
     page = render(summary, origin.rpartition("/")[2], charts)
     (directory / PAGE).write_text(page, encoding="utf-8")
     mark = {"format": FORMAT, "version": 1, "run": origin, "created": summary.manifest["created"]}
     write_json(directory / MARK, mark)
+
+
+def subjects(summary: Summary) -> list[Subject]:
+    """All that the legend has an entry for: the contestants, and the cases of trials."""
+    cases = (Case(row["load"], row["design"]) for row in summary.trials if row["design"] != NONE)
+    return [*summary.contestants, *dict.fromkeys(cases)]
 
 
 def render(
@@ -100,16 +110,24 @@ def render(
         finalize=lambda text: text.replace("–", f"–{JOINER}") if type(text) is str else text,
     )
     environment.filters["colour"] = _colour
-    environment.filters["anchor"] = lambda name: re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    machine = summary.manifest["machine"]
+    environment.filters["symbol"] = lambda timer: look_of(timer).symbol
+    manifest = summary.manifest
+    machine = manifest["machine"]
+    answer = data(summary)
     return environment.get_template("page.html").render(
         title="Timers compared" if summary.contestants else "Purgatories compared",
-        names=formats.listed(who.plain for who in summary.contestants) or "The enqueue experiment",
         machine=machine.get("cpu") or machine.get("platform") or "an unknown machine",
-        created=_day(summary.manifest["created"]),
+        created=_day(manifest["created"]),
         sections=sections(summary),
+        summary=summary,
+        statistics=statistics,
         charts=charts,
-        version=summary.manifest["versions"].get("wheelwork") or "",
+        subjects=subjects(summary),
+        number={who: place for place, who in enumerate(subjects(summary))},
+        answer=answer if answer["sizes"] or answer["cases"] else None,
+        noise=noise(summary),
+        command=shlex.join(map(str, manifest["command"])),
+        version=manifest["versions"].get("wheelwork") or "",
         run_name=run_name,
     )
 

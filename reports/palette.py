@@ -23,22 +23,23 @@ class Look:
 
     colour: str
     marker: str
+    symbol: str  # like the marker; U+FE0E keeps it from being drawn as a picture
 
 
 # Okabe & Ito's palette, made for colour-blind readers, without its yellow, which vanishes on white;
 # its black is the ink, which stays legible on a dark page too. Then some others.
 _LOOKS = (
-    Look("#CC79A7", "X"),
-    Look(INK, "P"),
-    Look("#D55E00", "o"),
-    Look("#E69F00", "s"),
-    Look("#56B4E9", "D"),
-    Look("#0072B2", "^"),
-    Look("#009E73", "v"),
-    Look("#7A7F87", "<"),
-    Look("#8C6D46", ">"),
-    Look("#6C5BA7", "p"),
-    Look("#5F7F2E", "h"),
+    Look("#CC79A7", "X", "✖\ufe0e"),
+    Look(INK, "P", "✚\ufe0e"),
+    Look("#D55E00", "o", "●\ufe0e"),
+    Look("#E69F00", "s", "■\ufe0e"),
+    Look("#56B4E9", "D", "◆\ufe0e"),
+    Look("#0072B2", "^", "▲\ufe0e"),
+    Look("#009E73", "v", "▼\ufe0e"),
+    Look("#7A7F87", "<", "◀\ufe0e"),
+    Look("#8C6D46", ">", "▶\ufe0e"),
+    Look("#6C5BA7", "p", "⬟\ufe0e"),
+    Look("#5F7F2E", "h", "⬢\ufe0e"),
 )
 
 

@@ -13,7 +13,7 @@ from compare.bench.task import TASKS, Task
 from compare.purgatory.figures import Row
 from compare.replay.contestant import COMPILED
 from compare.replay.lateness import lateness_text
-from compare.tapes.units import EXPONENTS, parse_duration
+from compare.tapes.units import EXPONENTS
 from reports import formats
 from reports.statistics import Spread, fastest
 from reports.trials import Case
@@ -197,13 +197,6 @@ class StoredSource:
         return 0.0 if exponent is None else self.details.get("span", 0) / 10**exponent
 
     @property
-    def timeout(self) -> float:
-        """Seconds of its timeouts, or idle periods; 0.0 where they are not all alike."""
-        made = self.details.get("details", {})
-        text = made.get("timeout") or made.get("idle")
-        return parse_duration(text, self.unit) / 10 ** EXPONENTS[self.unit] if text else 0.0
-
-    @property
     def rate(self) -> float:
         """Operations per second; 0.0 where that is not known."""
         return self.details["operations"] / self.seconds if self.seconds else 0.0
@@ -227,6 +220,9 @@ class Summary:
     """Size -> the share of the pending timers that are in the slots of a wheel."""
     sample: str = "sample"  # what a spread is over: repeats, or "shard": the parts of a trace
     trials: Sequence[Row] = ()  # of the enqueue experiment
+    #: from Python, by interface and timers per call: a schedule and a cancel
+    calls: Mapping[tuple[str, int], Column] = field(default_factory=dict)
+    loops: Mapping[str, Cell] = field(default_factory=dict)  # event loops' own: the same
     #: by task or source, and contestant: the size at which it took longer than the budget, or None
     over_budget: Mapping[tuple[Task | StoredSource, StoredContestant], int | None] = field(
         default_factory=dict
@@ -262,20 +258,13 @@ class Summary:
         """The cells of each task at the largest size."""
         return {task: self.column(task, self.sizes[-1]) for task in self.cells}
 
-    @cached_property
-    def measurements(self) -> list[tuple[str, StoredContestant, Cell]]:
-        """The cells of all tasks and replays: of what, and whose."""
+    @property
+    def measurements(self) -> list[Cell]:
+        """The cells of all tasks and replays."""
         tasks = [
-            (f"{task.title.lower()} at N = {formats.count(size)}", who, cell)
-            for task, by_contestant in self.cells.items()
-            for who, cells in by_contestant.items()
-            for size, cell in cells.items()
+            cell for of in self.cells.values() for cells in of.values() for cell in cells.values()
         ]
-        return tasks + [
-            (f"replay of {source.name}", who, replayed.cell)
-            for source, by_contestant in self.replays.items()
-            for who, replayed in by_contestant.items()
-        ]
+        return tasks + [one.cell for of in self.replays.values() for one in of.values()]
 
     def stopped(self, count: Callable[[int], str] = formats.count) -> Iterator[str]:
         """A text for each task and source that was over budget, and whose it was."""
@@ -283,13 +272,10 @@ class Summary:
             title = what.title.lower() if isinstance(what, Task) else what.short
             yield f"{who.full}, {title}: over budget{f' at {count(size)}' if size else ''}"
 
-    def taking_part(self, source: StoredSource) -> list[StoredContestant]:
-        """The contestants that replayed a source, or were over budget."""
-        return [
-            who
-            for who in self.contestants
-            if who in self.replays[source] or (source, who) in self.over_budget
-        ]
+    def called(self, source: StoredSource) -> str:
+        """The short name of a source, or all of it where another one has the same."""
+        alike = [other for other in self.replays if other.short == source.short]
+        return source.name if len(alike) > 1 else source.short
 
     def column(self, task: Task, size: int) -> Column:
         """The cells of one task and size."""
@@ -298,11 +284,6 @@ class Summary:
     def replayed(self, source: StoredSource) -> Column:
         """The times of one source."""
         return {who: replayed.cell for who, replayed in self.replays[source].items()}
-
-    def footprint(self, who: StoredContestant) -> tuple[int, float] | None:
-        """The largest capacity measured, and the bytes per timer at it; None where not measured."""
-        found = self.memory.get(who)
-        return (max(found), found[max(found)].at_rest) if found else None
 
     def counters(self, task: Task, *, idle: bool = False) -> list[str]:
         """The counters of a task that are not zero everywhere, or (`idle`) those that are."""
@@ -373,6 +354,10 @@ def figures_of(run: Run) -> Summary:
             over_budget[sources[name], who] = None
             del repeats[name, who]
     cells = _nested((key, _cell(rows)) for key, rows in samples.items())
+    calls = defaultdict(list)
+    for row in run.calls.to_pylist():
+        caller = by_label.get(row["contestant"])  # an event loop has none
+        calls[(row["interface"], row["batch"]), caller].append(row)
     replays = _nested(
         ((name, who), Replayed(_cell(rows), rows[0], tuple(bins[name, who])))
         for (name, who), rows in repeats.items()
@@ -402,6 +387,8 @@ def figures_of(run: Run) -> Summary:
             for who, row in rows_of(run.slots)
         ),
         trials=run.purgatory.to_pylist(),
+        calls=_nested(((way, who), _cell(rows)) for (way, who), rows in calls.items() if who),
+        loops={loop: _cell(rows) for ((loop, _), who), rows in calls.items() if not who},
         over_budget=over_budget,
     )
 

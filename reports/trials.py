@@ -34,7 +34,7 @@ class Case:
         """What it is called."""
         return f"{DESIGNS[self.design]}, load {self.load}"
 
-    short = full
+    short = plain = full
 
 
 Cases = dict[Case, dict[int, list[Row]]]

@@ -14,8 +14,8 @@ CHARTS: tuple[tuple[str, Callable[[Summary], Iterator[Picture]]], ...] = (
     ("workloads", replays.draw),
     ("workloads", trade_off.draw),
     ("workloads", lateness.draw),
-    ("purgatory", purgatory.draw),
     ("memory", memory.draw),
+    ("purgatory", purgatory.draw),
 )
 """Section, and what draws its charts, or none where the run has no figures for them."""
 

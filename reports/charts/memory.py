@@ -1,37 +1,33 @@
-"""Memory per pending timer: a bar for each contestant."""
+"""Memory per pending timer against the capacity."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from reports import formats
-from reports.charts.axes import colour_of, row_panels
+from reports.charts.axes import Chart, Point, log_axis, nudge_factors, size_axis
 from reports.charts.pictures import Picture
-from reports.palette import PAPER
 from reports.summary import Summary
 
 
 def draw(summary: Summary) -> Iterator[Picture]:
-    """Bytes per pending timer at full capacity, at the largest capacity measured."""
-    found = {who: at for who in summary.contestants if (at := summary.footprint(who))}
-    if not found:
+    """Bytes per pending timer at full capacity."""
+    if not summary.memory:
         return
-    most = max(capacity for capacity, _ in found.values())
-    figure, [axes], rows = row_panels(list(found), [""], "Memory per pending timer")
-    texts = []
-    for who, (capacity, value) in found.items():
-        text = formats.data_size(value)
-        text += "" if capacity == most else f" at N = {formats.short_count(capacity)}"
-        hatching: dict[str, Any] = {} if who.compiled else {"hatch": "///", "edgecolor": PAPER}
-        axes.barh(rows[who], value, height=1.0, color=colour_of(who), **hatching)
-        axes.annotate(text, (value, rows[who]), (4, 0), textcoords="offset points", va="center")
-        texts.append(f"{who.full} {text}")
-    axes.set_xlim(0, 1.15 * max(value for _, value in found.values()))  # with room for the text
-    axes.set_xlabel(f"bytes per timer, with N = {formats.count(most)} pending")
-    yield Picture(
+    sizes = sorted({size for of in summary.memory.values() for size in of})
+    chart = Chart("Memory per pending timer", summary.memory)
+    [axes] = chart.panels
+    nudges = nudge_factors(len(summary.memory), sizes, 0.1)
+    for nudge, (who, of) in zip(nudges, summary.memory.items(), strict=True):
+        points = [
+            Point(size * nudge, nbytes, f"{formats.size(size)}: {formats.data_size(nbytes)}")
+            for size, (nbytes, *_) in of.items()
+        ]
+        chart.series(axes, who, points)
+    size_axis(axes, sizes)
+    levels = [found.at_rest for of in summary.memory.values() for found in of.values()]
+    log_axis(axes, "y", levels, formats.data_size, most_ticks=6)
+    axes.set_xlabel("timers pending, N (log scale)")
+    yield chart.picture(
         "memory",
         "All that the timer holds, bookkeeping included, divided by the number of pending timers "
-        "when its capacity is used up."
-        + (" Hatched: Python objects." if any(not who.compiled for who in found) else ""),
-        f"Bar chart, bytes per timer with {most:,} pending: {', '.join(texts)}.",
-        figure,
+        "when its capacity is used up.",
     )

@@ -6,20 +6,22 @@ the SVG files, legible and searchable.
 
 import io
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from reports.palette import FAINT, INK, PAPER
+from reports.summary import Subject
 
-WIDTH = 5.7  # inches; narrow, so that a phone need not shrink the letters much
+WIDTH = 4.8  # inches; a phone shows it at 1.07 CSS pixels a point, so that letters are 11 px high
 PNG_DPI = 180
-TEXT = 9.5  # points, of nearly everything
-SMALL = 8.5  # ... of remarks
-HEADING = 11.0
+TEXT = 10.5  # points
+HEADING = 11.5
 LINE_HEIGHT = TEXT * 1.3 / 72  # inches
 
 SETTINGS: dict[Any, Any] = {
@@ -35,7 +37,9 @@ SETTINGS: dict[Any, Any] = {
     "figure.titlesize": HEADING,
     "figure.titleweight": "bold",
     "xtick.color": INK,
+    "xtick.labelsize": TEXT,
     "ytick.color": INK,
+    "ytick.labelsize": TEXT,
     "grid.color": FAINT,
     "grid.linewidth": 0.8,
     "axes.grid": True,
@@ -43,27 +47,47 @@ SETTINGS: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "figure.facecolor": PAPER,
-    "axes.facecolor": "none",
+    "axes.facecolor": PAPER,
+    "lines.solid_capstyle": "round",
     "legend.frameon": False,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "wheelwork",  # equal charts give equal files
-    "path.simplify": False,
+    "legend.fontsize": TEXT,
+    "text.parse_math": False,  # names of files and classes may contain $
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "wheelwork",  # the same ids in the same figure
 }
+
+
+class Mark(NamedTuple):
+    """What an element of a chart shows: whose it is, where, and the value in words."""
+
+    who: Subject
+    panel: str
+    text: str = ""  # empty for a line, whose points have the values
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart: `caption` stands below it, and `alt` takes its place where it cannot be seen."""
+    """A chart; `caption` stands below it, and `alt` takes its place where it cannot be seen."""
 
     name: str  # stem of its files
     caption: str
-    alt: str
     figure: Figure
+    marks: Mapping[str, Mark] = field(default_factory=dict)  # by the id of the SVG element
 
     @property
     def title(self) -> str:
         """What stands above it."""
         return self.figure.get_suptitle()
+
+    @property
+    def alt(self) -> str:
+        """The last value of each line."""
+        last = {(mark.panel, mark.who): mark.text for mark in self.marks.values() if mark.text}
+        panels: dict[str, list[str]] = {}
+        for (panel, who), text in last.items():
+            panels.setdefault(panel, []).append(f"{who.full} {text}")
+        told = (f"{panel} {', '.join(texts)}".strip() for panel, texts in panels.items())
+        return f"Chart: {self.title}. The last values are: {'; '.join(told)}."
 
     def png(self) -> bytes:
         """The chart as a PNG file."""
@@ -88,10 +112,28 @@ def save(picture: Picture, directory: Path) -> str:
     return text
 
 
-def inline(svg: str, prefix: str) -> str:
-    """The <svg> element for use inside a page.
+def element(picture: Picture, svg: str, number: Mapping[Subject, int]) -> str:
+    """The <svg> element of a chart for use inside a page.
 
-    It has no prolog, its ids are made unique, and its colours are left to the page.
+    Its legend is cut off, since the page has one for all charts. What it shows of a subject has the
+    subject's number and the value in words as data attributes. The colours are left to the page.
+    """
+    text = inline(svg, picture.name)
+    for name, mark in picture.marks.items():
+        data = f' data-series="{number[mark.who]}"'
+        if mark.text:
+            panel = f"{mark.panel}: " if mark.panel else ""
+            data += f' data-value="{escape(panel + mark.text)}"'
+        text = text.replace(f'id="{picture.name}-{name}"', f'id="{picture.name}-{name}"{data}')
+    for legend in picture.figure.legends:
+        height = 72 * picture.figure.get_figheight()
+        body = height - 72 * legend.get_window_extent().y1 / picture.figure.dpi
+        text = re.sub(r'viewBox="0 0 (\S+) \S+"', rf'viewBox="0 0 \1 {body:.1f}"', text, count=1)
+    return text
+
+
+def inline(svg: str, prefix: str) -> str:
+    """The <svg> element, with unique ids, without a prolog and with the page's colours.
 
     >>> svg = '<?xml?><svg width="9pt"><g id="a" style="fill: #1f2328"/><use href="#a"/></svg>'
     >>> inline(svg, "p")

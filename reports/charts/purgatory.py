@@ -4,20 +4,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from matplotlib.axes import Axes
-
 from compare.purgatory.figures import COMPILED, LIMIT, PURGING, RATE, Row, mostly_keeps_up, scanned
 from reports import formats
-from reports.charts.axes import described, draw_points, log_axis, mark_of, panels, stroke_of
+from reports.charts.axes import Chart, Point, log_axis, stroke_of
 from reports.charts.pictures import Picture
 from reports.palette import INK
 from reports.summary import Summary
-from reports.trials import Case, Cases, by_case
+from reports.trials import Cases, by_case
 
 _MICROSECONDS, _MILLISECONDS = 1e3, 1e6  # in nanoseconds
 
 Value = Callable[[Row], float | None]
-Points = dict[int, float]
 Samples = dict[int, list[float]]
 Trials = Mapping[int, Sequence[Row]]
 
@@ -99,41 +96,31 @@ def draw(summary: Summary) -> Iterator[Picture]:
             yield _picture(chart, cases)
 
 
-def _picture(chart: _Chart, cases: Cases) -> Picture:
-    figure, found = panels(
-        [panel.heading for panel in chart.panels], chart.title, 1.75, legend=list(cases)
-    )
-    if chart.kind == RATE:
+def _picture(drawn: _Chart, cases: Cases) -> Picture:
+    chart = Chart(drawn.title, cases, [panel.heading for panel in drawn.panels], 1.75)
+    if drawn.kind == RATE:
         asked = sorted({rate for trials in cases.values() for rate in trials})
-        found[0].plot(asked, asked, color=INK, linewidth=0.7, zorder=1)
-    texts = []
-    for axes, panel in zip(found, chart.panels, strict=True):
-        samples = {case: _samples(trials, panel.value) for case, trials in cases.items()}
-        lines = {case: _medians(found) for case, found in samples.items()}
+        chart.panels[0].plot(asked, asked, color=INK, linewidth=0.7, zorder=1)
+    for axes, panel in zip(chart.panels, drawn.panels, strict=True):
         across: list[float] = []
         levels: list[float] = []
-        for case, points in lines.items():
-            if chart.kind == LIMIT and case.design == PURGING:  # it has no such limit
-                levels += points.values()
-                for level in points.values():
-                    axes.axhline(level, **stroke_of(case))
+        for case, trials in cases.items():
+            samples = _samples(trials, panel.value)
+            levels += [level for values in samples.values() for level in values]
+            if drawn.kind == LIMIT and case.design == PURGING:  # it has no such limit
+                for values in samples.values():
+                    line = axes.axhline(median(values), **stroke_of(case))
+                    chart.mark(line, case, panel.heading, panel.form(median(values)))
             else:
-                across += points
-                levels += [level for values in samples[case].values() for level in values]
-                _draw(axes, case, samples[case], cases[case])
+                across += samples
+                chart.series(axes, case, [*_points(drawn, panel, samples, trials)])
         if across:
             log_axis(axes, "x", across, _short, most_ticks=4)
             log_axis(axes, "y", levels, panel.form, most_ticks=5)
-        axes.set_xlabel(f"{chart.across} (log)")
-        told = {case: _told(points, panel.form) for case, points in lines.items()}
-        texts.append((panel.heading, told))
+        axes.set_xlabel(f"{drawn.across} (log)")
     first = next(row for trials in cases.values() for rows in trials.values() for row in rows)
-    return Picture(
-        chart.name,
-        chart.caption.format(load=first["load"], rate=formats.count(first["rate"])),
-        f"Line charts against {chart.across}. {described(texts)}.",
-        figure,
-    )
+    caption = drawn.caption.format(load=first["load"], rate=formats.count(first["rate"]))
+    return chart.picture(drawn.name, caption)
 
 
 def _samples(trials: Trials, value: Value) -> Samples:
@@ -142,23 +129,9 @@ def _samples(trials: Trials, value: Value) -> Samples:
     return {x: values for x, values in samples.items() if values}
 
 
-def _medians(samples: Samples) -> Points:
-    return {x: median(values) for x, values in samples.items()}
-
-
-def _draw(axes: Axes, case: Case, samples: Samples, trials: Trials) -> None:
-    """A line through the medians, and a bar from the least to the most at each x."""
-    points, stroke = _medians(samples), stroke_of(case)
-    draw_points(axes, points, stroke)
-    for x, level in points.items():
-        failed = trials[x][0]["kind"] != COMPILED and not mostly_keeps_up(trials[x])
-        axes.vlines(x, min(samples[x]), max(samples[x]), stroke["color"], linewidth=1.2)
-        draw_points(axes, {x: level}, mark_of(case, 5.5, hollow=failed))
-
-
-def _told(points: Points, form: Callable[[float], str]) -> str:
-    """The first and the last point, or the level alone."""
-    ends = [*points.items()]
-    if len(ends) < 2:
-        return ", ".join(map(form, points.values())) or "not measured"
-    return " to ".join(f"{form(level)} at {formats.count(x)}" for x, level in (ends[0], ends[-1]))
+def _points(drawn: _Chart, panel: _Panel, samples: Samples, trials: Trials) -> Iterator[Point]:
+    """The median at each x, with a bar from the least to the most."""
+    for x, values in samples.items():
+        failed = drawn.kind != COMPILED and not mostly_keeps_up(trials[x])
+        text = f"at {formats.count(x)}: {panel.form(median(values))}"
+        yield Point(x, median(values), text, min(values), max(values), failed)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from reports.sections import (
-    answer,
+    calls,
     limits,
     memory,
     method,
@@ -18,14 +18,14 @@ from reports.sections.parts import Section
 from reports.summary import Summary
 
 SECTIONS: tuple[Callable[[Summary], Section | None], ...] = (
-    answer.section,
-    reading.section,
     times.section,
-    work.section,
+    calls.section,
     workloads.section,
     memory.section,
     purgatory.section,
+    work.section,
     schemes.section,
+    reading.section,
     method.section,
     limits.section,
 )

@@ -6,45 +6,43 @@ from reports.summary import Footprint, Summary
 
 
 def section(summary: Summary) -> Section | None:
-    """Bytes per timer for each contestant and capacity, and the growth at the largest capacity."""
+    """Bytes per timer for each contestant and capacity, and the cost of growing."""
     if not summary.memory:
         return None
-    capacities = sorted({capacity for sizes in summary.memory.values() for capacity in sizes})
-    at_rest = Table(
+    sizes = sorted({capacity for of in summary.memory.values() for capacity in of})
+    table = Table(
         "memory",
-        "Memory per pending timer at full capacity",
-        list(map(formats.size, capacities)),
+        "Memory for each pending timer, and one timer more than there is room for",
+        ("size", "figure"),
         {
-            who: [
-                entry(sizes[capacity].at_rest if capacity in sizes else None, formats.data_size)
-                for capacity in capacities
-            ]
-            for who, sizes in summary.memory.items()
+            who: {
+                (formats.size(size), figure): shown
+                for size in sizes
+                if size in of
+                for figure, shown in _figures(of[size]).items()
+            }
+            for who, of in summary.memory.items()
         },
-    )
-    most = capacities[-1]
-    growth = Table(
-        "growth",
-        f"One timer more than there is room for, at {formats.size(most)}",
-        ["at rest", "at the peak", "after growth", "pause"],
-        {who: _growth(sizes[most]) for who, sizes in summary.memory.items() if most in sizes},
         "Bytes for each pending timer: when all room is used, at most while the timer grows, and "
         "from then on, since capacity is never given back. The pause is the time of the one insert "
-        "that makes it grow: median, and the least and the greatest sample in brackets.",
+        "that makes it grow: median, and the least and the greatest sample.",
+        chosen={"size": formats.size(sizes[-1])},
     )
     return Section(
         "memory",
         "Memory",
         "Memory",
         lead="What a pending timer takes, and what happens when there is no room for one more.",
-        tables=[at_rest, growth],
+        tables=[table],
     )
 
 
-def _growth(found: Footprint) -> list[Entry]:
+def _figures(found: Footprint) -> dict[str, Entry]:
+    names = ("at rest [B]", "at the peak [B]", "after growth [B]")
     pause = NOTHING
     if found.pause:
-        several = len(set(map(formats.nanoseconds, (found.pause.low, found.pause.high)))) > 1
-        spread = f"({formats.time_range(found.pause.low, found.pause.high)})"
-        pause = Entry(formats.nanoseconds(found.pause.level), spread if several else "")
-    return [*(entry(value, formats.data_size) for value in found[:3]), pause]
+        milliseconds = [ns / 1e6 for ns in found.pause[:3]]
+        median, *ends = map(formats.significant, milliseconds)
+        pause = Entry(median, "–".join(dict.fromkeys(ends)), value=milliseconds[0])
+    figures = [entry(value, formats.amount) for value in found[:3]]
+    return {**dict(zip(names, figures, strict=True)), "pause [ms]": pause}

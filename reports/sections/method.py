@@ -9,29 +9,6 @@ from reports import formats
 from reports.sections.parts import Section
 from reports.summary import Summary
 
-ALIKE = (
-    "All timers take the same operations, in the same order, taking turns, so that interference "
-    "affects all of them equally.",
-    "The loop fetches its own entry of each timer's handle ahead of time, for all compiled timers.",
-    "The clock of the timers moves while they are held and in replays, so that wheels do their "
-    "work in their slots. Expiry is never one jump over all deadlines: that would favour a scan.",
-    "Room for more timers is made outside what is timed; see “Memory” for the cost of growing.",
-    "The median time of an empty call is subtracted from each sample of a compiled timer.",
-)
-"""What holds for each contestant, so that it favours none."""
-
-NOT_ALIKE = (
-    "Timers of unequal precision do unequal work: a tick of 100 has fewer moments than a tick of "
-    "1. Compare them at one precision, or read the time together with the lateness.",
-    "The work that a wheel puts off, such as hashing what has arrived, is in the cost of a later "
-    "operation or of expiry; for the timers inserted at the start this work is not measured at "
-    "all, because the clock is advanced outside the timed section. Compare whole workloads before "
-    "single operations.",
-    "Arrays of this size are often on huge pages, where those of other programs are not. That "
-    "makes a difference beside figures from elsewhere, and none within this page.",
-)
-"""What favours some contestants, or this page over other measurements."""
-
 
 def section(summary: Summary) -> Section:
     """All that is known about the measurement."""
@@ -49,10 +26,9 @@ def section(summary: Summary) -> Section:
         "Checks": _items(manifest["agreement"]),
         "Over budget": [*summary.stopped()] or ["nothing"],
     }
-    if summary.contestants:
-        terms |= {"Engines": _engines(summary), "Alike for all": ALIKE, "Not alike": NOT_ALIKE}
     told = {term: texts for term, texts in terms.items() if texts}
-    return Section("method", "Method", "How it was measured", terms=told)
+    prose, title = "method.html" if summary.contestants else "", "How it was measured"
+    return Section("method", "Method", title, terms=told, template=prose, folded=True)
 
 
 def _commit(manifest: Mapping[str, Any]) -> str:
@@ -75,17 +51,6 @@ def _machine(summary: Summary) -> list[str]:
         f"{formats.data_size(memory)} of memory" if memory else "memory unknown",
         str(machine.get("platform") or "platform unknown"),
     ]
-
-
-def _engines(summary: Summary) -> list[str]:
-    loops = [who.full for who in summary.contestants if not who.compiled]
-    found = ["compiled: the whole tape runs in one compiled loop, so no call from Python is timed"]
-    if loops:
-        found.append(
-            f"Python loop: {formats.listed(loops)}. The interpreter's time is included: this is "
-            "what a Python program gets, not what the algorithm costs"
-        )
-    return found
 
 
 def _items(values: Mapping[str, Any]) -> list[str]:

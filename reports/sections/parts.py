@@ -9,10 +9,11 @@ from compare.bench.task import Task
 from reports import formats
 from reports.summary import Cell, Column, StoredContestant, StoredSource, Subject, Summary, leaders
 
-NARROW, WIDE = 3, 5  # columns
-
 Terms = Mapping[str, Sequence[str]]
 """Terms, each with the sentences that explain it."""
+
+LAST = float("inf")
+"""The value that sorts an entry after all figures."""
 
 
 @dataclass(frozen=True)
@@ -23,61 +24,67 @@ class Entry:
     detail: str = ""
     best: bool = False  # to be set in bold
     number: bool = True
+    value: float | None = None  # what it is sorted by; None: its text
 
 
-NOTHING = Entry("–")
+NOTHING = Entry("–", value=LAST)
+
+Row = Mapping[tuple[str, ...], Entry]
+"""Entries by their headings, which have a part for each facet of the table."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a row for each contestant, or case, of which there is anything to show."""
+    """A table with a row for each contestant, or case, of which there is anything to show.
+
+    Each column is headed by its part of every facet, such as ("Hold", "N = 1000"). The page shows
+    the columns with the parts that the reader chooses: at first those in `chosen`, and all of a
+    facet that is not there.
+    """
 
     name: str
     caption: str
-    headings: Sequence[str]
-    entries: Mapping[Any, Sequence[Entry]]  # by Subject
+    facets: Sequence[str]
+    entries: Mapping[Any, Row]  # by Subject
     note: str = ""
     of: str = "timer"
-    loose: bool = False  # figures may be broken into two lines
-
-    @classmethod
-    def of_rows(
-        cls,
-        name: str,
-        caption: str,
-        rows: Mapping[Any, Mapping[str, Entry]],
-        note: str = "",
-        **how: Any,
-    ) -> "Table":
-        """A table from rows that have the same headings, each with its entry."""
-        headings = [*next(iter(rows.values()), {})]
-        return cls(
-            name, caption, headings, {who: [*rows[who].values()] for who in rows}, note, **how
-        )
+    chosen: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
-    def rows(self) -> dict[Subject, Sequence[Entry]]:
+    def headings(self) -> list[tuple[str, ...]]:
+        """The headings of all rows."""
+        return [*dict.fromkeys(heading for row in self.rows.values() for heading in row)]
+
+    @cached_property
+    def rows(self) -> dict[Subject, Row]:
         """The rows that are shown."""
         return {
-            who: row for who, row in self.entries.items() if any(one is not NOTHING for one in row)
+            who: row
+            for who, row in self.entries.items()
+            if any(one is not NOTHING for one in row.values())
         }
 
-    def is_number(self, column: int) -> bool:
+    @cached_property
+    def choices(self) -> dict[str, list[str]]:
+        """The facets that have several parts, and these."""
+        parts = {
+            facet: [*dict.fromkeys(heading[place] for heading in self.headings)]
+            for place, facet in enumerate(self.facets)
+        }
+        return {facet: several for facet, several in parts.items() if len(several) > 1}
+
+    def entry(self, who: Subject, heading: tuple[str, ...]) -> Entry:
+        """A cell."""
+        return self.rows[who].get(heading, NOTHING)
+
+    def is_number(self, heading: tuple[str, ...]) -> bool:
         """Whether a column holds numbers, and so is aligned at the right."""
-        return all(row[column].number for row in self.rows.values())
+        return all(self.entry(who, heading).number for who in self.rows)
 
     @property
     def in_words(self) -> bool:
         """Whether it holds texts, which need broad columns."""
-        return not any(map(self.is_number, range(len(self.headings))))
-
-    def beside(self, charts: int) -> bool:
-        """Whether it stands among so many charts, at half the width of the page.
-
-        Beside a chart that is alone there is room for more of it.
-        """
-        limit = WIDE if charts == 1 else NARROW if charts else 0
-        return not self.in_words and len(self.headings) < limit
+        return not any(map(self.is_number, self.headings))
 
 
 @dataclass(frozen=True)
@@ -92,11 +99,18 @@ class Section:
     tables: Sequence[Table] = ()
     terms: Terms = field(default_factory=dict)
     points: Sequence[str] = ()
+    template: str = ""  # of its prose
+    folded: bool = False  # behind its heading, until the reader opens it
+
+
+def plain_row(values: Mapping[str, Entry]) -> Row:
+    """A row of a table with one facet."""
+    return {(heading,): entry for heading, entry in values.items()}
 
 
 def entry(value: Any, form: Callable[[Any], str] = formats.count) -> Entry:
     """An entry for a figure that may be missing."""
-    return NOTHING if value is None else Entry(form(value))
+    return NOTHING if value is None else Entry(form(value), value=value)
 
 
 def texts(values: Mapping[str, str]) -> dict[str, Entry]:
@@ -104,37 +118,36 @@ def texts(values: Mapping[str, str]) -> dict[str, Entry]:
     return {heading: Entry(value, number=False) for heading, value in values.items()}
 
 
-def time_entry(
-    summary: Summary,
-    of: Task | StoredSource,
-    column: Column,
-    who: StoredContestant,
-    *,
-    spread: bool = True,
-) -> Entry:
-    """The time of a contestant in a column of a task or source, with the spread and the ratio to
-    the base; or the size at which it was over budget.
+MEDIAN, LEAST, GREATEST = "median [ns]", "least [ns]", "greatest [ns]"
+
+
+def times(
+    summary: Summary, of: Task | StoredSource, column: Column, who: StoredContestant
+) -> dict[str, Entry]:
+    """The statistics of a time: all in nanoseconds, so that a column has one unit.
+
+    A timer that was over budget has the size at which it was.
     """
+    names = [MEDIAN, LEAST, GREATEST]
+    base = summary.base and column.get(summary.base)
+    if base and base.level:
+        names.append(f"ratio to {summary.base.timer}")  # type: ignore[union-attr]
     cell = column.get(who)
     if cell is None:
         if (of, who) not in summary.over_budget:
-            return NOTHING
+            return dict.fromkeys(names, NOTHING)
         size = summary.over_budget[of, who]
-        return Entry("over budget", f"at {formats.count(size)}" if size else "")
-    details = []
-    if spread and cell.spread.samples > 1:
-        details.append(f"({formats.time_range(cell.spread.low, cell.spread.high)})")
-    base = summary.base and column.get(summary.base)
-    if base and base.level:
-        details.append(formats.ratio(cell.level / base.level))
-    return Entry(formats.nanoseconds(cell.level), " ".join(details), who in leaders(column))
+        at = f" at {formats.count(size)}" if size else ""
+        return dict.fromkeys(names, Entry("", f"over budget{at}", value=LAST))
+    best, found = who in leaders(column), [cell.level, *cell.reach]
+    entries = [Entry(formats.significant(ns), best=best, value=ns) for ns in found]
+    if len(names) > len(found):
+        ratio = cell.level / base.level  # type: ignore[union-attr]
+        entries.append(Entry(formats.ratio(ratio), best=best, value=ratio))
+    return dict(zip(names, entries, strict=True))
 
 
-def ratio_note(summary: Summary) -> str:
-    """What the × in a table refers to."""
-    if summary.base is None:
-        return ""
-    return f"× is the ratio to the time of {summary.base.timer} in the same column."
+BOLD = "Bold: the fastest exact timer, and exact timers tied with it."
 
 
 def chart_notes(summary: Summary, cells: Sequence[Cell]) -> str:
@@ -151,9 +164,7 @@ def chart_notes(summary: Summary, cells: Sequence[Cell]) -> str:
         )
     notes = [spread, "Axes of time are logarithmic."]
     if any(not who.compiled for who in summary.contestants):
-        notes.append("Times of a “Python loop” include the interpreter's overhead.")
-    if any(not who.exact for who in summary.contestants):
-        notes.append("A timer that may fire late or early says by how much.")
+        notes.append("Dashed: times of a “Python loop”, which include the interpreter's overhead.")
     if summary.over_budget:
         budget = summary.manifest["parameters"]["budget"]
         notes.append(

@@ -6,7 +6,7 @@ from statistics import median
 from compare.purgatory import figures
 from compare.purgatory.figures import Row
 from reports import formats
-from reports.sections.parts import NOTHING, Entry, Section, Table, entry
+from reports.sections.parts import NOTHING, Entry, Section, Table, entry, plain_row
 from reports.summary import Summary
 from reports.trials import by_case
 
@@ -44,25 +44,29 @@ def of_rates(rows: Sequence[Row]) -> Table:
         rate, failed = highest[case.load, case.design]
         trials = rates.get(rate) or next(iter(rates.values()))
         row, cpu = figures.median_row(trials), figures.values_of(trials, "cpu_us")
-        time = Entry(_microseconds(row["cpu_us"]), _range(cpu)) if cpu else NOTHING
-        found[case] = {
-            "requests/s": Entry(formats.count(rate), "" if failed else "or more"),
-            "CPU time per request": time,
-            "of it in the garbage collector": entry(row["gc_us"], _microseconds),
-            "most memory": entry(row["peak_bytes"], formats.data_size),
-            "late: p50 / p99 / most [ms]": _lateness(row),
-            "timed out": entry(row["share_expired"], formats.share),
-            "estimated total": _estimate(row),
-        }
-    return Table.of_rows(
+        time = NOTHING
+        if cpu:
+            time = Entry(_microseconds(row["cpu_us"]), _range(cpu), value=row["cpu_us"])
+        found[case] = plain_row(
+            {
+                "requests/s": Entry(formats.count(rate), "" if failed else "or more", value=rate),
+                "CPU time per request": time,
+                "of it in the garbage collector": entry(row["gc_us"], _microseconds),
+                "most memory": entry(row["peak_bytes"], formats.data_size),
+                "late: p50 / p99 / most [ms]": _lateness(row),
+                "timed out": entry(row["share_expired"], formats.share),
+                "estimated total": _estimate(row),
+            }
+        )
+    return Table(
         "purgatory-rates",
         "In real time, at the highest rate that each kept up with",
+        ("figure",),
         found,
         "A rate counts as sustained if most trials reach 95% of it with a p99 lateness below 200 "
         "ms. Figures are medians of the trials. The estimated "
         "total is the number of requests in the lists as the new design estimates it, on average.",
         of="design",
-        loose=True,
     )
 
 
@@ -95,19 +99,22 @@ def of_memory(rows: Sequence[Row]) -> Table:
         for same in trials.values()
     }
     room, rate = next(((row["memory_bytes"], row["rate"]) for row in found.values()), (0, 0))
-    return Table.of_rows(
+    return Table(
         "purgatory-memory",
         f"With {formats.data_size(room)} more memory than at the start, at {formats.count(rate)} "
         "requests/s",
+        ("figure",),
         {
-            case: {
-                "limit": entry(row["interval"]),
-                "requests": entry(row["requests"]),
-                "most memory": entry(row["peak_bytes"], formats.data_size),
-                "outcome": Entry(
-                    f"failed: {row['failed']}" if row["failed"] else "went on", number=False
-                ),
-            }
+            case: plain_row(
+                {
+                    "limit": entry(row["interval"]),
+                    "requests": entry(row["requests"]),
+                    "most memory": entry(row["peak_bytes"], formats.data_size),
+                    "outcome": Entry(
+                        f"failed: {row['failed']}" if row["failed"] else "went on", number=False
+                    ),
+                }
+            )
             for case, row in found.items()
         },
         "The limit is the purge interval of the new design, and the number of entries above which "
@@ -123,21 +130,26 @@ def of_compiled(rows: Sequence[Row]) -> Table:
     return Table(
         "purgatory-compiled",
         "Compiled, in simulated time: time per request, and entries scanned for it",
-        [f"{formats.count(rate)}/s" for rate in columns],
+        ("rate",),
         {
-            case: [_compiled(rates[rate]) if rate in rates else NOTHING for rate in columns]
+            case: plain_row(
+                {
+                    f"{formats.count(rate)}/s": _compiled(rates[rate]) if rate in rates else NOTHING
+                    for rate in columns
+                }
+            )
             for case, rates in found.items()
         },
         "One core, without Python's cost. A design is not run at rates above the first that is too "
         "high for one core.",
         of="design",
-        loose=True,
     )
 
 
 def _compiled(samples: Sequence[Row]) -> Entry:
-    time = _microseconds(median(row["cpu_us"] for row in samples))
-    return Entry(time, f"{formats.amount(figures.scanned(samples[0]))} scanned")
+    us = median(row["cpu_us"] for row in samples)
+    scanned = f"{formats.amount(figures.scanned(samples[0]))} scanned"
+    return Entry(_microseconds(us), scanned, value=us)
 
 
 def _headline(rows: Sequence[Row]) -> str:

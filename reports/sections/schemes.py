@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from reports.sections.parts import Entry, Section, Table, texts
+from reports.sections.parts import Entry, Section, Table, plain_row, texts
 from reports.summary import StoredContestant, Summary
 
 
@@ -17,13 +17,14 @@ def section(summary: Summary) -> Section:
         lead=f"What each scheme declares about itself. {checked}"
         "The tests check the counted work against the declared costs.",
         tables=[behaviour(summary), advice(summary)],
+        folded=True,
     )
 
 
 def behaviour(summary: Summary) -> Table:
     """The traits that say what a scheme does."""
-    rows = {who: _behaviour(who) for who in summary.contestants}
-    return Table.of_rows("behaviour", "What each scheme does", rows)
+    rows = {who: plain_row(_behaviour(who)) for who in summary.contestants}
+    return Table("behaviour", "What each scheme does", ("trait",), rows)
 
 
 def _behaviour(who: StoredContestant) -> dict[str, Entry]:
@@ -45,8 +46,8 @@ def _behaviour(who: StoredContestant) -> dict[str, Entry]:
 
 def advice(summary: Summary) -> Table:
     """The traits that say what a scheme costs and is good for."""
-    rows = {who: texts(_advice(who.traits)) for who in summary.contestants}
-    return Table.of_rows("advice", "What each scheme costs and suits", rows)
+    rows = {who: plain_row(texts(_advice(who.traits))) for who in summary.contestants}
+    return Table("suits", "What each scheme costs and suits", ("trait",), rows)
 
 
 def _advice(traits: Mapping[str, Any]) -> dict[str, str]:

@@ -1,51 +1,50 @@
 """The work that was counted while the tasks ran."""
 
-from compare.bench.task import Task
 from reports import formats
-from reports.sections.parts import NOTHING, Entry, Section, Table, entry
-from reports.summary import StoredContestant, Summary
+from reports.sections.parts import Section, Table, entry, plain_row
+from reports.summary import Summary
 
 
 def section(summary: Summary) -> Section | None:
     """The counts of all tasks."""
-    tables = [table for task in summary.cells if (table := work(summary, task))]
-    if not tables:
+    counted = work(summary)
+    if not counted.rows:
         return None
-    if summary.slots:
-        tables.append(in_slots(summary))
     uncompiled = any(not who.compiled for who in summary.contestants)
     return Section(
         "work",
         "Work",
-        "Counted work",
+        "Counted work: why the times are what they are",
         lead="What the same operations did inside the timer. These counts explain the times, and "
         "they are the same on every machine. Both axes of the charts are logarithmic, so zero is "
-        "not drawn. Where lines overlap, the lower one is drawn wider."
+        "not drawn. Where lines overlap, hide one in the legend."
         + (" Timers without a compiled kernel count only calls to advance." if uncompiled else ""),
-        tables=tables,
+        tables=[counted, *([in_slots(summary)] if summary.slots else [])],
+        folded=True,
     )
 
 
-def work(summary: Summary, task: Task) -> Table | None:
-    """Counts per operation for each contestant and counter of one task, at the smallest and the
-    largest size; None where nothing was counted.
-    """
-    counters = summary.counters(task)
-    rows = {
-        who: [_growth(summary, task, name, who) for name in counters] for who in summary.contestants
-    }
-    idle = summary.counters(task, idle=True)
-    first, last = (formats.size(size) for size in (summary.sizes[0], summary.sizes[-1]))
-    table = Table(
-        f"work-{task.name}",
-        f"{task.title}: counted work per {task.unit}",
-        list(map(formats.counter_title, counters)),
-        rows,
-        (f"Counts at {first} → at {last}." if first != last else f"Counts at {last}.")
-        + (f" Zero for all: {formats.listed(map(formats.counter_title, idle))}." if idle else ""),
-        loose=True,
+def work(summary: Summary) -> Table:
+    """Counts per operation for each contestant, task, counter and size."""
+    tasks = [task for task in summary.cells if summary.counters(task)]
+    chosen = {"operation": tasks[0].title, "size": formats.size(summary.sizes[-1])} if tasks else {}
+    return Table(
+        "work",
+        "Counted work per operation",
+        ("operation", "size", "counter"),
+        {
+            who: {
+                (task.title, formats.size(size), formats.counter_title(name)): entry(
+                    summary.counts[task][name].get(who, {}).get(size), formats.amount
+                )
+                for task in tasks
+                for size in summary.sizes
+                for name in summary.counters(task)
+            }
+            for who in summary.contestants
+        },
+        chosen=chosen,
     )
-    return table if table.rows else None
 
 
 def in_slots(summary: Summary) -> Table:
@@ -53,21 +52,13 @@ def in_slots(summary: Summary) -> Table:
     return Table(
         "slots",
         "Share of the pending timers that are in slots while holding",
-        list(map(formats.size, summary.sizes)),
+        ("size",),
         {
-            who: [entry(sizes.get(size), formats.share) for size in summary.sizes]
-            for who, sizes in summary.slots.items()
+            who: plain_row(
+                {formats.size(n): entry(of.get(n), formats.share) for n in summary.sizes}
+            )
+            for who, of in summary.slots.items()
         },
         "The others wait in a list: until the wheel reaches that far, or for the end of the tick "
         "in which they were scheduled. With a low share the times of hold are those of that list.",
     )
-
-
-def _growth(summary: Summary, task: Task, name: str, who: StoredContestant) -> Entry:
-    counts = summary.counts[task][name].get(who)
-    if not counts:
-        return NOTHING
-    low, high = min(counts), max(counts)
-    amounts = dict.fromkeys(formats.amount(counts[size]) for size in (low, high))
-    detail = "" if high == summary.sizes[-1] else f"at {formats.size(high)}"
-    return Entry(f" →{formats.NO_BREAK}".join(amounts), detail)

@@ -3,82 +3,104 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from compare.replay.lateness import lateness_text
 from reports import formats
 from reports.sections.parts import (
+    BOLD,
+    MEDIAN,
     NOTHING,
     Entry,
     Section,
     Table,
-    chart_notes,
     entry,
-    ratio_note,
-    time_entry,
+    times,
 )
-from reports.summary import Replayed, StoredSource, Summary
+from reports.summary import Replayed, StoredContestant, StoredSource, Summary, leaders
+
+PER_SECOND = "cost of a second [ms]"
 
 
 def section(summary: Summary) -> Section | None:
     """All replays."""
     if not summary.replays:
         return None
-    shown = [cell for source in summary.replays for cell in summary.replayed(source).values()]
     return Section(
         "workloads",
         "Workloads",
         "Whole workloads: time and precision",
         lead="Recorded or generated traffic, replayed from the first operation to the last expiry. "
         "A timer with a coarse tick saves work by firing late or early, so its times are not "
-        f"directly comparable with those of an exact timer. {chart_notes(summary, shown)}",
-        tables=[replays(summary, source) for source in summary.replays],
+        "directly comparable with those of an exact timer.",
+        tables=[table(summary)],
     )
 
 
-def replays(summary: Summary, source: StoredSource) -> Table:
-    """What each contestant did with one source, and how long it took."""
-    found, column = summary.replays[source], summary.replayed(source)
-    if summary.of_shards:
-        note = (
-            "Time per operation: of all shards together, expiries included; the least and the "
-            "greatest shard in brackets. Lateness is that of all timers that fired. Memory is the "
-            "most that one shard's timer held at the end, with the room that a replay reserves."
-        )
-        used = [name for of in found.values() for name, value in of.counters.items() if value]
-        figures = {who: _of_grid(of, source, used) for who, of in found.items()}
-    else:
-        note = (
-            "Median time per operation of the whole sequence, expiries included; the least and the "
-            "greatest sample in brackets. The counts are the same in all samples."
-        )
-        figures = {who: _of_run(of.row, source) for who, of in found.items()}
-    nothing = dict.fromkeys(next(iter(figures.values()), {}), NOTHING)
-    return Table.of_rows(
-        f"replay-{source.name}",
-        f"{source.short}: {described(source)}",
+def table(summary: Summary) -> Table:
+    """What each contestant did with each source, and how long it took."""
+    first = next(iter(summary.replays))
+    about = (
+        "Times are those of all shards together; lateness is that of all timers that fired; memory "
+        "is the most that one shard's timer held at the end."
+        if summary.of_shards
+        else "Times are those of the whole sequence, expiries included."
+    )
+    return Table(
+        "replays",
+        "Replays",
+        ("source", "figure"),
         {
             who: {
-                "time per operation": time_entry(summary, source, column, who),
-                **figures.get(who, nothing),
+                (summary.called(source), figure): shown
+                for source in summary.replays
+                for figure, shown in figures(summary, source, who).items()
             }
-            for who in summary.taking_part(source)
+            for who in summary.contestants
         },
-        f"{note} {ratio_note(summary)} Lateness is in {formats.unit_name(source.unit)}.",
+        " ".join([*(f"{summary.called(of)}: {described(of)}." for of in summary.replays), about])
+        + f" {BOLD}",
+        chosen={"source": summary.called(first)},
     )
 
 
-def _of_run(row: Mapping[str, Any], source: StoredSource) -> dict[str, Entry]:
-    late = [row[f"lateness_{which}"] for which in ("min", "median", "max")]
-    shown = None if None in late else " / ".join(map(formats.count, late))
+def figures(summary: Summary, source: StoredSource, who: StoredContestant) -> dict[str, Entry]:
+    """The time of one contestant with one source, and what it did."""
+    column, replayed = summary.replayed(source), summary.replays[source].get(who)
+    timed = times(summary, source, column, who)
+    spread = timed.pop("least [ns]"), timed.pop("greatest [ns]")
+    median = timed.pop(MEDIAN)
+    if replayed is None:
+        return {f"time per operation, {MEDIAN}": median, **timed}
+    if replayed.cell.spread.samples > 1:
+        detail = "–".join(one.text for one in spread)
+        median = Entry(median.text, f"({detail})", median.best, value=median.value)
+    shown = {f"time per operation, {MEDIAN}": median, **timed}
+    if source.rate:
+        cost = replayed.cell.level * source.rate / 1e6
+        low, high = (end * source.rate for end in replayed.cell.interval)
+        shown[PER_SECOND] = Entry(
+            formats.significant(cost),
+            f"({formats.time_range(low, high)})",
+            who in leaders(column),
+            value=cost,
+        )
+    used = [name for of in summary.replays[source].values() for name, n in of.counters.items() if n]
+    own = _of_grid(replayed, used) if summary.of_shards else _of_run(replayed.row)
+    late = lateness_text(*replayed.late, source.unit) if replayed.late else NOTHING.text
+    return {**shown, "timers fired": Entry(late, number=False), **own}
+
+
+def _of_run(row: Mapping[str, Any]) -> dict[str, Entry]:
     return {
         **{name: entry(row[name]) for name in ("scheduled", "cancelled", "rescheduled", "fired")},
         "most pending": entry(row["most_pending"]),
         "still pending": entry(row["pending"]),
         "wake-ups at the end": entry(row["wakeups"]),
         "… with nothing due": entry(row["idle_wakeups"]),
-        f"lateness: least / median / most [{formats.unit_symbol(source.unit)}]": entry(shown, str),
+        "median lateness": entry(row["lateness_median"]),
     }
 
 
-def _of_grid(replayed: Replayed, source: StoredSource, counters: Iterable[str]) -> dict[str, Entry]:
+def _of_grid(replayed: Replayed, counters: Iterable[str]) -> dict[str, Entry]:
     row, counts = replayed.row, replayed.counters
     operations = max(row["operations"], 1)
     per_operation = {
@@ -92,21 +114,24 @@ def _of_grid(replayed: Replayed, source: StoredSource, counters: Iterable[str]) 
         "still pending": entry(row["pending"]),
         "most pending, one shard": entry(row["most_pending"]),
         "memory, one shard": entry(row["nbytes"], formats.data_size),
-        f"lateness [{formats.unit_symbol(source.unit)}]: min": entry(row["lateness_min"]),
-        "p50": entry(row["lateness_p50"]),
+        "lateness: p50": entry(row["lateness_p50"]),
         "p99": entry(row["lateness_p99"]),
         "p99.9": entry(row["lateness_p999"]),
-        "max": entry(row["lateness_max"]),
         **per_operation,
     }
 
 
 def described(source: StoredSource) -> str:
-    """How much was replayed."""
+    """How much was replayed, at which rate."""
     counts = {"operation": "operations", "timer": "timers", "id": "id_space", "shard": "shards"}
     parts = [
         formats.counted(source.details[name], noun)
         for noun, name in counts.items()
         if name in source.details
     ]
+    if source.rate:
+        parts.append(
+            f"{formats.amount(source.rate)} operations per second for "
+            f"{formats.duration(source.seconds)}"
+        )
     return ", ".join(parts) or "replayed"

@@ -24,7 +24,7 @@ class Reader(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        if self.open and self.open[-1] != "style":
+        if self.open and self.open[-1] not in ("style", "script"):
             self.texts.append(data)
 
 
@@ -41,13 +41,14 @@ class Tables(HTMLParser):
     def handle_starttag(self, tag, attributes):
         own = dict(attributes)
         if tag == "table":
-            self.rows = self.tables.setdefault(own["aria-labelledby"], [])
+            if "aria-labelledby" in own:  # the ranking is left to the script
+                self.rows = self.tables.setdefault(own["aria-labelledby"], [])
         elif tag == "tr":
             self.rows.append([])
         elif tag in ("td", "th"):
             self.rows[-1].append([own.get("class") or ""])
             self.inside = True
-        elif tag == "span" and self.inside:
+        elif tag == "span" and self.inside and "style" in own:
             self.colours.append(own["style"])
 
     def handle_endtag(self, tag):

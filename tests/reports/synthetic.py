@@ -13,7 +13,6 @@ import pyarrow as pa
 from compare.bench.store import SCHEMAS, traits_of, write_run
 from compare.bench.task import TASKS, Task
 from compare.replay.contestant import COMPILED, contestant
-from reports.sections.parts import Entry, Table
 from reports.summary import StoredContestant, Summary
 from timers.registry import names
 
@@ -148,9 +147,3 @@ def _add_replay(
 def contestant_of(summary: Summary, timer: str) -> StoredContestant:
     """The first contestant of a timer."""
     return next(who for who in summary.contestants if who.timer == timer)
-
-
-def entry(table: Table, timer: str, column: str) -> Entry:
-    """The entry of a timer in the column with that heading."""
-    row = next(row for who, row in table.rows.items() if who.timer == timer)
-    return row[list(table.headings).index(column)]

@@ -129,7 +129,6 @@ ACCESS = (
 @pytest.fixture
 def ingested(monkeypatch):
     """Logs that were to be read: (log, out, reading), and what else was said about them."""
-    pytest.importorskip("pyspark", reason="logs are read on Spark")
     asked = []
 
     def ingest(log, out, options, **rows):
@@ -137,8 +136,9 @@ def ingested(monkeypatch):
         return SimpleNamespace(trace=f"the trace {out}")
 
     for kind in ("requests", "touches"):
-        monkeypatch.setattr(f"compare.pipeline.ingest.ingest_{kind}", ingest)
-    monkeypatch.setattr("compare.cli.commands.ingest.summary", lambda ingested: "the summary")
+        monkeypatch.setattr(f"compare.logs.ingest.ingest_{kind}", ingest)
+    monkeypatch.setattr("compare.cli.commands.ingest.summary", lambda *parts: "the summary")
+    monkeypatch.setattr("compare.replay.profile.profile", lambda trace: None)
     return asked
 
 
@@ -152,6 +152,16 @@ def ingested(monkeypatch):
             "start,took\n1,2\n",
             ["--requests", "log", "--duration", "took"],
             "--time start --timeout 5s",
+        ),
+        (
+            "start,took_ms\n1,2\n",
+            ["--requests", "log"],
+            "--time start --duration took_ms --timeout 5s --duration-unit ms",
+        ),
+        (
+            "start,took_ms\n1,2\n",
+            ["--requests", "log", "--duration-unit", "s"],
+            "--time start --duration took_ms --timeout 5s",
         ),
     ],
 )
@@ -177,7 +187,9 @@ def test_a_log_is_read_as_by_ingest(ingested, compared, capsys):
     ((log, out, how), others) = ingested.pop()
     assert (log, out) == ("plain", "runs/traces/plain.requests")
     assert (how.time, how.unit, how.strict, how.force, how.shards) == ("ts", "us", True, True, 1)
-    expected = {"duration": "rtt", "timeout": "5s", "duration_unit": "s", "time_is": "end"}
+    expected = {"duration": "rtt", "end": None, "timeout": "5s"}
+    expected |= {"duration_unit": "s", "time_is": "end"}
+    expected |= dict.fromkeys(("id", "event", "starts", "ends"))
     assert others == expected
     assert capsys.readouterr().out.splitlines()[0] == "the summary"
     # It takes part beside the usual workloads.

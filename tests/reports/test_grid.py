@@ -11,7 +11,8 @@ from compare.pipeline.summarise import ABOUT, SCHEMA, SUMMARY
 from compare.replay.contestant import contestant
 from reports.charts.catalogue import pictures
 from reports.grid import read_grids
-from reports.sections.workloads import replays
+from reports.sections.workloads import described
+from reports.sections.workloads import table as table_of
 from timers.kernels.counters import COUNTERS
 
 TIMERS = (
@@ -84,29 +85,34 @@ def test_a_grid_is_shown_like_a_run(tmp_path):
         "hashed-wheel (0 to 100ms late)",
         "heapq-delay-queue (Python loop)",
     ]
-    table = replays(summary, next(iter(summary.replays)))
-    assert table.caption == "uniform: 4\u202f000\xa0operations, 2\u202f000\xa0timers, 4\xa0shards"
-    first = dict(zip(table.headings, next(iter(table.rows.values())), strict=True))
-    assert (first["time per operation"].text, first["time per operation"].detail) == (
-        "20.0\xa0ns",
-        "(19.0–22.0) 1.00×",
-    )
-    assert first["time per operation"].best
-    assert (first["fired"].text, first["most pending, one shard"].text, first["p99"].text) == (
+    first = next(iter(summary.replays))
+    assert described(first) == "4\u202f000\xa0operations, 2\u202f000\xa0timers, 4\xa0shards"
+    shown = table_of(summary)
+    row = {
+        figure: of
+        for (name, figure), of in shown.rows[summary.contestants[0]].items()
+        if name == "uniform"
+    }
+    time = row["time per operation, median [ns]"]
+    assert (time.text, time.detail, time.best) == ("20.0", "(19.0–22.0)", True)
+    assert (row["fired"].text, row["most pending, one shard"].text, row["p99"].text) == (
         "500",
         "77",
         "0",
     )
-    assert first["comparisons of deadlines per operation"].text == "0.1"
-    assert [*table.rows.values()][4][-1].text == "–"  # it has no kernel that could count
+    counted = "uniform", "comparisons of deadlines per operation"
+    assert shown.entry(summary.contestants[0], counted).text == "0.1"
+    # It has no kernel that could count.
+    assert shown.entry(summary.contestants[4], counted).text == "–"
     assert [picture.name for picture in pictures(summary)["workloads"]] == ["replays", "trade-off"]
 
 
 def test_the_trade_off_stands_where_the_figures_say(tmp_path):
     summary = read_grids([write(tmp_path / "a.parquet")])
     _, picture = pictures(summary)["workloads"]
-    assert "cascading-wheel 40.0\xa0ns at 0;" in picture.alt.replace(",", ";")
-    assert "hashed-wheel (0 to 100ms late) 80.0\xa0ns at 100" in picture.alt
+    texts = {mark.who.full: mark.text for mark in picture.marks.values() if mark.text}
+    assert texts["cascading-wheel"].startswith("at most 0 ms off: 40.0\xa0ns")
+    assert texts["hashed-wheel (0 to 100ms late)"].startswith("at most 100 ms off: 80.0\xa0ns")
     [axes] = picture.figure.axes
     low, high = axes.get_xlim()
     marked = [
@@ -139,11 +145,10 @@ def test_nothing_fired_is_said(tmp_path):
     table = pa.Table.from_pylist([row("delay-queue", 0, "uniform") | late], schema=SCHEMA)
     pq.write_table(table.replace_schema_metadata({ABOUT: json.dumps(MADE)}), path)
     summary = read_grids([path])
-    shown = replays(summary, next(iter(summary.replays)))
-    ((_, entries),) = shown.rows.items()
-    texts = {heading: entry.text for heading, entry in zip(shown.headings, entries, strict=True)}
-    late = ("lateness [ms]: min", "p50", "p99", "p99.9", "max")
-    assert [texts[heading] for heading in late] == ["–"] * 5
+    ((_, entries),) = table_of(summary).rows.items()
+    texts = {figure: entry.text for (_, figure), entry in entries.items()}
+    late = ("timers fired", "lateness: p50", "p99", "p99.9")
+    assert [texts[heading] for heading in late] == ["–"] * 4
     assert texts["fired"] == "500"
 
 
@@ -157,7 +162,11 @@ def test_the_page(tmp_path, capsys):
     )
     assert capsys.readouterr().out == f"{tmp_path}/page/index.html\n"
     text = (tmp_path / "page" / "index.html").read_text()
-    assert "Time against precision" in text and "the time of all 4 shards" in text
+    assert (
+        "Time per operation against precision" in text
+        and "of all shards together" in text
+        and "Each timer replays each shard once." in text
+    )
     assert "before anything is timed" not in text  # that is true of comparisons alone
     assert (
         main(["report", "--replayed", str(tmp_path / "a.parquet"), "--out", str(tmp_path / "page")])

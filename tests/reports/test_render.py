@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from compare.bench.task import TASKS
 from reports.page import render
 from reports.palette import INK, look_of
 from reports.sections.catalogue import sections
 from tests.reports.html import Reader, Tables
+from tests.reports.primes import only
 from timers.registry import names
 
 
@@ -23,20 +25,20 @@ def test_each_cell_of_the_page_is_that_of_its_table(rendered, distinct):
     assert len(found.tables) == len(tables)
     colours = []
     for table, rows in zip(tables, found.tables.values(), strict=True):
-        heads = [cell[1] for cell in rows[0]]
-        assert heads == [table.of, *table.headings]
+        assert [tuple(cell[1:]) for cell in rows[0]] == [(table.of,), *table.headings]
         assert [cell[0] for cell in rows[0]] == [
             "",
-            *("number" if table.is_number(column) else "" for column in range(len(heads) - 1)),
+            *("number" if table.is_number(heading) else "" for heading in table.headings),
         ]
-        for (who, entries), cells in zip(table.rows.items(), rows[1:], strict=True):
-            assert cells[0][1:] == [text for text in (who.short, who.remark) if text]
+        for who, cells in zip(table.rows, rows[1:], strict=True):
+            assert cells[0][2:] == [text for text in (who.short, who.remark) if text]
+            entries = [table.entry(who, heading) for heading in table.headings]
             for entry, cell in zip(entries, cells[1:], strict=True):
                 classes = {name for name in ("number", "best") if getattr(entry, name)}
                 assert set(cell[0].split()) == classes
                 assert cell[1:] == [text for text in (entry.text, entry.detail) if text]
             colours.append(look_of(who.timer).colour)
-    assert [colour.removeprefix("background:") for colour in found.colours] == [
+    assert [colour.removeprefix("color:") for colour in found.colours] == [
         "currentColor" if colour == INK else colour for colour in colours
     ]
 
@@ -45,8 +47,8 @@ def test_the_page_says_what_it_is_of(rendered, distinct):
     reader = Reader()
     reader.feed(rendered)
     text = " ".join(" ".join(reader.texts).split()).replace("\u2060", "")
-    names = ", ".join(who.plain for who in distinct.contestants[:-1])
-    assert f"{names} and Mine on Some CPU, 31 January 2026." in text
+    assert "Measured on Some CPU, 31 January 2026." in text
+    assert "Figures from wheelwork compare 'two words'" in text
     assert "Made by wheelwork 1.2.3 from what is stored in the-run." in text
     for section in sections(distinct):
         assert " ".join(section.headline.split()) in text
@@ -57,6 +59,39 @@ def test_the_page_says_what_it_is_of(rendered, distinct):
             assert " ".join(point.split()) in text
 
 
+def test_the_limits(distinct):
+    def limits(**changes):
+        text = render(only(distinct, **changes), "run", {})
+        return re.findall("<li>(.*)</li>", text[text.index('id="limits"') :])
+
+    texts = limits()
+    assert texts[0].startswith("This is one run on one machine.")
+    assert "one thread, on one of 5 cores." in texts[1]
+    machine = distinct.manifest["machine"] | {"cores": 1}
+    alone = limits(manifest={**distinct.manifest, "machine": machine})
+    assert alone[1].startswith("Everything runs in one thread. The locks")
+
+
+def test_the_terms(rendered):
+    text = plain(rendered[rendered.index('id="reading"') :])
+    assert [text.index(task.meaning) for task in TASKS] == sorted(
+        map(text.index, (task.meaning for task in TASKS))
+    )
+    for part in (
+        "the median of the samples",
+        "compares with delay-queue",
+        "greatest, 10% wider at each end with fewer than 5",
+        "90% confidence",
+        "“Over budget” means that the timer took longer than 1.5 s",
+    ):
+        assert part in text, part
+    assert "Python loop: heapq-delay-queue (Python loop)." in plain(rendered)
+
+
+def plain(text):
+    return text.replace("\u2060", "")
+
+
 @pytest.mark.parametrize(
     ("created", "shown"),
     [("2026-03-09T01:00:00+00:00", "9 March 2026"), ("some day", "some day")],
@@ -64,7 +99,7 @@ def test_the_page_says_what_it_is_of(rendered, distinct):
 def test_the_day_of_the_page(distinct, created, shown):
     manifest = {**distinct.manifest, "created": created, "machine": {"platform": "A platform"}}
     text = render(replace(distinct, manifest=manifest), "run", {})
-    assert f"on A platform, {shown}." in text
+    assert f"Measured on A platform, {shown}." in text
 
 
 def test_each_timer_has_a_colour_and_a_marker_of_its_own():

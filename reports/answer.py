@@ -1,0 +1,188 @@
+"""What the script of the page answers from: which timer costs how much in which case.
+
+The script adds up, ranks and words; nothing of it is computed here. A cost is [median, low, high]
+in nanoseconds, where the interval from low to high is that of `Spread.interval`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from compare.bench.calls import SERVICE, TIMER
+from compare.bench.task import BY_CLOCK, BY_EVENT, HOLD, INSERT, Task
+from compare.tapes.units import EXPONENTS, parse_duration
+from reports import formats
+from reports.summary import Cell, StoredContestant, StoredSource, Summary
+from timers.registry import TIMERS
+
+CHEAP = 1e6
+"""Nanoseconds of a core in each second of traffic, 0.1 %: below that, speed decides nothing."""
+
+SHARES = (0.0, 0.5, 0.9, 0.99, 0.999)
+"""Shares of cancelled timers to choose from. Some timers fire in all of them: a timer that only
+ever schedules and cancels needs no order.
+"""
+
+RATES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+"""Timers started per second, to choose from."""
+
+NOISY = 1.5
+MANY = 0.05
+"""A warning is due when the samples of more than this share of measurements scatter by more than
+that factor.
+"""
+
+Cost = list[float]
+ByTimer = dict[int, dict[str, Cost]]
+"""The number of a contestant -> the cost of holding, of an insert and of an expiry."""
+
+Callers = Callable[[Summary], Mapping[int, ByTimer]]
+
+
+def compiled_code(summary: Summary) -> Mapping[int, ByTimer]:
+    """The costs in a compiled loop, by the number of pending timers."""
+    expiry = BY_EVENT if BY_EVENT in summary.cells else BY_CLOCK
+    tasks = {"hold": HOLD, "insert": INSERT, "expiry": expiry}
+    if not summary.cells.keys() >= set(tasks.values()):
+        return {}
+    return {size: _at(summary, tasks, size) for size in summary.sizes}
+
+
+def _at(summary: Summary, tasks: Mapping[str, Task], size: int) -> ByTimer:
+    columns = {name: summary.column(task, size) for name, task in tasks.items()}
+    return {
+        number: {name: cost(column[who]) for name, column in columns.items()}
+        for number, who in competing(summary).items()
+        if all(who in column for column in columns.values())
+    }
+
+
+def python(interface: str, batch: int) -> Callers:
+    """The costs in a Python program that uses an interface, with timers per call.
+
+    A schedule and a cancel were measured together, at one number of pending timers. An insert is
+    half of that; an expiry costs what it costs in a loop.
+    """
+
+    def costs(summary: Summary) -> Mapping[int, ByTimer]:
+        column = summary.calls.get((interface, batch), {})
+        expiry = BY_EVENT if BY_EVENT in summary.cells else BY_CLOCK
+        everyone = dict(enumerate(summary.contestants))
+        return {
+            size: {
+                number: {
+                    "hold": cost(column[who]),
+                    "insert": [ns / 2 for ns in cost(column[who])],
+                    "expiry": cost(expiries[who]),
+                }
+                for number, who in everyone.items()
+                if who in column and who in expiries
+            }
+            for size in summary.sizes
+            if (expiries := summary.column(expiry, size) if expiry in summary.cells else {})
+        }
+
+    return costs
+
+
+CALLERS: tuple[tuple[str, Callers], ...] = (
+    ("compiled code", compiled_code),
+    ("Python, batches of 1000", python(TIMER, 1_000)),
+    ("Python, one by one", python(TIMER, 1)),
+    ("Python, through a SystemTimer", python(SERVICE, 1)),
+)
+"""Who calls -> the costs of its calls by size, or none where the run has not measured them."""
+
+
+def cost(cell: Cell) -> Cost:
+    """A cost as the script has it."""
+    return [cell.level, *cell.interval]
+
+
+def competing(summary: Summary) -> dict[int, StoredContestant]:
+    """The contestants by number; without Python loops unless there is nothing else."""
+    everyone = dict(enumerate(summary.contestants))
+    return {number: who for number, who in everyone.items() if who.compiled} or everyone
+
+
+def data(summary: Summary) -> dict[str, Any]:
+    """Everything that the script needs; numbers of timers are those of `summary.contestants`."""
+    rivals = competing(summary)
+    callers = {name: found for name, of in CALLERS if any((found := of(summary)).values())}
+    windows = {who.precision: who for who in rivals.values()}
+    order = sorted(windows.values(), key=lambda who: max(map(abs, who.lateness)))
+    sources = sorted(summary.replays, key=lambda source: not source.own)
+    return {
+        "timers": [_timer(summary, who) for who in summary.contestants],
+        "precisions": [summary.contestants.index(who) for who in order],
+        "callers": callers,
+        "sizes": list(summary.sizes) if callers else [],
+        "shares": SHARES,
+        "rates": RATES,
+        "cases": [case for source in sources if (case := _case(summary, source))["costs"]],
+        "cheap": CHEAP,
+    }
+
+
+def _timer(summary: Summary, who: StoredContestant) -> dict[str, Any]:
+    low, high = who.lateness
+    footprints = summary.memory.get(who, {})
+    return {
+        "name": who.plain,
+        "code": code_of(who),
+        "fires": who.precision,
+        "low": low,
+        "high": high,
+        "unit": who.traits["unit"],
+        "memory": {size: formats.data_size(of.at_rest) for size, of in footprints.items()},
+    }
+
+
+def code_of(who: StoredContestant) -> str:
+    """The Python code that makes such a timer; where its tick is a duration, a unit is 1 ms."""
+    module, _, name = TIMERS.get(who.timer, who.timer).rpartition(":")
+    module = "timers" if who.timer in TIMERS else module
+    parameters = {**who.traits["defaults"], **who.traits["settings"]}
+    if who.traits["tick"] is not None and "tick" in parameters:
+        parameters["tick"] = who.traits["tick"]
+    comment = ""
+    for key, value in parameters.items():
+        if isinstance(value, str):
+            parameters[key] = parse_duration(value, who.traits["unit"] or "ms")
+            comment = f"  # one unit is 1 {who.traits['unit'] or 'ms'}"
+    arguments = ", ".join(f"{key}={value}" for key, value in parameters.items())
+    return f"from {module} import {name}\ntimer = {name}({arguments}){comment}"
+
+
+def _case(summary: Summary, source: StoredSource) -> dict[str, Any]:
+    """A replayed source; of its operations per second, and of its timers."""
+    found = summary.replays[source]
+    rivals = {number: who for number, who in competing(summary).items() if who in found}
+    row = next((found[who].row for who in rivals.values()), {})
+    started = row.get("scheduled") or 0
+    return {
+        "name": summary.called(source),
+        "own": source.own and not source.generated,
+        "together": source.together,
+        "rate": source.rate,
+        "timers_per_second": started / source.seconds if source.seconds else 0,
+        "pending": row.get("most_pending") or 0,
+        "share": (row.get("cancelled") or 0) / max(started, 1),
+        "unit": source.unit if source.unit in EXPONENTS else "",
+        "costs": {number: cost(found[who].cell) for number, who in rivals.items()},
+    }
+
+
+def noise(summary: Summary) -> Sequence[str]:
+    """A warning where the machine was busy."""
+    if summary.of_shards:  # they differ by nature
+        return []
+    spreads = [cell.spread for cell in summary.measurements]
+    repeated = [spread for spread in spreads if spread.samples > 1]
+    noisy = sum(spread.scatter > NOISY for spread in repeated)
+    if noisy <= MANY * len(repeated):
+        return []
+    return [
+        f"In {noisy} of {formats.counted(len(repeated), 'measurement')} the slowest sample took "
+        f"more than {NOISY:g} times as long as the fastest: the machine was busy. Do not rely on "
+        "small differences in time. The counted work is not affected."
+    ]

@@ -1,0 +1,162 @@
+"""Two stored runs side by side: what became faster or slower, beyond the noise of the samples.
+
+A figure is the median of the samples of one timer for one task and size, or one replayed source. It
+differs beyond noise if the intervals of the two medians do not overlap (`reports.statistics`: the
+interval of the sign test, widened where there are fewer than five samples). With a base, each
+sample is first divided by the base's sample of the same repeat, so that the speed of the machine,
+and its drift while a run lasts, cancel out.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from compare.bench.store import Run, RunError
+from compare.bench.task import TASKS, Task
+from reports.statistics import Spread
+
+BASE = "delay-queue"
+"""What the times of different machines are divided by, unless another timer is named."""
+
+_MACHINE = ("cpu", "cores", "memory_bytes")  # its platform changes with every update
+
+
+class Subject(NamedTuple):
+    """What was measured: a task with `size` timers pending or, if the size is None, a source."""
+
+    task: str
+    size: int | None
+    origin: str = ""  # of a source: two workloads of one name may differ in seed or operations
+
+
+Samples = Mapping[Subject, Mapping[str, Mapping[int, float]]]
+"""Subject -> label of a contestant -> repeat -> ns per operation, or multiple of the base."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One figure in both runs: nanoseconds per operation, or multiples of the base."""
+
+    subject: Subject
+    contestant: str
+    before: Spread
+    after: Spread
+
+    @property
+    def ratio(self) -> float:
+        """The median of the second run over that of the first."""
+        return self.after.level / self.before.level if self.before.level else 1.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The least and the greatest ratio of values in the two intervals."""
+        low, high = self.before.interval
+        return self.after.interval[0] / (high or 1.0), self.after.interval[1] / (low or 1.0)
+
+    @property
+    def verdict(self) -> str:
+        """ "slower", "faster" or "same": within noise."""
+        if self.before.tied_with(self.after):
+            return "same"
+        return "slower" if self.ratio > 1 else "faster"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """All figures that both runs have, and how many there are in only one of them."""
+
+    base: str | None  # what the samples were divided by
+    changes: Sequence[Change]  # the largest ratio first
+    paths: tuple[str, str]  # of the runs
+    missing: tuple[int, int]  # figures of each run that the other lacks
+
+    def regressions(self, threshold: float) -> list[Change]:
+        """What is slower beyond noise, and by more than `threshold`: 0.1 is 10 %."""
+        return [
+            change
+            for change in self.changes
+            if change.verdict == "slower" and change.ratio > 1 + threshold
+        ]
+
+
+def difference(first: Run, second: Run, base: str | None = None) -> Difference:
+    """Compare two runs. `base` is the label of a timer; with it, times are divided by its times.
+
+    Runs of different machines are compared in multiples of BASE, if none is named. A machine is
+    known by its processor, cores and memory.
+
+    Raises:
+        RunError: a run lacks the base, or the runs have no figure in common.
+    """
+    runs, problem = (first, second), ""
+    if base is None and not same_machine(first, second):
+        base, problem = BASE, f"{first.path} and {second.path} are of different machines, and "
+    samples = [samples_of(run) for run in runs]
+    if base is not None:
+        for run, measured in zip(runs, samples, strict=True):
+            if not any(base in contestants for contestants in measured.values()):
+                raise RunError(f"{problem}{run.path} has no {base} to compare with; name a base")
+        samples = [_multiples(measured, base) for measured in samples]
+    before, after = (dict(_spreads(measured)) for measured in samples)
+    both = [key for key in before if key in after]
+    if not both:
+        raise RunError(f"{first.path} and {second.path} have no figure in common")
+    changes = [Change(*key, before[key], after[key]) for key in both]
+    return Difference(
+        base,
+        sorted(changes, key=lambda change: -change.ratio),
+        (str(first.path), str(second.path)),
+        (len(before) - len(both), len(after) - len(both)),
+    )
+
+
+def same_machine(first: Run, second: Run) -> bool:
+    """Whether both runs name the same processor, cores and memory, and neither is unknown."""
+    machines = [[run.manifest["machine"].get(name) for name in _MACHINE] for run in (first, second)]
+    return machines[0] == machines[1] and None not in machines[0]
+
+
+def samples_of(run: Run) -> Samples:
+    """All samples of tasks and of replayed sources, the tasks in the order of tables."""
+    samples: dict[Subject, dict[str, dict[int, float]]] = {}
+
+    def add(subject: Subject, row: Mapping[str, Any]) -> None:
+        if row["ns_per_operation"] is not None:  # else over budget
+            repeats = samples.setdefault(subject, {}).setdefault(row["contestant"], {})
+            repeats[row["repeat"]] = row["ns_per_operation"]
+
+    rows = run.samples.to_pylist()
+    for task in TASKS:
+        for row in rows:
+            if Task(row["operation"], row["driver"]) == task:
+                add(Subject(task.name, row["size"]), row)
+    for row in run.replays.select(["contestant", "source", "source_json", *_SAMPLE]).to_pylist():
+        add(Subject(row["source"], None, row["source_json"]), row)
+    return samples
+
+
+_SAMPLE = ("repeat", "ns_per_operation")
+
+
+def _multiples(samples: Samples, base: str) -> Samples:
+    """Each sample over the base's sample of the same repeat; subjects without the base go."""
+    return {
+        subject: {
+            label: {
+                repeat: ns / contestants[base][repeat]
+                for repeat, ns in repeats.items()
+                if contestants[base].get(repeat)
+            }
+            for label, repeats in contestants.items()
+            if label != base
+        }
+        for subject, contestants in samples.items()
+        if base in contestants
+    }
+
+
+def _spreads(samples: Samples) -> Iterator[tuple[tuple[Subject, str], Spread]]:
+    for subject, contestants in samples.items():
+        for label, repeats in contestants.items():
+            if repeats:
+                yield (subject, label), Spread.of(repeats.values())

@@ -1,0 +1,68 @@
+"""What a Python program pays to schedule and cancel."""
+
+from compare.bench.calls import OTHERS, SERVICE
+from reports import formats
+from reports.sections.parts import BOLD, Entry, Row, Section, Table, plain_row
+from reports.summary import StoredContestant, Summary, leaders
+
+
+def section(summary: Summary) -> Section | None:
+    """The times of single calls, batches and a service, beside those of event loops."""
+    if not summary.calls:
+        return None
+    loops = [f"{loop}'s {formats.nanoseconds(cell.level)}" for loop, cell in summary.loops.items()]
+    beside = f" The same with call_later() of an event loop: {', '.join(loops)}." if loops else ""
+    return Section(
+        "calls",
+        "Calls",
+        "What a Python program pays",
+        lead="CPU time of a schedule and its cancel, called from Python with "
+        f"{formats.count(OTHERS)} other timers pending.{_range(summary)}{beside}",
+        tables=[table(summary)],
+        folded=True,
+    )
+
+
+def _range(summary: Summary) -> str:
+    """How far the compiled timers are apart."""
+    columns = {_heading(*way): column for way, column in summary.calls.items()}
+    texts = []
+    for heading, column in columns.items():
+        levels = [cell.level for who, cell in column.items() if who.compiled]
+        if len(levels) > 1:
+            texts.append(f"{heading} {formats.ratio(max(levels) / min(levels))}")
+    if not texts:
+        return ""
+    return f" Slowest compiled timer against the fastest: {', '.join(texts)}."
+
+
+def table(summary: Summary) -> Table:
+    """The medians of each contestant, by interface and timers per call."""
+
+    def entries(who: StoredContestant) -> Row:
+        cells = {
+            _heading(*way): (column[who].level, who in leaders(column))
+            for way, column in summary.calls.items()
+            if who in column
+        }
+        return plain_row(
+            {
+                heading: Entry(formats.significant(ns), best=best, value=ns)
+                for heading, (ns, best) in cells.items()
+            }
+        )
+
+    note = f"Median, in ns for a schedule and a cancel. {BOLD}"
+    return Table(
+        "calls",
+        "Schedule and cancel from Python",
+        ("call",),
+        {who: entries(who) for who in summary.contestants},
+        note,
+    )
+
+
+def _heading(interface: str, batch: int) -> str:
+    if interface == SERVICE:
+        return "SystemTimer, one by one"
+    return "one by one" if batch == 1 else f"batches of {formats.count(batch)}"

@@ -1,0 +1,213 @@
+"""What a drawing shows, and `wheelwork anatomy`."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from compare.cli.main import BAD_INPUT, main
+from compare.replay.contestant import contestant
+from compare.tapes.tape import START
+from compare.tapes.trace import open_trace
+from reports.anatomy.drawing import MAX_LEVELS, MAX_SLOTS, Layout, picture
+from reports.anatomy.steps import AnatomyError, Walk
+from tests.reports.anatomy.test_steps import WALK_THROUGH
+from tests.timers.cases import BOUNDARY_CASES, Case
+from timers import HierarchicalWheel, SimpleWheel
+from timers.registry import names, timer_class
+
+DEADLINES = (9, 88, 222)
+LITERATURE = "hierarchical-wheel/wheel-size=10", "9,88,222,520,521,522"
+
+
+def drawn(timer, deadlines=DEADLINES, at=0):
+    """The words of the drawing of a timer at a moment, and the snapshot that it shows."""
+    rows = [(0, START, k, deadline) for k, deadline in enumerate(deadlines)]
+    step = next(Walk(timer, rows).steps(at))
+    layout = Layout.for_steps([step], with_text=False)
+    svg = picture(step, "title", layout).svg()
+    texts = re.findall(r">([^<>\n]+)</(?:text|tspan)>", svg)
+    return " ".join(texts).split(), step.after
+
+
+@pytest.mark.parametrize("at", [0, 10])
+@pytest.mark.parametrize("case", BOUNDARY_CASES, ids=str)
+def test_every_waiting_timer_is_drawn_with_its_deadline(case: Case, at):
+    words, snapshot = drawn(case(), at=at)
+    pending = [waiting.deadline for waiting, _ in snapshot.places()]
+    assert len(pending) == len([due for due in DEADLINES if not at or case.due_at(due, 0) > at])
+    assert {str(deadline) for deadline in pending} <= {*words}
+
+
+def test_many_timers_are_drawn_as_numbers():
+    words, _ = drawn(timer_class("unordered-list")(), range(1, 1001))
+    assert "(1,000)" in words
+    assert "more" in words
+    words, _ = drawn(timer_class("delay-queue")(), range(1, 1001))
+    assert {"969", "more", "entries", "below"} <= {*words}
+    words, _ = drawn(SimpleWheel(wheel_size=10), [5] * 8)
+    assert {"5", "+6"} <= {*words}
+    words, _ = drawn(HierarchicalWheel(1, 20), range(1, 400, 7))
+    assert "more" in words  # of the queue
+
+
+def test_a_cancelled_entry_is_marked():
+    timer = timer_class("heapq-delay-queue")()
+    timer.schedule(5)  # at the root, from which cancelled entries are removed at once
+    timer.cancel(timer.schedule(500))
+    words, _ = drawn(timer)
+    assert {"cancelled,", "500"} <= {*words}
+
+
+def test_an_empty_structure_is_drawn():
+    for name in names():
+        words, _ = drawn(timer_class(name)(), [])
+        assert "clock" in words
+
+
+def test_the_layout_is_that_of_the_largest_step():
+    timer = timer_class("delay-queue")()
+    steps = list(Walk(timer, [(k, START, k, 10 + k) for k in range(5)]).steps(0))
+    layouts = [Layout.for_steps([step], with_text=False) for step in steps]
+    assert Layout.for_steps(steps, with_text=False).height == max(one.height for one in layouts)
+
+
+@pytest.mark.parametrize(
+    ("timer", "problem"),
+    [
+        (HierarchicalWheel(1, 2), f"10 levels; a drawing shows up to {MAX_LEVELS}"),
+        (SimpleWheel(MAX_SLOTS + 1), "1,025 slots; a drawing shows up to 1024"),
+    ],
+)
+def test_what_is_too_large_is_refused(timer, problem):
+    with pytest.raises(AnatomyError, match=problem):
+        drawn(timer, [1000])
+
+
+# ---- files
+
+
+def run(*arguments, timer=LITERATURE[0]):
+    return main(["anatomy", "--timer", timer, *map(str, arguments)])
+
+
+@pytest.fixture
+def trace(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["generate", "lognormal-high", "--timer-count", "300", "--out", "some.trace"]) == 0
+    return "some.trace"
+
+
+@pytest.mark.parametrize(("suffix", "start"), [("svg", b"<?xml"), ("PNG", b"\x89PNG")])
+def test_a_picture_has_the_form_of_its_suffix(tmp_path, capsys, suffix, start):
+    out = tmp_path / "new" / f"wheels.{suffix}"
+    assert run("--deadlines", LITERATURE[1], "--at", "200", "--out", out) == 0
+    assert capsys.readouterr().out == f"{out}\n"
+    assert out.read_bytes().startswith(start)
+
+
+def page_of(path):
+    """The sentences of a page, which must not refer to anything outside."""
+    text = path.read_text()
+    assert not re.findall(r"(?:src|href)=\"(?!#)", text)
+    assert not re.findall(r"url\((?!#)", text)
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    return re.findall(r"<figcaption>(.*?)</figcaption>", text, re.DOTALL)
+
+
+def test_a_player_has_a_frame_for_each_moment(tmp_path):
+    out = tmp_path / "walk.html"
+    assert run("--deadlines", LITERATURE[1], "--animate", "--out", out) == 0
+    assert page_of(out) == list(WALK_THROUGH.values())
+    assert "--steps" not in out.read_text()
+    assert run("--deadlines", LITERATURE[1], "--animate", "--steps", 3, "--out", out) == 0
+    assert page_of(out) == list(WALK_THROUGH.values())[:3]
+    assert "More follows" in out.read_text()
+    assert run("--deadlines", LITERATURE[1], "--at", "500", "--out", out) == 0
+    assert page_of(out) == [WALK_THROUGH[500]]
+    assert "<script>" not in out.read_text()
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_moment_of_a_trace_is_that_of_a_replay(trace, tmp_path, name):
+    """The picture's timers are those that a plain run of the operations leaves pending."""
+    out = tmp_path / "moment.svg"
+    assert run("--trace", trace, "--at", "50ms", "--out", out, timer=name) == 0
+    opened = open_trace(trace)
+    tape, model_timer = opened.load(), contestant(name).new(opened.unit)
+    handles, first = {}, int(tape.time[0])
+    for time, op, id_, deadline in zip(*(column.tolist() for column in tape), strict=True):
+        if time > first + 50_000:
+            break
+        model_timer.advance(time)
+        if op == START:
+            handles[id_] = model_timer.schedule(deadline)
+        else:
+            model_timer.cancel(handles[id_])
+    model_timer.advance(first + 50_000)
+    shown = re.findall(r">([\d,]+) waiting<|\(([\d,]+)\)<|heap of ([\d,]+)<", out.read_text())
+    counts = [int("".join(match).replace(",", "")) for match in shown]
+    if "more entries below" in out.read_text():
+        return  # a heap too large to be counted on the picture
+    assert sum(counts) == len(model_timer)
+
+
+REFUSED = {
+    "": "give --deadlines, or a --trace",
+    "--deadlines 1 --trace {trace}": "cannot be used together",
+    "--deadlines 1 --out x.pdf": "x.pdf must end in .svg, .png or .html",
+    "--deadlines 1 --out {trace}": "must end in",
+    "--deadlines 1 --animate": "--animate writes a page, so x.png must end in .html",
+    "--deadlines 1 --steps 5": "--steps needs --animate",
+    "--deadlines 1 --animate --steps 0 --out x.html": "--steps must lie in [1, 200], not 0",
+    "--deadlines 1,x": "'x' is not an integer",
+    "--deadlines 1,-5": "a moment must lie in [0, 9223372036854775807], not -5",
+    "--deadlines 1 --at -5": "--at must lie in",
+    "--deadlines 1 --at 5s": "'5s' is not an integer",
+    "--trace {trace} --at 5parsecs": "'5parsecs' is not a number with a unit",
+    "--trace none": "none does not exist",
+    "--deadlines 1 --timer nope": "no timer is called 'nope'",
+    "--deadlines 1000000000000": "13 levels; a drawing shows up to 9",
+}
+
+
+@pytest.mark.parametrize(("arguments", "problem"), REFUSED.items(), ids=map(str, REFUSED))
+def test_bad_input_is_one_line_and_leaves_nothing(trace, capsys, arguments, problem, tmp_path):
+    capsys.readouterr()
+    before = sorted(tmp_path.rglob("*"))
+    assert run("--out", "x.png", *arguments.format(trace=trace).split()) == BAD_INPUT
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert problem in err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+# ---- the player, in a real browser
+
+PRESS = """<script>
+const seen = [];
+const look = () => seen.push([...document.querySelectorAll("figure")].map(
+  (figure, k) => getComputedStyle(figure).display === "none" ? "" : k).join(""));
+const press = (key) => document.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
+look(); press("ArrowRight"); look(); press("ArrowLeft"); look(); press("ArrowLeft"); look();
+press("End"); look(); press("ArrowRight"); look(); press("Home"); look();
+document.querySelector("[data-move=next]").click(); look();
+slider.value = 4; slider.dispatchEvent(new Event("input")); look();
+press(" "); seen.push(play.textContent); press(" "); seen.push(play.textContent);
+document.title = "seen " + seen.join(" ");
+</script>"""
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="Chromium is not installed")
+def test_the_player_steps_by_keys_buttons_and_slider(tmp_path):
+    """A second or two, for the only proof that the script runs."""
+    out = tmp_path / "walk.html"
+    assert run("--deadlines", LITERATURE[1], "--animate", "--out", out) == 0
+    out.write_text(out.read_text().replace("</body>", f"{PRESS}</body>"))
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    command += [f"--user-data-dir={tmp_path / 'profile'}", out.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    [title] = re.findall(r"<title>seen (.*?)</title>", done.stdout)
+    assert title == "0 1 0 0 10 10 0 1 4 Stop Play"

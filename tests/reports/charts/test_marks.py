@@ -1,0 +1,121 @@
+"""Each mark of a chart stands where its figure of the run is, and says it."""
+
+from statistics import median
+
+import pytest
+from matplotlib import rc_context
+from matplotlib.collections import LineCollection
+from matplotlib.lines import Line2D
+
+from compare.bench.task import TASKS
+from reports import formats
+from reports.charts import lateness, memory, replays, times, work
+from reports.charts.pictures import SETTINGS
+from tests.reports.primes import COUNTERS, LABELS, ONE_AT_ZERO, OVER_REPLAY, SIZES, SOURCES, WHO
+
+
+@pytest.fixture(scope="module")
+def drawn(distinct):
+    modules = (times, work, replays, lateness, memory)
+    with rc_context(SETTINGS):
+        return {picture.name: picture for of in modules for picture in of.draw(distinct)}
+
+
+def points(picture):
+    """(label, panel) -> the points of a contestant: x, y and the text."""
+    artists = {artist.get_gid(): artist for artist in picture.figure.findobj(Line2D)}
+    found = {}
+    for name, mark in picture.marks.items():
+        if mark.text:
+            x, y = artists[name].get_xydata()[0]
+            found.setdefault((mark.who.label, mark.panel), []).append((x, y, mark.text))
+    return found
+
+
+def bars(picture):
+    """The ends of all bars by contestant."""
+    artists = {artist.get_gid(): artist for artist in picture.figure.findobj(LineCollection)}
+    found = {}
+    for name, mark in picture.marks.items():
+        if name in artists:
+            [[[_, low], [_, high]]] = artists[name].get_segments()
+            found.setdefault(mark.who.label, []).append((low, high))
+    return found
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_times(primes, drawn, task):
+    picture = drawn[f"time-{task.name}"]
+    found, spans = points(picture), bars(picture)
+    for label in LABELS:
+        own = {
+            n: primes.samples[label, task, n] for n in SIZES if (label, task, n) in primes.samples
+        }
+        for (x, y, text), span, (size, samples) in zip(
+            found[label, ""], spans[label], own.items(), strict=True
+        ):
+            assert x == pytest.approx(size, rel=0.2) and y == pytest.approx(median(samples))
+            assert span == pytest.approx((min(samples), max(samples)))
+            level, ends = formats.nanoseconds(y), formats.time_range(min(samples), max(samples))
+            assert text == f"{formats.size(size)}: {level} ({ends})"
+    firsts = [found[label, ""][0][0] for label in LABELS]
+    assert firsts == sorted(set(firsts))  # beside each other
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_work(primes, drawn, task):
+    found = points(drawn[f"work-{task.name}"])
+    for label in LABELS:
+        for counter in COUNTERS:
+            own = found.pop((label, formats.cut(formats.counter_title(counter), 19)), [])
+            if WHO[label][0] != "compiled" or (label, counter) == (ONE_AT_ZERO, COUNTERS[1]):
+                assert own == []
+                continue
+            for (x, y, text), size in zip(own, SIZES, strict=True):
+                count, operations = primes.counts[label, task, counter, size]
+                assert (x, y) == pytest.approx((size, count / operations))
+                assert text == f"{formats.size(size)}: {formats.amount(count / operations)}"
+    assert found == {}
+    assert "Zero for all: empty buckets polled." in drawn[f"work-{task.name}"].caption
+    assert "Not counted: heapq-delay-queue." in drawn[f"work-{task.name}"].caption
+
+
+def test_replays(primes, drawn):
+    found, spans = points(drawn["replays"]), bars(drawn["replays"])
+    [axes] = drawn["replays"].figure.axes
+    shorts = [source.rstrip("/").rpartition("/")[2] for source in SOURCES]
+    assert [label.get_text() for label in axes.get_xticklabels()] == shorts
+    for label in LABELS:
+        own = [source for source in SOURCES if (label, source) != OVER_REPLAY]
+        for (x, y, text), span, source in zip(found[label, ""], spans[label], own, strict=True):
+            samples, place = primes.times[label, source], list(SOURCES).index(source)
+            assert round(x) == place and y == pytest.approx(median(samples))
+            assert span == pytest.approx((min(samples), max(samples)))
+            assert text.startswith(f"{shorts[place]}: {formats.nanoseconds(y)}")
+
+
+def test_lateness(primes, drawn):
+    picture = drawn["lateness"]
+    artists = {artist.get_gid(): artist for artist in picture.figure.findobj(Line2D)}
+    seen = set()
+    for name, mark in picture.marks.items():
+        [source] = [one for one in SOURCES if mark.panel in one]
+        bins = primes.bins[mark.who.label, source]
+        total, shares = sum(timers for *_, timers in bins), []
+        for _, _, timers in bins:
+            shares.append((shares[-1] if shares else 0) + timers / total)
+        curve = artists[name].get_xydata()
+        assert curve[1:-1, 0].tolist() == [late for late, *_ in bins]
+        assert curve[1:-1, 1].tolist() == pytest.approx(shares)
+        assert (curve[0][1], curve[-1][1]) == (0, 1)
+        assert mark.text.startswith(f"{bins[0][0]} to {bins[-1][0]} ")
+        seen.add((mark.who.label, source))
+    assert seen == {key for key, bins in primes.bins.items() if bins}
+
+
+def test_memory(primes, drawn):
+    found = points(drawn["memory"])
+    for (label, capacity), value in primes.memory.items():
+        text = f"{formats.size(capacity)}: {formats.data_size(value)}"
+        [(x, y)] = [(x, y) for x, y, of in found[label, ""] if of == text]
+        assert x == pytest.approx(capacity, rel=0.2) and y == pytest.approx(value)

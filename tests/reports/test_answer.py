@@ -1,0 +1,131 @@
+"""What the script of the page is given, beside what the browser tests see of it."""
+
+from itertools import pairwise
+
+import pytest
+
+from compare.bench.store import traits_of as stored
+from compare.bench.task import BY_EVENT, HOLD, INSERT
+from compare.replay.contestant import contestant
+from reports.answer import RATES, code_of, data, noise
+from reports.statistics import Spread
+from reports.summary import Cell, contestants_of
+from tests.reports.primes import LABELS, OWN, SIZES, WHO, only, traits_of
+
+
+@pytest.mark.parametrize(
+    ("label", "code"),
+    [
+        ("cascading-wheel", "from timers import CascadingWheel\ntimer = CascadingWheel()"),
+        (
+            "hierarchical-wheel/wheel-size=8",
+            "from timers import HierarchicalWheel\ntimer = HierarchicalWheel(tick=1, wheel_size=8)",
+        ),
+        (
+            "hashed-wheel",
+            "from timers import HashedWheel\n"
+            "timer = HashedWheel(tick=100, wheel_size=512)  # one unit is 1 ms",
+        ),
+    ],
+)
+def test_the_code_makes_the_timer(label, code):
+    [who] = contestants_of([stored(contestant(label), ["ms"])])
+    assert code_of(who) == code
+    names: dict[str, object] = {}
+    exec(code, names)
+    assert len(names["timer"]) == 0
+
+
+def test_the_code_names_the_unit_of_the_traces():
+    [who] = contestants_of([stored(contestant("hashed-wheel"), ["us"])])
+    assert code_of(who).endswith("HashedWheel(tick=100000, wheel_size=512)  # one unit is 1 us")
+
+
+def test_the_code_of_another_modules_class():
+    [who] = contestants_of([traits_of("some.where:Mine")])
+    assert code_of(who) == "from some.where import Mine\ntimer = Mine()"
+
+
+def test_costs_are_medians_with_their_intervals(primes, distinct):
+    found = data(distinct)
+    assert list(found["callers"]) == ["compiled code"]
+    for size, by_timer in found["callers"]["compiled code"].items():
+        assert {LABELS[number] for number in by_timer} == {
+            label for label in LABELS if WHO[label][0] == "compiled"
+        }
+        for number, costs in by_timer.items():
+            for name, task in {"hold": HOLD, "insert": INSERT, "expiry": BY_EVENT}.items():
+                spread = Spread.of(primes.samples[LABELS[number], task, size])
+                assert costs[name] == [spread.level, *spread.interval]
+    assert found["sizes"] == list(SIZES)
+    # One's own traces come first.
+    assert [case["name"] for case in found["cases"]][:2] == ["dns.trace", "clients.trace"]
+    assert [case["own"] for case in found["cases"]] == [True, True, False, False]
+    case, about = found["cases"][0], primes.sources[OWN[0]]
+    assert case["rate"] == pytest.approx(about["operations"] * 1e6 / about["span"])
+    number = LABELS.index("delay-queue")
+    spread = Spread.of(primes.times["delay-queue", OWN[0]])
+    assert case["costs"][number] == [spread.level, *spread.interval]
+    precisions = [distinct.contestants[number] for number in found["precisions"]]
+    assert precisions[0].exact
+    assert len({who.precision for who in precisions}) == len(precisions)
+
+
+def test_missing_data_is_a_missing_choice(distinct):
+    assert data(only(distinct, cells={}, over_budget={}))["callers"] == {}
+    assert data(only(distinct, replays={}))["cases"] == []
+    some = {task: of for task, of in distinct.cells.items() if task != HOLD}
+    assert data(only(distinct, cells=some))["sizes"] == []
+
+
+def test_a_busy_machine_is_said(distinct):
+    who = distinct.contestants[0]
+
+    def of(*scatters, samples=2):
+        cells = {
+            size: Cell(Spread.of([10.0, *[10.0 * by] * (samples - 1)]), 1)
+            for size, by in enumerate(scatters, 1)
+        }
+        return only(distinct, cells={HOLD: {who: cells}}, replays={})
+
+    [text] = noise(of(1.6, 1.4))
+    assert text.startswith("In 1 of 2\xa0measurements the slowest sample took more than 1.5 times")
+    assert noise(of(1.4, 1.4)) == noise(of(1.6, samples=1)) == []
+    assert noise(of(*[1.6], *[1.0] * 18)) != [] == noise(of(*[1.6], *[1.0] * 19))
+    assert noise(only(of(1.6), sample="shard")) == []
+
+
+def test_the_answer_for_python_adds_up_calls_and_expiries(called):
+    callers = data(called)["callers"]
+    assert list(callers) == [
+        "compiled code",
+        "Python, batches of 1000",
+        "Python, one by one",
+        "Python, through a SystemTimer",
+    ]
+    compiled = callers["compiled code"]
+    for size, by_timer in callers["Python, one by one"].items():
+        # Also a Python loop competes where a Python program calls.
+        assert by_timer.keys() >= compiled[size].keys()
+        for number, costs in by_timer.items():
+            assert costs["hold"][0] == 102 + number
+            assert costs["insert"] == [ns / 2 for ns in costs["hold"]]
+            if number in compiled[size]:
+                assert costs["expiry"] == compiled[size][number]["expiry"]
+
+
+def test_a_case_gives_the_figures_of_its_timers(distinct):
+    sources = {distinct.called(source): source for source in distinct.replays}
+    for case in data(distinct)["cases"]:
+        source = sources[case["name"]]
+        row = next(of.row for who, of in distinct.replays[source].items() if who.compiled)
+        per_second = row["scheduled"] / source.seconds if source.seconds else 0
+        assert case["timers_per_second"] == pytest.approx(per_second)
+        assert case["share"] * row["scheduled"] == pytest.approx(row["cancelled"])
+        assert case["pending"] == row["most_pending"]
+        assert case["together"] == source.together
+        assert case["unit"] == ("" if source.unit == "unit" else source.unit)
+
+
+def test_rates_to_choose_from_are_powers_of_ten():
+    assert all(high == 10 * low for low, high in pairwise(RATES))

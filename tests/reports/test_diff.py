@@ -1,0 +1,186 @@
+"""Two stored runs compared: the rule, as laws over random samples, and the command."""
+
+import json
+from itertools import count
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compare.bench.store import SCHEMAS, RunError, read_run, write_run
+from compare.bench.task import BY_CLOCK, HOLD, INSERT
+from compare.cli.main import BAD_INPUT, main
+from reports.diff import BASE, difference
+from tests.words import tells
+
+HERE = {"cpu": "one", "cores": 2, "memory_bytes": 2**30, "platform": "Linux-1"}
+TASKS = (INSERT, HOLD, BY_CLOCK)
+numbers = count()
+
+
+def store(root, samples, machine=HERE, replays=()):
+    """A run with the samples of {(task, size, contestant): [ns, ...]}; its path."""
+    rows = [
+        {"contestant": contestant, "size": size, "operation": task.operation}
+        | {"driver": task.driver, "operations": size, "repeat": repeat, "ns_per_operation": ns}
+        for (task, size, contestant), times in samples.items()
+        for repeat, ns in enumerate(times)
+    ]
+    given_replays = [
+        {"contestant": contestant, "source": name, "source_json": origin, "unit": "ms"}
+        | {"operations": 9, "repeat": repeat, "ns_per_operation": ns}
+        for contestant, name, origin, times in replays
+        for repeat, ns in enumerate(times)
+    ]
+    nothing = {"versions": {}, "parameters": {}, "agreement": {}, "commit": None, "dirty": None}
+    manifest = nothing | {"command": [], "sources": [], "traits": [], "machine": machine}
+    tables = {
+        "samples": pa.Table.from_pylist(rows, schema=SCHEMAS["samples"]),
+        "replays": pa.Table.from_pylist(given_replays, schema=SCHEMAS["replays"]),
+    }
+    return write_run(root, manifest, tables)
+
+
+def stored(root, *arguments, **keywords):
+    return read_run(store(root, *arguments, **keywords))
+
+
+figures = st.dictionaries(
+    st.tuples(st.sampled_from(TASKS), st.sampled_from((10, 100)), st.sampled_from("abc")),
+    st.lists(st.floats(1, 1e6), min_size=1, max_size=9),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(samples=figures, other=figures)
+def test_the_rule_is_symmetric_and_finds_nothing_in_equal_runs(tmp_path_factory, samples, other):
+    root = tmp_path_factory.getbasetemp() / f"diff{next(numbers)}"
+    first, second = stored(root, samples), stored(root, samples | other)
+    same = difference(first, first)
+    assert {change.verdict for change in same.changes} == {"same"}
+    forth, back = difference(first, second), difference(second, first)
+    opposite = {"slower": "faster", "faster": "slower", "same": "same"}
+    turned = {(change.subject, change.contestant): change for change in back.changes}
+    assert len(forth.changes) == len(back.changes) == len(samples)
+    assert forth.missing == back.missing[::-1] == (0, len(samples | other) - len(samples))
+    for change in forth.changes:
+        reverse = turned[change.subject, change.contestant]
+        assert reverse.verdict == opposite[change.verdict]
+        assert change.ratio * reverse.ratio == pytest.approx(1)
+        low, high = change.interval
+        assert low <= change.ratio <= high
+        assert (change.verdict == "same") == (low <= 1 <= high)
+    ratios = [change.ratio for change in forth.changes]
+    assert ratios == sorted(ratios, reverse=True)
+
+
+@given(samples=figures, speed=st.floats(0.01, 100))
+def test_multiples_of_a_base_do_not_depend_on_the_machine(tmp_path_factory, samples, speed):
+    root = tmp_path_factory.getbasetemp() / f"diff{next(numbers)}"
+    samples |= {(task, size, BASE): [5.0, 9.0, 7.0] for task, size, _ in samples}
+    scaled = {key: [ns * speed for ns in times] for key, times in samples.items()}
+    elsewhere = HERE | {"cpu": "other"}
+    compared = difference(stored(root, samples), stored(root, scaled, machine=elsewhere))
+    assert compared.base == BASE
+    assert all(change.ratio == pytest.approx(1) for change in compared.changes)
+    assert {change.contestant for change in compared.changes} == {key[2] for key in samples} - {
+        BASE
+    }
+
+
+STEADY, NOISY = [100.0, 101, 99, 100, 102], [70.0, 150, 90, 130, 110]
+RUN = {(HOLD, 10, "a"): STEADY, (HOLD, 100, "a"): NOISY, (INSERT, 10, "b"): STEADY}
+
+
+def scaled(factor, times):
+    return [ns * factor for ns in times]
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """A run; one in which a's steady hold takes 20 % longer, and b's insert half as long."""
+    after = {
+        (HOLD, 10, "a"): scaled(1.2, STEADY),
+        (HOLD, 100, "a"): scaled(1.2, NOISY),
+        (INSERT, 10, "b"): scaled(0.5, STEADY),
+        (INSERT, 10, "c"): STEADY,
+    }
+    return store(tmp_path / "before", RUN), store(tmp_path / "after", after)
+
+
+def test_the_command_prints_what_is_beyond_noise(runs, capsys):
+    assert main(["diff", *map(str, runs)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    [slower] = [line for line in lines if line.startswith("a ")]
+    [faster] = [line for line in lines if line.startswith("b ")]
+    assert tells(slower, "a hold 10 100 120 20 16 24")
+    assert tells(faster, "b insert 10 100 50.0 50 51 48")
+    assert lines.index(slower) < lines.index(faster)
+    assert "1 of 3 figures within noise" in lines
+    assert "1 figure only in B" in lines
+    assert tells(lines[-1], "slower 10 : 1")
+    assert all(len(line) <= 80 for line in lines[3:])
+
+
+@pytest.mark.parametrize(
+    ("threshold", "code"), [("0", 1), ("19", 1), ("21%", 0), ("1e3", 0), ("19.9", 1)]
+)
+def test_the_exit_code_is_that_of_the_threshold(runs, threshold, code):
+    assert main(["diff", *map(str, runs), "--threshold", threshold]) == code
+
+
+def test_faster_is_no_regression(runs):
+    assert main(["diff", *map(str, runs), "--threshold", "30"]) == 0
+
+
+def test_json_has_every_figure(runs, capsys):
+    assert main(["diff", "--json", *map(str, runs)]) == 1
+    compared = json.loads(capsys.readouterr().out)
+    assert compared["runs"] == [str(run) for run in runs]
+    assert (compared["base"], compared["regressions"]) == (None, 1)
+    assert [change["verdict"] for change in compared["changes"]] == ["slower", "same", "faster"]
+    first = compared["changes"][0]
+    assert (first["task"], first["size"], first["contestant"]) == ("hold", 10, "a")
+    assert (first["before"], first["after"]) == (100, 120)
+
+
+def test_directories_of_runs_mean_their_newest(runs, capsys):
+    before, after = runs
+    store(after.parent, RUN)
+    assert main(["diff", str(before.parent), str(after.parent)]) == 0
+    assert "3 of 3 figures within noise" in capsys.readouterr().out
+
+
+def test_replays_are_compared_where_the_traffic_is_the_same(tmp_path):
+    first = stored(tmp_path, {}, replays=[("a", "x", "1", STEADY), ("a", "y", "1", STEADY)])
+    second = stored(tmp_path, {}, replays=[("a", "x", "1", STEADY), ("a", "y", "2", STEADY)])
+    compared = difference(first, second)
+    assert [change.subject.task for change in compared.changes] == ["x"]
+    assert compared.missing == (1, 1)
+
+
+def refused(capsys, *arguments):
+    assert main(["diff", *map(str, arguments)]) == BAD_INPUT
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    return err
+
+
+@pytest.mark.parametrize("machine", [HERE | {"cores": 4}, HERE | {"cpu": None}])
+def test_different_machines_without_a_base_are_refused(tmp_path, capsys, machine):
+    runs = [store(tmp_path, RUN), store(tmp_path, RUN, machine=machine)]
+    assert "different machines" in refused(capsys, *runs)
+    assert main(["diff", *map(str, runs), "--base", "b"]) == BAD_INPUT  # nothing beside b
+
+
+def test_what_cannot_be_compared_is_refused_in_one_line(runs, tmp_path, capsys):
+    assert "no delay-queue" in refused(capsys, *runs, "--base", "delay-queue")
+    assert "no figure in common" in refused(
+        capsys, runs[0], store(tmp_path, {(BY_CLOCK, 10, "a"): STEADY})
+    )
+    assert "does not exist" in refused(capsys, runs[0], tmp_path / "none")
+    assert "percentage" in refused(capsys, *runs, "--threshold", "-1")
+    with pytest.raises(RunError):
+        difference(stored(tmp_path, {}), stored(tmp_path, {}))
