@@ -22,15 +22,13 @@ logging.getLogger("nox").addFilter(lambda record: "uv binary" not in record.getM
 nox.options.reuse_existing_virtualenvs = True
 nox.options.sessions = ["tests", "lint", "types"]
 
-LOG_OPTIONS = {"--requests", "--touches"}
 QUIETLY = ("-q", "--use-pep517")  # without it an older pip warns about PySpark's setup
 
 
 @nox.session
 def report(session: nox.Session) -> None:
     """Run the comparison and print the path of the page: -- [--requests FILE ...]."""
-    reads_a_log = any(argument.partition("=")[0] in LOG_OPTIONS for argument in session.posargs)
-    session.install(*QUIETLY, "-e", ".[pipeline]" if reads_a_log else ".")
+    session.install(*QUIETLY, "-e", ".")
     session.run("wheelwork", "report", *session.posargs)
 
 
@@ -76,6 +74,17 @@ def cluster(session: nox.Session) -> None:
     """Run the tests that start Spark servers and other processes."""
     session.install(*QUIETLY, "-e", ".[pipeline,connect,test]")
     session.run("pytest", "-n", "2", "-m", "cluster", "tests/compare", *session.posargs)
+
+
+@nox.session
+def browser(session: nox.Session) -> None:
+    """Test the page in Chromium, where it is installed (Debian: apt-get install chromium)."""
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+    if found is None:
+        session.skip("chromium is missing (apt-get install chromium); the page was not tested")
+    session.install(*QUIETLY, "-e", ".[test,browser]")
+    tests = ("-m", "browser", "tests/reports/test_browser.py")
+    session.run("pytest", *tests, *session.posargs, env={"CHROMIUM": found})
 
 
 @nox.session
@@ -125,7 +134,10 @@ def bench(session: nox.Session) -> None:
     session.install(*QUIETLY, "-e", ".[test,bench]")
     session.run("pytest", "tests/bench", "-o", "addopts=", "--benchmark-only", *session.posargs)
     session.run("python", "-m", "tests.bench.services")
-    session.run("python", "-m", "tests.bench.purgatory_and_idle")
+    session.run("python", "-m", "tests.bench.purgatories")
+    session.run("python", "-m", "tests.bench.idle_detectors", "--rounds", "1")
+    session.run("python", "-m", "tests.bench.recording")
+    session.run("python", "-m", "tests.bench.advice")
 
 
 @nox.session

@@ -4,10 +4,15 @@ import re
 from fractions import Fraction
 
 from timers.errors import ParameterError
+from timers.limits import LIMIT
 from timers.validation import shown
 
 _INTEGER = re.compile(r"[+-]?[0-9][0-9_]*")
 _COUNT = re.compile(r"\+?[0-9][0-9_]*(\.[0-9]+)?([eE]\+?[0-9]{1,2})?")
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)((?:k|M|G|T|Ki|Mi|Gi|Ti)?B|)")
+_BYTES = {"": 1, "B": 1}
+_BYTES |= {f"{prefix}B": 1000**power for power, prefix in enumerate("kMGT", 1)}
+_BYTES |= {f"{prefix}iB": 1024**power for power, prefix in enumerate("KMGT", 1)}
 _LONGEST = 40  # characters of an argument that are parsed, and repeated in an error
 
 
@@ -54,6 +59,18 @@ def counts(text: str) -> tuple[int, ...]:
     return tuple(count(part.strip()) for part in text.split(","))
 
 
+def moments(text: str) -> tuple[int, ...]:
+    """Parse moments separated by commas. Raises ParameterError for what is not in [0, 2**63 - 1].
+
+    >>> moments("9,88,1_000")
+    (9, 88, 1000)
+    """
+    parsed = tuple(integer(part.strip()) for part in text.split(","))
+    for moment in parsed:
+        check_integer(ParameterError, "a moment", moment, 0, LIMIT)
+    return parsed
+
+
 def seconds(text: str) -> float:
     """Parse a positive number of seconds. Raises ParameterError."""
     try:
@@ -63,6 +80,34 @@ def seconds(text: str) -> float:
     if not 0.0 < number < float("inf"):
         raise ParameterError(f"{text[:_LONGEST]!r} is not a positive number of seconds")
     return number
+
+
+def percent(text: str) -> float:
+    """Parse a percentage of at least 0, with or without its sign. Raises ParameterError.
+
+    >>> percent("10"), percent("2.5 %")
+    (10.0, 2.5)
+    """
+    try:
+        number = float(text.strip().removesuffix("%"))
+    except ValueError:
+        number = -1.0
+    if not 0.0 <= number < float("inf"):
+        raise ParameterError(f"{text[:_LONGEST]!r} is not a percentage, such as 10")
+    return number
+
+
+def size(text: str) -> int:
+    """Parse a number of bytes, such as 100MB or 64KiB. Raises ParameterError.
+
+    >>> size("1.5kB"), size("64KiB"), size("200")
+    (1500, 65536, 200)
+    """
+    match = _SIZE.fullmatch(text) if len(text) <= _LONGEST else None
+    number = Fraction(match[1]) * _BYTES[match[2]] if match else Fraction()
+    if number < 1 or number.denominator != 1:
+        raise ParameterError(f"{text[:_LONGEST]!r} is not a size, such as 100MB or 64KiB")
+    return int(number)
 
 
 def setting(text: str) -> tuple[str, int]:

@@ -2,12 +2,14 @@
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
+Part = TypeVar("Part")
 Piece = TypeVar("Piece")
 Stopping = Callable[[], bool]
 Work = Callable[[int, Stopping], pa.RecordBatch]
@@ -77,6 +79,31 @@ class Threads:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
         return pa.Table.from_batches(rows, schema)
+
+    def in_order(
+        self, parts: Iterable[Part], work: Callable[[Part], Piece]
+    ) -> Iterator[tuple[Part, Piece]]:
+        """Yield each part and its result, in their order.
+
+        The parts are taken from the iterable on the caller's thread while others are worked on. At
+        most three per worker are held.
+        """
+        running: deque[tuple[Part, Future[Piece]]] = deque()
+        with ThreadPoolExecutor(self.workers, "wheelwork") as pool:
+            try:
+                for part in parts:
+                    running.append((part, pool.submit(work, part)))
+                    while running[0][1].done() or len(running) > 3 * self.workers:
+                        part, done = running.popleft()
+                        yield part, done.result()
+                        if not running:
+                            break
+                while running:
+                    part, done = running.popleft()
+                    yield part, done.result()
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
 
     def tasks(self) -> tuple[int, int]:
         """The number of parts that have ended, and of all parts."""

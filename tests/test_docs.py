@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import doctest
 import io
 import re
 import runpy
@@ -20,15 +21,19 @@ from compare.cli.main import cli
 from tests.model import Model
 from tests.timers.cases import assert_fired
 from tests.words import tells
+from timers import services
 from timers.limits import LIMIT
 from timers.registry import names, timer_class
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
-WITHOUT_SPARK = [path for path in EXAMPLES if not path.name.startswith("spark_")]
-"""Those on Spark are run by tests/compare/spark/test_examples.py."""
+RUN_ELSEWHERE = ("spark_", "aiohttp_")
+"""By tests/compare/spark/test_examples.py and tests/compare/recording/test_examples.py."""
+RUN_HERE = [path for path in EXAMPLES if not path.name.startswith(RUN_ELSEWHERE)]
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
 PRINTED = {
@@ -58,6 +63,7 @@ PRINTED = {
     "purgatory_fetch": ["a gets 11 bytes", "b gets 11 bytes timeout"],
     "purgatory_join_group": ["bob left", "generation 1: ann"],
     "purgatory_produce": ["r1 acknowledged", "r2 timed out: orders"],
+    "record_queue": ["100 jobs 20 retries", "140 timers 120 cancelled"],
     "request_timeouts": [
         "10 s 15 requests 143 375 821",
         "200000 requests 194952 answered 3031 timed out 2017 pending",
@@ -69,7 +75,7 @@ PRINTED = {
 """The facts in each line that an example prints."""
 
 
-@pytest.mark.parametrize("example", WITHOUT_SPARK, ids=lambda path: path.stem)
+@pytest.mark.parametrize("example", RUN_HERE, ids=lambda path: path.stem)
 def test_an_example_prints_its_facts(example, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [str(example)])
@@ -155,9 +161,42 @@ def test_links_to_files_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_python_blocks_can_be_parsed(page):
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL):
+    for block in PYTHON.findall(page.read_text()):
         if not block.startswith(">>>"):
             ast.parse(block)
+
+
+def test_the_guide_to_services_prints_what_it_says():
+    """All its blocks run, one after the other, as one program."""
+    page = ROOT / "docs" / "services.md"
+    text, variables = page.read_text(), {}
+    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner()
+    for block in PYTHON.finditer(text):
+        assert block[1].startswith(">>> "), block[1]
+        line = text.count("\n", 0, block.start(1))
+        examples = parser.get_doctest(block[1], variables, page.name, str(page), line)
+        failed, tried = runner.run(examples, clear_globs=False)
+        variables = examples.globs
+        assert (failed, tried > 0) == (0, True), f"line {line}"
+
+
+def test_the_guide_to_services_uses_every_public_name():
+    code = "".join(PYTHON.findall((ROOT / "docs" / "services.md").read_text()))
+    words = set(re.findall(r"\w+", code))
+    public = set(services.__all__)
+    for name in services.__all__:
+        exported = getattr(services, name)
+        if isinstance(exported, type) and not issubclass(exported, Exception):
+            public.update(member for member in dir(exported) if not member.startswith("_"))
+    assert public - words == set()
+
+
+def test_the_reference_lists_every_service():
+    page = (ROOT / "docs" / "api" / "services.md").read_text()
+    listed = re.findall(r":: timers\.services\.([\w.]+)$", page, flags=re.MULTILINE)
+    errors = {name for name in dir(services.errors) if name in services.__all__}
+    assert "errors" in listed
+    assert set(listed) - {"errors"} | errors == set(services.__all__)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -42,7 +42,7 @@ def test_the_readme_lists_every_folder_with_its_sentence():
 def test_tests_mirror_the_packages():
     mirrored = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
     assert {"timers", "compare", "reports"} <= mirrored
-    own = {"bench", "mutation", "references"}  # of the tests alone
+    own = {"bench", "mutation", "references", "samples"}  # of the tests alone
     for top in ("timers", "compare", "reports"):
         for folder in (ROOT / "tests" / top).rglob("*"):
             if folder.is_dir() and folder.name != "__pycache__" and folder.name not in own:

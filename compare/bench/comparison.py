@@ -21,7 +21,7 @@ class Comparison:
     workloads: tuple[str, ...] | None = None
     #: NAME, NAME/parameter=value/... or module:Class; empty: all registered timers
     timers: tuple[str, ...] = ()
-    #: numbers of pending timers; empty: only replay traces and workloads
+    #: numbers of pending timers; empty: only replay traces and workloads, and measure no calls
     sizes: tuple[int, ...] = DEFAULT_SIZES
     operations: int = 100_000  #: of each workload
     repeats: int = 5  #: samples of each measurement; fewer if they take long

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from compare.arguments import check_integer
 from compare.bench import work
+from compare.bench.calls import Called, Calls
 from compare.bench.comparison import Comparison, workloads_of
 from compare.bench.machine import surroundings
 from compare.bench.measure import Bench, Counted, Memory, Progress, Sample
@@ -76,21 +77,23 @@ def run_comparison(
             contestant.new(unit)  # raises now, and not after hours of measuring
 
     bench = Bench(contestants, options.sizes, options.repeats, options.budget, options.seed, clock)
+    repeats_of_calls = options.repeats if options.sizes else 0
+    calls = Calls(contestants, repeats_of_calls, options.budget, options.seed)
     replays = [
         Replays(contestants, source, options.repeats, options.budget, clock) for source in sources
     ]
-    with progress_bar(bench.steps + sum(replayed.steps for replayed in replays)) as bar:
+    measured: list[Bench | Calls | Replays] = [bench, calls, *replays]
+    with progress_bar(sum(each.steps for each in measured)) as bar:
 
         def step(description: str) -> None:
             bar.set_description_str(f"{description:<{_STEP_WIDTH}}", refresh=False)
             bar.update()
 
-        bench.run(step)
-        for replayed in replays:
-            replayed.run(step)
+        for each in measured:
+            each.run(step)
     traits = [traits_of(contestant, units) for contestant in contestants]
     manifest = _manifest(options, workloads, traits, bench, replays)
-    return write_run(options.runs, manifest, _tables(bench, replays))
+    return write_run(options.runs, manifest, _tables(bench, calls, replays))
 
 
 def _check(options: Comparison, traces: Sequence[Trace]) -> None:
@@ -246,15 +249,16 @@ def _source_entry(replays: Replays) -> dict[str, Any]:
     }
 
 
-def _tables(bench: Bench, replays: Sequence[Replays]) -> dict[str, pa.Table]:
+def _tables(bench: Bench, calls: Calls, replays: Sequence[Replays]) -> dict[str, pa.Table]:
     labels = [contestant.label for contestant in bench.contestants]
     samples = sorted(
         bench.samples,
         key=lambda s: (s.size, TASKS.index(s.task), s.contestant, s.repeat or 0),
     )
 
-    def row(figure: Sample | Counted | Memory | Slots, **more: Any) -> dict[str, Any]:
-        return {**figure._asdict(), **more, "contestant": labels[figure.contestant]}
+    def row(figure: Sample | Counted | Memory | Slots | Called, **more: Any) -> dict[str, Any]:
+        label = None if figure.contestant is None else labels[figure.contestant]
+        return {**figure._asdict(), **more, "contestant": label}
 
     tables: dict[str, list[dict[str, Any]]] = {
         "samples": [row(sample, **sample.task._asdict()) for sample in samples],
@@ -279,6 +283,7 @@ def _tables(bench: Bench, replays: Sequence[Replays]) -> dict[str, pa.Table]:
             for memory in bench.memory
         ],
         "slots": [row(slots) for slots in bench.slots],
+        "calls": [row(called) for called in calls.samples],
     }
     return {name: pa.Table.from_pylist(rows, schema=SCHEMAS[name]) for name, rows in tables.items()}
 

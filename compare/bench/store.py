@@ -10,13 +10,14 @@ A store is a directory of runs. Each run is a directory that is written once and
         lateness.parquet   how late, or early if negative, their timers fired
         memory.parquet     bytes at full capacity, and while and after it grows
         slots.parquet      how many pending timers a wheel had in its slots
+        calls.parquet      what schedule and cancel cost a Python program, by timers per call
         purgatory.parquet  trials of the enqueue experiment
 
 A contestant is a timer with its parameters. Its label, as on a command line, identifies it in every
 table (column `contestant`) and in the manifest's `traits`. The schemas below describe the columns.
 
     manifest.json
-    format, version    "wheelwork-run", 3
+    format, version    "wheelwork-run", 4
     created            UTC, ISO 8601
     command            the command line, a list
     commit, dirty      of the checkout; both null outside one
@@ -59,7 +60,7 @@ from timers.errors import TimerError
 from timers.traits import Load
 
 FORMAT = "wheelwork-run"
-VERSION = 3
+VERSION = 4
 
 
 def _schema(*columns: tuple[str, pa.DataType], nullable: tuple[str, ...] = ()) -> pa.Schema:
@@ -150,6 +151,17 @@ SCHEMAS: Mapping[str, pa.Schema] = {
         ("pending", _INTEGER),  # after holding
         ("in_slots", _INTEGER),  # in slots of the wheel; the others wait in a list
     ),
+    # One row for each sample of a schedule and a cancel from Python.
+    "calls": _schema(
+        _CONTESTANT,  # null for an event loop, which has its own timers
+        ("interface", _TEXT),  # "timer", "system-timer", or an event loop: "asyncio", "uvloop"
+        ("batch", _INTEGER),  # timers per call; 1 is a call of `schedule` or `cancel`
+        ("pending", _INTEGER),  # timers pending besides those of the sample
+        ("operations", _INTEGER),  # pairs in the sample
+        ("repeat", _INTEGER),  # from 0
+        ("ns_per_operation", _NUMBER),  # of CPU time for a pair
+        nullable=("contestant",),
+    ),
     # One row for each trial of the enqueue experiment, in execution order.
     "purgatory": _schema(
         ("kind", _TEXT),  # "rate", "limit", "memory": in real time; "compiled": in simulated time
@@ -196,6 +208,7 @@ class Run:
     lateness: pa.Table
     memory: pa.Table
     slots: pa.Table
+    calls: pa.Table
     purgatory: pa.Table
 
 
@@ -291,6 +304,13 @@ def latest_run(root: str | os.PathLike[str]) -> Path:
     if not runs:
         raise RunError(f"{root} has no runs yet; `wheelwork compare` creates one")
     return runs[-1]
+
+
+def find_run(path: str | os.PathLike[str]) -> Path:
+    """The run at `path`, or the newest of a directory of runs."""
+    path = Path(path)
+    is_store = path.is_dir() and not (path / MANIFEST).exists() and runs_in(path)
+    return latest_run(path) if is_store else path
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:

@@ -5,7 +5,6 @@ group "wheelwork.commands" that names a `click.Command`. A command is imported w
 It returns its exit code or None.
 """
 
-import logging
 import os
 import signal
 import sys
@@ -27,13 +26,19 @@ TERMINATED = 143  # 128 + SIGTERM
 COMMANDS = {
     "timers": ("compare.cli.commands.timers", "List the timers and their traits."),
     "generate": ("compare.cli.commands.generate", "Write a workload as a trace."),
+    "inspect": ("compare.cli.commands.inspect", "Show what a log is read as."),
     "ingest": ("compare.cli.commands.ingest", "Turn a log into a trace."),
+    "record": ("compare.cli.commands.record", "Record the timers of a Python program."),
     "replay": ("compare.cli.commands.replay", "Replay a trace through timers."),
     "verify": ("compare.cli.commands.verify", "Check replay results against the oracle."),
     "summarise": ("compare.cli.commands.summarise", "Summarise replay results."),
     "compare": ("compare.cli.commands.compare", "Measure timers and store the results."),
+    "diff": ("compare.cli.commands.diff", "Compare two stored runs; for CI."),
+    "advise": ("compare.cli.commands.advise", "Find the best timer for a trace."),
     "purgatory": ("compare.cli.commands.purgatory", "Compare designs for delayed requests."),
     "report": ("reports.command", "Write results as a page with charts."),
+    "anatomy": ("compare.cli.commands.anatomy", "Draw what a timer's structure holds."),
+    "compile": ("compare.cli.commands.compile", "Compile everything ahead of time."),
 }
 """Name -> the module that defines the command, and its line of help; in the usual order of use."""
 
@@ -114,24 +119,6 @@ def cli() -> None:
     The classic schemes for pending timeouts behind one interface, compared on
     generated workloads or on your own traffic.
     """
-    kernels = logging.getLogger("timers.kernels.jit")
-    kernels.addHandler(_notice)  # at most once
-    kernels.setLevel(logging.INFO)
-
-
-COMPILING = "compiling; this run takes a few seconds longer than later ones"
-
-
-class _CompilationNotice(logging.Handler):
-    """Prints once that this run takes longer because it compiles; prints warnings in full."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        logging.getLogger(record.name).removeHandler(self)
-        warning = record.levelno >= logging.WARNING
-        print(record.getMessage() if warning else COMPILING, file=sys.stderr)
-
-
-_notice = _CompilationNotice()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -8,11 +8,14 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from compare.arguments import count, counts, integer, names, seconds
+from compare.arguments import count, counts, integer, names, seconds, size
 from compare.bench.comparison import DEFAULT_WORKLOADS, Comparison
 from compare.tapes.units import EXPONENTS, TAPE_UNITS
 
-LOG_FORMATS = ("auto", "csv", "tsv", "jsonl", "parquet", "zeek", "access")
+LOG_FORMATS = (
+    *("auto", "csv", "tsv", "jsonl", "parquet", "zeek", "w3c"),
+    *("access", "alb", "elb", "haproxy", "envoy", "syslog", "syslog-bsd"),
+)
 TIME_FORMATS = ("auto", "epoch-s", "epoch-ms", "epoch-us", "epoch-ns", "iso", "access")
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -47,10 +50,21 @@ INTEGER = Parsed("n", integer)
 COUNT = Parsed("n", count)
 COUNTS = Parsed("n,m", counts)
 SECONDS = Parsed("seconds", seconds)
+SIZE = Parsed("size", size)
 # The tables of names are imported only to complete a name.
 TIMER = Parsed("name", str, "timers.registry:TIMERS")
+NAMES = Parsed("name,...", names)
 TIMERS = Parsed("name,...", names, "timers.registry:TIMERS")
 WORKLOAD = Parsed("name", str, "compare.workloads.catalogue:WORKLOADS")
+
+
+def time_format(text: str) -> str:
+    """A known format of times, or one of strptime."""
+    if text in TIME_FORMATS or "%" in text:
+        return text
+    raise ValueError(
+        f"{text!r} is not one of {', '.join(TIME_FORMATS)}, nor a format such as '%d/%m/%Y %H:%M'"
+    )
 
 
 class Place(click.Path):
@@ -72,6 +86,21 @@ class Place(click.Path):
 
 
 PLACE = Place()
+
+
+class TracePlace(Place):
+    """The directory of a trace. The recording of a program that was killed is completed first."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Complete a recording; anything else is left to the command."""
+        path = super().convert(value, param, ctx)
+        from compare.recording.events import finish
+
+        finish(path)
+        return path
+
+
+TRACE = TracePlace("trace")
 
 # ---- commands and options in sections
 
@@ -110,7 +139,7 @@ def option(
     else:
         settings["type"] = click.Choice(kind) if isinstance(kind, tuple) else kind
     declarations = (name, field) if field else (name,)
-    return click.option(*declarations, help=help, show_default=True, **settings)
+    return click.option(*declarations, help=help, **{"show_default": True} | settings)
 
 
 def flag(name: str, help: str) -> Decorator:
@@ -153,7 +182,7 @@ def refuse_both(given: Mapping[str, object]) -> None:
 # ---- options of several commands
 
 json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-traces_argument = click.argument("traces", nargs=-1, type=PLACE, metavar="[TRACE]...")
+traces_argument = click.argument("traces", nargs=-1, type=TRACE, metavar="[TRACE]...")
 results_argument = click.argument("results", type=PLACE)
 master = option("--master", "URL", "Spark master (default: this machine).")
 
@@ -175,7 +204,14 @@ def time(*, required: bool) -> Decorator:
 def requests(*, required: bool) -> Decorator:
     """What the rows of a log of requests mean, besides --time."""
     return together(
-        option("--duration", "COL", "Column with the time to answer.", required=required),
+        option("--duration", "COL", "Column with the time to answer."),
+        option("--end", "COL", "Column with the time of the answer, instead of --duration."),
+        option(
+            "--id", "COL", "Column with the id of a request in two rows, instead of --duration."
+        ),
+        option("--event", "COL", "With --id: column that tells starts from ends."),
+        option("--starts", "TEXT", "With --id: what starts have in that column."),
+        option("--ends", "TEXT", "With --id: what ends have in that column."),
         option("--timeout", "TIME", "Timeout of a request, such as 200ms.", required=required),
         option(
             "--duration-unit",
@@ -200,10 +236,53 @@ def touches(*, required: bool) -> Decorator:
     )
 
 
+layout = together(
+    option(
+        "--log-format",
+        LOG_FORMATS,
+        f"Format of the rows: {', '.join(LOG_FORMATS)}.",
+        field="format",
+        default="auto",
+        metavar="FORMAT",
+    ),
+    option("--delimiter", "CHAR", "What separates the fields of a CSV log (default: found)."),
+    option(
+        "--columns",
+        NAMES,
+        "Names of the columns of a CSV log without a header.",
+        default=(),
+        show_default=False,
+    ),
+    option(
+        "--pattern",
+        "REGEX",
+        "Pattern of a line; its named groups are the columns (RE2).",
+    ),
+)
+"""What a user says about the format of a log; the names are those of `Layout`."""
+
 reading = together(
-    option("--log-format", LOG_FORMATS, "Format of the rows.", field="format", default="auto"),
-    option("--time-format", TIME_FORMATS, "Format of the times.", default="auto"),
+    layout,
+    option(
+        "--time-format",
+        Parsed("format", time_format),
+        f"Format of the times: {', '.join(TIME_FORMATS)}, or as for strptime.",
+        default="auto",
+    ),
+    option(
+        "--time-zone",
+        "NAME",
+        "Zone of times without one, such as Europe/Berlin (default: UTC).",
+    ),
     option("--unit", TAPE_UNITS, "Unit of times in the trace.", default="ms"),
+    option(
+        "--where",
+        "CONDITION",
+        "Use only rows of which this holds, e.g. 'status = 504'; may be repeated.",
+        multiple=True,
+    ),
+    option("--sample", "SHARE", "Use this share of the keys or requests.", default="100%"),
+    option("--limit", COUNT, "Read only so many lines or records."),
     flag("--strict", "Fail instead of skipping rows."),
     option("--unique", "COL", "Skip rows whose value in this column has occurred before."),
     option(
@@ -213,7 +292,7 @@ reading = together(
     ),
     master,
 )
-"""How a log is read; the names are those of `compare.pipeline.ingest.Options`."""
+"""How a log is read; the names are those of `compare.logs.ingest.Options`."""
 
 
 def runs(name: str, default: str) -> Decorator:

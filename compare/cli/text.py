@@ -1,8 +1,14 @@
 """Lay out text for a terminal of 80 columns."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from compare.tapes.units import EXPONENTS, TAPE_UNITS
+
+if TYPE_CHECKING:
+    from compare.replay.profile import Profile
 
 WIDTH = 80
 
@@ -87,3 +93,42 @@ def plural(number: int, noun: str) -> str:
     ('1 shard', '2,000 shards')
     """
     return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def rounded_duration(units: int, unit: str) -> str:
+    """A duration to three significant digits, in the unit that suits it.
+
+    >>> [rounded_duration(us, "us") for us in (0, 996, 131_475, 4_041_564, 86_400_000_000)]
+    ['0s', '996us', '131ms', '4.04s', '86,400s']
+    """
+    seconds = units / 10 ** EXPONENTS[unit]
+    for name in reversed(TAPE_UNITS):
+        value = seconds * 10 ** EXPONENTS[name]
+        if abs(value) >= 1:
+            return f"{_digits(value, 3)}{name}"
+    return "0s"
+
+
+def profile_text(profile: "Profile", unit: str, shards: int) -> dict[str, str]:
+    """The lines of the profile of a trace in a number of shards, by label."""
+    lines = {}
+    for label, quantiles in (("delay", profile.delay), ("answered", profile.answered)):
+        texts = [f"{name} {rounded_duration(time, unit)}" for name, time in quantiles.items()]
+        if len(set(quantiles.values())) == 1:
+            texts = [f"always {rounded_duration(quantiles['max'], unit)}"]
+        if texts:
+            lines[label] = ", ".join(texts)
+    known = {name: cost for name, cost in profile.cost.items() if cost is not None}
+    least = min(known.values(), default=1.0)
+    unit = next((name for name in TAPE_UNITS[::-1] if least * 10 ** EXPONENTS[name] >= 1), "ns")
+    ascending = sorted(known.items(), key=itemgetter(1))
+    costs = [f"{timer} {_digits(cost * 10 ** EXPONENTS[unit], 2)}" for timer, cost in ascending]
+    shard = " of the largest shard" * (shards > 1)
+    over = [f"{timer} more" for timer in profile.cost if timer not in known]
+    lines["cost"] = f"{unit} of a core per second of traffic{shard}: {', '.join(costs + over)}"
+    return lines
+
+
+def _digits(value: float, digits: int) -> str:
+    """A number to some significant digits, or to a whole number if it is large."""
+    return f"{value:,.0f}" if abs(value) >= 10**digits - 0.5 else f"{value:.{digits}g}"

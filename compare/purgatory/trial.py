@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from compare.purgatory.figures import NONE, PURGING, SCANNING
+from compare.purgatory.scanning import ScanningPurgatory
 from compare.purgatory.traffic import WATCHED, Traffic
 from compare.replay.lateness import Lateness
 from timers.registry import timer_class
@@ -31,7 +32,6 @@ from timers.services import (
     DelayedOperation,
     MonotonicClock,
     Purgatory,
-    ScanningPurgatory,
     SystemTimer,
 )
 

@@ -58,18 +58,22 @@ def replay(
     drain_timer: bool = True,
     clock: Clock = time.perf_counter,
     limit: float = math.inf,
+    at_once: int | None = None,
 ) -> Replay:
     """Run a tape through an empty timer whose clock is at the tape's first time.
 
-    Without `drain_timer`, stop at the last operation. Raises ReplayError if a timer without a
-    kernel breaks the protocol, and OverBudgetError after more than `limit` seconds.
+    Without `drain_timer`, stop at the last operation. Before every `at_once` operations (default:
+    OPERATIONS_AT_ONCE) the timer reserves room for them, so a lower number keeps it smaller. Raises
+    ReplayError if a timer without a kernel breaks the protocol, and OverBudgetError after more than
+    `limit` seconds.
     """
     parts = [np.empty(0, FIRED)]
     room = min(int(np.count_nonzero(tape.op != CANCEL)), FIRED_AT_ONCE)
     buffers = Buffers(id_space, room)
     running = TimerOnShard(timer, buffers, lambda rows: parts.append(rows.copy()), clock, limit)
-    starts = range(0, tape.time.size, OPERATIONS_AT_ONCE)
-    for batch in batches(part(tape, start, start + OPERATIONS_AT_ONCE) for start in starts):
+    size = at_once or OPERATIONS_AT_ONCE
+    starts = range(0, tape.time.size, size)
+    for batch in batches(part(tape, start, start + size) for start in starts):
         running.add(batch)
     return Replay(running.finish(drain_timer=drain_timer), np.concatenate(parts))
 

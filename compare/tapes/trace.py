@@ -244,6 +244,19 @@ class UnfinishedTrace:
     shards: list[Shard]
 
 
+def new_target(path: str | os.PathLike[str], *, force: bool) -> Path:
+    """The absolute path of a new trace. Raises TraceError if none can be created there."""
+    target = Path(path).resolve()
+    if problem := obstacle(target.parent):
+        raise TraceError(f"{CANNOT_WRITE} {path}: {problem}")
+    if target.exists():
+        if not _is_trace(target):
+            raise TraceError(f"{path} exists and is not a trace; choose another path")
+        if not force:
+            raise TraceError(f"{path} exists; pass --force (in Python, force=True) to replace it")
+    return target
+
+
 @contextmanager
 def new_trace(
     path: str | os.PathLike[str], *, unit: str, source: Mapping[str, Any], force: bool = False
@@ -253,14 +266,7 @@ def new_trace(
     The directory appears complete or not at all. Raises TraceError before the block if a trace
     cannot be created at `path`.
     """
-    target = Path(path).resolve()
-    if problem := obstacle(target.parent):
-        raise TraceError(f"{CANNOT_WRITE} {path}: {problem}")
-    if target.exists():
-        if not _is_trace(target):
-            raise TraceError(f"{path} exists and is not a trace; choose another path")
-        if not force:
-            raise TraceError(f"{path} exists; pass --force (in Python, force=True) to replace it")
+    target = new_target(path, force=force)
     if unit not in UNITS:
         raise TraceError(f"unit {unit!r} is not {_UNITS}")
     with (
@@ -270,26 +276,45 @@ def new_trace(
         unfinished = UnfinishedTrace(directory, dict(source), [])
         yield unfinished
         shards = unfinished.shards
-        if not shards:
-            raise TraceError(f"a trace needs at least one shard; {path} would have none")
-        for shard in shards:
-            _check_id_space(shard, path)
-        manifest = {
-            "format": FORMAT,
-            "version": VERSION,
-            "unit": unit,
-            "source": unfinished.source,
-            "shards": [asdict(shard) for shard in shards],
-            "totals": _totals(shards),
-        }
-        try:
-            write_json(directory / MANIFEST, manifest)
-        except (TypeError, ValueError) as error:
-            raise TraceError(f"source cannot be written as JSON: {error}") from None
-        listed = {shard.file for shard in shards} | {MANIFEST, REJECTED}
-        for entry in directory.iterdir():
-            if entry.name not in listed:  # left by a task that Spark ran twice
-                entry.unlink()
+        write_manifest(directory, unit, unfinished.source, shards, path)
+        remove_unlisted(directory, shards)  # left by a task that Spark ran twice
+
+
+def write_manifest(
+    directory: Path,
+    unit: str,
+    source: Mapping[str, Any],
+    shards: Sequence[Shard],
+    path: str | os.PathLike[str],
+) -> None:
+    """Write the manifest of a trace of these shards, which is complete then.
+
+    `path` is where errors say that the trace is. Raises TraceError.
+    """
+    if not shards:
+        raise TraceError(f"a trace needs at least one shard; {path} would have none")
+    for shard in shards:
+        _check_id_space(shard, path)
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "unit": unit,
+        "source": source,
+        "shards": [asdict(shard) for shard in shards],
+        "totals": _totals(shards),
+    }
+    try:
+        write_json(directory / MANIFEST, manifest)
+    except (TypeError, ValueError) as error:
+        raise TraceError(f"source cannot be written as JSON: {error}") from None
+
+
+def remove_unlisted(directory: Path, shards: Sequence[Shard]) -> None:
+    """Remove all files but the manifest, these shards and the rejected rows."""
+    listed = {shard.file for shard in shards} | {MANIFEST, REJECTED}
+    for entry in directory.iterdir():
+        if entry.name not in listed:
+            entry.unlink()
 
 
 @contextmanager

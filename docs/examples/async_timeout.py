@@ -1,14 +1,14 @@
-"""Timeouts in asyncio; the loop only sees the next one.
+"""Timeouts in asyncio, on a loop whose timeouts are in a timing wheel.
 
->>> asyncio.run(main())
+>>> with asyncio.Runner(loop_factory=wheel_event_loop()) as runner:
+...     runner.run(main())
 answer 1
 no answer in time
 """
 
 import asyncio
 
-from timers import HierarchicalWheel
-from timers.services import AsyncTimer
+from timers.services import wheel_event_loop
 
 
 async def ask(delay: float) -> str:
@@ -19,14 +19,14 @@ async def ask(delay: float) -> str:
 
 async def main() -> None:
     """Ask twice."""
-    with AsyncTimer(HierarchicalWheel()) as timer:
-        async with timer.timeout(5.0):
-            print(await ask(0))
-        try:
-            await timer.wait_for(ask(60), 0.01)
-        except TimeoutError:
-            print("no answer in time")
+    async with asyncio.timeout(5.0):
+        print(await ask(0))
+    try:
+        await asyncio.wait_for(ask(60), 0.01)
+    except TimeoutError:
+        print("no answer in time")
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    with asyncio.Runner(loop_factory=wheel_event_loop()) as runner:
+        runner.run(main())

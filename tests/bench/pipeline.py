@@ -28,8 +28,8 @@ import pyarrow.parquet as pq
 
 from compare.arguments import count
 from compare.cli.commands.summarise import text_of
+from compare.logs.ingest import Options, ingest_requests
 from compare.pipeline.generate import generate, write_shard
-from compare.pipeline.ingest import Options, ingest_requests
 from compare.pipeline.replay import replay_trace
 from compare.pipeline.summarise import summarise
 from compare.pipeline.verify import verify
@@ -257,19 +257,13 @@ def bench_ingest(
         f" {INGEST_SHARDS} shards"
     )
 
-    def ingest() -> Any:
+    def ingest(session: Any = None) -> Any:
         settings = Options("ts", unit="us", shards=INGEST_SHARDS, force=True)
-        return ingest_requests(
-            log,
-            directory / "ingested",
-            settings,
-            duration="rtt",
-            timeout="200ms",
-            session=on("local[2]"),
-        )
+        out = directory / "ingested"
+        return ingest_requests(log, out, settings, duration="rtt", timeout="200ms", session=session)
 
-    on("local[2]")
-    rounds(options.rounds, {"local[2]": ingest}, CSV_ROWS, "local[2]", "rows")
+    contenders = {SPARK: lambda: ingest(on("local[2]")), THREADS: ingest}
+    rounds(options.rounds, contenders, CSV_ROWS, SPARK, "rows")
 
 
 def resident() -> int:

@@ -1,13 +1,12 @@
-"""Compare the services with asyncio in the same process; measure a million pending calls.
+"""The services beside asyncio in the same process, and what a million pending calls cost.
 
     python -m tests.bench.services [--rounds 7] [--pending 100000] [--collector]
 
-Rounds of asyncio and of the service take turns, so that each ratio compares runs of the same
-seconds. CPU time of the whole process is measured, so that other programs interfere little. Calls
-are measured with the garbage collector off, as in `timeit`, because a full collection scans the
-objects of both sides and is charged to the one that is running; `--collector` leaves it on. The
-output is the minimum of each side and their ratio, and the median and quartiles of the rounds'
-ratios.
+Rounds of asyncio and of the service take turns, so that each ratio is of runs in the same seconds.
+Counts CPU time of the whole process, so that other programs disturb little. Calls are measured with
+the garbage collector off, as `timeit` does: a full collection looks at the objects of both and hits
+whoever is running. With `--collector` it stays on. Prints the least of each and their ratio, and
+the median and quartiles of the rounds' ratios.
 """
 
 import argparse
@@ -16,6 +15,7 @@ import gc
 import os
 import random
 import resource
+import threading
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
@@ -27,14 +27,15 @@ from statistics import quantiles
 import numpy as np
 
 from timers import CascadingWheel
-from timers.services import AsyncTimer, SystemTimer
-from timers.services.calls import LIST_LIMIT
+from timers.services import SystemTimer, wheel_event_loop
+from timers.services.mailbox import MAILBOX_LIMIT
 
 PENDING = 100_000
 PAIRS = 50_000  # per round
-TASKS_BETWEEN = 1000  # pairs after which asyncio's loop runs once and cleans its heap
+TASKS_BETWEEN = 1000  # pairs after which asyncio's loop gets a turn, in which it cleans its heap
 THREADS = 4
 SHORTEST, LONGEST = 1, 2000  # seconds
+WHEEL_LOOP = wheel_event_loop()
 
 
 def nothing():
@@ -49,9 +50,9 @@ def delays_of(kind, count, seed):
 
 
 def seconds_in(pool, work, *arguments):
-    """CPU seconds of one call of `work` in each of the pool's threads.
+    """CPU seconds of the calls of `work`, one for each of the pool's threads.
 
-    The threads already exist: starting four of them would add some percent to a round.
+    The threads exist before: to start four of them would add some percent to a round.
     """
     start = time.process_time()
     list(pool.map(work, *arguments))
@@ -61,11 +62,11 @@ def seconds_in(pool, work, *arguments):
 # Schedule and cancel
 
 
-class AsyncioCalls:
-    """`call_later` and `cancel` with `pending` other calls; a round has `PAIRS` pairs."""
+class LoopCalls:
+    """`call_later` and `cancel` beside `pending` other calls; one round has `PAIRS` pairs."""
 
-    def __init__(self, kind, pending):
-        self.loop = asyncio.new_event_loop()
+    def __init__(self, kind, pending, make_loop=asyncio.new_event_loop):
+        self.loop = make_loop()
         self.others = deque(
             self.loop.call_later(delay, nothing) for delay in delays_of(kind, pending, 0)
         )
@@ -93,10 +94,10 @@ class AsyncioCalls:
 
 
 class ServiceCalls:
-    """The same for `schedule_after` and `cancel`, on this thread or divided among `threads` others.
+    """`schedule_after` and `cancel` in the same way, on this thread or shared by `threads` others.
 
-    The other calls are divided among them as well: it is costly to touch on one core what was
-    scheduled on another.
+    Of these, each has its part of the other calls: what one thread scheduled on one core is costly
+    to touch on another.
     """
 
     def __init__(self, kind, pending, threads=1):
@@ -108,7 +109,7 @@ class ServiceCalls:
         assert expired <= pending // 100  # the shortest of random delays is a second
 
     def seconds(self, delays, oldest):
-        """CPU seconds of one round on this thread, including those of the driver's thread."""
+        """CPU seconds of one round on this thread, those of the driver's thread included."""
         start = time.process_time()
         self.round(delays, oldest, self.others[0])
         return time.process_time() - start
@@ -135,7 +136,7 @@ class ServiceCalls:
 
 
 def alternate(base, contender, rounds, collector=False):
-    """Samples of both in seconds, after a warm-up round each; they take turns in going first."""
+    """Samples of both, in seconds, after a round each to warm up; in turns, either is first."""
     first, second = (base, []), (contender, [])
     for seed in range(rounds + 1):
         gc.collect()
@@ -149,8 +150,8 @@ def alternate(base, contender, rounds, collector=False):
     return first[1][1:], second[1][1:]
 
 
-def schedule_and_cancel(kind, oldest, pending, rounds, collector):
-    base, contender = AsyncioCalls(kind, pending), ServiceCalls(kind, pending)
+def schedule_and_cancel(contender_class, kind, oldest, pending, rounds, collector):
+    base, contender = LoopCalls(kind, pending), contender_class(kind, pending)
     try:
         return alternate(
             lambda seed: base.seconds(delays_of(kind, PAIRS, seed), oldest),
@@ -177,13 +178,13 @@ def threads_beside_one(kind, oldest, pending, rounds):
 
 
 class Entry:
-    """An object of the size of a call."""
+    """What `separate_threads` make: as large as a call."""
 
     __slots__ = ("args", "callback", "context", "handle", "moment", "service")
 
 
 def separate_threads(rounds):
-    """One thread, and several, that create objects and share only the GIL."""
+    """One thread and several that make objects and share nothing but the GIL."""
 
     def fill(count):
         entries = []
@@ -191,7 +192,7 @@ def separate_threads(rounds):
             entry = Entry()
             entry.moment, entry.callback = time.monotonic_ns() + len(entries), nothing
             entries.append(entry)
-            if len(entries) > LIST_LIMIT:
+            if len(entries) > MAILBOX_LIMIT:
                 entries.clear()
 
     with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(THREADS) as many:
@@ -206,42 +207,26 @@ def separate_threads(rounds):
 
 
 def timeouts(pending, rounds):
-    """`async with timeout(30.0)` that does not expire, with `pending` other calls of each."""
+    """`async with asyncio.timeout(30.0)` that does not expire, on asyncio's loop and on a wheel's,
+    beside `pending` other calls of each.
+    """
 
-    async def measured(timeout):
-        gc.collect()  # else the full collection due to the pending calls falls into a round
+    async def measured():
         start = time.process_time()
         for _ in range(PAIRS // TASKS_BETWEEN):
             for _ in range(TASKS_BETWEEN):
-                async with timeout(30.0):
+                async with asyncio.timeout(30.0):
                     pass
             await asyncio.sleep(0)
         return time.process_time() - start
 
-    async def main():
-        loop = asyncio.get_running_loop()
-        own, other = [], []
-        with AsyncTimer(CascadingWheel(capacity=2 * max(pending, 1))) as timer:
-            for seed in range(rounds + 1):
-                # The loop only has the pending calls of the side that is measured.
-                delays = delays_of("uniform", pending, 0)
-                handles = [loop.call_later(delay, nothing) for delay in delays]
-                first = await measured(asyncio.timeout)
-                for handle in handles:
-                    handle.cancel()
-                del handles
-                await asyncio.sleep(0)
-                calls = [timer.schedule_after(delay, nothing) for delay in delays]
-                assert timer.size == pending
-                second = await measured(timer.timeout)
-                for call in calls:
-                    call.cancel()
-                if seed:
-                    own.append(first)
-                    other.append(second)
-        return own, other
-
-    return asyncio.run(main())
+    loops = [LoopCalls("uniform", pending, make) for make in (asyncio.new_event_loop, WHEEL_LOOP)]
+    try:
+        base, contender = (calls.loop.run_until_complete for calls in loops)
+        return alternate(lambda _: base(measured()), lambda _: contender(measured()), rounds)
+    finally:
+        for calls in loops:
+            calls.close()
 
 
 # A million pending
@@ -256,8 +241,8 @@ def idle_and_memory(pending):
     calls = [timer.schedule_after(dice.uniform(600, 4000), nothing) for _ in range(pending)]
     assert timer.size == pending
     gc.collect()
-    held = memory() - before - 8 * pending  # our list of the calls
-    time.sleep(0.5)  # idle CPU is measured in real time, after the work of scheduling
+    held = memory() - before - 8 * pending  # our own list of the calls
+    time.sleep(0.5)  # idle CPU is measured in real time, after what the calls set off
     used = time.process_time()
     time.sleep(10)
     used = time.process_time() - used
@@ -271,34 +256,92 @@ def memory():
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
+def spread(late):
+    """p50, p99 and maximum, in ms, of lateness in ns."""
+    return np.quantile(late, [0.5, 0.99, 1]) / 1e6
+
+
+def moments_of(rate, seconds):
+    """Random moments, from two seconds after now."""
+    start = time.monotonic() + 2
+    return (start + np.random.default_rng(2).uniform(0, seconds, rate * seconds)).tolist()
+
+
+def others_of(pending):
+    return np.random.default_rng(1).uniform(600, 4000, pending).tolist()
+
+
 def lateness(pending, rate, seconds=5):
-    """Lateness (p50, p99, maximum) in ms of `rate` expiries/s with `pending` others, and CPU."""
-    timer = SystemTimer(CascadingWheel(capacity=2 * pending))
-    late = []
-    for delay in np.random.default_rng(1).uniform(600, 4000, pending).tolist():
+    """Lateness of `rate` expiries per second beside `pending` others, and the share of a core."""
+    timer, late, now = SystemTimer(CascadingWheel(capacity=2 * pending)), [], time.monotonic_ns
+    for delay in others_of(pending):
         timer.schedule_after(delay, nothing)
     assert timer.size == pending
     gc.collect()
-    gc.freeze()  # as in a server with many long-lived objects: a full collection takes a second
-    now = time.monotonic_ns
-
-    def callback(due):
-        late.append(now() - due)
-
-    start = time.monotonic() + 2
-    moments = start + np.random.default_rng(2).uniform(0, seconds, rate * seconds)
-    for moment in moments.tolist():
-        timer.schedule_at(moment, callback, int(moment * 1e9))
-    ready = time.monotonic() - start
+    gc.freeze()  # as a server with many long-lived objects does: a full collection takes a second
+    moments = moments_of(rate, seconds)
+    for moment in moments:
+        timer.schedule_at(moment, lambda due: late.append(now() - due), int(moment * 1e9))
+    assert time.monotonic() < min(moments), "scheduled too late"
+    time.sleep(max(0, min(moments) - time.monotonic()))
     used = time.process_time()
-    time.sleep(seconds + 2)
+    time.sleep(seconds + 1)
     used = time.process_time() - used
     timer.close()
     gc.unfreeze()
-    assert ready < 0, f"scheduled {ready} s too late"
-    assert len(late) == rate * seconds
+    assert len(late) == len(moments)
     assert min(late) >= 0
-    return *np.quantile(late, [0.5, 0.99, 1]) / 1e6, used / seconds
+    return spread(late), used / seconds
+
+
+def lateness_of_a_loop(make_loop, pending, rate, seconds=5):
+    """The same on a loop."""
+    late, now = [], time.monotonic_ns
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        handles = [loop.call_later(delay, nothing) for delay in others_of(pending)]
+        await asyncio.sleep(0.1)
+        gc.collect()
+        gc.freeze()
+        for moment in moments_of(rate, seconds):
+            loop.call_at(moment, lambda due: late.append(now() - due), int(moment * 1e9))
+        await asyncio.sleep(seconds + 3)
+        return len(handles)
+
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        runner.run(main())
+    gc.unfreeze()
+    assert len(late) == rate * seconds
+    return spread(late)
+
+
+def back_pressure(threads=8, seconds=15):
+    """Threads that schedule at full speed: the largest mailbox, and the lateness of calls that are
+    due in 10 ms.
+    """
+    timer, late, largest = SystemTimer(CascadingWheel()), [], 0
+    stop = time.monotonic() + seconds
+
+    def work():
+        while time.monotonic() < stop:
+            for _ in range(100):
+                timer.schedule_after(3600, nothing)
+
+    pool = [threading.Thread(target=work) for _ in range(threads)]
+    for thread in pool:
+        thread.start()
+    while time.monotonic() < stop:
+        due = time.monotonic_ns() + 10_000_000
+        timer.schedule_after(0.01, lambda due=due: late.append(time.monotonic_ns() - due))
+        for _ in range(10):
+            largest = max(largest, len(timer._mailbox.entries))
+            time.sleep(0.005)
+    for thread in pool:
+        thread.join()
+    held = timer.size
+    timer.close()
+    return largest, held, spread(late)
 
 
 def main():
@@ -312,37 +355,53 @@ def main():
         f"{os.cpu_count()} cores, {options.pending:,} pending, {options.rounds} rounds; ns of CPU"
     )
 
-    def show(label, samples, target):
+    def show(what, samples, asked):
         base, contender = samples
         ratios = [a / b for a, b in zip(base, contender, strict=True)]
         low, middle, high = quantiles(ratios, n=4)
-        a, b = (min(times) / PAIRS * 1e9 for times in samples)
+        each = [min(times) / PAIRS * 1e9 for times in samples]
         print(
-            f"{label:<44} {a:>6.0f} {b:>6.0f} {a / b:>5.2f} x"
-            f"  {middle:.2f} x [{low:.2f} .. {high:.2f}]  target {target}",
+            f"{what:<44} {each[0]:>6.0f} {each[1]:>6.0f} {each[0] / each[1]:>5.2f} x"
+            f"  {middle:.2f} x [{low:.2f} .. {high:.2f}]  asked for {asked}",
             flush=True,
         )
 
-    for kind in ("constant", "uniform"):
-        for oldest in (False, True):
-            victim = "oldest" if oldest else "same"
-            samples = schedule_and_cancel(
-                kind, oldest, options.pending, options.rounds, options.collector
-            )
-            show(f"schedule, cancel the {victim}, {kind} delays", samples, 3)
+    contenders = {
+        "": ServiceCalls,
+        "loop: ": lambda kind, pending: LoopCalls(kind, pending, WHEEL_LOOP),
+    }
+    asked = {"constant": 2.5, "uniform": 1.5}
+    for name, contender in contenders.items():
+        for kind in ("constant", "uniform"):
+            for oldest in (False, True):
+                which = "oldest" if oldest else "same"
+                samples = schedule_and_cancel(
+                    contender, kind, oldest, options.pending, options.rounds, options.collector
+                )
+                show(
+                    f"{name}schedule, cancel the {which}, {kind} delays",
+                    samples,
+                    1.5 if name else asked[kind],
+                )
     for oldest in (False, True):
-        victim = "oldest" if oldest else "same"
+        which = "oldest" if oldest else "same"
         samples = threads_beside_one("constant", oldest, options.pending, options.rounds)
-        show(f"{THREADS} threads, to one, cancel the {victim}", samples, 1)
+        show(f"{THREADS} threads, to one, cancel the {which}", samples, 1)
     show(f"{THREADS} threads that share nothing, to one", separate_threads(options.rounds), 1)
     show("timeout, nothing else pending", timeouts(0, options.rounds), 1.5)
     show("timeout beside the pending", timeouts(options.pending, options.rounds), 3)
-    # In an empty context, as at the start of a program; `import pytest` adds 64 bytes per copy.
+    # In an empty context, as a program starts with; `import pytest` fills ours, at 64 bytes a copy.
     share, size = Context().run(idle_and_memory, options.many)
-    print(f"{options.many:,} pending: idle {share:.3%} of a core, target 0.5 %; ", end="")
-    print(f"{size:.0f} bytes per call, target 250", flush=True)
-    p50, p99, maximum, used = lateness(options.many, 20_000)
-    print(f"lateness at 20 000/s: p50 {p50:.2f} p99 {p99:.2f} max {maximum:.2f} ms; CPU {used:.1%}")
+    print(f"{options.many:,} pending: idle {share:.3%} of a core, asked for 0.01 %; ", end="")
+    print(f"{size:.0f} bytes per call, asked for 220", flush=True)
+    (p50, p99, most), used = lateness(options.many, 20_000)
+    print(f"lateness at 20 000/s: p50 {p50:.2f} p99 {p99:.2f} max {most:.2f} ms; CPU {used:.1%}")
+    for name, make_loop in (("asyncio's", asyncio.new_event_loop), ("a wheel's", WHEEL_LOOP)):
+        p50, p99, most = lateness_of_a_loop(make_loop, options.many, 20_000)
+        print(f"lateness on {name} loop: p50 {p50:.2f} p99 {p99:.2f} max {most:.2f} ms", flush=True)
+    largest, held, (p50, p99, most) = back_pressure()
+    print(f"8 threads scheduled {held:,} calls: at most {largest:,} in the mailbox; ", end="")
+    print(f"lateness of 10 ms: p50 {p50:.1f} p99 {p99:.1f} max {most:.1f} ms")
 
 
 if __name__ == "__main__":

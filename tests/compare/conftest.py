@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from compare.bench import work
+from compare.bench import calls, work
 from tests.compare.daemons import Daemons
 
 SMALL = {"LONGEST_DELAY": 6000, "HOLD_PAIRS": 2000, "MIN_TIMED": 2000, "MIN_FIRED": 500}
+SMALL_CALLS = {"OTHERS": 30, "PAIRS": 60, "BATCHES": (1, 10, 100)}
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -22,6 +23,8 @@ def short_measurements() -> Iterator[dict[str, int]]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SMALL.items():
             patch.setattr(work, name, value)
+        for name, value in SMALL_CALLS.items():
+            patch.setattr(calls, name, value)
         yield real
 
 
@@ -36,7 +39,7 @@ def spark() -> Iterator[Any]:
         patch.setitem(
             module._LOCAL_SETTINGS, "spark.python.daemon.module", "tests.compare.worker_daemon"
         )
-        with module.spark_session("local[2]", brief=True) as session:
+        with module.spark_session("local[2]") as session:
             yield session
 
 

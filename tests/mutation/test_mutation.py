@@ -13,7 +13,7 @@ AREAS = {
     "kernels": (50, ["timers/kernels/hashed_wheel.py", "timers/kernels/cascading_wheel.py"]),
     "heap": (50, ["timers/kernels/delay_queue.py"]),
     "tapes": (10, ["compare/tapes/tape.py", "compare/replay/lateness.py"]),
-    "figures": (10, ["reports/statistics.py", "reports/findings.py"]),
+    "figures": (10, ["reports/statistics.py", "reports/answer.py"]),
 }
 """Files, and the part of their mutants that is tried: one of so many."""
 SHARE = 0.7  # of the mutants, at least; some change nothing that a user could see

@@ -3,8 +3,8 @@
 Its parts bear the names of the original: TimingWheel, TimerTaskList (a bucket), SystemTimer's
 advanceClock, and java.util.PriorityQueue inside the DelayQueue.
 
-Kafka's wheels learn the time from expiring buckets alone: `lagging_clock=True`. Ours: without it,
-as in the kernel, advance ends with every wheel's clock aligned to the time.
+Kafka's wheels learn the time from expiring buckets alone. Ours: as in the kernel, advance ends with
+every wheel's clock aligned to the time.
 """
 
 from collections.abc import Mapping
@@ -109,11 +109,8 @@ class TimingWheel:
 
 
 class HierarchicalWheel(Reference):
-    def __init__(
-        self, parameters: Mapping[str, int], start: int, lagging_clock: bool = False
-    ) -> None:
+    def __init__(self, parameters: Mapping[str, int], start: int) -> None:
         super().__init__(parameters, start)
-        self.lagging_clock = lagging_clock
         self.queue = PriorityQueue(self)
         self.wheel = TimingWheel(self, 1, parameters["tick"], parameters["wheel_size"], start)
 
@@ -135,8 +132,7 @@ class HierarchicalWheel(Reference):
             self.wheel.advance_clock(bucket.expiration)
             self.flush(bucket)
             self.deliver(self.due)
-        if not self.lagging_clock:
-            self.wheel.advance_clock(until)  # ours
+        self.wheel.advance_clock(until)  # ours
 
     def flush(self, bucket: TimerTaskList) -> None:
         """Add the timers of an expired bucket again: they go into finer wheels, or are due."""

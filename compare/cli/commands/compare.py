@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from compare.bench.calls import SERVICE
 from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT
 from compare.cli import options
 from compare.cli.text import table
@@ -43,7 +44,8 @@ def compare(traces: tuple[str, ...], as_json: bool, **given: Any) -> None:
     if as_json:
         click.echo(json.dumps(medians(run), indent=1))
     else:
-        click.echo(f"{text_of(figures_of(run))}\n\nstored in {path}")
+        parts = [text_of(figures_of(run)), *calls_text(run), f"stored in {path}"]
+        click.echo("\n\n".join(parts))
 
 
 def medians(run: "Run") -> dict[str, Any]:
@@ -52,6 +54,7 @@ def medians(run: "Run") -> dict[str, Any]:
         "run": str(run.path),
         "traits": run.manifest["traits"],
         "measurements": list(_without_samples(run.samples.to_pylist())),
+        "calls": list(_without_samples(run.calls.to_pylist())),
         "replays": list(_without_samples(run.replays.to_pylist(maps_as_pydicts="strict"))),
         "memory": run.memory.to_pylist(),
     }
@@ -106,10 +109,33 @@ def _replays(summary: "Summary", sources: Sequence["StoredSource"]) -> list[str]
     return ["ns per replayed operation, expiries included", *table(rows)]
 
 
+def calls_text(run: "Run") -> list[str]:
+    """Medians of what Python programs pay for single calls and for batches, if it was measured."""
+    batches: dict[str, dict[int, list[float]]] = {}
+    for row in run.calls.to_pylist():
+        name = row["contestant"] or f"{row['interface']} call_later"
+        batch = 0 if row["interface"] == SERVICE else row["batch"]
+        samples = batches.setdefault(name, {}).setdefault(batch, [])
+        samples.append(row["ns_per_operation"])
+    if not batches:
+        return []
+    shown = [1, *sorted({batch for name in batches.values() for batch in name} - {0, 1}), 0]
+    rows = [["", *(f"{batch:,}" if batch else "SystemTimer" for batch in shown)]]
+    for name, measured in batches.items():
+        medians = (median(measured[batch]) if batch in measured else None for batch in shown)
+        rows.append([name, *("-" if ns is None else _nanoseconds(ns) for ns in medians)])
+    title = "ns of CPU per schedule + cancel from Python, by timers per call"
+    return ["\n".join([title, *table(rows)])]
+
+
 def _figure(cell: "Cell | None") -> str:
     if cell is None:
         return "-"
-    return f"{cell.level:,.1f}" if cell.level < 999.95 else f"{cell.level:,.0f}"
+    return _nanoseconds(cell.level)
+
+
+def _nanoseconds(ns: float) -> str:
+    return f"{ns:,.1f}" if ns < 999.95 else f"{ns:,.0f}"
 
 
 def _footnotes(summary: "Summary") -> list[str]:

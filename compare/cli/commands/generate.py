@@ -50,8 +50,8 @@ def generate(
     the traffic of one machine at the full rate of the workload, so 64 shards are
     the traffic of 64 machines.
     """
-    from compare.pipeline.generate import generate_plan
-    from compare.workloads.catalogue import Plan, workload_named
+    from compare.pipeline.generate import generate as generate_trace
+    from compare.workloads.catalogue import workload_named
 
     if workload is None:
         click.echo(listing())
@@ -62,15 +62,18 @@ def generate(
     options.refuse_both({"--timer-count": timer_count, "--operations": operations})
     if timer_count is None and operations is None:
         raise click.UsageError("specify --timer-count N or --operations N")
-    plan = Plan.of(
+    trace = generate_trace(
         workload,
+        out,
         timers=timer_count,
         operations=operations,
         shards=shards,
         seed=seed,
         parameters=dict(map(setting, settings)),
+        force=force,
+        master=master,
     )
-    click.echo(summary(generate_plan(plan, out, force=force, master=master)))
+    click.echo(summary(trace))
 
 
 def summary(trace: "Trace") -> str:

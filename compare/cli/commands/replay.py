@@ -25,7 +25,7 @@ Examples:
   wheelwork replay low.trace --timers my_module:MyTimer --json
   wheelwork replay low.trace --out replayed \\
       --timers hierarchical-wheel,hashed-wheel/tick=0.5ms,delay-queue""")
-@click.argument("trace", type=options.PLACE)
+@click.argument("trace", type=options.TRACE)
 @options.option(
     "--timers",
     options.TIMERS,
@@ -50,7 +50,7 @@ def replay(
     as_json: bool,
     master: str | None,
 ) -> int:
-    """Replay TRACE, written by `generate` or `ingest`, through timers.
+    """Replay TRACE, written by `generate`, `ingest` or `record`, through timers.
 
     With --out, the results are stored in a directory for `verify`, `summarise` and
     `report`. If the command is interrupted, rerun it to resume. Without --out, they

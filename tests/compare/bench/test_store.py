@@ -68,6 +68,7 @@ def test_what_is_written_is_read_again(stored):
         "lateness": 0,
         "memory": 1,
         "slots": 0,
+        "calls": 0,
         "purgatory": 0,
     }
     assert run.memory.equals(MEMORY)
@@ -161,7 +162,7 @@ def damage(path, how):
     elif how == "a list":
         manifest.write_text("[]")
     elif how == "newer":
-        manifest.write_text(json.dumps({**content, "version": 4}))
+        manifest.write_text(json.dumps({**content, "version": 5}))
     elif how == "entry missing":
         del content["machine"]
         manifest.write_text(json.dumps(content))
@@ -198,7 +199,7 @@ def damage(path, how):
         ("no utf-8", "is not valid JSON"),
         ("foreign", "is not the manifest of a stored run"),
         ("a list", "is not the manifest of a stored run"),
-        ("newer", "has version 4; this release reads 3"),
+        ("newer", "has version 5; this release reads 4"),
         ("entry missing", "machine is missing or not an object"),
         ("wrong type", "commit is missing or not valid"),
         ("no table", "samples.parquet does not exist"),

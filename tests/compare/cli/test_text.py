@@ -7,16 +7,18 @@ from pathlib import Path
 from statistics import median
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
-from compare.bench.store import read_run
+from compare.bench.store import SCHEMAS, read_run
 from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT
 from compare.cli.commands import compare, generate, ingest, timers
 from compare.cli.commands import verify as verification
 from compare.cli.main import main
-from compare.cli.text import table
+from compare.cli.text import profile_text, table
 from compare.oracle.mismatches import KINDS, Mismatch
 from compare.pipeline.verify import Verdict, Verification
+from compare.replay.profile import Profile
 from compare.tapes.tape import ARM, CANCEL, REARM, START
 from compare.tapes.trace import write_trace
 from compare.workloads.catalogue import WORKLOADS
@@ -63,6 +65,29 @@ def check_figures(words, wanted):
         else:
             assert float(word.replace(",", "")) == pytest.approx(value, abs=0.501)
             assert ("." in word) == (value < 999.95)  # which is short enough
+
+
+def test_calls_are_told_by_their_medians_and_only_if_there_are_any(run):
+    assert compare.calls_text(run) == []
+    cases = [
+        ("delay-queue", "timer", 1, [500.0, 400.0, 300.0]),
+        ("delay-queue", "timer", 1000, [7.0, 9.0]),
+        ("delay-queue", "system-timer", 1, [1234.0]),
+        (None, "asyncio", 1, [2000.0]),
+    ]
+    rows = [
+        {"contestant": name, "interface": interface, "batch": batch, "pending": 3}
+        | {"operations": 5, "repeat": repeat, "ns_per_operation": ns}
+        for name, interface, batch, samples in cases
+        for repeat, ns in enumerate(samples)
+    ]
+    called = replace(run, calls=pa.Table.from_pylist(rows, SCHEMAS["calls"]))
+    (text,) = compare.calls_text(called)
+    assert [line.split() for line in text.splitlines()[1:]] == [
+        ["1", "1,000", "SystemTimer"],
+        ["delay-queue", "400.0", "8.0", "1,234"],
+        ["asyncio", "call_later", "2,000", "-", "-"],
+    ]
 
 
 def test_a_comparison_is_told_by_the_medians_of_the_largest_size(run):
@@ -230,15 +255,37 @@ READING = {
 
 
 def ingested(id_spaces=(1,), **changes):
-    numbers = {"unreadable": 1, "duplicate": 0, "late": 4, "examples": ("line 7: x", "line 8: y")}
+    numbers = {
+        "unreadable": 1,
+        "duplicate": 0,
+        "late": 4,
+        "unmatched": 0,
+        "examples": ("line 7: x", "line 8: y"),
+    }
     reading = SimpleNamespace(**READING | {k: v for k, v in changes.items() if k in READING})
     found = SimpleNamespace(trace=trace(*id_spaces, arms=0), rows=4005, reading=reading)
     vars(found).update(numbers | {k: v for k, v in changes.items() if k in numbers})
     return plain(ingest.summary(found))
 
 
+def test_a_profile_is_told():
+    """The costs are in ascending order, and share the unit that suits the lowest one."""
+    costs = {"simple-wheel": 2.5e-6, "unordered-list": None, "delay-queue": 0.0000012345}
+    same = {"p50": 5_000_000, "p99": 5_000_000, "max": 5_000_000}
+    lines = profile_text(Profile(same, {"p50": 996, "max": 4_041_564}, costs), "us", 1)
+    assert lines == {
+        "delay": "always 5s",
+        "answered": "p50 996us, max 4.04s",
+        "cost": "us of a core per second of traffic: delay-queue 1.2, simple-wheel 2.5,"
+        " unordered-list more",
+    }
+    lines = profile_text(Profile(same, {}, {"delay-queue": 1.5, "simple-wheel": 200.4}), "us", 1)
+    assert lines["cost"].endswith(": delay-queue 1.5, simple-wheel 200")
+    assert lines["cost"].startswith("s of a core") and "answered" not in lines
+    assert "more" in profile_text(Profile(same, {}, {"delay-queue": None}), "us", 1)["cost"]
+
+
 def test_how_a_log_was_read_is_told():
-    pytest.importorskip("pyspark", reason="logs are read on Spark")
     said = ingested()
     for part in (
         "4,005; skipped 1 unreadable, 4 late (in rejected.parquet)",
@@ -251,7 +298,7 @@ def test_how_a_log_was_read_is_told():
     ):
         assert part in said
     assert said.endswith("warning All is well.")
-    right = {"late": 0, "unreadable": 0, "examples": (), "warnings": ()}
+    right = {"late": 0, "unmatched": 0, "unreadable": 0, "examples": (), "warnings": ()}
     said = ingested((1, 2), kind="touches", guessed=False, rows=8, timed_out=3, **right)
     for part in (
         "rows 4,005 operations",
@@ -295,7 +342,8 @@ def test_a_verification_tells_of_each_timer_and_each_kind():
 
 @pytest.mark.parametrize(("mismatches", "code"), [(0, 0), (3, verification.MISMATCHES)])
 def test_a_mismatch_is_an_exit_code(monkeypatch, capsys, mismatches, code):
-    verdict = Verdict(7, 8, {"late": mismatches}, (), "simple-wheel")
+    example = Mismatch("late", 1, 2, 3, 4, 5, 6, 7)
+    verdict = Verdict(7, 8, {"late": mismatches}, (example,), "simple-wheel")
     found = Verification(Path("out"), "sql", "us", 90_001, 6, (verdict,))
     monkeypatch.setattr("compare.pipeline.verify.verify", lambda results, **settings: found)
     assert main(["verify", "out", "--json"]) == code
@@ -309,7 +357,7 @@ def test_a_mismatch_is_an_exit_code(monkeypatch, capsys, mismatches, code):
         "shards": 6,
         "passed": not mismatches,
     }
-    numbers = {"expected": 7, "fired": 8, "mismatches": mismatches, "examples": []}
+    numbers = {"expected": 7, "fired": 8, "mismatches": mismatches, "examples": [vars(example)]}
     assert timer == {"timer": "simple-wheel", "counts": {"late": mismatches}} | numbers
 
 

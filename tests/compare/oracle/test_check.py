@@ -198,10 +198,10 @@ def test_a_rounding_that_gives_no_moment_is_one_line():
 # ---- the check
 
 
-@pytest.mark.parametrize("drained", [True, False], ids=["drained", "not-drained"])
 @pytest.mark.parametrize("rounding", ROUNDINGS, ids=str)
 @settings(max_examples=150)
 @given(
+    drained=st.booleans(),
     tape=tapes(),
     changes=changes,
     orders=orders,
@@ -251,54 +251,6 @@ def busy_tape(size, pending=5000, seed=1, shares=(0.4, 0.2, 0.2, 0.2)):
         op == CANCEL, 0, np.maximum(time + random.integers(-100, 40_000, size), 0)
     ).astype(np.int64)
     return Tape(time, op, ids, deadline)
-
-
-def one_of_each(rows, tape, fired_at, seed=1, times=1):
-    """Rows with `times` corruptions of each kind, on operations of their own, and the corruptions
-    as {operation: kind}.
-    """
-    random = np.random.default_rng(seed)
-    never = np.flatnonzero(fired_at == NEVER)
-    chosen = random.choice(rows.size, 5 * times, replace=False).tolist()
-    kinds = [kind for kind in KINDS if kind != "spurious" for _ in range(times)]
-    rows, added, dropped = rows.copy(), [], []
-    which = {}
-    for at, kind in zip(chosen, kinds, strict=True):
-        which[int(rows[at]["operation"])] = kind
-        match kind:
-            case "missing":
-                dropped.append(at)
-            case "early":
-                rows[at]["fired_at"] -= 1
-            case "late":
-                rows[at]["fired_at"] += 1
-            case "double":
-                added.append((at, rows[at]))
-            case "altered":
-                rows[at]["deadline"] += 1
-    for operation in random.choice(never, times, replace=False).tolist():
-        which[operation] = "spurious"
-        deadline = int(tape.deadline[operation])
-        added.append(
-            (
-                random.integers(rows.size),
-                (operation, deadline, max(deadline, int(tape.time[operation]))),
-            )
-        )
-    whole = np.insert(
-        rows, [at for at, _ in added], np.array([tuple(row) for _, row in added], ROW)
-    )
-    gone = [at + sum(before <= at for before, _ in added) for at in dropped]
-    return np.delete(whole, gone), which
-
-
-def test_one_wrong_row_of_each_kind_among_many_is_found_and_nothing_else():
-    tape = busy_tape(200_000)
-    fired_at = expected_of(tape)
-    rows, which = one_of_each(right_rows(tape, fired_at), tape, fired_at)
-    found = checked(tape, rows, cuts=[70_000], row_cuts=[10_000], window=90_000)
-    assert {mismatch.operation: mismatch.kind for mismatch in found.examples} == which
-    assert found.counts == dict.fromkeys(KINDS, 1)
 
 
 @pytest.mark.parametrize("lost", ["all", "the first half", "every third"])
@@ -359,9 +311,10 @@ def test_without_the_compiler_it_does_the_same():
         "import warnings; warnings.simplefilter('error');"
         "from tests.compare.oracle.test_check import *;"
         "tape = busy_tape(2000, pending=50); fired_at = expected_of(tape);"
-        "rows, which = one_of_each(right_rows(tape, fired_at), tape, fired_at);"
+        "changes = [(what, 7 * k, 2) for k, what in enumerate(CORRUPTIONS)];"
+        "rows = corrupted(right_rows(tape, fired_at), tape, changes, [(3, 90)]);"
         "found = checked(tape, rows, window=900);"
-        "assert {m.operation: m.kind for m in found.examples} == which, found"
+        "assert list(found.examples) == plain_mismatches(tape, fired_at, rows), found"
     )
     environment = {
         **os.environ,

@@ -3,6 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from compare.oracle.compiled import NEVER, AgreementError, check_agreement, expect
 from compare.replay.engine import FIRED, Replay
@@ -58,10 +59,9 @@ def played(
     return fired_at, [scheduled, cancelled, rescheduled, len(model)]
 
 
-@pytest.mark.parametrize("drained", [True, False], ids=["drained", "not-drained"])
 @pytest.mark.parametrize(("name", "parameters"), FORMS, ids=str)
 @settings(max_examples=80)
-@given(tape=tapes())
+@given(tape=tapes(), drained=st.booleans())
 def test_oracle_expects_what_the_model_does(name, parameters, drained, tape):
     traits = timer_class(name).traits
     expected = expect(tape, id_space_of(tape), traits.rounding(parameters), drained=drained)

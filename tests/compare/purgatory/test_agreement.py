@@ -6,6 +6,7 @@ import pytest
 
 from compare.purgatory.figures import PURGING, SCANNING
 from compare.purgatory.kernels import COMPLETED, EXPIRED, PURGE_TICKS, TICK
+from compare.purgatory.scanning import ScanningPurgatory
 from compare.purgatory.simulation import simulate
 from compare.purgatory.traffic import traffic
 from timers import DelayQueue, HierarchicalWheel
@@ -13,7 +14,6 @@ from timers.services import (
     DelayedOperation,
     ManualClock,
     Purgatory,
-    ScanningPurgatory,
     SystemTimer,
 )
 from timers.services.purgatory import PURGE_PERIOD

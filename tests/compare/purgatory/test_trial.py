@@ -9,9 +9,10 @@ import pytest
 
 from compare.purgatory import trial as module
 from compare.purgatory.figures import NONE, PURGING, SCANNING
+from compare.purgatory.scanning import ScanningPurgatory
 from compare.purgatory.traffic import traffic
 from compare.purgatory.trial import Trial, _Run, measure
-from timers.services import Purgatory, ScanningPurgatory
+from timers.services import Purgatory
 
 MEBIBYTE = 1 << 20
 

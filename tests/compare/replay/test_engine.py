@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import compare.replay.engine
 from compare.bench.sources import digest_of
@@ -72,20 +73,18 @@ def test_every_timer_does_what_the_oracle_expects_of_every_workload(text, worklo
     assert outcome.lateness == Lateness.of(late).coarse()
 
 
-@drained_or_not
 @pytest.mark.parametrize("text", TIMERS)
 @settings(max_examples=60)
-@given(tape=tapes())
+@given(tape=tapes(), drain=st.booleans())
 def test_every_timer_does_what_the_oracle_expects_of_any_tape(text, drain, tape):
     timer = contestant(text)
     expected = expect(tape, id_space_of(tape), timer.rounding("unit"), drained=drain)
     check_agreement(text, timer.traits, tape, expected, run(text, tape, drain=drain))
 
 
-@drained_or_not
 @pytest.mark.parametrize("text", WITH_KERNEL)
 @settings(max_examples=40)
-@given(tape=tapes())
+@given(tape=tapes(), drain=st.booleans())
 def test_the_python_loop_and_the_compiled_one_do_the_same(text, drain, tape):
     compiled, plain = (run(text, tape, drain=drain, plain=plain) for plain in (False, True))
     assert compiled.fired.tolist() == plain.fired.tolist()

@@ -147,18 +147,16 @@ def plainly_merged(rows, ends):
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-@pytest.mark.parametrize("batch", [1, 1 << 17])
-def test_pieces_are_what_sorting_all_at_once_gives(name, batch, monkeypatch):
-    monkeypatch.setattr(
-        "compare.workloads.generator._BATCH", batch
-    )  # with 1, nearly every block is put in order by itself
+def test_pieces_are_what_sorting_all_at_once_gives(name, monkeypatch):
     monkeypatch.setattr("compare.workloads.generator.PIECE", 1000)
     rows, ends = as_events(name, 3)
     expected, id_space = plainly_merged(rows, ends)
-    found = list(Plan.of(name, timers=3 * BLOCK, seed=SEED).pieces())
-    assert all(0 < piece.time.size <= 1000 for piece in found)
-    assert list(zip(*(column.tolist() for column in joined(found)), strict=True)) == expected
-    assert id_space_of(joined(found)) == id_space
+    for batch in (1, 1 << 17):  # with 1, nearly every block is put in order by itself
+        monkeypatch.setattr("compare.workloads.generator._BATCH", batch)
+        found = list(Plan.of(name, timers=3 * BLOCK, seed=SEED).pieces())
+        assert all(0 < piece.time.size <= 1000 for piece in found)
+        assert list(zip(*(column.tolist() for column in joined(found)), strict=True)) == expected
+        assert id_space_of(joined(found)) == id_space
 
 
 def test_a_shard_is_written_piece_by_piece(tmp_path, monkeypatch):
@@ -180,15 +178,15 @@ def test_a_shard_is_written_piece_by_piece(tmp_path, monkeypatch):
         assert counts == (2250, *(np.count_nonzero(tape.op == op) for op in range(4)))
 
 
-@pytest.mark.parametrize("batch", [1, 1 << 17])
-def test_members_that_arrive_in_the_same_moment_take_turns_across_blocks(batch, monkeypatch):
+def test_members_that_arrive_in_the_same_moment_take_turns_across_blocks(monkeypatch):
     """At this rate a block's span is 1.4 units: most blocks begin in the middle of a unit."""
-    monkeypatch.setattr("compare.workloads.generator._BATCH", batch)
     settings = {"rate": 3 * 10**9, "timeout": 3, "median": 1, "quartile": 2}
     expected, id_space = plainly_merged(*as_events("lognormal-low", 6, settings))
-    made = make("lognormal-low", timers=6 * BLOCK, seed=SEED, parameters=settings)
-    assert list(zip(*(column.tolist() for column in made.tape), strict=True)) == expected
-    assert made.id_space == id_space
+    for batch in (1, 1 << 17):
+        monkeypatch.setattr("compare.workloads.generator._BATCH", batch)
+        made = make("lognormal-low", timers=6 * BLOCK, seed=SEED, parameters=settings)
+        assert list(zip(*(column.tolist() for column in made.tape), strict=True)) == expected
+        assert made.id_space == id_space
 
 
 @pytest.mark.parametrize("name", ["lognormal-low", "keepalive"])

@@ -1,0 +1,204 @@
+"""Measures what a Python program pays to schedule and cancel a timer, in CPU time.
+
+In a round, PAIRS timers are scheduled and then cancelled, while OTHERS others are pending. The
+program calls a timer's `schedule` and `cancel` for each of them, or the batch forms with BATCHES
+timers per call; or it calls a SystemTimer on that timer; or, without any of these timers, the
+`call_later` of asyncio's own event loop, and of uvloop's where that is installed. Delays are
+uniform from SHORTEST to twice that, so nothing expires.
+
+CPU time of the whole process is counted, that of a service's thread included. The services use the
+real clock: SystemTimer's own thread sleeps meanwhile, and the caller applies the mailbox. The
+garbage collector is off in a round, as in `timeit`. Each sample is of the second round on a new
+timer, so that all memory has been written to before. Afterwards only the others may be pending.
+"""
+
+import asyncio
+import gc
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from compare.bench.measure import Progress
+from compare.bench.work import SETTLING, UNIT
+from compare.oracle.compiled import AgreementError
+from compare.replay.contestant import Contestant
+from compare.replay.engine import Clock
+from compare.workloads.catalogue import DELAY, Stream
+from timers.services.event_loop import LoopFactory
+from timers.services.system_timer import SystemTimer
+
+OTHERS = 5_000  # timers pending besides those of a round
+PAIRS = 6_000  # timers that a round schedules and cancels, or one batch if that is larger
+BATCHES = (1, 10, 1_000, 100_000)  # timers per call; 1 is a call of `schedule` or `cancel`
+SHORTEST = 1_000_000  # units of a millisecond
+_PER_SECOND = 1_000  # units
+
+TIMER, SERVICE = "timer", "system-timer"
+"""The interface that is called. Others are the names in `event_loops`."""
+
+
+class Called(NamedTuple):
+    """One measured time of a schedule and a cancel."""
+
+    contestant: int | None  # index; None for an event loop
+    interface: str
+    batch: int
+    pending: int
+    operations: int  # pairs
+    repeat: int
+    ns_per_operation: float
+
+
+Seconds = Callable[[], float]
+"""The CPU seconds of one sample."""
+
+
+@dataclass
+class Calls:
+    """Measures all interfaces in turns, and collects the times in `samples`.
+
+    Each is sampled at most `repeats` times, and fewer times if all samples of one contestant would
+    take longer than `budget` CPU seconds. Timers without batch forms are called one by one.
+    """
+
+    contestants: Sequence[Contestant]
+    repeats: int
+    budget: float
+    seed: int
+    clock: Clock = time.process_time
+    samples: list[Called] = field(default_factory=list, init=False)
+
+    @property
+    def steps(self) -> int:
+        """How often `run` calls `progress`."""
+        return self.repeats * (len(self.contestants) + 1)
+
+    def run(self, progress: Progress = lambda step: None) -> None:
+        """Take all samples. Raises AgreementError for a timer that did not cancel."""
+        spent = [0.0] * (len(self.contestants) + 1)
+        for repeat in range(self.repeats):
+            for index, contestant in enumerate([*self.contestants, None]):
+                progress(f"calling {contestant.name if contestant else 'event loops'}")
+                if repeat and spent[index] * (repeat + 1) / repeat > self.budget:
+                    continue
+                before = self.clock()
+                subject = index if contestant else None
+                for interface, batch, seconds in self._cases(contestant):
+                    pairs = max(PAIRS, batch)
+                    ns = seconds() * 1e9 / pairs
+                    self.samples.append(
+                        Called(subject, interface, batch, OTHERS, pairs, repeat, ns)
+                    )
+                spent[index] += self.clock() - before
+
+    def _cases(self, contestant: Contestant | None) -> Iterator[tuple[str, int, Seconds]]:
+        if contestant is None:
+            for name, factory in event_loops().items():
+                yield name, 1, lambda factory=factory: self._loop_seconds(factory)  # type: ignore[misc]
+            return
+        yield TIMER, 1, lambda: self._timer_seconds(contestant, 1)
+        if not hasattr(contestant.timer_class, "schedule_many"):
+            return
+        for batch in BATCHES[1:]:
+            yield TIMER, batch, lambda batch=batch: self._timer_seconds(contestant, batch)  # type: ignore[misc]
+        yield SERVICE, 1, lambda: self._service_seconds(contestant)
+
+    @cached_property
+    def _delays(self) -> np.ndarray[Any, Any]:
+        """Of the others, and then of the timers of a round: int64, in units."""
+        uniform = Stream(self.seed, 0, 0).uniform(DELAY, OTHERS + max(PAIRS, *BATCHES))
+        return SHORTEST + (uniform * SHORTEST).astype(np.int64)
+
+    def _seconds(self, delays: Sequence[float]) -> tuple[list[float], list[float]]:
+        """The delays of the others, and of a round of single calls, in seconds."""
+        seconds = [delay / _PER_SECOND for delay in delays[: OTHERS + PAIRS]]
+        return seconds[:OTHERS], seconds[OTHERS:]
+
+    def _timer_seconds(self, contestant: Contestant, batch: int) -> float:
+        timer = contestant.new(UNIT)
+        for delay in self._delays[:OTHERS].tolist():
+            timer.schedule(delay)
+        deadlines = self._delays[OTHERS:][: max(PAIRS, batch)]
+        schedule, cancel, calls = timer.schedule, timer.cancel, deadlines.tolist()
+        if batch > 1:
+            schedule, cancel = timer.schedule_many, timer.cancel_many
+            calls = np.split(deadlines, range(batch, deadlines.size, batch))
+
+        def work() -> None:
+            handles = [schedule(deadline) for deadline in calls]
+            # Each scheme files what it keeps for the end of a tick.
+            timer.advance(timer.now + SETTLING)
+            for handle in handles:
+                cancel(handle)
+
+        seconds = self._second_round(work)
+        _check_size(contestant.label, len(timer))
+        return seconds
+
+    def _service_seconds(self, contestant: Contestant) -> float:
+        others, delays = self._seconds(self._delays.tolist())
+        with SystemTimer(contestant.new(UNIT)) as service:
+            for delay in others:
+                service.schedule_after(delay, _nothing)
+
+            def work() -> None:
+                calls = [service.schedule_after(delay, _nothing) for delay in delays]
+                for call in calls:
+                    call.cancel()
+
+            seconds = self._second_round(work)
+            _check_size(f"SystemTimer on {contestant.label}", service.size)
+        return seconds
+
+    def _loop_seconds(self, factory: LoopFactory) -> float:
+        others, delays = self._seconds(self._delays.tolist())
+        loop = factory()
+        try:
+            for delay in others:
+                loop.call_later(delay, _nothing)
+
+            def work() -> None:
+                calls = [loop.call_later(delay, _nothing) for delay in delays]
+                for call in calls:
+                    call.cancel()
+                loop.run_until_complete(asyncio.sleep(0))  # the loop removes what was cancelled
+
+            return self._second_round(work)
+        finally:
+            loop.close()
+
+    def _second_round(self, work: Callable[[], None]) -> float:
+        """The CPU seconds of `work` when it is run again."""
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            work()
+            started = self.clock()
+            work()
+            return self.clock() - started
+        finally:
+            if collecting:
+                gc.enable()
+
+
+def _check_size(name: str, pending: int) -> None:
+    if pending != OTHERS:
+        raise AgreementError(f"{name} has {pending} timers pending; {OTHERS} were not cancelled")
+
+
+def event_loops() -> dict[str, LoopFactory]:
+    """The event loops whose `call_later` is measured: asyncio's own, and uvloop's if installed."""
+    loops: dict[str, LoopFactory] = {"asyncio": asyncio.SelectorEventLoop}
+    try:
+        import uvloop
+    except ImportError:
+        return loops
+    return loops | {"uvloop": uvloop.new_event_loop}
+
+
+def _nothing() -> None:
+    """The callback."""

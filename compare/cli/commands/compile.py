@@ -1,0 +1,46 @@
+"""`wheelwork compile`: compile everything ahead of time."""
+
+import tempfile
+
+import click
+
+from compare.cli import options
+
+
+@options.command("""\b
+Example, in the Dockerfile of a container image after the installation:
+  wheelwork compile""")
+def compile() -> None:  # the name of the command
+    """Compile the timers and the commands, so that no later run has to.
+
+    The compiled code is kept beside the package, or where NUMBA_CACHE_DIR says.
+    Without this command, code is compiled when it is first used.
+    """
+    from compare.bench.comparison import Comparison
+    from compare.bench.run import run_comparison
+    from compare.pipeline.generate import generate
+    from compare.pipeline.replay import replay_trace
+    from compare.pipeline.verify import verify
+    from compare.purgatory.figures import PURGING, SCANNING
+    from compare.purgatory.simulation import simulate
+    from compare.purgatory.traffic import traffic
+    from compare.replay.contestant import contestant
+    from timers import CascadingWheel
+    from timers.registry import names
+    from timers.schemes.base import load_code
+    from timers.services import SystemTimer
+
+    for name in names():
+        timer = contestant(name)
+        load_code(timer.new("unit"))
+        load_code(timer.new("unit", counting=True), "move_all")
+    SystemTimer(CascadingWheel(), start=False)
+    # Small runs of the commands compile what these use.
+    with tempfile.TemporaryDirectory(prefix="wheelwork-") as folder:
+        run_comparison(Comparison(sizes=(64,), operations=1000, repeats=1, runs=f"{folder}/runs"))
+        trace = generate("keepalive", f"{folder}/trace", operations=1000)
+        verify(replay_trace(trace, names(), f"{folder}/results").path)
+        replay_trace(trace, names(), f"{folder}/counted", counting=True)
+        for design in (PURGING, SCANNING):
+            simulate(design, traffic("high", 1000, 100), 10)
+    click.echo("compiled")

@@ -1,0 +1,117 @@
+"""`wheelwork advise`: what it prints, and what it refuses in one line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from compare.advice import search
+from compare.cli.main import main
+from compare.tapes.trace import write_trace
+from compare.workloads.catalogue import make
+from tests.compare.advice.conftest import short_search  # noqa: F401  # a fixture
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory, short_search):  # noqa: F811
+    root = tmp_path_factory.mktemp("traces")
+    tape = make("lognormal-low", operations=500, seed=5).tape
+    nothing = type(tape)(*(column[:0] for column in tape))
+    write_trace(root / "us", [tape], unit="us", source={})
+    write_trace(root / "unit", [tape], unit="unit", source={})
+    write_trace(root / "empty", [nothing], unit="ms", source={})
+    return root
+
+
+@pytest.fixture
+def said(capsys, monkeypatch, traces):
+    monkeypatch.chdir(traces)
+
+    def run(*line):
+        code = main(["advise", *line])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+ANSWER = ["use", "cost", "lateness", "runner-up", "would change"]
+CODE = ["Netty", "Kafka", "tokio", "asyncio"]
+
+
+def labels(lines):
+    return [label for line in lines if (label := line[:14].strip())]
+
+
+@pytest.mark.parametrize("unit", ["us", "unit"])
+def test_the_advice_is_five_lines_the_front_the_search_and_code_to_paste(said, unit):
+    code, out, err = said(unit)
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+    answer, front, search, settings = (part.splitlines() for part in out.split("\n\n"))
+    assert labels(answer) == ANSWER
+    assert front[0].split() == ["Pareto", "front", "ns", "precision", "memory", "bounds"]
+    [advised] = [line for line in front if line.endswith("advice")]
+    assert advised.split()[0] == answer[0].split()[1]
+    assert labels(search) == ["search"] and "rank correlation" in out
+    assert labels(settings) == [f"Python [{unit}]", *CODE]
+    assert ("ms of CPU per second of this traffic" in out) == (unit == "us")
+
+
+def test_json_has_every_candidate_and_the_default_is_10_ms_late_and_never_early(said):
+    found = json.loads(said("us", "--json")[1])
+    allowed = [one for one in found["candidates"] if one["allowed"]]
+    assert found["best"] in allowed and found["runner_up"] in allowed
+    assert all(0 == low <= high <= 10_000 for low, high in (x["lateness_bounds"] for x in allowed))
+    assert any(one["lateness_bounds"][1] == 10_000 for one in allowed)
+    seconds = 1e-6 * found["best"]["ns_per_operation"] * 500
+    span = json.loads(Path("us", "manifest.json").read_text())["shards"][0]
+    seconds /= (span["last_time"] - span["first_time"]) / 1e6
+    assert found["best"]["cpu_ms_per_second"] == pytest.approx(seconds)
+
+
+def test_bounds_are_rounded_down_to_units(said):
+    for text, late in (("0", 0), ("0.002ms", 2), ("1ms", 1000)):
+        found = json.loads(said("us", "--max-late", text, "--json")[1])
+        highest = max(one["lateness_bounds"][1] for one in found["candidates"] if one["allowed"])
+        assert highest == late
+    found = json.loads(said("unit", "--max-late", "7", "--max-early", "2", "--json")[1])
+    bounds = [one["lateness_bounds"] for one in found["candidates"] if one["allowed"]]
+    assert max(high for _, high in bounds) == 7 and min(low for low, _ in bounds) == -2
+
+
+@pytest.mark.parametrize("name", ["a.svg", "deep.png"])
+def test_a_chart_is_drawn(said, name, tmp_path):
+    code, out, _ = said("us", "--chart", str(tmp_path / name))
+    assert code == 0 and out.splitlines()[-1].startswith("chart ")
+    start = (tmp_path / name).read_bytes()[:60]
+    assert start.startswith(b"<?xml" if name.endswith("svg") else b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (["empty"], "empty has no operations, so there is nothing to advise on"),
+        (["nowhere"], "nowhere does not exist"),
+        (["us", "--memory", "10B"], "no timer as precise as that fits into 10 bytes"),
+        (["us", "--memory", "x"], "'x' is not a size, such as 100MB or 64KiB"),
+        (["us", "--max-late", "5"], "--max-late: duration '5' is not a number with a unit"),
+        (["us", "--max-early", "-1ms"], "--max-early: duration '-1ms' is not a number"),
+        (["unit", "--max-late", "1ms"], "--max-late: '1ms' is not an integer"),
+        (["unit", "--max-early", "-3"], "--max-early must not be negative, but is -3"),
+        (["us", "--objective", "speed"], "'speed' is not one of"),
+        (["us", "--chart", "chart.pdf"], "--chart chart.pdf does not end in .svg or .png"),
+        (["us", "--chart", "us/manifest.json/a.svg"], "cannot write us/manifest.json/a.svg"),
+    ],
+)
+def test_bad_input_is_one_line(said, line, problem):
+    code, out, err = said(*line)
+    assert (code, out) == (2, "")
+    assert problem in err and err.count("\n") == 1
+
+
+def test_without_another_scheme_there_is_no_runner_up(said, monkeypatch):
+    monkeypatch.setattr(search.Advice, "runner_up", None)
+    assert "none: no other scheme keeps the bounds" in said("us")[1]
+    assert json.loads(said("us", "--json")[1])["runner_up"] is None
