@@ -160,8 +160,9 @@ class Mailbox:
         self.entries.extend(entries)
         if self.closed:
             self.refuse(*entries)
-        if any(entry._moment < self.alarm for entry in entries):
-            self.hurry()
+        for entry in entries:  # CPython 3.12 crashes where it cannot allocate a generator
+            if entry._moment < self.alarm:
+                self.hurry()
 
     def make_room(self) -> None:
         """Apply the mailbox if it is full. Callers do this first, and so wait their turn."""
