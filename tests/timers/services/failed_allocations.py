@@ -1,5 +1,5 @@
 """The services when an allocation fails: each method of `test_interruptions` runs again and again,
-until each of its allocations has failed once. Prints the names of the methods.
+until each of its allocations has failed once. Prints the names of the methods that allocate.
 """
 
 import _testcapi  # of CPython's own tests
@@ -21,5 +21,5 @@ def run_without(number, run, _):
 
 if __name__ == "__main__":
     for method in METHODS:
-        assert settings(method, run_without, patience=20)  # a method may survive a failed one
-        print(method)
+        if settings(method, run_without, patience=20):  # a method may survive a failed one
+            print(method)
