@@ -1,6 +1,5 @@
 """Calls that wait for their deadline, and the methods by which services make them."""
 
-from collections.abc import Callable
 from contextvars import Context, copy_context
 from functools import partial
 from inspect import CO_COROUTINE
@@ -21,7 +20,7 @@ from timers.services.mailbox import (
     Callback,
     Entry,
     Mailbox,
-    Run,
+    Work,
 )
 from timers.services.moments import NS_PER_S, QUICK_DURATION, duration_ns, moment_ns
 from timers.validation import shown
@@ -128,9 +127,12 @@ class ScheduledCall(Entry):
         self._state, self._args, self._context = STARTED, work, None
         return True
 
-    def _start(self, run: Run) -> None:
-        (callback, args, context), self._args = self._args, ()
-        run(callback, args, context, None)
+    def _work(self) -> Work | None:
+        work, self._args = self._args, ()
+        return work
+
+    def _finish(self) -> None:
+        """It runs only once."""
 
 
 class PeriodicCall(ScheduledCall):
@@ -166,13 +168,12 @@ class PeriodicCall(ScheduledCall):
         self._state = STARTED
         return True
 
-    def _start(self, run: Run) -> None:
+    def _work(self) -> Work | None:
         args = self._args  # before the token: whoever cancels drops them after it
         try:
-            callback = self._callback
+            return self._callback, args, self._context
         except AttributeError:
-            return
-        run(callback, args, self._context, self._finish)
+            return None
 
     def _finish(self) -> None:
         """File the call for its next deadline, unless it was cancelled or the service is closed."""
@@ -320,24 +321,19 @@ class CallScheduler:
         """Handle an exception of a callback."""
         raise NotImplementedError
 
-    def _run(
-        self,
-        callback: Callback,
-        args: Args,
-        context: Context | None,
-        finish: Callable[[], None] | None,
-        propagate: bool = True,
-    ) -> None:
-        """Run a callback; exceptions are reported, except that exits may `propagate`."""
+    def _run(self, entry: Entry, propagate: bool = True) -> None:
+        """Run an entry; exceptions are reported, except that exits may `propagate`."""
+        work = entry._work()
         try:
-            (Context() if context is None else context).run(callback, *args)
+            if work is not None:
+                callback, args, context = work
+                (Context() if context is None else context).run(callback, *args)
         except BaseException as error:
             if propagate and isinstance(error, (SystemExit, KeyboardInterrupt)):
                 raise
             self._report(callback, error)
         finally:
-            if finish is not None:
-                finish()
+            entry._finish()
 
     def _post(
         self,

@@ -13,7 +13,7 @@ from timers.services.mailbox import (
     PENDING,
     STARTED,
     Entry,
-    Run,
+    Work,
 )
 from timers.services.moments import QUICK_DURATION, duration_ns
 
@@ -134,8 +134,11 @@ class DelayedOperation(Entry):
             purgatory._left, self._state = left, state
             return True
 
-    def _start(self, run: Run) -> None:
-        run(self._time_out, (), None, None)
+    def _work(self) -> Work:
+        return self._time_out, (), None
+
+    def _finish(self) -> None:
+        """It times out only once."""
 
     def _time_out(self) -> None:
         self.on_complete()

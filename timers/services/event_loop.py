@@ -18,7 +18,7 @@ from timers.limits import LIMIT
 from timers.protocol import Timer
 from timers.schemes.cascading_wheel import CascadingWheel
 from timers.services.loop_driver import LoopDriver
-from timers.services.mailbox import CANCELLED, MAILBOX_LIMIT, NO_HANDLE, PENDING, STARTED, Run
+from timers.services.mailbox import CANCELLED, MAILBOX_LIMIT, NO_HANDLE, PENDING, STARTED
 from timers.services.moments import QUICK_DURATION, seconds_ns
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
@@ -85,10 +85,6 @@ class WheelHandle(asyncio.TimerHandle):
         self._state = STARTED
         return True
 
-    def _start(self, run: Run) -> None:
-        if not self._cancelled:  # by a handler, since it began
-            self._run()
-
     def _finish(self) -> None:
         """It runs only once."""
 
@@ -137,7 +133,9 @@ def _wheel_class(base: Any) -> Any:
         def __init__(self, timer: Timer, unit_ns: int, *arguments: Any) -> None:
             super().__init__(*arguments)
             self.debugging = self.get_debug()
-            self._driver = LoopDriver(timer, unit_ns, self, self.call_soon, _no_run, "Event loop")
+            self._driver = LoopDriver(
+                timer, unit_ns, self, self.call_soon, _run_handle, "Event loop"
+            )
             self.wheel = self._driver.mailbox
 
         def call_later(
@@ -182,5 +180,6 @@ def _wheel_class(base: Any) -> Any:
     return WheelEventLoop
 
 
-def _no_run(*call: Any) -> None:
-    """Handles run themselves."""
+def _run_handle(handle: Any) -> None:
+    if not handle._cancelled:  # by a signal handler, since it began
+        handle._run()

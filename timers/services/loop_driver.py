@@ -7,7 +7,7 @@ from functools import partial
 from math import floor
 
 from timers.protocol import Timer
-from timers.services.mailbox import AWAKE, NEVER, Mailbox, Run
+from timers.services.mailbox import NEVER, Entry, Mailbox
 from timers.services.moments import NS_PER_S
 
 RETRY_NS = 100_000_000  # after a turn that was interrupted, or had no memory
@@ -40,7 +40,7 @@ class LoopDriver:
         unit_ns: int,
         loop: asyncio.AbstractEventLoop,
         call_soon: Callable[[Callable[[], None]], object],
-        run: Run,
+        run: Callable[[Entry], object],
         name: str,
     ) -> None:
         self._loop, self._run = loop, run
@@ -52,29 +52,16 @@ class LoopDriver:
 
     def close(self) -> None:
         """Cancel every pending entry and refuse new ones. Closing again is legal."""
-        mailbox, held = self.mailbox, self.mailbox.is_held
-        with mailbox.lock:
-            mailbox.closed = True
-            if not held:
-                mailbox.cancel_all()
-            elif not self._loop.is_closed():
-                self._loop.call_soon(self.close)
+        if not self.mailbox.close() and not self._loop.is_closed():
+            self._loop.call_soon(self.close)
         self._set_alarm(None)
 
     def _turn(self) -> None:
         """Run what is due, and have the loop call again at the next expiry."""
-        mailbox = self.mailbox
         try:
-            with mailbox.lock:
-                mailbox.alarm = AWAKE
-                mailbox.collect()
-            mailbox.run_ready(self._run)
-            with mailbox.lock:
-                mailbox.apply()
-                moment = mailbox.next_turn()
-            self._set_alarm(moment)
+            self._set_alarm(self.mailbox.turn(self._run))
         except BaseException:
-            self._set_alarm(mailbox.now() + RETRY_NS)
+            self._set_alarm(self.mailbox.now() + RETRY_NS)
             raise
 
     def _set_alarm(self, moment: int | None) -> None:

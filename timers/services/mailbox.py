@@ -1,35 +1,39 @@
 """The mailbox of a service: entries on their way into a timer, the timer, and what is due.
 
-Callers append entries to the mailbox; the driver of the service applies them to the timer in
-batches, and collects what is due. A caller who finds the mailbox full applies it first. An entry
-that is cancelled before it was applied never touches the timer.
+Callers append entries to the mailbox. The driver of the service applies them to the timer in
+batches, collects what is due and runs it. A caller who finds the mailbox full applies it first. An
+entry that is cancelled before it is applied never touches the timer.
 
-**One lock.** The timer, its tables and `ready` change only while `lock` is held; so do deadlines,
-and an entry starts under it. Callbacks run without it. The lock is re-entrant, so a finalizer or a
-signal handler may use the service while its own thread holds the lock (`is_held`). It then only
-appends; the interrupted frame goes on to apply.
+**The rule.** The timer, its tables, `ready` and the deadlines of entries change only while `lock`
+is held, and an entry starts only while it is held. Callbacks run without it. The lock is
+re-entrant: a finalizer or a signal handler may use the service while its own thread holds the lock
+(`is_held`). It then only appends to the mailbox; the interrupted method applies what it appended.
 
-**Two steps without it.** To schedule and to cancel take no lock, so threads that do so never wait
-for each other. Each is one step of CPython: `list.append`, and `del entry._callback`, which is the
-entry's *token*: of all threads that try, one succeeds. What follows is safe because of its order.
-Whoever appends looks at `closed` and `alarm` afterwards; whoever sets these looks at the entries
-afterwards. Whoever cancels takes the token and then looks at the handle; whoever files an entry
-sets the handle and then looks at the token. One of the two always sees the other.
+**Two steps take no lock**, because a lock would cost as much as all the rest of them. Each is one
+step of CPython, which no other thread can divide:
 
-**Exceptions** may come anywhere, from a signal handler or for lack of memory. Each method does what
-can fail first, and takes effect in its last step. Applying has several steps: entries leave the
-mailbox when they have been applied, and to apply one again does no harm. `unsettled` says that a
-step was interrupted; the next call then compares the tables with the timer. Locks are taken by
-`with` alone, so no exception leaves one held. (With one limit: CPython keeps a lock if it has no
-memory for the arguments of its `__exit__`.)
+- To schedule is `entries.append(call)`. The caller looks at `closed` and `alarm` after it; whoever
+  changes these looks at `entries` after that.
+- To cancel is `del call._callback`. This attribute is the *token* of a call: of all threads that
+  delete it, one succeeds. The caller looks at `_handle` after it; whoever sets `_handle` looks at
+  the token after that.
+
+So one of the two always sees what the other did.
+
+**Exceptions** can come anywhere, from a signal handler or for lack of memory. A method therefore
+does first what can fail, and takes effect in its last step. Applying has several steps, so entries
+leave the mailbox only when all of them have been applied; to apply one twice does no harm. While
+the timer and the tables differ, `unsettled` is True. A method that finds it True was preceded by an
+interruption, and files again what the tables hold. Locks are taken by `with` alone, so no exception
+leaves one held. (One limit: CPython keeps a lock if it has no memory to call its `__exit__`.)
 """
 
 import sys
 import threading
-import time
 import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import Context
 from itertools import repeat
 from operator import itemgetter
@@ -64,7 +68,6 @@ PENDING, STARTED, CANCELLED = 0, 1, 2
 """The states of an entry."""
 
 _STARTED = -1  # in place of the deadline in `ready`
-_PATIENCE_NS = 50_000_000
 _METHODS = (  # of a timer that the mailbox calls; `move_all` is called when the timer grows
     "move_all",
     "schedule_many",
@@ -78,8 +81,8 @@ _LARGEST_UNIT = 10**18  # nanoseconds
 
 Callback = Callable[..., object]
 Args = tuple[Any, ...]
-Run = Callable[[Callback, Args, Context | None, Callable[[], None] | None], None]
-"""Runs a callback with arguments in a context (None is an empty one), and then what follows."""
+Work = tuple[Callback, Args, Context | None]
+"""A callback, its arguments, and the context to run it in; None is an empty one."""
 
 
 class Entry:
@@ -99,8 +102,8 @@ class Entry:
         """With the lock held, make the entry STARTED, and say whether it was pending."""
         raise NotImplementedError
 
-    def _start(self, run: Run) -> None:
-        """Run the entry, which has begun."""
+    def _work(self) -> Work | None:
+        """What to run, now that the entry has begun; None if it was cancelled since."""
         raise NotImplementedError
 
     def _finish(self) -> None:
@@ -122,7 +125,9 @@ class Mailbox:
         self.unit_ns = as_parameter(unit_ns, "unit_ns", 1, _LARGEST_UNIT)
         if len(timer):
             raise ParameterError(f"the timer must be empty; it has {len(timer)} pending")
-        self.timer, self.closed = timer, False
+        self.timer = timer
+        self.closed = False  # refuses new entries
+        self.runs_rest = False  # closed, but what is pending still runs
         if any(mailbox.timer is timer and not mailbox.closed for mailbox in _mailboxes):
             raise ParameterError("the timer belongs to another service")
         # Otherwise the first caller to use it would wait, and all others for the lock.
@@ -132,8 +137,6 @@ class Mailbox:
         self.start_unit = timer.now
         self.origin = self.latest = clock.now()  # the latest moment to which the timer was advanced
         self.alarm = AWAKE
-        self.driver = 0  # the thread of the service, if it has one
-        self.in_callback = False  # whether the driver runs one
         self.entries: list[Entry] = []  # to be applied, in this order
         self.ready: deque[tuple[Entry, int]] = deque()  # due, in order, with their deadlines
         # By place: the entry that the timer holds there, and the deadline for which it is filed.
@@ -166,26 +169,11 @@ class Mailbox:
 
     def make_room(self) -> None:
         """Apply the mailbox if it is full. Callers do this first, and so wait their turn."""
-        patience = self.now() + _PATIENCE_NS
-        while len(self.entries) >= MAILBOX_LIMIT and not self.is_held:
-            if self._is_up_to_driver(patience):
-                time.sleep(0.001)
-                continue
+        if not self.is_held:
             with self.lock:
-                if len(self.entries) >= MAILBOX_LIMIT and not self._is_up_to_driver(patience):
-                    try:
+                if len(self.entries) >= MAILBOX_LIMIT:
+                    with suppress(MemoryError):  # the driver tries again, and reports it
                         self.apply()
-                    except MemoryError:  # the driver tries again, and reports it
-                        return
-
-    def _is_up_to_driver(self, patience: int) -> bool:
-        """Whether a driver on another thread is late, but runs no callback; until `patience`.
-
-        Threads at full speed would keep it from the GIL for 5 ms each.
-        """
-        if self.in_callback or self.driver in (0, threading.get_ident()):
-            return False
-        return self.alarm < self.now() < patience
 
     def refuse(self, *entries: Entry) -> NoReturn:
         """Withdraw entries from a mailbox that was closed before they came, or just then."""
@@ -207,23 +195,54 @@ class Mailbox:
             waiting = sum([waits(entry, moment) for entry, moment in self.ready.copy()])
             return len(self.timer) - self._strays + waiting
 
-    def cancel_all(self) -> None:
-        """With the lock held, cancel every pending entry, and leave the timer empty."""
-        due = [entry for entry, _ in self.ready]
-        for entry in [*self.entries, *self._held, *due]:
-            if entry is not None:
-                entry.cancel()
-        self.apply()
+    def close(self, runs_rest: bool = False) -> bool:
+        """Refuse new entries, and cancel what is pending unless the driver `runs_rest`.
+
+        False if a frame below holds the lock: the driver has to take a turn, which cancels them.
+        """
+        held = self.is_held
+        with self.lock:
+            self.runs_rest = runs_rest and (self.runs_rest or not self.closed)
+            self.closed = True
+            if not held:
+                self._cancel_rest()
+        return not held
 
     def abandon(self) -> None:
         """Forget everything, in a forked child: the thread that held the lock does not exist."""
+        self.closed, self.runs_rest = True, False
         self.lock = threading.RLock()
         self.timer = UnorderedList(start=self.timer.now)
         self.entries, self._held = [], [None] * len(self._held)
         self.ready.clear()
         self._strays, self.unsettled = 0, False
 
-    # What drivers use. The lock is held, and no frame below holds it.
+    # What drivers use. No frame below holds the lock.
+
+    def turn(self, run: Callable[[Entry], object]) -> int | None:
+        """Run what is due; returns the moment of the next turn, None if nothing is pending."""
+        with self.lock:
+            self.alarm = AWAKE
+            self._collect()
+            self._cancel_rest()
+        self._run_ready(run)
+        return self.next_turn()
+
+    def next_turn(self) -> int | None:
+        """When to take a turn; publishes it as the alarm, so that callers `hurry` the driver for
+        earlier deadlines.
+
+        Deadlines are rounded up to a unit: most that lie shortly before the moment are due then.
+        """
+        with self.lock:
+            self.apply()
+            expiry = self.latest if self.ready else self._next_expiry()
+            self.alarm = NEVER if expiry is None else expiry - self.unit_ns + 1
+            if self.entries:  # perhaps they came before the alarm was published
+                self.alarm, expiry = AWAKE, self.latest
+            return expiry
+
+    # With the lock held
 
     def apply(self) -> None:
         """Bring the timer up to date with the entries."""
@@ -249,10 +268,9 @@ class Mailbox:
             self._count_strays()
         self.unsettled = False
 
-    def collect(self) -> None:
+    def _collect(self) -> None:
         """Apply, advance the timer to the clock's time, and append what is due to `ready`."""
         self.apply()
-        self.in_callback = False  # an exception may have ended one
         now = self.now()
         if now < self.latest:
             raise ClockError(f"the clock stepped back from {self.latest} to {now}")
@@ -264,8 +282,8 @@ class Mailbox:
             self._take(handles)
         self.unsettled = False
 
-    def run_ready(self, run: Run) -> None:
-        """Run what is due, without the lock."""
+    def _run_ready(self, run: Callable[[Entry], object]) -> None:
+        """Run what is due, without the lock. An entry stays in `ready` until it has run."""
         ready = self.ready
         while ready:
             entry, moment = ready[0]
@@ -275,30 +293,22 @@ class Mailbox:
                 if starts:
                     ready[0] = started
             if starts:
-                self.in_callback = True
-                entry._start(run)
-                self.in_callback = False
+                run(entry)
             elif entry._state == STARTED:
                 entry._finish()  # an exception came before the end of its run
             ready.popleft()
 
-    def next_turn(self) -> int | None:
-        """When to collect again, None if nothing is pending. Publishes this as the alarm, so that
-        callers `hurry` the driver for earlier deadlines.
-
-        Deadlines are rounded up to a unit: most that lie shortly before the moment are due then.
-        """
-        expiry = self.latest if self.ready else self._next_expiry()
-        self.alarm = NEVER if expiry is None else expiry - self.unit_ns + 1
-        if self.entries:  # perhaps they came before the alarm was published
-            self.alarm, expiry = AWAKE, self.latest
-        return expiry
+    def _cancel_rest(self) -> None:
+        """Cancel what a closed mailbox has pending, unless it is to run."""
+        if self.closed and not self.runs_rest:
+            for entry in [*self.entries, *self._held, *[entry for entry, _ in self.ready]]:
+                if entry is not None:
+                    entry.cancel()
+            self.apply()
 
     def _next_expiry(self) -> int | None:
         expiry = self.timer.next_expiry()
         return None if expiry is None else self.origin + (expiry - self.start_unit) * self.unit_ns
-
-    # Applying
 
     def _file(self, entries: list[Entry]) -> None:
         """Schedule entries that are not in the timer."""

@@ -2,7 +2,7 @@
 
 A pending operation is in the timer, and in a list of watchers for each of its keys. When it
 completes it leaves the timer at once and stays in the lists. There it is found by the next look at
-the list, when the list has grown, or by a purge of all lists.
+the list, when more operations have come, or by a purge of all lists.
 """
 
 import math
@@ -15,7 +15,7 @@ from timers.limits import LIMIT
 from timers.services.calls import ScheduledCall
 from timers.services.delayed_operation import UNWATCHED, DelayedOperation, try_each
 from timers.services.errors import KeyTypeError, ServiceClosedError, ServiceStateError, check_key
-from timers.services.mailbox import PENDING, Run
+from timers.services.mailbox import PENDING
 from timers.services.moments import NS_PER_S
 from timers.services.system_timer import SystemTimer
 from timers.validation import as_parameter, shown
@@ -28,27 +28,7 @@ with the number of operations that complete within this time.
 """
 
 _PURGE_PERIOD_NS = round(PURGE_PERIOD * NS_PER_S)
-_FRONT = 256  # entries: each time a list has grown by so many, as many are looked at, at least
-
-
-class _Watchers(list[DelayedOperation]):
-    """The list of a key."""
-
-    __slots__ = ("until_trim",)
-
-    until_trim: int  # so many more entries, and its front is looked at
-
-
-class _Purge(ScheduledCall):
-    """The timer's purge of a purgatory: run on its driver, as an executor might refuse it."""
-
-    __slots__ = ("_purgatory",)
-
-    _purgatory: "Purgatory"
-
-    def _start(self, run: Run) -> None:
-        timer = self._purgatory._timer
-        timer._run(self._purgatory._purge_if_due, (), None, None, propagate=timer._thread is None)
+_FRONT = 256  # operations, a power of two: after so many, the front of a list is looked at
 
 
 class Purgatory:
@@ -57,11 +37,11 @@ class Purgatory:
     `timer` is a SystemTimer, which may serve others as well; it runs the timeouts. A completed
     operation leaves it at once, but stays in the lists of its keys. The timer purges these when the
     estimated total of watched operations exceeds the number pending by more than `purge_interval`,
-    at most once in 50 ms (`PURGE_PERIOD`). Each time a list has grown by 256 operations (by a part
-    of its length, if it is long), the completed ones among as many of its oldest are removed. With
-    `reaper=False` neither happens, and you call `purge`. Any thread may call any method. An
-    exception of `try_complete` in `check_and_complete`, or of a timeout, goes to the timer's
-    `on_error`, and the others go on. See docs/services.md.
+    at most once in 50 ms (`PURGE_PERIOD`). After every 256 operations watched, the lists that grow
+    lose the completed ones among their oldest 256 (more seldom, but more of them, if they are
+    long). With `reaper=False` neither happens, and you call `purge`. Any thread may call any
+    method. An exception of `try_complete` in `check_and_complete`, or of a timeout, goes to the
+    timer's `on_error`, and the others go on. See docs/services.md.
 
     >>> from timers import HierarchicalWheel
     >>> from timers.services import DelayedOperation, ManualClock, SystemTimer
@@ -99,23 +79,21 @@ class Purgatory:
             raise ParameterError(f"timer must be a SystemTimer, not {shown(timer)}")
         self.name = name
         self._timer, self._mailbox = timer, timer._mailbox
-        self._interval = as_parameter(purge_interval, "purge_interval", 0, LIMIT)
-        # The lists change only while this lock is held. It is re-entrant, as finalizers, handlers
-        # and comparisons of keys may use the purgatory. What they add while something is being
-        # removed is kept; what they remove is left to the frame that is removing.
-        self._lock = threading.RLock()
-        self._removing = threading.Lock()  # held within `_drop_completed`, by the lock's owner
-        self._lists: dict[Hashable, _Watchers] = {}
-        self._reaper = reaper
+        interval = as_parameter(purge_interval, "purge_interval", 0, LIMIT)
+        self._interval = interval if reaper else math.inf
         self._closed = False
-        # These change while the mailbox's lock is held.
+        # What follows changes while the lock of the timer's mailbox is held, which is re-entrant:
+        # finalizers, handlers and comparisons of keys may use the purgatory. What they add while
+        # something is being removed is kept; what they remove is left to the interrupted frame.
+        self._lists: dict[Hashable, list[DelayedOperation]] = {}
+        self._removing = threading.Lock()  # held within `_drop_completed`
         self._entered = 0  # operations that came to be watched
         self._left = 0  # of these, completed, timed out or cancelled
         self._left_at_purge = 0
         # `_left - _left_at_purge` is the estimated total minus the number pending.
-        self._purge_above = self._interval if reaper else math.inf
+        self._purge_above = self._interval  # if more have left, a purge is asked for
         self._next_purge = timer._mailbox.now()  # not before this moment
-        self._purge_asked = False  # whether the timer has a purge to run
+        self._purge: ScheduledCall | None = None  # the one that was asked for last
 
     @property
     def delayed(self) -> int:
@@ -191,7 +169,7 @@ class Purgatory:
             KeyTypeError: for a key that is not hashable.
         """
         check_key(key)
-        with self._lock:
+        with self._mailbox.lock:
             if self._removing.locked():
                 watchers = self._lists.get(key, []).copy()
             else:
@@ -206,35 +184,29 @@ class Purgatory:
         now = self._mailbox.now()
         # The estimate is reset first: what completes during the purge counts for the next one.
         with self._mailbox.lock:
-            self._left_at_purge = left = self._left
-            self._purge_above = left + self._interval if self._reaper else math.inf
+            self._left_at_purge = self._left
+            self._purge_above = self._left + self._interval
             self._next_purge = now + _PURGE_PERIOD_NS
         return sum([self._drop_completed(key) for key in list(self._lists)])
 
     def shutdown(self) -> None:
         """Refuse new operations and withdraw those that are watched; the timer goes on."""
-        self._closed = True
+        with self._mailbox.lock:
+            self._closed = True
         for key in list(self._lists):
             self.cancel_for_key(key)
 
     def _request_purge(self) -> None:
-        """Called by operations, with the mailbox's lock held, when the estimate is too far from the
-        number pending.
-        """
-        if not self._purge_asked:
-            purge = _Purge()
-            purge._purgatory = self
+        """Called by operations, with the lock held, when more than `_purge_above` have left."""
+        if self._purge is None or self._purge.done():
+            call, moment = ScheduledCall(), self._next_purge
             with suppress(ServiceClosedError):
-                self._timer._post(purge, self._next_purge, _no_callback, (), None)
-        self._purge_asked, self._purge_above = True, math.inf
+                self._purge = self._timer._post(call, moment, self._purge_if_due, (), None)
+        self._purge_above = self._left + self._interval
 
     def _purge_if_due(self) -> None:
         """The purge that was asked for; in vain if the lists have been purged since."""
-        with self._mailbox.lock:
-            self._purge_asked = False
-            self._purge_above = self._left_at_purge + self._interval
-            due = self._left > self._purge_above
-        if due:
+        if self._left - self._left_at_purge > self._interval:
             self.purge()
 
     def _try_else_watch(
@@ -244,9 +216,8 @@ class Purgatory:
         waiting: list[DelayedOperation] = []
         try:
             completed = try_each(operations)
-            self._enter(operations, waiting)
-            if waiting:
-                self._watch(waiting, keys)
+            if pending := [op for op in operations if op._state == PENDING]:
+                self._watch(pending, _checked(keys), waiting)
                 completed += try_each(waiting)
                 if pending := [op for op in waiting if op._state == PENDING]:
                     self._schedule(pending)
@@ -280,66 +251,57 @@ class Purgatory:
     def _is_closed(self) -> ServiceClosedError:
         return ServiceClosedError(f"purgatory {shown(self.name)} is closed")
 
-    def _enter(
-        self, operations: Sequence[DelayedOperation], waiting: list[DelayedOperation]
+    def _watch(
+        self,
+        operations: Sequence[DelayedOperation],
+        keys: Sequence[Hashable],
+        waiting: list[DelayedOperation],
     ) -> None:
-        """Count the operations that have not completed as pending, and append them to `waiting`."""
+        """Append the operations that have not completed to `waiting`, count them, and add them to
+        the lists of their keys.
+        """
         now = self._mailbox.now()
-        with self._mailbox.lock, UNWATCHED:
-            for operation in operations:
-                if operation._state != PENDING:
-                    continue
-                if operation._purgatory is not None:
-                    raise _is_watched(operation)
-                waiting.append(operation)
-                entered, moment = self._entered + 1, now + operation._moment
-                operation._purgatory, operation._moment, self._entered = self, moment, entered
-
-    def _watch(self, operations: Sequence[DelayedOperation], keys: Iterable[Hashable]) -> None:
-        """Add operations to the lists of their keys."""
-        if isinstance(keys, (str, bytes)):
-            raise KeyTypeError(f"keys must be an iterable of keys, not {shown(keys)}; use a list")
-        try:
-            keys = iter(keys)
-        except TypeError:
-            raise KeyTypeError(f"keys must be an iterable, not {shown(keys)}") from None
-        for key in keys:
-            check_key(key)
-            self._add(key, operations)
-        if self._closed:  # `shutdown` may have looked at the lists before
-            raise self._is_closed()
+        with self._mailbox.lock:
+            if self._closed:
+                raise self._is_closed()
+            with UNWATCHED:
+                for operation in operations:
+                    if operation._state != PENDING:
+                        continue
+                    if operation._purgatory is not None:
+                        raise _is_watched(operation)
+                    waiting.append(operation)
+                    entered, moment = self._entered + 1, now + operation._moment
+                    operation._purgatory, operation._moment, self._entered = self, moment, entered
+            for key in keys:
+                self._add(key, waiting)
 
     def _schedule(self, operations: Sequence[DelayedOperation]) -> None:
         """Put operations into the timer, which passes over those that are completed by then."""
         self._mailbox.post(*operations)
 
-    # The lists
+    # The lists, with the lock held
 
     def _add(self, key: Hashable, operations: Sequence[DelayedOperation]) -> None:
-        """Append to the list of a key.
+        """Append to the list of a key, and from time to time look at its front.
 
-        When it has grown enough, as many of the oldest operations are looked at as were added. So
-        operations are freed about as fast as new ones are made. The garbage collector counts the
+        So operations are freed about as fast as new ones are made. The garbage collector counts the
         difference: if purges alone freed them, thousands at a time, it would run much more often.
         """
-        with self._lock:
-            watchers = self._lists.get(key)
-            if watchers is None:
-                watchers = _Watchers()
-                watchers.until_trim = _FRONT
-                watchers = self._lists.setdefault(key, watchers)
-            watchers.extend(operations)
-            watchers.until_trim -= len(operations)
-        if watchers.until_trim <= 0 and self._reaper:
-            front = max(_FRONT, len(watchers) >> 5)  # a part, as all that follows is moved
-            front, watchers.until_trim = front - watchers.until_trim, front
-            self._drop_completed(key, front)
+        watchers = self._lists.setdefault(key, [])
+        watchers.extend(operations)
+        # Of a long list a part, as all that follows is moved. Powers of two, so that a period that
+        # changes with the length ends at the same counts.
+        period = max(_FRONT, (1 << len(watchers).bit_length()) >> 5)
+        former = self._entered - len(operations)
+        if self._entered // period > former // period and self._interval < math.inf:
+            self._drop_completed(key, max(period, len(operations)))
 
     def _drop_completed(self, key: Hashable, limit: int = LIMIT) -> int:
         """Remove the completed ones of the oldest operations of a key, and its list if that leaves
         it empty.
         """
-        with self._lock:
+        with self._mailbox.lock:
             watchers = self._lists.get(key)
             if watchers is None or self._removing.locked():
                 return 0
@@ -355,8 +317,17 @@ class Purgatory:
         return len(seen) - len(pending)
 
 
-def _no_callback() -> None:
-    """A purge runs a method of the purgatory instead."""
+def _checked(keys: Iterable[Hashable]) -> list[Hashable]:
+    if isinstance(keys, (str, bytes)):
+        raise KeyTypeError(f"keys must be an iterable of keys, not {shown(keys)}; use a list")
+    try:
+        iterator = iter(keys)
+    except TypeError:
+        raise KeyTypeError(f"keys must be an iterable, not {shown(keys)}") from None
+    checked = list(iterator)
+    for key in checked:
+        check_key(key)
+    return checked
 
 
 def _is_watched(operation: DelayedOperation) -> ServiceStateError:

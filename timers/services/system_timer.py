@@ -8,7 +8,6 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
-from contextvars import Context
 from queue import Empty, SimpleQueue
 from typing import Any, Literal
 
@@ -17,7 +16,7 @@ from timers.protocol import Timer
 from timers.services.calls import CallScheduler
 from timers.services.clock import ManualClock, MonotonicClock
 from timers.services.errors import ServiceClosedError, ServiceStateError
-from timers.services.mailbox import AWAKE, Args, Callback, Mailbox
+from timers.services.mailbox import Callback, Entry, Mailbox
 from timers.services.moments import NS_PER_S, Clock, duration_ns
 from timers.validation import shown
 
@@ -86,7 +85,6 @@ class SystemTimer(CallScheduler):
         self._executor = executor
         self._on_error = _log_error if on_error is None else on_error
         self._logged: set[str] = set()  # what is logged only once, and has been
-        self._runs_rest = False  # closed, but what is pending still runs
         self._started = 0  # callbacks
         self._driving = threading.Lock()  # held by whoever advances a service without a thread
         self._driver = 0  # the thread that does
@@ -103,7 +101,6 @@ class SystemTimer(CallScheduler):
                 target=_drive, args=(bell,), name="SystemTimer", daemon=True
             )
             self._thread.start()
-            self._mailbox.driver = self._thread.ident or 0
             bell.put(self)
 
     def advance_clock(self, timeout: Any = 0) -> int:
@@ -121,7 +118,7 @@ class SystemTimer(CallScheduler):
         limit = None if timeout is None else mailbox.now() + duration_ns(timeout, "timeout")
         if self._thread is not None:
             raise ServiceStateError("a thread drives this SystemTimer; make it with start=False")
-        if mailbox.closed and not (self._runs_rest and self.size):
+        if mailbox.closed and not (mailbox.runs_rest and self.size):
             raise ServiceClosedError("SystemTimer is closed")
         return self._advance(limit)
 
@@ -143,45 +140,23 @@ class SystemTimer(CallScheduler):
         if pending not in ("cancel", "wait"):
             raise ParameterError(f"pending must be cancel or wait, not {shown(pending)}")
         seconds = None if timeout is None else duration_ns(timeout, "timeout") / NS_PER_S
-        mailbox = self._mailbox
-        held = mailbox.is_held
-        with mailbox.lock:
-            first, mailbox.closed = not mailbox.closed, True
-            self._runs_rest = pending == "wait" and (first or self._runs_rest)
-            mailbox.wake()
-            if held:  # the driver, or another `close`, cancels what is pending
-                return False
-            self._cancel_rest()
+        cancelled = self._mailbox.close(runs_rest=pending == "wait")
+        self._bell.put(self)
+        if not cancelled:
+            return False
         if self._thread is None:
             return self._finish_without_thread(seconds)
         if self._thread is threading.current_thread():
             return False
         self._thread.join(seconds)
-        if self._thread.is_alive() and self._runs_rest:
+        if self._thread.is_alive() and self._mailbox.runs_rest:
             return self.close("cancel", timeout=0)
         return not self._thread.is_alive()
 
     # Driving
 
-    def _turn(self) -> int | None:
-        """Run what is due; returns the moment of the next turn, or None if nothing is pending."""
-        moment = self._prepare()
-        self._mailbox.run_ready(self._start)
-        return moment
-
-    def _prepare(self) -> int | None:
-        """Collect what is due; publish the moment of the next expiry as the alarm and return it."""
-        mailbox = self._mailbox
-        if mailbox.is_held:
-            raise ServiceStateError("this SystemTimer is being advanced already")
-        with mailbox.lock:
-            mailbox.alarm = AWAKE
-            mailbox.collect()
-            self._cancel_rest()
-            return mailbox.next_turn()
-
     def _has_ended(self, moment: int | None) -> bool:
-        return self._mailbox.closed and (moment is None or not self._runs_rest)
+        return self._mailbox.closed and (moment is None or not self._mailbox.runs_rest)
 
     def _sleep_until(self, moment: int | None) -> None:
         now = self._mailbox.now()
@@ -189,13 +164,13 @@ class SystemTimer(CallScheduler):
 
     def _advance(self, limit: int | None) -> int:
         """`advance_clock` until the moment `limit`."""
-        if self._driving.locked():
+        if self._driving.locked() or self._mailbox.is_held:
             raise ServiceStateError("this SystemTimer is being advanced already")
         with self._driving:
             self._driver = threading.get_ident()
             started = self._started
             while True:
-                moment = self._turn()
+                moment = self._mailbox.turn(self._start)
                 now = self._mailbox.now()
                 if self._started > started or self._manual or self._has_ended(moment):
                     return self._started - started
@@ -208,38 +183,29 @@ class SystemTimer(CallScheduler):
     # What a ManualClock calls
 
     def _next_moment(self) -> int | None:
-        mailbox = self._mailbox
-        if mailbox.is_held:
+        if self._mailbox.is_held:
             raise ServiceStateError("the clock cannot advance while its SystemTimer files calls")
-        with mailbox.lock:
-            mailbox.apply()
-            self._cancel_rest()
-            return mailbox.next_turn()
+        return self._mailbox.next_turn()
 
     def _run_due(self) -> int:
         return self._advance(self._mailbox.now())
 
     # Callbacks
 
-    def _start(
-        self,
-        callback: Callback,
-        args: Args,
-        context: Context | None,
-        finish: Callable[[], None] | None,
-    ) -> None:
+    def _start(self, entry: Entry) -> None:
         self._started += 1
         if self._executor is None:
-            self._run(callback, args, context, finish, propagate=self._thread is None)
+            self._run(entry, propagate=self._thread is None)
             return
         try:
-            self._executor.submit(self._run, callback, args, context, finish, False)
+            self._executor.submit(self._run, entry, False)
         except BaseException as error:
-            if finish is not None:
-                finish()
+            work = entry._work()
+            entry._finish()
             if self._thread is None and isinstance(error, (SystemExit, KeyboardInterrupt)):
                 raise
-            self._log_once("refused", "the executor refused %s", _name(callback), error)
+            name = _name(work[0]) if work else "a cancelled call"
+            self._log_once("refused", "the executor refused %s", name, error)
 
     def _report(self, callback: Callback | None, error: BaseException) -> None:
         try:
@@ -254,14 +220,9 @@ class SystemTimer(CallScheduler):
 
     # Closing
 
-    def _cancel_rest(self) -> None:
-        """With the lock held, cancel what a closed service has pending and will not run."""
-        if self._mailbox.closed and not self._runs_rest:
-            self._mailbox.cancel_all()
-
     def _finish_without_thread(self, seconds: float | None) -> bool:
         """The end of `close` where the caller drives the service."""
-        if self._runs_rest and not self._manual and not self._driving.locked():
+        if self._mailbox.runs_rest and not self._manual and not self._driving.locked():
             now = self._mailbox.now
             limit = None if seconds is None else now() + int(seconds * NS_PER_S)
             while self.size and (limit is None or now() < limit):
@@ -283,7 +244,7 @@ class SystemTimer(CallScheduler):
         if driving:
             self._driving = threading.Lock()
         if self._thread is not None or filing or driving:
-            self._thread, self._runs_rest, mailbox.closed = None, False, True
+            self._thread = None
             mailbox.abandon()
 
 
@@ -296,7 +257,7 @@ def _drive(bell: "SimpleQueue[SystemTimer | None]") -> None:
         moment: int | None = 0
         while moment is not None:
             try:
-                moment = service._turn()
+                moment = service._mailbox.turn(service._start)
             except Exception as error:
                 service._report(None, error)
                 _wait(bell, _RETRY_S)

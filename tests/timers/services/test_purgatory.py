@@ -5,6 +5,7 @@ import math
 import random
 import sys
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -216,16 +217,19 @@ def test_a_purge_is_asked_for_once_even_if_another_one_comes_first():
     assert purgatory.watched == 0
 
 
-def test_the_timer_purges_whatever_its_executor_does():
-    class Refusing:
-        def submit(self, *_):
+def test_a_purge_that_the_executor_refused_is_asked_for_again():
+    class RefusesOnce(ThreadPoolExecutor):
+        def submit(self, *call):
+            self.submit = super().submit
             raise RuntimeError("no threads left")
 
-    clock, timer = manual(executor=Refusing())
-    purgatory = Purgatory("test", timer, purge_interval=0)
-    purgatory.try_complete_else_watch(operation := Waiting(), ["a"])
-    operation.force_complete()
-    clock.advance(PURGE_PERIOD)
+    with RefusesOnce() as pool:
+        clock, timer = manual(executor=pool)
+        purgatory = Purgatory("test", timer, purge_interval=0)
+        for _ in range(2):
+            purgatory.try_complete_else_watch(operation := Waiting(), ["a"])
+            operation.force_complete()
+            clock.advance(PURGE_PERIOD)
     assert purgatory.watched == 0
 
 
@@ -311,12 +315,12 @@ def test_after_a_large_batch_as_many_are_looked_at():
 def test_the_front_of_a_long_list_is_looked_at_more_seldom():
     _, timer = manual()
     purgatory = Purgatory("test", timer, purge_interval=10**6)
-    for operation in watch(purgatory, 10_400)[:1000]:
+    for operation in watch(purgatory, 10_239)[:1000]:
         operation.force_complete()
-    watch(purgatory, 324, many=False)
-    assert purgatory.watched == 2 * 10_724
-    watch(purgatory, 1, many=False)  # 10 400 / 32 more
-    assert purgatory.watched == 2 * (10_725 - 10_725 // 32)
+    watch(purgatory, 512, many=False)
+    assert purgatory.watched == 2 * (10_751 - 512)  # once, at 20 times 512
+    watch(purgatory, 1, many=False)
+    assert purgatory.watched == 2 * (10_752 - 1000)
 
 
 def test_without_a_reaper_lists_grow():
@@ -629,7 +633,7 @@ def test_the_earliest_of_many_wakes_the_driver():
     timer = caller_driven(SettableClock())
     purgatory = Purgatory("test", timer)
     purgatory.try_complete_else_watch(Waiting(5), ["a"])
-    timer._prepare()
+    timer.advance_clock()
     purgatory.try_complete_else_watch_many([Waiting(9), Waiting(6)], ["a"])
     assert timer._bell.empty()
     purgatory.try_complete_else_watch_many([Waiting(9), Waiting(1), Waiting(6)], ["a"])
