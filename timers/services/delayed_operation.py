@@ -160,7 +160,6 @@ def try_each(
     """
     completed = 0
     for operation in operations:
-        failure: BaseException | None = None
         operation._asked = True
         while operation._asked and operation._state == PENDING:
             try:
@@ -177,18 +176,10 @@ def try_each(
                     with lock:
                         if operation.try_complete():
                             completed += 1
-            except BaseException as error:
-                if failure is None or not isinstance(error, Exception):
-                    failure = error
-            finally:
-                operation._idle = None
-        if failure is not None:
-            try:
-                raise failure
-            except Exception as error:  # KeyboardInterrupt and the like propagate
+            except Exception as error:
                 if on_error is None:
                     raise
                 on_error(operation, error)
             finally:
-                del failure  # its traceback holds this frame
+                operation._idle = None
     return completed

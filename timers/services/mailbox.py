@@ -49,10 +49,10 @@ from timers.protocol import Timer
 from timers.schemes.base import load_code
 from timers.schemes.unordered_list import UnorderedList
 from timers.services.errors import ServiceClosedError, ServiceStateError
-from timers.services.moments import Clock, to_units
+from timers.services.moments import Clock
 from timers.validation import as_parameter
 
-MAILBOX_LIMIT = 512
+MAILBOX_LIMIT = 128
 """Entries of a full mailbox: a caller who finds it full applies it."""
 
 AWAKE = -1
@@ -68,14 +68,6 @@ PENDING, STARTED, CANCELLED = 0, 1, 2
 """The states of an entry."""
 
 _STARTED = -1  # in place of the deadline in `ready`
-_METHODS = (  # of a timer that the mailbox calls; `move_all` is called when the timer grows
-    "move_all",
-    "schedule_many",
-    "cancel_many",
-    "reschedule_many",
-    "advance",
-    "next_expiry",
-)
 _LARGEST_UNIT = 10**18  # nanoseconds
 
 
@@ -131,8 +123,7 @@ class Mailbox:
         if any(mailbox.timer is timer and not mailbox.closed for mailbox in _mailboxes):
             raise ParameterError("the timer belongs to another service")
         # Otherwise the first caller to use it would wait, and all others for the lock.
-        load_code(timer, *_METHODS)
-        to_units(np.empty(0, np.int64), 0, 1, 0)
+        load_code(timer, "move_all", "schedule_many", "cancel_many", "advance", "next_expiry")
         self.clock, self.now, self.wake, self.name = clock, clock.now, wake, name
         self.start_unit = timer.now
         self.origin = self.latest = clock.now()  # the latest moment to which the timer was advanced
@@ -163,7 +154,7 @@ class Mailbox:
         self.entries.extend(entries)
         if self.closed:
             self.refuse(*entries)
-        for entry in entries:  # CPython 3.12 crashes where it cannot allocate a generator
+        for entry in entries:
             if entry._moment < self.alarm:
                 self.hurry()
 
@@ -251,18 +242,20 @@ class Mailbox:
             self.entries.extend([entry for entry in self._held if entry is not None])
             self._held = [None] * len(self._held)
         entries = self.entries.copy()  # others may append meanwhile
-        new, changed, cancelled = [], {}, []
+        new, changed, gone = [], {}, []
         for entry in entries:
             if entry._handle == NO_HANDLE:
                 if entry._state == PENDING:
                     new.append(entry)
-            elif entry._state == PENDING:
-                changed[id(entry)] = entry
-            elif entry._state == CANCELLED:
-                cancelled.append(entry)
+            else:
+                if entry._state == PENDING:
+                    changed[id(entry)] = entry
+                gone.append(entry)
+        self._remove(gone)
+        if changed:
+            due = {(id(entry), moment) for entry, moment in self.ready}
+            new += [each for each in changed.values() if (id(each), each._moment) not in due]
         self._file(new)
-        self._remove(cancelled)
-        self._refile(list(changed.values()))
         del self.entries[: len(entries)]
         if unsettled:
             self._count_strays()
@@ -338,31 +331,6 @@ class Mailbox:
             self.timer.cancel_many(array)
             raise
 
-    def _refile(self, entries: list[Entry]) -> None:
-        """Give entries that have a handle their new deadline."""
-        held, filed = self._held, self._filed
-        moved = []
-        for entry in entries:
-            place = entry._handle & PLACE_MASK
-            if held[place] is not entry or filed[place] != entry._moment:
-                moved.append(entry)
-        if not moved:
-            return
-        moments = [entry._moment for entry in moved]
-        handles = [entry._handle for entry in moved]
-        units = self._units_of(moments)
-        answers = self.timer.reschedule_many(np.array(handles, np.int64), units).tolist()
-        left = []
-        for entry, moment, handle, pending in zip(moved, moments, handles, answers, strict=True):
-            if pending:
-                held[handle & PLACE_MASK] = entry
-                filed[handle & PLACE_MASK] = moment
-            else:
-                left.append(entry)
-        if left:
-            due = {(id(entry), moment) for entry, moment in self.ready}
-            self._file([entry for entry in left if (id(entry), entry._moment) not in due])
-
     def _remove(self, entries: list[Entry]) -> None:
         """Cancel entries in the timer; those that left it by themselves are passed over."""
         if not entries:
@@ -396,12 +364,13 @@ class Mailbox:
 
     def _units_of(self, moments: list[int]) -> Int64s:
         """For each moment, the first unit that does not begin before it."""
-        try:
-            array = np.array(moments, np.int64)
-        except OverflowError:  # the clock has nearly reached its end
-            array = np.array([min(moment, LIMIT) for moment in moments], np.int64)
-        to_units(array, self.origin, self.unit_ns, self.start_unit)
-        return array
+        origin, unit_ns, start = self.origin, self.unit_ns, self.start_unit
+        units = [
+            start - (origin - moment) // unit_ns if moment > origin else start for moment in moments
+        ]
+        if max(units) > LIMIT:  # the timer has nearly reached its end
+            units = [min(unit, LIMIT) for unit in units]
+        return np.array(units, np.int64)
 
 
 _mailboxes: "weakref.WeakSet[Mailbox]" = weakref.WeakSet()

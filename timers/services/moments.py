@@ -10,9 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from timers.arrays import Int64s
 from timers.errors import TimeRangeError, TimeTypeError
-from timers.kernels.jit import entry
 from timers.limits import LIMIT
 from timers.validation import shown
 
@@ -63,17 +61,6 @@ def moment_ns(value: Any, clock: Clock) -> int:
     else:
         moment = seconds_ns(value, "moment", "seconds or an aware datetime")
     return min(max(moment, 0), LIMIT)
-
-
-@entry
-def to_units(moments: Int64s, origin: int, unit_ns: int, start: int) -> None:
-    """Replace each moment by the first unit that does not begin before it; `start` is at `origin`.
-
-    Compiled, because NumPy would release the GIL in each step of a large array.
-    """
-    for k in range(moments.size):
-        units = -((origin - moments[k]) // unit_ns)
-        moments[k] = start + min(max(units, 0), LIMIT - start)
 
 
 def seconds_ns(value: Any, name: str, types: str) -> int:

@@ -233,17 +233,14 @@ class Purgatory:
         """Refuse what cannot be watched."""
         if self._closed or self._mailbox.closed:
             raise self._is_closed()
-        try:
-            for operation in operations:
-                if operation._purgatory is not None:
-                    break
-            else:
-                return
-        except AttributeError:
-            raise ParameterError(
-                f"a {type(operation).__name__} is not a DelayedOperation whose __init__ was called"
-            ) from None
-        raise _is_watched(operation)
+        for operation in operations:
+            if not hasattr(operation, "_purgatory"):
+                name = type(operation).__name__
+                raise ParameterError(
+                    f"a {name} is not a DelayedOperation whose __init__ was called"
+                )
+            if operation._purgatory is not None:
+                raise _is_watched(operation)
 
     def _report(self, operation: DelayedOperation, error: Exception) -> None:
         self._timer._report(operation.try_complete, error)

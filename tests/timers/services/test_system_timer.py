@@ -471,7 +471,7 @@ def test_the_constructor_loads_what_the_service_calls_and_leaves_the_timer_alone
     assert service.advance_clock() == 1
     assert vars(wheel._call) == loaded
     assert loaded.keys() & wheel._call._functions.keys() == {
-        *("schedule_many", "reschedule_many", "cancel_many"),
+        *("schedule_many", "cancel_many"),
         *("advance", "next_expiry", "move_all"),
     }
 
