@@ -308,28 +308,33 @@ class Mailbox:
         if not entries:
             return
         moments = [entry._moment for entry in entries]
-        array = self.timer.schedule_many(self._units_of(moments))
+        handles = self.timer.schedule_many(self._units_of(moments))
         try:
-            handles = array.tolist()
-            places = (array & PLACE_MASK).tolist()
-            missing = max(places) + 1 - len(self._held)
-            self._held.extend(repeat(None, missing))
-            self._filed.extend(repeat(0, len(self._held) - len(self._filed)))
-            held, filed, cancelled = self._held, self._filed, []
-            for entry, moment, handle, place in zip(entries, moments, handles, places, strict=True):
-                entry._handle = handle
-                held[place] = entry
-                filed[place] = moment
-                # Whoever changed the entry before this could not tell by its handle.
-                if entry._state == CANCELLED:
-                    cancelled.append(entry)
-                elif entry._moment != moment:
-                    self.entries.append(entry)
-            self._remove(cancelled)
+            self._note(entries, moments, handles)
         except BaseException:
             # Otherwise they would stay until their deadline.
-            self.timer.cancel_many(array)
+            self.timer.cancel_many(handles)
             raise
+
+    def _note(self, entries: list[Entry], moments: list[int], array: Int64s) -> None:
+        """Enter in the tables what has been scheduled.
+
+        A method of its own: see `no_exception_in_a_loop_skips_a_with` in the tests.
+        """
+        handles, places = array.tolist(), (array & PLACE_MASK).tolist()
+        self._held.extend(repeat(None, max(places) + 1 - len(self._held)))
+        self._filed.extend(repeat(0, len(self._held) - len(self._filed)))
+        held, filed, cancelled = self._held, self._filed, []
+        for entry, moment, handle, place in zip(entries, moments, handles, places, strict=True):
+            entry._handle = handle
+            held[place] = entry
+            filed[place] = moment
+            # Whoever changed the entry before this could not tell by its handle.
+            if entry._state == CANCELLED:
+                cancelled.append(entry)
+            elif entry._moment != moment:
+                self.entries.append(entry)
+        self._remove(cancelled)
 
     def _remove(self, entries: list[Entry]) -> None:
         """Cancel entries in the timer; those that left it by themselves are passed over."""

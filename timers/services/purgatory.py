@@ -157,7 +157,7 @@ class Purgatory:
             return 0
         operations = watchers.copy()
         completed = try_each(operations, self._report)
-        if [operation for operation in operations if operation._state != PENDING]:
+        if len(_pending(operations)) < len(operations):
             self._drop_completed(key)
         return completed
 
@@ -216,16 +216,13 @@ class Purgatory:
         waiting: list[DelayedOperation] = []
         try:
             completed = try_each(operations)
-            if pending := [op for op in operations if op._state == PENDING]:
+            if pending := _pending(operations):
                 self._watch(pending, _checked(keys), waiting)
                 completed += try_each(waiting)
-                if pending := [op for op in waiting if op._state == PENDING]:
+                if pending := _pending(waiting):
                     self._schedule(pending)
         except BaseException:
-            entered = set(map(id, waiting))
-            for operation in operations:
-                if operation._purgatory is None or id(operation) in entered:
-                    operation.cancel()
+            _withdraw(operations, waiting)
             raise
         return completed
 
@@ -304,7 +301,7 @@ class Purgatory:
                 return 0
             with self._removing:
                 seen = watchers[:limit]  # freed without the lock: finalizers may run
-                pending = [operation for operation in seen if operation._state == PENDING]
+                pending = _pending(seen)
                 if len(pending) < len(seen):
                     watchers[: len(seen)] = pending
                 if not watchers:
@@ -325,6 +322,21 @@ def _checked(keys: Iterable[Hashable]) -> list[Hashable]:
     for key in checked:
         check_key(key)
     return checked
+
+
+# Loops out of a `with` or `try`: see `no_exception_in_a_loop_skips_a_with` in the tests.
+
+
+def _pending(operations: Sequence[DelayedOperation]) -> list[DelayedOperation]:
+    return [operation for operation in operations if operation._state == PENDING]
+
+
+def _withdraw(operations: Sequence[DelayedOperation], entered: Sequence[DelayedOperation]) -> None:
+    """Cancel operations, but not those that had entered a purgatory before."""
+    ours = set(map(id, entered))
+    for operation in operations:
+        if operation._purgatory is None or id(operation) in ours:
+            operation.cancel()
 
 
 def _is_watched(operation: DelayedOperation) -> ServiceStateError:

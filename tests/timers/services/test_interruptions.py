@@ -16,6 +16,7 @@ from functools import cache, partial
 from importlib.util import find_spec
 from itertools import count, pairwise
 from pathlib import Path
+from types import CodeType
 
 import pytest
 
@@ -449,6 +450,34 @@ def settings(method, interrupt, patience=1):
             quiet += 1
         setting.check(lost, extra)
     return came
+
+
+def codes_in(code):
+    """The code of a module, and of everything that it defines."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes_in(constant)
+
+
+@pytest.mark.parametrize("path", sorted(Path(FOLDER).glob("*.py")), ids=lambda path: path.stem)
+def test_no_exception_in_a_loop_skips_a_with_around_it(path):
+    """CPython 3.12 and 3.13 leave some jumps back out of the blocks that they jump in. A handler
+    may run before them, and what it raised would leave the lock of such a `with` held.
+    """
+    for code in codes_in(compile(path.read_text(), path, "exec")):
+        blocks = dis.Bytecode(code).exception_entries
+
+        def cleanups(offset, blocks=blocks):
+            """Where the blocks around an instruction clean up: a `with` does, a `for` does not."""
+            around = [block for block in blocks if block.start <= offset < block.end]
+            return {block.target for block in around if block.lasti}.union(
+                *(cleanups(block.target) for block in around)
+            )
+
+        for jump in dis.get_instructions(code):
+            if jump.opname == "JUMP_BACKWARD" and not cleanups(jump.offset):
+                assert not cleanups(jump.argval), code.co_qualname
 
 
 @pytest.mark.parametrize("limit", [4, mailbox.MAILBOX_LIMIT])
