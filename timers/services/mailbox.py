@@ -67,7 +67,6 @@ NO_HANDLE = 0
 PENDING, STARTED, CANCELLED = 0, 1, 2
 """The states of an entry."""
 
-_STARTED = -1  # in place of the deadline in `ready`
 _LARGEST_UNIT = 10**18  # nanoseconds
 
 
@@ -280,11 +279,8 @@ class Mailbox:
         ready = self.ready
         while ready:
             entry, moment = ready[0]
-            started = (entry, _STARTED)
             with self.lock:
                 starts = waits(entry, moment) and entry._begin()
-                if starts:
-                    ready[0] = started
             if starts:
                 run(entry)
             elif entry._state == STARTED:

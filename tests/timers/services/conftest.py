@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.timers.services.cases import Interposed, SettableClock
+from tests.timers.services.cases import Interposed, SettableClock, manual
 from timers import CascadingWheel
-from timers.services import SystemTimer
+from timers.services import Purgatory, SystemTimer
 
 
 @pytest.fixture
@@ -13,3 +13,12 @@ def interposed():
     clock = SettableClock()
     timer = Interposed(CascadingWheel())
     return clock, SystemTimer(timer, clock=clock, start=False), timer
+
+
+@pytest.fixture
+def purgatory():
+    """A purgatory on a ManualClock, as its attribute `clock`."""
+    clock, timer = manual()
+    made = Purgatory("test", timer)
+    made.clock = clock
+    return made

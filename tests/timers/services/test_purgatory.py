@@ -43,15 +43,6 @@ class Waiting(DelayedOperation):
         self.log.append("expire")
 
 
-@pytest.fixture
-def purgatory():
-    """A purgatory on a ManualClock, as its attribute `clock`."""
-    clock, timer = manual()
-    made = Purgatory("test", timer)
-    made.clock = clock
-    return made
-
-
 def test_an_operation_that_is_ready_is_never_watched(purgatory):
     operation = Waiting(ready=True)
     assert purgatory.try_complete_else_watch(operation, ["a", "b"])

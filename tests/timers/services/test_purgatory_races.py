@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-from tests.timers.services.cases import manual
 from timers import CascadingWheel
 from timers.services import DelayedOperation, Purgatory, ServiceClosedError, SystemTimer
 
@@ -34,15 +33,6 @@ class Waiting(DelayedOperation):
 
     def on_expiration(self):
         self.log.append("expire")
-
-
-@pytest.fixture
-def purgatory():
-    """A purgatory on a ManualClock, as its attribute `clock`."""
-    clock, timer = manual()
-    made = Purgatory("test", timer)
-    made.clock = clock
-    return made
 
 
 def in_thread(function, *args):
@@ -196,33 +186,6 @@ def test_a_shutdown_while_it_is_being_watched_withdraws_it(purgatory, many):
     assert (operation.log, purgatory.delayed) == ([], 0)
 
 
-def test_a_purge_leaves_alone_the_list_that_a_frame_below_goes_through(purgatory):
-    class Checking(Waiting):
-        """A handler checks and cancels the key when this one is looked at."""
-
-        def __getattribute__(self, name):
-            if name == "_state" and hooks:
-                hooks.pop()()
-            return super().__getattribute__(name)
-
-    hooks = []
-    operations = [Waiting(), Checking(), Waiting(), Waiting()]
-    for operation in operations:
-        purgatory.try_complete_else_watch(operation, ["a"])
-    for operation in operations[:2]:
-        operation.force_complete()
-    hooks.append(lambda: purgatory.check_and_complete("a"))
-    assert purgatory.purge() == 2
-    assert purgatory.watched == 2
-    purgatory.try_complete_else_watch(checking := Checking(), ["a"])
-    withdrawn = []
-    hooks.append(lambda: withdrawn.extend(purgatory.cancel_for_key("a")))
-    purgatory.purge()
-    assert set(withdrawn) == {*operations[2:], checking}
-    purgatory.purge()
-    assert (purgatory.watched, purgatory.delayed) == (0, 0)
-
-
 def looked_at():
     """An operation that calls `hooks.pop()()` when it is looked at, and these hooks."""
 
@@ -234,6 +197,25 @@ def looked_at():
 
     hooks = []
     return LookedAt(), hooks
+
+
+def test_a_purge_leaves_alone_the_list_that_a_frame_below_goes_through(purgatory):
+    (checking, hooks), others = looked_at(), [Waiting() for _ in range(3)]
+    for operation in (others[0], checking, *others[1:]):
+        purgatory.try_complete_else_watch(operation, ["a"])
+    others[0].force_complete()
+    checking.force_complete()
+    hooks.append(lambda: purgatory.check_and_complete("a"))
+    assert purgatory.purge() == 2
+    assert purgatory.watched == 2
+    checking, hooks = looked_at()
+    purgatory.try_complete_else_watch(checking, ["a"])
+    withdrawn = []
+    hooks.append(lambda: withdrawn.extend(purgatory.cancel_for_key("a")))
+    purgatory.purge()
+    assert set(withdrawn) == {*others[1:], checking}
+    purgatory.purge()
+    assert (purgatory.watched, purgatory.delayed) == (0, 0)
 
 
 def test_what_is_added_during_a_purge_is_not_removed(purgatory):

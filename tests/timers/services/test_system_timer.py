@@ -12,6 +12,7 @@ import pytest
 from tests.timers.services.cases import (
     MS,
     TIMERS,
+    Interposed,
     Recorder,
     SettableClock,
     caller_driven,
@@ -19,10 +20,10 @@ from tests.timers.services.cases import (
     raising,
 )
 from timers import CascadingWheel, HierarchicalWheel
-from timers.errors import ParameterError, TimeRangeError
+from timers.errors import CapacityError, ParameterError, TimeRangeError
 from timers.limits import LIMIT
 from timers.schemes import base
-from timers.services import ServiceStateError, SystemTimer
+from timers.services import ManualClock, ServiceStateError, SystemTimer
 
 EXACT = [
     name
@@ -90,14 +91,6 @@ def test_absolute_moments_are_seconds_of_the_clock_or_aware_datetimes():
     assert ran == ["passed"]
     clock.advance(2)
     assert ran == ["passed", "datetime", "seconds"]
-
-
-def test_repeated_delays_are_converted_alike():
-    _, timer = manual("hierarchical-wheel")
-    whole, part = 30, 0.25
-    delays = [whole, whole, part, part, whole, 30.0, 30.0, part, timedelta(seconds=2), part]
-    deadlines = [timer.schedule_after(delay, print).when() for delay in delays]
-    assert deadlines == [30, 30, 0.25, 0.25, 30, 30, 30, 0.25, 2, 0.25]
 
 
 @pytest.mark.parametrize("delay", [float("inf"), 1e300, timedelta.max])
@@ -718,3 +711,51 @@ def test_a_service_has_one_driver():
         pytest.raises(ServiceStateError, match="start=False"),
     ):
         driven.advance_clock()
+
+
+# A timer that fails, and a clock that another thread reads
+
+
+def test_a_timer_without_memory_is_reported_and_tried_again():
+    reported = threading.Event()
+    texts = []
+    timer = Interposed(CascadingWheel())
+
+    def fail():
+        raise CapacityError("no memory for 1 more")
+
+    timer.before["schedule_many"] = fail
+    ran = threading.Event()
+
+    def hook(callback, error):
+        texts.append((callback, str(error)))
+        reported.set()
+
+    with SystemTimer(timer, on_error=hook) as service:
+        service.schedule_after(0, ran.set)
+        assert reported.wait(10)
+        assert ran.wait(10)
+    assert texts == [(None, "no memory for 1 more")]
+
+
+def test_a_rearm_while_the_next_period_is_computed_is_kept():
+    """Another thread moves a periodic call between the end of a run and its next deadline."""
+
+    class Clock(ManualClock):
+        hook = None
+
+        def now(self):
+            hook, self.hook = self.hook, None
+            if hook is not None:
+                hook()
+            return super().now()
+
+    clock = Clock()
+    timer = SystemTimer(HierarchicalWheel(), clock=clock)
+
+    def run():
+        clock.hook = lambda: call.reschedule(100.0)
+
+    call = timer.schedule_every(1.0, run)
+    clock.advance(1)
+    assert call.when() == 100.0
