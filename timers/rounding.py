@@ -18,6 +18,8 @@ from timers.arrays import Int64s
 from timers.errors import ParameterError, RoundingError
 from timers.limits import LIMIT
 
+Direction = Literal["exact", "down", "up"]
+
 UNKNOWN_BOUNDS = (-LIMIT, LIMIT)
 """The bounds of a closed form that declares none."""
 
@@ -35,7 +37,7 @@ class Rounding:
     ParameterError for any other direction, or a tick outside [1, 2**63 - 1].
     """
 
-    direction: Literal["exact", "down", "up"] = "exact"
+    direction: Direction = "exact"
     tick: int = 1
 
     def __post_init__(self) -> None:

@@ -5,7 +5,7 @@ from operator import itemgetter
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from compare.tapes.units import EXPONENTS, TAPE_UNITS
+from compare.tapes.units import EXPONENTS, TAPE_UNITS, duration_text
 
 if TYPE_CHECKING:
     from compare.replay.profile import Profile
@@ -54,11 +54,11 @@ def labelled(label: str, text: str, indent: int = 0, width: int = 12) -> str:
 def operations_text(totals: Mapping[str, int]) -> str:
     """The number of operations of a trace, in total and of each kind.
 
-    >>> operations_text({"rows": 5, "starts": 3, "cancels": 2, "rearms": 0, "arms": 0})
-    '5: 3 starts, 2 cancels'
+    >>> operations_text({"rows": 4, "starts": 3, "cancels": 0, "rearms": 1, "arms": 0})
+    '4: 3 starts, 1 re-arm'
     """
-    labels = {"starts": "starts", "cancels": "cancels", "rearms": "re-arms", "arms": "arms"}
-    kinds = [f"{totals[name]:,} {label}" for name, label in labels.items() if totals[name]]
+    labels = {"starts": "start", "cancels": "cancel", "rearms": "re-arm", "arms": "arm"}
+    kinds = [plural(totals[name], label) for name, label in labels.items() if totals[name]]
     return f"{totals['rows']:,}" + (f": {', '.join(kinds)}" if kinds else "")
 
 
@@ -111,7 +111,14 @@ def rounded_duration(units: int, unit: str) -> str:
 
 def profile_text(profile: "Profile", unit: str, shards: int) -> dict[str, str]:
     """The lines of the profile of a trace in a number of shards, by label."""
-    lines = {}
+    from compare.replay.profile import ROUNDED  # which loads NumPy
+
+    shard = " of the largest shard" * (shards > 1)
+    lines = {
+        "rate": f"{_digits(profile.rate, 3)} timers armed per second{shard}",
+        "pending": f"at most {profile.most_pending:,} at once",
+        "timed out": f"{profile.timed_out:.1%}",
+    }
     for label, quantiles in (("delay", profile.delay), ("answered", profile.answered)):
         texts = [f"{name} {rounded_duration(time, unit)}" for name, time in quantiles.items()]
         if len(set(quantiles.values())) == 1:
@@ -119,13 +126,18 @@ def profile_text(profile: "Profile", unit: str, shards: int) -> dict[str, str]:
         if texts:
             lines[label] = ", ".join(texts)
     known = {name: cost for name, cost in profile.cost.items() if cost is not None}
-    least = min(known.values(), default=1.0)
+    least, trace_unit = min(known.values(), default=1.0), unit
     unit = next((name for name in TAPE_UNITS[::-1] if least * 10 ** EXPONENTS[name] >= 1), "ns")
     ascending = sorted(known.items(), key=itemgetter(1))
     costs = [f"{timer} {_digits(cost * 10 ** EXPONENTS[unit], 2)}" for timer, cost in ascending]
-    shard = " of the largest shard" * (shards > 1)
     over = [f"{timer} more" for timer in profile.cost if timer not in known]
-    lines["cost"] = f"{unit} of a core per second of traffic{shard}: {', '.join(costs + over)}"
+    per = f"{unit} of a core per second of traffic{shard}"
+    lines["cost"] = f"{per}: {', '.join(costs + over)}"
+    ticks = [
+        f"{duration_text(tick, trace_unit) if tick else 0} in {scheme} (rounds {direction})"
+        for (direction, scheme), tick in zip(ROUNDED.items(), profile.ticks.values(), strict=True)
+    ]
+    lines["tick"] = f"no outcome changes up to {'; '.join(ticks)}"
     return lines
 
 

@@ -62,7 +62,7 @@ class Outcome:
         """The outcome for JSON, with a summary of the lateness."""
         return {
             **{name: getattr(self, name) for name in NUMBERS},
-            "ns_per_operation": self.ns_per_operation,
+            "ns_per_operation": self.ns_per_operation if self.operations else None,
             "lateness": {name: getattr(self.lateness, name) for name in _LATENESS},
             "counters": self.counters,
         }

@@ -6,17 +6,22 @@ import numpy as np
 
 from compare.replay.contestant import COMPILED, contestant
 from compare.replay.engine import OverBudgetError, first_time, replay
-from compare.tapes.tape import CANCEL, START, Tape, id_space_of, joined, part
+from compare.tapes.tape import CANCEL, REARM, START, Tape, id_space_of, joined, part
 from compare.tapes.trace import Trace
 from compare.tapes.units import EXPONENTS, TAPE_UNITS
-from timers.arrays import Int64s
+from timers.arrays import Bools, Int64s
+from timers.kernels.operations import NONE
 from timers.registry import TIMERS
+from timers.rounding import Direction, Rounding
 
 SAMPLE = 1 << 20
 """Operations at the beginning of the first shard that are looked at."""
 
 BUDGET = 1.0
 """Seconds that the replays of all schemes may take together."""
+
+ROUNDED: dict[Direction, str] = {"down": "hierarchical-wheel", "up": "hashed-wheel"}
+"""How a tick rounds deadlines -> a scheme that does so."""
 
 QUANTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 
@@ -25,11 +30,16 @@ Quantiles = dict[str, int]
 
 
 class Profile(NamedTuple):
-    """Facts about the first SAMPLE operations of a trace."""
+    """Facts about the first SAMPLE operations of a trace, for timers that are exact."""
 
     delay: Quantiles  # from arming a timer to its deadline
     answered: Quantiles  # from arming a timer to its cancel or next re-arm; empty if there are none
     cost: dict[str, float | None]  # seconds of a core per second of the trace; None: over budget
+    rate: float  # timers armed per second of the trace
+    most_pending: int  # at once
+    timed_out: float  # share of the timers whose outcome is in the sample
+    # Direction of rounding -> the coarsest tick that changes no outcome, in units; 0: none.
+    ticks: dict[str, int]
 
 
 def profile(trace: Trace) -> Profile | None:
@@ -42,32 +52,92 @@ def profile(trace: Trace) -> Profile | None:
     """
     if trace.unit not in TAPE_UNITS or not trace.span:
         return None
-    tape = _beginning(trace)
+    largest = max(range(len(trace.shards)), key=lambda shard: trace.shards[shard].rows)
+    tape = _beginning(trace, largest)
     seconds = (int(tape.time[-1]) - int(tape.time[0])) / 10 ** EXPONENTS[trace.unit]
     if not seconds:
         return None
-    armed = tape.op != CANCEL
-    delays = (tape.deadline - tape.time)[armed]
-    return Profile(_quantiles(delays), _quantiles(waits(tape)), _costs(trace.unit, tape, seconds))
+    timers = armings(tape)
+    answered = timers.answered(Rounding())
+    is_whole = tape.time.size == trace.shards[largest].rows
+    known = answered | (timers.deadline <= tape.time[-1]) | is_whole
+    return Profile(
+        delay=_quantiles(timers.deadline - timers.armed_at),
+        answered=_quantiles((timers.next_at - timers.armed_at)[answered]),
+        cost=_costs(trace.unit, tape, seconds),
+        rate=timers.armed_at.size / seconds,
+        most_pending=most_pending(tape, timers, answered),
+        timed_out=1 - float(answered.sum() / max(known.sum(), 1)),
+        ticks={direction: coarsest_tick(timers, direction) for direction in ROUNDED},
+    )
 
 
-def waits(tape: Tape) -> Int64s:
-    """Return the times from arming to the cancel or re-arm of the timers that have one.
+class Armings(NamedTuple):
+    """The operations of a tape that arm a timer, as arrays of one length."""
 
-    A timer whose deadline has passed is not pending, so an arm starts a new one. O(n log n).
-    """
+    operation: Int64s  # the number of the operation
+    armed_at: Int64s
+    deadline: Int64s
+    next: Int64s  # the number of the next operation on the timer, or NONE
+    next_at: Int64s  # its time
+
+    def answered(self, rounding: Rounding) -> Bools:
+        """Which timers are cancelled or re-armed before they fire. The others time out."""
+        due = rounding.due_at(self.deadline, self.armed_at)
+        return np.asarray((self.next != NONE) & (self.next_at < due))
+
+
+def armings(tape: Tape) -> Armings:
+    """Find what is armed in a tape, and what becomes of it on exact timers. O(n log n)."""
     order = np.argsort(tape.id, kind="stable")
-    time, op, ids, deadline = (column[order] for column in tape)
-    ended = (ids[1:] == ids[:-1]) & (op[:-1] != CANCEL) & (op[1:] != START)
-    ended &= time[1:] < deadline[:-1]
-    times: Int64s = (time[1:] - time[:-1])[ended]
-    return times
+    time, op, ids, deadline = (np.append(column[order], NONE) for column in tape)
+    # A start leaves the former timer with its id alone.
+    follows = (ids[1:] == ids[:-1]) & (op[1:] != START)
+    idle = np.concatenate([[True], ~(follows & (op[:-1] != CANCEL) & (time[1:] < deadline[:-1]))])
+    # A re-arm does nothing after a cancel, an expiry or a re-arm that does nothing.
+    nothing = idle & (op == REARM)
+    while (more := (op[1:] == REARM) & nothing[:-1] & follows & ~nothing[1:]).any():
+        nothing[1:] |= more
+    place = np.flatnonzero((op[:-1] != CANCEL) & ~nothing[:-1])
+    following = np.where(follows, np.append(order[1:], NONE), NONE)
+    columns = (order, time[:-1], deadline[:-1], following, time[1:])
+    return Armings(*(column[place] for column in columns))
 
 
-def _beginning(trace: Trace) -> Tape:
-    largest = max(range(len(trace.shards)), key=lambda shard: trace.shards[shard].rows)
+def coarsest_tick(timers: Armings, direction: Direction) -> int:
+    """The tick up to which the same timers time out as without rounding, in units; 0 for none.
+
+    Ticks are 1, 2 or 5 times a power of ten, up to the longest delay. The moments are those of
+    `Rounding`. If no outcome changes with the operations that act on an exact timer, then the same
+    operations act on the other one.
+    """
+    followed = timers.next != NONE
+    # Only a timer this close to the next operation on it may fire on the other side of that.
+    gap = np.abs(timers.next_at - np.maximum(timers.deadline, timers.armed_at))
+    longest = int((timers.deadline - timers.armed_at).max())
+    coarsest = 0
+    for tick in (digit * 10**power for power in range(19) for digit in (1, 2, 5)):
+        near = followed & (gap <= tick)
+        some = Armings(*(column[near] for column in timers))
+        outcomes = some.answered(Rounding(direction, tick)), some.answered(Rounding())
+        if tick > longest or not np.array_equal(*outcomes):
+            break
+        coarsest = tick
+    return coarsest
+
+
+def most_pending(tape: Tape, timers: Armings, answered: Bools) -> int:
+    """The largest number of exact timers that are pending at once."""
+    due = np.searchsorted(tape.time, timers.deadline[~answered])
+    left = np.maximum(due, timers.operation[~answered] + 1)
+    change = np.bincount(timers.operation, minlength=tape.time.size + 1)
+    change -= np.bincount(np.concatenate([timers.next[answered], left]), minlength=change.size)
+    return int(np.cumsum(change).max())
+
+
+def _beginning(trace: Trace, shard: int) -> Tape:
     pieces: list[Tape] = []
-    for piece in trace.pieces(largest):
+    for piece in trace.pieces(shard):
         pieces.append(piece)
         if sum(read.time.size for read in pieces) >= SAMPLE:
             break

@@ -156,16 +156,18 @@ def summary(ingested: "Ingested", profile: "Profile | None" = None) -> str:
         unit = reading.unit
         rate = reading.rows / reading.seconds if reading.seconds else reading.rows
         share = reading.timed_out / reading.rows
-        timed_out = f"{reading.timed_out:,} ({share:.1%}), after {reading.timeout}"
         entries += [
             ("times", f"{reading.time_format}{' (guessed)' * reading.guessed}, in {unit}"),
             ("", f"from {time_text(reading.first, unit)} UTC"),
             ("", f"to   {time_text(reading.last, unit)} UTC"),
-            ("rate", f"{f'{rate:,.0f}' if rate >= 100 else f'{rate:.3g}'} rows per second"),
-            ("timed out" if reading.kind == "requests" else "fell idle", timed_out),
-            ("pending", f"at most {reading.most_pending:,} at once{' in one shard' * several}"),
         ]
-    entries += _profile_entries(trace, profile)
+        # The figures of the whole log take the place of those of its beginning.
+        verdict = dict(_profile_entries(trace, profile)) | {
+            "rate": f"{f'{rate:,.0f}' if rate >= 100 else f'{rate:.3g}'} rows per second",
+            "pending": f"at most {reading.most_pending:,} at once{' in one shard' * several}",
+            "timed out": f"{reading.timed_out:,} ({share:.1%}), after {reading.timeout}",
+        }
+        entries += verdict.items()
     entries.append(("trace", f"{trace.path}{f' in {len(trace.shards)} shards' * several}"))
     entries += [("warning", text) for text in reading.warnings]
     return "\n".join(labelled(*pair) for pair in entries)

@@ -138,8 +138,9 @@ def _texts(
         for name, count in (outcome.counters or {}).items():
             rate = f"{count / max(outcome.operations, 1):.3g} per operation" if count else ""
             rows.append((name.replace("_", " "), f"{count:,}", rate))
-        engine = f"{contestant.engine}, expiries included"
-        rows.append(("ns per operation", f"{outcome.ns_per_operation:,.1f}", engine))
+        if outcome.operations:
+            engine = f"{contestant.engine}, expiries included"
+            rows.append(("ns per operation", f"{outcome.ns_per_operation:,.1f}", engine))
         lines = [f"{contestant.label}: {outcome.operations:,} operations {shards}from {trace}"]
         lines += [f"  {label:<18}{value:>16}  {remark}".rstrip() for label, value, remark in rows]
         texts.append("\n".join(lines))

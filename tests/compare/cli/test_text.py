@@ -188,6 +188,14 @@ def test_a_replay_is_told_in_full(replayed):
     assert len(replayed().splitlines()) < len(lines)
 
 
+def test_a_replay_of_nothing_has_no_time_per_operation(tmp_path, capsys):
+    trace = str(write_trace(tmp_path / "t", [tape_of()], unit="us", source={}).path)
+    assert main(["replay", trace, "--timers", "delay-queue"]) == 0
+    assert "ns per operation" not in capsys.readouterr().out
+    assert main(["replay", trace, "--timers", "delay-queue", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["ns_per_operation"] is None
+
+
 def test_a_replay_as_json_has_the_same_figures(replayed):
     (found,) = json.loads(replayed("--json", "--count"))
     assert sum(found.pop("counters").values()) > 10
@@ -272,17 +280,26 @@ def test_a_profile_is_told():
     """The costs are in ascending order, and share the unit that suits the lowest one."""
     costs = {"simple-wheel": 2.5e-6, "unordered-list": None, "delay-queue": 0.0000012345}
     same = {"p50": 5_000_000, "p99": 5_000_000, "max": 5_000_000}
-    lines = profile_text(Profile(same, {"p50": 996, "max": 4_041_564}, costs), "us", 1)
-    assert lines == {
+    told = Profile(
+        same, {"p50": 996, "max": 4_041_564}, costs, 42.25, 1285, 0.2601, {"down": 0, "up": 20_000}
+    )
+    assert profile_text(told, "us", 1) == {
+        "rate": "42.2 timers armed per second",
+        "pending": "at most 1,285 at once",
+        "timed out": "26.0%",
         "delay": "always 5s",
         "answered": "p50 996us, max 4.04s",
         "cost": "us of a core per second of traffic: delay-queue 1.2, simple-wheel 2.5,"
         " unordered-list more",
+        "tick": "no outcome changes up to 0 in hierarchical-wheel (rounds down); 20ms in"
+        " hashed-wheel (rounds up)",
     }
-    lines = profile_text(Profile(same, {}, {"delay-queue": 1.5, "simple-wheel": 200.4}), "us", 1)
-    assert lines["cost"].endswith(": delay-queue 1.5, simple-wheel 200")
-    assert lines["cost"].startswith("s of a core") and "answered" not in lines
-    assert "more" in profile_text(Profile(same, {}, {"delay-queue": None}), "us", 1)["cost"]
+    told = told._replace(answered={}, cost={"delay-queue": 1.5, "simple-wheel": 200.4})
+    lines = profile_text(told, "us", 2)
+    shard = "s of a core per second of traffic of the largest shard: "
+    assert lines["cost"] == f"{shard}delay-queue 1.5, simple-wheel 200"
+    assert lines["rate"].endswith(" of the largest shard") and "answered" not in lines
+    assert "more" in profile_text(told._replace(cost={"delay-queue": None}), "us", 1)["cost"]
 
 
 def test_how_a_log_was_read_is_told():
@@ -292,9 +309,8 @@ def test_how_a_log_was_read_is_told():
         "line 7: x line 8: y ... and 3 more",
         "12,345: 3,001 starts, 2,003 cancels, 1,009 re-arms times",
         "iso (guessed), in ms from 2017-07-14 02:40:00.000 UTC to 2017-07-14 02:40:16.000 UTC",
-        "rate 250 rows per second",
-        "timed out 70 (1.8%), after 5s",
-        "at most 1,013 at once trace some.trace",
+        "rate 250 rows per second pending at most 1,013 at once",
+        "timed out 70 (1.8%), after 5s trace some.trace",
     ):
         assert part in said
     assert said.endswith("warning All is well.")
@@ -304,7 +320,7 @@ def test_how_a_log_was_read_is_told():
         "rows 4,005 operations",
         "times iso, in ms",
         "rate 0.5 rows per second",
-        "fell idle 3 (37.5%), after 5s",
+        "timed out 3 (37.5%), after 5s",
         "at most 1,013 at once in one shard",
     ):
         assert part in said

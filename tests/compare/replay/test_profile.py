@@ -1,27 +1,66 @@
 """The profile of a trace: a model of the waits, and what has none."""
 
+import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 import compare.replay.profile
-from compare.replay.profile import SAMPLE, profile, waits
+from compare.replay.profile import SAMPLE, armings, coarsest_tick, most_pending, profile
 from compare.tapes.tape import ARM, CANCEL, REARM, START
 from compare.tapes.trace import write_trace
 from compare.workloads.catalogue import make
 from tests.compare.small_tapes import tape_of, tapes
 from timers.registry import names
+from timers.rounding import Rounding
+
+
+def fates(tape, rounding):
+    """Whether each armed timer is answered, and how many are pending at most: a program with a
+    dictionary. {operation: time from arming to the answer, or None}.
+    """
+    pending, left, found, most = {}, [], {}, 0
+    for k, (time, op, id_, deadline) in enumerate(zip(*map(list, tape), strict=True)):
+        pending = {i: p for i, p in pending.items() if p[2] > time}
+        left = [due for due in left if due > time]  # of timers whose id has another one
+        if id_ in pending and op != START:
+            armed, since, _ = pending.pop(id_)
+            found[armed] = int(time - since)
+        elif op in (CANCEL, REARM):
+            continue
+        if op != CANCEL:
+            if id_ in pending:
+                left.append(pending[id_][2])
+            found[k] = None
+            pending[id_] = k, time, rounding.due_at(int(deadline), int(time))
+            # One that is overdue fires when the clock is next advanced.
+            most = max(most, len(pending) + len(left))
+    return found, most
 
 
 @given(tape=tapes())
-def test_waits_are_those_of_a_program_with_a_dictionary(tape):
-    armed, expected = {}, []
-    for time, op, id_, deadline in zip(*(column.tolist() for column in tape), strict=True):
-        since, due = armed.pop(id_, (0, -1))
-        if op != START and time < due:
-            expected.append(time - since)
-        if op != CANCEL:
-            armed[id_] = time, deadline
-    assert sorted(waits(tape).tolist()) == sorted(expected)
+def test_fates_are_those_of_a_program_with_a_dictionary(tape):
+    timers, (found, most) = armings(tape), fates(tape, Rounding())
+    answered = timers.answered(Rounding())
+    waits = np.where(answered, timers.next_at - timers.armed_at, -1).tolist()
+    wanted = {k: -1 if wait is None else wait for k, wait in found.items()}
+    assert dict(zip(timers.operation.tolist(), waits, strict=True)) == wanted
+    if tape.time.size:
+        assert most_pending(tape, timers, answered) == most
+
+
+@given(tape=tapes().filter(lambda tape: tape.time.size), direction=st.sampled_from(["down", "up"]))
+def test_up_to_the_coarsest_tick_no_outcome_changes(tape, direction):
+    def outcomes(rounding):
+        return {k: wait is not None for k, wait in fates(tape, rounding)[0].items()}
+
+    timers, exact, wanted = armings(tape), outcomes(Rounding()), 0
+    longest = int((timers.deadline - timers.armed_at).max())
+    for tick in (digit * 10**power for power in range(19) for digit in (1, 2, 5)):
+        if tick > longest or outcomes(Rounding(direction, tick)) != exact:
+            break
+        wanted = tick
+    assert coarsest_tick(timers, direction) == wanted
 
 
 def write(path, *rows, unit="ms", others=()):
@@ -41,6 +80,8 @@ def test_the_profile_of_a_small_trace(tmp_path):
     found = profile(trace)
     assert found.delay == {"p50": 500, "p99": 1000, "max": 1000}
     assert found.answered == {"p50": 30, "p99": 100, "max": 100}
+    assert (found.rate, found.most_pending, found.timed_out) == (4 / 2.0, 2, 0.5)
+    assert found.ticks == {"down": 500, "up": 1000}  # 2000 is too late for the last operation
     assert list(found.cost) == list(names())
     assert all(0 < cost < 0.1 for cost in found.cost.values())
 
