@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from compare.tapes.units import EXPONENTS, SUFFIXES
 from timers.arrays import Int64s
 from timers.errors import TimerError
+from timers.kernels.jit import long_entry
 from timers.limits import LIMIT
 
 FRACTION_DIGITS = 18
@@ -58,8 +59,9 @@ _WITHOUT_YEAR = "[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8}"
 _EPOCH_BELOW = ((10**11, "epoch-s"), (10**14, "epoch-ms"), (10**17, "epoch-us"))
 """A number below the limit is assumed to be in that format. Each limit is in the year 5138."""
 
-# Numbers whose digits together fit an int64.
-_USUAL_NUMBER = r"^(?:[0-9]{1,18}|(?:[0-9]{1,9}|[0-8][0-9]{9})\.[0-9]{1,9}|[0-9]\.[0-9]{10,17})$"
+_SPACE, _DASH, _POINT = ord(" "), ord("-"), ord(".")
+_POWERS = 10 ** np.arange(FRACTION_DIGITS + 1)
+
 _BEHIND = rf"^(?:[.,](?P<fraction>[0-9]{{1,18}}))? ?{_ZONE}?$"
 _NOTHING = "^$"
 _HOURS = (
@@ -114,22 +116,26 @@ def read_times(
     With a zone assumed, a time that its clocks show twice is the first one, and a time that they
     skip is as far behind their change as it looks.
     """
-    numbers = _read_times(texts, form, unit, point, assumed)
-    return _in_zone(numbers, assumed.zone, EXPONENTS[unit]) if assumed.zone else numbers
+    if form in EPOCHS:
+        places = EXPONENTS[unit] - EXPONENTS[EPOCHS[form]]
+        return _read_numbers(texts, point, places, partial(_number, places=places))
+    # Many rows have the same second.
+    encoded = texts.dictionary_encode("encode")
+    numbers = _read_moments(encoded.dictionary, form, unit, assumed)
+    if assumed.zone:
+        _in_zone(numbers, assumed.zone, EXPONENTS[unit])
+    indices = np.asarray(encoded.indices)
+    return Numbers._make(column.take(indices) for column in numbers)
 
 
-def _read_times(texts: pa.Array, form: str, unit: str, point: str, assumed: Assumed) -> Numbers:
+def _read_moments(texts: pa.Array, form: str, unit: str, assumed: Assumed) -> Numbers:
     places = EXPONENTS[unit]
     if "%" in form:
         parse = partial(_with_directives, form=form, places=places, assumed=assumed)
-        return _read(texts, ".", _NOTHING, partial(_numbers, places=places), parse)
-    if form in EPOCHS:
-        places -= EXPONENTS[EPOCHS[form]]
-        parse = partial(_number, places=places)
-        return _read(texts, point, _USUAL_NUMBER, partial(_numbers, places=places), parse)
+        return _read(texts, _NOTHING, partial(_hours, places=places), parse)
     usual = rf"^{_DATES[form]}[Tt :]{_CLOCK}:(?:[0-5][0-9]|60)"
     parse = partial(_moment, form=form, places=places)
-    return _read(texts, ".", usual, partial(_moments, form=form, places=places), parse)
+    return _read(texts, usual, partial(_moments, form=form, places=places), parse)
 
 
 def check_zone(name: str) -> None:
@@ -143,7 +149,7 @@ def check_zone(name: str) -> None:
         ) from None
 
 
-def _in_zone(numbers: Numbers, name: str, places: int) -> Numbers:
+def _in_zone(numbers: Numbers, name: str, places: int) -> None:
     """Move the times without a zone, which were read as UTC, into a zone."""
     whole, flags = numbers.whole, numbers.flags
     place = np.flatnonzero((numbers.zone == NO_ZONE) & (flags & (VALID | NEGATIVE) == VALID))
@@ -153,7 +159,6 @@ def _in_zone(numbers: Numbers, name: str, places: int) -> Numbers:
     whole[place] -= ahead[back] * 10**places
     flags[whole < 0] |= NEGATIVE
     numbers.zone[place] = 0
-    return numbers
 
 
 @lru_cache(1 << 16)
@@ -168,11 +173,10 @@ def read_durations(texts: pa.Array, default: str, unit: str, point: str = ".") -
     ms or s, as in 01:02:03.5, or as in ISO 8601, without years and months: PT1.5S.
     """
     places = EXPONENTS[unit]
-    usual, convert = _USUAL_NUMBER, partial(_numbers, places=places - EXPONENTS[default])
-    if any(b":" in (text or b"") for text in texts[:_SHOWN].to_pylist()):
-        usual, convert = _USUAL_HOURS, partial(_hours, places=places)
     parse = partial(_duration, default=default, places=places)
-    return _read(texts, point, usual, convert, parse)
+    if any(b":" in (text or b"") for text in texts[:_SHOWN].to_pylist()):
+        return _read(texts, _USUAL_HOURS, partial(_hours, places=places), parse)
+    return _read_numbers(texts, point, places - EXPONENTS[default], parse)
 
 
 def with_value(texts: pa.Array) -> pa.Array:
@@ -181,17 +185,31 @@ def with_value(texts: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_in(trimmed, pa.array(MISSING)), pa.scalar(None, texts.type), texts)
 
 
+def _read_numbers(
+    texts: pa.Array, point: str, places: int, parse: Callable[[str], _One]
+) -> Numbers:
+    """Read plain decimal numbers in compiled code, and what it leaves with `parse`."""
+    rows = len(texts)
+    whole, fraction = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    numbers = Numbers(whole, fraction, np.zeros(rows, np.uint8), np.zeros(rows, np.int16))
+    if rows:
+        _, offsets, data = texts.buffers()
+        bounds = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + rows + 1]
+        characters = np.frombuffer(data or b"\0", np.uint8)
+        _decimals(bounds, characters, ord(point), places, *numbers[:3])
+    numbers.flags[np.asarray(texts.is_null())] = ABSENT
+    _parse_rest(texts, point, numbers, parse)
+    return numbers
+
+
 def _read(
     texts: pa.Array,
-    point: str,
     usual: str,
     convert: Callable[[pa.Array], tuple[Any, ...]],
     parse: Callable[[str], _One],
 ) -> Numbers:
     """Read texts that match `usual` with `convert`, and what it leaves with `parse`."""
     texts = pc.ascii_trim(with_value(texts).view(pa.string()), " ")
-    if point != ".":
-        texts = pc.replace_substring(texts, point, ".")
     absent = texts.is_null().to_numpy(zero_copy_only=False)
     rows = len(texts)
     whole, fraction = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
@@ -201,10 +219,20 @@ def _read(
     if len(place):
         whole[place], fraction[place], converted, zone[place] = convert(texts.filter(matched))
         flags[place] = np.where(converted, VALID, 0)
-    rest = np.flatnonzero(flags == 0)
-    for row, text in zip(rest, texts.view(pa.binary()).take(rest).to_pylist(), strict=True):
-        whole[row], fraction[row], flags[row], zone[row] = parse(text.decode(errors="replace"))
-    return Numbers(whole, fraction, flags, zone)
+    numbers = Numbers(whole, fraction, flags, zone)
+    _parse_rest(texts.view(pa.binary()), ".", numbers, parse)
+    return numbers
+
+
+def _parse_rest(
+    texts: pa.Array, point: str, numbers: Numbers, parse: Callable[[str], _One]
+) -> None:
+    """Parse the texts without flags one by one."""
+    rest = np.flatnonzero(numbers.flags == 0)
+    whole, fraction, flags, zone = numbers
+    for row, text in zip(rest, texts.take(rest).to_pylist(), strict=True):
+        plain = text.decode(errors="replace").strip(" ").replace(point, ".")
+        whole[row], fraction[row], flags[row], zone[row] = parse(plain)
 
 
 # ---- many texts
@@ -214,21 +242,44 @@ def _integers(texts: pa.Array) -> Int64s:
     return np.asarray(texts.cast(pa.int64()))
 
 
-def _shifted(digits: Int64s, shift: Int64s) -> tuple[Int64s, Int64s, npt.NDArray[np.bool_]]:
-    """The numbers digits * 10**shift: whole, fraction, and whether they fit."""
-    power = 10 ** np.minimum(abs(shift), FRACTION_DIGITS)
-    up = shift >= 0
-    whole = np.where(up, digits * power, digits // power)
-    fraction = np.where(up, 0, digits % power * (ONE // power))
-    fits = (shift >= -FRACTION_DIGITS) & (~up | (digits <= LIMIT // power))
-    return whole, fraction, fits
-
-
-def _numbers(texts: pa.Array, places: int) -> tuple[Any, ...]:
-    digits = _integers(pc.replace_substring(texts, ".", ""))
-    point, size = (np.asarray(f) for f in (pc.find_substring(texts, "."), pc.binary_length(texts)))
-    decimals = np.where(point < 0, 0, size - 1 - point)
-    return *_shifted(digits, (places - decimals).astype(np.int64)), 0
+@long_entry
+def _decimals(bounds, characters, point, places, whole, fraction, flags):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202  # typed by its arguments
+    """Read texts that are numbers of up to 18 digits, times 10**places. Spaces around them do not
+    count. Sets no flag for any other text.
+    """
+    for row in range(whole.size):
+        first, end = bounds[row], bounds[row + 1]
+        while first < end and characters[first] == _SPACE:
+            first += 1
+        while first < end and characters[end - 1] == _SPACE:
+            end -= 1
+        if first == end or (end - first == 1 and characters[first] == _DASH):
+            flags[row] = ABSENT
+            continue
+        number, digits, decimals = np.int64(0), 0, -1
+        for place in range(first, end):
+            digit = characters[place] - np.int64(ord("0"))
+            if 0 <= digit <= 9:
+                number, digits = number * 10 + digit, digits + 1
+                decimals += decimals >= 0
+            elif decimals < 0 and characters[place] in (point, _POINT):
+                decimals = 0
+            else:
+                digits = 0
+                break
+            if digits > FRACTION_DIGITS:
+                break
+        shift = places - max(decimals, 0)
+        if not 0 < digits <= FRACTION_DIGITS or abs(shift) > FRACTION_DIGITS:
+            continue
+        power = _POWERS[abs(shift)]
+        if shift < 0:
+            whole[row], fraction[row] = number // power, number % power * (ONE // power)
+        elif number <= LIMIT // power:
+            whole[row] = number * power
+        else:
+            continue
+        flags[row] = VALID
 
 
 def _moments(texts: pa.Array, form: str, places: int) -> tuple[Any, ...]:
@@ -249,8 +300,8 @@ def _moments(texts: pa.Array, form: str, places: int) -> tuple[Any, ...]:
 
 def _with_decimals(seconds: Int64s, decimals: pa.Array, places: int) -> tuple[Int64s, Int64s]:
     digits = _integers(pc.ascii_rpad(pc.fill_null(decimals, ""), FRACTION_DIGITS, "0"))
-    whole, fraction, _ = _shifted(digits, np.array(places - FRACTION_DIGITS))
-    return seconds * 10**places + whole, fraction
+    power = 10 ** (FRACTION_DIGITS - places)
+    return seconds * 10**places + digits // power, digits % power * 10**places
 
 
 def _hours(texts: pa.Array, places: int) -> tuple[Any, ...]:
@@ -335,7 +386,6 @@ def _with_year(form: str) -> str:
     return form if re.search("%[cxyYG]", form) else f"%Y {form}"
 
 
-@lru_cache(1 << 12)
 def _with_directives(text: str, form: str, places: int, assumed: Assumed) -> _One:
     dated, last = _with_year(form), assumed.before.year
     # Eight years may lie between two leap days.

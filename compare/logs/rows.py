@@ -124,13 +124,14 @@ def interpret(log: Log, block: Block, meaning: Meaning) -> Rows:
         ),
     }
     start, end = time.whole, np.full(len(time.whole), NONE, np.int64)
+    chosen = np.ones(len(start), np.bool_)
     if meaning.value == "end":
         ended = read_times(texts["end"], form, meaning.unit, log.point, meaning.assumed)
         present = ended.flags & ABSENT == 0
         in_time = present & (ended.whole - start < meaning.timeout)
         end = np.where(in_time, ended.whole, NONE)
         shard = (_mixed(start, end) % np.uint64(meaning.shards)).astype(np.int32)
-        chosen = _sampled(start, meaning)
+        chosen &= _sampled(start, meaning)
         problems |= {
             "end '{end}' is not {form} or is out of range": present & (ended.flags & VALID == 0),
             "end '{end}' is before its start": present & (ended.whole < start),
@@ -141,7 +142,7 @@ def interpret(log: Log, block: Block, meaning: Meaning) -> Rows:
         start, end = _started(time, duration, meaning)
         end = np.where(present & (end - start < meaning.timeout), end, NONE)
         shard = (_mixed(start, end) % np.uint64(meaning.shards)).astype(np.int32)
-        chosen = _sampled(start, meaning)
+        chosen &= _sampled(start, meaning)
         problems |= {
             "duration '{duration}' is negative": duration.flags & NEGATIVE,
             "duration '{duration}' is not a number in range": (
@@ -154,7 +155,8 @@ def interpret(log: Log, block: Block, meaning: Meaning) -> Rows:
         key = with_value(texts[meaning.value])
         shard = _hashes(key, meaning.shards)
         problems[f"it has no {meaning.value}"] = np.asarray(key.is_null())
-        chosen = _hashes(key, _SAMPLES) < meaning.sample * _SAMPLES
+        if meaning.sample < 1:
+            chosen &= _hashes(key, _SAMPLES) < meaning.sample * _SAMPLES
         if meaning.value == "id":
             event = pc.ascii_trim(texts["event"].view(pa.string()), " ")
             is_start, is_end = (
@@ -254,13 +256,16 @@ def mark_at(rows: Rows, numbers: Int64s, kind: str) -> None:
 
 def rejected(rows: Rows, meaning: Meaning) -> Iterator[RejectedRow]:
     """The rejected rows of a block."""
-    other = meaning.value
-    for row in np.flatnonzero(~rows.fine & (rows.problem != _NOT_CHOSEN)).tolist():
-        values = {
-            role: with_value(column[row : row + 1])[0].as_py()
-            for role, column in rows.records.texts.items()
-        }
-        texts = {role: value and value.decode(errors="replace") for role, value in values.items()}
+    places = np.flatnonzero(~rows.fine & (rows.problem != _NOT_CHOSEN))
+    columns = {
+        role: [
+            value and value.decode(errors="replace")
+            for value in with_value(column.take(places)).to_pylist()
+        ]
+        for role, column in rows.records.texts.items()
+    }
+    for index, row in enumerate(places.tolist()):
+        texts = {role: column[index] for role, column in columns.items()}
         code = int(rows.problem[row])
         kind, problem = _MARKED.get(code) or (UNREADABLE, rows.unreadable[code - 1])
         problem = problem.format(
@@ -271,4 +276,4 @@ def rejected(rows: Rows, meaning: Meaning) -> Iterator[RejectedRow]:
             column=printable(meaning.roles.get("unique", "")),
         )
         number = int(rows.records.number[row])
-        yield RejectedRow(number, kind, problem, texts["time"], texts[other])
+        yield RejectedRow(number, kind, problem, texts["time"], texts[meaning.value])

@@ -5,10 +5,11 @@ Lines end with LF, CR or both. Quotes are those of RFC 4180.
 
 import csv
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from timers.arrays import Bools, Int32s
@@ -65,7 +66,7 @@ def split(
 def _by_arrow(
     data: bytes, delimiter: str, count: int, kept: list[int], *, quotes: bool
 ) -> Fields | None:
-    """The fields, or None if there are blank or damaged lines, or line ends in quotes."""
+    """The fields, or None if there may be line ends in quotes. Bad lines are read one by one."""
     lines = data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
     lines += not data.endswith((b"\n", b"\r"))
     names = [str(column) for column in range(count)]
@@ -74,13 +75,25 @@ def _by_arrow(
     last = data[max(data.rfind(b"\n", 0, -2), data.rfind(b"\r", 0, -2)) + 1 :].splitlines()[-1:]
     if quotes and not all(record.closed for record in records(_texts(last), delimiter)):
         return None  # Arrow would close the quote
+    bad: list[int] = []
+
+    def skip(row: Any) -> str:
+        bad.append(row.number - 1)
+        return "skip"
+
     try:
         table = pyarrow.csv.read_csv(
             pa.py_buffer(data),
             pyarrow.csv.ReadOptions(
                 use_threads=False, block_size=len(data) + 1, column_names=names
             ),
-            pyarrow.csv.ParseOptions(delimiter=delimiter, quote_char=QUOTE if quotes else False),
+            pyarrow.csv.ParseOptions(
+                delimiter=delimiter,
+                quote_char=QUOTE if quotes else False,
+                # Arrow decodes a bad line as UTF-8.
+                invalid_row_handler=skip if _is_utf8(data) else None,
+                ignore_empty_lines=False,
+            ),
             pyarrow.csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.binary()),
                 include_columns=[names[column] for column in kept],
@@ -88,10 +101,38 @@ def _by_arrow(
         )
     except pa.ArrowInvalid:
         return None
-    if len(table) != lines:
+    if len(table) + len(bad) != lines:
         return None
     texts = [column.combine_chunks() for column in table.columns]
-    return Fields(np.arange(lines, dtype=np.int32), np.zeros(lines, np.bool_), texts, lines)
+    line = np.delete(np.arange(lines, dtype=np.int32), bad)
+    is_empty = np.all([np.asarray(pc.binary_length(text)) == 0 for text in texts], axis=0)
+    fault = np.zeros(len(line), np.bool_)
+    if not bad and not is_empty.any():
+        return Fields(line, fault, texts, lines)
+    # The fields of a line without any are empty, and so may be those of others.
+    every = data.splitlines()
+    is_empty[is_empty] = [not every[number] for number in line[is_empty].tolist()]
+    others = _one_by_one(
+        b"\n".join([every[number] for number in bad]),
+        *(delimiter, count, kept),
+        quotes=quotes,
+        multiline=False,
+    )
+    row = np.flatnonzero(~is_empty)
+    line = np.concatenate([line[row], np.array(bad, np.int32)[others.line]])
+    fault = np.concatenate([fault[row], others.fault])
+    order = np.argsort(line)
+    pairs = zip(texts, others.texts, strict=True)
+    texts = [pa.concat_arrays([text.take(row), other]).take(order) for text, other in pairs]
+    return Fields(line[order], fault[order], texts, lines)
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _one_by_one(

@@ -211,16 +211,30 @@ class LineLog(Log):
 
     def parse(self, data: bytes, block: Block, roles: Roles) -> Records:
         """Match lines with the patterns."""
-        every = data.splitlines()
-        number = [place for place, line in enumerate(every) if line.strip(b" ")]
-        lines = pa.array(every, pa.binary()).take(pa.array(number, pa.int32()))
+        lines = _lines(data)
+        number = np.flatnonzero(pc.binary_length(pc.ascii_ltrim(lines.view(pa.string()), " ")))
+        total, lines = len(lines), lines if len(number) == len(lines) else lines.take(number)
         groups = {_REST if name in _EXTRAS else name for name in roles.values()}
         found, fault = _matched(lines, self.line.patterns, groups)
         texts = {
             role: _extra(found[_REST], name) if name in _EXTRAS else found[name]
             for role, name in roles.items()
         }
-        return Records(np.array(number, np.int32), fault, texts, len(every))
+        return Records(number.astype(np.int32), fault, texts, total)
+
+
+def _lines(data: bytes) -> pa.Array:
+    """The lines of some data, as `splitlines`."""
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")).astype(np.int32)
+    if not data.endswith(b"\n"):
+        ends = np.append(ends, np.int32(len(data)))
+    # Every second text is a line end.
+    offsets = np.concatenate([[0], np.stack([ends, ends + 1], axis=1).ravel()]).astype(np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data + b"\n")]
+    texts = pa.Array.from_buffers(pa.binary(), 2 * len(ends), buffers)
+    return texts.take(np.arange(0, 2 * len(ends), 2))
 
 
 def _own(pattern: str) -> Line:
