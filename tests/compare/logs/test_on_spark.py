@@ -1,15 +1,19 @@
 """Spark and the threads of this process write the same trace, whatever is in a log."""
 
+import bz2
 import gzip
-import json
 import random
+import shlex
+from pathlib import Path
 
-import pyarrow.parquet as pq
+import pyarrow as pa
 import pytest
 
+from compare.cli.main import main
 from compare.logs import blocks, job, shards
 from compare.logs.ingest import IngestError, Options, ingest_requests, ingest_touches
 from tests.compare import made_logs as logs
+from tests.compare.logs.test_samples import COMMANDS
 from timers import TimerError
 
 pytestmark = pytest.mark.spark
@@ -22,7 +26,7 @@ KEYS = ("a", '"b ""c"""', "", "-", "\udcff\udcfe", "d e", '"f,g"', "é")
 
 def hostile(rng, rows):
     """Lines of a log that is hardly in order, with rows that are bad in all ways."""
-    lines = ["ts,rtt,client,id,status,stop"]
+    lines = ["ts,rtt,client,id,status,stop", "1000,0.1,a,,200,1001"]  # decides the time format
     for k in range(rows):
         time = rng.choice(TIMES).format(1000 + k // 5 + rng.randrange(20))
         fields = [time, rng.choice(DURATIONS), rng.choice(KEYS), rng.choice(["", f"i{k % 97}"])]
@@ -33,97 +37,117 @@ def hostile(rng, rows):
     return "\r\n".join(lines).encode(errors="surrogateescape")
 
 
-VALUES = {"duration": "rtt", "end": "stop", "id": "client"}
+REQUESTS = {"duration": "rtt", "timeout": "3s"}
+ENDS = {"end": "stop", "timeout": "3s"}
+IDS = {"id": "client", "event": "status", "starts": "200", "ends": "504", "timeout": "3s"}
+TOUCHES = {"key": "client", "idle": "3s"}
+CHECKED = {"unique": "id", "in_order_within": "15s"}
+CHOSEN = {"where": ("status >= 504", "client != a"), "sample": "50%"}
+CASES = {
+    "requests": (REQUESTS, {}),
+    "requests in order": (REQUESTS, CHECKED | {"shards": 3}),
+    "requests chosen": (REQUESTS | {"duration_unit": "ms"}, CHOSEN | {"unique": "id"}),
+    "requests at their end": (REQUESTS | {"time_is": "end"}, {"shards": 3, "unit": "ms"}),
+    "requests up to a limit": (REQUESTS, {"limit": 1000, "in_order_within": "15s"}),
+    "strptime": (REQUESTS, {"time": "ts,status", "time_format": "%m%d %f"}),
+    "start and end": (ENDS, {"shards": 2, "time_zone": "Europe/Berlin"}),
+    "ids": (IDS, CHECKED | {"shards": 2}),
+    "ids chosen": (IDS, {"sample": "50%"}),
+    "touches": (TOUCHES, {}),
+    "touches in order": (TOUCHES, CHECKED | {"shards": 3}),
+    "touches chosen": (TOUCHES, CHOSEN),
+}
+"""What the rows of a log mean, and how it is read."""
 
 
 @pytest.fixture
 def both(spark, tmp_path, monkeypatch):
-    """Ingest a log in both ways, with tiny blocks on Spark."""
+    """Ingest a log in both ways, with tiny blocks on Spark; return the trace."""
 
-    def ingest(log, ingest, block, value="duration", **settings):
-        meant = {value: VALUES[value], "timeout": "3s"}
-        if value == "id":
-            meant |= {"event": "status", "starts": "200", "ends": "504"}
-        if ingest is ingest_touches:
-            meant = {"key": "client", "idle": "3s"}
+    def ingest(log, meant, block=10_000, **settings):
         options = Options(**{"time": "ts", "unit": "us", "force": True} | settings)
+        ingest = ingest_touches if "key" in meant else ingest_requests
         here = ingest(log, tmp_path / "here", options, **meant)
         monkeypatch.setattr(blocks, "BLOCK", block)
         monkeypatch.setattr(shards, "_PIECE", 100)
         there = ingest(log, tmp_path / "there", options, **meant, session=spark)
         monkeypatch.undo()
         assert vars(here) | {"trace": 0} == vars(there) | {"trace": 0}
-        for path in here.trace.path.iterdir():
-            assert path.read_bytes() == (there.trace.path / path.name).read_bytes(), path.name
+        assert files(here.trace.path) == files(there.trace.path)
         return here
 
     return ingest
 
 
-@pytest.mark.parametrize("shards", [1, 3])
-@pytest.mark.parametrize("ingest", [ingest_requests, ingest_touches])
-@pytest.mark.parametrize(
-    "settings", [{}, {"unique": "id", "in_order_within": "15s"}], ids=["", "checked"]
-)
-def test_hostile_rows(both, tmp_path, shards, ingest, settings):
+def files(trace):
+    return {path.name: path.read_bytes() for path in trace.iterdir()}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_options_among_hostile_rows(both, tmp_path, case):
+    meant, settings = CASES[case]
     log = tmp_path / "log.csv"
-    log.write_bytes(hostile(random.Random(shards), 3000).replace(b"\0", b"0"))
-    done = both(log, ingest, 10_000, shards=shards, **settings)
-    assert done.unreadable > 500
-    assert (done.late > 20, done.duplicate > 20) == ((True, True) if settings else (False, False))
+    log.write_bytes(hostile(random.Random(case), 2000).replace(b"\0", b"0"))
+    done = both(log, meant, **settings)
+    assert done.rows > done.unreadable > 50
+    assert (done.late > 0) == ("in_order_within" in settings)
+    assert (done.duplicate > 0) == ("unique" in settings)
+    assert (done.unmatched > 0) == ("id" in meant)
 
 
-@pytest.mark.parametrize("ingest", [ingest_requests, ingest_touches])
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"value": "end", "shards": 2},
-        {"value": "id", "shards": 2, "unique": "id", "in_order_within": "15s"},
-        {"value": "id", "sample": "50%"},
-        {"where": ("status >= 504", "client != a"), "sample": "50%", "unique": "id"},
-        {"limit": 1000, "in_order_within": "15s"},
-        {"time": "ts,status", "time_format": "%m%d %f"},
-    ],
-    ids=["end", "id", "id-sample", "where", "limit", "format"],
-)
-def test_choices_among_hostile_rows(both, tmp_path, ingest, settings):
-    log = tmp_path / "log.csv"
-    log.write_bytes(hostile(random.Random(7), 3000).replace(b"\0", b"0"))
-    done = both(log, ingest, 10_000, **settings)
-    assert done.rows > done.left_out > 100
-    two_rows = settings.get("value") == "id" and ingest is ingest_requests
-    assert (done.unmatched > 0) == two_rows
+def zstandard(data):
+    return pa.compress(data, "zstd", asbytes=True)
 
 
-def test_streams_and_several_files(both, tmp_path):
-    rng = random.Random(1)
+PACKED = {"": lambda data: data, ".gz": gzip.compress, ".bz2": bz2.compress, ".zst": zstandard}
+
+
+def test_formats_with_line_ends_in_quotes_packed_or_not(both, tmp_path):
+    """Several files with marks, out of order, one of them empty."""
     folder = tmp_path / "logs"
     folder.mkdir()
-    for number in range(3):
-        lines = []
-        for k in range(500):
-            time = 1000 + 100 * (2 - number) + k / 5
-            row = {"ts": time, "rtt": rng.random(), "client": f"k{k % 7}", "id": k}
-            lines.append("oops" if k % 50 == 1 else json.dumps(row))
-        data = "\n".join(lines).encode()
-        (folder / f"{number}").write_bytes(gzip.compress(data) if number == 1 else data)
-    (folder / "3").touch()
-    done = both(folder, ingest_touches, 3000, shards=2)
-    assert done.examples[0] == f"{folder}/2, record 2: it is not a JSON object"
-    table = pq.read_table(done.trace.rejected)
-    assert table.column_names == ["file", "record", "kind", "problem", "time", "key"]
-    assert table["record"].to_pylist() == [*range(2, 500, 50)] * 3
-    names = [str(folder / name) for name in ("1", "0", "2")]
-    again = ingest_touches(
-        names, tmp_path / "again", Options("ts", unit="us", shards=2), key="client", idle="3s"
-    )
-    assert again.trace.shards == done.trace.shards
+    for number, (suffix, pack) in enumerate(PACKED.items()):
+        rows = [
+            f'{1000 - 100 * number + k / 5:.3f},"{k % 3},\r\n","k ""{k % 7}"' for k in range(500)
+        ]
+        rows[7::50] = ["x"] * 10
+        rows[8::50] = [""] * 10
+        text = "\r\n".join(['ts,"a b",client', *rows])
+        (folder / f"{number}{suffix}").write_bytes(pack(b"\xef\xbb\xbf" + text.encode()))
+    (folder / "9").touch()
+    done = both(folder, TOUCHES, 3000, shards=2, unique="client")
+    assert (done.unreadable, done.duplicate) == (4 * 10, done.rows - done.unreadable - 7)
+    assert done.examples[0].startswith(f"{folder}/3.zst, line 16: it does not have the 3 fields")
+    assert done.reading.rows == 7
+
+
+ONE_OF_EACH_CLASS = ("export.csv", "events.json", "access.log", "iis.log", "own.log", "dns.log")
+
+
+@pytest.mark.parametrize(
+    "command", [line for line in COMMANDS if line.split()[3] in (*ONE_OF_EACH_CLASS, "spans/")]
+)
+def test_what_the_documentation_says_to_type(spark, samples, monkeypatch, capsys, command):
+    """Of a sample of each kind, twice, with bad lines at its end."""
+    monkeypatch.setattr("compare.replay.profile.profile", lambda trace: None)
+    arguments = shlex.split(command)[1:]
+    path = samples / arguments[2]
+    if path.is_file():
+        data = path.read_bytes()
+        path.write_bytes(data + b"\n\r\n" + data[:-20] + b"\xff\n" + data)
+    written = []
+    monkeypatch.setattr(blocks, "BLOCK", 150)
+    for where in ([], ["--master", "local[2]"]):
+        arguments[2] = str(path)  # Spark's workers run where the session began
+        assert main([*arguments, *where, "--force"]) == 0, capsys.readouterr().err
+        written.append(files(Path(arguments[-1])))
+    assert written[0] == written[1]
 
 
 def test_logs_without_rows(both, tmp_path):
     log = tmp_path / "log"
     log.write_text("ts,rtt,client\n")
-    assert both(log, ingest_requests, 5, shards=2).rows == 0
+    assert both(log, REQUESTS, 5, shards=2).rows == 0
 
 
 def test_what_goes_wrong_on_spark_is_one_line(spark, tmp_path):

@@ -2,11 +2,8 @@
 
 import re
 import shlex
-import shutil
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from compare.cli.main import main
@@ -14,7 +11,6 @@ from compare.logs.formats import FORMATS, open_log
 from compare.tapes.trace import open_trace
 
 ROOT = Path(__file__).resolve().parents[3]
-SAMPLES = Path(__file__).with_name("samples")
 
 SECTION = re.search(r"## From logs\n(.*?)```\n", (ROOT / "docs/traces.md").read_text(), re.DOTALL)
 LINES = SECTION[1].replace("\\\n", " ").splitlines()
@@ -52,20 +48,6 @@ WITHOUT_START = {"access.log", "alb.log", "elb.log"}
 
 OTHERS = {"spans", "app.txt", "own.log"}
 """A directory, and what needs an option to be read."""
-
-
-@pytest.fixture
-def samples(tmp_path, monkeypatch):
-    shutil.copytree(SAMPLES, tmp_path, dirs_exist_ok=True)
-    (tmp_path / "spans").mkdir()
-    starts = pa.array([1722470400125, 1722470400500, 1722470401000], pa.timestamp("ms"))
-    spans = [{"seconds": 0.25}, {"seconds": 7.5}, None]
-    span = pa.array(spans, pa.struct([("seconds", pa.float64())]))
-    for name, rows in {"a": slice(0, 2), "b": slice(2, 3)}.items():
-        table = pa.table({"start": starts[rows], "span": span[rows]})
-        pq.write_table(table, tmp_path / "spans" / f"{name}.parquet")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.mark.parametrize("command", COMMANDS)
