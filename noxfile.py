@@ -143,7 +143,7 @@ def bench(session: nox.Session) -> None:
 @nox.session
 def pipeline(session: nox.Session) -> None:
     """Measure the pipeline: -- [generate] [replay] [ingest] [verify] [--operations N] ..."""
-    session.install(*QUIETLY, "-e", ".[pipeline]")
+    session.install(*QUIETLY, "-e", ".[pipeline,bench]")
     session.run("python", "-m", "tests.bench.pipeline", *session.posargs)
 
 

@@ -95,7 +95,7 @@ class Options:
         else:
             _check_choice("time format", self.time_format, ("auto", *FORMS))
         if self.pattern is not None and self.format != "auto":
-            raise IngestError("a pattern says what a line is, so no format can be given")
+            raise IngestError("--pattern says what a line is, so --log-format cannot be given")
         if self.time_zone is not None:
             check_zone(self.time_zone)
         if self.limit is not None:
@@ -170,13 +170,13 @@ def ingest_requests(
     roles = {role: column for role, column in values.items() if column is not None}
     if len(roles) != 1:
         raise IngestError(
-            "a log of requests has a column for the duration, one for the end, or one for the id"
+            "a log of requests needs one of --duration, --end and --id, with the name of a column"
         )
     if duration is None and time_is != "start":
-        raise IngestError("a log with a column for the end or the id has another for the start")
+        raise IngestError("with --end and --id, --time is the start, so --time-is cannot be end")
     events = {"event": event, "starts": starts, "ends": ends}
     if [value is not None for value in events.values()] != [id is not None] * 3:
-        raise IngestError("an id needs the column of the event, and what starts and ends are there")
+        raise IngestError("--id needs --event, a column, and --starts and --ends, its texts")
     meant = {"time_is": time_is, "duration_unit": duration_unit}
     if id is not None and event is not None:
         if starts == ends:

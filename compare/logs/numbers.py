@@ -63,16 +63,9 @@ _SPACE, _DASH, _POINT = ord(" "), ord("-"), ord(".")
 _POWERS = 10 ** np.arange(FRACTION_DIGITS + 1)
 
 _BEHIND = rf"^(?:[.,](?P<fraction>[0-9]{{1,18}}))? ?{_ZONE}?$"
-_NOTHING = "^$"
 _HOURS = (
     r"(?P<sign>-?)(?P<hours>[0-9]+):(?P<minutes>[0-5][0-9]):(?P<seconds>[0-5][0-9](?:[.,][0-9]+)?)"
 )
-_USUAL_HOURS = (
-    "^(?P<hours>[0-9]{1,6}):(?P<minutes>[0-5][0-9]):(?P<seconds>[0-5][0-9])"
-    "(?:[.,](?P<fraction>[0-9]{1,18}))?$"
-)
-_SHOWN = 100
-"""The number of durations that show in which form most of them are."""
 _COUNT = "[0-9]+(?:[.,][0-9]+)?"
 _PERIOD = (
     rf"(?P<sign>-?)P(?=.*[0-9])(?:(?P<weeks>{_COUNT})W)?(?:(?P<days>{_COUNT})D)?"
@@ -132,10 +125,8 @@ def _read_moments(texts: pa.Array, form: str, unit: str, assumed: Assumed) -> Nu
     places = EXPONENTS[unit]
     if "%" in form:
         parse = partial(_with_directives, form=form, places=places, assumed=assumed)
-        return _read(texts, _NOTHING, partial(_hours, places=places), parse)
-    usual = rf"^{_DATES[form]}[Tt :]{_CLOCK}:(?:[0-5][0-9]|60)"
-    parse = partial(_moment, form=form, places=places)
-    return _read(texts, usual, partial(_moments, form=form, places=places), parse)
+        return _read(texts, None, parse)
+    return _read(texts, form, partial(_moment, form=form, places=places), places)
 
 
 def check_zone(name: str) -> None:
@@ -174,8 +165,6 @@ def read_durations(texts: pa.Array, default: str, unit: str, point: str = ".") -
     """
     places = EXPONENTS[unit]
     parse = partial(_duration, default=default, places=places)
-    if any(b":" in (text or b"") for text in texts[:_SHOWN].to_pylist()):
-        return _read(texts, _USUAL_HOURS, partial(_hours, places=places), parse)
     return _read_numbers(texts, point, places - EXPONENTS[default], parse)
 
 
@@ -203,22 +192,22 @@ def _read_numbers(
 
 
 def _read(
-    texts: pa.Array,
-    usual: str,
-    convert: Callable[[pa.Array], tuple[Any, ...]],
-    parse: Callable[[str], _One],
+    texts: pa.Array, form: str | None, parse: Callable[[str], _One], places: int = 0
 ) -> Numbers:
-    """Read texts that match `usual` with `convert`, and what it leaves with `parse`."""
+    """Read texts of a form in the usual way with Arrow, and what that leaves with `parse`."""
     texts = pc.ascii_trim(with_value(texts).view(pa.string()), " ")
-    absent = texts.is_null().to_numpy(zero_copy_only=False)
     rows = len(texts)
     whole, fraction = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-    flags, zone = np.where(absent, ABSENT, 0).astype(np.uint8), np.zeros(rows, np.int16)
-    matched = pc.fill_null(pc.match_substring_regex(texts, usual), False)
-    place = np.flatnonzero(matched)
-    if len(place):
-        whole[place], fraction[place], converted, zone[place] = convert(texts.filter(matched))
-        flags[place] = np.where(converted, VALID, 0)
+    flags = np.where(np.asarray(texts.is_null()), ABSENT, 0).astype(np.uint8)
+    zone = np.zeros(rows, np.int16)
+    if form is not None:
+        usual = rf"^{_DATES[form]}[Tt :]{_CLOCK}:(?:[0-5][0-9]|60)"
+        matched = pc.fill_null(pc.match_substring_regex(texts, usual), False)
+        place = np.flatnonzero(matched)
+        whole[place], fraction[place], fits, zone[place] = _moments(
+            texts.filter(matched), form, places
+        )
+        flags[place] = np.where(fits, VALID, 0)
     numbers = Numbers(whole, fraction, flags, zone)
     _parse_rest(texts.view(pa.binary()), ".", numbers, parse)
     return numbers
@@ -294,23 +283,11 @@ def _moments(texts: pa.Array, form: str, places: int) -> tuple[Any, ...]:
     zone = _by_text(pc.struct_field(behind, "zone"), _zone).astype(np.int16)
     minutes = days * 1440 + hour * 60 + minute - np.where(zone == NO_ZONE, 0, zone)
     seconds = minutes * 60 + second
-    whole, fraction = _with_decimals(seconds, pc.struct_field(behind, "fraction"), places)
-    return whole, fraction, fits & (seconds >= 0), zone
-
-
-def _with_decimals(seconds: Int64s, decimals: pa.Array, places: int) -> tuple[Int64s, Int64s]:
-    digits = _integers(pc.ascii_rpad(pc.fill_null(decimals, ""), FRACTION_DIGITS, "0"))
+    decimals = pc.fill_null(pc.struct_field(behind, "fraction"), "")
+    digits = _integers(pc.ascii_rpad(decimals, FRACTION_DIGITS, "0"))
     power = 10 ** (FRACTION_DIGITS - places)
-    return seconds * 10**places + digits // power, digits % power * 10**places
-
-
-def _hours(texts: pa.Array, places: int) -> tuple[Any, ...]:
-    groups = pc.extract_regex(texts, _USUAL_HOURS)
-    hours, minutes, seconds = (
-        _integers(pc.struct_field(groups, name)) for name in ("hours", "minutes", "seconds")
-    )
-    decimals = pc.struct_field(groups, "fraction")
-    return *_with_decimals(hours * 3600 + minutes * 60 + seconds, decimals, places), 1, 0
+    whole, fraction = seconds * 10**places + digits // power, digits % power * 10**places
+    return whole, fraction, fits & (seconds >= 0), zone
 
 
 def _by_text(texts: pa.Array, function: Callable[[str], int]) -> Int64s:

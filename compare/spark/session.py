@@ -48,11 +48,6 @@ _LOCAL_SETTINGS = {
     "spark.driver.memory": "2g",
 }
 
-_JVM_OPTIONS = (
-    # Spark generates one method per stage. By default Java does not compile methods of that size;
-    # they would be two to three times as slow.
-    "-XX:-DontCompileHugeMethods",
-)
 _YARN_SETTINGS = {
     # Milliseconds. By default the client waits 15 minutes for a resource manager.
     "spark.hadoop.yarn.resourcemanager.connect.max-wait.ms": "5000",
@@ -333,9 +328,6 @@ def _start(master: str) -> "SparkSession":
         # Workers import this package from where the driver did, even if it is not installed.
         paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
         conf.set("spark.executorEnv.PYTHONPATH", os.pathsep.join(filter(None, paths)))
-        conf.set("spark.driver.extraJavaOptions", " ".join(_JVM_OPTIONS))
-    else:
-        conf.setIfMissing("spark.executor.extraJavaOptions", " ".join(_JVM_OPTIONS))
     # The JVM of an earlier session is reused.
     gateway = SparkContext._gateway
     if gateway is None:

@@ -1,7 +1,7 @@
 """Measure the pipeline against two processes that use pyarrow and Numba on the same files.
 
     nox -s pipeline -- [generate] [replay] [ingest] [verify] [--operations 5e7] [--shards 64] \\
-                       [--rounds 3] [--timers A,B]
+                       [--rounds 3] [--timers A,B] [--rows 8e6] [--logs csv,jsonl]
     nox -s pipeline -- large --operations 1e9
 
 Threads are those of this process, one per core. Each round runs every contender once, one after the
@@ -13,22 +13,27 @@ import argparse
 import os
 import random
 import shutil
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow.parquet as pq
 
 from compare.arguments import count
 from compare.cli.commands.summarise import text_of
-from compare.logs.ingest import Options, ingest_requests
+from compare.logs.ingest import Options, ingest_requests, ingest_touches
 from compare.pipeline.generate import generate, write_shard
 from compare.pipeline.replay import replay_trace
 from compare.pipeline.summarise import summarise
@@ -46,12 +51,12 @@ PROCESSES = 2
 PLAIN, THREADS, SPARK = "plain, 2 processes", "threads", "Spark, local[2]"
 WORKLOADS = ("uniform", "lognormal-low")
 TIMERS = ("cascading-wheel", "hierarchical-wheel")
-CSV_ROWS = 16_000_000
 LARGE, GRID = (
     "lognormal-low",
     ("cascading-wheel", "hierarchical-wheel", "hashed-wheel/tick=1000", "delay-queue"),
 )
 INGEST_SHARDS = 8
+INGESTED = ("small.two", "small", "csv", "bad", "jsonl", "access")
 
 
 @contextmanager
@@ -239,31 +244,86 @@ def bench_verify(
     rounds(options.rounds, contenders, timers, "SQL", "timers")
 
 
+LINES = {
+    "csv": "{time:.6f},{duration:.6f},{key}\n",
+    "bad": "{time:.6f},{duration:.6f},{key}\n",  # and others
+    "jsonl": '{{"start": {time:.6f}, "duration": {duration:.6f}, "key": "{key}"}}\n',
+    "access": '{key} - - [{date}] "GET /item/{row} HTTP/1.1" 200 {row} "-"'
+    ' "Mozilla/5.0 (X11; Linux x86_64)" {duration:.3f}\n',
+}
+BAD = ("oops\n", "1700000000,never,a\n", "1700000000,1\n", "never,1,a\n", "\n")
+
+
+def write_log(path: Path, kind: str, rows: int) -> None:
+    """A log of 1 000 requests per second, a second out of order."""
+    rng = random.Random(0)
+    with path.open("w") as file:
+        if kind in ("csv", "bad"):
+            file.write("start,duration,key\n")
+        for row in range(rows):
+            time_, date = 1_700_000_000 + row / 1000 + rng.random(), ""
+            if kind == "access":
+                date = datetime.fromtimestamp(time_, UTC).strftime("%d/%b/%Y:%H:%M:%S +0000")
+            values = {
+                "time": time_,
+                "duration": rng.random() * 0.3,
+                "row": row % 9973,
+                "date": date,
+            }
+            line = LINES[kind].format(key=f"10.0.{row % 250}.{row % 199}", **values)
+            file.write(rng.choice(BAD) if kind == "bad" and row % 100 == 99 else line)
+
+
 def bench_ingest(
     on: Callable[[str], Any], directory: Path, options: argparse.Namespace, name: str
 ) -> None:
-    log = directory / name
-    rng = random.Random(0)
-    with log.open("w") as file:
-        file.write("ts,uid,client,method,path,status,rtt\n")
-        for row in range(CSV_ROWS):
-            file.write(
-                f"{1_700_000_000 + row / 1000 + rng.random():.6f},C{row:012d},"
-                f"10.0.{row % 250}.{row % 199},GET,/item/{row % 9973},200,"
-                f"{rng.random() * 0.3:.6f}\n"
-            )
-    print(
-        f"ingest CSV, {CSV_ROWS:,} rows of {log.stat().st_size // CSV_ROWS} bytes,"
-        f" {INGEST_SHARDS} shards"
-    )
+    log, rows = directory / name, int(options.rows)
+    kind = name.partition(".")[0]
+    if kind == "small":
+        write_log(log, "csv", rows := 2 if "two" in name else 20_000)
+        command = ["ingest", "requests", log, "--time", "start", "--duration", "duration"]
+        command += ["--timeout", "200ms", "--force", "--out", directory / "ingested"]
+        call = [sys.executable, "-m", "compare.cli", *map(str, command)]
+        run = partial(subprocess.run, call, check=True, capture_output=True)
+        samples = [timed(run) for _ in range(options.rounds + 1)][1:]
+        print(f"ingest {rows:,} rows, the whole command: {_spread(samples)} s")
+        return
+    rows = rows if kind == "csv" else rows // 4
+    write_log(log, kind, rows)
+    print(f"ingest {kind}, {rows:,} rows of {log.stat().st_size // rows} bytes")
+    time_ = "time" if kind == "access" else "start"
 
-    def ingest(session: Any = None) -> Any:
-        settings = Options("ts", unit="us", shards=INGEST_SHARDS, force=True)
-        out = directory / "ingested"
-        return ingest_requests(log, out, settings, duration="rtt", timeout="200ms", session=session)
+    def ingest(touches: bool = False, shards: int = INGEST_SHARDS, session: Any = None) -> Any:
+        settings = Options(time_, unit="us", shards=shards, force=True)
+        out: tuple[Any, ...] = (log, directory / "ingested", settings)
+        if touches:
+            key = "client" if kind == "access" else "key"
+            return ingest_touches(*out, key=key, idle="30s", session=session)
+        meant = {"duration": "extra1" if kind == "access" else "duration", "timeout": "200ms"}
+        meant |= {"time_is": "end"} if kind == "access" else {}
+        return ingest_requests(*out, **meant, session=session)
 
-    contenders = {SPARK: lambda: ingest(on("local[2]")), THREADS: ingest}
-    rounds(options.rounds, contenders, CSV_ROWS, SPARK, "rows")
+    contenders = {f"{THREADS}, requests": ingest, f"{THREADS}, touches": partial(ingest, True)}
+    base = next(iter(contenders))
+    if kind != "csv":
+        rounds(options.rounds, contenders, rows, base, "rows")
+        return
+    contenders |= {
+        "threads, one shard": partial(ingest, shards=1),
+        "DuckDB, read_csv into a table": lambda: duckdb.sql(
+            f"CREATE OR REPLACE TEMP TABLE log AS SELECT * FROM read_csv('{log}', columns="
+            "{'start': 'DECIMAL(18,6)', 'duration': 'DECIMAL(18,6)', 'key': 'VARCHAR'})"
+        ),
+    }
+    with peak_memory():
+        rounds(options.rounds, contenders, rows, base, "rows")
+    seconds = []
+    for master in ("local[1]", "local[2]"):
+        session = on(master)
+        samples = [timed(partial(ingest, session=session)) for _ in range(options.rounds + 1)][1:]
+        seconds.append(median(samples))
+        print(f"  Spark, {master}, requests: {_spread([rows / s / 1e6 for s in samples])} M rows/s")
+    print(f"  local[1] to local[2]: {seconds[0] / seconds[1]:.2f}")
 
 
 def resident() -> int:
@@ -330,7 +390,7 @@ def bench_large(
 STAGES = {
     "generate": (bench_generate, WORKLOADS),
     "replay": (bench_replay, WORKLOADS),
-    "ingest": (bench_ingest, ("requests.csv",)),
+    "ingest": (bench_ingest, INGESTED),
     "verify": (bench_verify, WORKLOADS),
 }
 """Stage -> its function, and the names of its inputs."""
@@ -348,6 +408,8 @@ def main() -> None:
     )
     parser.add_argument("--operations", type=count, default=50_000_000)
     parser.add_argument("--shards", type=count, default=64)
+    parser.add_argument("--rows", type=count, default=8_000_000, help="of the CSV to ingest")
+    parser.add_argument("--logs", type=lambda text: text.split(","), help="to ingest")
     parser.add_argument("--rounds", type=count, default=3)
     parser.add_argument(
         "--timers", type=lambda text: text.split(","), default=list(TIMERS), help="to replay"
@@ -360,7 +422,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.directory) as directory, sessions() as on:
         for stage in options.stages or STAGES:
             bench, inputs = ALL[stage]
-            for name in inputs:
+            for name in options.logs or inputs if stage == "ingest" else inputs:
                 bench(on, Path(directory), options, name)
 
 

@@ -395,9 +395,9 @@ def test_a_column_with_the_end(requests, tmp_path):
     source = logs.manifest(done.trace)["source"]
     assert source["columns"] == {"time": "ts", "end": "stop"}
     for settings in ({"end": "stop"}, {"duration": None}):
-        with pytest.raises(IngestError, match="a column for the duration, one for the end, or one"):
+        with pytest.raises(IngestError, match="needs one of --duration, --end and --id"):
             requests(log, out="other", **settings)
-    with pytest.raises(IngestError, match="has another for the start"):
+    with pytest.raises(IngestError, match="--time-is cannot be end"):
         requests(log, duration=None, end="stop", time_is="end", out="other")
 
 
@@ -430,10 +430,10 @@ def test_a_request_in_two_rows(requests, tmp_path):
     assert source["columns"] == {"time": "ts", "id": "id", "event": "type"}
     assert (source["starts"], source["ends"], source["unmatched"]) == ("begin", "end", 2)
     for change, problem in {
-        ("event", None): "an id needs the column of the event, and what",
+        ("event", None): "--id needs --event, a column, and --starts",
         ("ends", "begin"): "starts and ends are both 'begin'",
-        ("id", None): "one for the end, or one for the id",
-        ("time_is", "end"): "has another for the start",
+        ("id", None): "needs one of --duration, --end and --id",
+        ("time_is", "end"): "--time-is cannot be end",
         ("event", "nix"): "has no column 'nix'",
     }.items():
         with pytest.raises(IngestError, match=problem):
@@ -572,7 +572,7 @@ def test_a_pattern_of_lines(touches, tmp_path):
         assert "\n" not in str(error.value)
     with pytest.raises(IngestError, match="has no column 'client'; it has none"):
         touches(log, time="client", pattern="from", out="other")
-    with pytest.raises(IngestError, match="no format can be given"):
+    with pytest.raises(IngestError, match="--log-format cannot be given"):
         touches(log, pattern="(?P<time>x)", format="csv", out="other")
 
 
