@@ -97,14 +97,18 @@ def rounds(
     `clean` is called before each run and is not timed.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    work = {name: [] for name in contenders}
     for _ in range(number):
         for name, call in contenders.items():
             clean()
+            before = time.process_time()
             seconds[name].append(timed(call))
+            work[name].append((time.process_time() - before) / amount * 1e6)
     for name, samples in seconds.items():
         ratios = [a / b for a, b in zip(seconds[base], samples, strict=True)]
         rates = [amount / sample / 1e6 for sample in samples]
-        print(f"  {name:<44}{_spread(rates)} M {unit}/s  {_spread(ratios)}", flush=True)
+        here = f"  {median(work[name]):.2f} us of processor time here"
+        print(f"  {name:<32}{_spread(rates)} M {unit}/s  {_spread(ratios)}{here}", flush=True)
 
 
 def _spread(samples: list[float]) -> str:
