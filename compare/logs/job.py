@@ -89,17 +89,18 @@ class Job(NamedTuple):
         """Divide the rows of a block by shards, and note what else it shows."""
         log, fine, texts = self.logs[place[0]], rows.fine, rows.records.texts
         keyed = self.meaning.value in ("key", "id")
-        value = texts[self.meaning.value].dictionary_encode() if keyed else rows.end
+        value = texts[self.meaning.value] if keyed else rows.end
         position = self.positions(place, rows)
         table = pa.table({"start": rows.start, "value": value, "position": position})
         order = np.flatnonzero(fine)
         order = order[np.argsort(rows.shard[order], kind="stable")]
         parts = np.split(order, np.flatnonzero(np.diff(rows.shard[order])) + 1)
-        runs = [
-            Run(int(rows.shard[part[0]]), int(rows.start[part].min()), table.take(part))
-            for part in parts
-            if len(part)
-        ]
+        runs = []
+        for part in filter(len, parts):
+            run = table.take(part)
+            if keyed:  # each run has its own keys alone
+                run = run.set_column(1, "value", run["value"].dictionary_encode())
+            runs.append(Run(int(rows.shard[part[0]]), int(rows.start[part].min()), run))
         seen = Seen()
         seen.add(rows.at[fine], rows.zone[fine])
         for role, name in self.meaning.roles.items():

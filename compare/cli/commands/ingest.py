@@ -105,11 +105,12 @@ def kernel(log: str, out: str, force: bool, hz: int | None) -> None:
     from compare.replay.profile import profile
 
     read = read_kernel_trace(Path(log), Path(out), hz=hz, force=force)
+    told = profile(read.trace)
     lost = [("warning", f"The kernel has lost {read.lost:,} events.")] if read.lost else []
     entries = [
         ("events", f"{read.events:,}" + (f", {read.hz} jiffies a second" if read.hz else "")),
         ("operations", operations_text(read.trace.totals)),
-        *_profile_entries(read.trace, profile(read.trace)),
+        *(profile_text(told, read.trace.unit, 1).items() if told else ()),
         ("trace", str(read.trace.path)),
         *lost,
     ]
@@ -162,7 +163,8 @@ def summary(ingested: "Ingested", profile: "Profile | None" = None) -> str:
             ("", f"to   {time_text(reading.last, unit)} UTC"),
         ]
         # The figures of the whole log take the place of those of its beginning.
-        verdict = dict(_profile_entries(trace, profile)) | {
+        beginning = profile and profile_text(profile, trace.unit, len(trace.shards))
+        verdict = (beginning or {}) | {
             "rate": f"{f'{rate:,.0f}' if rate >= 100 else f'{rate:.3g}'} rows per second",
             "pending": f"at most {reading.most_pending:,} at once{' in one shard' * several}",
             "timed out": f"{reading.timed_out:,} ({share:.1%}), after {reading.timeout}",
@@ -171,11 +173,3 @@ def summary(ingested: "Ingested", profile: "Profile | None" = None) -> str:
     entries.append(("trace", f"{trace.path}{f' in {len(trace.shards)} shards' * several}"))
     entries += [("warning", text) for text in reading.warnings]
     return "\n".join(labelled(*pair) for pair in entries)
-
-
-def _profile_entries(trace: "Trace", profile: "Profile | None") -> list[tuple[str, str]]:
-    return (
-        []
-        if profile is None
-        else list(profile_text(profile, trace.unit, len(trace.shards)).items())
-    )
