@@ -228,7 +228,7 @@ def _lines(data: bytes) -> pa.Array:
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")).astype(np.int32)
-    if not data.endswith(b"\n"):
+    if data and not data.endswith(b"\n"):
         ends = np.append(ends, np.int32(len(data)))
     # Every second text is a line end.
     offsets = np.concatenate([[0], np.stack([ends, ends + 1], axis=1).ravel()]).astype(np.int32)

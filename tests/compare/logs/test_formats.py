@@ -194,6 +194,7 @@ def test_examples_of_lines(path, name):
     log = open_log(str(path))
     assert (log.format, log.columns) == (name, line.columns)
     first, bad, last = records(path, line.columns)
+    assert records(path, line.columns, block=30) == [first, bad, last]
     assert (first[0], bad[0], last[0]) == (1, 3, 4)
     assert first[1:] == last[1:] and not first[1]
     assert bad[1] and log.fault == f"it is not {line.what}"
