@@ -156,6 +156,6 @@ def test_the_command_says_what_was_read(tmp_path, capsys):
     assert main(["ingest", "kernel", str(log), "--out", str(tmp_path / "a.trace")]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "events      10, 250 jiffies a second"
-    assert lines[1].startswith("operations  5: 3 starts, 1 cancels, 1 re-arms")
+    assert lines[1].startswith("operations  5: 3 starts, 1 cancel, 1 re-arm")
     assert lines[-1] == "warning     The kernel has lost 12 events."
     assert max(map(len, lines[:2])) <= 80
