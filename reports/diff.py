@@ -1,22 +1,26 @@
 """Two stored runs side by side: what became faster or slower, beyond the noise of the samples.
 
 A figure is the median of the samples of one timer for one task and size, or one replayed source. It
-differs beyond noise if the intervals of the two medians do not overlap (`reports.statistics`: the
-interval of the sign test, widened where there are fewer than five samples). With a base, each
-sample is first divided by the base's sample of the same repeat, so that the speed of the machine,
-and its drift while a run lasts, cancel out.
+differs beyond noise if the intervals of the two medians (`reports.statistics`) are APART: the
+samples of one run do not show how much runs differ. With fewer than FEW samples in either run it is
+not judged, because their range says too little. With a base, each sample is first divided by the
+base's sample of the same repeat, so that the speed of the machine, and its drift while a run lasts,
+cancel out.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from compare.bench.store import Run, RunError
-from compare.bench.task import TASKS, Task
-from reports.statistics import Spread
+from compare.bench.task import Task
+from reports.statistics import FEW, Spread
 
 BASE = "delay-queue"
 """What the times of different machines are divided by, unless another timer is named."""
+
+APART = 1.1
+"""The least ratio between the nearer ends of two intervals that differ beyond noise."""
 
 _MACHINE = ("cpu", "cores", "memory_bytes")  # its platform changes with every update
 
@@ -55,10 +59,11 @@ class Change:
 
     @property
     def verdict(self) -> str:
-        """ "slower", "faster" or "same": within noise."""
-        if self.before.tied_with(self.after):
-            return "same"
-        return "slower" if self.ratio > 1 else "faster"
+        """ "slower", "faster", "same" (within noise) or "few samples"."""
+        low, high = self.interval
+        if min(self.before.samples, self.after.samples) < FEW:
+            return "few samples"
+        return "slower" if low > APART else "faster" if high * APART < 1 else "same"
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,7 @@ def difference(first: Run, second: Run, base: str | None = None) -> Difference:
             if not any(base in contestants for contestants in measured.values()):
                 raise RunError(f"{problem}{run.path} has no {base} to compare with; name a base")
         samples = [_multiples(measured, base) for measured in samples]
-    before, after = (dict(_spreads(measured)) for measured in samples)
+    before, after = map(_spreads, samples)
     both = [key for key in before if key in after]
     if not both:
         raise RunError(f"{first.path} and {second.path} have no figure in common")
@@ -117,25 +122,20 @@ def same_machine(first: Run, second: Run) -> bool:
 
 
 def samples_of(run: Run) -> Samples:
-    """All samples of tasks and of replayed sources, the tasks in the order of tables."""
+    """All samples of tasks and of replayed sources."""
+    rows = [
+        (Subject(Task(row["operation"], row["driver"]).name, row["size"]), row)
+        for row in run.samples.to_pylist()
+    ]
+    rows += [
+        (Subject(row["source"], None, row["source_json"]), row) for row in run.replays.to_pylist()
+    ]
     samples: dict[Subject, dict[str, dict[int, float]]] = {}
-
-    def add(subject: Subject, row: Mapping[str, Any]) -> None:
+    for subject, row in rows:
         if row["ns_per_operation"] is not None:  # else over budget
             repeats = samples.setdefault(subject, {}).setdefault(row["contestant"], {})
             repeats[row["repeat"]] = row["ns_per_operation"]
-
-    rows = run.samples.to_pylist()
-    for task in TASKS:
-        for row in rows:
-            if Task(row["operation"], row["driver"]) == task:
-                add(Subject(task.name, row["size"]), row)
-    for row in run.replays.select(["contestant", "source", "source_json", *_SAMPLE]).to_pylist():
-        add(Subject(row["source"], None, row["source_json"]), row)
     return samples
-
-
-_SAMPLE = ("repeat", "ns_per_operation")
 
 
 def _multiples(samples: Samples, base: str) -> Samples:
@@ -155,8 +155,10 @@ def _multiples(samples: Samples, base: str) -> Samples:
     }
 
 
-def _spreads(samples: Samples) -> Iterator[tuple[tuple[Subject, str], Spread]]:
-    for subject, contestants in samples.items():
-        for label, repeats in contestants.items():
-            if repeats:
-                yield (subject, label), Spread.of(repeats.values())
+def _spreads(samples: Samples) -> dict[tuple[Subject, str], Spread]:
+    return {
+        (subject, label): Spread.of(repeats.values())
+        for subject, contestants in samples.items()
+        for label, repeats in contestants.items()
+        if repeats
+    }

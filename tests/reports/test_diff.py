@@ -1,7 +1,8 @@
 """Two stored runs compared: the rule, as laws over random samples, and the command."""
 
 import json
-from itertools import count
+from itertools import combinations, count
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from compare.bench.store import SCHEMAS, RunError, read_run, write_run
 from compare.bench.task import BY_CLOCK, HOLD, INSERT
+from compare.bench.task import TASKS as TASKS_OF_A_RUN
 from compare.cli.main import BAD_INPUT, main
 from reports.diff import BASE, difference
 from tests.words import tells
@@ -59,9 +61,14 @@ def test_the_rule_is_symmetric_and_finds_nothing_in_equal_runs(tmp_path_factory,
     root = tmp_path_factory.getbasetemp() / f"diff{next(numbers)}"
     first, second = stored(root, samples), stored(root, samples | other)
     same = difference(first, first)
-    assert {change.verdict for change in same.changes} == {"same"}
+    assert {change.verdict for change in same.changes} <= {"same", "few samples"}
     forth, back = difference(first, second), difference(second, first)
-    opposite = {"slower": "faster", "faster": "slower", "same": "same"}
+    opposite = {
+        "slower": "faster",
+        "faster": "slower",
+        "same": "same",
+        "few samples": "few samples",
+    }
     turned = {(change.subject, change.contestant): change for change in back.changes}
     assert len(forth.changes) == len(back.changes) == len(samples)
     assert forth.missing == back.missing[::-1] == (0, len(samples | other) - len(samples))
@@ -71,7 +78,9 @@ def test_the_rule_is_symmetric_and_finds_nothing_in_equal_runs(tmp_path_factory,
         assert change.ratio * reverse.ratio == pytest.approx(1)
         low, high = change.interval
         assert low <= change.ratio <= high
-        assert (change.verdict == "same") == (low <= 1 <= high)
+        few = min(change.before.samples, change.after.samples) < 5
+        apart = low > 1.1 or high * 1.1 < 1
+        assert change.verdict in {"few samples"} if few else (change.verdict != "same") == apart
     ratios = [change.ratio for change in forth.changes]
     assert ratios == sorted(ratios, reverse=True)
 
@@ -88,6 +97,50 @@ def test_multiples_of_a_base_do_not_depend_on_the_machine(tmp_path_factory, samp
     assert {change.contestant for change in compared.changes} == {key[2] for key in samples} - {
         BASE
     }
+
+
+BUSY = json.loads((Path(__file__).parent / "data" / "busy_runs.json").read_text())
+"""Samples of five runs of the same code on two cores with five other programs: for each task, size
+and timer those of every run."""
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory):
+    root, tasks = tmp_path_factory.mktemp("busy"), {task.name: task for task in TASKS_OF_A_RUN}
+    return [
+        {(tasks[task], size, timer): runs[n] for task, size, timer, runs in BUSY if task in tasks}
+        for n in range(5)
+    ], root
+
+
+def test_runs_of_the_same_code_hardly_differ_on_a_busy_machine(busy):
+    runs, root = busy
+    stored_runs = [stored(root / f"{n}", samples) for n, samples in enumerate(runs)]
+    changes = [
+        change
+        for first, second in combinations(stored_runs, 2)
+        for change in difference(first, second).changes
+    ]
+    judged = [change for change in changes if change.verdict != "few samples"]
+    differ = [change for change in judged if change.verdict != "same"]
+    assert len(judged) > 500 and len(differ) <= len(judged) // 100
+    assert {change.contestant for change in changes if change not in judged} == {
+        "heapq-delay-queue",
+        "unordered-list",
+    }
+
+
+def test_a_timer_that_takes_twice_as_long_is_told_on_a_busy_machine(busy):
+    runs, root = busy
+    for n, (first, second) in enumerate(combinations(runs, 2)):
+        slower = {
+            key: scaled(2, times) if key[2] == "cascading-wheel" else times
+            for key, times in second.items()
+        }
+        compared = difference(stored(root / f"a{n}", first), stored(root / f"b{n}", slower))
+        told = compared.regressions(0.1)
+        own = [change for change in told if change.contestant == "cascading-wheel"]
+        assert len(own) >= 4 and len(told) - len(own) <= 1
 
 
 STEADY, NOISY = [100.0, 101, 99, 100, 102], [70.0, 150, 90, 130, 110]
@@ -129,6 +182,14 @@ def test_the_command_prints_what_is_beyond_noise(runs, capsys):
 )
 def test_the_exit_code_is_that_of_the_threshold(runs, threshold, code):
     assert main(["diff", *map(str, runs), "--threshold", threshold]) == code
+
+
+def test_few_samples_are_not_judged(tmp_path, capsys):
+    slow = {**RUN, (HOLD, 10, "a"): [300.0] * 4}
+    assert main(["diff", str(store(tmp_path, RUN)), str(store(tmp_path, slow))]) == 0
+    out = capsys.readouterr().out
+    assert "2 of 2 figures within noise" in out
+    assert "not judged, fewer than 5 samples: 1 figure" in out
 
 
 def test_faster_is_no_regression(runs):

@@ -37,8 +37,8 @@ def diff(run_a: str, run_b: str, threshold: float, base: str | None, as_json: bo
 
     A RUN is a stored run of `compare` or `report`, or a directory of runs, whose
     newest is taken. A median differs beyond noise if the intervals of the two
-    medians do not overlap. The exit code is 1 if something is slower by more than
-    the threshold.
+    medians are more than 10 % apart; with fewer than five samples it is not
+    judged. The exit code is 1 if something is slower by more than the threshold.
 
     Runs of different machines are compared by the ratios to --base, by default
     delay-queue.
@@ -91,10 +91,12 @@ def text_of(compared: "Difference", threshold: float) -> str:
         if shown := [change for change in changes if change.verdict == verdict]:
             heading = f"{plural(len(shown), 'figure')} {verdict} in B, beyond noise"
             parts.append("\n".join([heading, *_table(shown)]))
-    same = sum(change.verdict == "same" for change in compared.changes)
+    judged = [change.verdict for change in compared.changes if change.verdict != "few samples"]
+    few = len(compared.changes) - len(judged)
     unit = f"multiples of {compared.base}" if compared.base else "ns per operation"
     lines = [f"A and B: medians, {unit}; change and its interval: percent"]
-    lines.append(f"{same:,} of {plural(len(compared.changes), 'figure')} within noise")
+    lines.append(f"{judged.count('same'):,} of {plural(len(judged), 'figure')} within noise")
+    lines += [f"not judged, fewer than 5 samples: {plural(few, 'figure')}"] if few else []
     missing = zip("AB", compared.missing, strict=True)
     lines += [f"{plural(number, 'figure')} only in {run}" for run, number in missing if number]
     beyond = len(compared.regressions(threshold / 100))
