@@ -33,6 +33,7 @@ from compare.replay.contestant import Contestant
 from compare.replay.contestant import contestant as parse_contestant
 from compare.replay.engine import Clock, OverBudgetError, first_time, replay
 from compare.replay.outcome import Outcome
+from compare.replay.profile import Profile, profile
 from compare.tapes.trace import Trace, open_trace
 from compare.workloads.catalogue import LARGEST_SEED, MAX_IN_MEMORY, workload_named
 from timers.errors import TimerError
@@ -92,7 +93,8 @@ def run_comparison(
         for each in measured:
             each.run(step)
     traits = [traits_of(contestant, units) for contestant in contestants]
-    manifest = _manifest(options, workloads, traits, bench, replays)
+    profiles = {str(trace.path): profile(trace) for trace in opened}
+    manifest = _manifest(options, workloads, traits, bench, replays, profiles)
     return write_run(options.runs, manifest, _tables(bench, calls, replays))
 
 
@@ -200,8 +202,9 @@ def _manifest(
     traits: Sequence[Mapping[str, Any]],
     bench: Bench,
     replays: Sequence[Replays],
+    profiles: Mapping[str, Profile | None],
 ) -> dict[str, Any]:
-    sources = [_source_entry(replayed) for replayed in replays]
+    sources = [_source_entry(replayed, profiles) for replayed in replays]
     return {
         "command": list(options.command),
         **surroundings(),
@@ -232,8 +235,9 @@ def _manifest(
     }
 
 
-def _source_entry(replays: Replays) -> dict[str, Any]:
+def _source_entry(replays: Replays, profiles: Mapping[str, Profile | None]) -> dict[str, Any]:
     source = replays.source
+    found = profiles.get(source.name)
     # At a touch, an inexact timer may re-arm where an exact one starts a timer, or the reverse.
     scheduled = [
         outcome.scheduled
@@ -246,6 +250,7 @@ def _source_entry(replays: Replays) -> dict[str, Any]:
         "timers": scheduled[0] if scheduled else source.counts["starts"],
         **source.counts,
         "details": dict(source.details),
+        "profile": found._asdict() if found else None,
     }
 
 
