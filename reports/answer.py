@@ -4,14 +4,15 @@ The script adds up, ranks and words; nothing of it is computed here. A cost is [
 in nanoseconds, where the interval from low to high is that of `Spread.interval`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from compare.bench.calls import SERVICE, TIMER
-from compare.bench.task import BY_CLOCK, BY_EVENT, HOLD, INSERT, Task
+from compare.bench.task import BY_CLOCK, BY_EVENT, HOLD, INSERT
 from compare.tapes.units import EXPONENTS, parse_duration
 from reports import formats
-from reports.summary import Cell, StoredContestant, StoredSource, Summary
+from reports.statistics import Spread
+from reports.summary import StoredContestant, StoredSource, Summary
 from timers.registry import TIMERS
 
 CHEAP = 1e6
@@ -35,67 +36,46 @@ Cost = list[float]
 ByTimer = dict[int, dict[str, Cost]]
 """The number of a contestant -> the cost of holding, of an insert and of an expiry."""
 
-Callers = Callable[[Summary], Mapping[int, ByTimer]]
+CALLERS: Mapping[str, tuple[str, int] | None] = {
+    "compiled code": None,
+    "Python, batches of 1000": (TIMER, 1_000),
+    "Python, one by one": (TIMER, 1),
+    "Python, through a SystemTimer": (SERVICE, 1),
+}
+"""Who calls -> the interface and the timers per call, or None for a compiled loop."""
 
 
-def compiled_code(summary: Summary) -> Mapping[int, ByTimer]:
-    """The costs in a compiled loop, by the number of pending timers."""
-    expiry = BY_EVENT if BY_EVENT in summary.cells else BY_CLOCK
-    tasks = {"hold": HOLD, "insert": INSERT, "expiry": expiry}
-    if not summary.cells.keys() >= set(tasks.values()):
-        return {}
-    return {size: _at(summary, tasks, size) for size in summary.sizes}
+def costs_of(summary: Summary, way: tuple[str, int] | None) -> dict[int, ByTimer]:
+    """The costs of a caller by the number of pending timers; empty if they were not measured.
 
-
-def _at(summary: Summary, tasks: Mapping[str, Task], size: int) -> ByTimer:
-    columns = {name: summary.column(task, size) for name, task in tasks.items()}
-    return {
-        number: {name: cost(column[who]) for name, column in columns.items()}
-        for number, who in competing(summary).items()
-        if all(who in column for column in columns.values())
-    }
-
-
-def python(interface: str, batch: int) -> Callers:
-    """The costs in a Python program that uses an interface, with timers per call.
-
-    A schedule and a cancel were measured together, at one number of pending timers. An insert is
-    half of that; an expiry costs what it costs in a loop.
+    From Python, a schedule and a cancel were measured together, at one number of pending timers: an
+    insert is half of that, and an expiry costs what it costs in a loop. There, timers without a
+    kernel compete, too.
     """
-
-    def costs(summary: Summary) -> Mapping[int, ByTimer]:
-        column = summary.calls.get((interface, batch), {})
-        expiry = BY_EVENT if BY_EVENT in summary.cells else BY_CLOCK
-        everyone = dict(enumerate(summary.contestants))
-        return {
-            size: {
-                number: {
-                    "hold": cost(column[who]),
-                    "insert": [ns / 2 for ns in cost(column[who])],
-                    "expiry": cost(expiries[who]),
-                }
-                for number, who in everyone.items()
-                if who in column and who in expiries
+    event = BY_EVENT if BY_EVENT in summary.cells else BY_CLOCK
+    if not summary.cells.keys() >= {HOLD, INSERT, event}:
+        return {}
+    numbers = dict(enumerate(summary.contestants)) if way else competing(summary)
+    by_size: dict[int, ByTimer] = {}
+    for size in summary.sizes:
+        holds, inserts, expiries = (summary.column(t, size) for t in (HOLD, INSERT, event))
+        if way:
+            holds = inserts = summary.calls.get(way, {})
+        by_size[size] = {
+            number: {
+                "hold": cost(holds[who]),
+                "insert": [ns / (2 if way else 1) for ns in cost(inserts[who])],
+                "expiry": cost(expiries[who]),
             }
-            for size in summary.sizes
-            if (expiries := summary.column(expiry, size) if expiry in summary.cells else {})
+            for number, who in numbers.items()
+            if who in holds and who in inserts and who in expiries
         }
-
-    return costs
-
-
-CALLERS: tuple[tuple[str, Callers], ...] = (
-    ("compiled code", compiled_code),
-    ("Python, batches of 1000", python(TIMER, 1_000)),
-    ("Python, one by one", python(TIMER, 1)),
-    ("Python, through a SystemTimer", python(SERVICE, 1)),
-)
-"""Who calls -> the costs of its calls by size, or none where the run has not measured them."""
+    return by_size
 
 
-def cost(cell: Cell) -> Cost:
+def cost(time: Spread) -> Cost:
     """A cost as the script has it."""
-    return [cell.level, *cell.interval]
+    return [time.level, *time.interval]
 
 
 def competing(summary: Summary) -> dict[int, StoredContestant]:
@@ -107,7 +87,8 @@ def competing(summary: Summary) -> dict[int, StoredContestant]:
 def data(summary: Summary) -> dict[str, Any]:
     """Everything that the script needs; numbers of timers are those of `summary.contestants`."""
     rivals = competing(summary)
-    callers = {name: found for name, of in CALLERS if any((found := of(summary)).values())}
+    costs = {name: costs_of(summary, way) for name, way in CALLERS.items()}
+    callers = {name: found for name, found in costs.items() if any(found.values())}
     windows = {who.precision: who for who in rivals.values()}
     order = sorted(windows.values(), key=lambda who: max(map(abs, who.lateness)))
     sources = sorted(summary.replays, key=lambda source: not source.own)
@@ -168,21 +149,20 @@ def _case(summary: Summary, source: StoredSource) -> dict[str, Any]:
         "pending": row.get("most_pending") or 0,
         "share": (row.get("cancelled") or 0) / max(started, 1),
         "unit": source.unit if source.unit in EXPONENTS else "",
-        "costs": {number: cost(found[who].cell) for number, who in rivals.items()},
+        "costs": {number: cost(found[who].time) for number, who in rivals.items()},
     }
 
 
-def noise(summary: Summary) -> Sequence[str]:
-    """A warning where the machine was busy."""
-    if summary.of_shards:  # they differ by nature
-        return []
-    spreads = [cell.spread for cell in summary.measurements]
-    repeated = [spread for spread in spreads if spread.samples > 1]
-    noisy = sum(spread.scatter > NOISY for spread in repeated)
-    if noisy <= MANY * len(repeated):
-        return []
-    return [
+def noise(summary: Summary) -> str:
+    """A warning where the machine was busy. Shards differ by nature."""
+    tasks = [curve.values() for curves in summary.cells.values() for curve in curves.values()]
+    replays = [[one.time for one in of.values()] for of in summary.replays.values()]
+    repeated = [time for times in tasks + replays for time in times if time.samples > 1]
+    noisy = sum(time.scatter > NOISY for time in repeated)
+    if summary.of_shards or noisy <= MANY * len(repeated):
+        return ""
+    return (
         f"In {noisy} of {formats.counted(len(repeated), 'measurement')} the slowest sample took "
         f"more than {NOISY:g} times as long as the fastest: the machine was busy. Do not rely on "
         "small differences in time. The counted work is not affected."
-    ]
+    )

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from compare.cli.commands.ingest import ingest_log
 from timers.errors import TimerError
 
 if TYPE_CHECKING:
+    from compare.bench.store import Run
     from compare.tapes.trace import Trace
 
 TRACES = "traces"
@@ -24,7 +26,6 @@ _KINDS: dict[str, dict[str, str | None]] = {
     "touches": {"time": None, "key": None, "idle": "30s"},
 }
 """Kind of log -> the options it needs, with defaults for those that are not columns."""
-
 
 _HOW = ("time_is", "duration_unit")
 """Options that say what a column of durations means."""
@@ -110,9 +111,23 @@ def report(
         path = run_comparison(options.comparison_from(given, traces), logs_read)
     from compare.bench.store import read_run
 
-    page = write_report(read_run(path), out)
+    page = write_report(_with_verdicts(read_run(path)), out)
     click.echo(f"run: {path}")
     click.echo(page)
+
+
+def _with_verdicts(run: "Run") -> "Run":
+    """A run whose traces have a `verdict`: what `ingest` says of them, by terms."""
+    from compare.cli.text import profile_text
+    from compare.replay.profile import Profile
+
+    sources = [
+        source | {"verdict": profile_text(Profile(**found), source["unit"], source["shards"])}
+        if (found := source.get("profile"))
+        else source
+        for source in run.manifest["sources"]
+    ]
+    return replace(run, manifest={**run.manifest, "sources": sources})
 
 
 def _check_unused(given: Mapping[str, Any]) -> None:

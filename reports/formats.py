@@ -1,13 +1,15 @@
 """Numbers, units, names and lists as tables, charts and sentences write them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 NO_BREAK = "\u202f"  # a narrow space, between groups of digits
 SPACE = "\xa0"  # keeps a number and its unit on one line
 
-_TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+_TIMES = (
+    *((86_400e9, "d"), (3_600e9, "h"), (60e9, "min"), (1e9, "s")),
+    *((1e6, "ms"), (1e3, "µs"), (1.0, "ns")),
+)
 _BYTES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
-_DURATIONS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"))
 _COUNTERS = {
     "comparisons": "comparisons of deadlines",
     "timers_touched": "timers looked at",
@@ -20,8 +22,6 @@ _COUNTERS = {
     "advances": "calls to advance",
     "idle_advances": "idle calls to advance",
 }
-_UNIT_NAMES = {"us": "microseconds", "ms": "milliseconds", "s": "seconds"}
-_UNIT_SYMBOLS = {"us": "µs", "unit": "units"}
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -40,31 +40,21 @@ def significant(value: float, digits: int = 3) -> str:
 def nanoseconds(value: float) -> str:
     """A time given in nanoseconds, in the unit that suits it.
 
-    >>> [nanoseconds(ns) for ns in (0.5, 999.9, 2_000_000, 61e9)]
-    ['0.500\\xa0ns', '1.00\\xa0µs', '2.00\\xa0ms', '61.0\\xa0s']
+    >>> [nanoseconds(ns) for ns in (0.5, 999.9, 2_000_000, 75e9)]
+    ['0.500\\xa0ns', '1.00\\xa0µs', '2.00\\xa0ms', '1.25\\xa0min']
     """
     return _scaled(value, _TIMES)
 
 
-def time_range(low: float, high: float) -> str:
-    """From one time to another, both given in nanoseconds, naming the unit once.
+def span(low: float, high: float, form: Callable[[float], str] = nanoseconds) -> str:
+    """From one value to another; if both have the same unit, without it.
 
-    >>> time_range(9.81, 11.2), time_range(950.0, 1100.0)
+    >>> span(9.81, 11.2), span(950.0, 1100.0)
     ('9.81–11.2', '950\\xa0ns–1.10\\xa0µs')
     """
-    (first, unit), (last, other) = (nanoseconds(value).split(SPACE) for value in (low, high))
-    both = f"{first}{SPACE}{unit}–{last}{SPACE}{other}"
-    return f"{first}–{last}" if unit == other else both
-
-
-def duration(seconds: float) -> str:
-    """A duration with the unit that suits its size.
-
-    >>> [duration(s) for s in (0.04, 75, 7200, 1e6)]
-    ['40\\xa0ms', '1.2\\xa0min', '2\\xa0h', '12\\xa0d']
-    """
-    number, _, unit = _scaled(seconds, _DURATIONS, 2 if seconds >= 1 else 1).partition(SPACE)
-    return f"{_trimmed(number)}{SPACE}{unit}"
+    first, last = form(low), form(high)
+    (one, _, unit), (two, _, other) = first.partition(SPACE), last.partition(SPACE)
+    return f"{one}–{two}" if unit == other else f"{first}–{last}"
 
 
 def data_size(count: float) -> str:
@@ -128,7 +118,7 @@ def short_count(value: int) -> str:
     ('256', '1k', '2.5M')
     """
     for factor, letter in ((10**6, "M"), (10**3, "k")):
-        if (scaled := float(f"{value / factor:.3g}")) >= 1:
+        if abs(scaled := float(f"{value / factor:.3g}")) >= 1:
             return f"{scaled:g}{letter}"
     return str(value)
 
@@ -152,34 +142,6 @@ def counter_title(name: str) -> str:
     return _COUNTERS.get(name, name.replace("_", " "))
 
 
-def unit_name(unit: str) -> str:
-    """A tape's unit in full.
-
-    >>> unit_name("us"), unit_name("unit")
-    ('microseconds', 'units')
-    """
-    return _UNIT_NAMES.get(unit, "units")
-
-
-def unit_symbol(unit: str) -> str:
-    """A tape's unit as a heading has it.
-
-    >>> unit_symbol("us"), unit_symbol("unit")
-    ('µs', 'units')
-    """
-    return _UNIT_SYMBOLS.get(unit, unit)
-
-
-def listed(words: Iterable[str]) -> str:
-    """Words joined for a sentence.
-
-    >>> listed([]), listed(["a"]), listed(["a", "b", "c"])
-    ('', 'a', 'a, b and c')
-    """
-    *most, last = [*words] or [""]
-    return f"{', '.join(most)} and {last}" if most else last
-
-
 def counted(number: int, noun: str) -> str:
     """A number of things.
 
@@ -198,11 +160,11 @@ def cut(text: str, characters: int) -> str:
     return text if len(text) <= characters else text[: characters - 1] + "…"
 
 
-def _scaled(value: float, units: Sequence[tuple[float, str]], digits: int = 3) -> str:
+def _scaled(value: float, units: Sequence[tuple[float, str]]) -> str:
     """A value in the largest of the units (largest first) in which it is at least 1."""
-    fitting = (of for of in units if float(f"{value / of[0]:.{digits - 1}e}") >= 1)
+    fitting = (of for of in units if float(f"{value / of[0]:.2e}") >= 1)
     factor, unit = next(fitting, units[-1])
-    return f"{significant(value / factor, digits)}{SPACE}{unit}"
+    return f"{significant(value / factor)}{SPACE}{unit}"
 
 
 def _trimmed(number: str) -> str:

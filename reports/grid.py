@@ -18,7 +18,7 @@ from compare.files import open_parquet
 from compare.pipeline.summarise import ABOUT, SCHEMA, SUMMARY, summarise
 from compare.replay.contestant import contestant
 from reports.statistics import Spread
-from reports.summary import Cell, Replayed, StoredSource, Summary, contestants_of
+from reports.summary import Replayed, StoredSource, Summary, contestants_of
 from timers.errors import TimerError
 
 
@@ -68,7 +68,7 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
             for path, of in rows.items()
         },
         memory={},
-        sample="shard",
+        of_shards=True,
     )
 
 
@@ -91,7 +91,7 @@ def _read(path: Path) -> pa.Table:
 def _replayed(row: Mapping[str, Any]) -> Replayed:
     least, most = (row[f"shard_ns_per_operation_{which}"] for which in ("least", "most"))
     spread = Spread.between(row["ns_per_operation"], least, most, row["shards"])
-    return Replayed(Cell(spread, row["operations"]), row)
+    return Replayed(spread, row)
 
 
 def _source(path: Path, row: Mapping[str, Any], *, alone: bool) -> StoredSource:

@@ -19,6 +19,7 @@ from reports.charts.catalogue import pictures
 from reports.charts.pictures import Picture, element, save
 from reports.palette import INK, look_of
 from reports.sections.catalogue import sections
+from reports.sections.workloads import facts
 from reports.summary import Subject, Summary, figures_of
 from reports.trials import Case
 from timers.errors import TimerError
@@ -109,6 +110,7 @@ def render(
         keep_trailing_newline=True,
         finalize=lambda text: text.replace("–", f"–{JOINER}") if type(text) is str else text,
     )
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": False}  # callers have an order
     environment.filters["colour"] = _colour
     environment.filters["symbol"] = lambda timer: look_of(timer).symbol
     manifest = summary.manifest
@@ -125,6 +127,7 @@ def render(
         subjects=subjects(summary),
         number={who: place for place, who in enumerate(subjects(summary))},
         answer=answer if answer["sizes"] or answer["cases"] else None,
+        traffic={summary.called(source): facts(summary, source) for source in summary.own},
         noise=noise(summary),
         command=shlex.join(map(str, manifest["command"])),
         version=manifest["versions"].get("wheelwork") or "",

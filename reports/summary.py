@@ -38,11 +38,6 @@ class StoredContestant:
         return str(self.traits["timer"])
 
     @property
-    def engine(self) -> str:
-        """COMPILED or PYTHON_LOOP."""
-        return str(self.traits["engine"])
-
-    @property
     def lateness(self) -> tuple[int, int]:
         """The least and greatest that its scheme allows, in units."""
         return self.traits["lateness_low"], self.traits["lateness_high"]
@@ -55,7 +50,7 @@ class StoredContestant:
     @property
     def compiled(self) -> bool:
         """Whether it ran in the compiled loop; else its times include the Python interpreter's."""
-        return self.engine == COMPILED
+        return bool(self.traits["engine"] == COMPILED)
 
     @property
     def dashed(self) -> bool:
@@ -102,41 +97,6 @@ Subject = StoredContestant | Case
 """What a line of a chart or a row of a table is about."""
 
 
-class Cell(NamedTuple):
-    """The time of one contestant at one task and size, in ns per operation."""
-
-    spread: Spread
-    operations: int
-
-    @property
-    def level(self) -> float:
-        """Nanoseconds per operation."""
-        return self.spread.level
-
-    @property
-    def reach(self) -> tuple[float, float]:
-        """The least and the greatest sample."""
-        return self.spread.low, self.spread.high
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The interval of the median."""
-        return self.spread.interval
-
-    @property
-    def text(self) -> str:
-        """The time."""
-        return formats.nanoseconds(self.level)
-
-
-class Bin(NamedTuple):
-    """So many timers fired `lateness` .. `lateness + width - 1` units late."""
-
-    lateness: int
-    width: int
-    timers: int
-
-
 class Footprint(NamedTuple):
     """Bytes for each pending timer when all room is used, and what happens with one more."""
 
@@ -149,9 +109,8 @@ class Footprint(NamedTuple):
 class Replayed(NamedTuple):
     """What was found for one contestant and source."""
 
-    cell: Cell
+    time: Spread  # in ns per operation
     row: Mapping[str, Any]  # the counts, alike in all samples; see SCHEMAS["replays"]
-    bins: tuple[Bin, ...] = ()
 
     @property
     def late(self) -> tuple[int, int] | None:
@@ -160,9 +119,9 @@ class Replayed(NamedTuple):
         return None if low is None else (low, high)
 
     @property
-    def counters(self) -> Mapping[str, int]:
+    def counters(self) -> Sequence[tuple[str, int]]:
         """Cost counters of the whole tape; empty where it has none."""
-        return dict(self.row["counters"] or ())
+        return self.row["counters"] or ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +161,8 @@ class StoredSource:
         return self.details["operations"] / self.seconds if self.seconds else 0.0
 
 
-Column = Mapping[StoredContestant, Cell]
+Column = Mapping[StoredContestant, Spread]
+"""Times in ns per operation."""
 
 
 @dataclass(frozen=True)
@@ -211,32 +171,28 @@ class Summary:
 
     manifest: Mapping[str, Any]
     contestants: tuple[StoredContestant, ...]
-    cells: Mapping[Task, Mapping[StoredContestant, Mapping[int, Cell]]]  # by size
+    cells: Mapping[Task, Mapping[StoredContestant, Mapping[int, Spread]]]
+    """Task -> contestant -> size -> ns per operation."""
     counts: Mapping[Task, Mapping[str, Mapping[StoredContestant, Mapping[int, float]]]]
     """Counter -> contestant -> size -> count per operation."""
     replays: Mapping[StoredSource, Mapping[StoredContestant, Replayed]]
     memory: Mapping[StoredContestant, Mapping[int, Footprint]]  # by capacity
     slots: Mapping[StoredContestant, Mapping[int, float]] = field(default_factory=dict)
     """Size -> the share of the pending timers that are in the slots of a wheel."""
-    sample: str = "sample"  # what a spread is over: repeats, or "shard": the parts of a trace
+    of_shards: bool = False  # of replayed grids: a spread is over shards, each replayed once
     trials: Sequence[Row] = ()  # of the enqueue experiment
     #: from Python, by interface and timers per call: a schedule and a cancel
     calls: Mapping[tuple[str, int], Column] = field(default_factory=dict)
-    loops: Mapping[str, Cell] = field(default_factory=dict)  # event loops' own: the same
+    loops: Mapping[str, Spread] = field(default_factory=dict)  # event loops' own: the same
     #: by task or source, and contestant: the size at which it took longer than the budget, or None
     over_budget: Mapping[tuple[Task | StoredSource, StoredContestant], int | None] = field(
         default_factory=dict
     )
 
-    @property
-    def of_shards(self) -> bool:
-        """Whether it is of replayed grids, each shard once, and not of repeats in one process."""
-        return self.sample == "shard"
-
     @cached_property
     def own(self) -> list[StoredSource]:
-        """The traces that were given, where their rates are known."""
-        return [source for source in self.replays if source.own and source.rate]
+        """The traces of a comparison."""
+        return [source for source in self.replays if source.own and not self.of_shards]
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -252,19 +208,6 @@ class Summary:
         compiled = [who for who in self.contestants if who.compiled]
         yardsticks = [who for who in compiled if who.timer == YARDSTICK]
         return next(iter([*yardsticks, *compiled, *self.contestants]), None)
-
-    @cached_property
-    def largest(self) -> Mapping[Task, Column]:
-        """The cells of each task at the largest size."""
-        return {task: self.column(task, self.sizes[-1]) for task in self.cells}
-
-    @property
-    def measurements(self) -> list[Cell]:
-        """The cells of all tasks and replays."""
-        tasks = [
-            cell for of in self.cells.values() for cells in of.values() for cell in cells.values()
-        ]
-        return tasks + [one.cell for of in self.replays.values() for one in of.values()]
 
     def stopped(self, count: Callable[[int], str] = formats.count) -> Iterator[str]:
         """A text for each task and source that was over budget, and whose it was."""
@@ -283,14 +226,14 @@ class Summary:
 
     def replayed(self, source: StoredSource) -> Column:
         """The times of one source."""
-        return {who: replayed.cell for who, replayed in self.replays[source].items()}
+        return {who: replayed.time for who, replayed in self.replays[source].items()}
 
-    def counters(self, task: Task, *, idle: bool = False) -> list[str]:
-        """The counters of a task that are not zero everywhere, or (`idle`) those that are."""
+    def counters(self, task: Task) -> list[str]:
+        """The counters of a task that are not zero everywhere."""
         return [
             name
             for name, curves in self.counts.get(task, {}).items()
-            if idle != any(count > 0 for curve in curves.values() for count in curve.values())
+            if any(count for curve in curves.values() for count in curve.values())
         ]
 
 
@@ -300,10 +243,9 @@ def leaders(column: Column) -> list[StoredContestant]:
     Where no exact timer was measured, of all. A Python loop does not compete with compiled timers,
     and leads only where there are no others.
     """
-    measured = {who: cell.spread for who, cell in column.items()}
-    exact = {who: spread for who, spread in measured.items() if who.exact}
-    compiled = {who: spread for who, spread in exact.items() if who.compiled}
-    return fastest(compiled or exact or measured)
+    exact = {who: time for who, time in column.items() if who.exact}
+    compiled = {who: time for who, time in exact.items() if who.compiled}
+    return fastest(compiled or exact or column)
 
 
 def figures_of(run: Run) -> Summary:
@@ -320,6 +262,7 @@ def figures_of(run: Run) -> Summary:
         raise RunError(f"{run.path}: the manifest is damaged: {error} is missing") from None
     by_label = {who.label: who for who in contestants}
     places = {who: place for place, who in enumerate(contestants)}
+    over_budget: dict[tuple[Any, StoredContestant], int | None] = {}
 
     def rows_of(table: pa.Table) -> Iterator[tuple[StoredContestant, dict[str, Any]]]:
         """The rows with their contestants, in the order of these and of sizes."""
@@ -331,37 +274,29 @@ def figures_of(run: Run) -> Summary:
             found.append((who, row))
         yield from sorted(found, key=lambda item: (places[item[0]], item[1].get("size", 0)))
 
-    samples, bins, repeats = defaultdict(list), defaultdict(list), defaultdict(list)
-    over_budget: dict[tuple[Any, StoredContestant], int | None] = {}
+    samples, replays, calls = defaultdict(list), defaultdict(list), defaultdict(list)
     for who, row in rows_of(run.samples):
         task = Task(row["operation"], row["driver"])
         if row["ns_per_operation"] is None:
             over_budget[task, who] = row["size"]
         else:
             samples[task, who, row["size"]].append(row)
-    for who, row in rows_of(run.lateness):
-        bins[row["source"], who].append(Bin(row["lateness"], row["width"], row["timers"]))
-    for who, row in rows_of(run.replays):
-        repeats[row["source"], who].append(row)
     sources = {
         row["source"]: StoredSource(
             row["source"], row["unit"], described.get(row["source"], {}), row["source"] in given
         )
         for row in run.replays.to_pylist()
     }
-    for (name, who), rows in [*repeats.items()]:
-        if rows[0]["ns_per_operation"] is None:
-            over_budget[sources[name], who] = None
-            del repeats[name, who]
-    cells = _nested((key, _cell(rows)) for key, rows in samples.items())
-    calls = defaultdict(list)
+    for who, row in rows_of(run.replays):
+        if row["ns_per_operation"] is None:
+            over_budget[sources[row["source"]], who] = None
+        else:
+            replays[row["source"], who].append(row)
     for row in run.calls.to_pylist():
         caller = by_label.get(row["contestant"])  # an event loop has none
         calls[(row["interface"], row["batch"]), caller].append(row)
-    replays = _nested(
-        ((name, who), Replayed(_cell(rows), rows[0], tuple(bins[name, who])))
-        for (name, who), rows in repeats.items()
-    )
+    cells = _nested((key, _time(rows)) for key, rows in samples.items())
+    replayed = _nested((key, Replayed(_time(rows), rows[0])) for key, rows in replays.items())
     return Summary(
         run.manifest,
         contestants,
@@ -378,7 +313,7 @@ def figures_of(run: Run) -> Summary:
             )
             for who, row in rows_of(run.counters)
         ),
-        replays={source: replays.get(name, {}) for name, source in sources.items()},
+        replays={source: replayed.get(name, {}) for name, source in sources.items()},
         memory=_nested(
             ((who, row["capacity"]), _footprint(row)) for who, row in rows_of(run.memory)
         ),
@@ -387,8 +322,8 @@ def figures_of(run: Run) -> Summary:
             for who, row in rows_of(run.slots)
         ),
         trials=run.purgatory.to_pylist(),
-        calls=_nested(((way, who), _cell(rows)) for (way, who), rows in calls.items() if who),
-        loops={loop: _cell(rows) for ((loop, _), who), rows in calls.items() if not who},
+        calls=_nested(((way, who), _time(rows)) for (way, who), rows in calls.items() if who),
+        loops={loop: _time(rows) for ((loop, _), who), rows in calls.items() if not who},
         over_budget=over_budget,
     )
 
@@ -418,8 +353,8 @@ def contestants_of(traits: Iterable[Mapping[str, Any]]) -> tuple[StoredContestan
     )
 
 
-def _cell(rows: list[dict[str, Any]]) -> Cell:
-    return Cell(Spread.of([row["ns_per_operation"] for row in rows]), rows[0]["operations"])
+def _time(rows: list[dict[str, Any]]) -> Spread:
+    return Spread.of(row["ns_per_operation"] for row in rows)
 
 
 def _footprint(row: Mapping[str, Any]) -> Footprint:

@@ -1,8 +1,7 @@
 """Axes, lines and marks that the charts share. Sizes are in inches, of text in points."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from textwrap import fill
 from typing import Any, NamedTuple
 
@@ -16,7 +15,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullForma
 from reports import formats
 from reports.charts.pictures import LINE_HEIGHT, WIDTH, Mark, Picture
 from reports.palette import PAPER, look_of
-from reports.summary import Cell, Subject
+from reports.statistics import Spread
+from reports.summary import Subject
 
 HEADING = 19
 """Characters that fit above one of two panels."""
@@ -24,28 +24,32 @@ HEADING = 19
 LABEL = 42
 """Characters of a line of the legend."""
 
-
 FINE = 40
 """A range below that has ticks at 1, 2 and 5 times a power of ten."""
 
 
 class Point(NamedTuple):
-    """A value of a series, with the range of its samples; `text` is the value in words."""
+    """A value of a series, and what it says when it is pointed at."""
 
     x: float
-    y: float
+    value: Spread
     text: str
-    low: float | None = None
-    high: float | None = None
     hollow: bool = False
 
 
-def point(x: float, cell: Cell, where: str) -> Point:
-    """The point of a measured time."""
-    text = f"{where}: {cell.text}"
-    if cell.spread.samples > 1:
-        text += f" ({formats.time_range(*cell.reach)})"
-    return Point(x, cell.level, text, *cell.reach)
+def point(
+    x: float,
+    value: Spread,
+    where: str,
+    form: Callable[[float], str] = formats.nanoseconds,
+    *,
+    hollow: bool = False,
+) -> Point:
+    """The point of a value, which is written in a form."""
+    text = f"{where}: {form(value.level)}"
+    if value.samples > 1:
+        text += f" ({formats.span(value.low, value.high, form)})"
+    return Point(x, value, text, hollow)
 
 
 def stroke_of(who: Subject) -> dict[str, Any]:
@@ -72,29 +76,32 @@ def mark_of(who: Subject, size: float = 5.5, *, hollow: bool = False) -> dict[st
 
 
 class Chart:
-    """A figure of panels in up to two columns above a legend of its subjects."""
+    """A figure of panels in up to two columns above a legend of its subjects.
+
+    `shown` has the subjects of each panel by its heading.
+    """
 
     def __init__(
         self,
         title: str,
-        subjects: Iterable[Subject],
-        headings: Sequence[str] = ("",),
+        order: Iterable[Subject],
+        shown: Mapping[str, Collection[Subject]],
         height: float = 2.1,
     ) -> None:
-        subjects = list(subjects)
+        subjects = [who for who in order if any(who in found for found in shown.values())]
         labels = [fill(who.full, LABEL) for who in subjects]
         rows = sum(1 + label.count("\n") for label in labels)
         self.marks: dict[str, Mark] = {}
-        columns, lines = min(len(headings), 2), math.ceil(len(headings) / 2)
+        columns, lines = min(len(shown), 2), math.ceil(len(shown) / 2)
         whole = 0.45 + lines * (height + 0.72) + rows * LINE_HEIGHT * 1.25
         layout = ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.05, hspace=0.02, wspace=0.03)
         self.figure = Figure(figsize=(WIDTH, whole), layout=layout)
         self.figure.suptitle(title, x=0.1 / WIDTH, ha="left")
         found = self.figure.subplots(lines, columns, squeeze=False).flatten().tolist()
-        for empty in found[len(headings) :]:
+        for empty in found[len(shown) :]:
             empty.remove()
-        self.panels: list[Axes] = found[: len(headings)]
-        for axes, heading in zip(self.panels, headings, strict=True):
+        self.panels: list[Axes] = found[: len(shown)]
+        for axes, heading in zip(self.panels, shown, strict=True):
             axes.set_title(formats.cut(heading, HEADING))
         legend = self.figure.legend(
             handles=[Line2D([], [], **(mark_of(who, 6.0) | stroke_of(who))) for who in subjects],
@@ -118,31 +125,22 @@ class Chart:
         """Draw points, each with the range of its samples, and a line through them."""
         panel = axes.get_title("left")
         if line:
-            [drawn] = axes.plot([p.x for p in points], [p.y for p in points], **stroke_of(who))
+            levels = [p.value.level for p in points]
+            [drawn] = axes.plot([p.x for p in points], levels, **stroke_of(who))
             self.mark(drawn, who, panel)
         for p in points:
-            if p.low is not None and p.high is not None and p.low < p.high:
+            level, low, high = p.value[:3]
+            if low < high:
                 colour = look_of(who.timer).colour
-                bar = axes.vlines(p.x, p.low, p.high, color=colour, linewidth=1.4, zorder=4)
+                bar = axes.vlines(p.x, low, high, color=colour, linewidth=1.4, zorder=4)
                 self.mark(bar, who, panel)
             style = mark_of(who, hollow=p.hollow)
-            [dot] = axes.plot([p.x], [p.y], linestyle="none", zorder=3, **style)
+            [dot] = axes.plot([p.x], [level], linestyle="none", zorder=3, **style)
             self.mark(dot, who, panel, p.text)
 
     def picture(self, name: str, caption: str) -> Picture:
         """The finished chart."""
         return Picture(name, caption, self.figure, self.marks)
-
-
-def nudge_factors(number: int, sizes: Sequence[int], width: float) -> list[float]:
-    """Factors that move the points of several series apart on a logarithmic axis.
-
-    All lie within `width` of the distance between two neighbouring sizes, or of a decade.
-    """
-    if number == 1:
-        return [1.0]
-    closest = min([math.log(10), *(math.log(b / a) for a, b in pairwise(sizes))])
-    return [math.exp(width * closest * (i / (number - 1) - 0.5)) for i in range(number)]
 
 
 # ---- axes
@@ -157,16 +155,9 @@ def size_axis(axes: Axes, sizes: Sequence[int]) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def log_axis(
-    axes: Axes,
-    which: str,
-    levels: Sequence[float],
-    form: Callable[[float], str],
-    *,
-    most_ticks: int = 8,
-) -> None:
-    """A logarithmic axis over the levels, with at most `most_ticks` labelled ticks."""
-    low, high = min(levels), max(levels)
+def log_axis(axes: Axes, which: str, form: Callable[[float], str], *, most_ticks: int = 6) -> None:
+    """A logarithmic axis over all that is drawn, with at most `most_ticks` labelled ticks."""
+    low, high = getattr(axes.dataLim, f"interval{which}")
     margin = 10 ** max(0.06 * math.log10(high / low), 0.12)
     low, high = low / margin, high * margin
     if high / low < 10:  # at least a decade, so that noise does not look like a difference

@@ -4,17 +4,16 @@ from collections.abc import Callable, Iterator, Mapping
 
 import matplotlib as mpl
 
-from reports.charts import lateness, memory, purgatory, replays, times, trade_off, work
+from reports.charts import pending, purgatory, replays, trade_off
 from reports.charts.pictures import SETTINGS, Picture
 from reports.summary import Summary
 
 CHARTS: tuple[tuple[str, Callable[[Summary], Iterator[Picture]]], ...] = (
-    ("times", times.draw),
-    ("work", work.draw),
+    ("times", pending.times),
+    ("work", pending.work),
     ("workloads", replays.draw),
     ("workloads", trade_off.draw),
-    ("workloads", lateness.draw),
-    ("memory", memory.draw),
+    ("memory", pending.memory),
     ("purgatory", purgatory.draw),
 )
 """Section, and what draws its charts, or none where the run has no figures for them."""

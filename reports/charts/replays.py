@@ -16,15 +16,14 @@ def draw(summary: Summary) -> Iterator[Picture]:
     if not columns:
         return
     shown = [who for who in summary.contestants if any(who in of for of in columns.values())]
-    chart = Chart("Replays of whole workloads: time per operation", shown)
+    chart = Chart("Replays of whole workloads: time per operation", shown, {"": {*shown}})
     [axes] = chart.panels
     for place, who in enumerate(shown):
         aside = 0.6 * ((place + 0.5) / len(shown) - 0.5)
         found = [(x, source) for x, source in enumerate(columns) if who in columns[source]]
         points = [point(x + aside, columns[of][who], of.short) for x, of in found]
         chart.series(axes, who, points, line=False)
-    levels = [level for of in columns.values() for cell in of.values() for level in cell.reach]
-    log_axis(axes, "y", levels, formats.nanoseconds, most_ticks=6)
+    log_axis(axes, "y", formats.nanoseconds)
     axes.set_xlim(-0.5, len(columns) - 0.5)
     names = [formats.cut(source.short, NAME) for source in columns]
     axes.set_xticks(range(len(columns)), names, rotation=25, ha="right")

@@ -1,13 +1,13 @@
 """Time against precision: a panel for each source."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from matplotlib.ticker import FuncFormatter
 
 from reports import formats
 from reports.charts.axes import Chart, log_axis, point
 from reports.charts.pictures import Picture
-from reports.summary import StoredContestant, Summary
+from reports.summary import Summary
 
 FEW_PRECISIONS = 2
 """Up to so many the charts of time and lateness tell enough by themselves."""
@@ -18,32 +18,25 @@ def draw(summary: Summary) -> Iterator[Picture]:
     if len({who.lateness for who in summary.contestants}) <= FEW_PRECISIONS or not summary.replays:
         return
     fired = {
-        source: {who: of for who, of in found.items() if of.late}
+        source: {who: (of.time, max(map(abs, of.late))) for who, of in found.items() if of.late}
         for source, found in summary.replays.items()
     }
-    shown = [who for who in summary.contestants if any(who in of for of in fired.values())]
-    headings = [source.short for source in fired]
-    chart = Chart("Time per operation against precision", shown, headings, 2.1)
-    levels = [level for of in fired.values() for r in of.values() for level in r.cell.reach]
+    headings = {summary.called(source): found for source, found in fired.items()}
+    chart = Chart("Time per operation against precision", summary.contestants, headings)
     for axes, (source, found) in zip(chart.panels, fired.items(), strict=True):
-        deviations = {who: max(map(abs, replayed.late or ())) for who, replayed in found.items()}
+        exact = [who for who, (_, deviation) in found.items() if deviation == 0]
+        for who, (time, deviation) in found.items():
+            # Those at 0 stand beside each other.
+            x = deviation or 0.8 * exact.index(who) / len(exact) - 0.4
+            where = f"at most {formats.count(deviation)} {source.unit} off"
+            chart.series(axes, who, [point(x, time, where)], line=False)
         axes.set_xscale("symlog", linthresh=1)
-        axes.set_xlim(-0.9, max([10, *deviations.values()]) * 2.5)
+        axes.set_xlim(-0.9, 2.5 * max([10, *(deviation for _, deviation in found.values())]))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: formats.short_count(round(x))))
-        log_axis(axes, "y", levels, formats.nanoseconds, most_ticks=6)
-        symbol, places = formats.unit_symbol(source.unit), _places(deviations)
-        for who, replayed in found.items():
-            where = f"at most {formats.count(deviations[who])} {symbol} off"
-            chart.series(axes, who, [point(places[who], replayed.cell, where)], line=False)
-        axes.set_xlabel(f"worst deviation [{symbol}]")
+        axes.set_xlabel(f"worst deviation [{source.unit}]")
+        log_axis(axes, "y", formats.nanoseconds)
     yield chart.picture(
         "trade-off",
         "Across: how far from its deadline the worst timer fired, late or early; 0 is exact. Up: "
         "the time per operation. Lower left is better in both.",
     )
-
-
-def _places(deviations: Mapping[StoredContestant, int]) -> dict[StoredContestant, float]:
-    """Where each stands on the axis: those at 0 beside each other."""
-    exact = [who for who, deviation in deviations.items() if deviation == 0]
-    return {**deviations} | {who: 0.8 * n / len(exact) - 0.4 for n, who in enumerate(exact)}

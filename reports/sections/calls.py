@@ -2,8 +2,8 @@
 
 from compare.bench.calls import OTHERS, SERVICE
 from reports import formats
-from reports.sections.parts import BOLD, Entry, Row, Section, Table, plain_row
-from reports.summary import StoredContestant, Summary, leaders
+from reports.sections.parts import BOLD, Entry, Section, Table, plain_row
+from reports.summary import Summary, leaders
 
 
 def section(summary: Summary) -> Section | None:
@@ -38,28 +38,23 @@ def _range(summary: Summary) -> str:
 
 def table(summary: Summary) -> Table:
     """The medians of each contestant, by interface and timers per call."""
-
-    def entries(who: StoredContestant) -> Row:
-        cells = {
-            _heading(*way): (column[who].level, who in leaders(column))
-            for way, column in summary.calls.items()
-            if who in column
-        }
-        return plain_row(
+    columns = {_heading(*way): column for way, column in summary.calls.items()}
+    rows = {
+        who: plain_row(
             {
-                heading: Entry(formats.significant(ns), best=best, value=ns)
-                for heading, (ns, best) in cells.items()
+                heading: Entry(
+                    formats.significant(column[who].level),
+                    best=who in leaders(column),
+                    value=column[who].level,
+                )
+                for heading, column in columns.items()
+                if who in column
             }
         )
-
+        for who in summary.contestants
+    }
     note = f"Median, in ns for a schedule and a cancel. {BOLD}"
-    return Table(
-        "calls",
-        "Schedule and cancel from Python",
-        ("call",),
-        {who: entries(who) for who in summary.contestants},
-        note,
-    )
+    return Table("calls", "Schedule and cancel from Python", ("call",), rows, note)
 
 
 def _heading(interface: str, batch: int) -> str:

@@ -2,22 +2,20 @@
 
 from collections.abc import Callable
 
-from reports.sections import (
-    calls,
-    limits,
-    memory,
-    method,
-    purgatory,
-    reading,
-    schemes,
-    times,
-    work,
-    workloads,
-)
+from reports.sections import calls, memory, method, purgatory, schemes, times, work, workloads
 from reports.sections.parts import Section
 from reports.summary import Summary
 
-SECTIONS: tuple[Callable[[Summary], Section | None], ...] = (
+Maker = Callable[[Summary], Section | None]
+
+
+def prose(name: str, title: str) -> Maker:
+    """What makes a section from its template alone."""
+    made = Section(name, name.capitalize(), title, template=f"{name}.html", folded=True)
+    return lambda summary: made if summary.contestants else None
+
+
+SECTIONS: tuple[Maker, ...] = (
     times.section,
     calls.section,
     workloads.section,
@@ -25,16 +23,14 @@ SECTIONS: tuple[Callable[[Summary], Section | None], ...] = (
     purgatory.section,
     work.section,
     schemes.section,
-    reading.section,
+    prose("reading", "How to read this page"),
     method.section,
-    limits.section,
+    prose("limits", "What these figures cannot say"),
 )
 """Each makes its section, or None where the run has no figures for it."""
 
 
 def sections(summary: Summary) -> list[Section]:
     """The sections that the run has figures for."""
-    alone = summary.trials and not summary.contestants
-    makers = (purgatory.section, method.section) if alone else SECTIONS
-    found = (make(summary) for make in makers)
+    found = (make(summary) for make in SECTIONS)
     return [section for section in found if section is not None]

@@ -34,6 +34,7 @@ def section(summary: Summary) -> Section | None:
         "Memory",
         lead="What a pending timer takes, and what happens when there is no room for one more.",
         tables=[table],
+        folded=True,
     )
 
 
@@ -43,6 +44,7 @@ def _figures(found: Footprint) -> dict[str, Entry]:
     if found.pause:
         milliseconds = [ns / 1e6 for ns in found.pause[:3]]
         median, *ends = map(formats.significant, milliseconds)
-        pause = Entry(median, "–".join(dict.fromkeys(ends)), value=milliseconds[0])
+        several = found.pause.samples > 1
+        pause = Entry(median, "–".join(ends) if several else "", value=milliseconds[0])
     figures = [entry(value, formats.amount) for value in found[:3]]
     return {**dict(zip(names, figures, strict=True)), "pause [ms]": pause}

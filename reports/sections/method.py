@@ -7,6 +7,7 @@ from typing import Any
 
 from reports import formats
 from reports.sections.parts import Section
+from reports.sections.workloads import described
 from reports.summary import Summary
 
 
@@ -21,7 +22,8 @@ def section(summary: Summary) -> Section:
         "Machine": _machine(summary),
         "Parameters": _items(manifest["parameters"]),
         "Workloads": [
-            f"{of.name}: {_plain(of.details.get('details', {}))}" for of in summary.replays
+            f"{of.name}: {described(of)}; {_plain(of.details.get('details', {}))}"
+            for of in summary.replays
         ],
         "Checks": _items(manifest["agreement"]),
         "Over budget": [*summary.stopped()] or ["nothing"],

@@ -7,7 +7,7 @@ from typing import Any
 
 from compare.bench.task import Task
 from reports import formats
-from reports.summary import Cell, Column, StoredContestant, StoredSource, Subject, Summary, leaders
+from reports.summary import Column, StoredContestant, StoredSource, Subject, Summary, leaders
 
 Terms = Mapping[str, Sequence[str]]
 """Terms, each with the sentences that explain it."""
@@ -98,7 +98,6 @@ class Section:
     lead: str = ""
     tables: Sequence[Table] = ()
     terms: Terms = field(default_factory=dict)
-    points: Sequence[str] = ()
     template: str = ""  # of its prose
     folded: bool = False  # behind its heading, until the reader opens it
 
@@ -113,11 +112,6 @@ def entry(value: Any, form: Callable[[Any], str] = formats.count) -> Entry:
     return NOTHING if value is None else Entry(form(value), value=value)
 
 
-def texts(values: Mapping[str, str]) -> dict[str, Entry]:
-    """Entries that are not numbers, by their headings."""
-    return {heading: Entry(value, number=False) for heading, value in values.items()}
-
-
 MEDIAN, LEAST, GREATEST = "median [ns]", "least [ns]", "greatest [ns]"
 
 
@@ -128,47 +122,21 @@ def times(
 
     A timer that was over budget has the size at which it was.
     """
-    names = [MEDIAN, LEAST, GREATEST]
-    base = summary.base and column.get(summary.base)
-    if base and base.level:
-        names.append(f"ratio to {summary.base.timer}")  # type: ignore[union-attr]
-    cell = column.get(who)
-    if cell is None:
+    base, time = summary.base and column.get(summary.base), column.get(who)
+    ratio = f"ratio to {summary.base.timer}" if summary.base and base and base.level else ""
+    names = [MEDIAN, LEAST, GREATEST, *([ratio] if ratio else [])]
+    if time is None:
         if (of, who) not in summary.over_budget:
             return dict.fromkeys(names, NOTHING)
         size = summary.over_budget[of, who]
         at = f" at {formats.count(size)}" if size else ""
         return dict.fromkeys(names, Entry("", f"over budget{at}", value=LAST))
-    best, found = who in leaders(column), [cell.level, *cell.reach]
-    entries = [Entry(formats.significant(ns), best=best, value=ns) for ns in found]
-    if len(names) > len(found):
-        ratio = cell.level / base.level  # type: ignore[union-attr]
-        entries.append(Entry(formats.ratio(ratio), best=best, value=ratio))
+    best = who in leaders(column)
+    entries = [Entry(formats.significant(ns), best=best, value=ns) for ns in time[:3]]
+    if base and ratio:
+        multiple = time.level / base.level
+        entries.append(Entry(formats.ratio(multiple), best=best, value=multiple))
     return dict(zip(names, entries, strict=True))
 
 
 BOLD = "Bold: the fastest exact timer, and exact timers tied with it."
-
-
-def chart_notes(summary: Summary, cells: Sequence[Cell]) -> str:
-    """What holds for all charts of these times."""
-    samples = sorted({cell.spread.samples for cell in cells})
-    if samples in ([], [1]):
-        spread = f"There is one {summary.sample} of each time, so no spread is shown."
-    else:
-        number = "–".join(map(str, dict.fromkeys((samples[0], samples[-1]))))
-        level = "the time of all" if summary.of_shards else "the median of"
-        spread = (
-            f"Markers show {level} {number} {summary.sample}s, bars the range from the least to "
-            "the greatest."
-        )
-    notes = [spread, "Axes of time are logarithmic."]
-    if any(not who.compiled for who in summary.contestants):
-        notes.append("Dashed: times of a “Python loop”, which include the interpreter's overhead.")
-    if summary.over_budget:
-        budget = summary.manifest["parameters"]["budget"]
-        notes.append(
-            f"What takes a timer longer than {budget:g} s is over budget, and is not run with more "
-            "timers pending."
-        )
-    return " ".join(notes)

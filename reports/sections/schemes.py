@@ -1,60 +1,49 @@
 """What is declared about each scheme: its traits."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from reports.sections.parts import Entry, Section, Table, plain_row, texts
+from reports.sections.parts import Entry, Row, Section, Table
 from reports.summary import StoredContestant, Summary
 
+DOES, SUITS = "what it does", "what it costs and suits"
 
-def section(summary: Summary) -> Section:
+
+def section(summary: Summary) -> Section | None:
     """The traits of all contestants."""
+    if not summary.contestants:
+        return None
     checked = "" if summary.of_shards else "Every expiry is checked before anything is timed. "
+    rows = {who: traits_of(who) for who in summary.contestants}
     return Section(
         "schemes",
         "Schemes",
         "The schemes",
         lead=f"What each scheme declares about itself. {checked}"
         "The tests check the counted work against the declared costs.",
-        tables=[behaviour(summary), advice(summary)],
+        tables=[Table("schemes", "Traits", ("about", "trait"), rows, chosen={"about": DOES})],
         folded=True,
     )
 
 
-def behaviour(summary: Summary) -> Table:
-    """The traits that say what a scheme does."""
-    rows = {who: plain_row(_behaviour(who)) for who in summary.contestants}
-    return Table("behaviour", "What each scheme does", ("trait",), rows)
-
-
-def _behaviour(who: StoredContestant) -> dict[str, Entry]:
+def traits_of(who: StoredContestant) -> Row:
+    """The traits of a contestant, by what they are about."""
     traits = who.traits
     shown = {**traits["defaults"], **traits["settings"]}
     if traits["tick"] is not None:
         shown["tick"] = traits["tick"]
-    parameters = (f"{name.replace('_', ' ')} {value}" for name, value in shown.items())
-    fires, order = str(traits["due_at"]), traits["order"]
-    told = {
-        "fires at": fires if who.exact else f"{fires}. Here: {who.precision}.",
-        "order within one unit": "first armed, first fired" if order == "fifo" else order,
-        "horizon": traits["horizon"],
-        "over empty time": traits["jumps"],
-        "deviations": "; ".join(traits["deviations"]) or "none",
+    parameters = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown.items())
+    fires, order = traits["due_at"], traits["order"]
+    texts: dict[tuple[str, ...], str] = {
+        (DOES, "fires at"): fires if who.exact else f"{fires}. Here: {who.precision}.",
+        (DOES, "order within one unit"): "first armed, first fired" if order == "fifo" else order,
+        (DOES, "horizon"): traits["horizon"],
+        (DOES, "over empty time"): traits["jumps"],
+        (DOES, "deviations"): "; ".join(traits["deviations"]) or "none",
+        (SUITS, "declared costs"): "; ".join(traits["costs"]),
+        (SUITS, "suits"): traits["suits"],
+        (SUITS, "drawback"): traits["drawback"],
+        (SUITS, "next expiry"): "exact"
+        if traits["exact_next_expiry"]
+        else "a bound that may be earlier",
+        (SUITS, "source"): traits["source"],
     }
-    return {"scheme": Entry(traits["scheme"], ", ".join(parameters), number=False), **texts(told)}
-
-
-def advice(summary: Summary) -> Table:
-    """The traits that say what a scheme costs and is good for."""
-    rows = {who: plain_row(texts(_advice(who.traits))) for who in summary.contestants}
-    return Table("suits", "What each scheme costs and suits", ("trait",), rows)
-
-
-def _advice(traits: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        "declared costs": "; ".join(traits["costs"]),
-        "suits": traits["suits"],
-        "drawback": traits["drawback"],
-        "next expiry": "exact" if traits["exact_next_expiry"] else "a bound that may be earlier",
-        "source": traits["source"],
-    }
+    entries = {heading: Entry(text, number=False) for heading, text in texts.items()}
+    return {(DOES, "scheme"): Entry(traits["scheme"], parameters, number=False), **entries}

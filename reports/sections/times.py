@@ -1,7 +1,7 @@
 """Time against the number of pending timers."""
 
 from reports import formats
-from reports.sections.parts import BOLD, MEDIAN, Section, Table, chart_notes, times
+from reports.sections.parts import BOLD, MEDIAN, Section, Table, times
 from reports.summary import Summary
 
 
@@ -9,18 +9,20 @@ def section(summary: Summary) -> Section | None:
     """The times of all tasks."""
     if not summary.cells:
         return None
-    shown = [
-        cell for task in summary.cells.values() for of in task.values() for cell in of.values()
+    notes = [
+        "What one operation costs as the number of pending timers (N) grows. Markers show the "
+        "median of the samples, bars the range from the least to the greatest. Axes are "
+        "logarithmic. Points are moved sideways a little so that none hides another."
     ]
-    return Section(
-        "times",
-        "Time",
-        "Time against the number of pending timers",
-        lead="What one operation costs as the number of pending timers (N) grows. "
-        f"{chart_notes(summary, shown)} Points are moved sideways a little so that none hides "
-        "another.",
-        tables=[table(summary)],
-    )
+    if not all(who.compiled for who in summary.contestants):
+        notes.append("Dashed: times of a “Python loop”, which include the interpreter's overhead.")
+    if summary.over_budget:
+        notes.append(
+            f"What takes a timer longer than {summary.manifest['parameters']['budget']:g} s is "
+            "over budget, and is not run with more timers pending."
+        )
+    title = "Time against the number of pending timers"
+    return Section("times", "Time", title, lead=" ".join(notes), tables=[table(summary)])
 
 
 def table(summary: Summary) -> Table:

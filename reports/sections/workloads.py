@@ -1,12 +1,15 @@
 """Replays of whole workloads and traces."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from compare.replay.lateness import lateness_text
 from reports import formats
 from reports.sections.parts import (
     BOLD,
+    GREATEST,
+    LEAST,
     MEDIAN,
     NOTHING,
     Entry,
@@ -15,7 +18,7 @@ from reports.sections.parts import (
     entry,
     times,
 )
-from reports.summary import Replayed, StoredContestant, StoredSource, Summary, leaders
+from reports.summary import StoredContestant, StoredSource, Summary
 
 PER_SECOND = "cost of a second [ms]"
 
@@ -56,69 +59,71 @@ def table(summary: Summary) -> Table:
             }
             for who in summary.contestants
         },
-        " ".join([*(f"{summary.called(of)}: {described(of)}." for of in summary.replays), about])
-        + f" {BOLD}",
+        f"{about} {BOLD}",
         chosen={"source": summary.called(first)},
     )
+
+
+_OUTCOME: Mapping[str, tuple[str, Callable[[Any], str]]] = {
+    "scheduled": ("scheduled", formats.count),
+    "cancelled": ("cancelled", formats.count),
+    "rescheduled": ("rescheduled", formats.count),
+    "fired": ("fired", formats.count),
+    "most pending": ("most_pending", formats.count),
+    "still pending": ("pending", formats.count),
+    "memory": ("nbytes", formats.data_size),
+    "wake-ups at the end": ("wakeups", formats.count),
+    "… with nothing due": ("idle_wakeups", formats.count),
+    "median lateness": ("lateness_median", formats.count),
+    "p99 lateness": ("lateness_p99", formats.count),
+    "p99.9 lateness": ("lateness_p999", formats.count),
+}
+"""Heading -> column of a row, and how it is written; a row of a run has no quantiles."""
 
 
 def figures(summary: Summary, source: StoredSource, who: StoredContestant) -> dict[str, Entry]:
     """The time of one contestant with one source, and what it did."""
     column, replayed = summary.replayed(source), summary.replays[source].get(who)
     timed = times(summary, source, column, who)
-    spread = timed.pop("least [ns]"), timed.pop("greatest [ns]")
+    least, greatest = timed.pop(LEAST), timed.pop(GREATEST)
     median = timed.pop(MEDIAN)
+    heading = f"time per operation, {MEDIAN}"
     if replayed is None:
-        return {f"time per operation, {MEDIAN}": median, **timed}
-    if replayed.cell.spread.samples > 1:
-        detail = "–".join(one.text for one in spread)
-        median = Entry(median.text, f"({detail})", median.best, value=median.value)
-    shown = {f"time per operation, {MEDIAN}": median, **timed}
+        return {heading: median, **timed}
+    row, time = replayed.row, replayed.time
+    if time.samples > 1:
+        median = replace(median, detail=f"({least.text}–{greatest.text})")
+    shown = {heading: median, **timed}
     if source.rate:
-        cost = replayed.cell.level * source.rate / 1e6
-        low, high = (end * source.rate for end in replayed.cell.interval)
-        shown[PER_SECOND] = Entry(
-            formats.significant(cost),
-            f"({formats.time_range(low, high)})",
-            who in leaders(column),
-            value=cost,
-        )
-    used = [name for of in summary.replays[source].values() for name, n in of.counters.items() if n]
-    own = _of_grid(replayed, used) if summary.of_shards else _of_run(replayed.row)
+        cost = time.level * source.rate / 1e6
+        low, high = (end * source.rate for end in time.interval)
+        text = formats.significant(cost)
+        shown[PER_SECOND] = Entry(text, f"({formats.span(low, high)})", median.best, value=cost)
     late = lateness_text(*replayed.late, source.unit) if replayed.late else NOTHING.text
-    return {**shown, "timers fired": Entry(late, number=False), **own}
+    shown["timers fired"] = Entry(late, number=False)
+    for title, (name, form) in _OUTCOME.items():
+        if name in row:
+            shown[title] = entry(row[name], form)
+    if summary.of_shards:
+        used = {name for of in summary.replays[source].values() for name, n in of.counters if n}
+        for name, count in replayed.counters:
+            if name in used:
+                each = count / max(row["operations"], 1)
+                title = f"{formats.counter_title(name)} per operation"
+                shown[title] = entry(each, formats.amount)
+    return shown
 
 
-def _of_run(row: Mapping[str, Any]) -> dict[str, Entry]:
-    return {
-        **{name: entry(row[name]) for name in ("scheduled", "cancelled", "rescheduled", "fired")},
-        "most pending": entry(row["most_pending"]),
-        "still pending": entry(row["pending"]),
-        "wake-ups at the end": entry(row["wakeups"]),
-        "… with nothing due": entry(row["idle_wakeups"]),
-        "median lateness": entry(row["lateness_median"]),
-    }
-
-
-def _of_grid(replayed: Replayed, counters: Iterable[str]) -> dict[str, Entry]:
-    row, counts = replayed.row, replayed.counters
-    operations = max(row["operations"], 1)
-    per_operation = {
-        f"{formats.counter_title(name)} per operation": entry(
-            counts[name] / operations if name in counts else None, formats.amount
-        )
-        for name in counters
-    }
-    return {
-        "fired": entry(row["fired"]),
-        "still pending": entry(row["pending"]),
-        "most pending, one shard": entry(row["most_pending"]),
-        "memory, one shard": entry(row["nbytes"], formats.data_size),
-        "lateness: p50": entry(row["lateness_p50"]),
-        "p99": entry(row["lateness_p99"]),
-        "p99.9": entry(row["lateness_p999"]),
-        **per_operation,
-    }
+def facts(summary: Summary, source: StoredSource) -> dict[str, str]:
+    """What the replays and `ingest` say about a source itself, by terms."""
+    found = {"operations": described(source)}
+    if row := next((of.row for of in summary.replays[source].values()), None):
+        scheduled, fired = row["scheduled"], row["fired"]
+        found["pending"] = f"at most {formats.count(row['most_pending'])} at once"
+        found["fired"] = f"{formats.count(fired)} of {formats.counted(scheduled, 'timer')}"
+        if scheduled:
+            found["fired"] += f" ({formats.share(fired / scheduled)})"
+    return {**found, **source.details.get("verdict", {})}
 
 
 def described(source: StoredSource) -> str:
@@ -132,6 +137,6 @@ def described(source: StoredSource) -> str:
     if source.rate:
         parts.append(
             f"{formats.amount(source.rate)} operations per second for "
-            f"{formats.duration(source.seconds)}"
+            f"{formats.nanoseconds(1e9 * source.seconds)}"
         )
     return ", ".join(parts) or "replayed"

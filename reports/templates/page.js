@@ -92,7 +92,7 @@ function show(form) {
     );
   }
   shown.append(element("p", found.said.join(" ")));
-  const headings = ["timer", `per ${found.per}`, "", ...(found.rate ? ["of each second"] : []), "cost", "fires", "memory"];
+  const headings = ["timer", `per ${found.per}`, "", ...(found.rate ? ["of each second"] : []), "cost", "fires", "memory per timer"];
   const top = found.ranking.at(-1)?.[1];
   const rows = found.ranking.map(([number, median]) => {
     const timer = data.timers[number];

@@ -8,7 +8,7 @@ import pytest
 
 from compare.bench.store import Run, read_run
 from reports.statistics import Spread
-from reports.summary import Cell, Summary, figures_of
+from reports.summary import Summary, figures_of
 from tests.reports.primes import Primes, make
 from tests.reports.synthetic import write_synthetic
 
@@ -95,8 +95,8 @@ def distinct(primes: Primes) -> Summary:
 def called(distinct: Summary) -> Summary:
     """A summary in which each interface costs each timer something else."""
 
-    def cell(ns: float) -> Cell:
-        return Cell(Spread.of([ns, ns + 2, ns + 4]), 6_000)
+    def cell(ns: float) -> Spread:
+        return Spread.of([ns, ns + 2, ns + 4])
 
     calls = {
         way: {who: cell(100 * k + n) for n, who in enumerate(distinct.contestants)}

@@ -97,7 +97,6 @@ class Primes:
     counts: dict[tuple[str, Task, str, int], tuple[int, int]] = field(default_factory=dict)
     times: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     rows: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
-    bins: dict[tuple[str, str], list[tuple[int, int, int]]] = field(default_factory=dict)
     memory: dict[tuple[str, int], float] = field(default_factory=dict)
     growth: dict[tuple[str, int], tuple[int, int, list[float]]] = field(default_factory=dict)
     slots: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
@@ -253,26 +252,15 @@ def _replay(
         rows["replays"].append(common)
         return
     _, low, high = WHO[label]
-    if (label, source) == SILENT:
-        bins = []
-    elif low == high == 0:
-        bins = [(0, 1, next(prime))]
-    else:
-        bins = [(low, 1, next(prime)), (low + 2, 1, next(prime)), (high, 1, next(prime))]
+    silent = (label, source) == SILENT
     late = {
-        "lateness_min": bins[0][0] if bins else None,
-        "lateness_median": bins[len(bins) // 2][0] + 0.5 * (low != high) if bins else None,
-        "lateness_max": bins[-1][0] if bins else None,
+        "lateness_min": None if silent else low,
+        "lateness_median": None if silent else (low + high) / 2,
+        "lateness_max": None if silent else high,
     }
     row = common | {name: next(prime) for name in COUNTS} | late | {"seconds": 1.0 * next(prime)}
     row["counters"] = [("comparisons", next(prime))] if WHO[label][0] == "compiled" else None
     made.rows[label, source], made.times[label, source] = row, samples
-    made.bins[label, source] = bins
-    rows["lateness"] += [
-        {"contestant": label, "source": source}
-        | {"lateness": value, "width": width, "timers": timers}
-        for value, width, timers in bins
-    ]
     for repeat, value in enumerate(samples):
         rows["replays"].append(row | {"repeat": repeat, "ns_per_operation": value})
 

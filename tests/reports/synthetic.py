@@ -129,8 +129,6 @@ def _add_replay(
 ) -> None:
     common = {"contestant": entry["label"], "source": source}
     late = rng.integers(entry["lateness_low"], entry["lateness_high"], 2_000, endpoint=True)
-    for value, timers in zip(*np.unique(late, return_counts=True), strict=True):
-        rows["lateness"].append(common | {"lateness": value, "width": 1, "timers": timers})
     compiled = entry["engine"] == COMPILED
     common |= {"source_json": "{}", "unit": "ms", "operations": 20_000}
     common |= {"scheduled": 10_000, "cancelled": 8_000, "rescheduled": 0, "fired": 2_000}

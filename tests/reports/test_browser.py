@@ -446,5 +446,5 @@ def test_a_link_unfolds_its_section_and_printing_all(opened, tmp_path):
     page.evaluate("addEventListener('beforeprint', () => { window.unfolded = "
                   "document.querySelectorAll('details[open]').length; })")  # fmt: skip
     assert len(page.pdf(format="A4")) > 100_000
-    assert page.evaluate("window.unfolded") == page.locator("details").count() == 5
+    assert page.evaluate("window.unfolded") == page.locator("details").count() == 6
     assert page.locator("details[open]").count() == 1

@@ -24,17 +24,10 @@ def plain(text: str) -> str:
         (formats.nanoseconds, 999.6e3, "1.00 ms"),
         (formats.nanoseconds, 1.237e7, "12.4 ms"),
         (formats.nanoseconds, 999.6e6, "1.00 s"),
-        (formats.nanoseconds, 1.237e13, "12_400 s"),
-        (formats.duration, 0.0123, "10 ms"),
-        (formats.duration, 0.94, "900 ms"),
-        (formats.duration, 0.96, "1 s"),
-        (formats.duration, 1.0, "1 s"),
-        (formats.duration, 59.4, "59 s"),
-        (formats.duration, 59.8, "1 min"),
-        (formats.duration, 1733.0, "29 min"),
-        (formats.duration, 5400.0, "1.5 h"),
-        (formats.duration, 86_400.0, "1 d"),
-        (formats.duration, 864_000.0, "10 d"),
+        (formats.nanoseconds, 1.237e13, "3.44 h"),
+        (formats.nanoseconds, 59.4e9, "59.4 s"),
+        (formats.nanoseconds, 60e9, "1.00 min"),
+        (formats.nanoseconds, 86_400e9, "1.00 d"),
         (formats.data_size, 0.5, "0.500 B"),
         (formats.data_size, 1023.0, "1_020 B"),
         (formats.data_size, 1024.0, "1.00 KiB"),
@@ -65,14 +58,7 @@ def plain(text: str) -> str:
         (formats.short_count, 999_999, "1M"),
         (formats.short_count, 10**6, "1M"),
         (formats.short_count, 2_560_000, "2.56M"),
-        (formats.unit_name, "us", "microseconds"),
-        (formats.unit_name, "ms", "milliseconds"),
-        (formats.unit_name, "s", "seconds"),
-        (formats.unit_name, "unit", "units"),
-        (formats.unit_symbol, "us", "µs"),
-        (formats.unit_symbol, "ms", "ms"),
-        (formats.unit_symbol, "s", "s"),
-        (formats.unit_symbol, "unit", "units"),
+        (formats.short_count, -5_000, "-5k"),
     ],
 )
 def test_a_value_has_its_text(form, value, text):
@@ -90,7 +76,7 @@ def test_a_value_has_its_text(form, value, text):
     ],
 )
 def test_a_range_names_a_common_unit_once(low, high, text):
-    assert plain(formats.time_range(low, high)) == text
+    assert plain(formats.span(low, high)) == text
 
 
 @pytest.mark.parametrize(
@@ -100,9 +86,7 @@ def test_a_number_has_its_noun(number, text):
     assert plain(formats.counted(number, "thing")) == text
 
 
-def test_lists_and_cuts():
-    assert formats.listed(["a", "b"]) == "a and b"
-    assert formats.listed(iter("abcd")) == "a, b, c and d"
+def test_cuts_and_ticks():
     assert formats.cut("abcdef", 6) == "abcdef"
     assert formats.cut("abcdefg", 6) == "abcde…"
     assert plain(formats.tick(20.0, formats.nanoseconds)) == "20 ns"

@@ -95,7 +95,7 @@ def test_a_grid_is_shown_like_a_run(tmp_path):
     }
     time = row["time per operation, median [ns]"]
     assert (time.text, time.detail, time.best) == ("20.0", "(19.0–22.0)", True)
-    assert (row["fired"].text, row["most pending, one shard"].text, row["p99"].text) == (
+    assert (row["fired"].text, row["most pending"].text, row["p99 lateness"].text) == (
         "500",
         "77",
         "0",
@@ -147,7 +147,7 @@ def test_nothing_fired_is_said(tmp_path):
     summary = read_grids([path])
     ((_, entries),) = table_of(summary).rows.items()
     texts = {figure: entry.text for (_, figure), entry in entries.items()}
-    late = ("timers fired", "lateness: p50", "p99", "p99.9")
+    late = ("timers fired", "median lateness", "p99 lateness", "p99.9 lateness")
     assert [texts[heading] for heading in late] == ["–"] * 4
     assert texts["fired"] == "500"
 

@@ -15,7 +15,8 @@ from compare.cli.text import table
 
 if TYPE_CHECKING:
     from compare.bench.store import Run
-    from reports.summary import Cell, StoredContestant, StoredSource, Summary
+    from reports.statistics import Spread
+    from reports.summary import StoredContestant, StoredSource, Summary
 
 Row = dict[str, Any]
 
@@ -96,7 +97,9 @@ def _measurements(summary: "Summary") -> list[str]:
     rows = [["", *(task.operation for task in _TASKS), "bytes"], ["", *drivers, "per timer"]]
     for contestant in summary.contestants:
         memory = summary.memory.get(contestant, {}).get(size)
-        figures = (_figure(summary.largest.get(task, {}).get(contestant)) for task in _TASKS)
+        figures = (
+            _figure(summary.cells.get(task, {}).get(contestant, {}).get(size)) for task in _TASKS
+        )
         rows.append([_label(contestant), *figures, f"{memory.at_rest:,.1f}" if memory else "-"])
     return [f"ns per operation with {size:,} timers pending", *table(rows)]
 
@@ -128,7 +131,7 @@ def calls_text(run: "Run") -> list[str]:
     return ["\n".join([title, *table(rows)])]
 
 
-def _figure(cell: "Cell | None") -> str:
+def _figure(cell: "Spread | None") -> str:
     if cell is None:
         return "-"
     return _nanoseconds(cell.level)

@@ -162,7 +162,10 @@ def test_charts_say_what_they_show(drawn):
             assert axes.get_xlabel() in ("requests/s asked for (log)", "limit, entries (log)")
     texts = {name: re.sub("[\xa0\u202f]", " ", picture.alt) for name, picture in drawn.items()}
     assert "achieved new, load low at 40 000: 40k, old, load low" in texts["purgatory-rates"]
-    assert "time per request new, load low at 40 000: 400 ns, old" in texts["purgatory-compiled"]
+    assert (
+        "time per request new, load low at 40 000: 400 ns (200–600), old"
+        in texts["purgatory-compiled"]
+    )
     limit = "[MiB] new, load low 35, old, load low at 100 000: 37"
     assert limit in texts["purgatory-limit"]
     assert drawn["purgatory-limit"].caption.startswith("Load low at 10\u202f000 requests/s.")

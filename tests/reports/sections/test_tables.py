@@ -5,7 +5,7 @@ from statistics import median
 
 import pytest
 
-from compare.bench.task import TASKS
+from compare.bench.task import HOLD, TASKS
 from compare.replay.lateness import lateness_text
 from reports import formats
 from reports.sections import (
@@ -25,10 +25,7 @@ from reports.sections.parts import (
     NOTHING,
     Entry,
     Table,
-    chart_notes,
 )
-from reports.statistics import Spread
-from reports.summary import Cell
 from tests.reports.primes import (
     CAPACITIES,
     LABELS,
@@ -105,7 +102,7 @@ def test_times(primes, distinct, task):
 
 
 def test_work(primes, distinct):
-    table = work.work(distinct)
+    table = work.table(distinct)
     found = cells_of(table, distinct)
     assert {label for label, *_ in found} == {
         label for label in LABELS if WHO[label][0] == "compiled"
@@ -117,7 +114,6 @@ def test_work(primes, distinct):
             assert key not in found
         else:
             assert found[key].text == formats.amount(count / operations)
-    assert len(work.section(only(distinct, slots={})).tables) == 1
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -130,7 +126,7 @@ def test_replays(primes, distinct, source):
         formats.counted(about["id_space"], "id"),
         formats.counted(about["shards"], "shard"),
     ]
-    assert f"{of.short}: {', '.join(parts)}" in table.note
+    assert workloads.described(of).startswith(", ".join(parts))
     found = cells_of(table, distinct)
     columns = {
         "scheduled": "scheduled",
@@ -164,7 +160,7 @@ def test_replays(primes, distinct, source):
             cost = found[label, of.short, workloads.PER_SECOND]
             assert cost.value == pytest.approx(median(samples) * rate / 1e6)
             _, low, *_, high, _ = sorted(value * rate for value in samples)  # the interval
-            assert cost.detail == f"({formats.time_range(low, high)})"
+            assert cost.detail == f"({formats.span(low, high)})"
 
 
 def test_sources_of_one_name_are_told_apart(distinct):
@@ -183,10 +179,10 @@ def test_replays_of_shards(primes, distinct):
     names = {
         "fired": "fired",
         "still pending": "pending",
-        "most pending, one shard": "most_pending",
-        "lateness: p50": "lateness_p50",
-        "p99": "lateness_p99",
-        "p99.9": "lateness_p999",
+        "most pending": "most_pending",
+        "median lateness": "lateness_median",
+        "p99 lateness": "lateness_p99",
+        "p99.9 lateness": "lateness_p999",
     }
     changed = {
         who: of._replace(
@@ -199,12 +195,12 @@ def test_replays_of_shards(primes, distinct):
         for who, of in distinct.replays[source].items()
     }
     found = cells_of(
-        workloads.table(only(distinct, replays={source: changed}, sample="shard")), distinct
+        workloads.table(only(distinct, replays={source: changed}, of_shards=True)), distinct
     )
     for label in LABELS:
         for n, heading in enumerate(names):
             assert found[label, source.short, heading].text == formats.count(101 * (n + 1))
-        memory_of_one = found[label, source.short, "memory, one shard"].text
+        memory_of_one = found[label, source.short, "memory"].text
         assert memory_of_one == f"5.00{formats.SPACE}MiB"
         counted = found[label, source.short, "comparisons of deadlines per operation"].text
         row = primes.rows[label, source.name]
@@ -240,37 +236,41 @@ def test_memory(primes, distinct):
 
 
 def test_slots(primes, distinct):
-    found = cells_of(work.section(distinct).tables[-1], distinct)
-    assert {label for label, _ in found} == set(WHEELS)
+    found = cells_of(work.table(distinct), distinct)
     for label in WHEELS:
         for size in SIZES:
             in_slots, pending = primes.slots[label, size]
-            assert found[label, formats.size(size)].text == formats.share(in_slots / pending)
+            entry = found[label, HOLD.title, formats.size(size), work.IN_SLOTS]
+            assert entry.text == formats.share(in_slots / pending)
+    assert work.IN_SLOTS not in work.table(only(distinct, slots={})).choices["counter"]
 
 
 def test_schemes(distinct):
-    found = cells_of(schemes.behaviour(distinct), distinct)
-    found |= cells_of(schemes.advice(distinct), distinct)
+    [table] = schemes.section(distinct).tables
+    found = cells_of(table, distinct)
+    assert not any(entry.number for entry in found.values())
     for label in LABELS:
         who, traits = who_of(distinct, label), f"of {label}"
-        assert found[label, "scheme"].text == f"the scheme {traits}"
+        told = {trait: found[of, about, trait] for of, about, trait in found if of == label}
         tick = "100ms" if label == "hashed-wheel" else who.traits["settings"].get("tick")
-        assert found[label, "scheme"].detail == (f"tick {tick}" if tick else "")
+        assert told.pop("scheme") == Entry(
+            f"the scheme {traits}", f"tick {tick}" if tick else "", number=False
+        )
         here = "" if who.exact else f". Here: {who.precision}."
-        assert found[label, "fires at"].text == f"the due_at {traits}{here}"
-        order = "first armed, first fired" if label == "delay-queue" else "unspecified"
-        assert found[label, "order within one unit"].text == order
-        assert found[label, "horizon"].text == f"the horizon {traits}"
-        assert found[label, "over empty time"].text == f"the jumps {traits}"
-        both = f"this {traits}; that {traits}" if "tick" in label else "none"
-        assert found[label, "deviations"].text == both
-        assert found[label, "declared costs"].text == f"schedule {traits}; tick {traits}"
-        assert found[label, "suits"].text == f"the suits {traits}"
-        assert found[label, "drawback"].text == f"the drawback {traits}"
-        bound = "exact" if label == "cascading-wheel" else "a bound that may be earlier"
-        assert found[label, "next expiry"].text == bound
-        assert found[label, "source"].text == f"the source {traits}"
-        assert not any(entry.number for (of, _), entry in found.items() if of == label)
+        fifo, both = label == "delay-queue", f"this {traits}; that {traits}"
+        exact = label == "cascading-wheel"
+        assert {trait: entry.text for trait, entry in told.items()} == {
+            "fires at": f"the due_at {traits}{here}",
+            "order within one unit": "first armed, first fired" if fifo else "unspecified",
+            "horizon": f"the horizon {traits}",
+            "over empty time": f"the jumps {traits}",
+            "deviations": both if "tick" in label else "none",
+            "declared costs": f"schedule {traits}; tick {traits}",
+            "suits": f"the suits {traits}",
+            "drawback": f"the drawback {traits}",
+            "next expiry": "exact" if exact else "a bound that may be earlier",
+            "source": f"the source {traits}",
+        }
 
 
 def test_the_method(primes, distinct):
@@ -290,7 +290,8 @@ def test_the_method(primes, distinct):
         "repeats: 8",
         "budget: 1.5",
     ]
-    assert told["Workloads"][:2] == [f"{name}: kind made as {name}, timeout 30s" for name in OWN]
+    for text, source in zip(told["Workloads"], distinct.replays, strict=True):
+        assert text.startswith(f"{source.name}: {workloads.described(source)}; ")
     assert told["Checks"] == ["checked: all of it", "expiries: 1\u202f234\u202f577"]
     who = who_of(distinct, OVER[0]).full
     assert told["Over budget"] == [
@@ -322,32 +323,19 @@ def test_what_is_not_known_is_said(distinct, change, term, text):
 def test_all_that_are_tied_are_bold(distinct):
     source = distinct.own[0]
     found = distinct.replays[source]
-    cell = found[who_of(distinct, EXACT[1])].cell
-    tied = {who: of._replace(cell=cell) if who.label in EXACT else of for who, of in found.items()}
+    time = found[who_of(distinct, EXACT[1])].time
+    tied = {who: of._replace(time=time) if who.label in EXACT else of for who, of in found.items()}
     table = workloads.table(only(distinct, replays={source: tied}))
     heading = source.short, f"time per operation, {MEDIAN}"
     assert {who.label for who, row in table.rows.items() if row[heading].best} == {*EXACT}
 
 
-@pytest.mark.parametrize(
-    ("counts", "sample", "start"),
-    [
-        ([1, 1], "sample", "There is one sample of each time, so no spread is shown."),
-        ([1], "shard", "There is one shard of each time"),
-        ([5, 5], "sample", "Markers show the median of 5 samples, bars the range"),
-        ([5, 2, 3], "sample", "Markers show the median of 2–5 samples, bars the range"),
-        ([4], "shard", "Markers show the time of all 4 shards, bars the range"),
-    ],
-)
-def test_the_notes_of_charts(distinct, counts, sample, start):
-    shown = [Cell(Spread.of([1.0] * n), 1) for n in counts]
-    text = chart_notes(only(distinct, sample=sample), shown)
-    assert text.startswith(start)
-    assert "longer than 1.5 s is over budget" in text
-    assert "“Python loop”" in text
+def test_the_lead_of_times(distinct):
+    text = times.section(distinct).lead
+    assert "longer than 1.5 s is over budget" in text and "“Python loop”" in text
     plain = tuple(who for who in distinct.contestants if who.exact and who.compiled)
-    text = chart_notes(only(distinct, contestants=plain, over_budget={}), shown)
-    assert "Python loop" not in text and "longer" not in text
+    text = times.section(only(distinct, contestants=plain, over_budget={})).lead
+    assert "Python loop" not in text and "budget" not in text
 
 
 def test_each_section_has_its_tables(distinct):
@@ -356,8 +344,8 @@ def test_each_section_has_its_tables(distinct):
         "times": ["times"],
         "workloads": ["replays"],
         "memory": ["memory"],
-        "work": ["work", "slots"],
-        "schemes": ["behaviour", "suits"],
+        "work": ["work"],
+        "schemes": ["schemes"],
         "reading": [],
         "method": [],
         "limits": [],

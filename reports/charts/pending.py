@@ -1,0 +1,89 @@
+"""Figures against the number of pending timers: times, counted work and memory."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from reports import formats
+from reports.charts.axes import Chart, log_axis, point, size_axis
+from reports.charts.pictures import Picture
+from reports.statistics import Spread
+from reports.summary import StoredContestant, Summary
+
+Curves = Mapping[StoredContestant, Mapping[int, Spread]]
+"""Contestant -> number of pending timers -> value."""
+
+
+def times(summary: Summary) -> Iterator[Picture]:
+    """Time of one operation: a chart for each task."""
+    for task, curves in summary.cells.items():
+        if curves:
+            title = f"{task.title}: time per {task.unit}"
+            yield _chart(summary, f"time-{task.name}", title, {"": curves}, task.meaning)
+
+
+def work(summary: Summary) -> Iterator[Picture]:
+    """Cost counters per operation: a chart for each task, and a panel for each counter."""
+    for task, by_counter in summary.counts.items():
+        shown = {
+            formats.counter_title(name): {
+                who: points
+                for who, curve in by_counter[name].items()
+                if (points := {n: Spread.of([count]) for n, count in curve.items() if count})
+            }
+            for name in summary.counters(task)
+        }
+        if not shown:
+            continue
+        counted = {who for curves in by_counter.values() for who in curves}
+        drawn = {who for curves in shown.values() for who in curves}
+        others = [who for who in summary.contestants if who not in drawn]
+        notes = {
+            "Zero, so not drawn": [who.plain for who in others if who in counted],
+            "Not counted": [who.plain for who in others if who not in counted],
+        }
+        told = [f"{note}: {text}." for note, of in notes.items() if (text := ", ".join(of))]
+        title, caption = f"{task.title}: work per {task.unit}", " ".join([task.meaning, *told])
+        yield _chart(summary, f"work-{task.name}", title, shown, caption, formats.amount, 1.4)
+
+
+def memory(summary: Summary) -> Iterator[Picture]:
+    """Bytes per pending timer at full capacity."""
+    if summary.memory:
+        curves = {
+            who: {size: Spread.of([found.at_rest]) for size, found in of.items()}
+            for who, of in summary.memory.items()
+        }
+        caption = (
+            "All that the timer holds, bookkeeping included, divided by the number of pending "
+            "timers when its capacity is used up."
+        )
+        title = "Memory per pending timer"
+        yield _chart(summary, "memory", title, {"": curves}, caption, formats.data_size)
+
+
+def _chart(
+    summary: Summary,
+    name: str,
+    title: str,
+    shown: Mapping[str, Curves],
+    caption: str,
+    form: Callable[[float], str] = formats.nanoseconds,
+    height: float = 2.1,
+) -> Picture:
+    """A chart with a panel for each heading; points are moved apart sideways."""
+    chart = Chart(title, summary.contestants, shown, height)
+    sizes = sorted({n for curves in shown.values() for curve in curves.values() for n in curve})
+    # Within a tenth of a decade in total.
+    last = max(len(summary.contestants) - 1, 1)
+    nudges = {who: 10 ** (0.1 * (n / last - 0.5)) for n, who in enumerate(summary.contestants)}
+    for axes, curves in zip(chart.panels, shown.values(), strict=True):
+        for who in sorted(curves, key=lambda who: who.dashed):  # dashes on top
+            points = [
+                point(size * nudges[who], value, formats.size(size), form)
+                for size, value in curves[who].items()
+            ]
+            chart.series(axes, who, points)
+        size_axis(axes, sizes)
+        log_axis(axes, "y", form)
+    for axes in chart.panels[-2:]:
+        axes.set_xlabel("timers pending, N" + " (log scale)" * (len(shown) == 1))
+    return chart.picture(name, caption)
