@@ -44,6 +44,9 @@ def table(summary: Summary) -> Table:
             {
                 heading: Entry(
                     formats.significant(column[who].level),
+                    f"({formats.span(*column[who][1:3], formats.significant)})"
+                    if column[who].samples > 1
+                    else "",
                     best=who in leaders(column),
                     value=column[who].level,
                 )
@@ -53,7 +56,7 @@ def table(summary: Summary) -> Table:
         )
         for who in summary.contestants
     }
-    note = f"Median, in ns for a schedule and a cancel. {BOLD}"
+    note = f"Median and range, in ns for a schedule and a cancel. {BOLD}"
     return Table("calls", "Schedule and cancel from Python", ("call",), rows, note)
 
 

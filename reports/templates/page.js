@@ -61,7 +61,7 @@ function verdict(form) {
     said.push(`Speed does not decide between it and ${listed(tied.map(([number]) => data.timers[number].name))}: their intervals overlap.`);
   }
   const each = rate ? `, ${time(best * rate)} of each second (${percent(best * rate / 1e9)} of a core)` : "";
-  said.push(`It has the lowest median: ${time(best)} per ${per}${each}.`);
+  said.push(`${data.timers[first].name} has the lowest median: ${time(best)} per ${per}${each}.`);
   if (second) {
     said.push(`The runner-up is ${data.timers[second[0]].name} with ${times(second[1] / best)} the cost (${times(second[2] / high).replace("\u00a0times", "")} to ${times(second[3] / low)}).`);
   } else {
