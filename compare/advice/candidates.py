@@ -1,6 +1,6 @@
 """The candidates of a search: every timer with a kernel, with a grid of ticks and wheel sizes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -34,11 +34,16 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Grid:
-    """All candidates for a trace of this unit; no tick is longer than `longest_tick`."""
+    """All candidates for a trace of this unit; no tick is longer than `longest_tick`.
+
+    No wheel has more than twice the slots that `longest_delay` takes up. More of them stay empty,
+    cost memory and are skipped.
+    """
 
     unit: str
     bounds: Bounds
     longest_tick: int
+    longest_delay: int
 
     @cached_property
     def ticks(self) -> list[int]:
@@ -66,11 +71,11 @@ class Grid:
             for number, tick in enumerate(reversed(self.ticks))
             if number % COARSE == 0 or tick in longest
         ]
-        yield from self._product(ticks, WHEEL_SIZES[::COARSE])
+        yield from self._product(_compiled(), ticks, WHEEL_SIZES[::COARSE])
 
     def all(self) -> Iterator[Contestant]:
         """The whole grid within the bounds, memory aside."""
-        yield from filter(self.precise, self._product(self.ticks, WHEEL_SIZES))
+        yield from filter(self.precise, self._product(_compiled(), self.ticks, WHEEL_SIZES))
 
     def around(self, centre: Contestant) -> Iterator[Contestant]:
         """The candidates with the next shorter and longer ticks and wheel sizes, within the bounds.
@@ -80,28 +85,32 @@ class Grid:
         parameters = centre.parameters(self.unit)
         ticks = _near(self.ticks, parameters.get(TICK))
         sizes = _near(WHEEL_SIZES, parameters.get(WHEEL_SIZE))
-        for tick, size in product(ticks, sizes):
-            near = self.candidate(centre.name, tick, size)
-            if self.precise(near):
-                yield near
+        yield from filter(self.precise, self._product([centre.name], ticks, sizes))
 
     def precise(self, candidate: Contestant) -> bool:
         """Whether the candidate's scheme is as precise as the bounds ask."""
         return self.bounds.allow_lateness(*candidate.rounding(self.unit).bounds())
 
-    def _product(self, ticks: Sequence[int], sizes: Sequence[int]) -> Iterator[Contestant]:
-        for name in names():
-            if (timer := contestant(name)).engine != COMPILED:
-                continue  # its work is not counted, and its time is that of the interpreter
-            parameters = timer.traits.parameters
+    def _product(
+        self, timers: Iterable[str], ticks: Sequence[int], sizes: Sequence[int]
+    ) -> Iterator[Contestant]:
+        for name in timers:
+            parameters = contestant(name).traits.parameters
             own_ticks = ticks if TICK in parameters else [None]
             own_sizes = sizes if WHEEL_SIZE in parameters else [None]
             for tick, size in product(own_ticks, own_sizes):
-                yield self.candidate(name, tick, size)
+                enough = size is None or size // 2 * (tick or 1) <= self.longest_delay
+                if enough or size == WHEEL_SIZES[0]:
+                    yield self.candidate(name, tick, size)
 
 
-def _near(values: Sequence[int], value: int | None) -> Sequence[int | None]:
+def _compiled() -> list[str]:
+    """The timers whose work is counted; the time of others is that of the interpreter."""
+    return [name for name in names() if contestant(name).engine == COMPILED]
+
+
+def _near(values: Sequence[int], value: int | None) -> Sequence[int]:
     if value is None:
-        return [None]
+        return []
     place = min(range(len(values)), key=lambda k: abs(values[k] - value))
     return values[max(place - 2, 0) : place + 3]

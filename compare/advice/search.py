@@ -115,7 +115,7 @@ def advise(
     if not trace.totals["rows"]:
         raise AdviceError(f"{trace.path} has no operations, so there is nothing to advise on")
     sample = sampled(trace, SEARCHED)
-    grid = Grid(trace.unit, bounds, _longest_tick(sample))
+    grid = Grid(trace.unit, bounds, *_delays(sample))
     counted: dict[str, Counted] = {}
     reference = outcomes(executor, sample, [contestant(REFERENCE)], counting=True)
     limit = SLOWEST * reference[REFERENCE].ns_per_operation
@@ -210,11 +210,16 @@ def _times(
     return times
 
 
-def _longest_tick(sample: Sample) -> int:
-    """The median delay: a coarser tick would fire half of the timers in the wrong place."""
+def _delays(sample: Sample) -> tuple[int, int]:
+    """The median and the longest delay.
+
+    A tick coarser than the median would fire half of the timers in the wrong place.
+    """
     tape = sample.tape(sample.shards[0])
     delays = (tape.deadline - tape.time)[tape.op != CANCEL]
-    return max(int(np.median(delays)) if delays.size else 1, 1)
+    if not delays.size:
+        return 1, 1
+    return max(int(np.median(delays)), 1), max(int(delays.max()), 1)
 
 
 def _unreachable(counted: Iterable[Counted], grid: Grid) -> str:

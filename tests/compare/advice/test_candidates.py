@@ -9,6 +9,9 @@ from timers.registry import names
 COMPILED_NAMES = [name for name in names() if contestant(name).engine == COMPILED]
 
 
+ANY = 10**9  # a delay for which each wheel size may be useful
+
+
 def labels(candidates):
     return [candidate.label for candidate in candidates]
 
@@ -24,11 +27,11 @@ def labels(candidates):
     ],
 )
 def test_ticks_are_a_series_with_the_longest_in_the_bounds(bounds, longest, ticks):
-    assert Grid("ms", bounds, longest).ticks == ticks
+    assert Grid("ms", bounds, longest, longest).ticks == ticks
 
 
 def test_the_grid_has_every_compiled_timer_with_its_own_parameters():
-    grid = labels(Grid("ms", Bounds(10, 4), 100).all())
+    grid = labels(Grid("ms", Bounds(10, 4), 100, ANY).all())
     assert len(grid) == len(set(grid))
     assert list(dict.fromkeys(label.split("/")[0] for label in grid)) == COMPILED_NAMES
     by_name = {name: [x for x in grid if x.split("/")[0] == name] for name in COMPILED_NAMES}
@@ -41,7 +44,7 @@ def test_the_grid_has_every_compiled_timer_with_its_own_parameters():
 @given(st.integers(0, 300), st.integers(0, 300), st.integers(1, 300))
 def test_only_what_is_as_precise_as_the_bounds_ask(late, early, longest):
     bounds = Bounds(late, early)
-    grid = Grid("us", bounds, longest)
+    grid = Grid("us", bounds, longest, ANY)
     for candidate in [*grid.all(), *grid.around(contestant("hashed-wheel/tick=5us"))]:
         low, high = candidate.rounding("us").bounds()
         assert -early <= low <= high <= late
@@ -52,7 +55,7 @@ def test_only_what_is_as_precise_as_the_bounds_ask(late, early, longest):
 
 
 def test_around_a_candidate_are_the_next_two_values_of_each_parameter():
-    grid = Grid("ms", Bounds(100), 100)
+    grid = Grid("ms", Bounds(100), 100, ANY)
     near = labels(grid.around(contestant("hashed-wheel/tick=10ms/wheel-size=64")))
     ticks, sizes = ("2ms", "5ms", "10ms", "20ms", "50ms"), (16, 32, 64, 128, 256)
     assert near == [
@@ -64,4 +67,18 @@ def test_around_a_candidate_are_the_next_two_values_of_each_parameter():
 
 
 def test_ticks_are_numbers_where_units_are_not_durations():
-    assert "hashed-wheel/tick=5/wheel-size=64" in labels(Grid("unit", Bounds(5), 3).all())
+    assert "hashed-wheel/tick=5/wheel-size=64" in labels(Grid("unit", Bounds(5), 3, ANY).all())
+
+
+@given(st.integers(1, 10**6), st.integers(1, 100))
+def test_one_wheel_at_most_is_larger_than_the_longest_delay(delay, late):
+    sizes = {}
+    for one in Grid("unit", Bounds(late), 1, delay).all():
+        parameters = one.parameters("unit")
+        if "wheel_size" in parameters:
+            key = one.name, parameters.get("tick", 1)
+            sizes.setdefault(key, []).append(parameters["wheel_size"])
+    for (_, tick), found in sizes.items():
+        assert found == list(WHEEL_SIZES[: len(found)])
+        larger = [size for size in found if size * tick > delay]
+        assert len(larger) == 1 or found == list(WHEEL_SIZES)
