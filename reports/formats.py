@@ -11,16 +11,16 @@ _TIMES = (
 )
 _BYTES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
 _COUNTERS = {
-    "comparisons": "comparisons of deadlines",
+    "comparisons": "comparisons",
     "timers_touched": "timers looked at",
     "slots_visited": "slots visited",
     "refiled": "timers re-filed",
     "queue_offers": "buckets queued",
     "queue_polls": "buckets polled",
-    "empty_polls": "empty buckets polled",
+    "empty_polls": "polled but empty",
     "clock_visits": "stops of the clock",
     "advances": "calls to advance",
-    "idle_advances": "idle calls to advance",
+    "idle_advances": "calls with no expiry",
 }
 
 

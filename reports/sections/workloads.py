@@ -96,9 +96,9 @@ def figures(summary: Summary, source: StoredSource, who: StoredContestant) -> di
     shown = {heading: median, **timed}
     if source.rate:
         cost = time.level * source.rate / 1e6
-        low, high = (end * source.rate for end in time.interval)
-        text = formats.significant(cost)
-        shown[PER_SECOND] = Entry(text, f"({formats.span(low, high)})", median.best, value=cost)
+        low, high = (end * source.rate / 1e6 for end in time.interval)
+        ends = formats.span(low, high, formats.significant)
+        shown[PER_SECOND] = Entry(formats.significant(cost), f"({ends})", median.best, value=cost)
     late = lateness_text(*replayed.late, source.unit) if replayed.late else NOTHING.text
     shown["timers fired"] = Entry(late, number=False)
     for title, (name, form) in _OUTCOME.items():

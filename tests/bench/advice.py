@@ -5,7 +5,9 @@
 For each trace and each workload: the advice; then every candidate of the grid within the bounds is
 timed once, and the NEAREST fastest together with the choice in turns, `--rounds` times. Prints the
 choice, the best, the ratio of their times (the least of the rounds) with the noise, which is the
-median of the rounds of the best to their least, and the rank correlation of the search's objective.
+median of the rounds of the best to their least, and the rank correlation of the search's objective
+with the measured times. Beside it stands that of these times with themselves, odd rounds with even
+rounds: where it is as low, the objective is not what limits the correlation.
 """
 
 import argparse
@@ -15,6 +17,7 @@ from fractions import Fraction
 from statistics import median
 
 from compare.advice.candidates import Bounds
+from compare.advice.prices import rank_correlation
 from compare.advice.replays import outcomes
 from compare.advice.search import advise
 from compare.executors import Threads
@@ -49,9 +52,14 @@ def judge(trace, max_late, rounds):
     noise = median(times[best]) / least[best]
     print(
         f"{trace.path.name:20} {advice.best.label:40} {best:40} {ratio:5.2f} {noise:5.2f}"
-        f" {advice.correlation:5.2f} {len(grid):4} {seconds:5.1f}",
+        f" {advice.correlation:5.2f} {itself(advice):6.2f} {len(grid):4} {seconds:5.1f}",
         flush=True,
     )
+
+
+def itself(advice):
+    rounds = [advice.samples[label] for label in advice.checked]
+    return rank_correlation(*([min(one[start::2]) for one in rounds] for start in (0, 1)))
 
 
 def main():
@@ -62,7 +70,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
     heads = ("trace", "choice", "best of the grid")
-    print("{:20} {:40} {:40}".format(*heads), "ratio noise  corr grid CPU s of the search", sep=" ")
+    print(
+        "{:20} {:40} {:40}".format(*heads),
+        "ratio noise  corr itself grid CPU s of the search",
+        sep=" ",
+    )
     with tempfile.TemporaryDirectory() as folder:
         for path in given.traces:
             judge(open_trace(path), given.max_late, given.rounds)

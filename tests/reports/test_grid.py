@@ -100,7 +100,7 @@ def test_a_grid_is_shown_like_a_run(tmp_path):
         "77",
         "0",
     )
-    counted = "uniform", "comparisons of deadlines per operation"
+    counted = "uniform", "comparisons per operation"
     assert shown.entry(summary.contestants[0], counted).text == "0.1"
     # It has no kernel that could count.
     assert shown.entry(summary.contestants[4], counted).text == "–"

@@ -159,8 +159,8 @@ def test_replays(primes, distinct, source):
             rate = about["operations"] * {"us": 1e6, "ms": 1e3}[about["unit"]] / about["span"]
             cost = found[label, of.short, workloads.PER_SECOND]
             assert cost.value == pytest.approx(median(samples) * rate / 1e6)
-            _, low, *_, high, _ = sorted(value * rate for value in samples)  # the interval
-            assert cost.detail == f"({formats.span(low, high)})"
+            _, low, *_, high, _ = sorted(value * rate / 1e6 for value in samples)  # the interval
+            assert cost.detail == f"({'–'.join(map(formats.significant, (low, high)))})"
 
 
 def test_sources_of_one_name_are_told_apart(distinct):
@@ -202,7 +202,7 @@ def test_replays_of_shards(primes, distinct):
             assert found[label, source.short, heading].text == formats.count(101 * (n + 1))
         memory_of_one = found[label, source.short, "memory"].text
         assert memory_of_one == f"5.00{formats.SPACE}MiB"
-        counted = found[label, source.short, "comparisons of deadlines per operation"].text
+        counted = found[label, source.short, "comparisons per operation"].text
         row = primes.rows[label, source.name]
         if row["counters"]:
             assert counted == formats.amount(row["counters"][0][1] / row["operations"])
