@@ -2,7 +2,7 @@
 
 from compare.bench.calls import OTHERS, SERVICE
 from reports import formats
-from reports.sections.parts import BOLD, Entry, Section, Table, plain_row
+from reports.sections.parts import BOLD, Section, Table, plain_row, with_range
 from reports.summary import Summary, leaders
 
 
@@ -42,14 +42,7 @@ def table(summary: Summary) -> Table:
     rows = {
         who: plain_row(
             {
-                heading: Entry(
-                    formats.significant(column[who].level),
-                    f"({formats.span(*column[who][1:3], formats.significant)})"
-                    if column[who].samples > 1
-                    else "",
-                    best=who in leaders(column),
-                    value=column[who].level,
-                )
+                heading: with_range(column[who], best=who in leaders(column))
                 for heading, column in columns.items()
                 if who in column
             }

@@ -7,6 +7,7 @@ from typing import Any
 
 from compare.bench.task import Task
 from reports import formats
+from reports.statistics import Spread
 from reports.summary import Column, StoredContestant, StoredSource, Subject, Summary, leaders
 
 Terms = Mapping[str, Sequence[str]]
@@ -110,6 +111,13 @@ def plain_row(values: Mapping[str, Entry]) -> Row:
 def entry(value: Any, form: Callable[[Any], str] = formats.count) -> Entry:
     """An entry for a figure that may be missing."""
     return NOTHING if value is None else Entry(form(value), value=value)
+
+
+def with_range(time: Spread, *, best: bool) -> Entry:
+    """An entry for a time in nanoseconds, with the range of its samples."""
+    ends = formats.span(time.low, time.high, formats.significant)
+    detail = f"({ends})" if time.samples > 1 else ""
+    return Entry(formats.significant(time.level), detail, best, value=time.level)
 
 
 MEDIAN, LEAST, GREATEST = "median [ns]", "least [ns]", "greatest [ns]"

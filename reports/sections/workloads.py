@@ -1,7 +1,6 @@
 """Replays of whole workloads and traces."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from compare.replay.lateness import lateness_text
@@ -17,8 +16,9 @@ from reports.sections.parts import (
     Table,
     entry,
     times,
+    with_range,
 )
-from reports.summary import StoredContestant, StoredSource, Summary
+from reports.summary import StoredContestant, StoredSource, Summary, leaders
 
 PER_SECOND = "cost of a second [ms]"
 
@@ -85,20 +85,17 @@ def figures(summary: Summary, source: StoredSource, who: StoredContestant) -> di
     """The time of one contestant with one source, and what it did."""
     column, replayed = summary.replayed(source), summary.replays[source].get(who)
     timed = times(summary, source, column, who)
-    least, greatest = timed.pop(LEAST), timed.pop(GREATEST)
-    median = timed.pop(MEDIAN)
-    heading = f"time per operation, {MEDIAN}"
+    shown = {f"time per operation, {MEDIAN}": timed.pop(MEDIAN), **timed}
+    del shown[LEAST], shown[GREATEST]
     if replayed is None:
-        return {heading: median, **timed}
-    row, time = replayed.row, replayed.time
-    if time.samples > 1:
-        median = replace(median, detail=f"({least.text}–{greatest.text})")
-    shown = {heading: median, **timed}
+        return shown
+    row, time, best = replayed.row, replayed.time, who in leaders(column)
+    shown[f"time per operation, {MEDIAN}"] = with_range(time, best=best)
     if source.rate:
         cost = time.level * source.rate / 1e6
         low, high = (end * source.rate / 1e6 for end in time.interval)
         ends = formats.span(low, high, formats.significant)
-        shown[PER_SECOND] = Entry(formats.significant(cost), f"({ends})", median.best, value=cost)
+        shown[PER_SECOND] = Entry(formats.significant(cost), f"({ends})", best, value=cost)
     late = lateness_text(*replayed.late, source.unit) if replayed.late else NOTHING.text
     shown["timers fired"] = Entry(late, number=False)
     for title, (name, form) in _OUTCOME.items():
