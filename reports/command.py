@@ -123,7 +123,7 @@ def _with_verdicts(run: "Run") -> "Run":
 
     sources = [
         source | {"verdict": profile_text(Profile(**found), source["unit"], source["shards"])}
-        if (found := source.get("profile"))
+        if (found := source.get("profile")) and found.keys() == {*Profile._fields}
         else source
         for source in run.manifest["sources"]
     ]

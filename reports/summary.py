@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from compare.bench.store import Run, RunError
+from compare.bench.store import Run, RunError, traits_of
 from compare.bench.task import TASKS, Task
 from compare.purgatory.figures import Row
-from compare.replay.contestant import COMPILED
+from compare.replay.contestant import COMPILED, contestant
 from compare.replay.lateness import lateness_text
 from compare.tapes.units import EXPONENTS
 from reports import formats
@@ -254,25 +254,26 @@ def figures_of(run: Run) -> Summary:
     Raises:
         RunError: The manifest lacks what describes a contestant.
     """
+    needed = traits_of(contestant(YARDSTICK), ["unit"]).keys()
     try:
+        for missing in (needed - entry.keys() for entry in run.manifest["traits"]):
+            if missing:
+                raise KeyError(min(missing))
         contestants = contestants_of(run.manifest["traits"])
         described = {entry["name"]: entry for entry in run.manifest["sources"]}
         given = run.manifest["parameters"].get("traces", ())
     except (KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{run.path}: the manifest is damaged: {error} is missing") from None
     by_label = {who.label: who for who in contestants}
-    places = {who: place for place, who in enumerate(contestants)}
     over_budget: dict[tuple[Any, StoredContestant], int | None] = {}
 
-    def rows_of(table: pa.Table) -> Iterator[tuple[StoredContestant, dict[str, Any]]]:
+    def rows_of(table: pa.Table) -> list[tuple[StoredContestant, dict[str, Any]]]:
         """The rows with their contestants, in the order of these and of sizes."""
-        found = []
-        for row in table.to_pylist():
-            who = by_label.get(row["contestant"])
-            if who is None:
-                raise RunError(f"{run.path}: the manifest does not describe {row['contestant']}")
-            found.append((who, row))
-        yield from sorted(found, key=lambda item: (places[item[0]], item[1].get("size", 0)))
+        rows, order = table.to_pylist(), [*by_label]
+        if unknown := {row["contestant"] for row in rows} - by_label.keys():
+            raise RunError(f"{run.path}: the manifest does not describe {min(unknown)}")
+        rows.sort(key=lambda row: (order.index(row["contestant"]), row.get("size", 0)))
+        return [(by_label[row["contestant"]], row) for row in rows]
 
     samples, replays, calls = defaultdict(list), defaultdict(list), defaultdict(list)
     for who, row in rows_of(run.samples):

@@ -18,14 +18,9 @@ from reports.palette import PAPER, look_of
 from reports.statistics import Spread
 from reports.summary import Subject
 
-HEADING = 19
-"""Characters that fit above one of two panels."""
-
-LABEL = 42
-"""Characters of a line of the legend."""
-
-FINE = 40
-"""A range below that has ticks at 1, 2 and 5 times a power of ten."""
+HEADING = 19  # characters that fit above one of two panels
+LABEL = 42  # characters of a line of the legend
+FINE = 40  # a smaller range has ticks at 1, 2 and 5 times a power of ten
 
 
 class Point(NamedTuple):

@@ -237,12 +237,14 @@ def test_contestants_say_their_settings_precision_and_engine(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("damage", ["traits", "sources", "contestant"])
+@pytest.mark.parametrize("damage", ["traits", "sources", "contestant", "lateness_low", "scheme"])
 def test_a_damaged_manifest_is_one_line(tmp_path, damage):
     path = write_synthetic(tmp_path, sizes=(1000,))
     manifest = json.loads((path / "manifest.json").read_text())
     if damage == "contestant":
         del manifest["traits"][0]
+    elif damage not in manifest:
+        del manifest["traits"][0][damage]
     else:
         manifest[damage] = [{"nothing": 1}]
     (path / "manifest.json").write_text(json.dumps(manifest))
