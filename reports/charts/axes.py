@@ -42,7 +42,7 @@ def point(
 ) -> Point:
     """The point of a value, which is written in a form."""
     text = f"{where}: {form(value.level)}"
-    if value.samples > 1:
+    if value.low < value.high:
         text += f" ({formats.span(value.low, value.high, form)})"
     return Point(x, value, text, hollow)
 

@@ -49,7 +49,7 @@ _CHARTS = (
         "was asked for.",
         {
             "requests/s achieved": _scaled("achieved", 1.0, _short),
-            "CPU time per request": _CPU,
+            "CPU per request": _CPU,
             "lateness, 99% below": _scaled("late_p99_ms", 1e6, formats.nanoseconds),
             **_MEMORY,
         },
@@ -61,7 +61,7 @@ _CHARTS = (
         "Load {load} at {rate} requests/s. The lower the limit, the more often the reaper scans; "
         "the higher, the more completed requests it holds. The horizontal line is the new design. "
         "Hollow: the old one did not keep up.",
-        {"CPU time per request": _CPU, **_MEMORY},
+        {"CPU per request": _CPU, **_MEMORY},
         "interval",
         "limit, entries",
     ),
@@ -74,7 +74,7 @@ _CHARTS = (
         "too high for one core.",
         {
             "time per request": _CPU,
-            "entries scanned per request": (scanned, formats.amount),
+            "scans per request": (scanned, formats.amount),
         },
     ),
 )

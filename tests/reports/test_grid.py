@@ -22,6 +22,7 @@ TIMERS = (
     "hashed-wheel",
     "heapq-delay-queue",
 )
+ENDS = "least", "most"
 MADE = {
     "created": "2026-01-31T12:00:00+00:00",
     "command": ["wheelwork", "replay"],
@@ -105,6 +106,37 @@ def test_a_grid_is_shown_like_a_run(tmp_path):
     # It has no kernel that could count.
     assert shown.entry(summary.contestants[4], counted).text == "–"
     assert [picture.name for picture in pictures(summary)["workloads"]] == ["replays", "trade-off"]
+
+
+def test_each_figure_of_a_grid_is_in_its_place(tmp_path):
+    numbers = [name for name in SCHEMA.names if pa.types.is_primitive(SCHEMA.field(name).type)]
+    rows = [
+        row(text, 0, "uniform")
+        | {name: place + 100 * number for place, name in enumerate(numbers, 1)}
+        | {"shards": 4, "span": 7, "operations": 9, "counters": None}
+        | {"source": json.dumps({"timeout": "3s", "examples": ["left out"]})}
+        for number, text in enumerate(TIMERS)
+    ]
+    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    about = {**MADE, "asked": {"drained": True}}
+    pq.write_table(table.replace_schema_metadata({ABOUT: json.dumps(about)}), tmp_path / "a")
+    summary = read_grids([tmp_path / "a"])
+    assert (summary.of_shards, summary.manifest["machine"]) == (True, MADE["machine"])
+    assert summary.manifest["parameters"] == {"results 1": {"drained": True}}
+    [(source, found)] = summary.replays.items()
+    assert (source.unit, source.own, source.details) == (
+        "ms",
+        True,
+        {"operations": 9, "timers": rows[0]["scheduled"], "shards": 4, "span": 7}
+        | {"details": {"timeout": "3s"}},
+    )
+    for stored, replayed in zip(rows, found.values(), strict=True):
+        names = (
+            "ns_per_operation",
+            *(f"shard_ns_per_operation_{end}" for end in ("least", "most")),
+        )
+        assert replayed.time[:4] == (*(stored[name] for name in names), 4)
+        assert replayed.row == stored
 
 
 def test_the_trade_off_stands_where_the_figures_say(tmp_path):
