@@ -60,64 +60,48 @@ def test_the_headline_is_about_load_high_alone(stored):
     assert [table.name for table in other.tables] == ["purgatory-rates"]
 
 
-def test_each_design_is_shown_at_the_highest_rate_that_it_kept_up_with():
-    rows = trials()
-    found = texts(of_rates(rows))
-    assert list(found) == ["new, load low", "old, load low", "new, load high", "old, load high"]
-    at = {(row["load"], row["design"], row["rate"]): row for row in rows if row["kind"] == "rate"}
-    new, old = at["low", "purging", 40_000], at["low", "scanning", 10_000]
-    level = round(new["cpu_us"])
-    assert found["new, load low"] == [
-        "40 000 or more",
-        f"{level}.0 µs",
-        f"{level / 10:.2f} µs",
-        f"{level}.0 MiB",
-        f"{level / 4:g}",
-        f"{level}",
-        f"{level * 3}",
-        f"{level / 10:g}%",
-        *map(plain, map(formats.count, (level * 100, level * 100 + 1, level))),
+def shown(row):
+    """What stands in a row beside its rate."""
+    late = (row[f"late_{which}_ms"] for which in ("p50", "p99", "max"))
+    totals = (row[name] for name in ("estimated_total", "exact_total", "estimate_error"))
+    return [
+        plain(formats.nanoseconds(row["cpu_us"] * 1e3)),
+        plain(formats.nanoseconds(row["gc_us"] * 1e3)),
+        plain(formats.data_size(row["peak_bytes"])),
+        *(plain(formats.amount(value)) for value in late),
+        plain(formats.share(row["share_expired"])),
+        *("–" if total is None else plain(formats.count(round(total))) for total in totals),
     ]
-    assert found["old, load low"][:2] == ["10 000", f"{old['cpu_us']:.1f} µs"]
-    assert found["old, load low"][-3:] == ["–"] * 3
 
 
-def test_a_design_that_keeps_up_with_no_rate_is_shown_at_the_first(stored):
+def test_each_design_is_shown_at_the_highest_rate_that_it_kept_up_with(stored):
+    """The first rate if it kept up with none."""
+    rows = trials()
+    at = {(row["load"], row["design"], row["rate"]): row for row in rows if row["kind"] == "rate"}
+    found = texts(of_rates(rows))
+    assert found == {
+        "new, load low": ["40 000 or more", *shown(at["low", "purging", 40_000])],
+        "old, load low": ["10 000", *shown(at["low", "scanning", 10_000])],
+        "new, load high": ["40 000 or more", *shown(at["high", "purging", 40_000])],
+        "old, load high": ["10 000", *shown(at["high", "scanning", 10_000])],
+    }
     rows = [
         row | {"failed": "x"} if (row["load"], row["design"]) == ("high", "scanning") else row
-        for row in trials()
+        for row in rows
     ]
     assert section(replace(figures_of(read_run(stored)), trials=rows)).headline == ""
-    found = texts(of_rates(rows))
-    first = next(row for row in rows if row["kind"] == "rate" and row["failed"])
-    level = first["cpu_us"]
-    assert found["old, load high"] == [
-        "0",
-        f"{level:.1f} µs",
-        f"{level / 10:.2f} µs",
-        f"{level:.1f} MiB",
-        f"{level / 4:.3g}",
-        f"{level:.0f}",
-        f"{level * 3:.0f}",
-        f"{level / 10:.1f}%",
-        *["–"] * 3,
-    ]
-    assert found["new, load high"][0] == "40 000 or more"
-
-
-def repeated(kind, *factors):
-    """Trials of one kind, each repeated with another figure of processor time."""
-    rows = [row for row in trials() if row["kind"] == kind]
-    return [row | {"cpu_us": row["cpu_us"] * factor} for row in rows for factor in factors]
+    failed = ["0", *shown(at["high", "scanning", 10_000])]
+    assert texts(of_rates(rows)) == found | {"old, load high": failed}
 
 
 def test_repeated_trials_show_their_median():
-    found = texts(of_rates(repeated("rate", 3.0, 1.0, 5.0)))
-    once = texts(of_rates(repeated("rate", 1.0)))
-    for case, row in found.items():
-        level = float(once[case][1].removesuffix(" µs"))
-        assert row[1] == f"{3 * level:.1f} µs", case
-        assert row[0] == once[case][0]
+    def repeated(*factors):
+        rows = [row for row in trials() if row["kind"] == "rate"]
+        rows = [row | {"cpu_us": row["cpu_us"] * factor} for row in rows for factor in factors]
+        return texts(of_rates(rows))
+
+    assert len(repeated(3.0)) == 4
+    assert repeated(3.0, 1.0, 5.0) == repeated(3.0) != repeated(1.0)
 
 
 def test_the_trials_with_little_memory_say_how_they_ended():
