@@ -8,6 +8,7 @@ import pytest
 from compare.bench.task import TASKS
 from reports.page import render
 from reports.palette import INK, look_of
+from reports.sections import workloads
 from reports.sections.catalogue import sections
 from tests.reports.html import Reader, Tables
 from tests.reports.primes import only
@@ -55,6 +56,18 @@ def test_the_page_says_what_it_is_of(rendered, distinct):
         for term, sentences in section.terms.items():
             at = text.index(" ".join(term.split()))
             assert all(" ".join(one.split()) in text[at:] for one in sentences)
+
+
+def test_the_page_begins_with_the_traffic(rendered, distinct):
+    reader = Reader()
+    reader.feed(rendered)
+    text = "".join(reader.texts)
+    for source in distinct.own:
+        place = text.index(f"Your traffic: {source.short}")
+        assert place < text.index("Which timer for my case?")
+        for term, fact in workloads.facts(distinct, source).items():
+            assert f"{term.capitalize()}{fact}" in text[place:]
+    assert text.count("Your traffic:") == len(distinct.own) == 2
 
 
 def test_the_limits(distinct):

@@ -16,6 +16,7 @@ from compare.bench.task import TASKS
 from compare.bench.work import tapes_of
 from compare.oracle.compiled import AgreementError, expect
 from compare.replay.contestant import ContestantError, contestant
+from compare.replay.profile import Profile
 from compare.tapes.tape import ARM, CANCEL, REARM, START
 from compare.tapes.trace import TraceError, open_trace, write_trace
 from compare.workloads.catalogue import WorkloadError, make
@@ -171,6 +172,8 @@ def test_all_shards_of_a_trace_are_replayed(run):
     source = run.manifest["sources"][0]
     assert (source["shards"], source["operations"], source["unit"]) == (2, 800, "ms")
     assert source["details"] == {"kind": "test"}
+    assert source["profile"].keys() == {*Profile._fields}
+    assert run.manifest["sources"][1]["profile"] is None  # a workload
     assert {row["operations"] for row in rows(run.replays, source=source["name"])} == {800}
     late = rows(run.lateness, source=source["name"], contestant="hashed-wheel")
     fired = rows(run.replays, source=source["name"], contestant="hashed-wheel")[0]["fired"]
