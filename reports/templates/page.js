@@ -102,7 +102,7 @@ function show(form) {
     row.append(...cells.map((cell, i) => element("td", cell, cell === bar ? { class: "bars" } : { class: i < cells.length - 2 ? "number" : "" })));
     return row;
   });
-  const head = element("tr", headings.map((heading) => element("th", heading, { scope: "col" })));
+  const head = element("tr", headings.map((heading, i) => element("th", heading, { scope: "col", class: i && i < headings.length - 2 ? "number" : "" })));
   document.getElementById("ranking").replaceChildren(...(rows.length ? [element("thead", head), element("tbody", rows)] : []));
   document.getElementById("basis").textContent = data.cases[form.traffic]
     ? "The cost is the median time of the replay for each operation, expiries included."
