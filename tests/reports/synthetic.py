@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from compare.bench.store import SCHEMAS, traits_of, write_run
+from compare.bench.store import SCHEMAS, traits_of
 from compare.bench.task import TASKS, Task
 from compare.replay.contestant import COMPILED, contestant
 from reports.summary import StoredContestant, Summary
+from tests.reports.stored import store
 from timers.registry import names
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -60,24 +60,22 @@ def write_synthetic(
             | {"peak_nbytes": 96 * sizes[-1], "grown_nbytes": 64 * sizes[-1]}
             | {"growth_seconds": [1.1e-8 * sizes[-1], 1.3e-8 * sizes[-1], 1.2e-8 * sizes[-1]]}
         )
-    manifest = {
-        "command": ["wheelwork", "compare", "--sizes", ",".join(map(str, sizes))],
-        "commit": "0123456789abcdef0123456789abcdef01234567",
-        "dirty": False,
-        "versions": {"python": "3.11.9", "wheelwork": "0.1.0"},
-        "machine": {"cpu": "Example CPU @ 2.60GHz", "cores": 2, "platform": "Linux-6.1-x86_64"},
-        "parameters": {"sizes": list(sizes), "repeats": repeats, "budget": BUDGET, "seed": 7},
-        "sources": [
+    return store(
+        root,
+        rows,
+        command=["wheelwork", "compare", "--sizes", ",".join(map(str, sizes))],
+        commit="0123456789abcdef0123456789abcdef01234567",
+        dirty=False,
+        versions={"python": "3.11.9", "wheelwork": "0.1.0"},
+        machine={"cpu": "Example CPU @ 2.60GHz", "cores": 2, "platform": "Linux-6.1-x86_64"},
+        parameters={"sizes": list(sizes), "repeats": repeats, "budget": BUDGET, "seed": 7},
+        sources=[
             {"name": name, "unit": "ms", "operations": 20_000, "timers": 10_000, "id_space": 900}
             for name in workloads
         ],
-        "agreement": {"checked": "every fired row against the oracle", "expiries": 123_456},
-        "traits": traits,
-    }
-    tables = {
-        name: pa.Table.from_pylist(rows[name], schema=schema) for name, schema in SCHEMAS.items()
-    }
-    return write_run(root, manifest, tables)
+        agreement={"checked": "every fired row against the oracle", "expiries": 123_456},
+        traits=traits,
+    )
 
 
 def _add_task(

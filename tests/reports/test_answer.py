@@ -1,13 +1,11 @@
 """What the script of the page is given, beside what the browser tests see of it."""
 
-from itertools import pairwise
-
 import pytest
 
 from compare.bench.store import traits_of as stored
 from compare.bench.task import BY_EVENT, HOLD, INSERT
 from compare.replay.contestant import contestant
-from reports.answer import RATES, code_of, data, noise
+from reports.answer import code_of, data, noise
 from reports.statistics import Spread
 from reports.summary import contestants_of
 from tests.reports.primes import LABELS, OWN, SIZES, WHO, only, traits_of
@@ -126,7 +124,3 @@ def test_a_case_gives_the_figures_of_its_timers(distinct):
         assert case["pending"] == row["most_pending"]
         assert case["together"] == source.together
         assert case["unit"] == ("" if source.unit == "unit" else source.unit)
-
-
-def test_rates_to_choose_from_are_powers_of_ten():
-    assert all(high == 10 * low for low, high in pairwise(RATES))

@@ -9,14 +9,14 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
 import pytest
 
-from compare.bench.store import SCHEMAS, read_run, traits_of, write_run
+from compare.bench.store import SCHEMAS, read_run, traits_of
 from compare.bench.task import BY_EVENT, HOLD, INSERT
 from compare.replay.contestant import contestant
 from reports.charts.pictures import Picture
 from reports.page import write_report
+from tests.reports.stored import store
 from tests.reports.synthetic import write_synthetic
 
 pytestmark = pytest.mark.browser
@@ -153,28 +153,17 @@ def by_hand(root: Path) -> Path:
                 row | {"repeat": repeat, "ns_per_operation": ns * by}
                 for repeat, by in enumerate(SAMPLES)
             ]
-    manifest = {
-        "command": ["wheelwork", "compare"],
-        "commit": None,
-        "dirty": None,
-        "versions": {},
-        "machine": {"cpu": "Example CPU"},
-        "parameters": {"traces": list(TRACES), "budget": 1.5},
-        "sources": [
-            {"name": name, "unit": "ms", "operations": rate, "span": 1000}
-            for name, (rate, _) in TRACES.items()
-        ],
-        "agreement": {},
-        "traits": [traits_of(contestant(label), ["ms"]) for label in COSTS],
-    }
-    tables = {
-        name: pa.Table.from_pylist(
-            [{column: row.get(column) for column in SCHEMAS[name].names} for row in of],
-            SCHEMAS[name],
-        )
-        for name, of in rows.items()
-    }
-    return write_run(root, manifest, tables)
+    sources = [
+        {"name": name, "unit": "ms", "operations": rate, "span": 1000}
+        for name, (rate, _) in TRACES.items()
+    ]
+    return store(
+        root,
+        rows,
+        parameters={"traces": list(TRACES), "budget": 1.5},
+        sources=sources,
+        traits=[traits_of(contestant(label), ["ms"]) for label in COSTS],
+    )
 
 
 @pytest.fixture(scope="module")

@@ -4,16 +4,16 @@ import json
 from itertools import combinations, count
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.bench.store import SCHEMAS, RunError, read_run, write_run
+from compare.bench.store import RunError, read_run
 from compare.bench.task import BY_CLOCK, HOLD, INSERT
 from compare.bench.task import TASKS as TASKS_OF_A_RUN
 from compare.cli.main import BAD_INPUT, main
 from reports.diff import BASE, difference
+from tests.reports.stored import store as store_run
 from tests.words import tells
 
 HERE = {"cpu": "one", "cores": 2, "memory_bytes": 2**30, "platform": "Linux-1"}
@@ -24,24 +24,18 @@ numbers = count()
 def store(root, samples, machine=HERE, replays=()):
     """A run with the samples of {(task, size, contestant): [ns, ...]}; its path."""
     rows = [
-        {"contestant": contestant, "size": size, "operation": task.operation}
-        | {"driver": task.driver, "operations": size, "repeat": repeat, "ns_per_operation": ns}
+        {"contestant": contestant, "size": size, "operations": size, **task._asdict()}
+        | {"repeat": repeat, "ns_per_operation": ns}
         for (task, size, contestant), times in samples.items()
         for repeat, ns in enumerate(times)
     ]
-    given_replays = [
+    replayed = [
         {"contestant": contestant, "source": name, "source_json": origin, "unit": "ms"}
         | {"operations": 9, "repeat": repeat, "ns_per_operation": ns}
         for contestant, name, origin, times in replays
         for repeat, ns in enumerate(times)
     ]
-    nothing = {"versions": {}, "parameters": {}, "agreement": {}, "commit": None, "dirty": None}
-    manifest = nothing | {"command": [], "sources": [], "traits": [], "machine": machine}
-    tables = {
-        "samples": pa.Table.from_pylist(rows, schema=SCHEMAS["samples"]),
-        "replays": pa.Table.from_pylist(given_replays, schema=SCHEMAS["replays"]),
-    }
-    return write_run(root, manifest, tables)
+    return store_run(root, {"samples": rows, "replays": replayed}, machine=machine)
 
 
 def stored(root, *arguments, **keywords):

@@ -3,23 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from compare.bench.store import SCHEMAS, write_run
+from compare.bench.store import SCHEMAS
+from tests.reports.stored import store
 
 RATES = (10_000, 40_000)
 LIMITS = (1_000, 100_000)
-MANIFEST = {
-    "command": ["wheelwork", "purgatory"],
-    "commit": None,
-    "dirty": None,
-    "versions": {"python": "3.11.7", "wheelwork": "0.2.0"},
-    "machine": {"cpu": "Example CPU", "cores": 2, "memory_bytes": None, "platform": "Linux"},
-    "parameters": {"seed": 0},
-    "sources": [],
-    "agreement": {},
-    "traits": [],
-}
 
 
 def trials() -> list[dict[str, Any]]:
@@ -92,8 +80,10 @@ def trials() -> list[dict[str, Any]]:
 
 def write_trials(root: Path) -> Path:
     """Store the trials as a run, and return its path."""
-    rows = trials()
-    columns = {name: [row[name] for row in rows] for name in SCHEMAS["purgatory"].names}
-    return write_run(
-        root, MANIFEST, {"purgatory": pa.Table.from_pydict(columns, SCHEMAS["purgatory"])}
+    return store(
+        root,
+        {"purgatory": trials()},
+        command=["wheelwork", "purgatory"],
+        machine={"cpu": "Example CPU", "cores": 2, "memory_bytes": None, "platform": "Linux"},
+        parameters={"seed": 0},
     )

@@ -36,11 +36,6 @@ def words(figure) -> list[str]:
     ]
 
 
-def test_every_chart_is_there(by_name):
-    expected = [f"{kind}-{task.name}" for kind in ("time", "work") for task in TASKS]
-    assert list(by_name) == [*expected, "replays", "memory"]
-
-
 def test_every_chart_is_in_its_section(distinct, monkeypatch):
     monkeypatch.setattr(Figure, "draw_without_rendering", lambda figure: None)
     found = {name: [one.name for one in of] for name, of in pictures(distinct).items()}
@@ -176,8 +171,3 @@ def test_no_global_state_of_matplotlib_is_touched(by_name):
 
     assert mpl.rcParams["svg.fonttype"] == mpl.rcParamsDefault["svg.fonttype"]
     assert mpl.rcParams["svg.hashsalt"] == mpl.rcParamsDefault["svg.hashsalt"]
-
-
-def test_timers_outside_the_registry_have_a_look_of_their_own():
-    assert look_of("mine:Wheel") == look_of("mine:Wheel")
-    assert look_of("mine:Wheel").colour not in {look_of(timer).colour for timer in names()}
