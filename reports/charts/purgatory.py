@@ -45,8 +45,8 @@ _CHARTS = (
         "purgatory-rates",
         "Both designs in real time, at rising rates",
         "All threads of a design share one interpreter lock. Medians of the trials, and bars from "
-        "the least to the most. Hollow: it did not keep up in most of them. The thin line is what "
-        "was asked for.",
+        "the least to the most. Dashed: load high. Hollow: it did not keep up in most of them. The "
+        "thin line is what was asked for.",
         {
             "requests/s achieved": _scaled("achieved", 1.0, _short),
             "CPU per request": _CPU,
@@ -70,8 +70,8 @@ _CHARTS = (
         "purgatory-compiled",
         "Both designs compiled, in simulated time",
         "The bookkeeping alone, on one core: watcher lists, timer, purges and scans. The counted "
-        "work is the same on every machine. A design is not run at rates above the first that is "
-        "too high for one core.",
+        "work is the same on every machine. Dashed: load high. A design is not run at rates above "
+        "the first that is too high for one core.",
         {
             "time per request": _CPU,
             "scans per request": (scanned, formats.amount),
