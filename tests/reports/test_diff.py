@@ -93,7 +93,7 @@ def test_multiples_of_a_base_do_not_depend_on_the_machine(tmp_path_factory, samp
     }
 
 
-BUSY = json.loads((Path(__file__).parent / "data" / "busy_runs.json").read_text())
+BUSY = json.loads((Path(__file__).parent / "busy_runs.json").read_text())
 """Samples of five runs of the same code on two cores with five other programs: for each task, size
 and timer those of every run."""
 
