@@ -112,7 +112,7 @@ class Scene:
             assert timer.cancel(row.handle) is False
 
 
-def interrupted(scene: Scene, method: Event, at: int, event: Event) -> tuple[str, Any]:
+def interrupted(scene: Scene, method: Event, position: int, event: Event) -> tuple[str, Any]:
     """Run a method in which `event` happens before the bytecode number `at`, counted from 0.
 
     Returns the bytecode's name, empty if the call has fewer, and the Interruption if there was one.
@@ -125,7 +125,7 @@ def interrupted(scene: Scene, method: Event, at: int, event: Event) -> tuple[str
             return None
         frame.f_trace_opcodes = True
         if what == "opcode" and not name:
-            if seen == at:
+            if seen == position:
                 name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
                 sys.settrace(None)
                 event(scene)
@@ -154,8 +154,7 @@ def is_plain_python(frame: FrameType) -> bool:
     return caller is not frame
 
 
-# -- what may happen
-# -----------------------------------------------------------------------------------------------
+# ---- what may happen
 
 
 def raise_(scene: Scene) -> None:
@@ -200,8 +199,7 @@ EVENTS: dict[str, Event] = {
     for event in (raise_, collect, collect_due, advance_to_now, advance_as_far)
 }
 
-# -- what is interrupted
-# -----------------------------------------------------------------------------------------------
+# ---- what is interrupted
 
 
 def schedule(scene: Scene) -> None:

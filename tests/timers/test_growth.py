@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from timers.kernels.dispatch import kernel_of
+from timers.kernels.pool import EXPIRY
 from timers.registry import names, timer_class
 from timers.schemes import heapq_delay_queue
 from timers.schemes.heapq_delay_queue import HeapqDelayQueue
@@ -247,10 +248,10 @@ def tick_beside_pending(setting: Setting) -> Measured:
 @workload("tick", Load.MANY_ROTATIONS)
 def tick_of_long_delays(setting: Setting) -> Measured:
     """One whole rotation, tick by tick."""
-    most = (
+    slots = (
         SWEEPS["wheel_size"][-1] if setting.wheel_size else setting.timer().parameters["wheel_size"]
     )
-    timer, _ = filled(setting, ROTATIONS * tick_of(setting.timer()) * most)
+    timer, _ = filled(setting, ROTATIONS * tick_of(setting.timer()) * slots)
     ticks = timer.parameters["wheel_size"]
 
     def run() -> None:
@@ -267,8 +268,7 @@ def tick_of_a_full_slot(setting: Setting) -> Measured:
     return worst_tick(timer)
 
 
-# -- the fits
-# ------------------------------------------------------------------------------------------------
+# ---- the fits
 
 FLAT = 0.3  # of the mean: the most that a constant cost may rise over a sweep, in a random sample
 RISING = 0.4  # of the mean: the least that a logarithmic cost must rise
@@ -333,8 +333,7 @@ def test_fit_tells_growths_apart(growth: str) -> None:
     assert others == ({growth, "inverse"} if growth == "1" else {growth})
 
 
-# -- operations that count nothing
-# ------------------------------------------------------------------------------------------------
+# ---- operations that count nothing
 
 FEW, MANY = 16, 4096  # pending timers
 DELAYS = [0, 1, 100, 300, 511, 5_000, UNIFORM, 2**41]  # into buckets of all kinds
@@ -387,23 +386,25 @@ def most_accesses(name: str, operation: str, deadlines: np.ndarray[Any, Any]) ->
     timer = timer_class(name)(counting=True, capacity=deadlines.size + len(DELAYS))
     handles = timer.schedule_many(deadlines)
     chosen = handles[np.linspace(0, handles.size - 1, len(DELAYS)).astype(int)].tolist()
-    calls: dict[str, list[tuple[int, ...]]] = {
+    calls: dict[str, list[tuple[Any, ...]]] = {
         "schedule": [(delay,) for delay in DELAYS],
         "cancel": [(handle,) for handle in chosen],
         "reschedule": list(zip(chosen, DELAYS, strict=True)),
+        "tick": [(timer.now + 1, np.empty(1, EXPIRY))],
     }
     state = timer.state._replace(
         nodes=timer.state.nodes.view(Cells), cells=timer.state.cells.view(Cells)
     )
-    run = interpreted(getattr(kernel_of(type(timer.state)), operation), {})
-    most, counters = 0, timer.counters
+    function = {"tick": "advance"}.get(operation, operation)
+    run = interpreted(getattr(kernel_of(type(timer.state)), function), {})
+    highest, counters = 0, timer.counters
     for arguments in calls[operation]:
         before = Cells.accesses
         assert run(state, *arguments)
-        most = max(most, Cells.accesses - before)
+        highest = max(highest, Cells.accesses - before)
     timer.check()
     assert timer.counters == counters
-    return most
+    return highest
 
 
 @pytest.mark.parametrize("spread", [1, UNIFORM], ids=["one bucket", "many buckets"])

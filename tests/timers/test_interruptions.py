@@ -39,9 +39,9 @@ def interrupt_everywhere(case: Case, method: str, event: str, start: int, every:
     """Interrupt a method at each bytecode, and account for all timers after each."""
     METHODS[method](Scene.of(case))  # compiled by now
     returned: list[str] = []  # the bytecodes at which an advance had taken its last step
-    for at in count(start, every):
+    for position in count(start, every):
         scene = Scene.of(case)
-        name, result = interrupted(scene, METHODS[method], at, EVENTS[event])
+        name, result = interrupted(scene, METHODS[method], position, EVENTS[event])
         if not name:
             break
         timer = scene.timer
@@ -74,13 +74,14 @@ def test_nothing_is_lost_wherever_a_method_is_interrupted(
 @pytest.mark.slow
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("case", [case for case in CASES if case.has_kernel], ids=str)
-def test_nothing_is_lost_at_any_bytecode_with_any_geometry(case: Case, event: str) -> None:
+def test_nothing_is_lost_at_any_bytecode_with_any_geometry(
+    case: Case, event: str, small_parts: None
+) -> None:
     for method in METHODS:
         interrupt_everywhere(case, method, event, 0, 1)
 
 
-# -- what has left the structure
-# ----------------------------------------------------------------------------------
+# ---- what has left the structure
 
 
 def cut_short(case: Case, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[int], list[int]]:
@@ -149,10 +150,10 @@ def test_an_advance_that_was_given_up_halfway_goes_no_further_than_the_next_one(
 
 def test_an_interrupted_advance_keeps_what_has_fired_in_order(small_parts: None) -> None:
     [case] = [case for case in KERNELS if case.name == "delay-queue"]
-    for at in count():
+    for position in count():
         scene = Scene.of(case)
         timer = scene.timer
-        name, _ = interrupted(scene, METHODS["advance"], at, EVENTS["raise_"])
+        name, _ = interrupted(scene, METHODS["advance"], position, EVENTS["raise_"])
         if not name:
             break
         if len(timer) == 1 and timer.next_expiry() > timer.now:
@@ -165,8 +166,7 @@ def test_an_interrupted_advance_keeps_what_has_fired_in_order(small_parts: None)
         assert timer.next_expiry() is None
 
 
-# -- memory that is not there
-# --------------------------------------------------------------------------------
+# ---- memory that is not there
 
 ALLOCATIONS = ("empty", "zeros", "full", "array", "fromiter", "concatenate")
 
@@ -218,8 +218,7 @@ def test_nothing_is_lost_where_memory_is_not_there(
         assert complete, "the method does not come to an end"
 
 
-# -- the collector, as often as it can run
-# --------------------------------------------------------------------
+# ---- the collector, as often as it can run
 
 
 @pytest.mark.skipif(config.DISABLE_JIT, reason="the collector would interrupt the kernels")
@@ -242,8 +241,7 @@ def test_finalizers_may_cancel_and_schedule_while_a_timer_grows(case: Case) -> N
         gc.unfreeze()
 
 
-# -- the baseline in plain Python, which refuses nested calls
-# -------------------------------------------------------------------
+# ---- the baseline in plain Python, which refuses nested calls
 
 
 OF_THE_PROTOCOL = [method for method in METHODS if method not in ("reserve", "look")]
@@ -266,9 +264,9 @@ def test_a_nested_call_is_refused_and_changes_nothing(method: str, nested: str) 
         except NestedCallError as error:
             refused.append(str(error))
 
-    for at in count():
+    for position in count():
         scene = Scene.of(case)
-        name, _ = interrupted(scene, METHODS[method], at, call)
+        name, _ = interrupted(scene, METHODS[method], position, call)
         if not name:
             break
         scene.account()
@@ -294,9 +292,9 @@ def test_a_timer_goes_on_after_an_exception_in_a_call(call: Callable[[Any, int],
     def method(scene: Scene) -> None:
         call(scene.timer, scene.handles[0])
 
-    for at in count():
+    for position in count():
         scene = Scene.of(case)
-        name, _ = interrupted(scene, method, at, EVENTS["raise_"])
+        name, _ = interrupted(scene, method, position, EVENTS["raise_"])
         if not name:
             break
         if name.startswith(PAUSES):
@@ -304,8 +302,7 @@ def test_a_timer_goes_on_after_an_exception_in_a_call(call: Callable[[Any, int],
             assert handle in scene.timer.advance(9999).handles
 
 
-# -- copies
-# --------------------------------------------------------------------------------------------------
+# ---- copies
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
