@@ -6,6 +6,8 @@ which nothing can be removed but the head, so completed requests stay in it.
 
 from collections.abc import Sequence
 
+from compare.purgatory.kernels import REAPER_PERIOD, TICK
+from compare.purgatory.traffic import MICROSECONDS
 from timers.limits import LIMIT
 from timers.services.calls import ScheduledCall
 from timers.services.delayed_operation import DelayedOperation
@@ -13,7 +15,7 @@ from timers.services.purgatory import Purgatory
 from timers.services.system_timer import SystemTimer
 from timers.validation import as_parameter
 
-_REAPER_PERIOD_S = 0.2
+_REAPER_PERIOD_S = REAPER_PERIOD * TICK / MICROSECONDS
 
 
 class ScanningPurgatory(Purgatory):

@@ -43,3 +43,18 @@ def test_it_scans_in_vain_above_its_limit():
     purgatory.try_complete_else_watch_many([Waiting(10) for _ in range(9)], ["a"])
     clock.advance(1)
     assert (purgatory.queued, purgatory.watched, purgatory.reap()) == (9, 9, 0)
+
+
+def test_it_keeps_no_operation_that_expires_while_it_is_scheduled(monkeypatch):
+    purgatory, timer, clock = manual()
+    post = SystemTimer._post  # private: another thread may run between two bytecodes
+
+    def slow_post(self, *arguments):
+        call = post(self, *arguments)
+        clock.advance(2)
+        return call
+
+    monkeypatch.setattr(SystemTimer, "_post", slow_post)
+    operation = Waiting(1)
+    assert not purgatory.try_complete_else_watch(operation, ["a"])
+    assert (operation.is_completed, purgatory.queued, timer.size) == (True, 0, 1)
