@@ -15,9 +15,9 @@ from compare.replay.loops import STEPS_AT_ONCE
 from compare.replay.outcome import NUMBERS
 from compare.tapes.tape import ARM, CANCEL, REARM, START, id_space_of
 from compare.workloads.catalogue import WORKLOADS, make
+from tests.compare.own_timers import Asleep, Twice
 from tests.compare.small_tapes import tape_of, tapes
 from timers import HeapqDelayQueue
-from timers.protocol import Expired
 from timers.registry import names
 
 TIMERS = [*names(), "hashed-wheel/tick=1/wheel-size=7", "hierarchical-wheel/tick=7/wheel-size=3"]
@@ -56,10 +56,10 @@ def counts(done: Replay, *varies: str) -> dict[str, int]:
 @pytest.mark.parametrize("workload", MADE)
 @pytest.mark.parametrize("text", TIMERS)
 def test_every_timer_does_what_the_oracle_expects_of_every_workload(text, workload, drain):
-    timer, made = contestant(text), MADE[workload]
-    tape, rounding = made.tape, timer.rounding(made.unit)
-    done = run(text, tape, unit=made.unit, drain=drain)
-    expected = expect(tape, made.id_space, rounding, drained=drain)
+    timer, generated = contestant(text), MADE[workload]
+    tape, rounding = generated.tape, timer.rounding(generated.unit)
+    done = run(text, tape, unit=generated.unit, drain=drain)
+    expected = expect(tape, generated.id_space, rounding, drained=drain)
     check_agreement(text, timer.traits, tape, expected, done)
     outcome, fired = done.outcome, done.fired
     assert outcome.scheduled == outcome.cancelled + outcome.fired + outcome.pending
@@ -136,6 +136,11 @@ def test_operations_of_one_time_take_their_turns(plain):
     assert (outcome.lateness.min, outcome.lateness.median, outcome.lateness.max) == (0, 0.0, 0)
 
 
+def test_room_is_reserved_for_what_is_armed_alone():
+    tape = tape_of((0, START, 0, 9), *[(1, CANCEL, 0, 0)] * 100)
+    assert run("delay-queue", tape).outcome.nbytes == contestant("delay-queue").new("", 0, 4).nbytes
+
+
 @both_loops
 def test_an_empty_tape_fires_nothing(plain):
     done = run("hierarchical-wheel", tape_of(), plain=plain)
@@ -165,17 +170,6 @@ def test_a_drain_of_many_steps_counts_each_wakeup_once(plain):
     assert done.fired["fired_at"].tolist() == [*range(2, STEPS_AT_ONCE + 2), 2 * STEPS_AT_ONCE + 1]
 
 
-class FiresTwice(HeapqDelayQueue):
-    def advance(self, now):
-        rows = super().advance(now)
-        return Expired(*(np.repeat(column, 2) for column in rows))
-
-
-class NeverWakes(HeapqDelayQueue):
-    def next_wakeup(self):
-        return None
-
-
 class StandsStill(HeapqDelayQueue):
     def next_wakeup(self):
         return self.now
@@ -186,8 +180,8 @@ class StandsStill(HeapqDelayQueue):
 @pytest.mark.parametrize(
     ("timer", "says"),
     [
-        (FiresTwice, "FiresTwice fired handle 4294967296 at 5, which was not pending"),
-        (NeverWakes, "NeverWakes has 1 timers pending, but after 0 idle wake-ups"),
+        (Twice, "Twice fired handle 4294967296 at 5, which was not pending"),
+        (Asleep, "Asleep has 1 timers pending, but after 0 idle wake-ups"),
         (StandsStill, f"has 1 timers pending, but after {2 * MAX_IDLE + 1} idle wake-ups"),
     ],
 )

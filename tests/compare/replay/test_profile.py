@@ -1,52 +1,61 @@
 """The profile of a trace: a model of the waits, and what has none."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import compare.replay.profile
-from compare.replay.profile import SAMPLE, armings, coarsest_tick, most_pending, profile
+from compare.replay.engine import OverBudgetError
+from compare.replay.profile import BUDGET, SAMPLE, armings, coarsest_tick, most_pending, profile
 from compare.tapes.tape import ARM, CANCEL, REARM, START
 from compare.tapes.trace import write_trace
-from compare.workloads.catalogue import make
 from tests.compare.small_tapes import tape_of, tapes
 from timers.registry import names
 from timers.rounding import Rounding
+from timers.schemes.base import KernelTimer
+
+
+@pytest.fixture
+def unlimited(monkeypatch):
+    """However slow the machine is."""
+    monkeypatch.setattr(compare.replay.profile, "BUDGET", 10**6)
 
 
 def fates(tape, rounding):
     """Whether each armed timer is answered, and how many are pending at most: a program with a
     dictionary. {operation: time from arming to the answer, or None}.
     """
-    pending, left, found, most = {}, [], {}, 0
+    pending, left, waited, peak = {}, [], {}, 0
     for k, (time, op, id_, deadline) in enumerate(zip(*map(list, tape), strict=True)):
         pending = {i: p for i, p in pending.items() if p[2] > time}
         left = [due for due in left if due > time]  # of timers whose id has another one
         if id_ in pending and op != START:
             armed, since, _ = pending.pop(id_)
-            found[armed] = int(time - since)
+            waited[armed] = int(time - since)
         elif op in (CANCEL, REARM):
             continue
         if op != CANCEL:
             if id_ in pending:
                 left.append(pending[id_][2])
-            found[k] = None
+            waited[k] = None
             pending[id_] = k, time, rounding.due_at(int(deadline), int(time))
             # One that is overdue fires when the clock is next advanced.
-            most = max(most, len(pending) + len(left))
-    return found, most
+            peak = max(peak, len(pending) + len(left))
+    return waited, peak
 
 
 @given(tape=tapes())
 def test_fates_are_those_of_a_program_with_a_dictionary(tape):
-    timers, (found, most) = armings(tape), fates(tape, Rounding())
+    timers, (waited, peak) = armings(tape), fates(tape, Rounding())
     answered = timers.answered(Rounding())
     waits = np.where(answered, timers.next_at - timers.armed_at, -1).tolist()
-    wanted = {k: -1 if wait is None else wait for k, wait in found.items()}
+    wanted = {k: -1 if wait is None else wait for k, wait in waited.items()}
     assert dict(zip(timers.operation.tolist(), waits, strict=True)) == wanted
     if tape.time.size:
-        assert most_pending(tape, timers, answered) == most
+        assert most_pending(tape, timers, answered) == peak
 
 
 @given(tape=tapes().filter(lambda tape: tape.time.size), direction=st.sampled_from(["down", "up"]))
@@ -68,7 +77,7 @@ def write(path, *rows, unit="ms", others=()):
     return write_trace(path / "a.trace", tapes, unit=unit, source={})
 
 
-def test_the_profile_of_a_small_trace(tmp_path):
+def test_the_profile_of_a_small_trace(unlimited, tmp_path):
     trace = write(
         tmp_path,
         (0, START, 0, 500),
@@ -77,16 +86,16 @@ def test_the_profile_of_a_small_trace(tmp_path):
         (100, CANCEL, 0, 0),
         (2000, ARM, 1, 2500),  # after its expiry at 1030
     )
-    found = profile(trace)
-    assert found.delay == {"p50": 500, "p99": 1000, "max": 1000}
-    assert found.answered == {"p50": 30, "p99": 100, "max": 100}
-    assert (found.rate, found.most_pending, found.timed_out) == (4 / 2.0, 2, 0.5)
-    assert found.ticks == {"down": 500, "up": 1000}  # 2000 is too late for the last operation
-    assert list(found.cost) == list(names())
-    assert all(0 < cost < 0.1 for cost in found.cost.values())
+    profiled = profile(trace)
+    assert profiled.delay == {"p50": 500, "p99": 1000, "max": 1000}
+    assert profiled.answered == {"p50": 30, "p99": 100, "max": 100}
+    assert (profiled.rate, profiled.most_pending, profiled.timed_out) == (4 / 2.0, 2, 0.5)
+    assert profiled.ticks == {"down": 500, "up": 1000}  # 2000 is too late for the last operation
+    assert list(profiled.cost) == list(names())
+    assert all(cost > 0 for cost in profiled.cost.values())
 
 
-def test_seconds_are_replayed_with_a_tick_of_a_second(tmp_path):
+def test_seconds_are_replayed_with_a_tick_of_a_second(unlimited, tmp_path):
     rows = (0, START, 0, 30), (5, CANCEL, 0, 0), (9, START, 0, 39)
     assert None not in profile(write(tmp_path, *rows, unit="s")).cost.values()
 
@@ -113,12 +122,26 @@ def test_only_the_beginning_of_a_long_trace_is_read(tmp_path, monkeypatch):
 
 def test_the_largest_shard_stands_for_a_trace_in_shards(tmp_path):
     largest = [(0, START, 0, 300), (1000, START, 1, 1400)]
-    found = profile(write(tmp_path, others=[largest, [(5, START, 0, 9)]]))
-    assert found.delay == {"p50": 300, "p99": 400, "max": 400}
+    profiled = profile(write(tmp_path, others=[largest, [(5, START, 0, 9)]]))
+    assert profiled.delay == {"p50": 300, "p99": 400, "max": 400}
 
 
-def test_a_scheme_over_budget_has_no_cost(tmp_path, monkeypatch):
-    monkeypatch.setattr(compare.replay.profile, "BUDGET", 0)
-    tape = make("lognormal-low", operations=20_000, seed=1).tape
-    trace = write_trace(tmp_path / "a", [tape], unit="ms", source={})
-    assert set(profile(trace).cost.values()) == {None}
+def test_a_scheme_over_its_share_of_the_budget_has_no_cost(tmp_path, monkeypatch):
+    """Every other one is: what it was given is spent, and the last one gets what is left."""
+    limits, engines = [], []
+
+    def replay(timer, tape, id_space, limit):
+        limits.append(limit)
+        engines.append(isinstance(timer, KernelTimer))
+        if len(limits) % 2:
+            raise OverBudgetError("too long")
+        return SimpleNamespace(outcome=SimpleNamespace(seconds=0.25 * limit))
+
+    monkeypatch.setattr(compare.replay.profile, "replay", replay)
+    costs = profile(write(tmp_path, (0, START, 0, 500), (2000, START, 1, 2500))).cost
+    stopped, others = limits[::2], limits[1::2]
+    last = [] if len(limits) % 2 else [0.75 * limits[-1]]
+    assert sum(stopped) + 0.25 * sum(others) + sum(last) == pytest.approx(BUDGET)
+    assert list(costs.values()).count(None) == len(stopped)
+    assert sorted(filter(None, costs.values())) == [0.25 * limit / 2 for limit in others]
+    assert engines == sorted(engines, reverse=True)  # without a kernel, last
