@@ -278,11 +278,11 @@ reading = together(
     option(
         "--where",
         "CONDITION",
-        "Use only rows of which this holds, e.g. 'status = 504'; may be repeated.",
+        "Use only rows that meet this condition, e.g. 'status = 504'; may be repeated.",
         multiple=True,
     ),
     option("--sample", "SHARE", "Use this share of the keys or requests.", default="100%"),
-    option("--limit", COUNT, "Read only so many lines or records."),
+    option("--limit", COUNT, "Maximum number of lines or records to read."),
     flag("--strict", "Fail instead of skipping rows."),
     option("--unique", "COL", "Skip rows whose value in this column has occurred before."),
     option(
