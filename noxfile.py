@@ -79,12 +79,12 @@ def cluster(session: nox.Session) -> None:
 @nox.session
 def browser(session: nox.Session) -> None:
     """Test the page in Chromium, where it is installed (Debian: apt-get install chromium)."""
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-    if found is None:
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+    if chromium is None:
         session.skip("chromium is missing (apt-get install chromium); the page was not tested")
     session.install(*QUIETLY, "-e", ".[test,browser]")
     tests = ("-m", "browser", "tests/reports/test_browser.py")
-    session.run("pytest", *tests, *session.posargs, env={"CHROMIUM": found})
+    session.run("pytest", *tests, *session.posargs, env={"CHROMIUM": chromium})
 
 
 @nox.session

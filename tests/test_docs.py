@@ -141,7 +141,7 @@ def test_the_example_of_an_own_timer_keeps_the_contract(monkeypatch):
                     now = max(moments[0], timer.now)
                     assert_fired(timer.advance(now), model.advance(now), make.traits)
             assert (timer.now, len(timer)) == (model.now, len(model))
-            expiry = min((one.due_at for one in model.pending.values()), default=None)
+            expiry = min((armed.due_at for armed in model.pending.values()), default=None)
             assert timer.next_expiry() == timer.next_wakeup() == expiry
 
 
@@ -234,12 +234,12 @@ def test_a_command_in_the_docs_has_valid_options(page, arguments):
 
 def test_the_readmes_table_of_timers_is_made_of_their_traits():
     """Each row that is there; `nox -s docs` adds the others."""
-    made = runpy.run_path(str(ROOT / "docs" / "timers_table.py"))
-    _, heading, rest = (ROOT / "README.md").read_text().partition(made["HEADING"])
+    script = runpy.run_path(str(ROOT / "docs" / "timers_table.py"))
+    _, heading, rest = (ROOT / "README.md").read_text().partition(script["HEADING"])
     assert heading
     rows = re.match(r"(?:\|.*\n)*", rest).group().splitlines(keepends=True)
     assert rows
-    assert set(rows) <= {made["row"](name) for name in names()}
+    assert set(rows) <= {script["row"](name) for name in names()}
 
 
 def test_pictures_are_small():

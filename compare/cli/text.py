@@ -126,8 +126,8 @@ def profile_text(profile: "Profile", unit: str, shards: int) -> dict[str, str]:
         if texts:
             lines[label] = ", ".join(texts)
     known = {name: cost for name, cost in profile.cost.items() if cost is not None}
-    least, trace_unit = min(known.values(), default=1.0), unit
-    unit = next((name for name in TAPE_UNITS[::-1] if least * 10 ** EXPONENTS[name] >= 1), "ns")
+    lowest, trace_unit = min(known.values(), default=1.0), unit
+    unit = next((name for name in TAPE_UNITS[::-1] if lowest * 10 ** EXPONENTS[name] >= 1), "ns")
     ascending = sorted(known.items(), key=itemgetter(1))
     costs = [f"{timer} {_digits(cost * 10 ** EXPONENTS[unit], 2)}" for timer, cost in ascending]
     over = [f"{timer} more" for timer in profile.cost if timer not in known]

@@ -21,7 +21,7 @@ from timers.kernels.jit import long_entry
 PIECE = 1 << 20
 """Maximum number of rows of a piece."""
 
-_BATCH = 1 << 16
+BATCH = 1 << 16
 """Operations to merge at a time: enough to hide the cost of calls, few enough for a cache."""
 
 NEVER = 2**63 - 2
@@ -65,7 +65,7 @@ def merge(
     while drawn < blocks:
         # Twice as many as before: a short tape needs few blocks, and a long one must not go
         # through the pending members again and again.
-        batch = min(max(2 * batch, 1), max(_BATCH, len(ends) + len(times)))
+        batch = min(max(2 * batch, 1), max(BATCH, len(ends) + len(times)))
         members, size = len(ends), 0
         added = []
         while drawn < blocks and size < batch:

@@ -16,7 +16,7 @@ def target_of(info):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    session = getattr(config, "_benchmarksession", None)
+    session = getattr(config, "_benchmarksession", None)  # private: pytest-benchmark has no other
     if session is None or not session.benchmarks:
         return
     write = terminalreporter.write_line

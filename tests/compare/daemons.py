@@ -19,8 +19,8 @@ def until(holds: Callable[[], Any], what: str, process: subprocess.Popen[bytes])
     """Wait for another process: there is no manual clock for it."""
     deadline = time.monotonic() + TIME_LIMIT
     while time.monotonic() < deadline:
-        if found := holds():
-            return found
+        if value := holds():
+            return value
         assert process.poll() is None, f"ended with {process.returncode} before {what}"
         time.sleep(0.05)
     raise AssertionError(f"{what}: not within {TIME_LIMIT} s")
@@ -75,7 +75,7 @@ class Daemons:
             "--webui-port",
             "0",
         )
-        found = until(
+        value = until(
             lambda: re.search(r"Starting Spark master at (spark://\S+)", log.read_text()),
             "a master",
             process,
@@ -94,10 +94,10 @@ class Daemons:
                 "1g",
                 "--work-dir",
                 str(self.directory / f"work-{number}"),
-                found[1],
+                value[1],
             )
         until(lambda: log.read_text().count("Registering worker") == 2, "two workers", process)
-        return str(found[1])
+        return str(value[1])
 
     def connect_server(self) -> str:
         """Start a Spark Connect server on two cores; its address."""
@@ -115,8 +115,8 @@ class Daemons:
             script="spark-submit",
         )
         started = re.compile(r"Spark Connect server started at: \S*?:(\d+)")
-        found = until(lambda: started.search(log.read_text()), "a Connect server", process)
-        return f"sc://127.0.0.1:{found[1]}"
+        value = until(lambda: started.search(log.read_text()), "a Connect server", process)
+        return f"sc://127.0.0.1:{value[1]}"
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
         """End a process and all that it started, at once."""

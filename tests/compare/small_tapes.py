@@ -27,11 +27,11 @@ def digest(tape: Tape) -> str:
 
 
 @st.composite
-def tapes(draw: st.DrawFn, most: int = 40, ids: int = 5) -> Tape:
+def tapes(draw: st.DrawFn, max_rows: int = 40, ids: int = 5) -> Tape:
     """A tape that keeps every rule, over `ids` ids; an id's first operation starts it."""
     now = draw(st.sampled_from([0, 1, 255, 256, 2**40, LIMIT - 10**6]))
     rows, started = [], set()
-    for _ in range(draw(st.integers(0, most))):
+    for _ in range(draw(st.integers(0, max_rows))):
         now += draw(st.sampled_from([0, 0, 0, 1, 1, 2, 7, 100, 300]))
         i = draw(st.integers(0, ids - 1))
         op = draw(st.sampled_from([START, CANCEL, REARM, ARM] if i in started else [START, ARM]))

@@ -26,18 +26,18 @@ def rows(part):
 @pytest.fixture
 def threads():
     """Two of them on any machine."""
-    found = Threads()
-    found.workers = 2
-    return found
+    threads = Threads()
+    threads.workers = 2
+    return threads
 
 
 @on_both
 def test_each_part_is_run_once_and_its_rows_are_found_in_any_order(where):
     with executor(**where) as running:
-        found = running.run(20, lambda part, stopping: rows(part), SCHEMA)
+        table = running.run(20, lambda part, stopping: rows(part), SCHEMA)
         assert running.run(0, lambda part, stopping: rows(part), SCHEMA).num_rows == 0
-    assert found.schema == SCHEMA
-    assert sorted(found["part"].to_pylist()) == list(range(20))
+    assert table.schema == SCHEMA
+    assert sorted(table["part"].to_pylist()) == list(range(20))
 
 
 @on_both
@@ -128,7 +128,7 @@ def test_it_runs_in_this_process_unless_spark_is_asked_for(monkeypatch):
 
 @given(st.integers(0, 500), st.integers(1, 600))
 def test_even_shares_differ_by_one_part_at_most(parts, tasks):
-    found = even_shares(parts, tasks)
-    assert [part for share in found for part in share] == list(range(parts))
-    assert len(found) == min(parts, tasks)
-    assert not found or max(map(len, found)) - min(map(len, found)) <= 1
+    actual = even_shares(parts, tasks)
+    assert [part for share in actual for part in share] == list(range(parts))
+    assert len(actual) == min(parts, tasks)
+    assert not actual or max(map(len, actual)) - min(map(len, actual)) <= 1

@@ -64,9 +64,9 @@ def test_what_a_killed_process_left_behind_is_removed(tmp_path):
     for name in (*left, *kept, replaced):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").touch()
-    with new_directory(tmp_path / "out") as made:
+    with new_directory(tmp_path / "out") as directory:
         # The only copy of what was to be replaced stays until there is a new one.
-        assert names(tmp_path) == sorted([*kept, replaced, made.name])
+        assert names(tmp_path) == sorted([*kept, replaced, directory.name])
     assert names(tmp_path) == sorted([*kept, "out"])
 
 

@@ -40,9 +40,9 @@ def chosen(file: str, each: int) -> list[Mutant]:
         key = f"{file} {mutant.function} {mutant.change} {mutant.number}"
         return hashlib.sha256(key.encode()).hexdigest()
 
-    found = list(mutants_of((ROOT / file).read_text()))
-    drawn = set(map(draw, sorted(found, key=draw)[: -(-len(found) // each)]))
-    return [mutant for mutant in found if draw(mutant) in drawn]
+    mutants = list(mutants_of((ROOT / file).read_text()))
+    drawn = set(map(draw, sorted(mutants, key=draw)[: -(-len(mutants) // each)]))
+    return [mutant for mutant in mutants if draw(mutant) in drawn]
 
 
 def survivors(file: str, mutants: list[Mutant]) -> Iterator[Mutant]:

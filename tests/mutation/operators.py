@@ -75,8 +75,8 @@ def mutants_of(source: str) -> Iterator[Mutant]:
 def _at(tree: ast.AST, path: Path) -> ast.expr | ast.stmt:
     node: ast.AST = tree
     for name, index in path:
-        found = getattr(node, name)
-        node = found if index is None else found[index]
+        value = getattr(node, name)
+        node = value if index is None else value[index]
     assert isinstance(node, (ast.expr, ast.stmt))
     return node
 

@@ -41,8 +41,8 @@ def least(a, b):
 
 
 def test_a_mutant_is_one_change() -> None:
-    found = list(mutants_of(SOURCE))
-    assert [str(mutant) for mutant in found] == [
+    mutants = list(mutants_of(SOURCE))
+    assert [str(mutant) for mutant in mutants] == [
         "line 4, least: And to Or",
         "line 4, least: Lt to LtE",
         "line 4, least: Add to Sub",
@@ -50,6 +50,6 @@ def test_a_mutant_is_one_change() -> None:
         "line 4, least: without not",
         "line 5, least: min to max",
     ]
-    assert "if a < b + 1 or not b" in found[0].source()
-    assert "if a < b + 1 and (not not b)" in found[4].source()
-    assert len({mutant.source() for mutant in found}) == len(found)
+    assert "if a < b + 1 or not b" in mutants[0].source()
+    assert "if a < b + 1 and (not not b)" in mutants[4].source()
+    assert len({mutant.source() for mutant in mutants}) == len(mutants)

@@ -86,12 +86,12 @@ class HashedWheel(Reference):
         self.deliver(expired)
         return any_expired
 
-    def skip_rotations(self, most: int) -> None:
+    def skip_rotations(self, limit: int) -> None:
         """Ours: pass the rotations in which nothing is due, but no more than `most`."""
         pending = [timer for bucket in self.wheel for timer in bucket]
         self.count("timers_touched", len(pending))
         distances = [timer.deadline // self.tick_duration - self.tick for timer in pending]
-        rotations = min([most, *(distance // self.wheel_size for distance in distances)])
+        rotations = min([limit, *(distance // self.wheel_size for distance in distances)])
         self.tick += rotations * self.wheel_size
         for timer in pending:
             if timer.remaining_rounds is not None:

@@ -29,48 +29,16 @@ Factory = Callable[..., Timer]
 # Distances at which some scheme changes its mind: slots, rotations, levels, the reach of the
 # wheels, the range.
 EDGES = (
-    1,
-    2,
-    7,
-    8,
-    9,
-    10,
-    20,
-    21,
-    64,
-    100,
-    200,
-    256,
-    400,
-    512,
-    4000,
-    8000,
-    51200,
-    65536,
-    2**24,
-    2**32,
-    2**40,
-    LIMIT,
+    *(1, 2, 7, 8, 9, 10, 20, 21, 64, 100, 200, 256, 400, 512, 4000, 8000, 51200),
+    *(65536, 2**24, 2**32, 2**40, LIMIT),
 )
 MOST_DELAY = (
     600  # of the small deltas: some rotations of the smaller wheels, and past the larger ones
 )
 
 STARTS = (
-    0,
-    1,
-    5,
-    255,
-    256,
-    2**16 - 1,
-    2**31,
-    2**32 - 3,
-    2**40 - 1,
-    2**40,
-    2**62,
-    LIMIT - 300,
-    LIMIT - 5,
-    LIMIT,
+    *(0, 1, 5, 255, 256, 2**16 - 1, 2**31, 2**32 - 3, 2**40 - 1, 2**40, 2**62),
+    *(LIMIT - 300, LIMIT - 5, LIMIT),
 )
 JUMPS = (2**16, 2**31, 2**32 + 1, 2**40 - 1, 2**40, LIMIT)
 MOST_CAPACITY = 4  # at first: small, so that it grows; when aged, so many places are soon retired
@@ -128,8 +96,7 @@ class TimerMachine(RuleBasedStateMachine):
         self.known: list[int] = []  # every handle ever returned, in order
         self.peak = 0  # most timers ever pending at once
 
-    # -- arming
-    # ----------------------------------------------------------------------------------------------
+    # ---- arming
 
     @rule(when=whens)
     def schedule(self, when: When) -> None:
@@ -184,8 +151,7 @@ class TimerMachine(RuleBasedStateMachine):
         assert rescheduled.dtype == np.bool_
         assert rescheduled.tolist() == self.model.reschedule_many(handles, deadlines)
 
-    # -- cancelling, and handles that are not pending
-    # --------------------------------------------------------
+    # ---- cancelling, and handles that are not pending
 
     @rule(pick=picks)
     def cancel_pending(self, pick: int) -> None:
@@ -204,7 +170,9 @@ class TimerMachine(RuleBasedStateMachine):
 
     @rule(chosen=st.lists(st.one_of(picks, foreign.map(str)), max_size=12))
     def cancel_many(self, chosen: list[int | str]) -> None:
-        handles = [int(one) if isinstance(one, str) else self.any_handle(one) for one in chosen]
+        handles = [
+            int(choice) if isinstance(choice, str) else self.any_handle(choice) for choice in chosen
+        ]
         cancelled = self.timer.cancel_many(handles)
         assert cancelled.dtype == np.bool_
         assert cancelled.tolist() == self.model.cancel_many(handles)
@@ -226,8 +194,7 @@ class TimerMachine(RuleBasedStateMachine):
     def use_other_generation(self, pick: int, uses: int) -> None:
         self.use_foreign_handle(self.any_handle(pick) + (uses << PLACE_BITS))
 
-    # -- the clock
-    # -------------------------------------------------------------------------------------------
+    # ---- the clock
 
     @rule(delta=st.sampled_from([0, 0, 1, 1, 2, 3, 9, 19, 255, 256]))
     def advance_a_little(self, delta: int) -> None:
@@ -300,11 +267,11 @@ class TimerMachine(RuleBasedStateMachine):
             later = self.timer.next_expiry()
             assert fired or later is None or later > bound
 
-    @rule(most=st.integers(1, 40))
-    def follow_wakeups(self, most: int) -> None:
+    @rule(steps=st.integers(1, 40))
+    def follow_wakeups(self, steps: int) -> None:
         """Nothing fires late from wake-up to wake-up, and every wake-up gets somewhere."""
-        while most and self.wake_up():
-            most -= 1
+        while steps and self.wake_up():
+            steps -= 1
 
     @precondition(lambda self: len(self.model) <= MOST_TO_DRAIN)
     @rule()
@@ -332,15 +299,13 @@ class TimerMachine(RuleBasedStateMachine):
             pending = {handle: timer.deadline for handle, timer in self.model.pending.items()}
             check_snapshot(self.timer, pending)
 
-    # -- what must hold after every step
-    # ---------------------------------------------------------------------
+    # ---- what must hold after every step
 
     @invariant()
     def agree(self) -> None:
         agree(self.timer, self.model)
 
-    # -- helpers
-    # ---------------------------------------------------------------------------------------------
+    # ---- helpers
 
     def moment(self, when: When) -> int:
         """A moment in range."""

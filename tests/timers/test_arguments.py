@@ -27,46 +27,15 @@ every_geometry = pytest.mark.parametrize("case", CASES, ids=str)
 every_kernel = pytest.mark.parametrize("case", KERNELS, ids=str)
 
 NO_INTEGERS = [
-    True,
-    np.bool_(False),
-    None,
-    1.0,
-    float("nan"),
-    float("inf"),
-    np.float64(3),
-    "12",
-    "two\nlines",
-    b"1",
-    1j,
-    [1],
-    (),
-    {},
-    object,
-    np.array([1, 2]),
-    np.zeros((2, 2)),
-    np.array(1.5),
-    np.datetime64(1, "s"),
+    *(True, np.bool_(False), None, 1.0, float("nan"), float("inf"), np.float64(3), 1j),
+    *("12", "two\nlines", b"1", [1], (), {}, object),
+    *(np.array([1, 2]), np.zeros((2, 2)), np.array(1.5), np.datetime64(1, "s")),
 ]
 OUT_OF_RANGE = [
-    -1,
-    LIMIT + 1,
-    2**64,
-    -(2**63),
-    -(2**63) - 1,
-    2**200,
-    np.int64(-5),
-    np.uint64(2**63),
+    *(-1, LIMIT + 1, 2**64, -(2**63), -(2**63) - 1, 2**200, np.int64(-5), np.uint64(2**63)),
 ]
 NUMPY_INTEGERS = [
-    np.int8,
-    np.uint8,
-    np.int16,
-    np.uint16,
-    np.int32,
-    np.uint32,
-    np.int64,
-    np.uint64,
-    np.intp,
+    *(np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.intp),
 ]
 NO_ARRAYS = [
     *(5, None, 1.5, True, np.int64(3), np.array(3), object(), {5: 6, 7: 8}),
@@ -130,8 +99,7 @@ def at_work(case: Case) -> tuple[Pair, int]:
     return pair, pair.schedule(1_000)
 
 
-# -- one integer
-# ---------------------------------------------------------------------------------------------
+# ---- one integer
 
 
 @every_timer
@@ -212,8 +180,7 @@ def test_answers_are_plain_python_values(case: Case) -> None:
     assert timer.next_expiry() is None
 
 
-# -- arrays
-# --------------------------------------------------------------------------------------------------
+# ---- arrays
 
 
 @every_timer
@@ -379,16 +346,15 @@ def test_expired_rows_are_the_callers_own(case: Case) -> None:
     assert [(column.dtype, column.shape) for column in empty] == [(np.int64, (0,))] * 3
 
 
-# -- constructors and names
-# ----------------------------------------------------------------------------------
+# ---- constructors and names
 
 
 @every_timer
 def test_constructor_refuses_parameters_out_of_range(case: Case) -> None:
     cls = timers.timer_class(case.name)
     lowest = {name: parameter.lowest for name, parameter in case.traits.parameters.items()}
-    for name, least in {"capacity": 1, **lowest}.items():
-        for value in (least - 1, 0, -1, -LIMIT, LIMIT + 1, 2**200):
+    for name, minimum in {"capacity": 1, **lowest}.items():
+        for value in (minimum - 1, 0, -1, -LIMIT, LIMIT + 1, 2**200):
             with pytest.raises(ParameterError) as caught:
                 cls(**{name: value})
             assert name in str(caught.value)
@@ -433,12 +399,11 @@ def test_unknown_timer_is_refused_by_name(name: str) -> None:
 
 
 def test_timer_of_ones_own_is_found_by_module_and_class() -> None:
-    found = timers.timer_class("timers.schemes.simple_wheel:SimpleWheel")
-    assert found is timers.SimpleWheel
+    cls = timers.timer_class("timers.schemes.simple_wheel:SimpleWheel")
+    assert cls is timers.SimpleWheel
 
 
-# -- memory
-# --------------------------------------------------------------------------------------------------
+# ---- memory
 
 
 @every_kernel

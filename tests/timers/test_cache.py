@@ -38,8 +38,8 @@ def test_a_changed_kernel_is_compiled_again(tmp_path):
     )
     assert run(script, tmp_path) == [f"{tmp_path / 'timers' / '__init__.py'} True"]
     kernel = tmp_path / "timers" / "kernels" / "operations.py"
-    found = mutants_of(kernel.read_text())
-    [changed] = [mutant for mutant in found if str(mutant).endswith("cancel: True to False")]
+    mutants = mutants_of(kernel.read_text())
+    [changed] = [mutant for mutant in mutants if str(mutant).endswith("cancel: True to False")]
     kernel.write_text(changed.source())  # the cached entry is in another file, dispatch.py
     assert run(script, tmp_path)[0].endswith("False")
 
@@ -135,6 +135,7 @@ print(len(timer))
 
 
 def test_a_finalizer_that_needs_other_code_while_some_is_compiled_is_refused():
+    # Private: no test can let a finalizer run while the public functions compile.
     def compile_(signature):
         return jit._undisturbed(print, signature)
 

@@ -264,7 +264,10 @@ def test_unordered_list_goes_by_what_has_been_scanned() -> None:
     handles = [timer.schedule(50)]
     for scanned, rule in ((49, None), (50, "in the wrong bucket")):
         assert_check(
-            timer, handles, lambda n, c, rows, at=scanned: put(c, unordered_list.SCANNED, at), rule
+            timer,
+            handles,
+            lambda n, c, rows, moment=scanned: put(c, unordered_list.SCANNED, moment),
+            rule,
         )
 
 
@@ -362,7 +365,9 @@ def test_hierarchical_wheel_uses_only_levels_that_exist() -> None:
         timer, handles = hierarchical()
         level = hierarchical_wheel.LEVELS
         assert timer.state.cells[level] == 3
-        assert_check(timer, handles, lambda n, c, rows, to=levels, at=level: put(c, at, to), rule)
+        assert_check(
+            timer, handles, lambda n, c, rows, to=levels, cell=level: put(c, cell, to), rule
+        )
 
 
 @pytest.mark.parametrize("level", [0, 1, 2, 30])
@@ -378,8 +383,8 @@ def test_hierarchical_wheel_knows_its_levels_clocks(
     level: int, cell: int, rule: str, by: int
 ) -> None:
     timer = HierarchicalWheel(tick=1, wheel_size=4, start=2**61 + 12345)
-    at = field_of(timer, level, cell)
-    assert_check(timer, [], lambda n, c, rows: put(c, at, c[at] + by), rule)
+    index = field_of(timer, level, cell)
+    assert_check(timer, [], lambda n, c, rows: put(c, index, c[index] + by), rule)
 
 
 def queued(count: int) -> tuple[Any, list[int], int]:
@@ -420,8 +425,8 @@ def heap() -> tuple[Any, list[int]]:
 
 
 def key_of(k: int, cell: int, by: int) -> Corruption:
-    at = delay_queue.HEAP + delay_queue.ENTRY * k + cell
-    return lambda nodes, cells, rows: put(cells, at, cells[at] + by)
+    index = delay_queue.HEAP + delay_queue.ENTRY * k + cell
+    return lambda nodes, cells, rows: put(cells, index, cells[index] + by)
 
 
 HEAP: dict[str, tuple[Corruption, str | None]] = {

@@ -16,8 +16,7 @@ bits = st.integers(0, MOST_BITS - 1)
 bases = st.integers(0, 3)  # other cells before the first word
 
 
-# -- handles
-# -------------------------------------------------------------------------------------------------
+# ---- handles
 
 
 @given(generation=st.integers(1, handles.LAST_GENERATION), place=st.integers(0, MOST_PLACE))
@@ -46,8 +45,7 @@ def test_handles_of_different_uses_or_places_differ() -> None:
     assert len({handles.encode(*use) for use in uses}) == len(uses)
 
 
-# -- occupancy bits
-# ------------------------------------------------------------------------------------------
+# ---- occupancy bits
 
 
 def words_of(marked: frozenset[int], base: int = 0) -> np.ndarray:
@@ -105,8 +103,7 @@ def test_next_marked_finds_a_single_bit_around_the_edges_of_words(bit: int) -> N
             assert bitmap.next_marked(words, 0, start, stop) == expected, (start, stop)
 
 
-# -- arithmetic
-# ----------------------------------------------------------------------------------------------
+# ---- arithmetic
 
 divisors = st.one_of(st.integers(1, 1000), st.integers(1, pool.SHORT), st.integers(1, LIMIT))
 EDGES = (
@@ -132,8 +129,8 @@ def test_quotient_is_that_of_integers(dividend: int, divisor: int) -> None:
     off=st.integers(-1, 1),
 )
 def test_quotient_is_right_just_around_a_multiple(quotient: int, divisor: int, off: int) -> None:
-    for most in (pool.SHORT - 1, LIMIT):
-        dividend = min(max(quotient % (most // divisor + 1) * divisor + off, 0), most)
+    for highest in (pool.SHORT - 1, LIMIT):
+        dividend = min(max(quotient % (highest // divisor + 1) * divisor + off, 0), highest)
         assert quotients(dividend, divisor) == {dividend // divisor}
 
 
@@ -152,8 +149,7 @@ def test_reciprocals_are_precise_enough_for_the_greatest_dividends() -> None:
                 assert quotients(dividend, divisor) == {dividend // divisor}
 
 
-# -- growth
-# --------------------------------------------------------------------------------------------------
+# ---- growth
 
 
 @pytest.mark.parametrize(

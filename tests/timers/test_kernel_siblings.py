@@ -114,9 +114,9 @@ def test_state_is_few_arrays_with_the_common_names(stem: str) -> None:
 @every_kernel
 def test_kernel_has_a_class_file_of_the_same_stem(stem: str) -> None:
     assert stem in stems(timers.schemes)
-    found = timer_class(stem.replace("_", "-"))
-    assert issubclass(found, KernelTimer)
-    assert dispatch.kernel_of(type(found().state)) is kernel(stem)
+    cls = timer_class(stem.replace("_", "-"))
+    assert issubclass(cls, KernelTimer)
+    assert dispatch.kernel_of(type(cls().state)) is kernel(stem)
 
 
 def test_registry_lists_every_class_file_and_nothing_else() -> None:
@@ -136,11 +136,11 @@ def test_timer_has_every_member_of_the_protocol_with_its_parameters(name: str) -
     assert isinstance(timer, Timer)
     for member, declared in vars(Timer).items():
         if inspect.isfunction(declared) and not member.startswith("_"):
-            found = getattr(timer_class(name), member)
-            assert list(inspect.signature(found).parameters) == list(
+            attribute = getattr(timer_class(name), member)
+            assert list(inspect.signature(attribute).parameters) == list(
                 inspect.signature(declared).parameters
             )
-            assert inspect.getdoc(found)
+            assert inspect.getdoc(attribute)
 
 
 @every_name

@@ -20,17 +20,17 @@ STEPS = [
 
 def delivered(name, rows):
     """What a timer delivers into buffers of so many rows, and its counters."""
-    timer, found = timer_class(name)(counting=True), []
+    timer, fired = timer_class(name)(counting=True), []
     for deadlines, until in STEPS:
         timer.schedule_many(deadlines)
         done = False
         while not done:
             out, done = advance_into(timer, until, rows)
             assert done or out.size == rows
-            found += out.tolist()
+            fired += out.tolist()
             timer.check()
         assert timer.now == until
-    return found, timer.counters
+    return fired, timer.counters
 
 
 @pytest.mark.parametrize("rows", [1, 2, 7])

@@ -113,8 +113,8 @@ class Twins:
         now = self.tape.later([timer.deadline for timer in self.pending.values()])
         expired = self.timer.advance(now)
         fired = [
-            (self.pending.pop(handle), at)
-            for handle, at in zip(*map(list, expired[::2]), strict=True)
+            (self.pending.pop(handle), moment)
+            for handle, moment in zip(*map(list, expired[::2]), strict=True)
         ]
         assert moments_of(fired) == moments_of(self.reference.advance(now))
 
@@ -135,7 +135,7 @@ class Twins:
 
 
 def moments_of(fired: list[tuple[Armed, int]]) -> list[tuple[int, int]]:
-    return sorted((int(at), id(timer)) for timer, at in fired)
+    return sorted((int(moment), id(timer)) for timer, moment in fired)
 
 
 def twins(
@@ -186,8 +186,7 @@ def test_each_reference_is_that_of_a_registered_timer() -> None:
     assert set(names()) >= set(REFERENCES)
 
 
-# -- the timer without a kernel
-# ------------------------------------------------------------------------------
+# ---- the timer without a kernel
 
 
 def test_heapq_delay_queue_compacts_when_most_entries_are_stale() -> None:

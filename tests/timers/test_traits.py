@@ -56,10 +56,10 @@ def test_lateness_lies_within_what_the_traits_declare(
 ) -> None:
     fired_at = case.due_at(deadline, armed_at)
     assert armed_at <= fired_at <= LIMIT
-    least, greatest = case.rounding.bounds()
-    assert least <= fired_at - max(deadline, armed_at) <= greatest
+    lowest, greatest = case.rounding.bounds()
+    assert lowest <= fired_at - max(deadline, armed_at) <= greatest
     if case.exact:
-        assert (least, greatest) == (0, 0)
+        assert (lowest, greatest) == (0, 0)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -77,8 +77,8 @@ def test_declared_lateness_is_reached(case: Case) -> None:
     """The bounds are tight: some deadline is that early, some that late."""
     tick = case.parameters.get("tick", 1)
     lateness = [case.due_at(deadline, 0) - deadline for deadline in range(1, 3 * tick + 1)]
-    least, greatest = case.rounding.bounds()
-    assert (min([0, *lateness]), max([0, *lateness])) == (least, greatest)
+    lowest, greatest = case.rounding.bounds()
+    assert (min([0, *lateness]), max([0, *lateness])) == (lowest, greatest)
 
 
 @given(
@@ -91,9 +91,9 @@ def test_declared_lateness_is_reached(case: Case) -> None:
 )
 def test_arrays_give_what_ints_give(rounding: Rounding, pairs: list[tuple[int, int]]) -> None:
     deadlines, armed_at = (np.array([pair[k] for pair in pairs], np.int64) for k in (0, 1))
-    found = rounding.due_at(deadlines, armed_at)
-    assert found.dtype == np.int64
-    assert found.tolist() == [rounding.due_at(*pair) for pair in pairs]
+    actual = rounding.due_at(deadlines, armed_at)
+    assert actual.dtype == np.int64
+    assert actual.tolist() == [rounding.due_at(*pair) for pair in pairs]
 
 
 def test_values_that_fire_alike_are_equal() -> None:

@@ -38,9 +38,9 @@ def test_a_checkout_with_changes_is_dirty(monkeypatch, changes, dirty):
 
     monkeypatch.setattr(metadata, "version", version)
     monkeypatch.setattr(platform, "python_version", lambda: "7.8")
-    found = machine.surroundings()
-    assert (found["commit"], found["dirty"]) == ("c0ffee", dirty)
-    assert found["versions"] == versions | {"python": "7.8", "pyarrow": None}
-    answers["--show-toplevel"] = str(machine._ROOT.parent)  # an installed copy in another checkout
-    found = machine.surroundings()
-    assert found["commit"] is found["dirty"] is None
+    actual = machine.surroundings()
+    assert (actual["commit"], actual["dirty"]) == ("c0ffee", dirty)
+    assert actual["versions"] == versions | {"python": "7.8", "pyarrow": None}
+    answers["--show-toplevel"] = str(Path(machine.__file__).parents[3])  # an installed copy
+    actual = machine.surroundings()
+    assert actual["commit"] is actual["dirty"] is None

@@ -23,7 +23,7 @@ LONGEST_DELAY, HOLD_PAIRS = SMALL["LONGEST_DELAY"], SMALL["HOLD_PAIRS"]
 OWN = "tests.compare.own_timers:"
 
 
-def bench(*timers, sizes=SIZES, repeats=2, budget=60.0, seed=3, **options):
+def bench(*timers, sizes=SIZES, repeats=2, budget=1e9, seed=3, **options):
     return Bench(list(map(contestant, timers)), sizes, repeats, budget, seed, **options)
 
 
@@ -110,10 +110,10 @@ def test_no_task_makes_room(clock):
     tapes = tapes_of(100, 0)
     assert tapes.buffers.fired.size > 100 + HOLD_PAIRS
     run = work.ScenarioRun(contestant("delay-queue"), tapes, clock)
-    made = run.timer.nbytes
+    empty = run.timer.nbytes
     for task in (INSERT, SETTLE, HOLD):
         run.run(task)
-    assert (len(run.timer), run.timer.nbytes) == (100, made)
+    assert (len(run.timer), run.timer.nbytes) == (100, empty)
 
 
 def test_the_time_of_compiling_is_not_part_of_the_budget(monkeypatch):
@@ -174,7 +174,7 @@ def test_all_tapes_are_checked_against_the_oracle(measured):
 
 
 def counter(done, name, size, task, which):
-    c = [one.name for one in done.contestants].index(name)
+    c = [timer.name for timer in done.contestants].index(name)
     return next((x.value, x.operations) for x in done.counted if x[:4] == (c, size, task, which))
 
 
@@ -196,9 +196,9 @@ def test_counters_are_of_the_task_alone(measured):
             ]:
                 assert counter(measured, name, size, task, "advances") == (advances, fired)
                 assert counter(measured, name, size, task, "idle_advances") == (idle, fired)
-    loops = indices(lambda one: one.engine != COMPILED)
-    found = {one.counter for one in measured.counted if one.contestant in loops}
-    assert found == {"advances", "idle_advances"}
+    loops = indices(lambda timer: timer.engine != COMPILED)
+    actual = {counted.counter for counted in measured.counted if counted.contestant in loops}
+    assert actual == {"advances", "idle_advances"}
 
 
 @pytest.mark.parametrize("name", ["unordered-list", "delay-queue", "hierarchical-wheel"])
@@ -212,36 +212,40 @@ def test_counters_are_those_of_the_same_operations_on_the_timer(measured, name):
     inserted, settled, cancelled = map(counters, (300, 301, 601))
     for which, value in inserted.items():
         assert counter(measured, name, 300, INSERT, which) == (value, 300)
-        found = counter(measured, name, 300, CANCEL_ALL, which)
-        assert found == (cancelled[which] - settled[which], 300)
+        actual = counter(measured, name, 300, CANCEL_ALL, which)
+        assert actual == (cancelled[which] - settled[which], 300)
 
 
 def test_memory_is_told_full_and_grown_and_while_it_grows(measured):
     everyone = [(c, size) for size in SIZES for c in range(len(names()))]
-    assert [(one.contestant, one.size) for one in measured.memory] == everyone
-    for one in measured.memory:
-        timer = measured.contestants[one.contestant]
-        assert len(one.growth_seconds) == 2
+    assert [(figure.contestant, figure.size) for figure in measured.memory] == everyone
+    for figure in measured.memory:
+        timer = measured.contestants[figure.contestant]
+        assert len(figure.growth_seconds) == 2
         if timer.engine == COMPILED:
-            made = timer.new("ms", 0, one.size)
-            assert one.nbytes == made.nbytes
-            made.reserve(one.size + 1)
-            assert one.grown_nbytes == made.nbytes > one.nbytes
+            created = timer.new("ms", 0, figure.size)
+            assert figure.nbytes == created.nbytes
+            created.reserve(figure.size + 1)
+            assert figure.grown_nbytes == created.nbytes > figure.nbytes
             # The old places are still there while they are copied to the new ones.
-            assert 0 <= one.peak_nbytes - one.grown_nbytes - 24 * one.size < one.nbytes + 4000
+            assert (
+                0
+                <= figure.peak_nbytes - figure.grown_nbytes - 24 * figure.size
+                < figure.nbytes + 4000
+            )
 
 
 def test_slots_are_told_of_wheels_after_holding(measured):
-    wheels = indices(lambda one: one.name.endswith("wheel"))
-    found = [(one.contestant, one.size) for one in measured.slots]
-    assert found == [(c, size) for size in SIZES for c in wheels]
-    for one in measured.slots:
-        timer = measured.contestants[one.contestant]
-        assert one.size * 0.85 < one.pending <= one.size
+    wheels = indices(lambda figure: figure.name.endswith("wheel"))
+    actual = [(figure.contestant, figure.size) for figure in measured.slots]
+    assert actual == [(c, size) for size in SIZES for c in wheels]
+    for figure in measured.slots:
+        timer = measured.contestants[figure.contestant]
+        assert figure.size * 0.85 < figure.pending <= figure.size
         if timer.name in ("hierarchical-wheel", "cascading-wheel"):
-            assert one.in_slots == one.pending
+            assert figure.in_slots == figure.pending
         else:  # most wait in a list: what is beyond 512 units; what has arrived since the last tick
-            assert one.in_slots < one.pending / 4
+            assert figure.in_slots < figure.pending / 4
 
 
 @pytest.mark.parametrize(
@@ -261,11 +265,11 @@ def test_a_wrong_timer_is_never_timed(name, error, says):
 
 def test_what_is_timed_counts_nothing(monkeypatch):
     doing, counted = [""], {}
-    made = measure.ScenarioRun.__init__
+    create = measure.ScenarioRun.__init__
 
     def noted(self, *arguments, counting=False, **options):
         counted.setdefault(doing[-1], set()).add(counting)
-        made(self, *arguments, counting=counting, **options)
+        create(self, *arguments, counting=counting, **options)
 
     monkeypatch.setattr(measure.ScenarioRun, "__init__", noted)
     bench("delay-queue", sizes=[40]).run(doing.append)
@@ -280,10 +284,10 @@ def test_what_is_timed_counts_nothing(monkeypatch):
 
 def seconds_of(done):
     """Task -> seconds per operation, by repeat, as the samples of one contestant have it."""
-    found = {}
+    seconds = {}
     for sample in done.samples:
-        found.setdefault(sample.task, []).append(sample.ns_per_operation / 1e9)
-    return found
+        seconds.setdefault(sample.task, []).append(sample.ns_per_operation / 1e9)
+    return seconds
 
 
 @pytest.mark.parametrize("size", [700, 2000])  # enough that a timer fires while holding
@@ -311,7 +315,7 @@ def test_each_task_is_timed_alone_and_from_its_first_call_to_its_last(clock, siz
         BY_CLOCK: fired,
         BY_EVENT: fired,
     }
-    assert [one.growth_seconds for one in done.memory] == [[t.SCHEDULE] * 2]
+    assert [figure.growth_seconds for figure in done.memory] == [[t.SCHEDULE] * 2]
 
 
 @pytest.mark.parametrize("name", ["delay-queue", "hashed-wheel"])
@@ -320,10 +324,10 @@ def test_an_empty_call_is_subtracted_from_compiled_code(clock, monkeypatch, name
     done = bench(name, sizes=[32], budget=1e9, clock=clock)
     done.run()
     cost = {name: each for name, (_, each) in COSTS.items()}
-    found = seconds_of(done)
-    assert found[INSERT] == found[CANCEL_ALL] == [cost["run"]] * 2
-    assert found[HOLD] == [2 * cost["run"]] * 2  # two operations
-    assert found[BY_EVENT] == [cost["drain"]] * 2
+    seconds = seconds_of(done)
+    assert seconds[INSERT] == seconds[CANCEL_ALL] == [cost["run"]] * 2
+    assert seconds[HOLD] == [2 * cost["run"]] * 2  # two operations
+    assert seconds[BY_EVENT] == [cost["drain"]] * 2
     # What is short is run several times: to cancel 2000, and to let 500 fire.
     operations = {sample.task: sample.operations for sample in done.samples}
     fired = operations[BY_CLOCK]
@@ -375,7 +379,7 @@ def test_a_sample_is_of_its_own_repeat(clock):
                 for sample in done.samples
                 if (sample.size, sample.task) == (size, task)
             ] == [(k, seconds * 1e9 * factor) for k, factor in enumerate(factors)]
-    assert [one.growth_seconds for one in done.memory] == [[15, 6, 9], [21, 33, 12]]
+    assert [figure.growth_seconds for figure in done.memory] == [[15, 6, 9], [21, 33, 12]]
 
 
 def test_contestants_take_turns_and_smaller_sizes_come_first(clock):
@@ -398,16 +402,16 @@ def test_contestants_take_turns_and_smaller_sizes_come_first(clock):
 
 def stopped(done):
     """Task -> the size at which it was over budget."""
-    return {one.task: one.size for one in done.samples if one.ns_per_operation is None}
+    return {figure.task: figure.size for figure in done.samples if figure.ns_per_operation is None}
 
 
 def timed(done):
     """Task -> the sizes at which it was timed."""
-    found = {}
-    for one in done.samples:
-        if one.ns_per_operation is not None:
-            found.setdefault(one.task, []).append(one.size)
-    return found
+    sizes = {}
+    for figure in done.samples:
+        if figure.ns_per_operation is not None:
+            sizes.setdefault(figure.task, []).append(figure.size)
+    return sizes
 
 
 def test_a_task_over_budget_is_not_run_at_larger_sizes(clock):
@@ -479,5 +483,5 @@ def repeats_within(clock, budget):
 
 def test_repeats_end_before_they_exceed_the_budget_but_one_is_made(clock):
     _, seconds = repeats_within(clock, 1e9)
-    for budget, made in [(1.0, 1), (1.9, 1), (2.0, 2), (2.9, 2), (3.0, 3), (9.0, 5)]:
-        assert repeats_within(clock, budget * seconds)[0] == set(range(made)), budget
+    for budget, repeats in [(1.0, 1), (1.9, 1), (2.0, 2), (2.9, 2), (3.0, 3), (9.0, 5)]:
+        assert repeats_within(clock, budget * seconds)[0] == set(range(repeats)), budget

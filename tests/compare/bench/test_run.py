@@ -29,7 +29,7 @@ from timers.errors import ParameterError, UnknownTimerError
 from timers.registry import names
 
 OWN = "tests.compare.own_timers:"
-SMALL = Comparison(sizes=(40,), operations=600, repeats=2, budget=60.0, seed=9)
+SMALL = Comparison(sizes=(40,), operations=600, repeats=2, budget=1e9, seed=9)
 
 
 def shards(tmp_path, name="two.trace"):
@@ -94,10 +94,10 @@ def test_samples_are_stored_with_their_times_and_in_order(tmp_path, clock):
     assert [(row["size"], row["operation"], row["driver"], row["repeat"]) for row in stored] == [
         (size, *task, repeat) for size in (40, 90) for task in TASKS for repeat in (0, 1)
     ]
-    found = {row["operation"]: row for row in stored}
-    assert found["insert"]["ns_per_operation"] == Timed.SCHEDULE * 1e9
-    assert found["insert"]["operations"] == 3 * 90
-    assert found["cancel"]["ns_per_operation"] == Timed.CANCEL * 1e9
+    by_operation = {row["operation"]: row for row in stored}
+    assert by_operation["insert"]["ns_per_operation"] == Timed.SCHEDULE * 1e9
+    assert by_operation["insert"]["operations"] == 3 * 90
+    assert by_operation["cancel"]["ns_per_operation"] == Timed.CANCEL * 1e9
     assert run.memory.to_pylist()[0]["growth_seconds"] == [Timed.SCHEDULE] * 2
     advances = [row for row in run.counters.to_pylist() if row["counter"] == "advances"]
     assert [(row["size"], row["driver"]) for row in advances] == [
@@ -113,11 +113,11 @@ def test_samples_are_stored_with_their_times_and_in_order(tmp_path, clock):
 def test_a_replay_is_timed_over_all_shards(tmp_path, clock, monkeypatch):
     trace, tapes = shards(tmp_path)
     prime = iter([1, 1, 1, 2, 3, 5, 7, 11, 13])  # the first is made to see that it can be
-    made = Timed.__init__
+    create = Timed.__init__
 
     def make(self, **keywords):
         Timed.factor = next(prime)
-        made(self, **keywords)
+        create(self, **keywords)
 
     monkeypatch.setattr(Timed, "__init__", make)
     options = dataclasses.replace(
@@ -129,20 +129,20 @@ def test_a_replay_is_timed_over_all_shards(tmp_path, clock, monkeypatch):
         budget=1e9,
         runs=str(tmp_path / "runs"),
     )
-    found = read_run(run_comparison(options, clock=clock)).replays.to_pylist()
+    replays = read_run(run_comparison(options, clock=clock)).replays.to_pylist()
     _, checked, checked_too, a0, b0, a1, b1, a2, b2 = Timed.made
-    assert [row["repeat"] for row in found] == [0, 1, 2]
+    assert [row["repeat"] for row in replays] == [0, 1, 2]
     seconds = [a0.spent + b0.spent, a1.spent + b1.spent, a2.spent + b2.spent]
     assert len(set(seconds)) == 3
-    assert [row["seconds"] for row in found] == seconds
-    assert [row["ns_per_operation"] for row in found] == [1e9 * each / 800 for each in seconds]
-    one = found[0]
+    assert [row["seconds"] for row in replays] == seconds
+    assert [row["ns_per_operation"] for row in replays] == [1e9 * each / 800 for each in seconds]
+    first = replays[0]
     assert checked.spent + checked_too.spent == a0.spent / a0.factor + b0.spent / b0.factor
-    assert one["scheduled"] == sum(int((tape.op == START).sum()) for tape in tapes)
-    both = checked.spent + checked_too.spent - Timed.FIRE * one["fired"]
-    assert both > Timed.SCHEDULE * one["scheduled"] + Timed.CANCEL * one["cancelled"]
-    assert one["operations"] == 800
-    assert one["wakeups"] > 0
+    assert first["scheduled"] == sum(int((tape.op == START).sum()) for tape in tapes)
+    both = checked.spent + checked_too.spent - Timed.FIRE * first["fired"]
+    assert both > Timed.SCHEDULE * first["scheduled"] + Timed.CANCEL * first["cancelled"]
+    assert first["operations"] == 800
+    assert first["wakeups"] > 0
 
 
 def test_precision_and_engine_are_told(run):
@@ -156,16 +156,16 @@ def test_precision_and_engine_are_told(run):
 
 def test_replays_of_exact_timers_agree_in_all_that_is_counted(run):
     for source in ("lognormal-high", run.manifest["sources"][0]["name"]):
-        found = rows(run.replays, source=source)
-        assert len(found) == len(names()) * 2
-        exact = [row for row in found if row["contestant"] != "hashed-wheel"]
+        replays = rows(run.replays, source=source)
+        assert len(replays) == len(names()) * 2
+        exact = [row for row in replays if row["contestant"] != "hashed-wheel"]
         columns = ("rescheduled", "scheduled", "cancelled", "fired", "pending", "lateness_max")
         counted = {tuple(row[name] for name in columns) for row in exact}
         assert len(counted) == 1
         _, scheduled, cancelled, fired, pending, late = counted.pop()
         assert scheduled == cancelled + fired + pending
         assert (pending, late) == (0, 0)
-        assert all(row["idle_wakeups"] <= row["wakeups"] and row["nbytes"] > 0 for row in found)
+        assert all(row["idle_wakeups"] <= row["wakeups"] and row["nbytes"] > 0 for row in replays)
 
 
 def test_all_shards_of_a_trace_are_replayed(run):
@@ -427,9 +427,9 @@ def test_where_lateness_scatters_its_bins_are_wider(tmp_path, monkeypatch):
     options = Comparison(
         traces=(trace,), timers=timers, sizes=(), repeats=1, runs=f"{tmp_path}/runs"
     )
-    found = read_run(run_comparison(options)).lateness.to_pylist()
+    stored = read_run(run_comparison(options)).lateness.to_pylist()
     columns = ("contestant", "lateness", "width", "timers")
-    assert [[row[name] for name in columns] for row in found] == [
+    assert [[row[name] for name in columns] for row in stored] == [
         ["delay-queue", 0, 1, 90],
         ["hashed-wheel/tick=100", 10, 23, 23],
         ["hashed-wheel/tick=100", 33, 23, 23],
@@ -490,23 +490,23 @@ def test_sources_tell_their_counts(tmp_path):
     }
     times = np.concatenate([tape.time for tape in tapes])
     assert source.counts["span"] == np.ptp(times) > 0  # of all shards, not of one
-    one, other = (make("constant", operations=n, seed=1).tape for n in (300, 60))
-    for order in ((one, other), (other, one)):
+    longer, other = (make("constant", operations=n, seed=1).tape for n in (300, 60))
+    for order in ((longer, other), (other, longer)):
         path = tmp_path / f"{len(list(tmp_path.iterdir()))}.trace"
         write_trace(path, order, unit="ms", source={})
         assert (
             trace_source(open_trace(path)).counts["id_space"]
-            == one.id.max() + 1
+            == longer.id.max() + 1
             > other.id.max() + 1
         )
-    made = workload_source("uniform", 50, 3)
-    assert made.counts == {
+    loaded = workload_source("uniform", 50, 3)
+    assert loaded.counts == {
         "shards": 1,
         "operations": 50,
         "starts": 50,
         "cancels": 0,
         "rearms": 0,
         "arms": 0,
-        "id_space": made.load(0)[1],
-        "span": int(np.ptp(made.load(0)[0].time)),
+        "id_space": loaded.load(0)[1],
+        "span": int(np.ptp(loaded.load(0)[0].time)),
     }

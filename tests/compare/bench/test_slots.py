@@ -17,6 +17,6 @@ def test_timers_in_slots_are_those_that_a_wheel_finds_there(name):
         return
     places = [timer.locate(handle) for handle in handles]
     pending = [place for place in places if place]
-    found = sum("slot" in place for place in pending)
-    assert slots_of(1, 300, timer) == [(1, 300, len(pending), found)]
-    assert 50 < found < len(pending)
+    in_slots = sum("slot" in place for place in pending)
+    assert slots_of(1, 300, timer) == [(1, 300, len(pending), in_slots)]
+    assert 50 < in_slots < len(pending)

@@ -76,10 +76,10 @@ def test_what_is_written_is_read_again(stored):
 
 
 def test_runs_are_added_and_never_replaced(tmp_path):
-    made = [write_run(tmp_path, MANIFEST, EMPTY) for _ in range(3)]
-    assert runs_in(tmp_path) == made
-    assert latest_run(tmp_path) == made[-1]
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == [path.name for path in made]
+    runs = [write_run(tmp_path, MANIFEST, EMPTY) for _ in range(3)]
+    assert runs_in(tmp_path) == runs
+    assert latest_run(tmp_path) == runs[-1]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [path.name for path in runs]
 
 
 def test_a_run_is_named_by_the_moment_that_its_manifest_has(stored):

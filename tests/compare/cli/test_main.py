@@ -108,10 +108,10 @@ def test_the_examples_in_the_help_can_be_run(said, command):
     lines = [line.split() for line in text.splitlines() if line.startswith("    wheelwork ")]
     assert lines or command in ("timers", "ingest")
     for _, *words in (line for line in lines if "COMMAND" not in line):
-        found, name = cli, "wheelwork"
-        while isinstance(found, click.Group):
-            found, name = found.get_command(click.Context(found), words[0]), words.pop(0)
-        found.make_context(name, words)
+        group, name = cli, "wheelwork"
+        while isinstance(group, click.Group):
+            group, name = group.get_command(click.Context(group), words[0]), words.pop(0)
+        group.make_context(name, words)
 
 
 def test_the_version_is_the_distributions(said, monkeypatch):
@@ -139,7 +139,7 @@ def test_a_wrong_name_is_one_line_with_a_suggestion(said, line, says):
 
 def entry_points(monkeypatch, **targets):
     """Replaces the commands of other distributions."""
-    found = [
+    entries = [
         metadata.EntryPoint(name, target, compare.cli.main.GROUP)
         for name, target in targets.items()
     ]
@@ -149,7 +149,7 @@ def entry_points(monkeypatch, **targets):
     def select(**which):
         if which.get("group") != compare.cli.main.GROUP:
             return real(**which)
-        return [entry for entry in found if which.get("name", entry.name) == entry.name]
+        return [entry for entry in entries if which.get("name", entry.name) == entry.name]
 
     monkeypatch.setattr(metadata, "entry_points", select)
 
@@ -219,8 +219,8 @@ def test_missing_packages_are_named_with_their_remedy(said, monkeypatch):
         raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
 
     monkeypatch.setattr("compare.replay.contestant.contestant", fail)
-    found = {"pyspark": None, "pandas": object()}
-    monkeypatch.setattr("compare.spark.session.find_spec", found.get)
+    installed = {"pyspark": None, "pandas": object()}
+    monkeypatch.setattr("compare.spark.session.find_spec", installed.get)
     line = fails(said, "timers")
     assert tells(line, "needs pyspark pip install '.[pipeline]'")
     assert "pandas" not in line
@@ -414,30 +414,30 @@ def replay(said, trace):
 
 def test_replay_tells_what_every_timer_did(replay):
     timers = [*names(), RIGHT]
-    code, found, err = replay("--timers", ",".join(timers), "--count")
+    code, printed, err = replay("--timers", ",".join(timers), "--count")
     assert (code, err) == (0, "")
-    assert [one["contestant"] for one in found] == timers
-    for one in found:
-        assert one["operations"] == 434
-        assert one["scheduled"] == 300 == one["cancelled"] + one["fired"]
-        assert (one["pending"], one["rescheduled"]) == (0, 0)
-        least, median, most = (one["lateness"][name] for name in ("min", "median", "max"))
-        if one["contestant"] == "hashed-wheel":
+    assert [timer["contestant"] for timer in printed] == timers
+    for timer in printed:
+        assert timer["operations"] == 434
+        assert timer["scheduled"] == 300 == timer["cancelled"] + timer["fired"]
+        assert (timer["pending"], timer["rescheduled"]) == (0, 0)
+        lowest, median, highest = (timer["lateness"][name] for name in ("min", "median", "max"))
+        if timer["contestant"] == "hashed-wheel":
             # The default tick is 100 ms, and the unit 1 us.
-            assert 100 < least <= median <= most <= 100_000
+            assert 100 < lowest <= median <= highest <= 100_000
         else:
-            assert (least, median, most) == (0, 0.0, 0)
-        engine = contestant(one["contestant"]).engine
-        assert one["engine"] == engine
-        assert (one["counters"] is None) is (engine == PYTHON_LOOP)
-        assert one["ns_per_operation"] > 0
+            assert (lowest, median, highest) == (0, 0.0, 0)
+        engine = contestant(timer["contestant"]).engine
+        assert timer["engine"] == engine
+        assert (timer["counters"] is None) is (engine == PYTHON_LOOP)
+        assert timer["ns_per_operation"] > 0
 
 
 def test_without_an_expiry_there_is_no_lateness(said, here):
     said("generate", "cancel-heavy", "--timer-count", "5", "--set", "lost=0", "--out", "t")
     assert "nothing fired" in said("replay", "t", "--timers", "delay-queue")[1]
-    found = json.loads(said("replay", "t", "--timers", "delay-queue", "--json")[1])
-    assert found[0]["lateness"]["max"] is None
+    printed = json.loads(said("replay", "t", "--timers", "delay-queue", "--json")[1])
+    assert printed[0]["lateness"]["max"] is None
 
 
 def test_a_mismatch_is_told_and_is_an_exit_code(said, replay, trace):
@@ -450,8 +450,8 @@ def test_a_mismatch_is_told_and_is_an_exit_code(said, replay, trace):
     assert "late shard 0, operation 2 (id 2, deadline 200028): fired at 200029, due at 200028" in (
         " ".join(out.split())
     )
-    code, found, err = replay("--timers", pair)
-    assert (code, [one["fired"] for one in found]) == (MISMATCHES, [166, 166])
+    code, printed, err = replay("--timers", pair)
+    assert (code, [timer["fired"] for timer in printed]) == (MISMATCHES, [166, 166])
     assert f"{LATE}: 166 late" in err
 
 
@@ -481,10 +481,12 @@ def test_results_are_stored_where_they_are_asked_for(said, trace, options, asked
     assert results.manifest["timers"] == ["hashed-wheel/tick=5ms", LATE]
     totals = [shards[0] for shards in results.outcomes()]
     if "--json" in options:
-        assert [one["fired"] for one in json.loads(out)] == [one.fired for one in totals]
+        assert [outcome["fired"] for outcome in json.loads(out)] == [
+            outcome.fired for outcome in totals
+        ]
     else:
         kept = "stored" if asked["expiries"] else "not stored"
-        fired = sum(one.fired for one in totals)
+        fired = sum(outcome.fired for outcome in totals)
         assert tells(out, f"new/results 2 timers 1 shard 434 operations {fired} expiries ({kept})")
     assert ("only summaries" in said("verify", "new/results")[2]) is not asked["expiries"]
 
@@ -525,14 +527,16 @@ def test_compare_stores_a_run_and_shows_it(said, trace):
     assert text_of(figures_of(run)) in out
     lines = out.splitlines()
     assert tells(lines[0], "ns 60 timers pending")
-    found = [line.partition(" ")[0] for line in lines]
-    assert [name for name in found if name in timers] == timers * 3  # measured, replayed, called
+    first_words = [line.partition(" ")[0] for line in lines]
+    assert [
+        name for name in first_words if name in timers
+    ] == timers * 3  # measured, replayed, called
     assert ["some.trace", "uniform"] in map(str.split, lines)
     footnotes = {line[0]: line for line in lines if line[:1] in "*+" and line}
     assert "Python loop" in footnotes["*"]
     assert tells(footnotes["+"], "hashed-wheel 0 to 100ms late")
-    found = json.loads(said(*line, "--json")[1])
-    assert found["run"] == str(latest_run("kept"))
+    printed = json.loads(said(*line, "--json")[1])
+    assert printed["run"] == str(latest_run("kept"))
 
 
 # ---- bad input

@@ -76,9 +76,9 @@ def test_repeated_trials_are_one_row_with_their_median_and_range(capsys, monkeyp
 
 def test_json_has_every_trial_and_nothing_else(capsys):
     assert main([*QUICKLY, "--json", "--out", "elsewhere"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    printed = json.loads(capsys.readouterr().out)
     run = read_run(latest_run("elsewhere"))
-    assert found == {
+    assert printed == {
         "run": str(run.path),
         "trials": run.purgatory.to_pylist(maps_as_pydicts="strict"),
     }

@@ -55,7 +55,7 @@ def medians_of(rows, *names):
     samples = defaultdict(list)
     for row in rows.to_pylist():
         samples[tuple(row[name] for name in names)].append(row["ns_per_operation"])
-    return {key: None if None in found else median(found) for key, found in samples.items()}
+    return {key: None if None in values else median(values) for key, values in samples.items()}
 
 
 def check_figures(words, wanted):
@@ -98,26 +98,28 @@ def test_a_comparison_is_told_by_the_medians_of_the_largest_size(run):
     assert title[1].split()[:3] == ["insert", "cancel", "hold"]
     cells = medians_of(run.samples, "contestant", "size", "operation", "driver")
     held = {row["contestant"]: row["nbytes_per_timer"] for row in run.memory.to_pylist()}
-    for line, who in zip(title[3:], WHO, strict=True):
+    for line, contestant in zip(title[3:], WHO, strict=True):
         name, *words = line.replace(" *", "").replace(" +", "").split()
-        assert name == who
-        check_figures(words, [*(cells[who, SIZES[-1], *task] for task in TASKS), held[who]])
+        assert name == contestant
+        check_figures(
+            words, [*(cells[contestant, SIZES[-1], *task] for task in TASKS), held[contestant]]
+        )
     cells = medians_of(run.replays, "contestant", "source")
     shown = [["a-name-that-i~", "b", "keepalive", "uniform"], ["constant"]]
     for number, (part, names) in enumerate(zip(parts, shown, strict=True)):
         assert part[1].split() == names
         sources = SOURCES[4 * number :][:4]
-        for line, who in zip(part[2:], WHO, strict=True):
+        for line, contestant in zip(part[2:], WHO, strict=True):
             words = line.replace(" *", "").replace(" +", "").split()
-            check_figures(words[1:], [cells[who, source] for source in sources])
+            check_figures(words[1:], [cells[contestant, source] for source in sources])
     marks = {line.split()[0]: line.split()[1] for line in title[3:]}
     assert (marks["hashed-wheel/tick=7ms"], marks["heapq-delay-queue"]) == ("+", "*")
-    for mark, who, says in (
+    for mark, contestant, says in (
         ("*", "", "Python loop"),
         ("+", "hashed-wheel/tick=7ms", "fires 0 to 7ms late"),
         ("-", "unordered-list", "over budget at 100,000"),
     ):
-        assert any(line[0] == mark and who in line and says in line for line in footnotes)
+        assert any(line[0] == mark and contestant in line and says in line for line in footnotes)
     assert {line[0] for line in footnotes} == {"*", "+", "-"}
 
 
@@ -129,21 +131,21 @@ def test_what_was_only_replayed_has_no_measurements(run):
 
 
 def test_a_comparison_as_json_has_the_median_of_each_sample(run):
-    found = compare.medians(run)
-    assert (found["run"], found["traits"]) == (str(run.path), run.manifest["traits"])
-    assert found["memory"] == run.memory.to_pylist()
+    medians = compare.medians(run)
+    assert (medians["run"], medians["traits"]) == (str(run.path), run.manifest["traits"])
+    assert medians["memory"] == run.memory.to_pylist()
     for name, rows, keys in (
         ("measurements", run.samples, ("contestant", "size", "operation", "driver")),
         ("replays", run.replays, ("contestant", "source")),
     ):
         wanted = medians_of(rows, *keys)
-        shown = {tuple(row[key] for key in keys): row for row in found[name]}
+        shown = {tuple(row[key] for key in keys): row for row in medians[name]}
         assert {key: row["ns_per_operation"] for key, row in shown.items()} == wanted
-        assert len(found[name]) == len(wanted)
+        assert len(medians[name]) == len(wanted)
         for key, row in shown.items():
             assert row["samples"] == (0 if wanted[key] is None else 5)
             assert not {"repeat", "seconds"} & row.keys()
-    assert found["replays"][0]["counters"] == {"comparisons": 12_345}
+    assert medians["replays"][0]["counters"] == {"comparisons": 12_345}
 
 
 # ---- replay
@@ -152,9 +154,9 @@ def test_a_comparison_as_json_has_the_median_of_each_sample(run):
 @pytest.fixture
 def replayed(tmp_path, monkeypatch, capsys):
     """What is printed of a replay of two shards."""
-    one = [(10, START, 0, 15), (10, START, 1, 40), (12, CANCEL, 1, 0), (13, START, 2, 90)]
+    first = [(10, START, 0, 15), (10, START, 1, 40), (12, CANCEL, 1, 0), (13, START, 2, 90)]
     two = [(7, START, 0, 30), (8, REARM, 0, 31), (9, ARM, 0, 33), (9, START, 1, 10)]
-    tapes = [tape_of(*one), tape_of(*two, (20, ARM, 1, 21), (50, START, 2, 60))]
+    tapes = [tape_of(*first), tape_of(*two, (20, ARM, 1, 21), (50, START, 2, 60))]
     write_trace(tmp_path / "t", tapes, unit="us", source={"kind": "test"})
     monkeypatch.chdir(tmp_path)
 
@@ -197,11 +199,11 @@ def test_a_replay_of_nothing_has_no_time_per_operation(tmp_path, capsys):
 
 
 def test_a_replay_as_json_has_the_same_figures(replayed):
-    (found,) = json.loads(replayed("--json", "--count"))
-    assert sum(found.pop("counters").values()) > 10
-    assert found.pop("nbytes") > 0
-    assert found.pop("ns_per_operation") == pytest.approx(found.pop("seconds") * 1e8)
-    assert found == {
+    (printed,) = json.loads(replayed("--json", "--count"))
+    assert sum(printed.pop("counters").values()) > 10
+    assert printed.pop("nbytes") > 0
+    assert printed.pop("ns_per_operation") == pytest.approx(printed.pop("seconds") * 1e8)
+    assert printed == {
         "contestant": "hierarchical-wheel/tick=5us/wheel-size=8",
         "engine": "compiled",
         "operations": 10,
@@ -271,9 +273,9 @@ def ingested(id_spaces=(1,), **changes):
         "examples": ("line 7: x", "line 8: y"),
     }
     reading = SimpleNamespace(**READING | {k: v for k, v in changes.items() if k in READING})
-    found = SimpleNamespace(trace=trace(*id_spaces, arms=0), rows=4005, reading=reading)
-    vars(found).update(numbers | {k: v for k, v in changes.items() if k in numbers})
-    return plain(ingest.summary(found))
+    summary = SimpleNamespace(trace=trace(*id_spaces, arms=0), rows=4005, reading=reading)
+    vars(summary).update(numbers | {k: v for k, v in changes.items() if k in numbers})
+    return plain(ingest.summary(summary))
 
 
 def test_a_profile_is_told():
@@ -339,9 +341,9 @@ def test_a_verification_tells_of_each_timer_and_each_kind():
     counts = {kind: 100 + n for n, kind in enumerate(KINDS)}
     wrong = Verdict(7001, 7003, counts, tuple(examples), "simple-wheel")
     right = Verdict(5003, 5003, dict.fromkeys(KINDS, 0), (), "delay-queue")
-    found = Verification(Path("out"), "sql", "us", 90_001, 6, (right, wrong))
+    result = Verification(Path("out"), "sql", "us", 90_001, 6, (right, wrong))
     assert tells(
-        plain(verification.text_of(found)),
+        plain(verification.text_of(result)),
         "out 2 timers 6 shards 90,001 operations must fire fired mismatches"
         " delay-queue 5,003 5,003 0 simple-wheel 7,001 7,003 615"
         " simple-wheel 100 missing 101 spurious 102 early 103 late 104 double 105 altered"
@@ -352,16 +354,16 @@ def test_a_verification_tells_of_each_timer_and_each_kind():
         " double shard 4 operation 14 id 24 deadline 34 fired again 54 due 44"
         " altered shard 5 operation 15 id 25 deadline 35 fired deadline 65",
     )
-    assert replace(found, timers=(right, right)).passed
-    assert not any(replace(found, timers=pair).passed for pair in ((wrong, right), (right, wrong)))
+    assert replace(result, timers=(right, right)).passed
+    assert not any(replace(result, timers=pair).passed for pair in ((wrong, right), (right, wrong)))
 
 
 @pytest.mark.parametrize(("mismatches", "code"), [(0, 0), (3, verification.MISMATCHES)])
 def test_a_mismatch_is_an_exit_code(monkeypatch, capsys, mismatches, code):
     example = Mismatch("late", 1, 2, 3, 4, 5, 6, 7)
     verdict = Verdict(7, 8, {"late": mismatches}, (example,), "simple-wheel")
-    found = Verification(Path("out"), "sql", "us", 90_001, 6, (verdict,))
-    monkeypatch.setattr("compare.pipeline.verify.verify", lambda results, **settings: found)
+    result = Verification(Path("out"), "sql", "us", 90_001, 6, (verdict,))
+    monkeypatch.setattr("compare.pipeline.verify.verify", lambda results, **settings: result)
     assert main(["verify", "out", "--json"]) == code
     shown = json.loads(capsys.readouterr().out)
     (timer,) = shown.pop("timers")

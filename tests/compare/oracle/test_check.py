@@ -59,11 +59,11 @@ def right_rows(tape, fired_at):
 def plain_mismatches(tape, fired_at, rows, shard=0):
     """All that is wrong with rows, said as plainly as can be."""
     by_operation = {
-        operation: sorted((at, said) for _, said, at in group)
+        operation: sorted((moment, said) for _, said, moment in group)
         for operation, group in groupby(sorted(rows.tolist()), key=lambda row: row[0])
     }
-    expected = {k: at for k, at in enumerate(fired_at.tolist()) if at != NEVER}
-    found = []
+    expected = {k: moment for k, moment in enumerate(fired_at.tolist()) if moment != NEVER}
+    mismatches = []
     for operation in sorted(expected.keys() | by_operation.keys()):
         on_tape = 0 <= operation < tape.time.size
         i, deadline = (
@@ -71,8 +71,8 @@ def plain_mismatches(tape, fired_at, rows, shard=0):
         )
         due, got = expected.get(operation), by_operation.get(operation, [])
 
-        def wrong(kind, at=None, said=None, where=(shard, operation, i, deadline, due)):
-            found.append(Mismatch(kind, *where, at, said))
+        def wrong(kind, moment=None, said=None, where=(shard, operation, i, deadline, due)):
+            mismatches.append(Mismatch(kind, *where, moment, said))
 
         if due is None:
             for row in got:
@@ -88,7 +88,7 @@ def plain_mismatches(tape, fired_at, rows, shard=0):
                 wrong("altered", *first)
             for row in got:
                 wrong("double", *row)
-    return sorted(found, key=mismatch_order)
+    return sorted(mismatches, key=mismatch_order)
 
 
 def counts_of(mismatches):
@@ -98,7 +98,8 @@ def counts_of(mismatches):
 def cut(length, cuts):
     """Slices at these places."""
     return [
-        slice(*pair) for pair in pairwise(sorted({0, *(at % (length + 1) for at in cuts), length}))
+        slice(*pair)
+        for pair in pairwise(sorted({0, *(cut % (length + 1) for cut in cuts), length}))
     ]
 
 
@@ -139,34 +140,34 @@ def corrupted(rows, tape, changes, order):
     """Rows after some changes (what, which row, by how much), some of them moved to another
     place.
     """
-    found = rows.tolist()
+    fired = rows.tolist()
     size = tape.time.size
     for what, which, by in changes:
-        if what == "add" or not found:
-            found.append((which % (size + 4) - 2, max(by, 0), abs(by)))
+        if what == "add" or not fired:
+            fired.append((which % (size + 4) - 2, max(by, 0), abs(by)))
             continue
-        at = which % len(found)
-        operation, deadline, fired_at = found[at]
+        k = which % len(fired)
+        operation, deadline, fired_at = fired[k]
         moved = min(max(fired_at + by, 0), LIMIT)
         match what:
             case "drop":
-                del found[at]
+                del fired[k]
             case "twice":
-                found.insert(at, found[at])
+                fired.insert(k, fired[k])
             case "again":
-                found.insert(which % (len(found) + 1), (operation, deadline, moved))
+                fired.insert(which % (len(fired) + 1), (operation, deadline, moved))
             case "shift":
-                found[at] = (operation, deadline, moved)
+                fired[k] = (operation, deadline, moved)
             case "other deadline":
-                found[at] = (operation, min(max(deadline + by, 0), LIMIT), fired_at)
+                fired[k] = (operation, min(max(deadline + by, 0), LIMIT), fired_at)
             case "other operation":
-                found[at] = (which % (size + 4) - 2, deadline, fired_at)
+                fired[k] = (which % (size + 4) - 2, deadline, fired_at)
             case "far":
-                found[at] = (operation, deadline, LIMIT)
+                fired[k] = (operation, deadline, LIMIT)
     for start, to in order:
-        if found:
-            found.insert(to % len(found), found.pop(start % len(found)))
-    return np.array(found, ROW)
+        if fired:
+            fired.insert(to % len(fired), fired.pop(start % len(fired)))
+    return np.array(fired, ROW)
 
 
 places = st.integers(0, 200)
@@ -180,9 +181,9 @@ def test_a_rounding_of_ones_own_is_called_for_each_arming_and_not_for_a_cancel()
         return max(deadline // 2, armed_at)
 
     tape = tape_of((0, START, 0, 10), (3, START, 1, 20), (4, CANCEL, 0, 0), (9, REARM, 1, 40))
-    found = checked(tape, np.array([(0, 10, 5)], ROW), OwnRounding(half))
-    assert (found.expected, found.fired) == (1, 1)
-    assert [(m.kind, m.operation, m.expected) for m in found.examples] == [
+    verified = checked(tape, np.array([(0, 10, 5)], ROW), OwnRounding(half))
+    assert (verified.expected, verified.fired) == (1, 1)
+    assert [(m.kind, m.operation, m.expected) for m in verified.examples] == [
         ("spurious", 0, None),
         ("missing", 3, 20),
     ]
@@ -214,13 +215,13 @@ def test_every_mismatch_is_found_and_named(
 ):
     fired_at = expected_of(tape, rounding, drained=drained)
     rows = corrupted(right_rows(tape, fired_at), tape, changes, orders)
-    found = checked(
+    verified = checked(
         tape, rows, rounding, drained=drained, cuts=cuts, row_cuts=row_cuts, window=window
     )
     wanted = plain_mismatches(tape, fired_at, rows)
-    assert list(found.examples) == wanted
-    assert found.counts == counts_of(wanted)
-    assert (found.expected, found.fired) == (np.count_nonzero(fired_at != NEVER), rows.size)
+    assert list(verified.examples) == wanted
+    assert verified.counts == counts_of(wanted)
+    assert (verified.expected, verified.fired) == (np.count_nonzero(fired_at != NEVER), rows.size)
 
 
 @pytest.mark.parametrize(
@@ -235,9 +236,9 @@ def test_every_mismatch_is_found_and_named(
 @settings(max_examples=25)
 @given(tape=tapes())
 def test_what_a_timer_fires_has_no_mismatch(text, tape):
-    found = contestant(text)
-    rows = replay(found.new("unit", first_time(tape)), tape, id_space_of(tape)).fired
-    assert not any(checked(tape, rows.view(ROW), found.rounding("unit")).counts.values())
+    timer = contestant(text)
+    rows = replay(timer.new("unit", first_time(tape)), tape, id_space_of(tape)).fired
+    assert not any(checked(tape, rows.view(ROW), timer.rounding("unit")).counts.values())
 
 
 def busy_tape(size, pending=5000, seed=1, shares=(0.4, 0.2, 0.2, 0.2)):
@@ -263,10 +264,10 @@ def test_many_mismatches_are_counted_and_the_lowest_told(lost):
         "the first half": rows[rows.size // 2 :],
         "every third": rows[np.arange(rows.size) % 3 > 0],
     }[lost]
-    found = checked(tape, kept, window=25_000, examples=3)
+    verified = checked(tape, kept, window=25_000, examples=3)
     wanted = plain_mismatches(tape, fired_at, kept)
-    assert found.counts == counts_of(wanted)
-    assert list(found.examples) == wanted[:3]
+    assert verified.counts == counts_of(wanted)
+    assert list(verified.examples) == wanted[:3]
     assert Check(tuple, 0, 0, tuple, Rounding()).examples == 5  # unless told otherwise
 
 
@@ -289,18 +290,18 @@ def test_parts_add_up_to_the_lowest_examples_of_each_kind():
         Verified(11, 13, counts[0], tuple(in_order[3:])),
         Verified(17, 19, counts[1], tuple(in_order[:3])),
     ]
-    found = combined(iter(parts), 1)
-    assert (found.expected, found.fired) == (28, 32)
-    assert found.counts == dict.fromkeys(KINDS, 10)
-    assert found.examples == (in_order[0], in_order[1], in_order[3])
+    verified = combined(iter(parts), 1)
+    assert (verified.expected, verified.fired) == (28, 32)
+    assert verified.counts == dict.fromkeys(KINDS, 10)
+    assert verified.examples == (in_order[0], in_order[1], in_order[3])
 
 
 def test_a_tape_of_nothing_has_nothing_to_fire():
     empty = tape_of()
     assert checked(empty, np.empty(0, ROW)).counts == dict.fromkeys(KINDS, 0)
-    found = checked(empty, np.array([(0, 5, 5)], ROW))
-    assert found.counts == counts_of(found.examples)
-    assert found.examples == (Mismatch("spurious", 0, 0, None, None, None, 5, 5),)
+    verified = checked(empty, np.array([(0, 5, 5)], ROW))
+    assert verified.counts == counts_of(verified.examples)
+    assert verified.examples == (Mismatch("spurious", 0, 0, None, None, None, 5, 5),)
 
 
 # ---- the compiled functions

@@ -37,13 +37,13 @@ def test_files_do_not_depend_on_who_writes_them(spark, tmp_path, monkeypatch):
         )
         return generate("cancel-heavy", tmp_path / out, **amount, **where)
 
-    one = written("threads")
+    here = written("threads")
     for tasks in (1, 3, 16):
-        assert files(written(f"by-{tasks}", tasks, session=spark)) == files(one)
-    assert [shard.file for shard in one.shards] == [f"shard-{k:05d}.parquet" for k in range(16)]
-    assert len({digest(one.load(shard)) for shard in range(16)}) == 16
-    assert one.totals["rows"] == 20_003
-    assert one.source == {
+        assert files(written(f"by-{tasks}", tasks, session=spark)) == files(here)
+    assert [shard.file for shard in here.shards] == [f"shard-{k:05d}.parquet" for k in range(16)]
+    assert len({digest(here.load(shard)) for shard in range(16)}) == 16
+    assert here.totals["rows"] == 20_003
+    assert here.source == {
         "workload": "cancel-heavy",
         "parameters": {"rate": 10_000, "timeout": 30_000, "mean": 70, "lost": 10},
         "seed": 5,
@@ -55,11 +55,11 @@ def test_files_do_not_depend_on_who_writes_them(spark, tmp_path, monkeypatch):
 def test_a_shard_is_the_unsharded_tape_of_its_size(tmp_path):
     trace = generate("keepalive", tmp_path / "sharded", timers=1001, shards=2, seed=8)
     for shard, timers in ((0, 501), (1, 500)):
-        made = make("keepalive", timers=timers, seed=8, shard=shard)
+        workload = make("keepalive", timers=timers, seed=8, shard=shard)
         tape = trace.load(shard)
-        assert digest(tape) == digest(made.tape)
-        assert trace.shards[shard].id_space == made.id_space
-        validate(tape, made.id_space)
+        assert digest(tape) == digest(workload.tape)
+        assert trace.shards[shard].id_space == workload.id_space
+        validate(tape, workload.id_space)
     alone = generate("keepalive", tmp_path / "alone", timers=501, seed=8)
     assert digest(alone.load()) == digest(trace.load(0))
     assert alone.source["shard"] == 0
@@ -100,9 +100,9 @@ def test_the_command_on_spark(spark, tmp_path, capsys):
     assert main([*line, "--out", str(tmp_path / "here")]) == 0
     assert "10,000: 7,411 starts, 2,589 cancels\n" in capsys.readouterr().out
     assert main([*line, "--out", str(tmp_path / "spark"), "--master", "local[2]"]) == 0
-    one, other = (open_trace(tmp_path / name) for name in ("here", "spark"))
-    assert files(one) == files(other)
-    assert digest(one.load(2)) == digest(
+    here, other = (open_trace(tmp_path / name) for name in ("here", "spark"))
+    assert files(here) == files(other)
+    assert digest(here.load(2)) == digest(
         make("lognormal-low", operations=3333, seed=2, shard=2).tape
     )
     capsys.readouterr()

@@ -86,22 +86,25 @@ def comparable(outcome):
     return dataclasses.replace(outcome, seconds=0.0, nbytes=0)
 
 
-def check_files(results, one, tape, id_space, **options):
+def check_files(results, shard_replay, tape, id_space, **options):
     """The files of a shard replay are what the timer does with the tape alone."""
-    timer = results.contestants[one.timer]
-    made = timer.new("us", first_time(tape), counting=results.manifest["counting"])
-    expected = replay(made, tape, id_space, **options)
-    (row,) = pq.read_table(results.outcome_file(*one)).to_pylist()
+    timer = results.contestants[shard_replay.timer]
+    created = timer.new("us", first_time(tape), counting=results.manifest["counting"])
+    expected = replay(created, tape, id_space, **options)
+    (row,) = pq.read_table(results.outcome_file(*shard_replay)).to_pylist()
     assert comparable(outcome_of(row)) == comparable(expected.outcome)
     assert row["engine"] == timer.engine
-    kept = pq.read_table(results.expiries_file(*one))
+    kept = pq.read_table(results.expiries_file(*shard_replay))
     for name in ("operation", "deadline", "fired_at"):
         assert kept[name].to_pylist() == expected.fired[name].tolist()
 
 
 def files_of(results):
     """The bytes of every file of expiries, and all outcomes but their seconds."""
-    expiries = {one: results.expiries_file(*one).read_bytes() for one in results.replays()}
+    expiries = {
+        shard_replay: results.expiries_file(*shard_replay).read_bytes()
+        for shard_replay in results.replays()
+    }
     return expiries, results.read_outcomes().drop_columns("seconds").to_pylist()
 
 
@@ -110,8 +113,13 @@ def names_in(path):
 
 
 def test_each_shard_replay_is_what_replaying_alone_gives(results, trace):
-    for one in results.replays():
-        check_files(results, one, trace.load(one.shard), trace.shards[one.shard].id_space)
+    for shard_replay in results.replays():
+        check_files(
+            results,
+            shard_replay,
+            trace.load(shard_replay.shard),
+            trace.shards[shard_replay.shard].id_space,
+        )
 
 
 @pytest.mark.spark
@@ -204,9 +212,9 @@ def test_most_pending_is_the_most_when_the_clock_moves_on(tmp_path):
 def test_without_draining_what_is_pending_stays(trace, tmp_path):
     done = replay_trace(trace, ["simple-wheel"], tmp_path / "out", drained=False)
     assert done.outcomes()[0][0].pending > 0
-    for one in done.replays():
-        tape, id_space = trace.load(one.shard), trace.shards[one.shard].id_space
-        check_files(done, one, tape, id_space, drain_timer=False)
+    for shard_replay in done.replays():
+        tape, id_space = trace.load(shard_replay.shard), trace.shards[shard_replay.shard].id_space
+        check_files(done, shard_replay, tape, id_space, drain_timer=False)
 
 
 # ---- a shard through several timers
@@ -236,11 +244,15 @@ def test_replays_side_by_side_are_each_what_it_is_alone(
     for shard in range(3):
         own, replays = replays_of(trace, TIMERS, tmp_path, shard)
         assert replay_side_by_side(own, replays, never) == 4 * trace.shards[shard].rows
-        for one in replays:
-            mine, other = (pq.read_table(of.outcome_file(*one)) for of in (own, results))
+        for shard_replay in replays:
+            mine, other = (
+                pq.read_table(where.outcome_file(*shard_replay)) for where in (own, results)
+            )
             varies = ["seconds", "nbytes"]  # room is reserved for as many as a batch arms
             assert mine.drop_columns(varies).equals(other.drop_columns(varies))
-            mine, other = (pq.read_table(of.expiries_file(*one)) for of in (own, results))
+            mine, other = (
+                pq.read_table(where.expiries_file(*shard_replay)) for where in (own, results)
+            )
             assert mine.equals(other)
 
 
@@ -264,8 +276,8 @@ def test_timers_overdue_when_armed_are_told_apart_in_whatever_piece(tmp_path, mo
         patch.setattr(Contestant, "new", noted)
         replay_side_by_side(own, replays, never)
     assert starts == [200] * len(names)
-    for one in replays:
-        check_files(own, one, tape, 100)
+    for shard_replay in replays:
+        check_files(own, shard_replay, tape, 100)
 
 
 def test_a_finished_replay_is_left_alone_by_those_beside_it(trace, tmp_path):
@@ -307,9 +319,9 @@ def test_replays_share_a_shard_as_long_as_there_are_groups_for_all():
             ShardReplay(timer, shard) for shard in range(len(id_spaces)) for timer in range(timers)
         ]
         groups = groups_of(replays, id_spaces, workers, alone=alone)
-        assert sorted(one for group in groups for one in group) == sorted(replays)
+        assert sorted(sum(groups, [])) == sorted(replays)
         assert all(len(group) == 1 for group in groups if group[0].timer in alone)
-        assert all(len({one.shard for one in group}) == 1 for group in groups)
+        assert all(len({shard_replay.shard for shard_replay in group}) == 1 for group in groups)
         return [len(group) for group in groups]
 
     assert sizes(4, [100] * 64, 2) == [4] * 64
@@ -498,12 +510,12 @@ def test_another_replay_is_refused_and_replaced_by_force(trace, tmp_path):
 def test_nothing_is_left_of_a_replay_that_could_not_begin(trace, tmp_path):
     (tmp_path / "file").touch()
     out, below = tmp_path / "new" / "out", tmp_path / "file" / "out"
-    one = ["delay-queue"]
+    timers = ["delay-queue"]
     refused(TimerError, "no timer is called 'no-such'", trace, ["no-such"], out)
-    refused(ResultsError, "delay-queue is given 2 times", trace, one * 2, out)
+    refused(ResultsError, "delay-queue is given 2 times", trace, timers * 2, out)
     refused(ResultsError, "nothing to replay", trace, [], out)
-    refused(TimerError, "does not exist", tmp_path / "nowhere", one, out)
-    refused(ResultsError, "cannot write .*: .*file is not a directory", trace, one, below)
+    refused(TimerError, "does not exist", tmp_path / "nowhere", timers, out)
+    refused(ResultsError, "cannot write .*: .*file is not a directory", trace, timers, below)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
@@ -548,8 +560,8 @@ def test_something_else_is_never_written_over(trace, tmp_path):
 def test_two_at_once_are_refused(trace, tmp_path):
     """Nothing of the other one is finished yet."""
     other = replay_trace(trace, PAIR[:1], tmp_path / "out")
-    for one in other.replays():
-        other.outcome_file(*one).unlink()
+    for shard_replay in other.replays():
+        other.outcome_file(*shard_replay).unlink()
     before = names_in(other.path)
     with (other.path / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -25,8 +25,8 @@ def results(tmp_path):
 
 def changed(results, **entries):
     """Another manifest; None removes an entry."""
-    found = json.loads((results.path / MANIFEST).read_text()) | entries
-    left = {name: value for name, value in found.items() if value is not None}
+    manifest = json.loads((results.path / MANIFEST).read_text()) | entries
+    left = {name: value for name, value in manifest.items() if value is not None}
     (results.path / MANIFEST).write_text(json.dumps(left))
 
 
@@ -37,12 +37,12 @@ def refused(results, says):
 
 
 def test_results_are_opened_as_they_were_written(results):
-    found = open_results(results.path)
-    assert found == results
-    assert [timer.label for timer in found.contestants] == found.manifest["timers"] == TIMERS
-    assert list(found.replays()) == [(timer, shard) for shard in range(SHARDS) for timer in (0, 1)]
-    assert found.complete
-    assert found.unfinished() == []
+    opened = open_results(results.path)
+    assert opened == results
+    assert [timer.label for timer in opened.contestants] == opened.manifest["timers"] == TIMERS
+    assert list(opened.replays()) == [(timer, shard) for shard in range(SHARDS) for timer in (0, 1)]
+    assert opened.complete
+    assert opened.unfinished() == []
 
 
 def test_outcomes_are_read_by_timer_and_shard(results):
@@ -53,8 +53,10 @@ def test_outcomes_are_read_by_timer_and_shard(results):
     assert [(row["timer"], row["shard"]) for row in rows] == places
     assert [row["engine"] for row in rows] == ["compiled"] * SHARDS + ["python loop"] * SHARDS
     by_timer = results.outcomes()
-    assert [of for shards in by_timer for of in shards] == [outcome_of(row) for row in rows]
-    assert [of.operations for of in by_timer[1]] == [10, 11, 12, 13]
+    assert [outcome for shards in by_timer for outcome in shards] == [
+        outcome_of(row) for row in rows
+    ]
+    assert [outcome.operations for outcome in by_timer[1]] == [10, 11, 12, 13]
 
 
 def test_a_missing_shard_is_named(results):

@@ -34,14 +34,14 @@ LATE = {
 def outcomes():
     """By timer and shard; what is greatest is not in the last shard."""
     prime = (n for n in range(101, 10**6) if all(n % k for k in range(2, int(n**0.5) + 1)))
-    found = [[Outcome()] * SHARDS for _ in TIMERS]
-    for timer, of_shards in enumerate(found):
+    outcomes = [[Outcome()] * SHARDS for _ in TIMERS]
+    for timer, of_shards in enumerate(outcomes):
         for shard in (0, 2, 1):
             numbers = {name: kind(next(prime)) for name, kind in NUMBERS.items()}
             counters = {"comparisons": next(prime)} if timer == 0 else None
             late = Lateness.of(np.array(LATE[timer, shard], np.int64))
             of_shards[shard] = Outcome(**numbers, counters=counters, lateness=late)
-    return found
+    return outcomes
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +51,11 @@ def results(outcomes, tmp_path_factory):
     tapes = [tape_of((10, 0, 0, 20)), tape_of((4999, 0, 0, 5000)), tape_of()]
     source = {"workload": "uniform", "seed": 7}
     trace = write_trace(path / "trace", tapes, unit="us", source=source)
-    found = replay_trace(trace, TIMERS, path / "results", expiries=False)
-    for timer, shard in found.replays():
+    replayed = replay_trace(trace, TIMERS, path / "results", expiries=False)
+    for timer, shard in replayed.replays():
         table = outcome_table(timer, shard, "any engine", outcomes[timer][shard])
-        pq.write_table(table, found.outcome_file(timer, shard))
-    return found
+        pq.write_table(table, replayed.outcome_file(timer, shard))
+    return replayed
 
 
 @pytest.fixture(scope="module")
@@ -66,21 +66,26 @@ def rows(results):
 @pytest.mark.parametrize("timer", [0, 1])
 def test_numbers_are_of_all_shards(rows, outcomes, timer):
     for name in NUMBERS:
-        values = [getattr(one, name) for one in outcomes[timer]]
+        values = [getattr(outcome, name) for outcome in outcomes[timer]]
         assert rows[timer][name] == (max if name in GREATEST else sum)(values), name
-    assert {one.name for one in fields(Outcome)} - NUMBERS.keys() == {"counters", "lateness"}
-    comparisons = [one.counters["comparisons"] for one in outcomes[timer] if one.counters]
+    assert {field.name for field in fields(Outcome)} - NUMBERS.keys() == {"counters", "lateness"}
+    comparisons = [
+        outcome.counters["comparisons"] for outcome in outcomes[timer] if outcome.counters
+    ]
     assert rows[timer]["counters"] == ([("comparisons", sum(comparisons))] if comparisons else None)
 
 
 @pytest.mark.parametrize("timer", [0, 1])
 def test_times_are_of_all_shards_and_of_each(rows, outcomes, timer):
     own = outcomes[timer]
-    seconds, operations = sum(one.seconds for one in own), sum(one.operations for one in own)
+    seconds, operations = (
+        sum(outcome.seconds for outcome in own),
+        sum(outcome.operations for outcome in own),
+    )
     assert rows[timer]["ns_per_operation"] == pytest.approx(seconds * 1e9 / operations)
     each = {
-        "operations": sorted(one.operations for one in own),
-        "ns_per_operation": sorted(one.seconds * 1e9 / one.operations for one in own),
+        "operations": sorted(outcome.operations for outcome in own),
+        "ns_per_operation": sorted(outcome.seconds * 1e9 / outcome.operations for outcome in own),
     }
     for name, values in each.items():
         for which, value in zip(("least", "median", "most"), values, strict=True):
@@ -111,8 +116,8 @@ def test_each_row_says_what_it_is_of(rows):
     ],
 )
 def test_a_trace_is_called_what_it_was_made_of(results, source, name):
-    of = replace(results, trace=replace(results.trace, source=source))
-    assert {row["workload"] for row in table_of(of).to_pylist()} == {name}
+    changed = replace(results, trace=replace(results.trace, source=source))
+    assert {row["workload"] for row in table_of(changed).to_pylist()} == {name}
 
 
 def test_the_table_is_written_and_says_how_the_results_were_made(results, tmp_path):
@@ -120,9 +125,9 @@ def test_the_table_is_written_and_says_how_the_results_were_made(results, tmp_pa
     assert table.schema.equals(SCHEMA)
     assert pq.read_table(results.path / "summary.parquet").equals(table)
     summarise(results.path, tmp_path / "elsewhere" / "table.parquet")
-    found = pq.read_table(tmp_path / "elsewhere" / "table.parquet")
-    assert found.equals(table)
-    about = json.loads(found.schema.metadata[ABOUT])
+    written = pq.read_table(tmp_path / "elsewhere" / "table.parquet")
+    assert written.equals(table)
+    about = json.loads(written.schema.metadata[ABOUT])
     asked = {"expiries": False, "drained": True, "counting": False}
     assert about == results.manifest["made"] | {"asked": asked}
 
@@ -144,10 +149,10 @@ def test_the_text_has_the_figures_of_each_timer(rows):
 
 def test_the_object_of_each_timer_has_the_columns_and_the_source(results, capsys):
     assert main(["summarise", str(results.path), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [row.pop("source") for row in found] == [{"workload": "uniform", "seed": 7}] * 2
+    printed = json.loads(capsys.readouterr().out)
+    assert [row.pop("source") for row in printed] == [{"workload": "uniform", "seed": 7}] * 2
     expected = table_of(results).drop_columns(["source", "counters"]).to_pylist()
-    assert [{k: v for k, v in row.items() if k != "counters"} for row in found] == expected
+    assert [{k: v for k, v in row.items() if k != "counters"} for row in printed] == expected
 
 
 def test_long_names_stand_on_lines_of_their_own(rows):

@@ -147,14 +147,14 @@ def test_what_is_wrong_with_random_tapes_is_found(how, tmp_path, drained, timers
         return rows
 
     path = write_results(tmp_path / "some [results]", tapes, timers, rows_of, drained=drained)
-    found = verify(path, examples=ALL, **how)
-    for verdict in found.timers:
+    verified = verify(path, examples=ALL, **how)
+    for verdict in verified.timers:
         expected, fired, mismatches = wanted[verdict.timer]
         assert list(verdict.examples) == sorted(mismatches, key=mismatch_order), verdict.timer
         assert verdict.counts == counts_of(mismatches)
         assert (verdict.expected, verdict.fired) == (expected, fired)
-    assert [verdict.timer for verdict in found.timers] == list(wanted)
-    assert not found.passed
+    assert [verdict.timer for verdict in verified.timers] == list(wanted)
+    assert not verified.passed
 
 
 @pytest.mark.spark
@@ -167,17 +167,17 @@ def test_a_rounding_in_sql_is_that_of_the_traits_up_to_the_last_moment(spark):
     pairs = [(deadline, time) for deadline in edges for time in edges]
     pairs += (2 ** random.uniform(0, 63, (200, 2))).astype(np.int64).tolist()
     rows = spark.createDataFrame(pairs, "deadline BIGINT, time BIGINT").coalesce(1)
-    found = rows.selectExpr("deadline", "time", *(sql.due(rounding) for rounding in roundings))
-    for deadline, time, *moments in found.collect():
+    verified = rows.selectExpr("deadline", "time", *(sql.due(rounding) for rounding in roundings))
+    for deadline, time, *moments in verified.collect():
         assert moments == [rounding.due_at(deadline, time) for rounding in roundings]
 
 
 def test_what_timers_fire_is_right(how, tmp_path):
     tapes = [busy_tape(5_000, pending=300, seed=3), tape_of()]
-    found = verify(write_results(tmp_path / "results", tapes, FORMS[:3]), **how)
-    assert found.passed
+    verified = verify(write_results(tmp_path / "results", tapes, FORMS[:3]), **how)
+    assert verified.passed
     method = how.get("method", "compiled")
-    assert (found.operations, found.shards, found.method) == (5_000, 2, method)
+    assert (verified.operations, verified.shards, verified.method) == (5_000, 2, method)
 
 
 # ---- what cannot be verified

@@ -46,7 +46,9 @@ class Purgatory:
             ("most_pending", pending),
         ):
             self.counts[name] = max(self.counts[name], value)
-        while due := [(at, r) for r, at in self.queue.items() if at <= tick]:
+        while due := [
+            (deadline_tick, r) for r, deadline_tick in self.queue.items() if deadline_tick <= tick
+        ]:
             deadline, r = min(due)
             del self.queue[r]
             if self.fate[r] == WAITING:

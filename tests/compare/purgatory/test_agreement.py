@@ -79,15 +79,15 @@ def test_services_and_kernels_agree_on_who_completes_and_who_expires(
         else:
             assert requests[r].force_complete()
     clock.advance(0.3)
-    found = simulate(design, given, interval)
+    simulated = simulate(design, given, interval)
     numbers = range(len(requests))
-    assert [fate[r] for r in numbers] == found.fate.tolist()
-    assert [ended_at[r] for r in numbers] == found.ended_at.tolist()
+    assert [fate[r] for r in numbers] == simulated.fate.tolist()
+    assert [ended_at[r] for r in numbers] == simulated.ended_at.tolist()
     assert set(fate.values()) == {COMPLETED, EXPIRED}
     assert purgatory.delayed == 0
     if design == PURGING:
         # A purge is due within a tick, and what completes in the same tick may come before it.
-        assert abs(purgatory.purges - found.counters["purges"]) <= 1 < purgatory.purges
+        assert abs(purgatory.purges - simulated.counters["purges"]) <= 1 < purgatory.purges
     purgatory.purge()
     assert purgatory.watched == 0
     purgatory.shutdown()

@@ -77,9 +77,9 @@ def test_rates_rise_until_a_design_cannot_keep_up_and_are_refined(trials, option
         saturation(rows)
         == saturation(rows[::-1])
         == {
-            (load, design): found
+            (load, design): result
             for load in ("low", "high")
-            for design, found in ((PURGING, (80_000, False)), (SCANNING, (28_000, True)))
+            for design, result in ((PURGING, (80_000, False)), (SCANNING, (28_000, True)))
         }
     )
 
@@ -92,8 +92,8 @@ def test_rates_that_are_close_are_not_refined(monkeypatch, trials, options, can,
     monkeypatch.setitem(CAN, SCANNING, can)
     path = run_experiment(replace(options, rates=rates, refinements=2, limits=()))
     rows = read_run(path).purgatory.to_pylist()
-    found = [row["rate"] for row in rows if (row["kind"], row["design"]) == ("rate", SCANNING)]
-    assert list(dict.fromkeys(found)) == tried
+    actual = [row["rate"] for row in rows if (row["kind"], row["design"]) == ("rate", SCANNING)]
+    assert list(dict.fromkeys(actual)) == tried
     patient = [(row["design"], row["interval"], row["rate"]) for row in rows if row["memory_bytes"]]
     assert patient == [(SCANNING, 10_000, rates[1])] * 3 + [(PURGING, 1000, rates[1])] * 3
 
@@ -103,20 +103,20 @@ def test_a_disturbed_trial_does_not_end_the_ladder(monkeypatch, trials, options)
     disturbed = []
 
     def measure(trial, traffic):
-        found = calm(trial, traffic)
+        figures = calm(trial, traffic)
         if trial.design == PURGING and not disturbed:
-            disturbed.append(found | {"late_p99_ms": 300.0})
+            disturbed.append(figures | {"late_p99_ms": 300.0})
             return disturbed[0]
-        return found
+        return figures
 
     monkeypatch.setattr(experiment, "measure", measure)
     rows = read_run(run_experiment(options)).purgatory.to_pylist()
-    found = [
+    figures = [
         (row["rate"], row["late_p99_ms"])
         for row in rows
         if (row["kind"], row["load"], row["design"]) == ("rate", "low", PURGING)
     ]
-    assert found == [(10_000, 300.0)] + [(10_000, 3.0)] * 2 + [(40_000, 3.0)] * 3
+    assert figures == [(10_000, 300.0)] + [(10_000, 3.0)] * 2 + [(40_000, 3.0)] * 3
     assert saturation(rows)["low", PURGING] == (40_000, False)
 
 
@@ -150,8 +150,8 @@ def test_the_run_has_every_kind_of_trial_and_what_they_found(trials, options):
     wanted += [("memory", "low", *old[:2], 20_000, 7 << 20, 40_000, 4)]
     wanted += [("memory", "low", *new, 7 << 20, 40_000, 4)]
     names = ("kind", "load", "design", "timer", "interval", "memory_bytes", "rate")
-    found = groupby(rows, key=lambda row: tuple(row[name] for name in names))
-    assert [(*key, len(list(same))) for key, same in found] == wanted
+    trials_of = groupby(rows, key=lambda row: tuple(row[name] for name in names))
+    assert [(*key, len(list(same))) for key, same in trials_of] == wanted
     assert {row["failed"] for row in rows if row["memory_bytes"]} == {"MemoryError", None}
     # Those of the sweep that were run before were not run again.
     run_once = [row for row in rows if row["kind"] != "limit" or row["interval"] in (20_000, 300)]
@@ -221,15 +221,15 @@ def test_compiled_trials_end_where_one_processor_is_not_enough(monkeypatch, tria
 
 def test_the_median_row_of_trials_has_each_median_and_the_first_failure():
     figures = [(3, 5.0, None), (9, None, "lost"), (4, 1.0, "other")]
-    found = median_row(
+    row = median_row(
         [
             dict.fromkeys(SCHEMAS["purgatory"].names)
             | {"rate": 7, "cpu_us": cpu, "late_p99_ms": late, "failed": failed}
             for cpu, late, failed in figures
         ]
     )
-    assert (found["rate"], found["cpu_us"], found["late_p99_ms"]) == (7, 4, 3.0)
-    assert (found["failed"], found["gc_us"]) == ("lost", None)
+    assert (row["rate"], row["cpu_us"], row["late_p99_ms"]) == (7, 4, 3.0)
+    assert (row["failed"], row["gc_us"]) == ("lost", None)
 
 
 @pytest.mark.parametrize(

@@ -25,11 +25,11 @@ def few():
 @pytest.mark.parametrize("design", [PURGING, SCANNING])
 @pytest.mark.parametrize("load", ["low", "high"])
 def test_a_design_does_and_counts_what_plain_python_does(few, load, design, interval):
-    found = simulate(design, few[load], interval)
+    simulated = simulate(design, few[load], interval)
     expected = REFERENCES[design](few[load], interval)
-    assert found.counters == expected.counts
-    assert found.fate.tolist() == expected.fate
-    assert found.ended_at.tolist() == expected.ended_at
+    assert simulated.counters == expected.counts
+    assert simulated.fate.tolist() == expected.fate
+    assert simulated.ended_at.tolist() == expected.ended_at
 
 
 @pytest.mark.parametrize(
@@ -53,20 +53,20 @@ def test_the_reaper_scans_what_is_longer_than_the_limit(limit, purges, scanned):
 @pytest.mark.parametrize("design", [PURGING, SCANNING])
 def test_who_completes_follows_from_the_service_time(few, design):
     given = few["high"]
-    found = simulate(design, given, INTERVALS[design])
+    simulated = simulate(design, given, INTERVALS[design])
     in_time = given.services >= 0
-    assert (found.fate == np.where(in_time, COMPLETED, EXPIRED)).all()
-    assert (found.ended_at[in_time] == (given.arrivals + given.services)[in_time]).all()
-    late = found.ended_at[~in_time] - given.arrivals[~in_time] - given.timeout
+    assert (simulated.fate == np.where(in_time, COMPLETED, EXPIRED)).all()
+    assert (simulated.ended_at[in_time] == (given.arrivals + given.services)[in_time]).all()
+    late = simulated.ended_at[~in_time] - given.arrivals[~in_time] - given.timeout
     assert 0 <= late.min() <= late.max() < TICK
 
 
 @pytest.mark.parametrize(("load", "share"), [("low", 0.0787), ("high", 0.5)])
 def test_the_share_that_expires_is_the_published_one(load, share):
     requests = 100_000
-    found = simulate(PURGING, traffic(load, 100_000, requests, seed=1), INTERVALS[PURGING])
+    simulated = simulate(PURGING, traffic(load, 100_000, requests, seed=1), INTERVALS[PURGING])
     spread = 4 * (share * (1 - share) / requests) ** 0.5  # four standard deviations
-    assert found.share_expired == pytest.approx(share, abs=spread)
+    assert simulated.share_expired == pytest.approx(share, abs=spread)
 
 
 def test_the_old_design_holds_what_has_completed_and_the_new_one_does_not(few):

@@ -1,4 +1,8 @@
-"""A trial in real time: what its threads do, what it notes, and how it fails."""
+"""A trial in real time: what its threads do, what it notes, and how it fails.
+
+Private names: in public, a trial runs in a process of its own and in real time. Here its threads
+run one at a time, on a clock that the tests move.
+"""
 
 from collections import deque
 from functools import partial
@@ -33,6 +37,8 @@ def short():
 def test_every_request_of_a_trial_ends_once(monkeypatch, short, design, timer):
     limits, intervals = [], []
     monkeypatch.setattr(module, "_limit_memory", limits.append)
+    monkeypatch.setattr(module, "_OVERRUN", 10**4)  # however slow the machine is
+    monkeypatch.setattr(module, "_GRACE_S", 60.0)
 
     def made(cls, *arguments, **interval):
         intervals.append(interval)
@@ -155,7 +161,7 @@ def test_requests_are_enqueued_when_they_arrive(clock):
     keys = [(1, 2, 3), (4, 5, 6), (7, 8, 9)]
     run._enqueue(7 * MS, [400_000, 900_000, 5 * MS], [0, -1, 30 * MS], keys)
     assert run.enqueued == 3
-    assert [(now, found) for now, _, found in watched] == list(
+    assert [(now, keys) for now, _, keys in watched] == list(
         zip([8 * MS, 8 * MS, 12 * MS], keys, strict=True)
     )
     requests = [request for _, request, _ in watched]
@@ -212,7 +218,7 @@ def test_memory_and_sizes_are_looked_at_every_20_ms(clock, short, monkeypatch, t
             RUSAGE_SELF=0,
             RLIMIT_AS=9,
             getpagesize=lambda: 4096,
-            getrusage=lambda who: usage,
+            getrusage=lambda process: usage,
             getrlimit=lambda which: (5, 10**9),
             setrlimit=lambda *limit: limits.append(limit),
         ),

@@ -16,14 +16,14 @@ OWN = "tests.compare.own_timers:"
 
 @pytest.mark.parametrize("name", names())
 def test_a_new_timer_stands_at_its_start_with_its_parameters(name):
-    made = contestant(name)
-    timer = made.new("ms", 7, 5)
-    assert (timer.now, dict(timer.parameters)) == (7, made.parameters("ms"))
-    assert made.label == name
-    if made.engine == "compiled":
-        sizes = [made.new("ms", 7, capacity).nbytes for capacity in (0, 1, 2)]
-        assert sizes[0] == sizes[1] < sizes[2] < timer.nbytes < made.new("ms").nbytes
-        assert made.new("ms", counting=True).counters and timer.counters is None
+    parsed = contestant(name)
+    timer = parsed.new("ms", 7, 5)
+    assert (timer.now, dict(timer.parameters)) == (7, parsed.parameters("ms"))
+    assert parsed.label == name
+    if parsed.engine == "compiled":
+        sizes = [parsed.new("ms", 7, capacity).nbytes for capacity in (0, 1, 2)]
+        assert sizes[0] == sizes[1] < sizes[2] < timer.nbytes < parsed.new("ms").nbytes
+        assert parsed.new("ms", counting=True).counters and timer.counters is None
 
 
 @pytest.mark.parametrize(
@@ -39,9 +39,9 @@ def test_a_new_timer_stands_at_its_start_with_its_parameters(name):
     ],
 )
 def test_the_label_is_what_one_would_type(text, label):
-    made = contestant(text)
-    assert made.label == label
-    assert contestant(label) == made == pickle.loads(pickle.dumps(made))
+    parsed = contestant(text)
+    assert parsed.label == label
+    assert contestant(label) == parsed == pickle.loads(pickle.dumps(parsed))
 
 
 @pytest.mark.parametrize(

@@ -50,12 +50,12 @@ def test_coarse_quantiles_are_off_by_less_than_a_thousandth_towards_zero(values)
     late = of(values).coarse()
     assert (late.min, late.max) == (min(values), max(values))
     assert late.counts.sum() == len(values)
-    for share, found in zip(SHARES, late.quantiles(SHARES), strict=True):
+    for share, actual in zip(SHARES, late.quantiles(SHARES), strict=True):
         true = quantile(values, share)
         if abs(true) < 1 << DIGITS:
-            assert found == true
+            assert actual == true
         # Kept within the least and the greatest value, it may be beyond the true one.
-        assert abs(true - found) <= abs(true) / 1000
+        assert abs(true - actual) <= abs(true) / 1000
     assert late.coarse() == late
 
 

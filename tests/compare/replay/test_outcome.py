@@ -18,17 +18,19 @@ LARGEST = ("most_pending", "nbytes")
 
 
 @given(OUTCOMES, OUTCOMES)
-def test_outcomes_add_up(one, other):
-    total = one + other
+def test_outcomes_add_up(outcome, other):
+    total = outcome + other
     for name in NUMBERS:
         add = max if name in LARGEST else int.__add__
-        assert getattr(total, name) == add(getattr(one, name), getattr(other, name))
-    assert total.lateness == one.lateness + other.lateness
-    if one.counters and other.counters:
-        assert total.counters == {name: one.counters[name] + other.counters[name] for name in "ab"}
+        assert getattr(total, name) == add(getattr(outcome, name), getattr(other, name))
+    assert total.lateness == outcome.lateness + other.lateness
+    if outcome.counters and other.counters:
+        assert total.counters == {
+            name: outcome.counters[name] + other.counters[name] for name in "ab"
+        }
     else:
-        assert total.counters == (one.counters or other.counters)
-    assert one + Outcome() == Outcome() + one == one
+        assert total.counters == (outcome.counters or other.counters)
+    assert outcome + Outcome() == Outcome() + outcome == outcome
 
 
 def test_a_sum_has_counters_only_of_those_that_count():
@@ -51,13 +53,13 @@ def test_a_row_holds_everything_but_the_distribution(outcome):
         late.median,
         late.max,
     ]
-    assert {one.name for one in fields(Outcome)} == {*NUMBERS, "counters", "lateness"}
+    assert {field.name for field in fields(Outcome)} == {*NUMBERS, "counters", "lateness"}
 
 
 def test_json_has_the_numbers_the_counters_and_a_summary_of_lateness():
     numbers = {name: kind(number) for number, (name, kind) in enumerate(NUMBERS.items(), 3)}
-    found = Outcome(**numbers, counters={"looks": 5}, lateness=of([4, 1, 1, 9])).as_json()
-    assert found == numbers | {
+    actual = Outcome(**numbers, counters={"looks": 5}, lateness=of([4, 1, 1, 9])).as_json()
+    assert actual == numbers | {
         "ns_per_operation": numbers["seconds"] * 1e9 / numbers["operations"],
         "lateness": {"min": 1, "median": 2.5, "max": 9},
         "counters": {"looks": 5},

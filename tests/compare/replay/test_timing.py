@@ -129,8 +129,10 @@ def test_a_python_loop_stops_within_a_step_of_its_limit(clock, monkeypatch, limi
     monkeypatch.setattr(compare.replay.engine, "STEPS_AT_ONCE", 2)
     with pytest.raises(OverBudgetError, match=f"it takes longer than {limit} s"):
         replay(Timed(), SHORT, 5, clock=clock, limit=limit)
-    most = 2 * max(Timed.ADVANCE + Timed.FIRE + Timed.WAKE, Timed.SCHEDULE + Timed.RESCHEDULE)
-    assert limit < Timed.made[-1].spent <= limit + most
+    longest_step = 2 * max(
+        Timed.ADVANCE + Timed.FIRE + Timed.WAKE, Timed.SCHEDULE + Timed.RESCHEDULE
+    )
+    assert limit < Timed.made[-1].spent <= limit + longest_step
 
 
 def test_a_compiled_loop_stops_within_a_step_of_its_limit(clock, monkeypatch):
@@ -192,7 +194,7 @@ def test_what_is_counted(name):
 def test_the_most_pending_are_counted_when_the_clock_moves_and_in_the_end(name):
     two = [(0, START, 0, 50), (0, START, 1, 60), (1, CANCEL, 0, 0), (2, CANCEL, 1, 0)]
     three = [(3, START, 0, 50), (3, START, 1, 60), (3, START, 2, 70)]
-    for rows, drained, most in [
+    for rows, drained, highest in [
         (two, True, 2),
         (two + three, False, 3),
         (two + three, True, 3),
@@ -200,7 +202,7 @@ def test_the_most_pending_are_counted_when_the_clock_moves_and_in_the_end(name):
         ([*two[:2], (0, CANCEL, 0, 0), (0, CANCEL, 1, 0)], True, 0),
     ]:
         done = replay(new(name), tape_of(*rows), 3, drain_timer=drained).outcome
-        assert done.most_pending == most
+        assert done.most_pending == highest
         assert done.pending == (0 if drained else 3)
 
 

@@ -40,16 +40,16 @@ def test_ids_are_those_of_the_model(batches):
                 events.append((member, False))
                 model.free.append(held[member])
         if number % 2:
-            for who, starts in events:
+            for index, starts in events:
                 if starts:
-                    assert ids.take() == held[who]
+                    assert ids.take() == held[index]
                 else:
-                    ids.release(held[who])
+                    ids.release(held[index])
         else:
-            starts = [(who, time) for time, (who, is_start) in enumerate(events) if is_start]
-            ends = [(who, time) for time, (who, is_start) in enumerate(events) if not is_start]
+            starts = [(index, time) for time, (index, is_start) in enumerate(events) if is_start]
+            ends = [(index, time) for time, (index, is_start) in enumerate(events) if not is_start]
             got = np.array(held, np.int32)
-            got[[who for who, _ in starts]] = -1
+            got[[index for index, _ in starts]] = -1
             columns = (np.array(pairs, np.int64).reshape(-1, 2).T for pairs in (starts, ends))
             ids.assign(got, *(column for pair in columns for column in pair))
             assert got.tolist() == held

@@ -71,17 +71,17 @@ def test_a_trace_comes_back_as_it_was_written(path, written):
         None,
     )
     for shard, tape in enumerate((tape_of(GOOD), tape_of([]))):
-        for found, wanted in zip(trace.load(shard), tape, strict=True):
-            np.testing.assert_array_equal(found, wanted)
-            assert found.dtype == wanted.dtype
-            assert found.flags.c_contiguous
-            assert found.flags.writeable
+        for actual, wanted in zip(trace.load(shard), tape, strict=True):
+            np.testing.assert_array_equal(actual, wanted)
+            assert actual.dtype == wanted.dtype
+            assert actual.flags.c_contiguous
+            assert actual.flags.writeable
     assert names(path) == ["manifest.json", "shard-00000.parquet", "shard-00001.parquet"]
     assert names(path.parent) == ["a trace"]
 
 
 def test_totals_and_span_are_over_all_shards(path):
-    one = [
+    first = [
         (7, START, 0, 9),
         (8, START, 1, 9),
         (9, CANCEL, 1, 0),
@@ -89,7 +89,7 @@ def test_totals_and_span_are_over_all_shards(path):
         (20, ARM, 2, 9),
     ]
     other = [(3, START, 0, 5), (4, ARM, 1, 6), (4, ARM, 2, 6), (9, REARM, 0, 8), (9, CANCEL, 1, 0)]
-    tapes = [tape_of(rows) for rows in (one, [*other, (9, ARM, 3, 9)], [])]
+    tapes = [tape_of(rows) for rows in (first, [*other, (9, ARM, 3, 9)], [])]
     trace = write_trace(path, tapes, unit="s", source={})
     assert trace.totals == {"rows": 11, "starts": 3, "cancels": 3, "rearms": 1, "arms": 4}
     assert trace.span == 20 - 3
@@ -114,14 +114,14 @@ def test_long_shards_are_written_in_row_groups(tmp_path, monkeypatch):
         np.minimum(np.arange(size), 99).astype(np.int32),
         np.arange(size, dtype=np.int64) + 5,
     )
-    with new_shard(tmp_path / "one") as one:
-        one.append(tape)
+    with new_shard(tmp_path / "one") as whole:
+        whole.append(tape)
     with new_shard(tmp_path / "many") as many:
         for begin in range(0, size, 70):
             many.append(Tape(*(column[begin : begin + 70] for column in tape)))
         many.append(tape_of([]))
     counts = {"starts": 500, "cancels": 0, "rearms": 500, "arms": 1500}
-    for writer, name in ((one, "one"), (many, "many")):
+    for writer, name in ((whole, "one"), (many, "many")):
         assert writer.shard == Shard(name, size, 100, 3, 2 + size, **counts)
     for path in (tmp_path / "one", tmp_path / "many"):
         groups = pq.ParquetFile(path).metadata
@@ -344,11 +344,11 @@ def test_damaged_parquet_files(path, written):
     for place in range(0, len(good), 7):
         shard.write_bytes(good[:place] + bytes([good[place] ^ 0x55]) + good[place + 1 :])
         try:
-            found = open_trace(path).load()
+            actual = open_trace(path).load()
         except (TraceError, TapeError) as error:
             assert "\n" not in str(error)
         else:
-            assert all(map(np.array_equal, found, tape))
+            assert all(map(np.array_equal, actual, tape))
 
 
 @pytest.mark.parametrize(

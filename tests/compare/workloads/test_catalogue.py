@@ -40,21 +40,21 @@ def test_rows_are_the_same_everywhere(name):
     assert (timers, operations) == DIGESTS[name]
 
 
-def same(one: Tape, other: Tape) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+def same(tape: Tape, other: Tape) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(tape, other, strict=True))
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_tapes_keep_every_rule_and_ids_are_recycled_safely(name):
-    made = make(name, timers=MEMBERS, seed=SEED)
-    tape = made.tape
-    validate(tape, made.id_space)
-    assert made.id_space == tape.id.max() + 1
-    assert made.unit == WORKLOADS[name].unit
+    generated = make(name, timers=MEMBERS, seed=SEED)
+    tape = generated.tape
+    validate(tape, generated.id_space)
+    assert generated.id_space == tape.id.max() + 1
+    assert generated.unit == WORKLOADS[name].unit
     assert count_ops(tape)["starts"] == MEMBERS
     # The deadline that an id's timer had, or the moment of its cancel, lies before the start of the
     # id's next one.
-    ends = np.full(made.id_space, -1)
+    ends = np.full(generated.id_space, -1)
     for time, op, i, deadline in zip(*(column.tolist() for column in tape), strict=True):
         if op == START:
             assert ends[i] < time
@@ -112,19 +112,19 @@ def as_events(name, blocks, parameters=None):
     plan = Plan.of(name, timers=1, seed=SEED, parameters=parameters)
     rows, ends = [], []
     for block in range(blocks):
-        made = plan.block(0, block)
+        drawn = plan.block(0, block)
         first = block * BLOCK
         for member, start in enumerate(
-            zip(made.starts.tolist(), made.deadlines.tolist(), strict=True)
+            zip(drawn.starts.tolist(), drawn.deadlines.tolist(), strict=True)
         ):
             rows.append((start[0], first + member, 0, START, start[1]))
-        ends += made.ends.tolist()
+        ends += drawn.ends.tolist()
         for step, (member, time) in enumerate(
-            zip(made.later.tolist(), made.times.tolist(), strict=True), 1
+            zip(drawn.later.tolist(), drawn.times.tolist(), strict=True), 1
         ):
-            assert made.starts[member] <= time <= made.ends[member]
-            deadline = 0 if made.op == CANCEL else time + made.delay
-            rows.append((time, first + member, step, made.op, deadline))
+            assert drawn.starts[member] <= time <= drawn.ends[member]
+            deadline = 0 if drawn.op == CANCEL else time + drawn.delay
+            rows.append((time, first + member, step, drawn.op, deadline))
     return sorted(rows), ends
 
 
@@ -152,11 +152,11 @@ def test_pieces_are_what_sorting_all_at_once_gives(name, monkeypatch):
     rows, ends = as_events(name, 3)
     expected, id_space = plainly_merged(rows, ends)
     for batch in (1, 1 << 17):  # with 1, nearly every block is put in order by itself
-        monkeypatch.setattr("compare.workloads.generator._BATCH", batch)
-        found = list(Plan.of(name, timers=3 * BLOCK, seed=SEED).pieces())
-        assert all(0 < piece.time.size <= 1000 for piece in found)
-        assert list(zip(*(column.tolist() for column in joined(found)), strict=True)) == expected
-        assert id_space_of(joined(found)) == id_space
+        monkeypatch.setattr("compare.workloads.generator.BATCH", batch)
+        pieces = list(Plan.of(name, timers=3 * BLOCK, seed=SEED).pieces())
+        assert all(0 < piece.time.size <= 1000 for piece in pieces)
+        assert list(zip(*(column.tolist() for column in joined(pieces)), strict=True)) == expected
+        assert id_space_of(joined(pieces)) == id_space
 
 
 def test_a_shard_is_written_piece_by_piece(tmp_path, monkeypatch):
@@ -183,10 +183,10 @@ def test_members_that_arrive_in_the_same_moment_take_turns_across_blocks(monkeyp
     settings = {"rate": 3 * 10**9, "timeout": 3, "median": 1, "quartile": 2}
     expected, id_space = plainly_merged(*as_events("lognormal-low", 6, settings))
     for batch in (1, 1 << 17):
-        monkeypatch.setattr("compare.workloads.generator._BATCH", batch)
-        made = make("lognormal-low", timers=6 * BLOCK, seed=SEED, parameters=settings)
-        assert list(zip(*(column.tolist() for column in made.tape), strict=True)) == expected
-        assert made.id_space == id_space
+        monkeypatch.setattr("compare.workloads.generator.BATCH", batch)
+        generated = make("lognormal-low", timers=6 * BLOCK, seed=SEED, parameters=settings)
+        assert list(zip(*(column.tolist() for column in generated.tape), strict=True)) == expected
+        assert generated.id_space == id_space
 
 
 @pytest.mark.parametrize("name", ["lognormal-low", "keepalive"])
@@ -215,8 +215,8 @@ def test_moments_are_sorted_up_to_the_last_in_a_stable_order(longest, size):
     for last in (6, int(np.median(moments)), generator.NEVER):
         expected = sorted((m, k) for k, m in enumerate(moments.tolist()) if m <= last)
         # Private: no workload has moments as far apart, and ties among them.
-        found = generator._in_order(moments, last)
-        assert list(zip(*(column.tolist() for column in found), strict=True)) == expected
+        actual = generator._in_order(moments, last)
+        assert list(zip(*(column.tolist() for column in actual), strict=True)) == expected
 
 
 @pytest.mark.parametrize("counted", ["timers", "operations"])
@@ -245,8 +245,8 @@ SIGMAS = 5
 
 
 def test_arrivals_are_poisson():
-    made = make("constant", timers=BLOCK * 4, seed=SEED, parameters={"rate": 1000})
-    starts = made.tape.time
+    generated = make("constant", timers=BLOCK * 4, seed=SEED, parameters={"rate": 1000})
+    starts = generated.tape.time
     assert starts[-1] == pytest.approx(BLOCK * 4, rel=0.01)
     gaps = np.diff(starts)
     # Rounded down to whole units, which leaves the mean of differences as it is.
@@ -310,8 +310,8 @@ def test_delays_are_distributed_as_the_name_says(name, low, mean, deviation):
 
 
 def test_connections_are_touched_until_they_fall_silent():
-    made = make("keepalive", timers=3000, seed=SEED)
-    tape, idle, mean = made.tape, 30_000, 10_000
+    generated = make("keepalive", timers=3000, seed=SEED)
+    tape, idle, mean = generated.tape, 30_000, 10_000
     assert (tape.deadline == tape.time + idle).all()
     counts = count_ops(tape)
     silent = math.exp(
@@ -319,7 +319,7 @@ def test_connections_are_touched_until_they_fall_silent():
     )  # the share of gaps that end a connection: its touches are geometric
     expected, error = (1 - silent) / silent, math.sqrt(1 - silent) / silent / math.sqrt(3000)
     assert counts["arms"] / counts["starts"] == pytest.approx(expected, abs=SIGMAS * error)
-    last = np.zeros(made.id_space)
+    last = np.zeros(generated.id_space)
     for time, op, i in zip(tape.time.tolist(), tape.op.tolist(), tape.id.tolist(), strict=True):
         assert op != ARM or time - last[i] < idle
         last[i] = time
@@ -348,12 +348,13 @@ def test_compiled_mathematics_is_that_of_plain_python():
         [Stream(2, 0, 0).uniform(0, 3000), 2.0 ** -np.arange(1, 53), 1 - 2.0 ** -np.arange(1, 53)]
     )
     x = (u - 0.5) * 1300
-    found = log(u), exp(x), normal(u)
+    actual = log(u), exp(x), normal(u)
     with pytest.MonkeyPatch.context() as patch:
+        # Private: the functions that the public ones call, without the compiler.
         for name in ("_log", "_ratios", "_horner"):
             function = getattr(variates, name)
             patch.setattr(variates, name, getattr(function, "py_func", function))
-        for compiled, plain in zip(found, (log(u), exp(x), normal(u)), strict=True):
+        for compiled, plain in zip(actual, (log(u), exp(x), normal(u)), strict=True):
             assert np.array_equal(compiled, plain)
 
 
