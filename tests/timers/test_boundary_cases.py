@@ -139,6 +139,11 @@ BOUNDARIES: dict[str, list[Step]] = {
         ("advance", 250),
         *after(150),
     ],
+    "a timer beyond the wheels is not hidden by a later one within them": [
+        *after(2**40 + 10),
+        ("advance", 2**40 - 100),
+        *after(150),
+    ],
     # More than the first buffer of expired rows holds.
     "all timers with one deadline fire together": [*after(*[77] * 700), ("advance", 300)],
     # A re-arm is a new arming, even to the same deadline.
@@ -256,10 +261,11 @@ def test_place_whose_generations_are_used_up_is_never_handed_out_again(
     timer: Any = case(capacity=2)
     timer.cancel(timer.schedule(10))
     if case.has_kernel:
-        timer.state.nodes["generation"][timer.state.cells[BASE]] = LAST_GENERATION
+        timer.state.nodes["generation"][timer.state.cells[BASE]] = LAST_GENERATION - 1
     else:
         # Private: the public way is 2**31 uses of one place.
-        timer._free[0] = LAST_GENERATION << PLACE_BITS
+        timer._free[0] = (LAST_GENERATION - 1) << PLACE_BITS
+    timer.cancel(timer.schedule(10))  # the last use but one
     last = timer.schedule(10)
     assert (place_of(last), last >> PLACE_BITS) == (0, LAST_GENERATION)
     if fires:

@@ -11,6 +11,7 @@ import threading
 import time
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
@@ -254,6 +255,15 @@ def test_replays_side_by_side_are_each_what_it_is_alone(
                 pq.read_table(where.expiries_file(*shard_replay)) for where in (own, results)
             )
             assert mine.equals(other)
+
+
+def test_seconds_are_those_of_the_thread_alone(trace, tmp_path, monkeypatch):
+    """Its clock stands still here; other threads run beside it."""
+    clock = SimpleNamespace(thread_time=lambda: 7.0)
+    monkeypatch.setattr(compare.pipeline.replay, "time", clock)
+    own, replays = replays_of(trace, TIMERS[:1], tmp_path)
+    replay_side_by_side(own, replays, never)
+    assert pq.read_table(own.outcome_file(*replays[0]))["seconds"].to_pylist() == [0.0]
 
 
 @pytest.mark.parametrize("names", [TIMERS[:1], TIMERS])
