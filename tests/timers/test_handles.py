@@ -169,3 +169,12 @@ def test_capacity_never_grows_past_what_a_handle_can_name() -> None:
 def test_rows_of_the_largest_geometry_are_counted_in_31_bits() -> None:
     most_buckets = 2**23  # four levels of 2**20 slots, and as many again
     assert 2**31 - 2 * most_buckets < pool.MAX_PLACES <= 2**31 - most_buckets
+
+
+def test_a_capacity_doubles_up_to_what_handles_can_name() -> None:
+    assert pool.grown_capacity(10, 9, 1) == 10
+    assert pool.grown_capacity(10, 9, 2) == 20
+    assert pool.grown_capacity(10, 10, 61) == 80
+    assert pool.grown_capacity(2**30, 2**30, 1) == pool.MAX_PLACES
+    with pytest.raises(MemoryError):
+        pool.grown_capacity(pool.MAX_PLACES, pool.MAX_PLACES, 1)

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -208,6 +209,13 @@ def test_sigterm_leaves_nothing_behind(said, monkeypatch, here):
     # One shard after the other: when the second one is begun, no thread is just being started.
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0}, raising=False)
     monkeypatch.setattr("compare.pipeline.generate.write_shard", write)
+    remove = shutil.rmtree
+
+    def remove_and_terminate(*arguments, **options):
+        os.kill(os.getpid(), signal.SIGTERM)  # a second one does not stop the cleanup
+        remove(*arguments, **options)
+
+    monkeypatch.setattr("compare.files.shutil.rmtree", remove_and_terminate)
     line = "generate uniform --timer-count 5 --shards 2 --out new/t"
     assert said(*line.split()) == (TERMINATED, "", "wheelwork: terminated\n")
     assert list(here.iterdir()) == []

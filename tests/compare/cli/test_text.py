@@ -280,7 +280,7 @@ def ingested(id_spaces=(1,), **changes):
 
 def test_a_profile_is_told():
     """The costs are in ascending order, and share the unit that suits the lowest one."""
-    costs = {"simple-wheel": 2.5e-6, "unordered-list": None, "delay-queue": 0.0000012345}
+    costs = {"simple-wheel": 0.0025, "unordered-list": None, "delay-queue": 0.0000012345}
     same = {"p50": 5_000_000, "p99": 5_000_000, "max": 5_000_000}
     told = Profile(
         same, {"p50": 996, "max": 4_041_564}, costs, 42.25, 1285, 0.2601, {"down": 0, "up": 20_000}
@@ -291,7 +291,7 @@ def test_a_profile_is_told():
         "timed out": "26.0%",
         "delay": "always 5s",
         "answered": "p50 996us, max 4.04s",
-        "cost": "us of a core per second of traffic: delay-queue 1.2, simple-wheel 2.5,"
+        "cost": "us of a core per second of traffic: delay-queue 1.2, simple-wheel 2,500,"
         " unordered-list more",
         "tick": "no outcome changes up to 0 in hierarchical-wheel (rounds down); 20ms in"
         " hashed-wheel (rounds up)",
