@@ -44,12 +44,12 @@ class Asleep(HeapqDelayQueue):
 class Moody(HeapqDelayQueue):
     """Fires in another order every other time."""
 
-    made = 0
+    instances = 0
 
     def __init__(self, **keywords):
         super().__init__(**keywords)
-        Moody.made += 1
-        self._turn = Moody.made % 2
+        Moody.instances += 1
+        self._turn = Moody.instances % 2
 
     traits = dataclasses.replace(HeapqDelayQueue.traits, order="unspecified")
 
@@ -93,14 +93,14 @@ class Timed(HeapqDelayQueue):
     """Spends seconds of a clock on each call: so many times `factor` as it was when it was made."""
 
     clock, factor = FakeClock(), 1
-    made: ClassVar[list["Timed"]] = []
+    instances: ClassVar[list["Timed"]] = []
     MAKE, SCHEDULE, CANCEL, RESCHEDULE, ADVANCE, FIRE, WAKE = 1009, 3, 5, 17, 7, 11, 13
 
     def __init__(self, **keywords):
         super().__init__(**keywords)
         self.clock.seconds += self.MAKE
         self.factor, self.spent = Timed.factor, 0
-        Timed.made.append(self)
+        Timed.instances.append(self)
 
     def spend(self, seconds):
         self.clock.seconds += seconds * self.factor

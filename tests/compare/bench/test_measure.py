@@ -33,7 +33,7 @@ def clock(monkeypatch):
     clock = FakeClock()
     monkeypatch.setattr(Timed, "clock", clock)
     monkeypatch.setattr(Timed, "factor", 1)
-    monkeypatch.setattr(Timed, "made", [])
+    monkeypatch.setattr(Timed, "instances", [])
     return clock
 
 

@@ -58,7 +58,7 @@ def clock(monkeypatch):
     clock = FakeClock()
     monkeypatch.setattr(Timed, "clock", clock)
     monkeypatch.setattr(Timed, "factor", 1)
-    monkeypatch.setattr(Timed, "made", [])
+    monkeypatch.setattr(Timed, "instances", [])
     return clock
 
 
@@ -130,7 +130,7 @@ def test_a_replay_is_timed_over_all_shards(tmp_path, clock, monkeypatch):
         runs=str(tmp_path / "runs"),
     )
     replays = read_run(run_comparison(options, clock=clock)).replays.to_pylist()
-    _, checked, checked_too, a0, b0, a1, b1, a2, b2 = Timed.made
+    _, checked, checked_too, a0, b0, a1, b1, a2, b2 = Timed.instances
     assert [row["repeat"] for row in replays] == [0, 1, 2]
     seconds = [a0.spent + b0.spent, a1.spent + b1.spent, a2.spent + b2.spent]
     assert len(set(seconds)) == 3

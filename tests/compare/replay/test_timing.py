@@ -87,7 +87,7 @@ def test_a_compiled_loop_is_timed_in_its_calls_alone(clock, monkeypatch, room):
     calls.clear()
     spent = []
 
-    def one(name, seconds):
+    def check_calls(name, seconds):
         """So long did the calls of one loop take, and nothing else is counted."""
         assert {called for called, _ in calls} == {name}
         assert seconds == sum(cost for _, cost in calls)
@@ -96,10 +96,10 @@ def test_a_compiled_loop_is_timed_in_its_calls_alone(clock, monkeypatch, room):
         calls.clear()
         return number
 
-    several = [one("run", loop.run(piece)) for piece in pieces(SHORT, 5)]
+    several = [check_calls("run", loop.run(piece)) for piece in pieces(SHORT, 5)]
     if room == 5:
-        assert one("tick", loop.tick(12)) == 1
-    several.append(one("drain", loop.drain()))
+        assert check_calls("tick", loop.tick(12)) == 1
+    several.append(check_calls("drain", loop.drain()))
     assert several == {0: [1, 2, 4], 1: [1, 1, 3], 5: [1, 1, 1]}[room]
     outcome = loop.finish()
     assert outcome.seconds == sum(spent)
@@ -132,7 +132,7 @@ def test_a_python_loop_stops_within_a_step_of_its_limit(clock, monkeypatch, limi
     longest_step = 2 * max(
         Timed.ADVANCE + Timed.FIRE + Timed.WAKE, Timed.SCHEDULE + Timed.RESCHEDULE
     )
-    assert limit < Timed.made[-1].spent <= limit + longest_step
+    assert limit < Timed.instances[-1].spent <= limit + longest_step
 
 
 def test_a_compiled_loop_stops_within_a_step_of_its_limit(clock, monkeypatch):
