@@ -28,7 +28,7 @@ def as_integer(value: Any, name: str) -> int:
     if type(value) is int:
         return value
     try:
-        if isinstance(value, (bool, np.bool_)):
+        if isinstance(value, (bool, np.bool_)):  # NumPy 2.0 still takes its own for an index
             raise TypeError
         return operator.index(value)
     except TypeError:

@@ -212,7 +212,7 @@ def test_element_out_of_range_is_named_by_its_position_and_value(case: Case) -> 
             assert "[2]" in message
             assert str(value) in message
         for values in (
-            np.array([1, -7], np.int64),
+            np.array([1, -3, -7], np.int64),
             np.array([1, 2**63 + 7], np.uint64),
             np.array([1, -7], np.int8),
         ):

@@ -116,6 +116,8 @@ def test_an_own_closed_form_without_bounds_counts_as_possibly_early() -> None:
     assert own.bounds()[0] == -LIMIT
     assert not own.exact
     assert OwnRounding(max, 0, 0).exact
+    assert not OwnRounding(max, -1, 0).exact
+    assert not OwnRounding(max, 0, 1).exact
 
 
 @pytest.mark.parametrize("moment", [2, -1, 2**63, 3.5, None, True])

@@ -443,7 +443,9 @@ def test_replay_tells_what_every_timer_did(replay):
 
 def test_without_an_expiry_there_is_no_lateness(said, here):
     said("generate", "cancel-heavy", "--timer-count", "5", "--set", "lost=0", "--out", "t")
-    assert "nothing fired" in said("replay", "t", "--timers", "delay-queue")[1]
+    out = said("replay", "t", "--timers", "delay-queue")[1]
+    assert "nothing fired" in out
+    assert "in one shard" not in out
     printed = json.loads(said("replay", "t", "--timers", "delay-queue", "--json")[1])
     assert printed[0]["lateness"]["max"] is None
 
@@ -455,6 +457,7 @@ def test_a_mismatch_is_told_and_is_an_exit_code(said, replay, trace):
     numbers = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line}
     assert numbers["delay-queue"] == ["166", "166", "0"]  # must fire, fired, mismatches
     assert f"{LATE}: 166 late" in out
+    assert out.count("as the oracle expects") == 1
     assert "late shard 0, operation 2 (id 2, deadline 200028): fired at 200029, due at 200028" in (
         " ".join(out.split())
     )
