@@ -223,8 +223,10 @@ def test_sigterm_leaves_nothing_behind(said, monkeypatch, here):
 
 
 def test_missing_packages_are_named_with_their_remedy(said, monkeypatch):
+    missing = "pyspark"
+
     def fail(name):
-        raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
+        raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
 
     monkeypatch.setattr("compare.replay.contestant.contestant", fail)
     installed = {"pyspark": None, "pandas": object()}
@@ -232,6 +234,9 @@ def test_missing_packages_are_named_with_their_remedy(said, monkeypatch):
     line = fails(said, "timers")
     assert tells(line, "needs pyspark pip install '.[pipeline]'")
     assert "pandas" not in line
+    missing = "a_module_of_another_project"
+    with pytest.raises(ModuleNotFoundError):
+        main(["timers"])
 
 
 def test_a_bug_is_not_hidden(monkeypatch):
