@@ -70,6 +70,18 @@ def test_what_a_killed_process_left_behind_is_removed(tmp_path):
     assert names(tmp_path) == sorted([*kept, "out"])
 
 
+def test_what_a_process_of_another_user_writes_stays(tmp_path, monkeypatch):
+    def kill(process, number):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", kill)
+    other = tmp_path / f".out.{socket.gethostname()}-1.{'0123456789abcdef' * 2}"
+    other.mkdir()
+    with new_directory(tmp_path / "out"):
+        pass
+    assert other.is_dir()
+
+
 def test_a_file_that_fails_leaves_the_old_one(tmp_path):
     path = tmp_path / "file"
     path.write_text("old")
