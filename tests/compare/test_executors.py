@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from concurrent.futures import Future
 
 import pyarrow as pa
 import pytest
@@ -125,6 +126,25 @@ def test_it_runs_in_this_process_unless_spark_is_asked_for(monkeypatch):
             with executor(**settings):
                 pass
     assert asked == [(None, None), (None, None), ("local[2]", None), (None, "theirs")]
+
+
+def test_parts_are_worked_on_in_order_and_few_are_held(threads, monkeypatch):
+    """The first one takes until its result is waited for."""
+    taken, held, waited_for, result = [], [], threading.Event(), Future.result
+
+    def waiting(self, timeout=None):
+        held.append(len(taken))
+        waited_for.set()
+        return result(self, timeout)
+
+    def work(part):
+        waited_for.wait(60)
+        return 2 * part
+
+    monkeypatch.setattr(Future, "result", waiting)
+    parts = (taken.append(part) or part for part in range(100))
+    assert list(threads.in_order(parts, work)) == [(part, 2 * part) for part in range(100)]
+    assert held[0] == 3 * threads.workers + 1
 
 
 @given(st.integers(0, 500), st.integers(1, 600))

@@ -340,6 +340,7 @@ def test_expired_rows_are_the_callers_own(case: Case) -> None:
     second = timer.advance(1000)
     assert all((column == copy).all() for column, copy in zip(first, kept, strict=True))
     for column in (*first, *second):
+        assert column.flags.c_contiguous
         column[:] = -1  # writable, and nobody else's
     timer.check()
     empty = timer.advance(2000)
