@@ -333,10 +333,10 @@ def test_read_only_and_big_endian_arrays_are_taken(case: Case) -> None:
 @every_timer
 def test_expired_rows_are_the_callers_own(case: Case) -> None:
     timer = case()
-    timer.schedule(0)
+    timer.schedule_many([0, 0])
     first = timer.advance(0)
     kept = [column.copy() for column in first]
-    timer.schedule(5)
+    timer.schedule_many([5, 5])
     second = timer.advance(1000)
     assert all((column == copy).all() for column, copy in zip(first, kept, strict=True))
     for column in (*first, *second):

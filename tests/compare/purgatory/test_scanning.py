@@ -27,7 +27,9 @@ def test_it_keeps_completed_operations_until_a_scan_finds_them():
         operation.force_complete()
     assert (purgatory.queued, purgatory.watched, purgatory.delayed) == (6, 6, 2)
     assert timer.size == 6 + 1  # and the reaper's next turn
-    clock.advance(0.2)  # a turn
+    clock.advance(0.199)
+    assert purgatory.queued == 6
+    clock.advance(0.001)  # a turn
     assert (purgatory.queued, purgatory.watched, timer.size) == (2, 2, 3)
     purgatory.try_complete_else_watch_many(operations := [Waiting(2) for _ in range(3)], ["a"])
     for operation in operations:
