@@ -111,7 +111,7 @@ def test_long_shards_are_written_in_row_groups(tmp_path, monkeypatch):
     tape = Tape(
         np.arange(3, 3 + size, dtype=np.int64),
         np.array([START, ARM, ARM, ARM, REARM], np.int8).repeat(size // 5),
-        np.minimum(np.arange(size), 99).astype(np.int32),
+        np.minimum(np.arange(size)[::-1], 99).astype(np.int32),
         np.arange(size, dtype=np.int64) + 5,
     )
     with new_shard(tmp_path / "one") as whole:
