@@ -108,6 +108,7 @@ class IdleDetector:
             touches = {key: when for key, when in touches.items() if idle_at.get(key, -1) < when}
         new = [key for key in touches if key not in idle_at]
         if new:
+            self._settle()
             self._arm(new, [deadline] * len(new))
         idle_at.update(touches)
         self._latest = max(self._latest, deadline)
@@ -119,12 +120,16 @@ class IdleDetector:
             KeyTypeError: for a key that is not hashable.
         """
         check_key(key)
-        known = self._idle_at.pop(key, None) is not None
-        if known:
-            handle = self._handles.pop(key)
-            self._timer.cancel(handle)
-            self._keys[handle & PLACE_MASK] = _NOBODY
-        return known
+        self._settle()
+        if key not in self._idle_at:
+            return False
+        self._settled = False
+        handle = self._handles.pop(key)
+        self._timer.cancel(handle)
+        self._keys[handle & PLACE_MASK] = _NOBODY
+        del self._idle_at[key]
+        self._settled = True
+        return True
 
     def advance(self, now: Any) -> list[Hashable]:
         """Move the clock to `now` seconds; returns the connections that fell idle, in order.
@@ -139,8 +144,7 @@ class IdleDetector:
         moment = duration_ns(now, "now")
         if moment < self._now:
             raise ClockError(f"the clock cannot go back from {self._now / 1e9} to {shown(now)}")
-        if not self._settled:
-            self._arm_all()
+        self._settle()
         self._now, self._unit = moment, moment // self._tick
         self._settled = False
         fired, idle_at = self._timer.advance(self._unit).handles & PLACE_MASK, self._idle_at
@@ -176,8 +180,10 @@ class IdleDetector:
         self._handles.update(zip(keys, handles.tolist(), strict=True))
         self._settled = True
 
-    def _arm_all(self) -> None:
+    def _settle(self) -> None:
         """After an interruption, schedule all timers anew."""
+        if self._settled:
+            return
         self._timer.cancel_many(np.array(list(self._handles.values()), np.int64))
         self._keys = [_NOBODY] * len(self._keys)
         self._arm(list(self._idle_at), list(self._idle_at.values()))

@@ -320,6 +320,10 @@ class Operations(Setting):
     def watch_new(self):
         self.purgatory.try_complete_else_watch(self.new, ["all", "new"])
 
+    def watch_many(self):
+        self.operations += (more := [Operation(1), Operation(2)])
+        self.purgatory.try_complete_else_watch_many([self.new, *more], ["all", "new"])
+
     def drive(self, seconds):
         self.clock.value += seconds * 1000 * MS
         self.service.advance_clock()
@@ -368,6 +372,10 @@ class Connections(Setting):
         self.detector.touch_many(keys, at)
         self.idle_at |= dict.fromkeys(keys, at + 5)
 
+    def remove(self, key):
+        self.detector.remove(key)
+        del self.idle_at[key]
+
     def advance(self, now):
         self.now = now
         self.found += self.detector.advance(now)
@@ -376,6 +384,7 @@ class Connections(Setting):
         """No connection is lost or found twice; `extra` may be known or not, and `lost` may have
         been found by the call that was interrupted.
         """
+        self.touch("later", at=self.now)  # what comes next does not hide what was interrupted
         for now in range(self.now, 14):
             self.found += self.detector.advance(now)
         assert len(self.detector) == 0
@@ -419,15 +428,18 @@ METHODS = {
     "TimerHandle.cancel a new one": (Handles, lambda s: s.handles["new 1"].cancel(), 0, 0),
     "turn of the loop": (Handles, lambda s: s.turn(s.loop._driver), 1, 0),
     "try_complete_else_watch": (Operations, Operations.watch_new, 1, 1),
+    "try_complete_else_watch_many": (Operations, Operations.watch_many, 3, 3),
     "check_and_complete": (Operations, lambda s: s.purgatory.check_and_complete("all"), 1, 0),
     "force_complete": (Operations, lambda s: s.operations[2].force_complete(), 1, 0),
     "withdraw": (Operations, lambda s: s.operations[2].cancel(), 1, 0),
     "cancel_for_key": (Operations, lambda s: s.purgatory.cancel_for_key(1), 3, 0),
     "purge": (Operations, lambda s: s.purgatory.purge(), 0, 0),
+    "shutdown": (Operations, lambda s: s.purgatory.shutdown(), 8, 0),
     "timeouts": (Operations, lambda s: s.drive(3), 0, 0),
     "touch": (Connections, lambda s: s.touch(9, 2), 0, 1),
     "touch a known one": (Connections, lambda s: s.touch(0, 2), 0, 1),
     "touch_many": (Connections, lambda s: s.touch_many([3, 8, 9], 2), 0, 2),
+    "remove": (Connections, lambda s: s.remove(4), 0, 1),
     "advance": (Connections, lambda s: s.advance(6), 2, 0),
 }
 
