@@ -30,6 +30,7 @@ leaves one held. (One limit: CPython keeps a lock if it has no memory to call it
 
 import sys
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -127,6 +128,8 @@ class Mailbox:
         self.start_unit = timer.now
         self.origin = self.latest = clock.now()  # the latest moment to which the timer was advanced
         self.alarm = AWAKE
+        self.has_thread = False  # whether the driver has a thread of its own
+        self.in_callback = False  # whether it runs one
         self.entries: list[Entry] = []  # to be applied, in this order
         self.ready: deque[tuple[Entry, int]] = deque()  # due, in order, with their deadlines
         # By place: the entry that the timer holds there, and the deadline for which it is filed.
@@ -158,8 +161,14 @@ class Mailbox:
                 self.hurry()
 
     def make_room(self) -> None:
-        """Apply the mailbox if it is full. Callers do this first, and so wait their turn."""
+        """Apply the mailbox if it is full. Callers do this first, and so wait their turn.
+
+        While the driver's thread is late or at work, but runs no callback, they let it go first:
+        it needs the GIL, too, which each of them would keep for 5 ms.
+        """
         if not self.is_held:
+            if self.has_thread and not self.in_callback and self.alarm < self.now():
+                time.sleep(0.001)
             with self.lock:
                 if len(self.entries) >= MAILBOX_LIMIT:
                     with suppress(MemoryError):  # the driver tries again, and reports it
@@ -282,7 +291,9 @@ class Mailbox:
             with self.lock:
                 starts = waits(entry, moment) and entry._begin()
             if starts:
+                self.in_callback = True
                 run(entry)
+                self.in_callback = False
             elif entry._state == STARTED:
                 entry._finish()  # an exception came before the end of its run
             ready.popleft()

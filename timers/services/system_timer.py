@@ -101,6 +101,7 @@ class SystemTimer(CallScheduler):
                 target=_drive, args=(bell,), name="SystemTimer", daemon=True
             )
             self._thread.start()
+            self._mailbox.has_thread = True
             bell.put(self)
 
     def advance_clock(self, timeout: Any = 0) -> int:

@@ -22,6 +22,7 @@ from timers.services import (
     ServiceClosedError,
     ServiceStateError,
     SystemTimer,
+    mailbox,
 )
 from timers.services.mailbox import MAILBOX_LIMIT
 
@@ -208,7 +209,9 @@ def test_a_million_calls_that_are_cancelled_leave_nothing():
     assert service.size == 0
 
 
-def test_callers_apply_the_mailbox_behind_a_slow_callback():
+def test_callers_apply_the_mailbox_behind_a_slow_callback(monkeypatch):
+    """They do not wait for the driver, although it is late for the first of these calls."""
+    monkeypatch.setattr(mailbox, "time", None)  # a caller that waits would raise
     started, release = threading.Event(), threading.Event()
     with SystemTimer(CascadingWheel()) as service:
         service.schedule_after(0, lambda: (started.set(), release.wait(10)))
