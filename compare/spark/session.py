@@ -72,7 +72,8 @@ If one is missing, PySpark ends the process with status 0.
 """
 _CONNECT_PORT = 15002
 
-_UNKNOWN_CORES = 16
+_ON_A_CLUSTER = 64
+"""The assumed number of cores of a cluster, unless more are known."""
 
 
 def missing_packages() -> str | None:
@@ -248,13 +249,16 @@ def is_remote(session: "SparkSession") -> bool:
 
 
 def cores(session: "SparkSession") -> int:
-    """How many tasks run at a time; a guess for Spark Connect, which does not report it."""
-    return _UNKNOWN_CORES if is_remote(session) else int(session.sparkContext.defaultParallelism)
+    """How many tasks may run at a time, rather too many than too few.
 
-
-def is_local(session: "SparkSession") -> bool:
-    """Whether the driver and the executors run on this machine."""
-    return (session.conf.get("spark.master") or "").startswith("local")
+    The executors of a cluster register one by one after a session has started, and Spark Connect
+    does not report how many there are.
+    """
+    if is_remote(session):
+        return _ON_A_CLUSTER
+    known = int(session.sparkContext.defaultParallelism)
+    is_local = (session.conf.get("spark.master") or "").startswith("local")
+    return known if is_local else max(known, _ON_A_CLUSTER)
 
 
 def failure(error: BaseException) -> str:

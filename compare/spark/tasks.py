@@ -9,10 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from compare.executors import Work, never_stopping
-from compare.spark.session import cores, is_local, is_remote, plain_failures
-
-_ON_A_CLUSTER = 64
-"""The assumed number of workers of a cluster, unless more are known."""
+from compare.spark.session import cores, is_remote, plain_failures
 
 
 class SparkTasks:
@@ -23,14 +20,8 @@ class SparkTasks:
 
     @property
     def workers(self) -> int:
-        """How many tasks may run at a time, rather too many than too few.
-
-        The executors of a cluster register one by one after a session has started, and Spark
-        Connect does not report how many there are.
-        """
-        known = cores(self._session)
-        here = not is_remote(self._session) and is_local(self._session)
-        return known if here else max(known, _ON_A_CLUSTER)
+        """See `cores`."""
+        return cores(self._session)
 
     def run(self, parts: int, work: Work, schema: pa.Schema) -> pa.Table:
         """See `Executor.run`; `shares` divides the parts. Raises PipelineError if a task fails.
