@@ -7,6 +7,8 @@ import shlex
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from compare.cli.main import main
@@ -118,7 +120,16 @@ def test_formats_with_line_ends_in_quotes_packed_or_not(both, tmp_path):
     done = both(folder, TOUCHES, 3000, shards=2, unique="client")
     assert (done.unreadable, done.duplicate) == (4 * 10, done.rows - done.unreadable - 7)
     assert done.examples[0].startswith(f"{folder}/3.zst, line 16: it does not have the 3 fields")
-    assert done.reading.rows == 7
+    table = pq.read_table(done.trace.rejected)
+    assert table.column_names == ["file", "line", "kind", "problem", "time", "key"]
+    files_in_order = list(dict.fromkeys(Path(name).name for name in table["file"].to_pylist()))
+    assert files_in_order == ["3.zst", "2.bz2", "1.gz", "0"]
+    lines = table.filter(pc.equal(table["kind"], "unreadable"))["line"].to_pylist()
+    # A row has two lines, but for a bad or a blank one.
+    assert lines == [16 + 98 * k for k in range(10)] * 4
+    # Files may be given in any order.
+    names = [str(folder / f"{number}{suffix}") for number, suffix in enumerate(PACKED)]
+    assert both(names, TOUCHES, 3000, shards=2, unique="client").trace.shards == done.trace.shards
 
 
 ONE_OF_EACH_CLASS = ("export.csv", "events.json", "access.log", "iis.log", "own.log", "dns.log")
