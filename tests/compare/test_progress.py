@@ -10,14 +10,14 @@ from compare.progress import progress
 
 
 @pytest.mark.parametrize(
-    ("rows", "says"),
+    ("rows", "says", "percent"),
     [
-        ((), "generate: task 1 of 4"),
-        ((None, lambda: 500), "generate: task 1 of 4, 500 rows"),
-        ((2000, lambda: 500), "generate: task 1 of 4, 500 of 2.00k rows"),
+        ((), "generate: task 1 of 4", "25%"),
+        ((None, lambda: 500), "generate: task 1 of 4, 500 rows", "25%"),
+        ((2000, lambda: 900), "generate: task 1 of 4, 900 of 2.00k rows", "45%"),
     ],
 )
-def test_a_terminal_shows_tasks_and_rows(monkeypatch, capsys, rows, says):
+def test_a_terminal_shows_tasks_and_rows(monkeypatch, capsys, rows, says, percent):
     monkeypatch.setattr(module, "INTERVAL", 0.001)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     looks, seen = [], threading.Event()
@@ -32,7 +32,7 @@ def test_a_terminal_shows_tasks_and_rows(monkeypatch, capsys, rows, says):
         seen.wait()
     shown = capsys.readouterr().err
     assert says in shown
-    assert "25%" in shown
+    assert percent in shown
     assert shown.rpartition("\r")[2].strip() == ""  # removed in the end
 
 

@@ -153,6 +153,14 @@ def test_a_difference_is_named(replay, says):
     assert "\n" not in message
 
 
+def test_the_order_of_equal_deadlines_is_seen_among_others():
+    """All are overdue, and are delivered at once."""
+    tape = tape_of((9, START, 0, 5), (9, START, 1, 3), (9, START, 2, 5))
+    replay = done([(2, 5, 9), (1, 3, 9), (0, 5, 9)], cancelled=0)
+    with pytest.raises(AgreementError, match=r"delivered \(2, 5, 9\) before \(0, 5, 9\)"):
+        check_agreement("timer", EXACT, tape, expect(tape, 3, EXACT.rounding({})), replay)
+
+
 def test_any_order_within_a_unit_is_fine_where_the_traits_say_so():
     traits = dataclasses.replace(EXACT, order="unspecified")
     check_agreement(

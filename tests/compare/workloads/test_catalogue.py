@@ -178,13 +178,22 @@ def test_a_shard_is_written_piece_by_piece(tmp_path, monkeypatch):
         assert counts == (2250, *(np.count_nonzero(tape.op == op) for op in range(4)))
 
 
-def test_members_that_arrive_in_the_same_moment_take_turns_across_blocks(monkeypatch):
-    """At this rate a block's span is 1.4 units: most blocks begin in the middle of a unit."""
-    settings = {"rate": 3 * 10**9, "timeout": 3, "median": 1, "quartile": 2}
-    expected, id_space = plainly_merged(*as_events("lognormal-low", 6, settings))
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("lognormal-low", {"rate": 3 * 10**9, "timeout": 3, "median": 1, "quartile": 2}),
+        ("keepalive", {"idle": 9, "mean": 2}),
+    ],
+)
+def test_operations_of_the_same_moment_take_turns_across_blocks(name, settings, monkeypatch):
+    """At the first rate a block's span is 1.4 units: most blocks begin in the middle of a unit.
+
+    Many connections of the second workload are touched in the moment in which they are opened.
+    """
+    expected, id_space = plainly_merged(*as_events(name, 6, settings))
     for batch in (1, 1 << 17):
         monkeypatch.setattr("compare.workloads.generator.BATCH", batch)
-        generated = make("lognormal-low", timers=6 * BLOCK, seed=SEED, parameters=settings)
+        generated = make(name, timers=6 * BLOCK, seed=SEED, parameters=settings)
         assert list(zip(*(column.tolist() for column in generated.tape), strict=True)) == expected
         assert generated.id_space == id_space
 
