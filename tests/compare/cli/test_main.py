@@ -600,6 +600,7 @@ NONSENSE = {
         "some.trace --timers delay-queue,,": "has an empty name",
         "some.trace --timers delay-queue --out=": "'' does not name a file or directory",
         "some.trace --timers delay-queue --out a-file": "a-file is not a stored replay",
+        "some.trace --timers delay-queue --master local": "--master needs --out, a directory",
         "nowhere --timers delay-queue": "nowhere does not exist",
         "a-file --timers delay-queue": "a-file is not a trace",
         ". --timers delay-queue": "is not a trace: it has no manifest.json",
@@ -611,6 +612,7 @@ NONSENSE = {
         OWN + "Twice": "Twice fired handle",
         OWN + "Asleep": "Asleep has",
     },
+    "advise some.trace": {f"--memory {'9' * 400}": "is not a size, such as 100MB or 64KiB"},
     "compare": {
         "nowhere": "nowhere does not exist",
         "--workload nix": "no workload is called 'nix'",
