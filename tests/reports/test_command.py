@@ -70,14 +70,22 @@ def test_the_page_has_the_verdict_of_ingest(tmp_path):
     run = write_synthetic(tmp_path / "runs", names()[2:4], sizes=(1000,), workloads=["web.trace"])
     manifest = json.loads((run / "manifest.json").read_text())
     manifest["parameters"]["traces"] = ["web.trace"]
-    found = Profile({"max": 5_000}, {"p50": 10, "max": 40}, {"delay-queue": 2e-6})
-    source = manifest["sources"][0] | {"shards": 1, "profile": found._asdict()}
+    profile = Profile(
+        {"max": 5_000},
+        {"p50": 10, "max": 40},
+        {"delay-queue": 2e-6},
+        rate=20.0,
+        most_pending=3,
+        timed_out=0.25,
+        ticks={"down": 10, "up": 0},
+    )
+    source = manifest["sources"][0] | {"shards": 1, "profile": profile._asdict()}
     manifest["sources"] = [source]
     (run / "manifest.json").write_text(json.dumps(manifest))
     report("--run", str(run), "--out", "page")
     text = Path("page", "index.html").read_text()
     assert '<h2 id="traffic-1">Your traffic: web.trace</h2>' in text
-    for term, said in profile_text(found, "ms", 1).items():
+    for term, said in profile_text(profile, "ms", 1).items():
         assert f"<dt>{term.capitalize()}</dt><dd>{said}</dd>" in text
     # A run that was stored with other facts has a page without them.
     manifest["sources"] = [source | {"profile": {"other": 1}}]
