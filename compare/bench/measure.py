@@ -159,18 +159,20 @@ class Bench:
         contestant, due = self.contestants[index], tapes.due(self.contestants[index])
         run = ScenarioRun(contestant, tapes, self.clock, counting=True, limit=self.budget)
         before: dict[str, int] = {}
-        for task in scenario:
+        for position, task in enumerate(scenario):
             try:
                 series.operations[task], _ = run.run(task, due.last)
             except OverBudgetError:
                 self._give_up(index, tapes, task)
-                self._check_scenario(index, tapes, whole, series)  # again, without this task
-                return
+                scenario = scenario[:position]
+                break
             after = dict(getattr(run.timer, "counters", None) or {})
             series.counts[task] = {name: after[name] - before.get(name, 0) for name in after}
             before = after
             if task == HOLD and not any(HOLD in other for other in series.digests):
                 self.slots += slots_of(index, tapes.size, run.timer)
+        if not scenario or scenario in series.digests:
+            return
         series.digests[scenario] = None
         if not {CANCEL_ALL, HOLD} & {*scenario}:
             return

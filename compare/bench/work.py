@@ -24,7 +24,7 @@ from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, Tas
 from compare.oracle.compiled import Expected, expect
 from compare.replay.contestant import COMPILED, Contestant
 from compare.replay.engine import Buffers, Clock, Replay, Rows, loop_for, operations_of
-from compare.replay.loops import FIRED, OPERATION
+from compare.replay.loops import FIRED, OPERATION, STEPS_IN_LIMIT
 from compare.tapes.tape import CANCEL, START, Tape, part
 from compare.workloads.catalogue import CHOICE, DELAY, Stream
 
@@ -163,7 +163,11 @@ class ScenarioRun:
             self.timer.schedule(LONGEST_DELAY)
             return 1, self._clock() - started
         rows = self._tapes.rows[task]
-        return self._tapes.operations(task), self.loop.run(rows, reserve=False)
+        at_once = rows.size if self._limit == math.inf else STEPS_IN_LIMIT
+        parts = (rows[k : k + at_once] for k in range(0, rows.size, at_once))
+        return self._tapes.operations(task), sum(
+            self.loop.run(part, reserve=False) for part in parts
+        )
 
     def jump(self, until: int) -> None:
         """Advance to `until`, by when all timers fire, in one step without a time limit."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from compare.replay import loops
 from compare.replay.lateness import Lateness
-from compare.replay.loops import FIRED, MAX_IDLE, OPERATION, STEPS_AT_ONCE
+from compare.replay.loops import FIRED, MAX_IDLE, OPERATION, STEPS_AT_ONCE, STEPS_IN_LIMIT
 from compare.replay.outcome import Outcome
 from compare.tapes.tape import ARM, CANCEL, START, Tape, part
 from timers.arrays import Int64s
@@ -224,11 +224,16 @@ class CompiledLoop:
         """Advance from wake-up to wake-up until nothing is pending."""
         timer, cursor = self.timer, self._cursor
         cursor[loops.MOST_PENDING] = max(cursor[loops.MOST_PENDING], len(timer))
-        return self._timed(lambda: not len(timer), loops.drain, cursor)
+        return self._timed(lambda: not len(timer), loops.drain, self._steps, cursor)
 
     def tick(self, until: int) -> float:
         """Advance by one unit at a time up to `until`; the buffers have room for all that fires."""
-        return self._timed(lambda: bool(self.timer.now >= until), loops.tick, until, self._cursor)
+        timer, cursor = self.timer, self._cursor
+        return self._timed(lambda: timer.now >= until, loops.tick, self._steps, until, cursor)
+
+    @property
+    def _steps(self) -> int:
+        return STEPS_AT_ONCE if self.limit == math.inf else STEPS_IN_LIMIT
 
     def finish(self) -> Outcome:
         """Pass the last rows to `take`, and return the outcome, without lateness."""

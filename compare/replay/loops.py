@@ -32,6 +32,8 @@ operation.
 """
 
 STEPS_AT_ONCE = 4096  # advances of `drain` and `tick` in one call, so that a caller can stop them
+STEPS_IN_LIMIT = 512
+"""The same where there is a time limit, as a list scans up to 10**7 timers in each."""
 LOOK_AHEAD = 8  # operations by which the id -> handle map is prefetched
 MAX_IDLE = 4096
 """After this many wake-ups in a row with nothing due, draining jumps to the next expiry instead."""
@@ -107,16 +109,16 @@ def run(state, operations, early, cursor, handles, armed_by, fired):
 
 
 @long_entry
-def drain(state, cursor, armed_by, fired):
+def drain(state, limit, cursor, armed_by, fired):
     """Advance from wake-up to wake-up until nothing is pending or `fired` is full.
 
-    Stops after STEPS_AT_ONCE wake-ups. A timer years away can take a hashed wheel 2**54 wake-ups;
+    Stops after `limit` wake-ups. A timer years away can take a hashed wheel 2**54 wake-ups;
     after MAX_IDLE idle ones in a row, the clock jumps to the next expiry, with the same result.
     """
     n, idle = cursor[ROWS], cursor[IDLE]
     steps = 0
     done = True
-    while done and state.cells[PENDING] > 0 and steps < STEPS_AT_ONCE:
+    while done and state.cells[PENDING] > 0 and steps < limit:
         steps += 1
         wakeup = next_wakeup(state) if idle < MAX_IDLE else next_expiry(state)
         before = n
@@ -129,11 +131,11 @@ def drain(state, cursor, armed_by, fired):
 
 
 @long_entry
-def tick(state, until, cursor, armed_by, fired):
-    """Advance unit by unit to `until`; stop after STEPS_AT_ONCE units or when `fired` is full."""
+def tick(state, limit, until, cursor, armed_by, fired):
+    """Advance unit by unit to `until`; stop after `limit` units or when `fired` is full."""
     n = cursor[ROWS]
     now = state.cells[NOW]
-    stop = now + min(until - now, STEPS_AT_ONCE)
+    stop = now + min(until - now, limit)
     done = True
     while done and now < stop:
         before = n

@@ -122,7 +122,7 @@ def test_the_time_of_compiling_is_not_part_of_the_budget(monkeypatch):
     tick = loops.tick
 
     def compiling(*arguments):
-        clock.seconds += next(calls, 0.25)
+        clock.seconds += next(calls, 0.01)
         tick(*arguments)
 
     tapes = tapes_of(100, 0)
