@@ -335,6 +335,7 @@ def back_pressure(threads=8, seconds=15):
         due = time.monotonic_ns() + 10_000_000
         timer.schedule_after(0.01, lambda due=due: late.append(time.monotonic_ns() - due))
         for _ in range(10):
+            # Private: no public member says how full the mailbox is.
             largest = max(largest, len(timer._mailbox.entries))
             time.sleep(0.005)
     for thread in pool:

@@ -91,6 +91,7 @@ def test_a_timer_without_batch_forms_is_called_one_by_one(monkeypatch):
 
 def test_the_delays_are_the_same_for_all_and_nothing_expires():
     first, again = Calls([], 1, 1.0, 3), Calls([], 1, 1.0, 3)
+    # Private: a run does not store the delays.
     assert first._delays.tolist() == again._delays.tolist() != Calls([], 1, 1.0, 4)._delays.tolist()
     assert SHORTEST <= first._delays.min() <= first._delays.max() < 2 * SHORTEST
     assert first._delays.size == OTHERS + max(BATCHES)

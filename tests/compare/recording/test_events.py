@@ -1,5 +1,7 @@
 """From events to a tape: rounding, ids, and files that are damaged or in use."""
 
+# Private members: `_ids` and `_due` are the memory of a tape that is being made.
+
 import fcntl
 import json
 import random

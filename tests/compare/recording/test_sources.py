@@ -1,5 +1,7 @@
 """What is recorded of each source of timers, in this process."""
 
+# Private members: the file is written between two steps of the program, or fails to be.
+
 import asyncio
 import gc
 import importlib

@@ -6,6 +6,8 @@ whose calls are in a timer: by the policy, by the class, and by the loop of the 
 whose time jumps.
 """
 
+# Private members: the class of the loops, and asyncio's own place for the loops of its policies.
+
 import asyncio
 import importlib
 import json

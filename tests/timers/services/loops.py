@@ -1,5 +1,7 @@
 """A loop whose time jumps to the next event, and AsyncTimers on it."""
 
+# `_mailbox` is private: the timer of a service that is closed cannot be asked in public.
+
 import asyncio
 import selectors
 

@@ -1,5 +1,7 @@
 """AsyncTimer: its calls, and what it refuses, on a loop whose time jumps to the next event."""
 
+# `_mailbox` is private: no public member tells what waits in it, or lets its timer fail.
+
 import asyncio
 import contextvars
 from datetime import UTC, datetime, timedelta

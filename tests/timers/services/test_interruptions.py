@@ -7,6 +7,9 @@ method runs, and interrupts one of them. The method is run again and again, unti
 was interrupted once.
 """
 
+# Private members: a turn is taken where the loop or the thread would take it, and what an
+# interruption leaves behind is told apart inside only.
+
 import asyncio
 import dis
 import subprocess

@@ -1,5 +1,7 @@
 """Seconds, timedeltas and datetimes as nanoseconds, and the clocks."""
 
+# Private members: a deadline in nanoseconds, and whether a clock lets dropped services go.
+
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction

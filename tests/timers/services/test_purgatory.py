@@ -1,5 +1,8 @@
 """Purgatory and ScanningPurgatory: what each method does, with a clock that the test moves."""
 
+# Private members: `_lists` and `_bell` show what is freed and who is woken, which no caller sees;
+# `_timer` is the service that the fixture made.
+
 import gc
 import math
 import random

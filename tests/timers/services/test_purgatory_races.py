@@ -1,5 +1,8 @@
 """Purgatory under threads: each race in a fixed interleaving, and then all at once."""
 
+# Private members: `_lists` shows what is freed, and `_drop_completed` is stopped in the middle;
+# `_timer` is the service that the fixture made.
+
 import random
 import threading
 import time

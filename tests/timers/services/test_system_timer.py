@@ -1,5 +1,8 @@
 """SystemTimer: what a user can observe, on a manual clock wherever time matters."""
 
+# Private members: `_mailbox.timer` is the timer that the service owns, whose invariants are checked
+# and whose methods fail; `_thread` is its driver; `_call` shows which code has been loaded.
+
 import contextvars
 import logging
 import threading

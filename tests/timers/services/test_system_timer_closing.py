@@ -1,5 +1,7 @@
 """SystemTimer: how it is closed, and what it refuses."""
 
+# Private members: the timer and the thread of a service that has ended.
+
 import gc
 import sys
 import threading

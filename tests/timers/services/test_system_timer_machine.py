@@ -1,5 +1,7 @@
 """A random user of a SystemTimer on a ManualClock, checked step by step against a naive model."""
 
+# `_mailbox.timer` is private: the invariants of the timer are checked after each step.
+
 from dataclasses import dataclass
 
 import pytest

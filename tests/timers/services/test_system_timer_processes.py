@@ -1,5 +1,7 @@
 """SystemTimer in forked processes, and at the exit of the interpreter."""
 
+# `_mailbox.lock` is private: another thread holds it when the process forks.
+
 import os
 import subprocess
 import sys

@@ -1,5 +1,8 @@
 """SystemTimer with threads and memory: each race in a fixed interleaving."""
 
+# Private members: turns are taken by hand, between two steps of another thread; `_bell` shows
+# whether that wakes the driver, and `_mailbox.entries` how full the mailbox is.
+
 import random
 import threading
 import tracemalloc
