@@ -131,11 +131,12 @@ def test_noise_is_the_difference_between_odd_and_even_rounds(advice):
 
 
 def test_what_is_less_precise_is_the_cheapest_outside_the_bounds(advice):
-    outside = [one for one in advice.measured if one.deviation > 2000]
-    outside = [one for one in outside if one.contestant.name == "hierarchical-wheel"]
-    assert outside, "the front has coarser ticks"
-    assert advice.cost(advice.looser) <= min(map(advice.cost, outside))
-    assert not advice.grid.precise(advice.looser.contestant)
+    precise = advice.grid.precise
+    labels = [label for label, one in advice.counted.items() if not precise(one.contestant)]
+    samples = {label: [9.0, 2.0 + k] for k, label in enumerate(reversed(labels))}
+    timed = dataclasses.replace(advice, samples={advice.best.label: [1.0], **samples})
+    assert timed.looser.label == labels[-1] and len(labels) > 1
+    assert dataclasses.replace(advice, samples={advice.best.label: [1.0]}).looser is None
 
 
 def test_memory_is_a_bound_and_an_objective(trace):
