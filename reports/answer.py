@@ -34,7 +34,7 @@ that factor.
 
 Cost = list[float]
 ByTimer = dict[int, dict[str, Cost]]
-"""The number of a contestant -> the cost of holding, of an insert and of an expiry."""
+"""The number of a timer -> the cost of holding, of an insert and of an expiry."""
 
 CALLERS: Mapping[str, tuple[str, int] | None] = {
     "compiled code": None,
@@ -63,12 +63,12 @@ def costs_of(summary: Summary, way: tuple[str, int] | None) -> dict[int, ByTimer
             holds = inserts = summary.calls.get(way, {})
         by_size[size] = {
             number: {
-                "hold": cost(holds[who]),
-                "insert": [ns / (2 if way else 1) for ns in cost(inserts[who])],
-                "expiry": cost(expiries[who]),
+                "hold": cost(holds[timer]),
+                "insert": [ns / (2 if way else 1) for ns in cost(inserts[timer])],
+                "expiry": cost(expiries[timer]),
             }
-            for number, who in numbers.items()
-            if who in holds and who in inserts and who in expiries
+            for number, timer in numbers.items()
+            if timer in holds and timer in inserts and timer in expiries
         }
     return by_size
 
@@ -81,20 +81,20 @@ def cost(time: Spread) -> Cost:
 def competing(summary: Summary) -> dict[int, StoredContestant]:
     """The contestants by number; without Python loops unless there is nothing else."""
     everyone = dict(enumerate(summary.contestants))
-    return {number: who for number, who in everyone.items() if who.compiled} or everyone
+    return {number: timer for number, timer in everyone.items() if timer.compiled} or everyone
 
 
 def data(summary: Summary) -> dict[str, Any]:
     """Everything that the script needs; numbers of timers are those of `summary.contestants`."""
     rivals = competing(summary)
     costs = {name: costs_of(summary, way) for name, way in CALLERS.items()}
-    callers = {name: found for name, found in costs.items() if any(found.values())}
-    windows = {who.precision: who for who in rivals.values()}
-    order = sorted(windows.values(), key=lambda who: max(map(abs, who.lateness)))
+    callers = {name: by_size for name, by_size in costs.items() if any(by_size.values())}
+    windows = {timer.precision: timer for timer in rivals.values()}
+    order = sorted(windows.values(), key=lambda timer: max(map(abs, timer.lateness)))
     sources = sorted(summary.replays, key=lambda source: not source.own)
     return {
-        "timers": [_timer(summary, who) for who in summary.contestants],
-        "precisions": [summary.contestants.index(who) for who in order],
+        "timers": [_timer(summary, timer) for timer in summary.contestants],
+        "precisions": [summary.contestants.index(timer) for timer in order],
         "callers": callers,
         "sizes": list(summary.sizes) if callers else [],
         "shares": SHARES,
@@ -104,41 +104,43 @@ def data(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _timer(summary: Summary, who: StoredContestant) -> dict[str, Any]:
-    low, high = who.lateness
-    footprints = summary.memory.get(who, {})
+def _timer(summary: Summary, timer: StoredContestant) -> dict[str, Any]:
+    low, high = timer.lateness
+    footprints = summary.memory.get(timer, {})
     return {
-        "name": who.plain,
-        "code": code_of(who),
-        "fires": who.precision,
+        "name": timer.plain,
+        "code": code_of(timer),
+        "fires": timer.precision,
         "low": low,
         "high": high,
-        "unit": who.traits["unit"],
-        "memory": {size: formats.data_size(of.at_rest) for size, of in footprints.items()},
+        "unit": timer.traits["unit"],
+        "memory": {
+            size: formats.data_size(footprint.at_rest) for size, footprint in footprints.items()
+        },
     }
 
 
-def code_of(who: StoredContestant) -> str:
+def code_of(timer: StoredContestant) -> str:
     """The Python code that makes such a timer; where its tick is a duration, a unit is 1 ms."""
-    module, _, name = TIMERS.get(who.timer, who.timer).rpartition(":")
-    module = "timers" if who.timer in TIMERS else module
-    parameters = {**who.traits["defaults"], **who.traits["settings"]}
-    if who.traits["tick"] is not None and "tick" in parameters:
-        parameters["tick"] = who.traits["tick"]
+    module, _, name = TIMERS.get(timer.timer, timer.timer).rpartition(":")
+    module = "timers" if timer.timer in TIMERS else module
+    parameters = {**timer.traits["defaults"], **timer.traits["settings"]}
+    if timer.traits["tick"] is not None and "tick" in parameters:
+        parameters["tick"] = timer.traits["tick"]
     comment = ""
     for key, value in parameters.items():
         if isinstance(value, str):
-            parameters[key] = parse_duration(value, who.traits["unit"] or "ms")
-            comment = f"  # one unit is 1 {who.traits['unit'] or 'ms'}"
+            parameters[key] = parse_duration(value, timer.traits["unit"] or "ms")
+            comment = f"  # one unit is 1 {timer.traits['unit'] or 'ms'}"
     arguments = ", ".join(f"{key}={value}" for key, value in parameters.items())
     return f"from {module} import {name}\ntimer = {name}({arguments}){comment}"
 
 
 def _case(summary: Summary, source: StoredSource) -> dict[str, Any]:
     """A replayed source; of its operations per second, and of its timers."""
-    found = summary.replays[source]
-    rivals = {number: who for number, who in competing(summary).items() if who in found}
-    row = next((found[who].row for who in rivals.values()), {})
+    replays = summary.replays[source]
+    rivals = {number: timer for number, timer in competing(summary).items() if timer in replays}
+    row = next((replays[timer].row for timer in rivals.values()), {})
     started = row.get("scheduled") or 0
     return {
         "name": summary.called(source),
@@ -149,14 +151,17 @@ def _case(summary: Summary, source: StoredSource) -> dict[str, Any]:
         "pending": row.get("most_pending") or 0,
         "share": (row.get("cancelled") or 0) / max(started, 1),
         "unit": source.unit if source.unit in EXPONENTS else "",
-        "costs": {number: cost(found[who].time) for number, who in rivals.items()},
+        "costs": {number: cost(replays[timer].time) for number, timer in rivals.items()},
     }
 
 
 def noise(summary: Summary) -> str:
     """A warning where the machine was busy. Shards differ by nature."""
     tasks = [curve.values() for curves in summary.cells.values() for curve in curves.values()]
-    replays = [[one.time for one in of.values()] for of in summary.replays.values()]
+    replays = [
+        [replay.time for replay in by_contestant.values()]
+        for by_contestant in summary.replays.values()
+    ]
     repeated = [time for times in tasks + replays for time in times if time.samples > 1]
     noisy = sum(time.scatter > NOISY for time in repeated)
     if summary.of_shards or noisy <= MANY * len(repeated):

@@ -58,11 +58,7 @@ Examples:
     "Show results of `replay --out` or `summarise --out`.",
     multiple=True,
 )
-@options.option(
-    "--requests",
-    options.Place("log"),
-    "Log of requests; an answer cancels the timer.",
-)
+@options.option("--requests", options.Place("log"), "Log of requests; an answer cancels the timer.")
 @options.option("--touches", options.Place("log"), "Log of touches; each re-arms the idle timer.")
 @options.section(
     "Log options (columns not named here are guessed; the guess is printed)",
@@ -122,8 +118,8 @@ def _with_verdicts(run: "Run") -> "Run":
     from compare.replay.profile import Profile
 
     sources = [
-        source | {"verdict": profile_text(Profile(**found), source["unit"], source["shards"])}
-        if (found := source.get("profile")) and found.keys() == {*Profile._fields}
+        source | {"verdict": profile_text(Profile(**profile), source["unit"], source["shards"])}
+        if (profile := source.get("profile")) and profile.keys() == {*Profile._fields}
         else source
         for source in run.manifest["sources"]
     ]

@@ -53,8 +53,8 @@ def span(low: float, high: float, form: Callable[[float], str] = nanoseconds) ->
     ('9.81–11.2', '950\\xa0ns–1.10\\xa0µs')
     """
     first, last = form(low), form(high)
-    (one, _, unit), (two, _, other) = first.partition(SPACE), last.partition(SPACE)
-    return f"{one}–{two}" if unit == other else f"{first}–{last}"
+    (start, _, unit), (end, _, other) = first.partition(SPACE), last.partition(SPACE)
+    return f"{start}–{end}" if unit == other else f"{first}–{last}"
 
 
 def data_size(count: float) -> str:
@@ -162,7 +162,7 @@ def cut(text: str, characters: int) -> str:
 
 def _scaled(value: float, units: Sequence[tuple[float, str]]) -> str:
     """A value in the largest of the units (largest first) in which it is at least 1."""
-    fitting = (of for of in units if float(f"{value / of[0]:.2e}") >= 1)
+    fitting = (pair for pair in units if float(f"{value / pair[0]:.2e}") >= 1)
     factor, unit = next(fitting, units[-1])
     return f"{significant(value / factor)}{SPACE}{unit}"
 

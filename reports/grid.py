@@ -41,10 +41,10 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
         raise GridError("there are no results to show; name at least one")
     tables = {Path(path): _read(Path(path)) for path in paths}
     rows = {path: table.to_pylist() for path, table in tables.items()}
-    units = {of[0]["unit"] for of in rows.values()}
-    labels = dict.fromkeys(row["contestant"] for of in rows.values() for row in of)
+    units = {grid[0]["unit"] for grid in rows.values()}
+    labels = dict.fromkeys(row["contestant"] for grid in rows.values() for row in grid)
     contestants = contestants_of(traits_of(contestant(label), units) for label in labels)
-    workloads = Counter(of[0]["workload"] for of in rows.values())
+    workloads = Counter(grid[0]["workload"] for grid in rows.values())
     about = [json.loads(table.schema.metadata[ABOUT]) for table in tables.values()]
     return Summary(
         manifest={
@@ -59,13 +59,13 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
         cells={},
         counts={},
         replays={
-            _source(path, of[0], alone=workloads[of[0]["workload"]] == 1): {
-                who: _replayed(row)
-                for who in contestants
-                for row in of
-                if row["contestant"] == who.label
+            _source(path, grid[0], alone=workloads[grid[0]["workload"]] == 1): {
+                timer: _replayed(row)
+                for timer in contestants
+                for row in grid
+                if row["contestant"] == timer.label
             }
-            for path, of in rows.items()
+            for path, grid in rows.items()
         },
         memory={},
         of_shards=True,
@@ -89,21 +89,23 @@ def _read(path: Path) -> pa.Table:
 
 
 def _replayed(row: Mapping[str, Any]) -> Replayed:
-    least, most = (row[f"shard_ns_per_operation_{which}"] for which in ("least", "most"))
-    spread = Spread.between(row["ns_per_operation"], least, most, row["shards"])
+    lowest, highest = (row[f"shard_ns_per_operation_{which}"] for which in ("least", "most"))
+    spread = Spread.between(row["ns_per_operation"], lowest, highest, row["shards"])
     return Replayed(spread, row)
 
 
 def _source(path: Path, row: Mapping[str, Any], *, alone: bool) -> StoredSource:
     """What was replayed, called by its workload, with the path where others have the same."""
-    made = json.loads(row["source"])
+    source = json.loads(row["source"])
     details = {
         "operations": row["operations"],
         "timers": row["scheduled"],
         "shards": row["shards"],
         "span": row["span"],
         "details": {
-            key: value for key, value in made.items() if isinstance(value, str | int | float | dict)
+            key: value
+            for key, value in source.items()
+            if isinstance(value, str | int | float | dict)
         },
     }
     name = row["workload"] if alone else f"{row['workload']}, {path}"

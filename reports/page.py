@@ -81,10 +81,12 @@ def write_page(summary: Summary, origin: str, out: str | os.PathLike[str]) -> Pa
 def _write(summary: Summary, origin: str, directory: Path) -> None:
     figures = directory / "figures"
     figures.mkdir()
-    number = {who: place for place, who in enumerate(subjects(summary))}
+    number = {subject: place for place, subject in enumerate(subjects(summary))}
     charts = {
         # The only text that is not escaped: Matplotlib escapes the names that it draws.
-        section: [(found, Markup(element(found, save(found, figures), number))) for found in drawn]
+        section: [
+            (picture, Markup(element(picture, save(picture, figures), number))) for picture in drawn
+        ]
         for section, drawn in pictures(summary).items()
     }
     page = render(summary, origin.rpartition("/")[2], charts)
@@ -125,7 +127,7 @@ def render(
         statistics=statistics,
         charts=charts,
         subjects=subjects(summary),
-        number={who: place for place, who in enumerate(subjects(summary))},
+        number={subject: place for place, subject in enumerate(subjects(summary))},
         answer=answer if answer["sizes"] or answer["cases"] else None,
         traffic={summary.called(source): facts(summary, source) for source in summary.own},
         noise=noise(summary),

@@ -57,8 +57,8 @@ class Spread(NamedTuple):
         >>> a.tied_with(b), a.tied_with(c)
         (True, False)
         """
-        (low, high), (least, greatest) = self.interval, other.interval
-        return low <= greatest and least <= high
+        (low, high), (other_low, other_high) = self.interval, other.interval
+        return low <= other_high and other_low <= high
 
     @property
     def scatter(self) -> float:
@@ -74,8 +74,12 @@ def fastest(spreads: Mapping[_Measured, Spread]) -> list[_Measured]:
     """
     if not spreads:
         return []
-    first = min(spreads, key=lambda who: spreads[who].level)
-    ties = [who for who in spreads if who != first and spreads[who].tied_with(spreads[first])]
+    first = min(spreads, key=lambda measured: spreads[measured].level)
+    ties = [
+        measured
+        for measured in spreads
+        if measured != first and spreads[measured].tied_with(spreads[first])
+    ]
     return [first, *ties]
 
 

@@ -197,23 +197,23 @@ class Summary:
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The numbers of pending timers, ascending."""
-        found = {n for task in self.cells.values() for cells in task.values() for n in cells}
-        return tuple(sorted(found.union(size for size in self.over_budget.values() if size)))
+        measured = {n for task in self.cells.values() for cells in task.values() for n in cells}
+        return tuple(sorted(measured.union(size for size in self.over_budget.values() if size)))
 
     @cached_property
     def base(self) -> StoredContestant | None:
         """What ratios refer to: the yardstick, else the first compiled contestant, else the
         first.
         """
-        compiled = [who for who in self.contestants if who.compiled]
-        yardsticks = [who for who in compiled if who.timer == YARDSTICK]
+        compiled = [timer for timer in self.contestants if timer.compiled]
+        yardsticks = [timer for timer in compiled if timer.timer == YARDSTICK]
         return next(iter([*yardsticks, *compiled, *self.contestants]), None)
 
     def stopped(self, count: Callable[[int], str] = formats.count) -> Iterator[str]:
         """A text for each task and source that was over budget, and whose it was."""
-        for (what, who), size in self.over_budget.items():
+        for (what, timer), size in self.over_budget.items():
             title = what.title.lower() if isinstance(what, Task) else what.short
-            yield f"{who.full}, {title}: over budget{f' at {count(size)}' if size else ''}"
+            yield f"{timer.full}, {title}: over budget{f' at {count(size)}' if size else ''}"
 
     def called(self, source: StoredSource) -> str:
         """The short name of a source, or all of it where another one has the same."""
@@ -222,11 +222,11 @@ class Summary:
 
     def column(self, task: Task, size: int) -> Column:
         """The cells of one task and size."""
-        return {who: cells[size] for who, cells in self.cells[task].items() if size in cells}
+        return {timer: cells[size] for timer, cells in self.cells[task].items() if size in cells}
 
     def replayed(self, source: StoredSource) -> Column:
         """The times of one source."""
-        return {who: replayed.time for who, replayed in self.replays[source].items()}
+        return {timer: replayed.time for timer, replayed in self.replays[source].items()}
 
     def counters(self, task: Task) -> list[str]:
         """The counters of a task that are not zero everywhere."""
@@ -243,8 +243,8 @@ def leaders(column: Column) -> list[StoredContestant]:
     Where no exact timer was measured, of all. A Python loop does not compete with compiled timers,
     and leads only where there are no others.
     """
-    exact = {who: time for who, time in column.items() if who.exact}
-    compiled = {who: time for who, time in exact.items() if who.compiled}
+    exact = {timer: time for timer, time in column.items() if timer.exact}
+    compiled = {timer: time for timer, time in exact.items() if timer.compiled}
     return fastest(compiled or exact or column)
 
 
@@ -264,7 +264,7 @@ def figures_of(run: Run) -> Summary:
         given = run.manifest["parameters"].get("traces", ())
     except (KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{run.path}: the manifest is damaged: {error} is missing") from None
-    by_label = {who.label: who for who in contestants}
+    by_label = {timer.label: timer for timer in contestants}
     over_budget: dict[tuple[Any, StoredContestant], int | None] = {}
 
     def rows_of(table: pa.Table) -> list[tuple[StoredContestant, dict[str, Any]]]:
@@ -276,23 +276,23 @@ def figures_of(run: Run) -> Summary:
         return [(by_label[row["contestant"]], row) for row in rows]
 
     samples, replays, calls = defaultdict(list), defaultdict(list), defaultdict(list)
-    for who, row in rows_of(run.samples):
+    for timer, row in rows_of(run.samples):
         task = Task(row["operation"], row["driver"])
         if row["ns_per_operation"] is None:
-            over_budget[task, who] = row["size"]
+            over_budget[task, timer] = row["size"]
         else:
-            samples[task, who, row["size"]].append(row)
+            samples[task, timer, row["size"]].append(row)
     sources = {
         row["source"]: StoredSource(
             row["source"], row["unit"], described.get(row["source"], {}), row["source"] in given
         )
         for row in run.replays.to_pylist()
     }
-    for who, row in rows_of(run.replays):
+    for timer, row in rows_of(run.replays):
         if row["ns_per_operation"] is None:
-            over_budget[sources[row["source"]], who] = None
+            over_budget[sources[row["source"]], timer] = None
         else:
-            replays[row["source"], who].append(row)
+            replays[row["source"], timer].append(row)
     for row in run.calls.to_pylist():
         caller = by_label.get(row["contestant"])  # an event loop has none
         calls[(row["interface"], row["batch"]), caller].append(row)
@@ -309,22 +309,22 @@ def figures_of(run: Run) -> Summary:
         },
         counts=_nested(
             (
-                (Task(row["operation"], row["driver"]), row["counter"], who, row["size"]),
+                (Task(row["operation"], row["driver"]), row["counter"], timer, row["size"]),
                 row["count"] / max(row["operations"], 1),
             )
-            for who, row in rows_of(run.counters)
+            for timer, row in rows_of(run.counters)
         ),
         replays={source: replayed.get(name, {}) for name, source in sources.items()},
         memory=_nested(
-            ((who, row["capacity"]), _footprint(row)) for who, row in rows_of(run.memory)
+            ((timer, row["capacity"]), _footprint(row)) for timer, row in rows_of(run.memory)
         ),
         slots=_nested(
-            ((who, row["size"]), row["in_slots"] / max(row["pending"], 1))
-            for who, row in rows_of(run.slots)
+            ((timer, row["size"]), row["in_slots"] / max(row["pending"], 1))
+            for timer, row in rows_of(run.slots)
         ),
         trials=run.purgatory.to_pylist(),
-        calls=_nested(((way, who), _time(rows)) for (way, who), rows in calls.items() if who),
-        loops={loop: _time(rows) for ((loop, _), who), rows in calls.items() if not who},
+        calls=_nested(((way, timer), _time(rows)) for (way, timer), rows in calls.items() if timer),
+        loops={loop: _time(rows) for ((loop, _), timer), rows in calls.items() if not timer},
         over_budget=over_budget,
     )
 
@@ -335,13 +335,13 @@ def _nested(items: Iterable[tuple[tuple[Any, ...], Any]]) -> dict[Any, Any]:
     >>> _nested([(("a", 1), 2), (("b", 1), 3), (("a", 4), 5)])
     {'a': {1: 2, 4: 5}, 'b': {1: 3}}
     """
-    found: dict[Any, Any] = {}
+    nested: dict[Any, Any] = {}
     for (*path, last), value in items:
-        inner = found
+        inner = nested
         for key in path:
             inner = inner.setdefault(key, {})
         inner[last] = value
-    return found
+    return nested
 
 
 def contestants_of(traits: Iterable[Mapping[str, Any]]) -> tuple[StoredContestant, ...]:

@@ -43,9 +43,9 @@ Cases = dict[Case, dict[int, list[Row]]]
 
 def by_case(rows: Iterable[Row], kind: str, varied: str = "rate") -> Cases:
     """The trials of one kind, without those of the experiment's own threads."""
-    found: Cases = {}
+    cases: Cases = {}
     for row in rows:
         if row["kind"] == kind and row["design"] != NONE:
-            of_case = found.setdefault(Case(row["load"], row["design"]), {})
+            of_case = cases.setdefault(Case(row["load"], row["design"]), {})
             of_case.setdefault(row[varied], []).append(row)
-    return found
+    return cases

@@ -51,11 +51,11 @@ class Walk:
         if not isinstance(getattr(timer, "snapshot", lambda: None)(), Snapshot):
             raise AnatomyError(f"{name or type(timer).__name__} has no snapshot() to draw")
 
-    def steps(self, at: int) -> Iterator[Step]:
-        """The step to the moment `at`, then one for each moment at which something happens."""
-        while (moment := self._next_moment()) is not None and moment < at:
+    def steps(self, start: int) -> Iterator[Step]:
+        """The step to the moment `start`, then one for each moment at which something happens."""
+        while (moment := self._next_moment()) is not None and moment < start:
             self._go(moment)
-        yield self._step(at)
+        yield self._step(start)
         while (moment := self._next_moment()) is not None:
             yield self._step(moment)
 

@@ -47,23 +47,23 @@ def point(
     return Point(x, value, text, hollow)
 
 
-def stroke_of(who: Subject) -> dict[str, Any]:
+def stroke_of(subject: Subject) -> dict[str, Any]:
     """The line of a subject."""
-    style = (0, (4, 2)) if who.dashed else "solid"
-    return {"color": look_of(who.timer).colour, "linewidth": 1.8, "linestyle": style}
+    style = (0, (4, 2)) if subject.dashed else "solid"
+    return {"color": look_of(subject.timer).colour, "linewidth": 1.8, "linestyle": style}
 
 
-def mark_of(who: Subject, size: float = 5.5, *, hollow: bool = False) -> dict[str, Any]:
+def mark_of(subject: Subject, size: float = 5.5, *, hollow: bool = False) -> dict[str, Any]:
     """The marker of a subject, with an edge that keeps it apart from what it lies on.
 
     It is half filled for further contestants of the same timer.
     """
-    look = look_of(who.timer)
+    look = look_of(subject.timer)
     filling: dict[str, Any] = {"markeredgecolor": PAPER, "markeredgewidth": 0.5}
     if hollow:
         filling = {"markerfacecolor": PAPER, "markeredgewidth": 1.2}
-    elif who.variant:  # half filled, so that it needs an edge to be seen whole
-        style = ("full", "left", "bottom", "right", "top")[who.variant % 5]
+    elif subject.variant:  # half filled, so that it needs an edge to be seen whole
+        style = ("full", "left", "bottom", "right", "top")[subject.variant % 5]
         filling = {"markerfacecoloralt": PAPER, "markeredgewidth": 0.9, "fillstyle": style}
     # Crosses and triangles have less area than the other markers of their size.
     scale = {"P": 1.25, "X": 1.25, "^": 1.15, "v": 1.15}.get(look.marker, 1.0)
@@ -83,8 +83,8 @@ class Chart:
         shown: Mapping[str, Collection[Subject]],
         height: float = 2.1,
     ) -> None:
-        subjects = [who for who in order if any(who in found for found in shown.values())]
-        labels = [fill(who.full, LABEL) for who in subjects]
+        subjects = [timer for timer in order if any(timer in panel for panel in shown.values())]
+        labels = [fill(subject.full, LABEL) for subject in subjects]
         rows = sum(1 + label.count("\n") for label in labels)
         self.marks: dict[str, Mark] = {}
         columns, lines = min(len(shown), 2), math.ceil(len(shown) / 2)
@@ -92,14 +92,16 @@ class Chart:
         layout = ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.05, hspace=0.02, wspace=0.03)
         self.figure = Figure(figsize=(WIDTH, whole), layout=layout)
         self.figure.suptitle(title, x=0.1 / WIDTH, ha="left")
-        found = self.figure.subplots(lines, columns, squeeze=False).flatten().tolist()
-        for empty in found[len(shown) :]:
+        grid = self.figure.subplots(lines, columns, squeeze=False).flatten().tolist()
+        for empty in grid[len(shown) :]:
             empty.remove()
-        self.panels: list[Axes] = found[: len(shown)]
+        self.panels: list[Axes] = grid[: len(shown)]
         for axes, heading in zip(self.panels, shown, strict=True):
             axes.set_title(formats.cut(heading, HEADING))
         legend = self.figure.legend(
-            handles=[Line2D([], [], **(mark_of(who, 6.0) | stroke_of(who))) for who in subjects],
+            handles=[
+                Line2D([], [], **(mark_of(timer, 6.0) | stroke_of(timer))) for timer in subjects
+            ],
             labels=labels,
             loc="outside lower left",
             borderaxespad=0.2,
@@ -108,30 +110,30 @@ class Chart:
         )
         legend.set_gid("legend")
 
-    def mark(self, artist: Artist, who: Subject, panel: str, text: str = "") -> None:
+    def mark(self, artist: Artist, subject: Subject, panel: str, text: str = "") -> None:
         """Give what was drawn an id, and say what it shows."""
         name = f"mark-{len(self.marks)}"
         artist.set_gid(name)
-        self.marks[name] = Mark(who, panel, text)
+        self.marks[name] = Mark(subject, panel, text)
 
     def series(
-        self, axes: Axes, who: Subject, points: Sequence[Point], *, line: bool = True
+        self, axes: Axes, subject: Subject, points: Sequence[Point], *, line: bool = True
     ) -> None:
         """Draw points, each with the range of its samples, and a line through them."""
         panel = axes.get_title("left")
         if line:
             levels = [p.value.level for p in points]
-            [drawn] = axes.plot([p.x for p in points], levels, **stroke_of(who))
-            self.mark(drawn, who, panel)
+            [drawn] = axes.plot([p.x for p in points], levels, **stroke_of(subject))
+            self.mark(drawn, subject, panel)
         for p in points:
             level, low, high = p.value[:3]
             if low < high:
-                colour = look_of(who.timer).colour
+                colour = look_of(subject.timer).colour
                 bar = axes.vlines(p.x, low, high, color=colour, linewidth=1.4, zorder=4)
-                self.mark(bar, who, panel)
-            style = mark_of(who, hollow=p.hollow)
+                self.mark(bar, subject, panel)
+            style = mark_of(subject, hollow=p.hollow)
             [dot] = axes.plot([p.x], [level], linestyle="none", zorder=3, **style)
-            self.mark(dot, who, panel, p.text)
+            self.mark(dot, subject, panel, p.text)
 
     def picture(self, name: str, caption: str) -> Picture:
         """The finished chart."""

@@ -21,12 +21,12 @@ CHARTS: tuple[tuple[str, Callable[[Summary], Iterator[Picture]]], ...] = (
 
 def pictures(summary: Summary) -> Mapping[str, list[Picture]]:
     """The charts that the run has figures for, by section, in the order of the page."""
-    found: dict[str, list[Picture]] = {}
+    by_section: dict[str, list[Picture]] = {}
     with mpl.rc_context(SETTINGS):
         for section, draw in CHARTS:
             for picture in draw(summary):
                 # Lay it out once, so that its files do not depend on which is written first.
                 picture.figure.draw_without_rendering()
                 picture.figure.set_layout_engine("none")
-                found.setdefault(section, []).append(picture)
-    return found
+                by_section.setdefault(section, []).append(picture)
+    return by_section

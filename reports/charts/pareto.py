@@ -19,16 +19,16 @@ def pareto_picture(advice: Advice) -> Picture:
     with mpl.rc_context(SETTINGS):
         figure = Figure(_INCHES, layout="constrained")
         axes = figure.subplots()
-        smallest = min(one.nbytes for one in advice.measured)
-        front = {one.label for one in advice.front}
-        names = dict.fromkeys(one.contestant.name for one in advice.measured)
-        for one in advice.measured:
-            look = look_of(one.contestant.name)
+        smallest = min(candidate.nbytes for candidate in advice.measured)
+        front = {candidate.label for candidate in advice.front}
+        names = dict.fromkeys(candidate.contestant.name for candidate in advice.measured)
+        for candidate in advice.measured:
+            look = look_of(candidate.contestant.name)
             axes.scatter(
-                one.deviation,
-                advice.cost(one),
-                _AREA * (one.nbytes // smallest).bit_length(),
-                facecolors=look.colour if one.label in front else "none",
+                candidate.deviation,
+                advice.cost(candidate),
+                _AREA * (candidate.nbytes // smallest).bit_length(),
+                facecolors=look.colour if candidate.label in front else "none",
                 edgecolors=look.colour,
             )
         for name in names:

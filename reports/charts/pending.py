@@ -25,23 +25,25 @@ def work(summary: Summary) -> Iterator[Picture]:
     for task, by_counter in summary.counts.items():
         shown = {
             formats.counter_title(name): {
-                who: points
-                for who, curve in by_counter[name].items()
+                timer: points
+                for timer, curve in by_counter[name].items()
                 if (points := {n: Spread.of([count]) for n, count in curve.items() if count})
             }
             for name in summary.counters(task)
         }
         if not shown:
             continue
-        counted = {who for curves in by_counter.values() for who in curves}
-        drawn = {who for curves in shown.values() for who in curves}
-        others = [who for who in summary.contestants if who not in drawn]
+        counted = {timer for curves in by_counter.values() for timer in curves}
+        drawn = {timer for curves in shown.values() for timer in curves}
+        others = [timer for timer in summary.contestants if timer not in drawn]
         notes = {
-            "Zero, so not drawn": [who.plain for who in others if who in counted],
-            "Not counted": [who.plain for who in others if who not in counted],
+            "Zero, so not drawn": [timer.plain for timer in others if timer in counted],
+            "Not counted": [timer.plain for timer in others if timer not in counted],
         }
-        told = [f"{note}: {text}." for note, of in notes.items() if (text := ", ".join(of))]
-        title, caption = f"{task.title}: work per {task.unit}", " ".join([task.meaning, *told])
+        remarks = [
+            f"{note}: {text}." for note, names in notes.items() if (text := ", ".join(names))
+        ]
+        title, caption = f"{task.title}: work per {task.unit}", " ".join([task.meaning, *remarks])
         yield _chart(summary, f"work-{task.name}", title, shown, caption, formats.amount, 1.4)
 
 
@@ -49,8 +51,8 @@ def memory(summary: Summary) -> Iterator[Picture]:
     """Bytes per pending timer at full capacity."""
     if summary.memory:
         curves = {
-            who: {size: Spread.of([found.at_rest]) for size, found in of.items()}
-            for who, of in summary.memory.items()
+            timer: {size: Spread.of([footprint.at_rest]) for size, footprint in footprints.items()}
+            for timer, footprints in summary.memory.items()
         }
         caption = (
             "All that the timer holds, bookkeeping included, divided by the number of pending "
@@ -74,14 +76,14 @@ def _chart(
     sizes = sorted({n for curves in shown.values() for curve in curves.values() for n in curve})
     # Within a tenth of a decade in total.
     last = max(len(summary.contestants) - 1, 1)
-    nudges = {who: 10 ** (0.1 * (n / last - 0.5)) for n, who in enumerate(summary.contestants)}
+    nudges = {timer: 10 ** (0.1 * (n / last - 0.5)) for n, timer in enumerate(summary.contestants)}
     for axes, curves in zip(chart.panels, shown.values(), strict=True):
-        for who in sorted(curves, key=lambda who: who.dashed):  # dashes on top
+        for timer in sorted(curves, key=lambda series: series.dashed):  # dashes on top
             points = [
-                point(size * nudges[who], value, formats.size(size), form)
-                for size, value in curves[who].items()
+                point(size * nudges[timer], value, formats.size(size), form)
+                for size, value in curves[timer].items()
             ]
-            chart.series(axes, who, points)
+            chart.series(axes, timer, points)
         size_axis(axes, sizes)
         log_axis(axes, "y", form)
     for axes in chart.panels[-2:]:

@@ -84,10 +84,10 @@ class Picture:
         """The last value of each line."""
         last = {(mark.panel, mark.who): mark.text for mark in self.marks.values() if mark.text}
         panels: dict[str, list[str]] = {}
-        for (panel, who), text in last.items():
-            panels.setdefault(panel, []).append(f"{who.full} {text}")
-        told = (f"{panel} {', '.join(texts)}".strip() for panel, texts in panels.items())
-        return f"Chart: {self.title}. The last values are: {'; '.join(told)}."
+        for (panel, subject), text in last.items():
+            panels.setdefault(panel, []).append(f"{subject.full} {text}")
+        values = (f"{panel} {', '.join(texts)}".strip() for panel, texts in panels.items())
+        return f"Chart: {self.title}. The last values are: {'; '.join(values)}."
 
     def png(self) -> bytes:
         """The chart as a PNG file."""

@@ -72,10 +72,7 @@ _CHARTS = (
         "The bookkeeping alone, on one core: watcher lists, timer, purges and scans. The counted "
         "work is the same on every machine. Dashed: load high. A design is not run at rates above "
         "the first that is too high for one core.",
-        {
-            "time per request": _CPU,
-            "scans per request": (scanned, formats.amount),
-        },
+        {"time per request": _CPU, "scans per request": (scanned, formats.amount)},
     ),
 )
 
@@ -93,7 +90,7 @@ def _picture(drawn: _Chart, cases: Cases) -> Picture:
             case: {
                 x: Spread.of(values)
                 for x, rows in sorted(trials.items())
-                if (values := [found for row in rows if (found := value(row))])
+                if (values := [figure for row in rows if (figure := value(row))])
             }
             for case, trials in cases.items()
         }

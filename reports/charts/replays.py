@@ -12,17 +12,23 @@ NAME = 16  # characters of a source below its column
 
 def draw(summary: Summary) -> Iterator[Picture]:
     """Median time per operation, with the spread."""
-    columns = {source: summary.replayed(source) for source, of in summary.replays.items() if of}
+    columns = {
+        source: summary.replayed(source) for source, replays in summary.replays.items() if replays
+    }
     if not columns:
         return
-    shown = [who for who in summary.contestants if any(who in of for of in columns.values())]
+    shown = [
+        timer
+        for timer in summary.contestants
+        if any(timer in column for column in columns.values())
+    ]
     chart = Chart("Replays of whole workloads: time per operation", shown, {"": {*shown}})
     [axes] = chart.panels
-    for place, who in enumerate(shown):
+    for place, timer in enumerate(shown):
         aside = 0.6 * ((place + 0.5) / len(shown) - 0.5)
-        found = [(x, source) for x, source in enumerate(columns) if who in columns[source]]
-        points = [point(x + aside, columns[of][who], of.short) for x, of in found]
-        chart.series(axes, who, points, line=False)
+        replayed = [(x, source) for x, source in enumerate(columns) if timer in columns[source]]
+        points = [point(x + aside, columns[source][timer], source.short) for x, source in replayed]
+        chart.series(axes, timer, points, line=False)
     log_axis(axes, "y", formats.nanoseconds)
     axes.set_xlim(-0.5, len(columns) - 0.5)
     names = [formats.cut(source.short, NAME) for source in columns]

@@ -15,23 +15,30 @@ FEW_PRECISIONS = 2
 
 def draw(summary: Summary) -> Iterator[Picture]:
     """Time per operation against the worst lateness seen."""
-    if len({who.lateness for who in summary.contestants}) <= FEW_PRECISIONS or not summary.replays:
+    if (
+        len({timer.lateness for timer in summary.contestants}) <= FEW_PRECISIONS
+        or not summary.replays
+    ):
         return
     fired = {
-        source: {who: (of.time, max(map(abs, of.late))) for who, of in found.items() if of.late}
-        for source, found in summary.replays.items()
+        source: {
+            timer: (replay.time, max(map(abs, replay.late)))
+            for timer, replay in replays.items()
+            if replay.late
+        }
+        for source, replays in summary.replays.items()
     }
-    headings = {summary.called(source): found for source, found in fired.items()}
+    headings = {summary.called(source): measured for source, measured in fired.items()}
     chart = Chart("Time per operation against precision", summary.contestants, headings)
-    for axes, (source, found) in zip(chart.panels, fired.items(), strict=True):
-        exact = [who for who, (_, deviation) in found.items() if deviation == 0]
-        for who, (time, deviation) in found.items():
+    for axes, (source, measured) in zip(chart.panels, fired.items(), strict=True):
+        exact = [timer for timer, (_, deviation) in measured.items() if deviation == 0]
+        for timer, (time, deviation) in measured.items():
             # Those at 0 stand beside each other.
-            x = deviation or 0.8 * exact.index(who) / len(exact) - 0.4
+            x = deviation or 0.8 * exact.index(timer) / len(exact) - 0.4
             where = f"at most {formats.count(deviation)} {source.unit} off"
-            chart.series(axes, who, [point(x, time, where)], line=False)
+            chart.series(axes, timer, [point(x, time, where)], line=False)
         axes.set_xscale("symlog", linthresh=1)
-        axes.set_xlim(-0.9, 2.5 * max([10, *(deviation for _, deviation in found.values())]))
+        axes.set_xlim(-0.9, 2.5 * max([10, *(deviation for _, deviation in measured.values())]))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: formats.short_count(round(x))))
         axes.set_xlabel(f"worst deviation [{source.unit}]")
         log_axis(axes, "y", formats.nanoseconds)

@@ -28,7 +28,7 @@ def _range(summary: Summary) -> str:
     columns = {_heading(*way): column for way, column in summary.calls.items()}
     texts = []
     for heading, column in columns.items():
-        levels = [cell.level for who, cell in column.items() if who.compiled]
+        levels = [cell.level for timer, cell in column.items() if timer.compiled]
         if len(levels) > 1:
             texts.append(f"{heading} {formats.ratio(max(levels) / min(levels))}")
     if not texts:
@@ -37,17 +37,17 @@ def _range(summary: Summary) -> str:
 
 
 def table(summary: Summary) -> Table:
-    """The medians of each contestant, by interface and timers per call."""
+    """The medians of each timer, by interface and timers per call."""
     columns = {_heading(*way): column for way, column in summary.calls.items()}
     rows = {
-        who: plain_row(
+        timer: plain_row(
             {
-                heading: with_range(column[who], best=who in leaders(column))
+                heading: with_range(column[timer], best=timer in leaders(column))
                 for heading, column in columns.items()
-                if who in column
+                if timer in column
             }
         )
-        for who in summary.contestants
+        for timer in summary.contestants
     }
     note = f"Median and range, in ns for a schedule and a cancel. {BOLD}"
     return Table("calls", "Schedule and cancel from Python", ("call",), rows, note)

@@ -11,8 +11,8 @@ Maker = Callable[[Summary], Section | None]
 
 def prose(name: str, title: str) -> Maker:
     """What makes a section from its template alone."""
-    made = Section(name, name.capitalize(), title, template=f"{name}.html", folded=True)
-    return lambda summary: made if summary.contestants else None
+    section = Section(name, name.capitalize(), title, template=f"{name}.html", folded=True)
+    return lambda summary: section if summary.contestants else None
 
 
 SECTIONS: tuple[Maker, ...] = (
@@ -32,5 +32,5 @@ SECTIONS: tuple[Maker, ...] = (
 
 def sections(summary: Summary) -> list[Section]:
     """The sections that the run has figures for."""
-    found = (make(summary) for make in SECTIONS)
-    return [section for section in found if section is not None]
+    results = (make(summary) for make in SECTIONS)
+    return [section for section in results if section is not None]

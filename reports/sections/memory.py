@@ -9,19 +9,19 @@ def section(summary: Summary) -> Section | None:
     """Bytes per timer for each contestant and capacity, and the cost of growing."""
     if not summary.memory:
         return None
-    sizes = sorted({capacity for of in summary.memory.values() for capacity in of})
+    sizes = sorted({capacity for footprints in summary.memory.values() for capacity in footprints})
     table = Table(
         "memory",
         "Memory for each pending timer, and one timer more than there is room for",
         ("size", "figure"),
         {
-            who: {
+            contestant: {
                 (formats.size(size), figure): shown
                 for size in sizes
-                if size in of
-                for figure, shown in _figures(of[size]).items()
+                if size in footprints
+                for figure, shown in _figures(footprints[size]).items()
             }
-            for who, of in summary.memory.items()
+            for contestant, footprints in summary.memory.items()
         },
         "Bytes for each pending timer: when all room is used, at most while the timer grows, and "
         "from then on, since capacity is never given back. The pause is the time of the one insert "
@@ -38,13 +38,13 @@ def section(summary: Summary) -> Section | None:
     )
 
 
-def _figures(found: Footprint) -> dict[str, Entry]:
+def _figures(footprint: Footprint) -> dict[str, Entry]:
     names = ("at rest [B]", "at the peak [B]", "after growth [B]")
     pause = NOTHING
-    if found.pause:
-        milliseconds = [ns / 1e6 for ns in found.pause[:3]]
+    if footprint.pause:
+        milliseconds = [ns / 1e6 for ns in footprint.pause[:3]]
         median, *ends = map(formats.significant, milliseconds)
-        several = found.pause.samples > 1
+        several = footprint.pause.samples > 1
         pause = Entry(median, "–".join(ends) if several else "", value=milliseconds[0])
-    figures = [entry(value, formats.amount) for value in found[:3]]
+    figures = [entry(value, formats.amount) for value in footprint[:3]]
     return {**dict(zip(names, figures, strict=True)), "pause [ms]": pause}

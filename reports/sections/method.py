@@ -18,19 +18,21 @@ def section(summary: Summary) -> Section:
         "When": [manifest["created"]],
         "Command": [shlex.join(map(str, manifest["command"]))],
         "Code": [_commit(manifest)],
-        "Versions": [f"{name} {of or 'unknown'}" for name, of in manifest["versions"].items()],
+        "Versions": [
+            f"{name} {version or 'unknown'}" for name, version in manifest["versions"].items()
+        ],
         "Machine": _machine(summary),
         "Parameters": _items(manifest["parameters"]),
         "Workloads": [
-            f"{of.name}: {described(of)}; {_plain(of.details.get('details', {}))}"
-            for of in summary.replays
+            f"{source.name}: {described(source)}; {_plain(source.details.get('details', {}))}"
+            for source in summary.replays
         ],
         "Checks": _items(manifest["agreement"]),
         "Over budget": [*summary.stopped()] or ["nothing"],
     }
-    told = {term: texts for term, texts in terms.items() if texts}
+    shown = {term: texts for term, texts in terms.items() if texts}
     prose, title = "method.html" if summary.contestants else "", "How it was measured"
-    return Section("method", "Method", title, terms=told, template=prose, folded=True)
+    return Section("method", "Method", title, terms=shown, template=prose, folded=True)
 
 
 def _commit(manifest: Mapping[str, Any]) -> str:

@@ -60,9 +60,9 @@ class Table:
     def rows(self) -> dict[Subject, Row]:
         """The rows that are shown."""
         return {
-            who: row
-            for who, row in self.entries.items()
-            if any(one is not NOTHING for one in row.values())
+            subject: row
+            for subject, row in self.entries.items()
+            if any(cell is not NOTHING for cell in row.values())
         }
 
     @cached_property
@@ -74,13 +74,13 @@ class Table:
         }
         return {facet: several for facet, several in parts.items() if len(several) > 1}
 
-    def entry(self, who: Subject, heading: tuple[str, ...]) -> Entry:
+    def entry(self, subject: Subject, heading: tuple[str, ...]) -> Entry:
         """A cell."""
-        return self.rows[who].get(heading, NOTHING)
+        return self.rows[subject].get(heading, NOTHING)
 
     def is_number(self, heading: tuple[str, ...]) -> bool:
         """Whether a column holds numbers, and so is aligned at the right."""
-        return all(self.entry(who, heading).number for who in self.rows)
+        return all(self.entry(subject, heading).number for subject in self.rows)
 
     @property
     def in_words(self) -> bool:
@@ -124,22 +124,22 @@ MEDIAN, LEAST, GREATEST = "median [ns]", "least [ns]", "greatest [ns]"
 
 
 def times(
-    summary: Summary, of: Task | StoredSource, column: Column, who: StoredContestant
+    summary: Summary, measured: Task | StoredSource, column: Column, contestant: StoredContestant
 ) -> dict[str, Entry]:
     """The statistics of a time: all in nanoseconds, so that a column has one unit.
 
     A timer that was over budget has the size at which it was.
     """
-    base, time = summary.base and column.get(summary.base), column.get(who)
+    base, time = summary.base and column.get(summary.base), column.get(contestant)
     ratio = f"ratio to {summary.base.timer}" if summary.base and base and base.level else ""
     names = [MEDIAN, LEAST, GREATEST, *([ratio] if ratio else [])]
     if time is None:
-        if (of, who) not in summary.over_budget:
+        if (measured, contestant) not in summary.over_budget:
             return dict.fromkeys(names, NOTHING)
-        size = summary.over_budget[of, who]
-        at = f" at {formats.count(size)}" if size else ""
-        return dict.fromkeys(names, Entry("", f"over budget{at}", value=LAST))
-    best = who in leaders(column)
+        size = summary.over_budget[measured, contestant]
+        size_text = f" at {formats.count(size)}" if size else ""
+        return dict.fromkeys(names, Entry("", f"over budget{size_text}", value=LAST))
+    best = contestant in leaders(column)
     entries = [Entry(formats.significant(ns), best=best, value=ns) for ns in time[:3]]
     if base and ratio:
         multiple = time.level / base.level

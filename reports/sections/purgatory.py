@@ -3,15 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from compare.purgatory.figures import (
-    MEMORY,
-    PURGING,
-    RATE,
-    SCANNING,
-    Row,
-    median_row,
-    saturation,
-)
+from compare.purgatory.figures import MEMORY, PURGING, RATE, SCANNING, Row, median_row, saturation
 from reports import formats
 from reports.sections.parts import Entry, Section, Table, entry, plain_row
 from reports.summary import Summary
@@ -74,17 +66,17 @@ def _entries(row: Row, figures: Figures) -> dict[str, Entry]:
 
 def of_rates(rows: Sequence[Row]) -> Table:
     """Both designs in real time at the highest rate that they kept up with."""
-    highest, found = saturation(rows), {}
+    highest, entries = saturation(rows), {}
     for case, rates in by_case(rows, RATE).items():
         rate, failed = highest[case.load, case.design]
         row = median_row(rates.get(rate) or next(iter(rates.values())))
         reached = Entry(formats.count(rate), "" if failed else "or more", value=rate)
-        found[case] = plain_row({"requests/s": reached, **_entries(row, _RATES)})
+        entries[case] = plain_row({"requests/s": reached, **_entries(row, _RATES)})
     return Table(
         "purgatory-rates",
         "In real time, at the highest rate that each kept up with",
         ("figure",),
-        found,
+        entries,
         "A rate counts as sustained if most trials reach 95% of it with a p99 lateness below 200 "
         "ms. Figures are medians of the trials. The estimated total is the number of requests in "
         "the lists as the new design estimates it, on average. All threads of a design share one "
@@ -96,18 +88,18 @@ def of_rates(rows: Sequence[Row]) -> Table:
 
 def of_memory(rows: Sequence[Row]) -> Table:
     """The trials with little memory."""
-    found = {
+    medians = {
         case: median_row(same)
         for case, trials in by_case(rows, MEMORY).items()
         for same in trials.values()
     }
-    room, rate = next(((row["memory_bytes"], row["rate"]) for row in found.values()), (0, 0))
+    room, rate = next(((row["memory_bytes"], row["rate"]) for row in medians.values()), (0, 0))
     return Table(
         "purgatory-memory",
         f"With {formats.data_size(room)} more memory than at the start, at {formats.count(rate)} "
         "requests/s",
         ("figure",),
-        {case: plain_row(_entries(row, _MEMORY)) for case, row in found.items()},
+        {case: plain_row(_entries(row, _MEMORY)) for case, row in medians.items()},
         "The limit is the purge interval of the new design, and the number of entries above which "
         "the old one scans: at the highest limit it scans least.",
         of="design",
@@ -116,10 +108,10 @@ def of_memory(rows: Sequence[Row]) -> Table:
 
 def _headline(rows: Sequence[Row]) -> str:
     """The two designs where half of the requests time out."""
-    found = saturation(rows)
+    highest = saturation(rows)
     texts = []
     for design in (PURGING, SCANNING):
-        rate, failed = found.get(("high", design), (0, False))
+        rate, failed = highest.get(("high", design), (0, False))
         if not rate:
             return ""
         texts.append(f"{'' if failed else 'at least '}{formats.count(rate)}")

@@ -11,7 +11,7 @@ def section(summary: Summary) -> Section | None:
     if not summary.contestants:
         return None
     checked = "" if summary.of_shards else "Every expiry is checked before anything is timed. "
-    rows = {who: traits_of(who) for who in summary.contestants}
+    rows = {timer: traits_of(timer) for timer in summary.contestants}
     return Section(
         "schemes",
         "Schemes",
@@ -23,16 +23,16 @@ def section(summary: Summary) -> Section | None:
     )
 
 
-def traits_of(who: StoredContestant) -> Row:
-    """The traits of a contestant, by what they are about."""
-    traits = who.traits
+def traits_of(timer: StoredContestant) -> Row:
+    """The traits of a timer, by what they are about."""
+    traits = timer.traits
     shown = {**traits["defaults"], **traits["settings"]}
     if traits["tick"] is not None:
         shown["tick"] = traits["tick"]
     parameters = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown.items())
     fires, order = traits["due_at"], traits["order"]
     texts: dict[tuple[str, ...], str] = {
-        (DOES, "fires at"): fires if who.exact else f"{fires}. Here: {who.precision}.",
+        (DOES, "fires at"): fires if timer.exact else f"{fires}. Here: {timer.precision}.",
         (DOES, "order within one unit"): "first armed, first fired" if order == "fifo" else order,
         (DOES, "horizon"): traits["horizon"],
         (DOES, "over empty time"): traits["jumps"],

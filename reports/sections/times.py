@@ -14,7 +14,7 @@ def section(summary: Summary) -> Section | None:
         "median of the samples, bars the range from the least to the greatest. Axes are "
         "logarithmic. Points are moved sideways a little so that none hides another."
     ]
-    if not all(who.compiled for who in summary.contestants):
+    if not all(timer.compiled for timer in summary.contestants):
         notes.append("Dashed: times of a “Python loop”, which include the interpreter's overhead.")
     if summary.over_budget:
         notes.append(
@@ -26,7 +26,7 @@ def section(summary: Summary) -> Section | None:
 
 
 def table(summary: Summary) -> Table:
-    """Every statistic of each contestant, task and size."""
+    """Every statistic of each timer, task and size."""
     columns = {
         (task, size): summary.column(task, size) for task in summary.cells for size in summary.sizes
     }
@@ -35,12 +35,12 @@ def table(summary: Summary) -> Table:
         "Time per operation",
         ("operation", "size", "statistic"),
         {
-            who: {
+            timer: {
                 (task.title, formats.size(size), statistic): entry
                 for (task, size), column in columns.items()
-                for statistic, entry in times(summary, task, column, who).items()
+                for statistic, entry in times(summary, task, column, timer).items()
             }
-            for who in summary.contestants
+            for timer in summary.contestants
         },
         f"{BOLD} Expiry is the time for each timer that fires.",
         chosen={"size": formats.size(summary.sizes[-1]), "statistic": MEDIAN},

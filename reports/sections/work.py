@@ -13,7 +13,7 @@ def section(summary: Summary) -> Section | None:
     counted = table(summary)
     if not counted.rows:
         return None
-    uncompiled = any(not who.compiled for who in summary.contestants)
+    uncompiled = any(not timer.compiled for timer in summary.contestants)
     return Section(
         "work",
         "Work",
@@ -28,27 +28,27 @@ def section(summary: Summary) -> Section | None:
 
 
 def table(summary: Summary) -> Table:
-    """Counts per operation for each contestant, task, size and counter."""
+    """Counts per operation for each timer, task, size and counter."""
     tasks = [task for task in summary.cells if summary.counters(task)]
 
-    def counts(who: StoredContestant) -> Row:
-        found: dict[tuple[str, ...], Entry] = {
+    def counts(timer: StoredContestant) -> Row:
+        entries: dict[tuple[str, ...], Entry] = {
             (task.title, formats.size(size), formats.counter_title(name)): entry(
                 count, formats.amount
             )
             for task in tasks
             for name in summary.counters(task)
-            for size, count in summary.counts[task][name].get(who, {}).items()
+            for size, count in summary.counts[task][name].get(timer, {}).items()
         }
-        for size, share in summary.slots.get(who, {}).items():
-            found[HOLD.title, formats.size(size), IN_SLOTS] = entry(share, formats.share)
-        return found
+        for size, share in summary.slots.get(timer, {}).items():
+            entries[HOLD.title, formats.size(size), IN_SLOTS] = entry(share, formats.share)
+        return entries
 
     return Table(
         "work",
         "Counted work per operation",
         ("operation", "size", "counter"),
-        {who: counts(who) for who in summary.contestants},
+        {timer: counts(timer) for timer in summary.contestants},
         "In slots: the share of the pending timers that are in the slots of a wheel while it is "
         "held. The others wait in a list, until the wheel reaches that far or for the end of the "
         "tick; with a low share, the time of hold is that of the list.",

@@ -39,7 +39,7 @@ def section(summary: Summary) -> Section | None:
 
 
 def table(summary: Summary) -> Table:
-    """What each contestant did with each source, and how long it took."""
+    """What each timer did with each source, and how long it took."""
     first = next(iter(summary.replays))
     about = (
         "Times are those of all shards together; lateness is that of all timers that fired; memory "
@@ -52,12 +52,12 @@ def table(summary: Summary) -> Table:
         "Replays",
         ("source", "figure"),
         {
-            who: {
+            timer: {
                 (summary.called(source), figure): shown
                 for source in summary.replays
-                for figure, shown in figures(summary, source, who).items()
+                for figure, shown in figures(summary, source, timer).items()
             }
-            for who in summary.contestants
+            for timer in summary.contestants
         },
         f"{about} {BOLD}",
         chosen={"source": summary.called(first)},
@@ -81,15 +81,15 @@ _OUTCOME: Mapping[str, tuple[str, Callable[[Any], str]]] = {
 """Heading -> column of a row, and how it is written; a row of a run has no quantiles."""
 
 
-def figures(summary: Summary, source: StoredSource, who: StoredContestant) -> dict[str, Entry]:
-    """The time of one contestant with one source, and what it did."""
-    column, replayed = summary.replayed(source), summary.replays[source].get(who)
-    timed = times(summary, source, column, who)
+def figures(summary: Summary, source: StoredSource, timer: StoredContestant) -> dict[str, Entry]:
+    """The time of one timer with one source, and what it did."""
+    column, replayed = summary.replayed(source), summary.replays[source].get(timer)
+    timed = times(summary, source, column, timer)
     shown = {f"time per operation, {MEDIAN}": timed.pop(MEDIAN), **timed}
     del shown[LEAST], shown[GREATEST]
     if replayed is None:
         return shown
-    row, time, best = replayed.row, replayed.time, who in leaders(column)
+    row, time, best = replayed.row, replayed.time, timer in leaders(column)
     shown[f"time per operation, {MEDIAN}"] = with_range(time, best=best)
     if source.rate:
         cost = time.level * source.rate / 1e6
@@ -102,7 +102,9 @@ def figures(summary: Summary, source: StoredSource, who: StoredContestant) -> di
         if name in row:
             shown[title] = entry(row[name], form)
     if summary.of_shards:
-        used = {name for of in summary.replays[source].values() for name, n in of.counters if n}
+        used = {
+            name for replay in summary.replays[source].values() for name, n in replay.counters if n
+        }
         for name, count in replayed.counters:
             if name in used:
                 each = count / max(row["operations"], 1)
@@ -113,14 +115,14 @@ def figures(summary: Summary, source: StoredSource, who: StoredContestant) -> di
 
 def facts(summary: Summary, source: StoredSource) -> dict[str, str]:
     """What the replays and `ingest` say about a source itself, by terms."""
-    found = {"operations": described(source)}
-    if row := next((of.row for of in summary.replays[source].values()), None):
+    terms = {"operations": described(source)}
+    if row := next((replay.row for replay in summary.replays[source].values()), None):
         scheduled, fired = row["scheduled"], row["fired"]
-        found["pending"] = f"at most {formats.count(row['most_pending'])} at once"
-        found["fired"] = f"{formats.count(fired)} of {formats.counted(scheduled, 'timer')}"
+        terms["pending"] = f"at most {formats.count(row['most_pending'])} at once"
+        terms["fired"] = f"{formats.count(fired)} of {formats.counted(scheduled, 'timer')}"
         if scheduled:
-            found["fired"] += f" ({formats.share(fired / scheduled)})"
-    return {**found, **source.details.get("verdict", {})}
+            terms["fired"] += f" ({formats.share(fired / scheduled)})"
+    return {**terms, **source.details.get("verdict", {})}
 
 
 def described(source: StoredSource) -> str:
