@@ -57,10 +57,10 @@ class Counted:
         return {**(self.outcome.counters or {}), name: operations, f"{name} words": words}
 
 
-def priced(one: Counted, prices: Mapping[str, float]) -> float:
+def priced(candidate: Counted, prices: Mapping[str, float]) -> float:
     """The objective of a candidate, in ns per operation."""
-    total = sum(amount * prices.get(name, 0.0) for name, amount in one.amounts.items())
-    return total / one.outcome.operations
+    total = sum(amount * prices.get(name, 0.0) for name, amount in candidate.amounts.items())
+    return total / candidate.outcome.operations
 
 
 def fitted_prices(measured: Sequence[tuple[Counted, float]]) -> dict[str, float]:
@@ -69,12 +69,12 @@ def fitted_prices(measured: Sequence[tuple[Counted, float]]) -> dict[str, float]
     A least-squares fit of relative errors. A weak pull towards assumed prices decides what the
     times leave open.
     """
-    names = list(dict.fromkeys(name for one, _ in measured for name in one.amounts))
+    names = list(dict.fromkeys(name for candidate, _ in measured for name in candidate.amounts))
     assumed = np.array([_assumed(name) for name in names])
     rows = np.array(
         [
-            [one.amounts.get(name, 0) / (one.outcome.operations * ns) for name in names]
-            for one, ns in measured
+            [candidate.amounts.get(name, 0) / (candidate.outcome.operations * ns) for name in names]
+            for candidate, ns in measured
         ]
     )
     # The unknowns are prices relative to the assumed ones, so that all of them are about 1.

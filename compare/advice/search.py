@@ -50,13 +50,13 @@ class Advice:
         """The unit of time."""
         return self.trace.unit
 
-    def cost(self, one: Counted) -> float:
+    def cost(self, candidate: Counted) -> float:
         """The measured time: of the fastest round, since noise only ever adds time."""
-        return min(self.samples[one.label])
+        return min(self.samples[candidate.label])
 
-    def noise(self, one: Counted) -> float:
+    def noise(self, candidate: Counted) -> float:
         """The relative difference of the time between the odd and the even rounds."""
-        rounds = self.samples[one.label]
+        rounds = self.samples[candidate.label]
         first, second = min(rounds[::2]), min(rounds[1::2])
         return max(first, second) / min(first, second) - 1
 
@@ -79,16 +79,22 @@ class Advice:
     def runner_up(self) -> Counted | None:
         """The best of another scheme."""
         name = self.best.contestant.name
-        return next((one for one in self.ranked if one.contestant.name != name), None)
+        return next(
+            (candidate for candidate in self.ranked if candidate.contestant.name != name), None
+        )
 
     def best_of(self, name: str) -> Counted | None:
         """The best of a scheme."""
-        return next((one for one in self.ranked if one.contestant.name == name), None)
+        return next(
+            (candidate for candidate in self.ranked if candidate.contestant.name == name), None
+        )
 
     @property
     def looser(self) -> Counted | None:
         """The cheapest that is less precise than the bounds ask."""
-        others = [one for one in self.measured if not self.grid.precise(one.contestant)]
+        others = [
+            candidate for candidate in self.measured if not self.grid.precise(candidate.contestant)
+        ]
         return min(others, key=self.cost, default=None)
 
     @property
@@ -121,17 +127,19 @@ def advise(
     limit = SLOWEST * reference[REFERENCE].ns_per_operation
 
     def count(candidates: Iterable[Contestant]) -> None:
-        new = {one.label: one for one in candidates if one.label not in counted}
+        new = {
+            candidate.label: candidate for candidate in candidates if candidate.label not in counted
+        }
         done = outcomes(executor, sample, list(new.values()), counting=True, limit=limit)
         for label, outcome in done.items():
-            one = new[label]
-            nbytes = int(one.new(trace.unit, capacity=outcome.most_pending).nbytes)
-            allowed = grid.precise(one) and nbytes <= (bounds.memory or math.inf)
-            deviation = max(map(abs, one.rounding(trace.unit).bounds()))
-            counted[label] = Counted(one, outcome, nbytes, deviation, allowed)
+            candidate = new[label]
+            nbytes = int(candidate.new(trace.unit, capacity=outcome.most_pending).nbytes)
+            allowed = grid.precise(candidate) and nbytes <= (bounds.memory or math.inf)
+            deviation = max(map(abs, candidate.rounding(trace.unit).bounds()))
+            counted[label] = Counted(candidate, outcome, nbytes, deviation, allowed)
 
-    def objective_of(one: Counted) -> float:
-        return priced(one, prices)
+    def objective_of(candidate: Counted) -> float:
+        return priced(candidate, prices)
 
     count(grid.coarse())
     times = _times(executor, sample, counted.values(), *FIT)
@@ -139,9 +147,9 @@ def advise(
     tried: set[str] = set()
     for _ in range(FINE_ROUNDS):
         best = _best_of_each(_ranked(counted.values(), objective_of, objective))
-        centres = [one for one in best if one.label not in tried]
-        tried.update(one.label for one in centres)
-        count(near for one in centres for near in grid.around(one.contestant))
+        centres = [candidate for candidate in best if candidate.label not in tried]
+        tried.update(candidate.label for candidate in centres)
+        count(near for candidate in centres for near in grid.around(candidate.contestant))
     ranked = _ranked(counted.values(), objective_of, objective)
     if not ranked:
         raise AdviceError(_unreachable(counted.values(), grid))
@@ -157,8 +165,8 @@ def advise(
         sample,
         final,
         counted,
-        ns={label: objective_of(one) for label, one in counted.items()},
-        checked=[one.label for one in checked],
+        ns={label: objective_of(candidate) for label, candidate in counted.items()},
+        checked=[candidate.label for candidate in checked],
         samples=_times(executor, final, chosen, *FINAL),
     )
 
@@ -166,27 +174,34 @@ def advise(
 def pareto_front(candidates: Iterable[Counted], cost: Key) -> list[Counted]:
     """Those for which no cheaper one is about as precise and as small, cheapest first. O(n^2)."""
     front: list[Counted] = []
-    for one in sorted(candidates, key=lambda one: (cost(one), one.deviation, one.nbytes)):
+    for candidate in sorted(
+        candidates, key=lambda candidate: (cost(candidate), candidate.deviation, candidate.nbytes)
+    ):
         if not any(
-            other.deviation <= NEAR * one.deviation and other.nbytes <= NEAR * one.nbytes
+            other.deviation <= NEAR * candidate.deviation
+            and other.nbytes <= NEAR * candidate.nbytes
             for other in front
         ):
-            front.append(one)
+            front.append(candidate)
     return front
 
 
 def _ranked(candidates: Iterable[Counted], cost: Key, objective: str) -> list[Counted]:
     """Those that keep the bounds, best first."""
 
-    def rank(one: Counted) -> tuple[float, float]:
-        return (one.nbytes, cost(one)) if objective == "memory" else (cost(one), one.nbytes)
+    def rank(candidate: Counted) -> tuple[float, float]:
+        return (
+            (candidate.nbytes, cost(candidate))
+            if objective == "memory"
+            else (cost(candidate), candidate.nbytes)
+        )
 
-    return sorted((one for one in candidates if one.allowed), key=rank)
+    return sorted((candidate for candidate in candidates if candidate.allowed), key=rank)
 
 
 def _best_of_each(ranked: Sequence[Counted]) -> list[Counted]:
     """The first of each scheme."""
-    return list({one.contestant.name: one for one in reversed(ranked)}.values())
+    return list({candidate.contestant.name: candidate for candidate in reversed(ranked)}.values())
 
 
 def _times(
@@ -200,8 +215,8 @@ def _times(
 
     There are more than `rounds` rounds as long as `seconds` have not passed.
     """
-    contestants = list({one.label: one.contestant for one in candidates}.values())
-    times: dict[str, list[float]] = {one.label: [] for one in contestants}
+    contestants = list({candidate.label: candidate.contestant for candidate in candidates}.values())
+    times: dict[str, list[float]] = {candidate.label: [] for candidate in contestants}
     started, done = time.monotonic(), 0
     while done < rounds or time.monotonic() - started < seconds:
         for label, outcome in outcomes(executor, sample, contestants, counting=False).items():
@@ -224,10 +239,10 @@ def _delays(sample: Sample) -> tuple[int, int]:
 
 def _unreachable(counted: Iterable[Counted], grid: Grid) -> str:
     """Why no candidate keeps the bounds."""
-    precise = [one for one in counted if grid.precise(one.contestant)]
+    precise = [candidate for candidate in counted if grid.precise(candidate.contestant)]
     if not precise:
         return "no timer fires as precisely as --max-late and --max-early ask"
-    smallest = min(precise, key=lambda one: one.nbytes)
+    smallest = min(precise, key=lambda candidate: candidate.nbytes)
     return (
         f"no timer as precise as that fits into {grid.bounds.memory} bytes: the smallest,"
         f" {smallest.label}, takes {smallest.nbytes}"

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 _JAVA = {"us": "MICROSECONDS", "ms": "MILLISECONDS", "s": "SECONDS"}
 
 
-def python_line(one: "Counted", unit: str) -> str:
+def python_line(candidate: "Counted", unit: str) -> str:
     """The call that makes the timer.
 
     A capacity would only save its growth, so it is left out.
     """
-    parameters = one.contestant.parameters(unit).items()
+    parameters = candidate.contestant.parameters(unit).items()
     arguments = ", ".join(f"{name}={value:_}" for name, value in parameters)
-    return f"timers.{one.contestant.timer_class.__name__}({arguments})"
+    return f"timers.{candidate.contestant.timer_class.__name__}({arguments})"
 
 
 def settings(advice: "Advice") -> dict[str, str]:

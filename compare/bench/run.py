@@ -239,7 +239,7 @@ def _manifest(
 
 def _source_entry(replays: Replays, profiles: Mapping[str, Profile | None]) -> dict[str, Any]:
     source = replays.source
-    found = profiles.get(source.name)
+    trace_profile = profiles.get(source.name)
     # At a touch, an inexact timer may re-arm where an exact one starts a timer, or the reverse.
     scheduled = [
         outcome.scheduled
@@ -252,7 +252,7 @@ def _source_entry(replays: Replays, profiles: Mapping[str, Profile | None]) -> d
         "timers": scheduled[0] if scheduled else source.counts["starts"],
         **source.counts,
         "details": dict(source.details),
-        "profile": found._asdict() if found else None,
+        "profile": trace_profile._asdict() if trace_profile else None,
     }
 
 

@@ -98,8 +98,8 @@ def open_source(name: str) -> Source:
                     f"{name} is compressed with {other}; a log is plain or compressed with"
                     f" {', '.join(_OPENERS)}"
                 )
-        found = (kind for magic, kind in _MAGIC.items() if start.startswith(magic))
-        source = Source(name, next(found, None), b"")
+        compressions = (kind for magic, kind in _MAGIC.items() if start.startswith(magic))
+        source = Source(name, next(compressions, None), b"")
         stream = _decompressed(file, source)
         source.head = read_some(stream, source, HEAD_BYTES)
         if file.seekable():
@@ -211,13 +211,13 @@ def expand(names: list[str]) -> list[str]:
             or path.exists()
             or not any(sign in name for sign in "*?[")
         ):
-            found = [name]
+            matches = [name]
             if name != STDIN and path.is_dir():
                 visible = sorted(path.glob("[!._]*"))
-                found = [str(entry) for entry in visible if entry.is_file()]
-                if not found:
+                matches = [str(entry) for entry in visible if entry.is_file()]
+                if not matches:
                     raise LogError(f"{name} is a directory without logs")
-        elif not (found := sorted(glob(name))):  # noqa: PTH207  # of absolute paths, too
+        elif not (matches := sorted(glob(name))):  # noqa: PTH207  # of absolute paths, too
             raise LogError(f"no file matches {name}")
-        files |= dict.fromkeys(found)
+        files |= dict.fromkeys(matches)
     return list(files)

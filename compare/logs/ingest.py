@@ -227,9 +227,9 @@ def _ingest(
     places = [log] if isinstance(log, str | os.PathLike) else log
     names = [os.fspath(place) for place in places]
     short = [name.rstrip("/").rpartition("/")[2] for name in names]
-    made = {"kind": kind, "log": short[0] if len(short) == 1 else short}
+    initial_source = {"kind": kind, "log": short[0] if len(short) == 1 else short}
     with (
-        new_trace(out, unit=options.unit, source=made, force=options.force) as unfinished,
+        new_trace(out, unit=options.unit, source=initial_source, force=options.force) as unfinished,
         _within_reach(names, options.master, session) as files,
     ):
         logs = _opened(files, options, roles)
@@ -263,7 +263,7 @@ def _ingest(
     trace = open_trace(out)
     read_in = {role: EPOCHS[form] for role in ("time", "end") if form in EPOCHS}
     read_in["duration"] = meaning.duration_unit
-    ends = [time for one in trace.shards for time in (one.first_time, one.last_time)]
+    ends = [time for shard in trace.shards for time in (shard.first_time, shard.last_time)]
     times_on_tape = [time for time in ends if time is not None]
     reading = Reading(
         kind=kind,

@@ -102,7 +102,7 @@ class Job(NamedTuple):
                 run = run.set_column(1, "value", run["value"].dictionary_encode())
             runs.append(Run(int(rows.shard[part[0]]), int(rows.start[part].min()), run))
         seen = Seen()
-        seen.add(rows.at[fine], rows.zone[fine])
+        seen.add(rows.time[fine], rows.zone[fine])
         for role, name in self.meaning.roles.items():
             if not log.has(name) and len(with_value(texts[role].filter(fine)).drop_null()):
                 seen.present |= {role}
@@ -150,9 +150,9 @@ def ingest_here(job: Job, threads: Threads) -> Result:
     kept: list[list[Run]] = [[] for _ in range(shards)]
     roles = job.meaning.roles
     # Texts that are kept take several times the memory of a row.
-    most = MOST_ROWS // 4 if {"unique", "id"} & roles.keys() else MOST_ROWS
-    unmatched = _unmatched(job, threads, most) if "id" in roles else np.empty(0, np.int64)
-    for place, rows in _decided(job, threads, most):
+    row_limit = MOST_ROWS // 4 if {"unique", "id"} & roles.keys() else MOST_ROWS
+    unmatched = _unmatched(job, threads, row_limit) if "id" in roles else np.empty(0, np.int64)
+    for place, rows in _decided(job, threads, row_limit):
         if len(unmatched):
             mark_at(rows, unmatched - position_of(place), UNMATCHED)
         runs, about = job.sort_out(place, rows)
@@ -170,7 +170,7 @@ def ingest_here(job: Job, threads: Threads) -> Result:
     return Result(reports(written), table.kinds, table.examples, seen)
 
 
-def _decided(job: Job, threads: Threads, most: int) -> Iterator[tuple[Place, Rows]]:
+def _decided(job: Job, threads: Threads, row_limit: int) -> Iterator[tuple[Place, Rows]]:
     """The rows of all blocks, with what is decided in their order. Raises TooManyRows."""
     latest, texts, left, rows_kept = NONE, set[bytes](), job.limit, 0
     for place, rows in threads.in_order(job.blocks(), job.interpret):
@@ -182,19 +182,19 @@ def _decided(job: Job, threads: Threads, most: int) -> Iterator[tuple[Place, Row
         if "unique" in job.meaning.roles:
             mark_duplicates(rows, texts)
         rows_kept += int(np.count_nonzero(rows.fine))
-        if rows_kept > most:
+        if rows_kept > row_limit:
             raise TooManyRows
         yield place, rows
         if left is not None and left <= 0:
             return
 
 
-def _unmatched(job: Job, threads: Threads, most: int) -> Int64s:
+def _unmatched(job: Job, threads: Threads, row_limit: int) -> Int64s:
     """The positions of ends without a start. Reads the log once more."""
     known: dict[bytes, int] = {}
     none = np.empty(0, np.int64)
     columns = [(none, none.astype(np.int32), none)]
-    for place, rows in _decided(job, threads, most):
+    for place, rows in _decided(job, threads, row_limit):
         texts, _, chosen = texts_of(rows, "id", 1)
         ids = np.array([known.setdefault(text, len(known)) for text in texts.to_pylist()], np.int32)
         columns.append((rows.start[chosen], ids, job.positions(place, rows)[chosen]))

@@ -115,11 +115,13 @@ def _latest(reader: _Reader, tasks: "SparkTasks") -> list[int]:
     def work(part: int, stopping: Stopping) -> pa.RecordBatch:
         latest = NONE
         for _, rows in reader.rows(part):
-            latest = int(rows.at[rows.fine].max(initial=latest))
+            latest = int(rows.time[rows.fine].max(initial=latest))
         return pa.RecordBatch.from_arrays([[part], [latest]], schema=_LATEST)
 
-    found = tasks.run(len(reader.parts), work, _LATEST).sort_by("part")["latest"].to_pylist()
-    return [NONE, *accumulate(found, max)]
+    latest_by_part = (
+        tasks.run(len(reader.parts), work, _LATEST).sort_by("part")["latest"].to_pylist()
+    )
+    return [NONE, *accumulate(latest_by_part, max)]
 
 
 def _marked(reader: _Reader, tasks: "SparkTasks", role: str) -> Int64s:

@@ -103,10 +103,10 @@ class Seen:
     greatest_zone: int = NO_ZONE
     present: frozenset[str] = frozenset()  # roles with a value
 
-    def add(self, at: Int64s, zone: npt.NDArray[np.int16]) -> None:
+    def add(self, times: Int64s, zone: npt.NDArray[np.int16]) -> None:
         """Add the times of some rows, and the minutes by which their zones are ahead of UTC."""
         # A few rows usually show that there is no common divisor.
-        for some in (at[:100], at):
+        for some in (times[:100], times):
             if self.step != 1:
                 self.step = gcd(self.step, int(np.gcd.reduce(some, initial=0)))
         zones = zone[zone != NO_ZONE]

@@ -82,7 +82,7 @@ class Rows(NamedTuple):
     problem: npt.NDArray[np.int8]
     start: Int64s  # units, rounded down; of a late row, how far it is behind
     end: Int64s  # of a request that was answered in time; else NONE, unless a row is an end
-    at: Int64s  # the time
+    time: Int64s  # units, rounded down
     zone: npt.NDArray[np.int16]  # of the time
     shard: Int32s
 
@@ -219,9 +219,9 @@ def mark_late(rows: Rows, bound: int, latest: int) -> int:
     `latest` is the latest time of the rows before; returns that of all. NONE is before all times.
     """
     place = np.flatnonzero(rows.fine)
-    at = rows.at[place]
-    before = np.maximum.accumulate(np.concatenate([[latest], at]))
-    behind = before[:-1] - at
+    time = rows.time[place]
+    before = np.maximum.accumulate(np.concatenate([[latest], time]))
+    behind = before[:-1] - time
     late = behind > bound
     rows.problem[place[late]], rows.start[place[late]] = _LATE, behind[late]
     return int(before[-1])

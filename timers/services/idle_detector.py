@@ -162,11 +162,11 @@ class IdleDetector:
         self._settled = True
         return idle
 
-    def _deadline(self, at: Any) -> int:
-        """The first tick at which a connection touched at `at` is idle."""
-        if at is None:
+    def _deadline(self, moment: Any) -> int:
+        """The first tick at which a connection touched at `moment` is idle."""
+        if moment is None:
             return min(self._unit + 1 - (-self._timeout // self._tick), LIMIT)
-        return min(-(-(duration_ns(at, "at") + self._timeout) // self._tick), LIMIT)
+        return min(-(-(duration_ns(moment, "at") + self._timeout) // self._tick), LIMIT)
 
     def _arm(self, keys: list[Hashable], deadlines: list[int]) -> None:
         """Schedule a timer for each key."""
@@ -196,9 +196,9 @@ def _made(timer: str | Callable[[], Timer], ticks: int) -> Timer:
         wheel = 1 << min(ticks, _LARGEST_WHEEL).bit_length()
         fitting = {"tick": 1, "wheel_size": max(wheel, _SMALLEST_WHEEL)}
         known = scheme().parameters
-        made = scheme(**{name: value for name, value in fitting.items() if name in known})
+        new_timer = scheme(**{name: value for name, value in fitting.items() if name in known})
     else:
-        made = timer()
-    if not isinstance(made, Timer) or len(made) or made.now:
-        raise ParameterError(f"timer must make an empty timer at time 0, not {shown(made)}")
-    return made
+        new_timer = timer()
+    if not isinstance(new_timer, Timer) or len(new_timer) or new_timer.now:
+        raise ParameterError(f"timer must make an empty timer at time 0, not {shown(new_timer)}")
+    return new_timer

@@ -121,19 +121,19 @@ def _units(option: str, text: str, unit: str) -> int:
 def _object(advice: "Advice") -> dict[str, Any]:
     from compare.advice.settings import python_line, settings
 
-    def entry(one: "Counted | None") -> dict[str, Any] | None:
-        if one is None:
+    def entry(candidate: "Counted | None") -> dict[str, Any] | None:
+        if candidate is None:
             return None
-        samples = advice.samples.get(one.label)
-        late = one.outcome.lateness
+        samples = advice.samples.get(candidate.label)
+        late = candidate.outcome.lateness
         return {
-            "timer": one.label,
-            "allowed": one.allowed,
+            "timer": candidate.label,
+            "allowed": candidate.allowed,
             "ns_per_operation": min(samples) if samples else None,
             "cpu_ms_per_second": _ms_per_second(advice, min(samples)) if samples else None,
-            "objective_ns": advice.ns[one.label],
-            "nbytes": one.nbytes,
-            "lateness_bounds": one.contestant.rounding(advice.unit).bounds(),
+            "objective_ns": advice.ns[candidate.label],
+            "nbytes": candidate.nbytes,
+            "lateness_bounds": candidate.contestant.rounding(advice.unit).bounds(),
             "lateness": [late.min, late.median, late.max],
         }
 
@@ -145,8 +145,8 @@ def _object(advice: "Advice") -> dict[str, Any]:
         "rank_correlation": advice.correlation,
         "python": python_line(advice.best, advice.unit),
         "settings": settings(advice),
-        "front": [one.label for one in advice.front],
-        "candidates": [entry(one) for one in advice.counted.values()],
+        "front": [candidate.label for candidate in advice.front],
+        "candidates": [entry(candidate) for candidate in advice.counted.values()],
     }
 
 
@@ -189,12 +189,12 @@ def _bytes(number: int) -> str:
     return f"{number / 1e6:,.1f} MB" if number >= 1e6 else f"{number / 1e3:,.1f} kB"
 
 
-def _lateness(one: "Counted", unit: str) -> str:
+def _lateness(candidate: "Counted", unit: str) -> str:
     from compare.replay.lateness import lateness_text
     from compare.tapes.units import duration_text
 
-    low, high = one.contestant.rounding(unit).bounds()
-    declared, late = lateness_text(low, high, unit), one.outcome.lateness
+    low, high = candidate.contestant.rounding(unit).bounds()
+    declared, late = lateness_text(low, high, unit), candidate.outcome.lateness
     if low == high == 0:
         return f"{declared}: every timer fires at its deadline"
     if late.max is None:
@@ -226,7 +226,7 @@ def _change(advice: "Advice") -> str:
     if other and (saved := 1 - advice.cost(other) / advice.cost(best)) >= _WORTH:
         bounds = lateness_text(*other.contestant.rounding(advice.unit).bounds(), advice.unit)
         texts.append(f"firing {bounds}, {other.label} takes {saved:.0%} less CPU")
-    smallest = min(advice.ranked, key=lambda one: one.nbytes)
+    smallest = min(advice.ranked, key=lambda candidate: candidate.nbytes)
     if smallest.nbytes < (1 - _WORTH) * best.nbytes:
         texts.append(f"to save memory, {smallest.label} takes {_bytes(smallest.nbytes)}")
     return "; ".join(texts) or "no looser bound saves a tenth of the CPU time or memory"
@@ -237,12 +237,14 @@ def _front(advice: "Advice") -> list[str]:
     from compare.tapes.units import duration_text
 
     rows = [["Pareto front", "ns", "precision", "memory", "bounds"]]
-    shown = {one.label: one for one in [*advice.front, advice.best]}.values()
-    for one in sorted(shown, key=advice.cost):
-        precision = duration_text(one.deviation, advice.unit) if one.deviation else "exact"
-        kept = "advice" if one == advice.best else "kept" if one.allowed else "-"
-        ns = f"{advice.cost(one):,.1f}"
-        rows.append([one.label, ns, precision, _bytes(one.nbytes), kept])
+    shown = {candidate.label: candidate for candidate in [*advice.front, advice.best]}.values()
+    for candidate in sorted(shown, key=advice.cost):
+        precision = (
+            duration_text(candidate.deviation, advice.unit) if candidate.deviation else "exact"
+        )
+        kept = "advice" if candidate == advice.best else "kept" if candidate.allowed else "-"
+        ns = f"{advice.cost(candidate):,.1f}"
+        rows.append([candidate.label, ns, precision, _bytes(candidate.nbytes), kept])
     return table(rows)
 
 

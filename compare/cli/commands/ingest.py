@@ -105,12 +105,12 @@ def kernel(log: str, out: str, force: bool, hz: int | None) -> None:
     from compare.replay.profile import profile
 
     read = read_kernel_trace(Path(log), Path(out), hz=hz, force=force)
-    told = profile(read.trace)
+    trace_profile = profile(read.trace)
     lost = [("warning", f"The kernel has lost {read.lost:,} events.")] if read.lost else []
     entries = [
         ("events", f"{read.events:,}" + (f", {read.hz} jiffies a second" if read.hz else "")),
         ("operations", operations_text(read.trace.totals)),
-        *(profile_text(told, read.trace.unit, 1).items() if told else ()),
+        *(profile_text(trace_profile, read.trace.unit, 1).items() if trace_profile else ()),
         ("trace", str(read.trace.path)),
         *lost,
     ]

@@ -33,8 +33,8 @@ class CsvLog(Log):
     @classmethod
     def from_head(cls, source: Source, lines: list[str], blank: int, layout: Layout) -> Log:
         """The columns are those of the header, or given."""
-        found = (delimiter for delimiter in cls._delimiters if delimiter in lines[0])
-        delimiter = layout.delimiter or next(found, cls._delimiters[0])
+        delimiters = (delimiter for delimiter in cls._delimiters if delimiter in lines[0])
+        delimiter = layout.delimiter or next(delimiters, cls._delimiters[0])
         delimiter = "\t" if delimiter == r"\t" else delimiter
         if len(delimiter.encode()) != 1 or delimiter in "\r\n" + QUOTE:
             raise LogError(f"delimiter {delimiter!r} is not one character of ASCII, such as ; or |")

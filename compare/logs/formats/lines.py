@@ -215,9 +215,9 @@ class LineLog(Log):
         number = np.flatnonzero(pc.binary_length(pc.ascii_ltrim(lines.view(pa.string()), " ")))
         total, lines = len(lines), lines if len(number) == len(lines) else lines.take(number)
         groups = {_REST if name in _EXTRAS else name for name in roles.values()}
-        found, fault = _matched(lines, self.line.patterns, groups)
+        group_texts, fault = _matched(lines, self.line.patterns, groups)
         texts = {
-            role: _extra(found[_REST], name) if name in _EXTRAS else found[name]
+            role: _extra(group_texts[_REST], name) if name in _EXTRAS else group_texts[name]
             for role, name in roles.items()
         }
         return Records(number.astype(np.int32), fault, texts, total)
@@ -262,7 +262,7 @@ def _matched(
     lines: pa.Array, patterns: Iterable[str], groups: set[str]
 ) -> tuple[dict[str, pa.Array], np.ndarray]:
     """The groups of each line, null where it matches no pattern; and where that is."""
-    found = {name: pa.nulls(len(lines), pa.binary()) for name in groups}
+    group_texts = {name: pa.nulls(len(lines), pa.binary()) for name in groups}
     missing = np.ones(len(lines), np.bool_)
     for pattern in patterns:
         if groups <= re.compile(pattern).groupindex.keys() and missing.any():
@@ -270,9 +270,9 @@ def _matched(
             matches = pc.extract_regex(lines.filter(rest), capturing(pattern, frozenset(groups)))
             for name in groups:
                 values = pc.struct_field(matches, name)  # with the nulls of the matches
-                found[name] = pc.replace_with_mask(found[name], rest, values)
+                group_texts[name] = pc.replace_with_mask(group_texts[name], rest, values)
             missing[missing] = matches.is_null().to_numpy(zero_copy_only=False)
-    return found, missing
+    return group_texts, missing
 
 
 @cache
