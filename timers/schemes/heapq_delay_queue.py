@@ -69,9 +69,8 @@ class HeapqDelayQueue(NotCopied, Timer):
     @property
     def nbytes(self) -> int:
         """Estimated bytes: the containers, and a tuple and three ints for each heap entry."""
-        entry = sys.getsizeof((0, 0, 0)) + 3 * sys.getsizeof(LIMIT)
         containers = sum(map(sys.getsizeof, (self._heap, self._armed, self._free)))
-        return containers + entry * len(self._heap)
+        return containers + len(self._heap) * (sys.getsizeof((0, 0, 0)) + 3 * sys.getsizeof(LIMIT))
 
     def __len__(self) -> int:
         return len(self._armed)
@@ -97,8 +96,7 @@ class HeapqDelayQueue(NotCopied, Timer):
         while self._heap and self._heap[0][0] <= now:
             deadline, _, handle = entry = heapq.heappop(self._heap)
             if self._armed.get(handle) is entry:
-                clock = max(clock, deadline)
-                rows.append((handle, deadline, clock))
+                rows.append((handle, deadline, max(clock, deadline)))
                 self._release(handle)
         self.now = now
         return Expired(*np.array(rows, np.int64).T.copy()) if rows else no_expiries()
@@ -124,11 +122,7 @@ class HeapqDelayQueue(NotCopied, Timer):
         return np.array([*map(self.reschedule, handles.tolist(), deadlines.tolist())], np.bool_)
 
     def snapshot(self) -> Snapshot:
-        """What the heap holds now, entries of cancelled timers included. O(entries)."""
-        heap = [
-            Waiting(entry[2], entry[0], pending=self._armed.get(entry[2]) is entry)
-            for entry in self._heap
-        ]
+        heap = [Waiting(e[2], e[0], pending=self._armed.get(e[2]) is e) for e in self._heap]
         return Snapshot(self.now, heap=tuple(heap))
 
     def check(self) -> None:
