@@ -243,7 +243,8 @@ def _front(advice: "Advice") -> list[str]:
             duration_text(candidate.deviation, advice.unit) if candidate.deviation else "exact"
         )
         kept = "advice" if candidate == advice.best else "kept" if candidate.allowed else "-"
-        ns = f"{advice.cost(candidate):,.1f}"
+        cost = advice.cost(candidate)
+        ns = f"{cost:.1f}" if cost < 100 else f"{cost:,.0f}"
         rows.append([candidate.label, ns, precision, _bytes(candidate.nbytes), kept])
     return table(rows)
 
