@@ -28,7 +28,7 @@ with the number of operations that complete within this time.
 """
 
 _PURGE_PERIOD_NS = round(PURGE_PERIOD * NS_PER_S)
-_FRONT = 256  # operations, a power of two: after so many, the front of a list is looked at
+_FRONT = 256  # operations between two looks at the front of a list; a power of two
 
 
 class Purgatory:
