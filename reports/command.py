@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,6 @@ from compare.cli.commands.ingest import ingest_log
 from timers.errors import TimerError
 
 if TYPE_CHECKING:
-    from compare.bench.store import Run
     from compare.tapes.trace import Trace
 
 TRACES = "traces"
@@ -107,23 +105,9 @@ def report(
         path = run_comparison(options.comparison_from(given, traces), logs_read)
     from compare.bench.store import read_run
 
-    page = write_report(_with_verdicts(read_run(path)), out)
+    page = write_report(read_run(path), out)
     click.echo(f"run: {path}")
     click.echo(page)
-
-
-def _with_verdicts(run: "Run") -> "Run":
-    """A run whose traces have a `verdict`: what `ingest` says of them, by terms."""
-    from compare.cli.text import profile_text
-    from compare.replay.profile import Profile
-
-    sources = [
-        source | {"verdict": profile_text(Profile(**profile), source["unit"], source["shards"])}
-        if (profile := source.get("profile")) and profile.keys() == {*Profile._fields}
-        else source
-        for source in run.manifest["sources"]
-    ]
-    return replace(run, manifest={**run.manifest, "sources": sources})
 
 
 def _check_unused(given: Mapping[str, Any]) -> None:

@@ -15,9 +15,7 @@ from typing import NamedTuple
 from compare.bench.store import Run, RunError
 from compare.bench.task import Task
 from reports.statistics import FEW, Spread
-
-BASE = "delay-queue"
-"""What the times of different machines are divided by, unless another timer is named."""
+from reports.summary import YARDSTICK
 
 APART = 1.1
 """The least ratio between the nearer ends of two intervals that differ beyond noise."""
@@ -87,15 +85,15 @@ class Difference:
 def difference(first: Run, second: Run, base: str | None = None) -> Difference:
     """Compare two runs. `base` is the label of a timer; with it, times are divided by its times.
 
-    Runs of different machines are compared in multiples of BASE, if none is named. A machine is
-    known by its processor, cores and memory.
+    Runs of different machines are compared in multiples of YARDSTICK, if no base is named. A
+    machine is known by its processor, cores and memory.
 
     Raises:
         RunError: a run lacks the base, or the runs have no figure in common.
     """
     runs, problem = (first, second), ""
     if base is None and not same_machine(first, second):
-        base, problem = BASE, f"{first.path} and {second.path} are of different machines, and "
+        base, problem = YARDSTICK, f"{first.path} and {second.path} are of different machines, and "
     samples = [samples_of(run) for run in runs]
     if base is not None:
         for run, measured in zip(runs, samples, strict=True):

@@ -1,14 +1,8 @@
 """Lay out text for a terminal of 80 columns."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from operator import itemgetter
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
-
-from compare.tapes.units import EXPONENTS, TAPE_UNITS, duration_text
-
-if TYPE_CHECKING:
-    from compare.replay.profile import Profile
+from typing import Any
 
 WIDTH = 80
 
@@ -93,54 +87,3 @@ def plural(number: int, noun: str) -> str:
     ('1 shard', '2,000 shards')
     """
     return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def rounded_duration(units: int, unit: str) -> str:
-    """A duration to three significant digits, in the unit that suits it.
-
-    >>> [rounded_duration(us, "us") for us in (0, 996, 131_475, 4_041_564, 86_400_000_000)]
-    ['0s', '996us', '131ms', '4.04s', '86,400s']
-    """
-    seconds = units / 10 ** EXPONENTS[unit]
-    for name in reversed(TAPE_UNITS):
-        value = seconds * 10 ** EXPONENTS[name]
-        if abs(value) >= 1:
-            return f"{_digits(value, 3)}{name}"
-    return "0s"
-
-
-def profile_text(profile: "Profile", unit: str, shards: int) -> dict[str, str]:
-    """The lines of the profile of a trace in a number of shards, by label."""
-    from compare.replay.profile import ROUNDED  # which loads NumPy
-
-    shard = " of the largest shard" * (shards > 1)
-    lines = {
-        "rate": f"{_digits(profile.rate, 3)} timers armed per second{shard}",
-        "pending": f"at most {profile.most_pending:,} at once",
-        "timed out": f"{profile.timed_out:.1%}",
-    }
-    for label, quantiles in (("delay", profile.delay), ("answered", profile.answered)):
-        texts = [f"{name} {rounded_duration(time, unit)}" for name, time in quantiles.items()]
-        if len(set(quantiles.values())) == 1:
-            texts = [f"always {rounded_duration(quantiles['max'], unit)}"]
-        if texts:
-            lines[label] = ", ".join(texts)
-    known = {name: cost for name, cost in profile.cost.items() if cost is not None}
-    lowest, trace_unit = min(known.values(), default=1.0), unit
-    unit = next((name for name in TAPE_UNITS[::-1] if lowest * 10 ** EXPONENTS[name] >= 1), "ns")
-    ascending = sorted(known.items(), key=itemgetter(1))
-    costs = [f"{timer} {_digits(cost * 10 ** EXPONENTS[unit], 2)}" for timer, cost in ascending]
-    over = [f"{timer} more" for timer in profile.cost if timer not in known]
-    per = f"{unit} of a core per second of traffic{shard}"
-    lines["cost"] = f"{per}: {', '.join(costs + over)}"
-    ticks = [
-        f"{duration_text(tick, trace_unit) if tick else 0} in {scheme} (rounds {direction})"
-        for (direction, scheme), tick in zip(ROUNDED.items(), profile.ticks.values(), strict=True)
-    ]
-    lines["tick"] = f"no outcome changes up to {'; '.join(ticks)}"
-    return lines
-
-
-def _digits(value: float, digits: int) -> str:
-    """A number to some significant digits, or to a whole number if it is large."""
-    return f"{value:,.0f}" if abs(value) >= 10**digits - 0.5 else f"{value:.{digits}g}"

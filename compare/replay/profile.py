@@ -1,5 +1,6 @@
 """What a trace says before any comparison: its delays, its answers, and what its timers cost."""
 
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +9,13 @@ from compare.replay.contestant import COMPILED, contestant
 from compare.replay.engine import OverBudgetError, first_time, replay
 from compare.tapes.tape import CANCEL, REARM, START, Tape, id_space_of, joined, part
 from compare.tapes.trace import Trace
-from compare.tapes.units import EXPONENTS, TAPE_UNITS
+from compare.tapes.units import (
+    EXPONENTS,
+    TAPE_UNITS,
+    digits_text,
+    duration_text,
+    rounded_duration,
+)
 from timers.arrays import Bools, Int64s
 from timers.kernels.operations import NONE
 from timers.registry import TIMERS
@@ -40,6 +47,36 @@ class Profile(NamedTuple):
     timed_out: float  # share of the timers whose outcome is in the sample
     # Direction of rounding -> the coarsest tick that changes no outcome, in units; 0: none.
     ticks: dict[str, int]
+
+
+def profile_text(profile: Profile, unit: str, shards: int) -> dict[str, str]:
+    """The lines of the profile of a trace in a number of shards, by label."""
+    shard = " of the largest shard" * (shards > 1)
+    lines = {
+        "rate": f"{digits_text(profile.rate, 3)} timers armed per second{shard}",
+        "pending": f"at most {profile.most_pending:,} at once",
+        "timed out": f"{profile.timed_out:.1%}",
+    }
+    for label, quantiles in (("delay", profile.delay), ("answered", profile.answered)):
+        texts = [f"{name} {rounded_duration(time, unit)}" for name, time in quantiles.items()]
+        if len(set(quantiles.values())) == 1:
+            texts = [f"always {rounded_duration(quantiles['max'], unit)}"]
+        if texts:
+            lines[label] = ", ".join(texts)
+    known = {name: cost for name, cost in profile.cost.items() if cost is not None}
+    lowest, trace_unit = min(known.values(), default=1.0), unit
+    unit = next((name for name in TAPE_UNITS[::-1] if lowest * 10 ** EXPONENTS[name] >= 1), "ns")
+    ascending = sorted(known.items(), key=itemgetter(1))
+    costs = [f"{timer} {digits_text(cost * 10 ** EXPONENTS[unit], 2)}" for timer, cost in ascending]
+    over = [f"{timer} more" for timer in profile.cost if timer not in known]
+    per = f"{unit} of a core per second of traffic{shard}"
+    lines["cost"] = f"{per}: {', '.join(costs + over)}"
+    ticks = [
+        f"{duration_text(tick, trace_unit) if tick else 0} in {scheme} (rounds {direction})"
+        for (direction, scheme), tick in zip(ROUNDED.items(), profile.ticks.values(), strict=True)
+    ]
+    lines["tick"] = f"no outcome changes up to {'; '.join(ticks)}"
+    return lines
 
 
 def profile(trace: Trace) -> Profile | None:

@@ -70,3 +70,26 @@ def parse_duration(text: str, unit: str) -> int:
     if units > LIMIT:
         raise DurationError(f"duration {text.strip()!r} is longer than 2**63 - 1 {unit}")
     return int(units)
+
+
+def rounded_duration(units: int, unit: str) -> str:
+    """A duration to three significant digits, in the unit that suits it.
+
+    >>> [rounded_duration(us, "us") for us in (0, 996, 131_475, 4_041_564, 86_400_000_000)]
+    ['0s', '996us', '131ms', '4.04s', '86,400s']
+    """
+    seconds = units / 10 ** EXPONENTS[unit]
+    for name in reversed(TAPE_UNITS):
+        value = seconds * 10 ** EXPONENTS[name]
+        if abs(value) >= 1:
+            return f"{digits_text(value, 3)}{name}"
+    return "0s"
+
+
+def digits_text(value: float, digits: int) -> str:
+    """A number to some significant digits, or to a whole number if it is large.
+
+    >>> digits_text(0.01234, 2), digits_text(1234.5, 3)
+    ('0.012', '1,234')
+    """
+    return f"{value:,.0f}" if abs(value) >= 10**digits - 0.5 else f"{value:.{digits}g}"

@@ -1,8 +1,11 @@
 """The Pareto chart of a search: cost, precision and memory of the candidates that were timed."""
 
+from typing import Any
+
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from compare.advice.prices import Counted
 from compare.advice.search import Advice
 from reports.charts.pictures import SETTINGS, Picture
 from reports.palette import INK, look_of
@@ -22,26 +25,19 @@ def pareto_picture(advice: Advice) -> Picture:
         smallest = min(candidate.nbytes for candidate in advice.measured)
         front = {candidate.label for candidate in advice.front}
         names = dict.fromkeys(candidate.contestant.name for candidate in advice.measured)
+
+        def dot(candidate: Counted, area: int, **style: Any) -> None:
+            axes.scatter(candidate.deviation, advice.cost(candidate), area, **style)
+
         for candidate in advice.measured:
-            look = look_of(candidate.contestant.name)
-            axes.scatter(
-                candidate.deviation,
-                advice.cost(candidate),
-                _AREA * (candidate.nbytes // smallest).bit_length(),
-                facecolors=look.colour if candidate.label in front else "none",
-                edgecolors=look.colour,
-            )
+            colour = look_of(candidate.contestant.name).colour
+            inside = colour if candidate.label in front else "none"
+            area = _AREA * (candidate.nbytes // smallest).bit_length()
+            dot(candidate, area, facecolors=inside, edgecolors=colour)
         for name in names:
             axes.scatter([], [], color=look_of(name).colour, label=name)
-        best = advice.best
-        axes.scatter(
-            best.deviation,
-            advice.cost(best),
-            200,
-            facecolors="none",
-            edgecolors=INK,
-            label=f"advice: {best.label}",
-        )
+        label = f"advice: {advice.best.label}"
+        dot(advice.best, 200, facecolors="none", edgecolors=INK, label=label)
         axes.set_xscale("symlog", linthresh=1)
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")

@@ -10,7 +10,7 @@ def section(summary: Summary) -> Section | None:
     """The traits of all contestants."""
     if not summary.contestants:
         return None
-    checked = "" if summary.of_shards else "Every expiry is checked before anything is timed. "
+    checked = "" if summary.of_shards else "Expiries are checked before anything is timed. "
     rows = {timer: traits_of(timer) for timer in summary.contestants}
     return Section(
         "schemes",

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from compare.replay.lateness import lateness_text
+from compare.replay.profile import Profile, profile_text
 from reports import formats
 from reports.sections.parts import (
     BOLD,
@@ -122,7 +123,10 @@ def facts(summary: Summary, source: StoredSource) -> dict[str, str]:
         terms["fired"] = f"{formats.count(fired)} of {formats.counted(scheduled, 'timer')}"
         if scheduled:
             terms["fired"] += f" ({formats.share(fired / scheduled)})"
-    return {**terms, **source.details.get("verdict", {})}
+    profile = source.details.get("profile") or {}
+    if profile.keys() == {*Profile._fields}:  # else of a run of another version
+        terms |= profile_text(Profile(**profile), source.unit, source.details["shards"])
+    return terms
 
 
 def described(source: StoredSource) -> str:

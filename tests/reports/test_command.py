@@ -7,8 +7,7 @@ import pytest
 
 from compare.bench.comparison import DEFAULT_WORKLOADS
 from compare.cli.main import main
-from compare.cli.text import profile_text
-from compare.replay.profile import Profile
+from compare.replay.profile import Profile, profile_text
 from tests.reports.synthetic import write_synthetic
 from timers.registry import names
 

@@ -12,7 +12,8 @@ from compare.bench.store import RunError, read_run
 from compare.bench.task import BY_CLOCK, HOLD, INSERT
 from compare.bench.task import TASKS as TASKS_OF_A_RUN
 from compare.cli.main import BAD_INPUT, main
-from reports.diff import BASE, difference
+from reports.diff import difference
+from reports.summary import YARDSTICK
 from tests.reports.stored import store as store_run
 from tests.words import tells
 
@@ -82,14 +83,14 @@ def test_the_rule_is_symmetric_and_finds_nothing_in_equal_runs(tmp_path_factory,
 @given(samples=figures, speed=st.floats(0.01, 100))
 def test_multiples_of_a_base_do_not_depend_on_the_machine(tmp_path_factory, samples, speed):
     root = tmp_path_factory.getbasetemp() / f"diff{next(numbers)}"
-    samples |= {(task, size, BASE): [5.0, 9.0, 7.0] for task, size, _ in samples}
+    samples |= {(task, size, YARDSTICK): [5.0, 9.0, 7.0] for task, size, _ in samples}
     scaled = {key: [ns * speed for ns in times] for key, times in samples.items()}
     elsewhere = HERE | {"cpu": "other"}
     compared = difference(stored(root, samples), stored(root, scaled, machine=elsewhere))
-    assert compared.base == BASE
+    assert compared.base == YARDSTICK
     assert all(change.ratio == pytest.approx(1) for change in compared.changes)
     assert {change.contestant for change in compared.changes} == {key[2] for key in samples} - {
-        BASE
+        YARDSTICK
     }
 
 

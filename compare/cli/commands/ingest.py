@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compare.cli import options
-from compare.cli.text import labelled, operations_text, profile_text
+from compare.cli.text import labelled, operations_text
+from compare.tapes.units import digits_text
 
 if TYPE_CHECKING:
     from compare.logs.ingest import Ingested
@@ -102,7 +103,7 @@ def kernel(log: str, out: str, force: bool, hz: int | None) -> None:
     within 10 us are a re-arm.
     """
     from compare.recording.kernel import read_kernel_trace
-    from compare.replay.profile import profile
+    from compare.replay.profile import profile, profile_text
 
     read = read_kernel_trace(Path(log), Path(out), hz=hz, force=force)
     trace_profile = profile(read.trace)
@@ -139,6 +140,7 @@ def summary(ingested: "Ingested", profile: "Profile | None" = None) -> str:
     """How a log was read, what the trace contains, and what its timers cost."""
     from compare.logs.reading import time_text
     from compare.logs.rows import KINDS
+    from compare.replay.profile import profile_text
     from compare.tapes.trace import REJECTED
 
     trace, examples, reading = ingested.trace, ingested.examples, ingested.reading
@@ -165,7 +167,7 @@ def summary(ingested: "Ingested", profile: "Profile | None" = None) -> str:
         # The figures of the whole log take the place of those of its beginning.
         beginning = profile and profile_text(profile, trace.unit, len(trace.shards))
         verdict = (beginning or {}) | {
-            "rate": f"{f'{rate:,.0f}' if rate >= 100 else f'{rate:.3g}'} rows per second",
+            "rate": f"{digits_text(rate, 3)} rows per second",
             "pending": f"at most {reading.most_pending:,} at once{' in one shard' * several}",
             "timed out": f"{reading.timed_out:,} ({share:.1%}), after {reading.timeout}",
         }

@@ -15,10 +15,9 @@ from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT
 from compare.cli.commands import compare, generate, ingest, timers
 from compare.cli.commands import verify as verification
 from compare.cli.main import main
-from compare.cli.text import profile_text, table
+from compare.cli.text import table
 from compare.oracle.mismatches import KINDS, Mismatch
 from compare.pipeline.verify import Verdict, Verification
-from compare.replay.profile import Profile
 from compare.tapes.tape import ARM, CANCEL, REARM, START
 from compare.tapes.trace import write_trace
 from compare.workloads.catalogue import WORKLOADS
@@ -276,32 +275,6 @@ def ingested(id_spaces=(1,), **changes):
     summary = SimpleNamespace(trace=trace(*id_spaces, arms=0), rows=4005, reading=reading)
     vars(summary).update(numbers | {k: v for k, v in changes.items() if k in numbers})
     return plain(ingest.summary(summary))
-
-
-def test_a_profile_is_told():
-    """The costs are in ascending order, and share the unit that suits the lowest one."""
-    costs = {"simple-wheel": 0.0025, "unordered-list": None, "delay-queue": 0.0000012345}
-    same = {"p50": 5_000_000, "p99": 5_000_000, "max": 5_000_000}
-    told = Profile(
-        same, {"p50": 996, "max": 4_041_564}, costs, 42.25, 1285, 0.2601, {"down": 0, "up": 20_000}
-    )
-    assert profile_text(told, "us", 1) == {
-        "rate": "42.2 timers armed per second",
-        "pending": "at most 1,285 at once",
-        "timed out": "26.0%",
-        "delay": "always 5s",
-        "answered": "p50 996us, max 4.04s",
-        "cost": "us of a core per second of traffic: delay-queue 1.2, simple-wheel 2,500,"
-        " unordered-list more",
-        "tick": "no outcome changes up to 0 in hierarchical-wheel (rounds down); 20ms in"
-        " hashed-wheel (rounds up)",
-    }
-    told = told._replace(answered={}, cost={"delay-queue": 1.5, "simple-wheel": 200.4})
-    lines = profile_text(told, "us", 2)
-    shard = "s of a core per second of traffic of the largest shard: "
-    assert lines["cost"] == f"{shard}delay-queue 1.5, simple-wheel 200"
-    assert lines["rate"].endswith(" of the largest shard") and "answered" not in lines
-    assert "more" in profile_text(told._replace(cost={"delay-queue": None}), "us", 1)["cost"]
 
 
 def test_how_a_log_was_read_is_told():

@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 
 import compare.replay.profile
 from compare.replay.engine import OverBudgetError
-from compare.replay.profile import BUDGET, SAMPLE, armings, coarsest_tick, most_pending, profile
+from compare.replay.profile import (
+    BUDGET,
+    SAMPLE,
+    Profile,
+    armings,
+    coarsest_tick,
+    most_pending,
+    profile,
+    profile_text,
+)
 from compare.tapes.tape import ARM, CANCEL, REARM, START
 from compare.tapes.trace import write_trace
 from tests.compare.small_tapes import tape_of, tapes
@@ -145,3 +154,29 @@ def test_a_scheme_over_its_share_of_the_budget_has_no_cost(tmp_path, monkeypatch
     assert list(costs.values()).count(None) == len(stopped)
     assert sorted(filter(None, costs.values())) == [0.25 * limit / 2 for limit in others]
     assert engines == sorted(engines, reverse=True)  # without a kernel, last
+
+
+def test_a_profile_is_told():
+    """The costs are in ascending order, and share the unit that suits the lowest one."""
+    costs = {"simple-wheel": 0.0025, "unordered-list": None, "delay-queue": 0.0000012345}
+    same = {"p50": 5_000_000, "p99": 5_000_000, "max": 5_000_000}
+    told = Profile(
+        same, {"p50": 996, "max": 4_041_564}, costs, 42.25, 1285, 0.2601, {"down": 0, "up": 20_000}
+    )
+    assert profile_text(told, "us", 1) == {
+        "rate": "42.2 timers armed per second",
+        "pending": "at most 1,285 at once",
+        "timed out": "26.0%",
+        "delay": "always 5s",
+        "answered": "p50 996us, max 4.04s",
+        "cost": "us of a core per second of traffic: delay-queue 1.2, simple-wheel 2,500,"
+        " unordered-list more",
+        "tick": "no outcome changes up to 0 in hierarchical-wheel (rounds down); 20ms in"
+        " hashed-wheel (rounds up)",
+    }
+    told = told._replace(answered={}, cost={"delay-queue": 1.5, "simple-wheel": 200.4})
+    lines = profile_text(told, "us", 2)
+    shard = "s of a core per second of traffic of the largest shard: "
+    assert lines["cost"] == f"{shard}delay-queue 1.5, simple-wheel 200"
+    assert lines["rate"].endswith(" of the largest shard") and "answered" not in lines
+    assert "more" in profile_text(told._replace(cost={"delay-queue": None}), "us", 1)["cost"]
