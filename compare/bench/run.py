@@ -226,7 +226,8 @@ def _manifest(
         "agreement": {
             "checked": "Before anything was timed, every expiry of every tape was checked against"
             " the closed form that the timer's traits declare, with the order and the counts. The"
-            " timed runs fired the same rows.",
+            " timed runs fired the same rows. A tape on which a task was over budget is cut short,"
+            " so it was checked at smaller sizes only.",
             "contestants": len(traits),
             "tapes": bench.tapes
             + sum(len(replayed.outcomes) * replayed.source.shards for replayed in replays),

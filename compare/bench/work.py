@@ -24,7 +24,7 @@ from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, Tas
 from compare.oracle.compiled import Expected, expect
 from compare.replay.contestant import COMPILED, Contestant
 from compare.replay.engine import Buffers, Clock, Replay, Rows, loop_for, operations_of
-from compare.replay.loops import FIRED, OPERATION, STEPS_IN_LIMIT
+from compare.replay.loops import FIRED, STEPS_IN_LIMIT
 from compare.tapes.tape import CANCEL, START, Tape, part
 from compare.workloads.catalogue import CHOICE, DELAY, Stream
 
@@ -168,13 +168,6 @@ class ScenarioRun:
         return self._tapes.operations(task), sum(
             self.loop.run(part, reserve=False) for part in parts
         )
-
-    def jump(self, until: int) -> None:
-        """Advance to `until`, by when all timers fire, in one step without a time limit."""
-        self.loop.limit = math.inf
-        too_late = np.zeros(1, OPERATION)
-        too_late["time"], too_late["op"] = until, CANCEL
-        self.loop.run(too_late, reserve=False)
 
     def replay(self) -> Replay:
         """The result of the scenario, once it has ended."""

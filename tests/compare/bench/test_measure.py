@@ -422,8 +422,8 @@ def test_a_task_over_budget_is_not_run_at_larger_sizes(clock):
     done.run()
     assert stopped(done) == {BY_CLOCK: 40, BY_EVENT: 4000}
     assert timed(done) == {INSERT: sizes, CANCEL_ALL: sizes, HOLD: sizes, BY_EVENT: [40, 400]}
-    # Filling and, instead of by event or clock, holding with a jump; or both of them, and holding.
-    assert done.tapes == 3 + 3 + 2
+    # Filling and by event, twice; then filling alone.
+    assert done.tapes == 2 + 2 + 1
 
 
 def test_what_comes_after_a_task_over_budget_is_over_budget(clock):
