@@ -27,6 +27,9 @@ _ROWS_AT_ONCE = 1 << 16
 _PIECE = 1 << 18
 """Rows that are folded at a time."""
 
+_GROUP = 1 << 22
+"""Rows in which keys are looked for at a time."""
+
 Piece = tuple[Int64s, Any, Int64s]
 """Rows: start, end (of requests) or key or id (as a small number), position in the log."""
 
@@ -44,11 +47,9 @@ def in_order(runs: Iterable[pa.Table]) -> Iterator[Piece]:
 
     Memory: a few runs, and as many rows as overlap later runs.
     """
-    known: dict[bytes, int] = {}
     held: list[Piece] = []  # the first one is sorted, and the others have come since
     rows = 0
-    for table in chain(runs, [None]):
-        piece = None if table is None else _piece(table, known)
+    for piece in chain(_pieces(runs), [None]):
         # As many as are left, because each round sorts those again.
         if held and (piece is None or rows >= max(_PIECE, len(held[0][0]))):
             start, value, position = map(np.concatenate, zip(*held, strict=True))
@@ -65,12 +66,26 @@ def in_order(runs: Iterable[pa.Table]) -> Iterator[Piece]:
             rows += len(piece[0])
 
 
-def _piece(table: pa.Table, known: dict[bytes, int]) -> Piece:
-    start, value, position = (column.combine_chunks() for column in table.columns)
-    if pa.types.is_dictionary(value.type):
-        codes = [known.setdefault(key, len(known)) for key in value.dictionary.to_pylist()]
-        value = np.array(codes, np.int32)[np.asarray(value.indices)]
-    return np.asarray(start), np.asarray(value), np.asarray(position)
+def _pieces(runs: Iterable[pa.Table]) -> Iterator[Piece]:
+    """The rows of each run. Its keys become numbers, the same for equal keys of all runs."""
+    known: dict[bytes, int] = {}
+    group: list[pa.Table] = []
+    for run in chain(runs, [None]):
+        if run is not None:
+            group.append(run)
+        if group and (run is None or sum(map(len, group)) >= _GROUP):
+            # Many keys are in several runs of a group. Arrow finds them faster than Python.
+            table = pa.concat_tables(group).unify_dictionaries()
+            group = []
+            numbers = None
+            if pa.types.is_dictionary(table["value"].type):
+                keys = table["value"].chunk(0).dictionary.to_pylist()
+                numbers = np.array([known.setdefault(key, len(known)) for key in keys], np.int32)
+            for batch in table.to_batches():
+                start, value, position = batch.columns
+                if numbers is not None:
+                    value = numbers[np.asarray(value.indices)]
+                yield np.asarray(start), np.asarray(value), np.asarray(position)
 
 
 def write_shard(
