@@ -2,6 +2,7 @@
 
 import json
 import re
+import secrets
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from compare.logs.formats.base import Layout, Log, Records, Roles
 
 _SEEN = 1000
 """The number of records whose keys are the columns that a message lists."""
+_AT_ONCE = 500
+"""Texts that are read at a time: few, so that their objects are soon freed."""
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]]|[^\s,{}\[\]"]+', re.DOTALL)
 _DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
 
@@ -64,15 +67,35 @@ class JsonLog(Log):
             texts = [data[first:end] for first, end in _elements(data)]
         else:
             texts = data.splitlines()
-        objects = [_object(text) for text in texts if text.strip(b" ")]
-        fault = np.array([record is None for record in objects], np.bool_)
-        columns = {role: _column(objects, name) for role, name in roles.items()}
-        return Records(np.arange(len(objects), dtype=np.int32), fault, columns, len(objects))
+        texts = [text for text in texts if text.strip(b" ")]
+        fault: list[bool] = []
+        columns: dict[str, list[Any]] = {name: [] for name in roles.values()}
+        for first in range(0, len(texts), _AT_ONCE):
+            objects = _objects(texts[first : first + _AT_ONCE])
+            fault += [record is None for record in objects]
+            for name, values in columns.items():
+                values += _values(objects, name)
+        number = np.arange(len(texts), dtype=np.int32)
+        arrays = {role: _array(columns[name]) for role, name in roles.items()}
+        return Records(number, np.array(fault, np.bool_), arrays, len(texts))
 
 
 def _begins_array(lines: list[str]) -> bool:
     start = "".join(lines[:100]).replace(" ", "").replace("\t", "")
     return start.startswith("[{") or start == "[]"
+
+
+def _objects(texts: list[bytes]) -> list[dict[str, Any] | None]:
+    """The objects in texts: read at once, or where that fails one by one."""
+    # A text may break off in an array that the next one ends. Then what separates them is in it.
+    between = secrets.token_hex(8)
+    joined = f',"{between}",'.encode().join(texts)
+    with suppress(ValueError, RecursionError):
+        values = _DECODER.decode(f"[{joined.decode(errors='surrogateescape')}]")
+        objects: list[dict[str, Any] | None] = values[::2]
+        if values[1::2] == [between] * (len(texts) - 1) and {*map(type, objects)} == {dict}:
+            return objects
+    return [_object(text) for text in texts]
 
 
 def _object(text: bytes) -> dict[str, Any] | None:
@@ -85,11 +108,15 @@ def _object(text: bytes) -> dict[str, Any] | None:
     return record if end == len(characters) and isinstance(record, dict) else None
 
 
-def _column(objects: list[dict[str, Any] | None], name: str) -> pa.Array:
-    """The texts under a name in each object."""
-    values = [None if record is None else record.get(name) for record in objects]
+def _values(objects: list[dict[str, Any] | None], name: str) -> list[Any]:
+    """What each object has under a name."""
     if "." in name:
-        values = [_nested(record or {}, name) for record in objects]
+        return [_nested(record or {}, name) for record in objects]
+    return [None if record is None else record.get(name) for record in objects]
+
+
+def _array(values: list[Any]) -> pa.Array:
+    """The texts of values."""
     with suppress(pa.ArrowTypeError, UnicodeEncodeError):
         return pa.array(values, pa.string()).cast(pa.binary())
     return pa.array([None if value is None else _bytes(value) for value in values], pa.binary())

@@ -174,6 +174,21 @@ def test_values_of_objects(path):
     assert records(written(path, f'{{"a": {deep}}}\n{{}}'.encode()), ("a",))[0][1]
 
 
+HOSTILE = ["5", '"x"', '{"a": [{}', "{}]}", '{}, {"a": 2}', '{"a": 3}, 0, {}', '{"a": "', '"}', " "]
+
+
+@example(['{"a": [{}', "{}]}", '{}, {"a": 2}'])
+@example(['{"a": "', '"}', '{"a": 3}, 0, {}', "5"])
+@given(st.lists(st.sampled_from(['{"a": 1}', *HOSTILE]), max_size=6))
+def test_a_line_is_an_object_by_itself(path, lines):
+    """Lines that are read at once are not taken for parts of each other."""
+    data = "\n".join(['{"a": 0}', *lines]).encode()
+    found = records(written(path, data), ("a",), Layout("jsonl"))
+    assert found == records(path, ("a",), Layout("jsonl"), block=1)
+    whole = [line == '{"a": 1}' for line in lines if line != " "]
+    assert [not row[1] for row in found[1:]] == whole
+
+
 def test_an_array_over_many_lines(path):
     objects = [{"ts": k, "text": ']}\\"' * k} for k in range(20)]
     for data in (json.dumps(objects), json.dumps(objects, indent=2), json.dumps(objects) + "\n"):
