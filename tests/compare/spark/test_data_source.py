@@ -1,0 +1,104 @@
+"""The data source gives the rows that the generator writes."""
+
+import pyarrow as pa
+import pytest
+
+from compare.pipeline.generate import generate
+from compare.spark.data_source import plan_of, register
+from compare.spark.session import failure
+from compare.workloads.catalogue import WorkloadError
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def source(spark):
+    register(spark)
+
+    def load(**options):
+        return spark.read.format("timer-workload").options(**options).load()
+
+    return load
+
+
+def test_rows_are_those_of_the_files(source, tmp_path):
+    amount = {"timers": 1000, "shards": 3, "seed": 1, "parameters": {"mean": 20_000}}
+    trace = generate("keepalive", tmp_path / "trace", **amount)
+    rows = source(workload="keepalive", timers="1e3", shards=3, seed=1, mean="2e4")
+    assert rows.columns == ["shard", "operation", "time", "op", "id", "deadline"]
+    assert rows.rdd.getNumPartitions() == 3
+    table = pa.table(rows.orderBy("shard", "operation").toArrow())
+    assert table.num_rows == trace.totals["rows"]
+    begin = 0
+    for number, shard in enumerate(trace.shards):
+        part = table.slice(begin, shard.rows)
+        begin += shard.rows
+        assert part.column("shard").to_pylist() == [number] * shard.rows
+        assert part.column("operation").to_pylist() == list(range(shard.rows))
+        for name, column in trace.load(number)._asdict().items():
+            assert part.column(name).to_pylist() == column.tolist()
+
+
+def test_a_session_can_ask_sql_of_it(spark, source):
+    source(workload="lognormal-low", operations=1000).createOrReplaceTempView("operations")
+    try:
+        starts, cancels = spark.sql(
+            "SELECT count_if(op = 0), count_if(op = 1) FROM operations"
+        ).first()
+    finally:
+        spark.catalog.dropTempView("operations")
+    assert starts + cancels == 1000
+    assert starts > cancels > 0
+
+
+BAD = [
+    ({}, 'name a workload, as in .option("workload", "uniform")'),
+    ({"workload": "nix"}, "no workload is called 'nix'; there are uniform,"),
+    ({"workload": "uniform"}, "but not both"),
+    ({"workload": "uniform", "timers": "5", "operations": "5"}, "but not both"),
+    (
+        {"workload": "uniform", "timers": "many"},
+        "timers must be a whole number, such as 5000 or 1e6, not 'many'",
+    ),
+    ({"workload": "uniform", "timers": "1e-3"}, "timers must be a whole number"),
+    ({"workload": "uniform", "timers": "-1"}, "timers must lie in [1, 2147483647], not -1"),
+    (
+        {"workload": "uniform", "timers": "5", "shards": "0"},
+        "shards must lie in [1, 100000], not 0",
+    ),
+    (
+        {"workload": "uniform", "timers": "5", "tick": "1"},
+        "timer-workload has no option 'tick' for uniform;"
+        " it has timers, operations, shards, seed, rate, longest",
+    ),
+    ({"workload": "uniform", "timers": "5", "rate": "0"}, "rate must lie in"),
+]
+
+
+@pytest.mark.parametrize(("options", "says"), BAD)
+def test_options_that_make_no_sense(options, says):
+    with pytest.raises(WorkloadError) as raised:
+        plan_of(options)
+    assert says in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_options_are_read_as_spark_hands_them_over():
+    plan = plan_of({"WORKLOAD": "cancel-heavy", "Operations": "2.5e3", "lost": "0", "seed": "7"})
+    assert (plan.counted, plan.amount, plan.shards, plan.seed, plan.parameters["lost"]) == (
+        "operations",
+        2500,
+        1,
+        7,
+        0,
+    )
+
+
+def test_the_session_says_what_is_wrong_before_a_job_is_run(source):
+    from pyspark.errors import AnalysisException
+
+    with pytest.raises(AnalysisException) as raised:
+        source(workload="uniform", timers=5, tick=1)
+    assert failure(raised.value).startswith(
+        "timer-workload has no option 'tick' for uniform; it has timers"
+    )
