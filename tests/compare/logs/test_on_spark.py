@@ -132,6 +132,30 @@ def test_formats_with_line_ends_in_quotes_packed_or_not(both, tmp_path):
     assert both(names, TOUCHES, 3000, shards=2, unique="client").trace.shards == done.trace.shards
 
 
+ELEMENTS = (
+    '{"ts": %d.5, "rtt": 0.1, "client": {"ip": "a"}}',
+    '{"client": {"ip": "]},{"}, "ts": "%d", "rtt": "2ms"}',
+    '{"ts": %d, "rtt": -1e-1, "client.ip": "\\ud83d\\ude00"}',
+    '[{"ts": %d}]',
+    '{"ts": %d, "ts": 5, "rtt": null}',
+    '"%d"',
+    "{}",
+)
+
+
+def test_an_array_of_objects_and_other_things(both, tmp_path):
+    rng = random.Random(5)
+    some = [rng.choice(ELEMENTS) for _ in range(1000)]
+    texts = [text % (1000 + k) if "%d" in text else text for k, text in enumerate(some)]
+    separators = [rng.choice([",", ",\n  ", " ,\r\n"]) for _ in texts[1:]]
+    log = tmp_path / "log.json"
+    inner = "".join(map("".join, zip(texts, [*separators, ""], strict=True)))
+    log.write_text(f'[{inner}, {{"ts": 2000, "rtt": ')  # the last one is cut off
+    for meant in (REQUESTS, TOUCHES | {"key": "client.ip"}):
+        done = both(log, meant, 300, shards=2)
+        assert 1001 > done.unreadable > 300
+
+
 ONE_OF_EACH_CLASS = ("export.csv", "events.json", "access.log", "iis.log", "own.log", "dns.log")
 
 
