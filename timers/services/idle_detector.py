@@ -1,6 +1,6 @@
 """`IdleDetector`: detects idle connections."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from itertools import repeat
 from typing import Any
 
@@ -10,14 +10,14 @@ from timers.errors import ClockError, ParameterError, TimeRangeError
 from timers.kernels.handles import PLACE_MASK
 from timers.limits import LIMIT
 from timers.protocol import Timer
-from timers.registry import timer_class
 from timers.schemes.base import load_code
+from timers.schemes.hierarchical_wheel import HierarchicalWheel
+from timers.services.clock import duration_ns
 from timers.services.errors import KeyTypeError, check_key
-from timers.services.moments import duration_ns
 from timers.validation import shown
 
 _NOBODY = object()
-_SMALLEST_WHEEL, _LARGEST_WHEEL = 64, 2048
+_LARGEST_WHEEL = 4096  # slots
 
 
 class IdleDetector:
@@ -27,9 +27,10 @@ class IdleDetector:
     was last touched at time t falls idle at the first tick that is not before t + `timeout`.
     Its timer is armed again for the rest of the timeout when it fires. Not thread-safe.
 
-    `timer` is a name of the registry or a function that makes an empty timer; one unit of it is a
-    tick. A timer that is named gets wheels that hold the timeout, up to 4096 ticks. A timer that
-    rounds up finds connections later, but none finds them earlier.
+    `timer` is any empty timer at time 0, of the registry or one of your own; the detector owns it
+    from now on. One unit of it is a tick. By default it is a hierarchical wheel with room for the
+    timeout, up to 4096 ticks, in its lowest level. A timer that rounds up finds connections later,
+    but none finds them earlier.
 
     Often a scan of an array or a dict costs less: see docs/services.md.
 
@@ -44,23 +45,22 @@ class IdleDetector:
 
     Raises:
         TimeTypeError, TimeRangeError: for a timeout or tick that is not a duration, or a tick of 0.
-        UnknownTimerError: for a name that is not in the registry.
-        ParameterError: if `timer` makes something that is not an empty timer.
+        ParameterError: for what is not a timer, or one that is not empty or not at time 0.
     """
 
-    def __init__(
-        self,
-        timeout: Any = 30.0,
-        tick: Any = 1.0,
-        timer: str | Callable[[], Timer] = "hierarchical-wheel",
-    ) -> None:
+    def __init__(self, timeout: Any = 30.0, tick: Any = 1.0, timer: Timer | None = None) -> None:
         self._timeout = duration_ns(timeout, "timeout")
         self._tick = duration_ns(tick, "tick")
         if not self._tick:
             raise TimeRangeError(f"tick must be at least a nanosecond, not {shown(tick)}")
+        if timer is None:
+            slots = 1 << (self._timeout // self._tick + 2).bit_length()
+            timer = HierarchicalWheel(wheel_size=min(slots, _LARGEST_WHEEL))
+        if not isinstance(timer, Timer) or len(timer) or timer.now:
+            raise ParameterError(f"timer must be an empty timer at time 0, not {shown(timer)}")
+        self._timer = timer
         self._now = 0  # nanoseconds
         self._unit = 0  # the tick that has begun last
-        self._timer = _made(timer, self._timeout // self._tick + 2)
         # So that the first packet does not wait for it.
         load_code(self._timer, "move_all", "schedule_many", "cancel", "cancel_many", "advance")
         self._idle_at: dict[Hashable, int] = {}  # the tick at which a connection is idle
@@ -187,18 +187,3 @@ class IdleDetector:
         self._timer.cancel_many(np.array(list(self._handles.values()), np.int64))
         self._keys = [_NOBODY] * len(self._keys)
         self._arm(list(self._idle_at), list(self._idle_at.values()))
-
-
-def _made(timer: str | Callable[[], Timer], ticks: int) -> Timer:
-    """The timer; one that is given by name has wheels that reach `ticks` ahead, if it has any."""
-    if isinstance(timer, str):
-        scheme = timer_class(timer)
-        wheel = 1 << min(ticks, _LARGEST_WHEEL).bit_length()
-        fitting = {"tick": 1, "wheel_size": max(wheel, _SMALLEST_WHEEL)}
-        known = scheme().parameters
-        new_timer = scheme(**{name: value for name, value in fitting.items() if name in known})
-    else:
-        new_timer = timer()
-    if not isinstance(new_timer, Timer) or len(new_timer) or new_timer.now:
-        raise ParameterError(f"timer must make an empty timer at time 0, not {shown(new_timer)}")
-    return new_timer

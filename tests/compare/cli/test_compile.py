@@ -13,7 +13,7 @@ from timers import names, timer_class
 from timers.services import IdleDetector, SystemTimer
 for name in names():
     SystemTimer(timer_class(name)()).close()
-    IdleDetector(timer=name).touch(1)
+    IdleDetector(timer=timer_class(name)()).touch(1)
 """
 
 

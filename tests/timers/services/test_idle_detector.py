@@ -2,26 +2,21 @@
 
 import math
 import random
-from functools import partial
 
 import numpy as np
 import pytest
 
-from timers import CascadingWheel, HierarchicalWheel, names
-from timers.errors import (
-    ClockError,
-    ParameterError,
-    TimeRangeError,
-    TimeTypeError,
-    UnknownTimerError,
-)
-from timers.services import IdleDetector, KeyTypeError
+from timers import CascadingWheel, HierarchicalWheel, names, timer_class
+from timers.errors import ClockError, ParameterError, TimeRangeError, TimeTypeError
+from timers.services import IdleDetector, KeyTypeError, idle_detector
 
 KEYS = [0, 1, 7, 70, -3, 1 << 24, 1 << 70, "a", "b", (1, 2), 2.5, None, frozenset()]
 
 MAKERS = {
     "exact": IdleDetector,
-    "rounding down": partial(IdleDetector, timer=partial(HierarchicalWheel, tick=7)),
+    "rounding down": lambda *arguments, **options: IdleDetector(
+        *arguments, timer=HierarchicalWheel(tick=7), **options
+    ),
 }
 
 
@@ -77,7 +72,8 @@ def test_it_agrees_with_a_model(make, seed):
 
 @pytest.mark.parametrize("name", names())
 def test_no_timer_closes_early_and_none_by_more_than_a_tick_late(name):
-    detector = IdleDetector(10, 1, timer=name)
+    scheme = timer_class(name)
+    detector = IdleDetector(10, 1, scheme(tick=1) if "tick" in scheme().parameters else scheme())
     closed = {}
     for now in range(42):
         for key in detector.advance(now):
@@ -121,7 +117,7 @@ def test_an_integer_is_one_key_in_whatever_form_it_comes(make):
 
 def test_a_packet_moves_no_timer():
     timer = CascadingWheel()
-    detector = IdleDetector(10, 1, timer=lambda: timer)
+    detector = IdleDetector(10, 1, timer=timer)
     detector.touch_many(np.arange(3), at=0)
     timer.reschedule = timer.reschedule_many = None  # would raise
     assert timer.next_expiry() == 10
@@ -162,17 +158,22 @@ def test_bad_parameters_are_refused(make, arguments, error):
         make(**arguments)
 
 
-@pytest.mark.parametrize(
-    ("timer", "error"),
-    [
-        ("hierarchical", UnknownTimerError),
-        (dict, ParameterError),
-        (lambda: HierarchicalWheel(start=5), ParameterError),
-    ],
-)
-def test_a_bad_timer_is_refused(timer, error):
-    with pytest.raises(error):
-        IdleDetector(timer=timer)
+def test_a_bad_timer_is_refused():
+    full = HierarchicalWheel()
+    full.schedule(1)
+    for timer in ("hierarchical-wheel", HierarchicalWheel(start=5), full):
+        with pytest.raises(ParameterError, match="timer must be an empty timer at time 0, not"):
+            IdleDetector(timer=timer)
+
+
+@pytest.mark.parametrize(("timeout", "wheel"), [(1, 4), (100, 128), (126, 256), (10**9, 4096)])
+def test_the_wheel_holds_the_timeout(timeout, wheel, monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        idle_detector, "HierarchicalWheel", lambda **given: made.append(given) or CascadingWheel()
+    )
+    IdleDetector(timeout, tick=1)
+    assert made == [{"wheel_size": wheel}]
 
 
 def test_bad_input_changes_nothing(make):
