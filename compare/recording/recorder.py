@@ -329,7 +329,10 @@ SOURCES: dict[str, dict[str, Any]] = {
     "uvloop": {"Loop.call_later": _uvloop},
     "threading": {"Timer.start": _start, "Timer.cancel": _cancel},
     "sched": {"scheduler.enterabs": _enter, "scheduler.cancel": _cancel_event},
-    "timers.services.event_loop": {"_Calls._call_at": _loop, "WheelHandle.cancel": _cancel_pending},
+    "timers.services.event_loop": {
+        "_WheelLoop._call_at": _loop,
+        "WheelHandle.cancel": _cancel_pending,
+    },
     "timers.services.calls": {
         "CallScheduler.schedule_after": _schedule,
         "CallScheduler.schedule_at": _schedule,

@@ -2,7 +2,7 @@
 
 from timers.services.async_timer import AsyncTimer
 from timers.services.calls import ScheduledCall
-from timers.services.clock import ManualClock, MonotonicClock
+from timers.services.clock import Clock, ManualClock, MonotonicClock
 from timers.services.delayed_operation import DelayedOperation
 from timers.services.errors import (
     CallbackError,
@@ -12,7 +12,6 @@ from timers.services.errors import (
 )
 from timers.services.event_loop import wheel_event_loop
 from timers.services.idle_detector import IdleDetector
-from timers.services.moments import Clock
 from timers.services.purgatory import Purgatory
 from timers.services.system_timer import SystemTimer
 

@@ -1,15 +1,78 @@
-"""`AsyncTimer`: calls at their deadlines, on an asyncio loop."""
+"""`AsyncTimer`: calls at their deadlines, on an asyncio loop, and what drives it."""
 
-from asyncio import get_running_loop
+import asyncio
+import time
 from collections.abc import Callable
+from functools import partial
+from math import floor
 from typing import Self
 
 from timers.protocol import Timer
 from timers.services.calls import CallScheduler
+from timers.services.clock import NS_PER_S
 from timers.services.errors import ServiceClosedError, ServiceStateError
-from timers.services.loop_driver import LoopDriver
-from timers.services.mailbox import Callback
+from timers.services.mailbox import NEVER, Callback, Entry, Mailbox
 from timers.validation import shown
+
+RETRY_NS = 100_000_000  # after a turn that was interrupted, or had no memory
+
+
+class LoopClock:
+    """The time of a loop, in nanoseconds."""
+
+    wall = staticmethod(time.time_ns)
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._time = loop.time
+
+    def now(self) -> int:
+        """Nanoseconds of the loop's time."""
+        return floor(self._time() * 1e9)
+
+
+class LoopDriver:
+    """A mailbox whose due entries run in a loop, and the alarm by which the loop calls it.
+
+    `call_soon` is the method of the loop by which a call with an early deadline asks for a turn.
+    """
+
+    def __init__(
+        self,
+        timer: Timer,
+        unit_ns: int,
+        loop: asyncio.AbstractEventLoop,
+        call_soon: Callable[[Callable[[], None]], object],
+        run: Callable[[Entry], object],
+        name: str,
+    ) -> None:
+        self._loop, self._run = loop, run
+        self.turn = self._turn  # one object, by which a loop can tell the alarm from other calls
+        self._alarm: asyncio.TimerHandle | None = None
+        wake = partial(call_soon, self.turn)
+        self.mailbox = Mailbox(timer, unit_ns, LoopClock(loop), wake, name)
+        self.mailbox.alarm = NEVER
+
+    def close(self) -> None:
+        """Cancel every pending entry and refuse new ones. Closing again is legal."""
+        if not self.mailbox.close() and not self._loop.is_closed():
+            self._loop.call_soon(self.close)
+        self._set_alarm(None)
+
+    def _turn(self) -> None:
+        """Run what is due, and have the loop call again at the next expiry."""
+        try:
+            self._set_alarm(self.mailbox.turn(self._run))
+        except BaseException:
+            self._set_alarm(self.mailbox.now() + RETRY_NS)
+            raise
+
+    def _set_alarm(self, moment: int | None) -> None:
+        """Have the loop call at `moment`, and no longer at an earlier one."""
+        former, self._alarm = self._alarm, None
+        if moment is not None and not self._loop.is_closed():
+            self._alarm = self._loop.call_at(moment / NS_PER_S, self.turn)
+        if former is not None:
+            former.cancel()
 
 
 class AsyncTimer(CallScheduler):
@@ -20,16 +83,6 @@ class AsyncTimer(CallScheduler):
     loop; all methods may be called from any thread. An exception in a callback goes to the loop's
     exception handler, except that SystemExit and KeyboardInterrupt end the loop, as in asyncio.
 
-    >>> import asyncio
-    >>> from timers import HierarchicalWheel
-    >>> from timers.services import AsyncTimer
-    >>> async def main():
-    ...     async with AsyncTimer(HierarchicalWheel()) as timer:
-    ...         call = timer.schedule_after(0.001, print, "called")
-    ...         await asyncio.sleep(0.01)
-    >>> asyncio.run(main())
-    called
-
     Raises:
         ServiceStateError: if no loop runs.
         ParameterError: for a timer that is not empty, or another `unit_ns` than 1 .. 10**18.
@@ -37,7 +90,7 @@ class AsyncTimer(CallScheduler):
 
     def __init__(self, timer: Timer, *, unit_ns: int = 1_000_000) -> None:
         try:
-            self._loop = get_running_loop()
+            self._loop = asyncio.get_running_loop()
         except RuntimeError:
             raise ServiceStateError("AsyncTimer must be made while its loop runs") from None
         loop = self._loop
@@ -57,7 +110,7 @@ class AsyncTimer(CallScheduler):
 
     def _call_soon(self, turn: Callable[[], None]) -> None:
         try:
-            here = get_running_loop() is self._loop
+            here = asyncio.get_running_loop() is self._loop
         except RuntimeError:
             here = False
         try:

@@ -1,14 +1,13 @@
 """Calls that wait for their deadline, and the methods by which services make them."""
 
 from contextvars import Context, copy_context
-from functools import partial
-from inspect import CO_COROUTINE
 from math import floor
-from types import FunctionType, MethodType
-from typing import Any, Literal, Self
+from types import CoroutineType
+from typing import Any, Literal
 
 from timers.errors import ParameterError, TimeRangeError
 from timers.limits import LIMIT
+from timers.services.clock import NS_PER_S, QUICK_DURATION, duration_ns, moment_ns
 from timers.services.errors import CallbackError
 from timers.services.mailbox import (
     CANCELLED,
@@ -22,7 +21,6 @@ from timers.services.mailbox import (
     Mailbox,
     Work,
 )
-from timers.services.moments import NS_PER_S, QUICK_DURATION, duration_ns, moment_ns
 from timers.validation import shown
 
 Missed = Literal["skip", "burst", "delay"]
@@ -32,13 +30,6 @@ class ScheduledCall(Entry):
     """A call that waits for its deadline; made by the `schedule_` methods of a service.
 
     Dropping it does not cancel the call. All methods may be called from any thread.
-
-    >>> from timers import HierarchicalWheel
-    >>> from timers.services import ManualClock, SystemTimer
-    >>> timer = SystemTimer(HierarchicalWheel(), clock=ManualClock())
-    >>> call = timer.schedule_after(2.0, print, "late")
-    >>> call.reschedule_after(5.0), call.when(), call.cancel(), call.cancel()
-    (True, 5.0, True, False)
     """
 
     __slots__ = ("_args", "_callback", "_context", "_mailbox")
@@ -209,17 +200,6 @@ class CallScheduler:
 
     _mailbox: Mailbox
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Close the service and cancel what is pending."""
-        self.close()
-
-    def close(self) -> Any:
-        """Cancel what is pending and refuse new calls."""
-        raise NotImplementedError
-
     def schedule_after(
         self, delay: Any, callback: Callback, *args: Any, context: Context | None = None
     ) -> ScheduledCall:
@@ -239,13 +219,13 @@ class CallScheduler:
             duration = duration_ns(delay, "delay")
         mailbox = self._mailbox
         moment = mailbox.now() + duration
-        # This is `_post`, in line: each call of a function would take a tenth of the time.
-        if type(callback) is not FunctionType or callback.__code__.co_flags & CO_COROUTINE:
-            _check_callback(callback)
+        if context is not None or not callable(callback):
+            return self._post(ScheduledCall(), moment, callback, args, context)
+        # The rest of `_post`, in line: each call of a function would take a tenth of the time.
         call = ScheduledCall()
         call._mailbox, call._callback, call._args = mailbox, callback, args
         # An empty context is made when it is needed: it would take memory.
-        call._context = (copy_context() or None) if context is None else _checked(context)
+        call._context = copy_context() or None
         call._moment, call._handle, call._state = moment, NO_HANDLE, PENDING
         entries = mailbox.entries
         if len(entries) >= MAILBOX_LIMIT:
@@ -327,7 +307,10 @@ class CallScheduler:
         try:
             if work is not None:
                 callback, args, context = work
-                (Context() if context is None else context).run(callback, *args)
+                result = (Context() if context is None else context).run(callback, *args)
+                if type(result) is CoroutineType:
+                    result.close()
+                    raise CallbackError(f"{shown(callback)} is async, so nothing of it ran")
         except BaseException as error:
             if propagate and isinstance(error, (SystemExit, KeyboardInterrupt)):
                 raise
@@ -343,30 +326,13 @@ class CallScheduler:
         args: Args,
         context: Context | None,
     ) -> ScheduledCall:
-        _check_callback(callback)
+        if not callable(callback):
+            raise CallbackError(f"the callback must be callable, not {shown(callback)}")
+        if context is not None and not isinstance(context, Context):
+            raise CallbackError(f"context must be a Context, not {shown(context)}")
         mailbox = self._mailbox
         call._mailbox, call._callback, call._args = mailbox, callback, args
-        call._context = (copy_context() or None) if context is None else _checked(context)
+        call._context = (copy_context() or None) if context is None else context
         call._moment, call._handle, call._state = moment, NO_HANDLE, PENDING
         mailbox.post(call)
         return call
-
-
-def _checked(context: Any) -> Context:
-    if not isinstance(context, Context):
-        raise CallbackError(f"context must be a Context, not {shown(context)}")
-    return context
-
-
-def _check_callback(callback: Any) -> None:
-    """Raise CallbackError for what is not callable, and for what would only make a coroutine."""
-    if not callable(callback):
-        raise CallbackError(f"the callback must be callable, not {shown(callback)}")
-    function = callback
-    while isinstance(function, partial):
-        function = function.func
-    if not isinstance(function, (FunctionType, MethodType)):
-        function = type(function).__call__
-    code = getattr(function, "__code__", None)
-    if code is not None and code.co_flags & CO_COROUTINE:
-        raise CallbackError(f"the callback must not be async, as {shown(callback)} is")

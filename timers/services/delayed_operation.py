@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from math import floor
 from typing import Any
 
+from timers.services.clock import QUICK_DURATION, duration_ns
 from timers.services.mailbox import (
     CANCELLED,
     MAILBOX_LIMIT,
@@ -15,7 +16,6 @@ from timers.services.mailbox import (
     Entry,
     Work,
 )
-from timers.services.moments import QUICK_DURATION, duration_ns
 
 UNWATCHED = threading.RLock()
 """In place of the mailbox's lock, for operations that no purgatory watches yet."""
@@ -29,25 +29,8 @@ class DelayedOperation(Entry):
 
     A purgatory never runs `try_complete` of one operation in two threads at once: the second has
     the first try again. `lock`, for operations that share state, is held while it runs; it has
-    to be reentrant if this can lead to another operation with the same lock. See docs/services.md.
-
-    >>> from timers import HierarchicalWheel
-    >>> from timers.services import ManualClock, Purgatory, SystemTimer
-    >>> class Answer(DelayedOperation):
-    ...     text = None
-    ...     def try_complete(self):
-    ...         return self.text is not None and self.force_complete()
-    ...     def on_complete(self):
-    ...         print(self.text)
-    >>> clock = ManualClock()
-    >>> purgatory = Purgatory("answers", SystemTimer(HierarchicalWheel(), clock=clock))
-    >>> answer = Answer(0.2)
-    >>> purgatory.try_complete_else_watch(answer, ["key"])
-    False
-    >>> answer.text = "hello"
-    >>> purgatory.check_and_complete("key")
-    hello
-    1
+    to be reentrant if this can lead to another operation with the same lock. `Purgatory` has an
+    example.
 
     Raises:
         TimeTypeError, TimeRangeError: for a delay that is not a duration of at least 0.

@@ -17,9 +17,9 @@ from typing import Any
 from timers.limits import LIMIT
 from timers.protocol import Timer
 from timers.schemes.cascading_wheel import CascadingWheel
-from timers.services.loop_driver import LoopDriver
+from timers.services.async_timer import LoopDriver
+from timers.services.clock import QUICK_DURATION, seconds_ns
 from timers.services.mailbox import CANCELLED, MAILBOX_LIMIT, NO_HANDLE, PENDING, STARTED
-from timers.services.moments import QUICK_DURATION, seconds_ns
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
@@ -38,16 +38,6 @@ def wheel_event_loop(
     asyncio's own, or another one whose `call_later` and `call_at` may be overridden, such as
     `uvloop.Loop`. Scheduling and cancelling are O(1) with a wheel, whatever the number of pending
     calls; asyncio's own heap takes O(log n).
-
-    >>> import asyncio
-    >>> from timers.services import wheel_event_loop
-    >>> async def main():
-    ...     async with asyncio.timeout(0.01):
-    ...         await asyncio.sleep(3600)
-    >>> with asyncio.Runner(loop_factory=wheel_event_loop()) as runner:
-    ...     runner.run(main())
-    Traceback (most recent call last):
-    TimeoutError
     """
     chosen: Any = base or getattr(asyncio, "EventLoop", asyncio.SelectorEventLoop)
     loop_class = _wheel_class(chosen)
@@ -58,11 +48,6 @@ class WheelHandle(asyncio.TimerHandle):
     """What `call_later` returns: also an entry of the loop's mailbox."""
 
     __slots__ = ("_handle", "_moment", "_state")
-
-    _moment: int
-    _handle: int
-    _state: int
-    _run: Callable[[], None]
 
     def cancel(self: Any) -> None:
         """Cancel the call. O(1)."""
@@ -89,16 +74,36 @@ class WheelHandle(asyncio.TimerHandle):
         """It runs only once."""
 
 
-class _Calls:
-    """Files calls, on each class of loops."""
+class _WheelLoop(asyncio.AbstractEventLoop):
+    """What a class of loops is given: its calls go into a timer."""
 
-    def _call_at(
-        self: Any,
-        when: float,
-        callback: Callable[..., object],
-        args: tuple[Any, ...],
-        context: Context | None,
+    def __init__(self, timer: Timer, unit_ns: int, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.debugging = self.get_debug()
+        self._driver = LoopDriver(timer, unit_ns, self, self.call_soon, _run_handle, "Event loop")
+        self.wheel = self._driver.mailbox
+
+    def call_later(  # type: ignore[override]  # returns what uvloop returns, too
+        self, delay: Any, callback: Any, *args: Any, context: Any = None
     ) -> Any:
+        """As in asyncio; the call goes into the timer."""
+        if callback is self._driver.turn:
+            return super().call_later(delay, callback, *args, context=context)
+        if delay is None:
+            raise TypeError("delay must not be None")
+        return self._call_at(self.time() + delay, callback, args, context)
+
+    def call_at(  # type: ignore[override]
+        self, when: Any, callback: Any, *args: Any, context: Any = None
+    ) -> Any:
+        """As in asyncio; the call goes into the timer."""
+        if callback is self._driver.turn:
+            return super().call_at(when, callback, *args, context=context)
+        if when is None:
+            raise TypeError("when cannot be None")
+        return self._call_at(when, callback, args, context)
+
+    def _call_at(self, when: float, callback: Any, args: Any, context: Context | None) -> Any:
         if self.debugging:
             self.call_soon(callback, *args).cancel()  # checks the thread and the callback
             handle: Any = WheelHandle(when, callback, args, self, context)
@@ -124,60 +129,22 @@ class _Calls:
         mailbox.entries.append(handle)
         return handle
 
+    def close(self) -> None:
+        """As in asyncio; pending calls never run."""
+        if not self.is_closed() and not self.is_running():
+            self._driver.close()
+        super().close()
+
+    def set_debug(self, enabled: bool) -> None:
+        """As in asyncio."""
+        super().set_debug(enabled)
+        self.debugging = enabled
+
 
 @cache
-def _wheel_class(base: Any) -> Any:
+def _wheel_class(base: type) -> Any:
     """The class of loops that keep their calls in a timer."""
-
-    class WheelEventLoop(_Calls, base):  # type: ignore[misc]  # a class that is chosen at run time
-        def __init__(self, timer: Timer, unit_ns: int, *arguments: Any) -> None:
-            super().__init__(*arguments)
-            self.debugging = self.get_debug()
-            self._driver = LoopDriver(
-                timer, unit_ns, self, self.call_soon, _run_handle, "Event loop"
-            )
-            self.wheel = self._driver.mailbox
-
-        def call_later(
-            self,
-            delay: float,
-            callback: Callable[..., object],
-            *args: Any,
-            context: Context | None = None,
-        ) -> Any:
-            """As in asyncio; the call goes into the timer."""
-            if callback is self._driver.turn:
-                return super().call_later(delay, callback, *args, context=context)
-            if delay is None:
-                raise TypeError("delay must not be None")
-            return self._call_at(self.time() + delay, callback, args, context)
-
-        def call_at(
-            self,
-            when: float,
-            callback: Callable[..., object],
-            *args: Any,
-            context: Context | None = None,
-        ) -> Any:
-            """As in asyncio; the call goes into the timer."""
-            if callback is self._driver.turn:
-                return super().call_at(when, callback, *args, context=context)
-            if when is None:
-                raise TypeError("when cannot be None")
-            return self._call_at(when, callback, args, context)
-
-        def close(self) -> None:
-            """As in asyncio; pending calls never run."""
-            if not self.is_closed() and not self.is_running():
-                self._driver.close()
-            super().close()
-
-        def set_debug(self, enabled: bool) -> None:
-            """As in asyncio."""
-            super().set_debug(enabled)
-            self.debugging = enabled
-
-    return WheelEventLoop
+    return type("WheelEventLoop", (_WheelLoop, base), {})
 
 
 def _run_handle(handle: Any) -> None:

@@ -49,8 +49,8 @@ from timers.limits import LIMIT
 from timers.protocol import Timer
 from timers.schemes.base import load_code
 from timers.schemes.unordered_list import UnorderedList
+from timers.services.clock import Clock
 from timers.services.errors import ServiceClosedError, ServiceStateError
-from timers.services.moments import Clock
 from timers.validation import as_parameter
 
 MAILBOX_LIMIT = 128
@@ -235,11 +235,15 @@ class Mailbox:
         """
         with self.lock:
             self.apply()
-            expiry = self.latest if self.ready else self._next_expiry()
-            self.alarm = NEVER if expiry is None else expiry - self.unit_ns + 1
+            expiry, moment = self.timer.next_expiry(), None
+            if self.ready:
+                moment = self.latest
+            elif expiry is not None:
+                moment = self.origin + (expiry - self.start_unit) * self.unit_ns
+            self.alarm = NEVER if moment is None else moment - self.unit_ns + 1
             if self.entries:  # perhaps they came before the alarm was published
-                self.alarm, expiry = AWAKE, self.latest
-            return expiry
+                self.alarm, moment = AWAKE, self.latest
+            return moment
 
     # With the lock held
 
@@ -305,10 +309,6 @@ class Mailbox:
                 if entry is not None:
                     entry.cancel()
             self.apply()
-
-    def _next_expiry(self) -> int | None:
-        expiry = self.timer.next_expiry()
-        return None if expiry is None else self.origin + (expiry - self.start_unit) * self.unit_ns
 
     def _file(self, entries: list[Entry]) -> None:
         """Schedule entries that are not in the timer."""

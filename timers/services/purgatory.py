@@ -13,10 +13,10 @@ from contextlib import suppress
 from timers.errors import ParameterError
 from timers.limits import LIMIT
 from timers.services.calls import ScheduledCall
+from timers.services.clock import NS_PER_S
 from timers.services.delayed_operation import UNWATCHED, DelayedOperation, try_each
 from timers.services.errors import KeyTypeError, ServiceClosedError, ServiceStateError, check_key
 from timers.services.mailbox import PENDING
-from timers.services.moments import NS_PER_S
 from timers.services.system_timer import SystemTimer
 from timers.validation import as_parameter, shown
 

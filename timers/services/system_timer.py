@@ -9,15 +9,14 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from timers.errors import ParameterError
 from timers.protocol import Timer
 from timers.services.calls import CallScheduler
-from timers.services.clock import ManualClock, MonotonicClock
+from timers.services.clock import NS_PER_S, Clock, ManualClock, MonotonicClock, duration_ns
 from timers.services.errors import ServiceClosedError, ServiceStateError
 from timers.services.mailbox import Callback, Entry, Mailbox
-from timers.services.moments import NS_PER_S, Clock, duration_ns
 from timers.validation import shown
 
 logger = logging.getLogger("timers.services")
@@ -26,7 +25,7 @@ ErrorHook = Callable[[Callback | None, BaseException], object]
 
 _MONOTONIC = MonotonicClock()
 _SECONDS_AT_EXIT = 1.0  # for which interpreter exit waits for a callback that is running
-_RETRY_S = 0.1  # after the timer itself failed, e.g. for lack of memory
+_RETRY_NS = 100_000_000  # after the timer itself failed, e.g. for lack of memory
 
 
 class SystemTimer(CallScheduler):
@@ -40,9 +39,10 @@ class SystemTimer(CallScheduler):
     on the thread that drives, or in `executor` (of threads). Any thread may call any method.
 
     An exception in a callback goes to `on_error(callback, exception)`, by default to the log
-    "timers.services"; if the timer or the clock fails, the hook gets None for the callback. Where
-    you drive the service, SystemExit and KeyboardInterrupt propagate. docs/services.md tells what
-    happens when a service is dropped, when the process forks and when the interpreter exits.
+    "timers.services"; so does the error of an executor that refuses one. If the timer or the clock
+    fails, the hook gets None for the callback. Where you drive the service, SystemExit and
+    KeyboardInterrupt propagate. docs/services.md tells what happens when a service is dropped, when
+    the process forks and when the interpreter exits.
 
     >>> from timers import HierarchicalWheel
     >>> from timers.services import ManualClock, SystemTimer
@@ -84,7 +84,6 @@ class SystemTimer(CallScheduler):
         self._mailbox = Mailbox(timer, unit_ns, clock, lambda: bell.put(this()), "SystemTimer")
         self._executor = executor
         self._on_error = _log_error if on_error is None else on_error
-        self._logged: set[str] = set()  # what is logged only once, and has been
         self._started = 0  # callbacks
         self._driving = threading.Lock()  # held by whoever advances a service without a thread
         self._driver = 0  # the thread that does
@@ -103,6 +102,13 @@ class SystemTimer(CallScheduler):
             self._thread.start()
             self._mailbox.has_thread = True
             bell.put(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close the service and cancel what is pending."""
+        self.close()
 
     def advance_clock(self, timeout: Any = 0) -> int:
         """Run what is due; if that is nothing, wait up to `timeout` seconds for the next expiry.
@@ -159,10 +165,6 @@ class SystemTimer(CallScheduler):
     def _has_ended(self, moment: int | None) -> bool:
         return self._mailbox.closed and (moment is None or not self._mailbox.runs_rest)
 
-    def _sleep_until(self, moment: int | None) -> None:
-        now = self._mailbox.now()
-        _wait(self._bell, None if moment is None else (moment - now) / NS_PER_S)
-
     def _advance(self, limit: int | None) -> int:
         """`advance_clock` until the moment `limit`."""
         if self._driving.locked() or self._mailbox.is_held:
@@ -179,7 +181,7 @@ class SystemTimer(CallScheduler):
                     if now >= limit:
                         return 0
                     moment = limit if moment is None else min(moment, limit)
-                self._sleep_until(moment)
+                _wait(self._bell, self._mailbox, moment)
 
     # What a ManualClock calls
 
@@ -205,19 +207,14 @@ class SystemTimer(CallScheduler):
             entry._finish()
             if self._thread is None and isinstance(error, (SystemExit, KeyboardInterrupt)):
                 raise
-            name = _name(work[0]) if work else "a cancelled call"
-            self._log_once("refused", "the executor refused %s", name, error)
+            if work is not None:
+                self._report(work[0], error)
 
     def _report(self, callback: Callback | None, error: BaseException) -> None:
         try:
             self._on_error(callback, error)
         except BaseException as failure:
-            self._log_once("hook", "the hook for errors raised, for %s", _name(callback), failure)
-
-    def _log_once(self, kind: str, message: str, name: str, error: BaseException) -> None:
-        if kind not in self._logged:
-            self._logged.add(kind)
-            logger.error(message, name, exc_info=error)
+            logger.error("the hook for errors raised, for %s", _name(callback), exc_info=failure)
 
     # Closing
 
@@ -261,17 +258,18 @@ def _drive(bell: "SimpleQueue[SystemTimer | None]") -> None:
                 moment = service._mailbox.turn(service._start)
             except Exception as error:
                 service._report(None, error)
-                _wait(bell, _RETRY_S)
+                _wait(bell, service._mailbox, service._mailbox.now() + _RETRY_NS)
                 continue
             if service._has_ended(moment):
                 return
             if moment is not None:
-                service._sleep_until(moment)
+                _wait(bell, service._mailbox, moment)
         del service
 
 
-def _wait(bell: "SimpleQueue[SystemTimer | None]", seconds: float | None) -> None:
-    """Wait until the bell rings, or for so long."""
+def _wait(bell: "SimpleQueue[SystemTimer | None]", mailbox: Mailbox, moment: int | None) -> None:
+    """Wait until the bell rings, or until a moment."""
+    seconds = None if moment is None else (moment - mailbox.now()) / NS_PER_S
     if seconds is None or seconds > 0:
         with suppress(Empty):
             bell.get(timeout=None if seconds is None else min(seconds, threading.TIMEOUT_MAX))
@@ -281,7 +279,7 @@ def _log_error(callback: Callback | None, error: BaseException) -> None:
     if callback is None:
         logger.error("the timer of a SystemTimer failed", exc_info=error)
     else:
-        logger.error("callback %s raised", _name(callback), exc_info=error)
+        logger.error("callback %s failed", _name(callback), exc_info=error)
 
 
 def _name(callback: object) -> str:

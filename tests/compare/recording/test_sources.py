@@ -21,7 +21,7 @@ from compare.tapes.trace import REJECTED, TraceError, open_trace
 from tests.compare.pipeline.test_full_disk import full
 from timers import CascadingWheel, HierarchicalWheel
 from timers.services import AsyncTimer, ManualClock, SystemTimer, mailbox, wheel_event_loop
-from timers.services.loop_driver import LoopDriver
+from timers.services.async_timer import LoopDriver
 
 
 @pytest.fixture

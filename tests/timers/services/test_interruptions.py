@@ -43,7 +43,7 @@ from timers.services import (
     mailbox,
     wheel_event_loop,
 )
-from timers.services.loop_driver import LoopDriver
+from timers.services.async_timer import LoopDriver
 
 NEVER = 10**9  # the number of a point that no method has
 FOLDER = str(Path(timers.services.__file__).parent)

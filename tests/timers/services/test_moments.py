@@ -15,7 +15,7 @@ from tests.timers.services.cases import MS, manual
 from timers.errors import ClockError, TimeRangeError, TimeTypeError
 from timers.limits import LIMIT
 from timers.services import ManualClock, MonotonicClock
-from timers.services.moments import duration_ns, moment_ns
+from timers.services.clock import duration_ns, moment_ns
 
 
 @pytest.mark.parametrize(

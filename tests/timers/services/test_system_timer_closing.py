@@ -219,12 +219,17 @@ class Asynchronous:
 @pytest.mark.parametrize(
     "callback", [coroutine, partial(coroutine), Asynchronous(), Asynchronous().method]
 )
-def test_an_async_callback_is_refused(callback):
-    _, timer = manual()
-    for schedule in (timer.schedule_after, timer.schedule_at, timer.schedule_every):
-        with pytest.raises(CallbackError, match="the callback must not be async"):
-            schedule(1, callback)
-    assert timer.size == 0
+def test_an_async_callback_is_an_error(callback):
+    told = []
+    clock, timer = manual(on_error=lambda *error: told.append(error))
+    timer.schedule_after(1, callback)
+    every = timer.schedule_every(1, callback)
+    clock.advance(2)
+    assert [who for who, _ in told] == [callback] * 3
+    for _, error in told:
+        assert type(error) is CallbackError
+        assert str(error).endswith("is async, so nothing of it ran")
+    assert every.cancel()
 
 
 def test_a_service_that_is_dropped_runs_what_is_pending_and_ends():
