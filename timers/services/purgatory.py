@@ -21,14 +21,9 @@ from timers.services.system_timer import SystemTimer
 from timers.validation import as_parameter, shown
 
 PURGE_PERIOD = 0.05
-"""Minimum number of seconds between two automatic purges.
-
-A purge looks at every entry of every list and wakes the timer's thread, so its cost does not grow
-with the number of operations that complete within this time.
-"""
+"""Minimum seconds between two automatic purges; each looks at every entry of every list."""
 
 _PURGE_PERIOD_NS = round(PURGE_PERIOD * NS_PER_S)
-_FRONT = 256  # operations between two looks at the front of a list; a power of two
 
 
 class Purgatory:
@@ -37,11 +32,9 @@ class Purgatory:
     `timer` is a SystemTimer, which may serve others as well; it runs the timeouts. A completed
     operation leaves it at once, but stays in the lists of its keys. The timer purges these when the
     estimated total of watched operations exceeds the number pending by more than `purge_interval`,
-    at most once in 50 ms (`PURGE_PERIOD`). After every 256 operations watched, the lists that grow
-    lose the completed ones among their oldest 256 (more seldom, but more of them, if they are
-    long). With `reaper=False` neither happens, and you call `purge`. Any thread may call any
-    method. An exception of `try_complete` in `check_and_complete`, or of a timeout, goes to the
-    timer's `on_error`, and the others go on. See docs/services.md.
+    at most once in 50 ms (`PURGE_PERIOD`). With `reaper=False` it does not, and you call `purge`.
+    Any thread may call any method. An exception of `try_complete` in `check_and_complete`, or of a
+    timeout, goes to the timer's `on_error`, and the others go on. See docs/services.md.
 
     >>> from timers import HierarchicalWheel
     >>> from timers.services import DelayedOperation, ManualClock, SystemTimer
@@ -56,8 +49,6 @@ class Purgatory:
     >>> order = Order(30)
     >>> orders.try_complete_else_watch(order, [17])
     False
-    >>> orders.watched, orders.delayed
-    (1, 1)
     >>> order.paid = True
     >>> orders.check_and_complete(17)
     shipped
@@ -68,12 +59,7 @@ class Purgatory:
     """
 
     def __init__(
-        self,
-        name: str,
-        timer: SystemTimer,
-        *,
-        purge_interval: int = 1000,
-        reaper: bool = True,
+        self, name: str, timer: SystemTimer, *, purge_interval: int = 1000, reaper: bool = True
     ) -> None:
         if not isinstance(timer, SystemTimer):
             raise ParameterError(f"timer must be a SystemTimer, not {shown(timer)}")
@@ -130,7 +116,7 @@ class Purgatory:
             ServiceStateError: if a purgatory watches it already; that one goes on.
             ServiceClosedError: after `shutdown`, or after `close` of the timer.
         """
-        return self._try_else_watch([operation], keys) > 0
+        return self.try_complete_else_watch_many([operation], keys) > 0
 
     def try_complete_else_watch_many(
         self, operations: Iterable[DelayedOperation], keys: Iterable[Hashable]
@@ -143,7 +129,20 @@ class Purgatory:
         Raises:
             As `try_complete_else_watch`.
         """
-        return self._try_else_watch(list(operations), keys)
+        operations = list(operations)
+        self._check(operations)
+        waiting: list[DelayedOperation] = []
+        try:
+            completed = try_each(operations)
+            if pending := _pending(operations):
+                self._watch(pending, _checked(keys), waiting)
+                completed += try_each(waiting)
+                if pending := _pending(waiting):
+                    self._schedule(pending)
+        except BaseException:
+            _withdraw(operations, waiting)
+            raise
+        return completed
 
     def check_and_complete(self, key: Hashable) -> int:
         """Try the operations that watch `key`; returns how many this call completed. O(watchers).
@@ -169,12 +168,10 @@ class Purgatory:
             KeyTypeError: for a key that is not hashable.
         """
         check_key(key)
-        with self._mailbox.lock:
-            if self._removing.locked():
-                watchers = self._lists.get(key, []).copy()
-            else:
-                watchers = self._lists.pop(key, [])
-        return [operation for operation in watchers if operation.cancel()]
+        watchers = self._lists.get(key, []).copy()
+        withdrawn = [operation for operation in watchers if operation.cancel()]
+        self._drop_completed(key)
+        return withdrawn
 
     def purge(self) -> int:
         """Remove completed operations from all lists; returns the number of entries removed.
@@ -201,30 +198,8 @@ class Purgatory:
         if self._purge is None or self._purge.done():
             call, moment = ScheduledCall(), self._next_purge
             with suppress(ServiceClosedError):
-                self._purge = self._timer._post(call, moment, self._purge_if_due, (), None)
+                self._purge = self._timer._post(call, moment, self.purge, (), None)
         self._purge_above = self._left + self._interval
-
-    def _purge_if_due(self) -> None:
-        """The purge that was asked for; in vain if the lists have been purged since."""
-        if self._left - self._left_at_purge > self._interval:
-            self.purge()
-
-    def _try_else_watch(
-        self, operations: Sequence[DelayedOperation], keys: Iterable[Hashable]
-    ) -> int:
-        self._check(operations)
-        waiting: list[DelayedOperation] = []
-        try:
-            completed = try_each(operations)
-            if pending := _pending(operations):
-                self._watch(pending, _checked(keys), waiting)
-                completed += try_each(waiting)
-                if pending := _pending(waiting):
-                    self._schedule(pending)
-        except BaseException:
-            _withdraw(operations, waiting)
-            raise
-        return completed
 
     def _check(self, operations: Sequence[DelayedOperation]) -> None:
         """Refuse what cannot be watched."""
@@ -268,46 +243,27 @@ class Purgatory:
                     entered, moment = self._entered + 1, now + operation._moment
                     operation._purgatory, operation._moment, self._entered = self, moment, entered
             for key in keys:
-                self._add(key, waiting)
+                self._lists.setdefault(key, []).extend(waiting)
 
     def _schedule(self, operations: Sequence[DelayedOperation]) -> None:
         """Put operations into the timer, which passes over those that are completed by then."""
         self._mailbox.post(*operations)
 
-    # The lists, with the lock held
-
-    def _add(self, key: Hashable, operations: Sequence[DelayedOperation]) -> None:
-        """Append to the list of a key, and from time to time look at its front.
-
-        So operations are freed about as fast as new ones are made. The garbage collector counts the
-        difference: if purges alone freed them, thousands at a time, it would run much more often.
-        """
-        watchers = self._lists.setdefault(key, [])
-        watchers.extend(operations)
-        # Of a long list a part, as all that follows is moved. Powers of two, so that a period that
-        # changes with the length ends at the same counts.
-        period = max(_FRONT, (1 << len(watchers).bit_length()) >> 5)
-        former = self._entered - len(operations)
-        if self._entered // period > former // period and self._interval < math.inf:
-            self._drop_completed(key, max(period, len(operations)))
-
-    def _drop_completed(self, key: Hashable, limit: int = LIMIT) -> int:
-        """Remove the completed ones of the oldest operations of a key, and its list if that leaves
-        it empty.
-        """
+    def _drop_completed(self, key: Hashable) -> int:
+        """Remove the completed operations of a key, and its list if that leaves it empty."""
         with self._mailbox.lock:
             watchers = self._lists.get(key)
             if watchers is None or self._removing.locked():
                 return 0
             with self._removing:
-                seen = watchers[:limit]  # freed without the lock: finalizers may run
+                seen = watchers.copy()  # freed without the lock: finalizers may run
                 pending = _pending(seen)
                 if len(pending) < len(seen):
                     watchers[: len(seen)] = pending
                 if not watchers:
                     self._lists.pop(key, None)
                     if watchers:  # of code that ran when keys were compared
-                        self._add(key, watchers)
+                        self._lists.setdefault(key, []).extend(watchers)
         return len(seen) - len(pending)
 
 

@@ -231,24 +231,6 @@ def test_what_is_added_during_a_purge_is_not_removed(purgatory):
     assert make_ready_and_check(purgatory, second) == 1
 
 
-@pytest.mark.parametrize(("before", "added", "left"), [(100, 155, 0), (399, 256, 400)])
-def test_a_list_that_is_withdrawn_while_its_front_is_looked_at_loses_nothing(
-    purgatory, before, added, left
-):
-    """By a handler or a finalizer; other threads wait."""
-    (first, hooks), others = looked_at(), [Waiting() for _ in range(before + added)]
-    purgatory.try_complete_else_watch_many([first, *others[:before]], ["a"])
-    for operation in others[:50]:
-        operation.force_complete()
-    withdrawn = []
-    hooks.append(lambda: withdrawn.extend(purgatory.cancel_for_key("a")))
-    purgatory.try_complete_else_watch_many(others[before:], ["a"])
-    assert set(withdrawn) == {first, *others[50:]}
-    assert purgatory.watched == left
-    purgatory.purge()
-    assert (purgatory.watched, purgatory.delayed) == (0, 0)
-
-
 class Key:
     """A key that compares in Python code, in which other threads may run."""
 
