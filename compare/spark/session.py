@@ -100,8 +100,7 @@ def spark_session(
     session is used instead: it has the SQL settings that the pipeline needs until the block ends,
     and is not stopped.
 
-    It does not read Spark's configuration files, and has neither a log nor Spark's functions for
-    machine learning.
+    The log of a JVM that it starts is not kept: what matters in it is raised as an exception.
 
     Raises:
         PipelineError: if PySpark or Java is missing, or the master is malformed or does not answer.
