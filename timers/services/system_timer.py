@@ -25,7 +25,7 @@ ErrorHook = Callable[[Callback | None, BaseException], object]
 
 _MONOTONIC = MonotonicClock()
 _SECONDS_AT_EXIT = 1.0  # for which interpreter exit waits for a callback that is running
-_RETRY_NS = 100_000_000  # after the timer itself failed, e.g. for lack of memory
+_RETRY_S = 0.1  # after the timer itself failed, e.g. for lack of memory
 
 
 class SystemTimer(CallScheduler):
@@ -258,7 +258,8 @@ def _drive(bell: "SimpleQueue[SystemTimer | None]") -> None:
                 moment = service._mailbox.turn(service._start)
             except Exception as error:
                 service._report(None, error)
-                _wait(bell, service._mailbox, service._mailbox.now() + _RETRY_NS)
+                with suppress(Empty):  # perhaps it is the clock that fails
+                    bell.get(timeout=_RETRY_S)
                 continue
             if service._has_ended(moment):
                 return

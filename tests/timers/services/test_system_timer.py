@@ -723,6 +723,23 @@ def test_a_service_has_one_driver():
 # A timer that fails, and a clock that another thread reads
 
 
+def test_a_clock_that_fails_on_the_thread_is_reported_and_read_again():
+    """Both times: after the turn that failed, too."""
+    clock, errors, ran = SettableClock(), Recorder(), threading.Event()
+    now, failures = clock.now, [OSError("the clock is out of order")] * 2
+
+    def failing():
+        if failures and threading.current_thread() is not threading.main_thread():
+            raise failures.pop()
+        return now()
+
+    clock.now = failing
+    with SystemTimer(HierarchicalWheel(), clock=clock, on_error=errors) as timer:
+        timer.schedule_after(0, ran.set)
+        assert ran.wait(10)
+    assert errors.texts == ["the clock is out of order"] * 2
+
+
 def test_a_timer_without_memory_is_reported_and_tried_again():
     reported = threading.Event()
     texts = []
