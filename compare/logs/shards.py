@@ -27,8 +27,8 @@ _ROWS_AT_ONCE = 1 << 16
 _PIECE = 1 << 18
 """Rows that are folded at a time."""
 
-_GROUP = 1 << 22
-"""Rows in which keys are looked for at a time."""
+_GROUP = 1 << 20
+"""Rows whose keys are numbered at a time, which take 20 MB."""
 
 Piece = tuple[Int64s, Any, Int64s]
 """Rows: start, end (of requests) or key or id (as a small number), position in the log."""
@@ -45,7 +45,7 @@ class Written(NamedTuple):
 def in_order(runs: Iterable[pa.Table]) -> Iterator[Piece]:
     """The rows of runs, which are in the order of their earliest starts, by start and position.
 
-    Memory: a few runs, and as many rows as overlap later runs.
+    Memory: _GROUP rows, and as many as overlap later runs.
     """
     held: list[Piece] = []  # the first one is sorted, and the others have come since
     rows = 0
@@ -69,23 +69,33 @@ def in_order(runs: Iterable[pa.Table]) -> Iterator[Piece]:
 def _pieces(runs: Iterable[pa.Table]) -> Iterator[Piece]:
     """The rows of each run. Its keys become numbers, the same for equal keys of all runs."""
     known: dict[bytes, int] = {}
+    for group in _groups(runs):
+        numbers = None
+        if pa.types.is_dictionary(group["value"].type):
+            keys = group["value"].chunk(0).dictionary.to_pylist()
+            numbers = np.array([known.setdefault(key, len(known)) for key in keys], np.int32)
+        for run in group.to_batches():
+            start, value, position = run.columns
+            if numbers is not None:
+                value = numbers[np.asarray(value.indices)]
+            yield np.asarray(start), np.asarray(value), np.asarray(position)
+
+
+def _groups(runs: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Consecutive runs, about _GROUP rows together, with one dictionary of keys.
+
+    Most keys are in several runs. Arrow finds them faster than Python.
+    """
     group: list[pa.Table] = []
-    for run in chain(runs, [None]):
-        if run is not None:
-            group.append(run)
-        if group and (run is None or sum(map(len, group)) >= _GROUP):
-            # Many keys are in several runs of a group. Arrow finds them faster than Python.
-            table = pa.concat_tables(group).unify_dictionaries()
-            group = []
-            numbers = None
-            if pa.types.is_dictionary(table["value"].type):
-                keys = table["value"].chunk(0).dictionary.to_pylist()
-                numbers = np.array([known.setdefault(key, len(known)) for key in keys], np.int32)
-            for batch in table.to_batches():
-                start, value, position = batch.columns
-                if numbers is not None:
-                    value = numbers[np.asarray(value.indices)]
-                yield np.asarray(start), np.asarray(value), np.asarray(position)
+    rows = 0
+    for run in runs:
+        group.append(run)
+        rows += len(run)
+        if rows >= _GROUP:
+            yield pa.concat_tables(group).unify_dictionaries()
+            group, rows = [], 0
+    if group:
+        yield pa.concat_tables(group).unify_dictionaries()
 
 
 def write_shard(
