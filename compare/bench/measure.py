@@ -4,7 +4,8 @@ First, each contestant runs the scenarios of `compare.bench.work` with counters,
 checks it. Then it is timed without counters, and must fire the same rows again. The contestants
 take turns, so that interference affects all of them equally.
 
-A task that takes longer than the budget at one size is not run at larger sizes.
+A task that takes longer than the budget at one size is not run at larger sizes. A scenario that is
+cut short by it is checked at smaller sizes only.
 
 All memory that a sample writes to has been written to before. The cost of an empty call is measured
 separately and subtracted.
@@ -175,7 +176,7 @@ class Bench:
             return
         series.digests[scenario] = None
         if scenario != whole:
-            return  # timers are still pending, so there is nothing to compare
+            return  # it was cut short, and cannot be checked while timers are pending
         done = run.replay()
         tape, expected = tapes.filling, due.filling
         if HOLD in scenario:

@@ -93,7 +93,7 @@ class _WheelLoop(asyncio.AbstractEventLoop):
             raise TypeError("delay must not be None")
         return self._call_at(self.time() + delay, callback, args, context)
 
-    def call_at(  # type: ignore[override]
+    def call_at(  # type: ignore[override]  # the same
         self, when: Any, callback: Any, *args: Any, context: Any = None
     ) -> Any:
         """As in asyncio; the call goes into the timer."""

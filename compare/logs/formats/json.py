@@ -87,7 +87,8 @@ def _begins_array(lines: list[str]) -> bool:
 
 def _objects(texts: list[bytes]) -> list[dict[str, Any] | None]:
     """The objects in texts: read at once, or where that fails one by one."""
-    # A text may break off in an array that the next one ends. Then what separates them is in it.
+    # Two texts may together be an object, as `{"a": [{}` and `{}]}`. What separates them is then
+    # inside of it, and not one of the values; it is random, so that no log contains it.
     between = secrets.token_hex(8)
     joined = f',"{between}",'.encode().join(texts)
     with suppress(ValueError, RecursionError):
