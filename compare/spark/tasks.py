@@ -94,7 +94,7 @@ def shares(parts: int, workers: int) -> list[range]:
     """Divide parts into tasks, in the order in which Spark starts them: large ones first.
 
     A task gets half of a worker's share of the remaining parts, and at most an eighth of its share
-    of all parts. So there are few tasks, which cost Spark about 30 ms each, and slow parts or
+    of all parts. So there are few tasks, which cost Spark about 50 ms each, and slow parts or
     workers that were not counted hardly delay the end. Source: guided self-scheduling,
     Polychronopoulos & Kuck, IEEE Transactions on Computers C-36 (1987).
     """
