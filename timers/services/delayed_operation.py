@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from math import floor
+from operator import length_hint
 from typing import Any
 
 from timers.services.clock import QUICK_DURATION, duration_ns
@@ -38,10 +39,11 @@ class DelayedOperation(Entry):
 
     # Few attributes, as each makes the purgatory slower: by its memory, and by what the garbage
     # collector has to look at. `_moment` is the delay, until a purgatory watches the operation.
-    __slots__ = ("_asked", "_idle", "_lock", "_purgatory")
+    __slots__ = ("_asked", "_idle", "_lock", "_purgatory", "_token")
 
     _lock: AbstractContextManager[Any] | None
     _purgatory: Any  # the Purgatory that watches the operation, None before
+    _token: None  # unset when the operation ends while a purgatory watches it
     _idle: None  # unset while a thread runs `try_complete`
     _asked: bool  # whether it has to do so again
 
@@ -52,7 +54,8 @@ class DelayedOperation(Entry):
             self._moment = duration_ns(delay, "delay")
         self._lock = lock
         self._purgatory = None
-        self._idle, self._asked = None, False
+        self._token = self._idle = None
+        self._asked = False
         self._state, self._handle = PENDING, NO_HANDLE
 
     def try_complete(self) -> bool:
@@ -106,16 +109,22 @@ class DelayedOperation(Entry):
         mailbox = purgatory._mailbox
         if len(mailbox.entries) >= MAILBOX_LIMIT:
             mailbox.make_room()
-        with mailbox.lock:
-            if state == CANCELLED and self._handle and self._state == PENDING:
-                mailbox.entries.append(self)
-            if purgatory._left >= purgatory._purge_above:
-                purgatory._request_purge()
-            left = purgatory._left + 1
-            if self._state != PENDING:
-                return False
-            purgatory._left, self._state = left, state
-            return True
+        if length_hint(purgatory._ends) <= purgatory._purge_below:
+            purgatory._request_purge()
+        try:
+            del self._token
+        except AttributeError:
+            return False
+        self._state = state  # no call, so no exception, comes before the next line
+        try:
+            next(purgatory._ends)
+        finally:  # also if a signal handler raises
+            if state == CANCELLED and self._handle:
+                try:
+                    mailbox.entries.append(self)
+                except MemoryError:
+                    mailbox.unsettled = True  # the next `apply` finds it
+        return True
 
     def _work(self) -> Work:
         return self._time_out, (), None

@@ -16,7 +16,7 @@ step of CPython, which no other thread can divide:
   changes these looks at `entries` after that.
 - To cancel is `del call._callback`. This attribute is the *token* of a call: of all threads that
   delete it, one succeeds. The caller looks at `_handle` after it; whoever sets `_handle` looks at
-  the token after that.
+  the state after that. An operation of a purgatory has a token of its own.
 
 So one of the two always sees what the other did.
 
@@ -68,8 +68,6 @@ NO_HANDLE = 0
 PENDING, STARTED, CANCELLED = 0, 1, 2
 """The states of an entry."""
 
-_LARGEST_UNIT = 10**18  # nanoseconds
-
 
 Callback = Callable[..., object]
 Args = tuple[Any, ...]
@@ -114,7 +112,7 @@ class Mailbox:
     ) -> None:
         if not getattr(sys, "_is_gil_enabled", lambda: True)():
             raise ServiceStateError(f"{name} needs the GIL, which this Python runs without")
-        self.unit_ns = as_parameter(unit_ns, "unit_ns", 1, _LARGEST_UNIT)
+        self.unit_ns = as_parameter(unit_ns, "unit_ns", 1, 10**18)
         if len(timer):
             raise ParameterError(f"the timer must be empty; it has {len(timer)} pending")
         self.timer = timer

@@ -9,6 +9,8 @@ import math
 import threading
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
+from itertools import repeat
+from operator import length_hint
 
 from timers.errors import ParameterError
 from timers.limits import LIMIT
@@ -22,8 +24,6 @@ from timers.validation import as_parameter, shown
 
 PURGE_PERIOD = 0.05
 """Minimum seconds between two automatic purges; each looks at every entry of every list."""
-
-_PURGE_PERIOD_NS = round(PURGE_PERIOD * NS_PER_S)
 
 
 class Purgatory:
@@ -74,17 +74,18 @@ class Purgatory:
         self._lists: dict[Hashable, list[DelayedOperation]] = {}
         self._removing = threading.Lock()  # held within `_drop_completed`
         self._entered = 0  # operations that came to be watched
-        self._left = 0  # of these, completed, timed out or cancelled
-        self._left_at_purge = 0
-        # `_left - _left_at_purge` is the estimated total minus the number pending.
-        self._purge_above = self._interval  # if more have left, a purge is asked for
+        # For each of these that completes, times out or is cancelled, `next` takes one None from
+        # `_ends`, without the lock: it is one step of CPython, and needs no memory.
+        self._ends = repeat(None, LIMIT)
+        self._ends_at_purge = LIMIT  # how many were left
+        self._purge_below = LIMIT - self._interval  # if no more are left, a purge is asked for
         self._next_purge = timer._mailbox.now()  # not before this moment
         self._purge: ScheduledCall | None = None  # the one that was asked for last
 
     @property
     def delayed(self) -> int:
         """The number of pending operations, exactly. O(1)."""
-        return self._entered - self._left
+        return self._entered - LIMIT + length_hint(self._ends)
 
     @property
     def estimated_total(self) -> int:
@@ -92,7 +93,7 @@ class Purgatory:
         for each operation watched since. Those that left the lists without a purge still count.
         O(1).
         """
-        return self._entered - self._left_at_purge
+        return self._entered - LIMIT + self._ends_at_purge
 
     @property
     def watched(self) -> int:
@@ -181,9 +182,9 @@ class Purgatory:
         now = self._mailbox.now()
         # The estimate is reset first: what completes during the purge counts for the next one.
         with self._mailbox.lock:
-            self._left_at_purge = self._left
-            self._purge_above = self._left + self._interval
-            self._next_purge = now + _PURGE_PERIOD_NS
+            self._ends_at_purge = left = length_hint(self._ends)
+            self._purge_below = left - self._interval
+            self._next_purge = now + round(PURGE_PERIOD * NS_PER_S)
         return sum([self._drop_completed(key) for key in list(self._lists)])
 
     def shutdown(self) -> None:
@@ -194,17 +195,17 @@ class Purgatory:
             self.cancel_for_key(key)
 
     def _request_purge(self) -> None:
-        """Called by operations, with the lock held, when more than `_purge_above` have left."""
-        if self._purge is None or self._purge.done():
-            call, moment = ScheduledCall(), self._next_purge
-            with suppress(ServiceClosedError):
-                self._purge = self._timer._post(call, moment, self.purge, (), None)
-        self._purge_above = self._left + self._interval
+        """Called by operations when no more than `_purge_below` are left in `_ends`."""
+        with self._mailbox.lock:
+            if self._purge is None or self._purge.done():
+                call, moment = ScheduledCall(), self._next_purge
+                with suppress(ServiceClosedError):
+                    self._purge = self._timer._post(call, moment, self.purge, (), None)
+            self._purge_below = length_hint(self._ends) - self._interval
 
     def _check(self, operations: Sequence[DelayedOperation]) -> None:
         """Refuse what cannot be watched."""
-        if self._closed or self._mailbox.closed:
-            raise self._is_closed()
+        self._check_open()
         for operation in operations:
             if not hasattr(operation, "_purgatory"):
                 name = type(operation).__name__
@@ -217,8 +218,9 @@ class Purgatory:
     def _report(self, operation: DelayedOperation, error: Exception) -> None:
         self._timer._report(operation.try_complete, error)
 
-    def _is_closed(self) -> ServiceClosedError:
-        return ServiceClosedError(f"purgatory {shown(self.name)} is closed")
+    def _check_open(self) -> None:
+        if self._closed or self._mailbox.closed:
+            raise ServiceClosedError(f"purgatory {shown(self.name)} is closed")
 
     def _watch(
         self,
@@ -231,8 +233,7 @@ class Purgatory:
         """
         now = self._mailbox.now()
         with self._mailbox.lock:
-            if self._closed:
-                raise self._is_closed()
+            self._check_open()
             with UNWATCHED:
                 for operation in operations:
                     if operation._state != PENDING:
