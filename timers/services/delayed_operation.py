@@ -45,7 +45,7 @@ class DelayedOperation(Entry):
     _purgatory: Any  # the Purgatory that watches the operation, None before
     _token: None  # unset when the operation ends while a purgatory watches it
     _idle: None  # unset while a thread runs `try_complete`
-    _asked: bool  # whether it has to do so again
+    _asked: bool  # whether it has to do so again; unset before the first time
 
     def __init__(self, delay: Any, lock: AbstractContextManager[Any] | None = None) -> None:
         if (type(delay) is float or type(delay) is int) and 0.0 <= delay <= QUICK_DURATION:
@@ -55,7 +55,6 @@ class DelayedOperation(Entry):
         self._lock = lock
         self._purgatory = None
         self._token = self._idle = None
-        self._asked = False
         self._state, self._handle = PENDING, NO_HANDLE
 
     def try_complete(self) -> bool:
