@@ -319,7 +319,7 @@ class CallScheduler:
             entry._finish()
 
     def _post(
-        self, call: ScheduledCall, at: int, callback: Callback, args: Args, context: Context | None
+        self, call: ScheduledCall, due: int, callback: Callback, args: Args, context: Context | None
     ) -> ScheduledCall:
         if not callable(callback):
             raise CallbackError(f"the callback must be callable, not {shown(callback)}")
@@ -328,6 +328,6 @@ class CallScheduler:
         mailbox = self._mailbox
         call._mailbox, call._callback, call._args = mailbox, callback, args
         call._context = (copy_context() or None) if context is None else context
-        call._moment, call._handle, call._state = at, NO_HANDLE, PENDING
+        call._moment, call._handle, call._state = due, NO_HANDLE, PENDING
         mailbox.post(call)
         return call
