@@ -45,11 +45,14 @@ def judge(trace, max_late, rounds):
     nearest = sorted(once, key=lambda label: once[label].seconds)[:NEAREST]
     chosen = [by_label[label] for label in dict.fromkeys([advice.best.label, *nearest])]
     runs = [outcomes(executor, sample, chosen, counting=False) for _ in range(rounds)]
-    times = {one.label: [run[one.label].seconds for run in runs] for one in chosen}
-    least = {label: min(values) for label, values in times.items()}
-    best = min(least, key=least.get)
-    ratio = least[advice.best.label] / least[best]
-    noise = median(times[best]) / least[best]
+    times = {
+        contestant_.label: [run[contestant_.label].seconds for run in runs]
+        for contestant_ in chosen
+    }
+    fastest = {label: min(values) for label, values in times.items()}
+    best = min(fastest, key=fastest.get)
+    ratio = fastest[advice.best.label] / fastest[best]
+    noise = median(times[best]) / fastest[best]
     print(
         f"{trace.path.name:20} {advice.best.label:40} {best:40} {ratio:5.2f} {noise:5.2f}"
         f" {advice.correlation:5.2f} {itself(advice):6.2f} {len(grid):4} {seconds:5.1f}",
@@ -59,7 +62,7 @@ def judge(trace, max_late, rounds):
 
 def itself(advice):
     rounds = [advice.samples[label] for label in advice.checked]
-    return rank_correlation(*([min(one[start::2]) for one in rounds] for start in (0, 1)))
+    return rank_correlation(*([min(seconds[start::2]) for seconds in rounds] for start in (0, 1)))
 
 
 def main():

@@ -42,10 +42,10 @@ def overhead(run: Callable[[int], float], events: int, rounds: int) -> tuple[flo
     def recorded(seed: int) -> float:
         start = time.process_time()
         with events_of_a_block():
-            made = time.process_time() - start
+            used = time.process_time() - start
             seconds = run(seed)
             start = time.process_time()
-        return made + seconds + time.process_time() - start
+        return used + seconds + time.process_time() - start
 
     plain, with_recorder = alternate(run, recorded, rounds)
     differences = [b - a for a, b in zip(plain, with_recorder, strict=True)]
@@ -100,10 +100,10 @@ def main() -> None:
 
 def show(name: str, result: tuple[float, list[float]]) -> None:
     """Print one line."""
-    least, samples = result
+    minimum, samples = result
     low, middle, high = quantiles(samples, n=4)
     spread = f"{middle:.0f} [{low:.0f} .. {high:.0f}]"
-    print(f"{name:<36} {least:>5.0f} ns per event  {spread}  at most {TARGET_NS}")
+    print(f"{name:<36} {minimum:>5.0f} ns per event  {spread}  at most {TARGET_NS}")
 
 
 if __name__ == "__main__":

@@ -165,15 +165,15 @@ def schedule_and_cancel(contender_class, kind, oldest, pending, rounds, collecto
 
 
 def threads_beside_one(kind, oldest, pending, rounds):
-    one, many = ServiceCalls(kind, pending), ServiceCalls(kind, pending, THREADS)
+    single, many = ServiceCalls(kind, pending), ServiceCalls(kind, pending, THREADS)
     try:
         return alternate(
-            lambda seed: one.seconds_of_threads(delays_of(kind, PAIRS, seed), oldest),
+            lambda seed: single.seconds_of_threads(delays_of(kind, PAIRS, seed), oldest),
             lambda seed: many.seconds_of_threads(delays_of(kind, PAIRS, seed), oldest),
             rounds,
         )
     finally:
-        one.close()
+        single.close()
         many.close()
 
 
@@ -195,9 +195,9 @@ def separate_threads(rounds):
             if len(entries) > MAILBOX_LIMIT:
                 entries.clear()
 
-    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(THREADS) as many:
+    with ThreadPoolExecutor(1) as single, ThreadPoolExecutor(THREADS) as many:
         return alternate(
-            lambda _: seconds_in(one, fill, [2 * PAIRS]),
+            lambda _: seconds_in(single, fill, [2 * PAIRS]),
             lambda _: seconds_in(many, fill, [2 * PAIRS // THREADS] * THREADS),
             rounds,
         )
@@ -400,16 +400,18 @@ def main():
     share, size = Context().run(idle_and_memory, options.many)
     print(f"{options.many:,} pending: idle {share:.3%} of a core, asked for 0.01 %; ", end="")
     print(f"{size:.0f} bytes per call, asked for 220", flush=True)
-    (p50, p99, most), used = lateness(options.many, 20_000)
-    print(f"lateness at 20 000/s: p50 {p50:.2f} p99 {p99:.2f} max {most:.2f} ms; CPU {used:.1%}")
+    (p50, p99, longest), used = lateness(options.many, 20_000)
+    print(f"lateness at 20 000/s: p50 {p50:.2f} p99 {p99:.2f} max {longest:.2f} ms; CPU {used:.1%}")
     for name, make_loop in (("asyncio's", asyncio.new_event_loop), ("a wheel's", WHEEL_LOOP)):
-        p50, p99, most = lateness_of_a_loop(make_loop, options.many, 20_000)
-        print(f"lateness on {name} loop: p50 {p50:.2f} p99 {p99:.2f} max {most:.2f} ms", flush=True)
+        p50, p99, longest = lateness_of_a_loop(make_loop, options.many, 20_000)
+        print(
+            f"lateness on {name} loop: p50 {p50:.2f} p99 {p99:.2f} max {longest:.2f} ms", flush=True
+        )
     for collecting in (True, False):
-        largest, held, (p50, p99, most) = back_pressure(collecting)
+        largest, held, (p50, p99, longest) = back_pressure(collecting)
         print(f"8 threads scheduled {held:,} calls, collector {'on' if collecting else 'off'}:")
         print(f"  at most {largest:,} in the mailbox; ", end="")
-        print(f"lateness of 10 ms: p50 {p50:.1f} p99 {p99:.1f} max {most:.1f} ms")
+        print(f"lateness of 10 ms: p50 {p50:.1f} p99 {p99:.1f} max {longest:.1f} ms")
 
 
 if __name__ == "__main__":

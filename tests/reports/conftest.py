@@ -99,7 +99,7 @@ def called(distinct: Summary) -> Summary:
         return Spread.of([ns, ns + 2, ns + 4])
 
     calls = {
-        way: {who: cell(100 * k + n) for n, who in enumerate(distinct.contestants)}
+        way: {contestant: cell(100 * k + n) for n, contestant in enumerate(distinct.contestants)}
         for k, way in enumerate([("timer", 1), ("timer", 1_000), ("system-timer", 1)], 1)
     }
     return replace(distinct, calls=calls, loops={"asyncio": cell(777)})

@@ -72,10 +72,10 @@ class Supply:
 
     def near(self, value: float) -> int:
         """The next prime from a value on that was not given out."""
-        at = np.searchsorted(self.left, value)
-        found = int(self.left[at])
-        self.left = np.delete(self.left, at)
-        return found
+        place = np.searchsorted(self.left, value)
+        prime = int(self.left[place])
+        self.left = np.delete(self.left, place)
+        return prime
 
     def __next__(self) -> int:
         self.calls += 1
@@ -107,7 +107,7 @@ def traits_of(label: str) -> dict[str, Any]:
     """Each trait is a text that names the trait and the contestant."""
     engine, low, high = WHO.get(label, ("compiled", 0, 0))
     timer, *settings = label.split("/")
-    own = {name: int(value) for name, value in (one.split("=") for one in settings)}
+    own = {name: int(value) for name, value in (setting.split("=") for setting in settings)}
     in_ms = label == "hashed-wheel"
     texts = ("name", "scheme", "summary", "due_at", "horizon", "jumps", "suits", "drawback")
     return {name: f"the {name} of {label}" for name in (*texts, "source")} | {
@@ -132,7 +132,7 @@ def shuffled(group: list[int], factor: float) -> list[float]:
 
 
 def make() -> Primes:
-    made, prime = Primes(), Supply()
+    primes, prime = Primes(), Supply()
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in SCHEMAS}
     # Contestants are met in another order than the manifest has them in.
     labels = LABELS[::-1]
@@ -141,10 +141,10 @@ def make() -> Primes:
             groups = prime.groups(len(labels))
             for c, label in enumerate(labels):
                 own = groups[(3 * c + t + s) % len(labels)]
-                _measure(made, rows, label, task, size, shuffled(own, FACTORS[size]), next(prime))
-                _count(made, rows, label, task, size, prime)
+                _measure(primes, rows, label, task, size, shuffled(own, FACTORS[size]), next(prime))
+                _count(primes, rows, label, task, size, prime)
     for s, (source, unit) in enumerate(SOURCES.items()):
-        made.sources[source] = {
+        primes.sources[source] = {
             "name": source,
             "unit": unit,
             "timers": next(prime),
@@ -158,26 +158,26 @@ def make() -> Primes:
         groups = prime.groups(len(labels))
         for c, label in enumerate(labels):
             own = groups[(2 * c + s) % len(labels)]
-            _replay(made, rows, label, source, shuffled(own, 1e-3 * 10**s), prime)
+            _replay(primes, rows, label, source, shuffled(own, 1e-3 * 10**s), prime)
     for capacity in CAPACITIES:
         for label in labels:
             if (label, capacity) != (SMALL, CAPACITIES[-1]):
-                made.memory[label, capacity] = next(prime) / 1000
-                made.growth[label, capacity] = peak, grown, pauses = (
+                primes.memory[label, capacity] = next(prime) / 1000
+                primes.growth[label, capacity] = peak, grown, pauses = (
                     next(prime),
                     next(prime),
                     shuffled(prime.groups(1)[0], 1e-8) if label != LABELS[0] else [],
                 )
                 rows["memory"].append(
                     {"contestant": label, "capacity": capacity, "nbytes": next(prime)}
-                    | {"nbytes_per_timer": made.memory[label, capacity]}
+                    | {"nbytes_per_timer": primes.memory[label, capacity]}
                     | {"peak_nbytes": peak, "grown_nbytes": grown, "growth_seconds": pauses}
                 )
     for size in SIZES:
         for label in WHEELS:
             pending = next(prime)
-            made.slots[label, size] = (
-                in_slots := prime.near(pending / (3 + len(made.slots))),
+            primes.slots[label, size] = (
+                in_slots := prime.near(pending / (3 + len(primes.slots))),
                 pending,
             )
             rows["slots"].append(
@@ -189,12 +189,12 @@ def make() -> Primes:
         )
         for name, schema in SCHEMAS.items()
     }
-    made.run = Run(Path("runs/primes"), manifest(made), **tables)
-    return made
+    primes.run = Run(Path("runs/primes"), manifest(primes), **tables)
+    return primes
 
 
 def _measure(
-    made: Primes,
+    primes: Primes,
     rows: dict[str, list[dict[str, Any]]],
     label: str,
     task: Task,
@@ -206,13 +206,13 @@ def _measure(
     if (label, task) == OVER[:2] and size >= OVER[2]:
         rows["samples"] += [common] * (size == OVER[2])
         return
-    made.samples[label, task, size] = samples
+    primes.samples[label, task, size] = samples
     for repeat, value in enumerate(samples):
         rows["samples"].append(common | {"repeat": repeat, "ns_per_operation": value})
 
 
 def _count(
-    made: Primes,
+    primes: Primes,
     rows: dict[str, list[dict[str, Any]]],
     label: str,
     task: Task,
@@ -224,8 +224,8 @@ def _count(
     for counter in (*COUNTERS, ZERO):
         zero = counter == ZERO or (label, counter) == (ONE_AT_ZERO, COUNTERS[1])
         count = 0 if zero else next(prime)
-        operations = prime.near(3001 * 1.07 ** (len(made.counts) % 31))
-        made.counts[label, task, counter, size] = count, operations
+        operations = prime.near(3001 * 1.07 ** (len(primes.counts) % 31))
+        primes.counts[label, task, counter, size] = count, operations
         rows["counters"].append(
             {"contestant": label, **task._asdict(), "size": size, "counter": counter}
             | {"count": count, "operations": operations}
@@ -233,14 +233,14 @@ def _count(
 
 
 def _replay(
-    made: Primes,
+    primes: Primes,
     rows: dict[str, list[dict[str, Any]]],
     label: str,
     source: str,
     samples: list[float],
     prime: Supply,
 ) -> None:
-    about = made.sources[source]
+    about = primes.sources[source]
     common = {
         "contestant": label,
         "source": source,
@@ -260,12 +260,12 @@ def _replay(
     }
     row = common | {name: next(prime) for name in COUNTS} | late | {"seconds": 1.0 * next(prime)}
     row["counters"] = [("comparisons", next(prime))] if WHO[label][0] == "compiled" else None
-    made.rows[label, source], made.times[label, source] = row, samples
+    primes.rows[label, source], primes.times[label, source] = row, samples
     for repeat, value in enumerate(samples):
         rows["replays"].append(row | {"repeat": repeat, "ns_per_operation": value})
 
 
-def manifest(made: Primes) -> dict[str, Any]:
+def manifest(primes: Primes) -> dict[str, Any]:
     return {
         "created": "2026-01-31T12:00:00+00:00",
         "command": ["wheelwork", "compare", "two words"],
@@ -279,7 +279,7 @@ def manifest(made: Primes) -> dict[str, Any]:
             "platform": "Some platform",
         },
         "parameters": {"traces": list(OWN), "repeats": len(SHAPE), "budget": 1.5},
-        "sources": list(made.sources.values()),
+        "sources": list(primes.sources.values()),
         "agreement": {"checked": "all of it", "expiries": 1_234_577},
         "traits": [traits_of(label) for label in LABELS],
         "tables": {},
@@ -287,8 +287,8 @@ def manifest(made: Primes) -> dict[str, Any]:
 
 
 def who_of(summary: Summary, label: str) -> StoredContestant:
-    (found,) = [who for who in summary.contestants if who.label == label]
-    return found
+    (match,) = [contestant for contestant in summary.contestants if contestant.label == label]
+    return match
 
 
 def only(summary: Summary, **changes: Any) -> Summary:

@@ -142,4 +142,4 @@ def _add_replay(
 
 def contestant_of(summary: Summary, timer: str) -> StoredContestant:
     """The first contestant of a timer."""
-    return next(who for who in summary.contestants if who.timer == timer)
+    return next(entry for entry in summary.contestants if entry.timer == timer)

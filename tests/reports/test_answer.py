@@ -27,27 +27,27 @@ from tests.reports.primes import LABELS, OWN, SIZES, WHO, only, traits_of
     ],
 )
 def test_the_code_makes_the_timer(label, code):
-    [who] = contestants_of([stored(contestant(label), ["ms"])])
-    assert code_of(who) == code
+    [entry] = contestants_of([stored(contestant(label), ["ms"])])
+    assert code_of(entry) == code
     names: dict[str, object] = {}
     exec(code, names)
     assert len(names["timer"]) == 0
 
 
 def test_the_code_names_the_unit_of_the_traces():
-    [who] = contestants_of([stored(contestant("hashed-wheel"), ["us"])])
-    assert code_of(who).endswith("HashedWheel(tick=100000, wheel_size=512)  # one unit is 1 us")
+    [entry] = contestants_of([stored(contestant("hashed-wheel"), ["us"])])
+    assert code_of(entry).endswith("HashedWheel(tick=100000, wheel_size=512)  # one unit is 1 us")
 
 
 def test_the_code_of_another_modules_class():
-    [who] = contestants_of([traits_of("some.where:Mine")])
-    assert code_of(who) == "from some.where import Mine\ntimer = Mine()"
+    [entry] = contestants_of([traits_of("some.where:Mine")])
+    assert code_of(entry) == "from some.where import Mine\ntimer = Mine()"
 
 
 def test_costs_are_medians_with_their_intervals(primes, distinct):
-    found = data(distinct)
-    assert list(found["callers"]) == ["compiled code"]
-    for size, by_timer in found["callers"]["compiled code"].items():
+    answer = data(distinct)
+    assert list(answer["callers"]) == ["compiled code"]
+    for size, by_timer in answer["callers"]["compiled code"].items():
         assert {LABELS[number] for number in by_timer} == {
             label for label in LABELS if WHO[label][0] == "compiled"
         }
@@ -55,36 +55,36 @@ def test_costs_are_medians_with_their_intervals(primes, distinct):
             for name, task in {"hold": HOLD, "insert": INSERT, "expiry": BY_EVENT}.items():
                 spread = Spread.of(primes.samples[LABELS[number], task, size])
                 assert costs[name] == [spread.level, *spread.interval]
-    assert found["sizes"] == list(SIZES)
+    assert answer["sizes"] == list(SIZES)
     # One's own traces come first.
-    assert [case["name"] for case in found["cases"]][:2] == ["dns.trace", "clients.trace"]
-    assert [case["own"] for case in found["cases"]] == [True, True, False, False]
-    case, about = found["cases"][0], primes.sources[OWN[0]]
+    assert [case["name"] for case in answer["cases"]][:2] == ["dns.trace", "clients.trace"]
+    assert [case["own"] for case in answer["cases"]] == [True, True, False, False]
+    case, about = answer["cases"][0], primes.sources[OWN[0]]
     assert case["rate"] == pytest.approx(about["operations"] * 1e6 / about["span"])
     number = LABELS.index("delay-queue")
     spread = Spread.of(primes.times["delay-queue", OWN[0]])
     assert case["costs"][number] == [spread.level, *spread.interval]
-    precisions = [distinct.contestants[number] for number in found["precisions"]]
+    precisions = [distinct.contestants[number] for number in answer["precisions"]]
     assert precisions[0].exact
-    assert len({who.precision for who in precisions}) == len(precisions)
+    assert len({entry.precision for entry in precisions}) == len(precisions)
 
 
 def test_missing_data_is_a_missing_choice(distinct):
     assert data(only(distinct, cells={}, over_budget={}))["callers"] == {}
     assert data(only(distinct, replays={}))["cases"] == []
-    some = {task: of for task, of in distinct.cells.items() if task != HOLD}
+    some = {task: cells for task, cells in distinct.cells.items() if task != HOLD}
     assert data(only(distinct, cells=some))["sizes"] == []
 
 
 def test_a_busy_machine_is_said(distinct):
-    who = distinct.contestants[0]
+    entry = distinct.contestants[0]
 
     def of(*scatters, samples=2):
         cells = {
             size: Spread.of([10.0, *[10.0 * by] * (samples - 1)])
             for size, by in enumerate(scatters, 1)
         }
-        return only(distinct, cells={HOLD: {who: cells}}, replays={})
+        return only(distinct, cells={HOLD: {entry: cells}}, replays={})
 
     assert noise(of(1.6, 1.4)).startswith(
         "In 1 of 2\xa0measurements the slowest sample took more than 1.5 times"
@@ -117,7 +117,9 @@ def test_a_case_gives_the_figures_of_its_timers(distinct):
     sources = {distinct.called(source): source for source in distinct.replays}
     for case in data(distinct)["cases"]:
         source = sources[case["name"]]
-        row = next(of.row for who, of in distinct.replays[source].items() if who.compiled)
+        row = next(
+            replay.row for entry, replay in distinct.replays[source].items() if entry.compiled
+        )
         per_second = row["scheduled"] / source.seconds if source.seconds else 0
         assert case["timers_per_second"] == pytest.approx(per_second)
         assert case["share"] * row["scheduled"] == pytest.approx(row["cancelled"])

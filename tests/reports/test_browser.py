@@ -344,9 +344,9 @@ def test_no_answer_contradicts_the_tables(opened, name):
             for timer in costs
             if timer != first and cost(timer, "least") <= cost(first, "greatest")
         }
-        most = max(cost(timer, "greatest") for timer in costs) * float(rate)
-        assert (NOTHING in text) == (most <= 1e6), text
-        if most > 1e6:
+        highest = max(cost(timer, "greatest") for timer in costs) * float(rate)
+        assert (NOTHING in text) == (highest <= 1e6), text
+        if highest > 1e6:
             assert ("Speed does not decide" in text) == bool(tied)
             between = text.partition("between it and ")[2].partition(":")[0]
             assert {timer for timer in costs if timer in between} == tied
@@ -413,8 +413,8 @@ def test_charts_tell_their_values(opened):
     mark.scroll_into_view_if_needed()
     box = mark.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2 + 6, box["y"] + box["height"] / 2 + 3)
-    told = plain(page.inner_text("#tip"))
-    assert told == "unordered-list\nN = 1 000: 5.00 ns (4.80–5.20)"
+    tip = plain(page.inner_text("#tip"))
+    assert tip == "unordered-list\nN = 1 000: 5.00 ns (4.80–5.20)"
     page.mouse.move(5, 5)
     assert page.locator("#tip").is_hidden()
     chart.focus()

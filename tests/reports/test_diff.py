@@ -133,9 +133,9 @@ def test_a_timer_that_takes_twice_as_long_is_told_on_a_busy_machine(busy):
             for key, times in second.items()
         }
         compared = difference(stored(root / f"a{n}", first), stored(root / f"b{n}", slower))
-        told = compared.regressions(0.1)
-        own = [change for change in told if change.contestant == "cascading-wheel"]
-        assert len(own) >= 4 and len(told) - len(own) <= 1
+        regressions = compared.regressions(0.1)
+        own = [change for change in regressions if change.contestant == "cascading-wheel"]
+        assert len(own) >= 4 and len(regressions) - len(own) <= 1
 
 
 STEADY, NOISY = [100.0, 101, 99, 100, 102], [70.0, 150, 90, 130, 110]

@@ -79,7 +79,7 @@ def test_a_grid_is_shown_like_a_run(tmp_path):
         [write(tmp_path / "a.parquet"), write(tmp_path / "b.parquet", "keepalive")]
     )
     assert [source.name for source in summary.replays] == ["uniform", "keepalive"]
-    assert [who.full for who in summary.contestants] == [
+    assert [entry.full for entry in summary.contestants] == [
         "delay-queue",
         "cascading-wheel",
         "hashed-wheel (tick=10: 0 to 10 late)",
@@ -90,8 +90,8 @@ def test_a_grid_is_shown_like_a_run(tmp_path):
     assert described(first) == "4\u202f000\xa0operations, 2\u202f000\xa0timers, 4\xa0shards"
     shown = table_of(summary)
     row = {
-        figure: of
-        for (name, figure), of in shown.rows[summary.contestants[0]].items()
+        figure: figures
+        for (name, figure), figures in shown.rows[summary.contestants[0]].items()
         if name == "uniform"
     }
     time = row["time per operation, median [ns]"]
@@ -123,14 +123,14 @@ def test_each_figure_of_a_grid_is_in_its_place(tmp_path):
     summary = read_grids([tmp_path / "a"])
     assert (summary.of_shards, summary.manifest["machine"]) == (True, MADE["machine"])
     assert summary.manifest["parameters"] == {"results 1": {"drained": True}}
-    [(source, found)] = summary.replays.items()
+    [(source, replays)] = summary.replays.items()
     assert (source.unit, source.own, source.details) == (
         "ms",
         True,
         {"operations": 9, "timers": rows[0]["scheduled"], "shards": 4, "span": 7}
         | {"details": {"timeout": "3s"}},
     )
-    for stored, replayed in zip(rows, found.values(), strict=True):
+    for stored, replayed in zip(rows, replays.values(), strict=True):
         names = (
             "ns_per_operation",
             *(f"shard_ns_per_operation_{end}" for end in ("least", "most")),

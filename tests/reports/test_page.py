@@ -80,7 +80,7 @@ def test_charts_and_tables_are_accessible(read):
     )
     tables = [attributes for tag, attributes in read.tags if tag == "table"]
     assert tables
-    assert all("aria-labelledby" in one or one.get("id") == "ranking" for one in tables)
+    assert all("aria-labelledby" in table or table.get("id") == "ranking" for table in tables)
     assert len(tables) == sum(tag == "thead" for tag, _ in read.tags) + 1  # that of the script
     levels = [int(tag[1]) for tag, _ in read.tags if re.fullmatch(r"h[1-6]", tag)]
     assert levels.count(1) == 1

@@ -21,25 +21,25 @@ def rendered(distinct):
 
 
 def test_each_cell_of_the_page_is_that_of_its_table(rendered, distinct):
-    found = Tables(rendered)
+    page_tables = Tables(rendered)
     tables = [table for section in sections(distinct) for table in section.tables]
-    assert len(found.tables) == len(tables)
+    assert len(page_tables.tables) == len(tables)
     colours = []
-    for table, rows in zip(tables, found.tables.values(), strict=True):
+    for table, rows in zip(tables, page_tables.tables.values(), strict=True):
         assert [tuple(cell[1:]) for cell in rows[0]] == [(table.of,), *table.headings]
         assert [cell[0] for cell in rows[0]] == [
             "",
             *("number" if table.is_number(heading) else "" for heading in table.headings),
         ]
-        for who, cells in zip(table.rows, rows[1:], strict=True):
-            assert cells[0][2:] == [text for text in (who.short, who.remark) if text]
-            entries = [table.entry(who, heading) for heading in table.headings]
+        for contestant, cells in zip(table.rows, rows[1:], strict=True):
+            assert cells[0][2:] == [text for text in (contestant.short, contestant.remark) if text]
+            entries = [table.entry(contestant, heading) for heading in table.headings]
             for entry, cell in zip(entries, cells[1:], strict=True):
                 classes = {name for name in ("number", "best") if getattr(entry, name)}
                 assert set(cell[0].split()) == classes
                 assert cell[1:] == [text for text in (entry.text, entry.detail) if text]
-            colours.append(look_of(who.timer).colour)
-    assert [colour.removeprefix("color:") for colour in found.colours] == [
+            colours.append(look_of(contestant.timer).colour)
+    assert [colour.removeprefix("color:") for colour in page_tables.colours] == [
         "currentColor" if colour == INK else colour for colour in colours
     ]
 
@@ -54,8 +54,8 @@ def test_the_page_says_what_it_is_of(rendered, distinct):
     for section in sections(distinct):
         assert " ".join(section.headline.split()) in text
         for term, sentences in section.terms.items():
-            at = text.index(" ".join(term.split()))
-            assert all(" ".join(one.split()) in text[at:] for one in sentences)
+            start = text.index(" ".join(term.split()))
+            assert all(" ".join(sentence.split()) in text[start:] for sentence in sentences)
 
 
 def test_the_page_begins_with_the_traffic(rendered, distinct):

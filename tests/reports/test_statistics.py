@@ -54,7 +54,7 @@ def of(level, low, high):
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "tied"),
+    ("first", "other", "tied"),
     [
         (of(10, 9, 11), of(13, 12, 14), False),
         (of(10, 9, 12), of(13, 12, 14), True),  # they touch
@@ -63,10 +63,10 @@ def of(level, low, high):
         (of(10, 5, 20), of(10, 9, 11), True),  # one within the other
     ],
 )
-def test_ties_are_decided_by_intervals(one, other, tied):
-    assert one.tied_with(other) == other.tied_with(one) == tied
+def test_ties_are_decided_by_intervals(first, other, tied):
+    assert first.tied_with(other) == other.tied_with(first) == tied
     expected = ["one", "other"] if tied else ["one"]
-    assert fastest({"other": other, "one": one._replace(level=9.9)}) == expected
+    assert fastest({"other": other, "one": first._replace(level=9.9)}) == expected
 
 
 def test_ties_are_not_decided_by_ranges():

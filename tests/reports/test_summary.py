@@ -27,12 +27,12 @@ from tests.reports.synthetic import contestant_of, write_synthetic
 
 
 def test_what_was_over_budget_is_told_with_its_size(distinct):
-    who = who_of(distinct, OVER[0])
+    contestant = who_of(distinct, OVER[0])
     (keepalive,) = [source for source in distinct.replays if source.name == OVER_REPLAY[1]]
-    assert distinct.over_budget == {(OVER[1], who): OVER[2], (keepalive, who): None}
+    assert distinct.over_budget == {(OVER[1], contestant): OVER[2], (keepalive, contestant): None}
     assert [*distinct.stopped(str)] == [
-        f"{who.full}, expiry, clock-driven: over budget at 20000",
-        f"{who.full}, keepalive: over budget",
+        f"{contestant.full}, expiry, clock-driven: over budget at 20000",
+        f"{contestant.full}, keepalive: over budget",
     ]
 
 
@@ -54,15 +54,15 @@ def test_tasks_and_sources_stay_in_order_whoever_is_over_budget(primes, distinct
         samples=pa.Table.from_pylist(samples, schema=run.samples.schema),
         replays=pa.Table.from_pylist(replays, schema=run.replays.schema),
     )
-    found = figures_of(changed)
-    assert tuple(found.cells) == TASKS
-    assert [source.name for source in found.replays] == list(SOURCES)
-    assert found.sizes == SIZES
-    first, second, *_ = found.replays
-    assert [who.label for who in found.replays[first]] == [*LABELS[1:]]
-    assert (found.cells[TASKS[1]], found.replays[second]) == ({}, {})
+    figures = figures_of(changed)
+    assert tuple(figures.cells) == TASKS
+    assert [source.name for source in figures.replays] == list(SOURCES)
+    assert figures.sizes == SIZES
+    first, second, *_ = figures.replays
+    assert [contestant.label for contestant in figures.replays[first]] == [*LABELS[1:]]
+    assert (figures.cells[TASKS[1]], figures.replays[second]) == ({}, {})
     heading = second.short, f"time per operation, {MEDIAN}"
-    rows = workloads.table(found).rows.values()
+    rows = workloads.table(figures).rows.values()
     assert [row[heading].detail for row in rows] == ["over budget"] * len(LABELS)
 
 
@@ -76,13 +76,13 @@ def test_rates_are_those_of_the_trace(primes, distinct):
 
 
 def test_contestants_are_what_the_manifest_says(distinct):
-    assert [who.label for who in distinct.contestants] == list(LABELS)
-    for who in distinct.contestants:
-        engine, low, high = WHO[who.label]
-        assert (who.lateness, who.exact) == ((low, high), low == high == 0)
-        assert who.compiled == (engine == "compiled")
-        assert who.variant == (1 if who.label == "hashed-wheel" else 0)
-    assert [who.full for who in distinct.contestants] == [
+    assert [contestant.label for contestant in distinct.contestants] == list(LABELS)
+    for contestant in distinct.contestants:
+        engine, low, high = WHO[contestant.label]
+        assert (contestant.lateness, contestant.exact) == ((low, high), low == high == 0)
+        assert contestant.compiled == (engine == "compiled")
+        assert contestant.variant == (1 if contestant.label == "hashed-wheel" else 0)
+    assert [contestant.full for contestant in distinct.contestants] == [
         "cascading-wheel",
         "delay-queue",
         "hashed-wheel (tick=10: 1 to 10 late)",
@@ -91,7 +91,7 @@ def test_contestants_are_what_the_manifest_says(distinct):
         "heapq-delay-queue (Python loop)",
         "Mine (3 early to 7 late)",
     ]
-    assert [who.plain for who in distinct.contestants][2:4] == [
+    assert [contestant.plain for contestant in distinct.contestants][2:4] == [
         "hashed-wheel (tick=10)",
         "hashed-wheel",
     ]
@@ -103,14 +103,16 @@ def test_the_leader_is_the_fastest_exact_compiled_timer(primes, distinct):
     for task in TASKS:
         for size in SIZES:
             best = min(exact, key=lambda label: median(primes.samples[label, task, size]))
-            assert [who.label for who in leaders(distinct.column(task, size))] == [best]
+            assert [contestant.label for contestant in leaders(distinct.column(task, size))] == [
+                best
+            ]
 
 
 def test_without_the_yardstick_the_first_compiled_timer_is_the_base(tmp_path):
     chosen = "heapq-delay-queue", "simple-wheel", "hashed-wheel"
-    found = figures_of(read_run(write_synthetic(tmp_path, chosen, sizes=(1000,)))).base
-    assert found is not None
-    assert found.timer == "simple-wheel"  # not heapq-delay-queue, which stands before it
+    figures = figures_of(read_run(write_synthetic(tmp_path, chosen, sizes=(1000,)))).base
+    assert figures is not None
+    assert figures.timer == "simple-wheel"  # not heapq-delay-queue, which stands before it
 
 
 def test_leaders_are_exact_compiled_and_tied_with_the_fastest(summary: Summary):
@@ -144,8 +146,8 @@ def test_leaders_are_exact_compiled_and_tied_with_the_fastest(summary: Summary):
 def test_contestants_say_their_settings_precision_and_engine(tmp_path):
     texts = "hashed-wheel/tick=1/wheel-size=64", "hashed-wheel", "hierarchical-wheel/tick=10ms"
     texts += "heapq-delay-queue", "cascading-wheel"
-    found = figures_of(read_run(write_synthetic(tmp_path, texts, sizes=(1000,))))
-    assert [who.full for who in found.contestants] == [
+    figures = figures_of(read_run(write_synthetic(tmp_path, texts, sizes=(1000,))))
+    assert [contestant.full for contestant in figures.contestants] == [
         "hashed-wheel (tick=1, wheel-size=64: 0 to 1 late)",
         "hashed-wheel (0 to 100ms late)",
         "hierarchical-wheel (tick=10ms: 0 to 9ms early)",

@@ -50,7 +50,7 @@ def test_only_what_is_as_precise_as_the_bounds_ask(late, early, longest):
         assert -early <= low <= high <= late
     # The longest tick that the bounds allow is a candidate, in the coarse grid already.
     assert f"hashed-wheel/tick={late}us/wheel-size=64" in labels(grid.coarse()) or not late
-    ticks = {one.parameters("us")["tick"] for one in grid.coarse() if "hier" in one.name}
+    ticks = {coarse.parameters("us")["tick"] for coarse in grid.coarse() if "hier" in coarse.name}
     assert early + 1 in ticks
 
 
@@ -73,12 +73,12 @@ def test_ticks_are_numbers_where_units_are_not_durations():
 @given(st.integers(1, 10**6), st.integers(1, 100))
 def test_one_wheel_at_most_is_larger_than_the_longest_delay(delay, late):
     sizes = {}
-    for one in Grid("unit", Bounds(late), 1, delay).all():
-        parameters = one.parameters("unit")
+    for candidate in Grid("unit", Bounds(late), 1, delay).all():
+        parameters = candidate.parameters("unit")
         if "wheel_size" in parameters:
-            key = one.name, parameters.get("tick", 1)
+            key = candidate.name, parameters.get("tick", 1)
             sizes.setdefault(key, []).append(parameters["wheel_size"])
-    for (_, tick), found in sizes.items():
-        assert found == list(WHEEL_SIZES[: len(found)])
-        larger = [size for size in found if size * tick > delay]
-        assert len(larger) == 1 or found == list(WHEEL_SIZES)
+    for (_, tick), slots in sizes.items():
+        assert slots == list(WHEEL_SIZES[: len(slots)])
+        larger = [size for size in slots if size * tick > delay]
+        assert len(larger) == 1 or slots == list(WHEEL_SIZES)

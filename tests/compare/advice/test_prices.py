@@ -29,8 +29,8 @@ def test_fitted_prices_predict_the_times_of_other_candidates():
         work = sum(PRICES[name] * number for name, number in counters.items())
         timed.append((counted(label, counters), base[label] + work / 1000))
     fitted = fitted_prices(timed[:50])
-    for one, ns in timed[50:]:
-        assert priced(one, fitted) == pytest.approx(ns, rel=0.2)  # the pull to assumed prices
+    for timer, ns in timed[50:]:
+        assert priced(timer, fitted) == pytest.approx(ns, rel=0.2)  # the pull to assumed prices
 
 
 def test_no_price_is_negative_even_if_work_seems_to_save_time():
@@ -46,8 +46,8 @@ def test_rank_correlation_is_pearson_s_of_the_mean_ranks(pairs):
         return [np.mean([k for k, v in enumerate(sorted(values)) if v == x]) for x in values]
 
     left, right = map(list, zip(*pairs, strict=True))
-    found = rank_correlation(left, right)
+    correlation = rank_correlation(left, right)
     if len(set(left)) == 1 or len(set(right)) == 1:
-        assert np.isnan(found)
+        assert np.isnan(correlation)
     else:
-        assert found == pytest.approx(np.corrcoef(ranks(left), ranks(right))[0, 1])
+        assert correlation == pytest.approx(np.corrcoef(ranks(left), ranks(right))[0, 1])

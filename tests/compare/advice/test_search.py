@@ -28,21 +28,23 @@ def test_whatever_is_not_on_the_front_is_near_a_cheaper_one_that_is(points):
     cost = {}
     candidates = []
     for ns, deviation, nbytes in points:
-        one = Counted(contestant("delay-queue"), Outcome(operations=1), nbytes, deviation, True)
-        candidates.append(one)
-        cost[id(one)] = ns
-    front = pareto_front(candidates, lambda one: cost[id(one)])
-    assert [cost[id(one)] for one in front] == sorted(cost[id(one)] for one in front)
-    for one in candidates:
+        counted = Counted(contestant("delay-queue"), Outcome(operations=1), nbytes, deviation, True)
+        candidates.append(counted)
+        cost[id(counted)] = ns
+    front = pareto_front(candidates, lambda counted: cost[id(counted)])
+    assert [cost[id(counted)] for counted in front] == sorted(
+        cost[id(counted)] for counted in front
+    )
+    for counted in candidates:
         nearby = [
             other
             for other in front
-            if cost[id(other)] <= cost[id(one)]
-            and other.deviation <= NEAR * one.deviation
-            and other.nbytes <= NEAR * one.nbytes
+            if cost[id(other)] <= cost[id(counted)]
+            and other.deviation <= NEAR * counted.deviation
+            and other.nbytes <= NEAR * counted.nbytes
         ]
-        on_front = any(one is other for other in front)
-        assert [id(other) for other in nearby] == [id(one)] if on_front else nearby
+        on_front = any(counted is other for other in front)
+        assert [id(other) for other in nearby] == [id(counted)] if on_front else nearby
 
 
 # ---- replays on an executor
@@ -51,15 +53,15 @@ def test_whatever_is_not_on_the_front_is_near_a_cheaper_one_that_is(points):
 def test_outcomes_are_those_of_the_replays_of_the_shards(trace):
     timers = [contestant("delay-queue"), contestant("hashed-wheel/tick=5ms")]
     for counting in (True, False):
-        found = outcomes(Threads(), sampled(trace, 10_000), timers, counting=counting)
-        assert list(found) == [timer.label for timer in timers]
+        counted = outcomes(Threads(), sampled(trace, 10_000), timers, counting=counting)
+        assert list(counted) == [timer.label for timer in timers]
         for timer in timers:
             expected = Outcome()
             for shard in (0, 1):
                 new = timer.new("us", int(trace.load(shard).time[0]), counting=counting)
                 space = trace.shards[shard].id_space
                 expected += replay(new, trace.load(shard), space).outcome
-            done = found[timer.label]
+            done = counted[timer.label]
             for name in ("operations", "scheduled", "fired", "most_pending", "counters"):
                 assert getattr(done, name) == getattr(expected, name)
             assert done.lateness == expected.lateness
@@ -105,17 +107,17 @@ def test_a_sample_has_shards_at_even_distances_or_the_beginning_of_one(tmp_path)
 
 
 def test_the_advice_keeps_its_bounds_and_beats_the_other_finalists(advice):
-    assert {one.contestant.name for one in advice.ranked} >= {*names()} - {
+    assert {counted.contestant.name for counted in advice.ranked} >= {*names()} - {
         "heapq-delay-queue",
         "unordered-list",
     }
-    for one in advice.ranked:
-        low, high = one.contestant.rounding("us").bounds()
-        assert -2000 <= low <= high <= 10_000 and one.allowed
-        assert one.deviation == max(-low, high)
-        late = one.outcome.lateness
+    for counted in advice.ranked:
+        low, high = counted.contestant.rounding("us").bounds()
+        assert -2000 <= low <= high <= 10_000 and counted.allowed
+        assert counted.deviation == max(-low, high)
+        late = counted.outcome.lateness
         assert low <= late.min <= late.max <= high
-    costs = [advice.cost(one) for one in advice.ranked]
+    costs = [advice.cost(counted) for counted in advice.ranked]
     assert costs == sorted(costs)
     assert advice.runner_up.contestant.name != advice.best.contestant.name
     assert all(len(samples) == 2 for samples in advice.samples.values())
@@ -132,7 +134,7 @@ def test_noise_is_the_difference_between_odd_and_even_rounds(advice):
 
 def test_what_is_less_precise_is_the_cheapest_outside_the_bounds(advice):
     precise = advice.grid.precise
-    labels = [label for label, one in advice.counted.items() if not precise(one.contestant)]
+    labels = [label for label, counted in advice.counted.items() if not precise(counted.contestant)]
     samples = {label: [9.0, 2.0 + k] for k, label in enumerate(reversed(labels))}
     timed = dataclasses.replace(advice, samples={advice.best.label: [1.0], **samples})
     assert timed.looser.label == labels[-1] and len(labels) > 1
@@ -142,9 +144,9 @@ def test_what_is_less_precise_is_the_cheapest_outside_the_bounds(advice):
 def test_memory_is_a_bound_and_an_objective(trace):
     smallest = advise(trace, Bounds(10_000), Threads(), "memory").best
     limit = 2 * smallest.nbytes
-    found = advise(trace, Bounds(10_000, memory=limit), Threads())
-    assert all(one.nbytes <= limit for one in found.ranked)
-    assert smallest.nbytes <= min(one.nbytes for one in found.ranked)
+    advice = advise(trace, Bounds(10_000, memory=limit), Threads())
+    assert all(counted.nbytes <= limit for counted in advice.ranked)
+    assert smallest.nbytes <= min(counted.nbytes for counted in advice.ranked)
     rows = smallest.outcome.most_pending
     assert smallest.nbytes == smallest.contestant.new("us", capacity=rows).nbytes
     with pytest.raises(AdviceError, match=f"10 bytes: the smallest, .*, takes {smallest.nbytes}"):

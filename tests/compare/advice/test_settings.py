@@ -14,7 +14,7 @@ def advice(unit, *labels, bounds=Bounds()):  # noqa: B008  # it is frozen
     ranked = [Counted(contestant(label), Outcome(), 1, 0, True) for label in labels]
 
     def best_of(name):
-        return next((one for one in ranked if one.contestant.name == name), None)
+        return next((counted for counted in ranked if counted.contestant.name == name), None)
 
     grid = SimpleNamespace(bounds=bounds)
     return SimpleNamespace(unit=unit, best=ranked[0], best_of=best_of, grid=grid)
@@ -34,15 +34,15 @@ def advice(unit, *labels, bounds=Bounds()):  # noqa: B008  # it is frozen
     ],
 )
 def test_the_line_to_paste_makes_the_timer(unit, label, line):
-    one = advice(unit, label).best
-    assert python_line(one, unit) == line
-    made = eval(line, {"timers": timers})
-    assert type(made) is one.contestant.timer_class
-    assert made.parameters == one.contestant.parameters(unit)
+    best = advice(unit, label).best
+    assert python_line(best, unit) == line
+    timer = eval(line, {"timers": timers})
+    assert type(timer) is best.contestant.timer_class
+    assert timer.parameters == best.contestant.parameters(unit)
 
 
 def test_each_system_gets_the_best_of_its_scheme():
-    found = settings(
+    lines = settings(
         advice(
             "us",
             "hashed-wheel/tick=2500us/wheel-size=100",
@@ -50,7 +50,7 @@ def test_each_system_gets_the_best_of_its_scheme():
             bounds=Bounds(2500, 2000),
         )
     )
-    assert found == {
+    assert lines == {
         "Netty": "new HashedWheelTimer(2500, TimeUnit.MICROSECONDS, 128)",
         "Kafka": 'new SystemTimer("name", 2, 32, Time.SYSTEM.hiResClockMs())',
         "tokio": "nothing to set: 6 levels of 64 slots of 1 ms, up to 1 ms late; keeps --max-late"
@@ -65,13 +65,13 @@ def test_systems_that_cannot_be_that_precise_say_so(unit):
     labels = ["delay-queue"]
     if unit == "us":
         labels += ["hashed-wheel/tick=500us", "hierarchical-wheel/tick=1us"]
-    found = settings(advice(unit, *labels))
-    assert "1 ms is its shortest; --max-late is below that" in found["Netty"]
-    assert "1 ms is its shortest; --max-early is below that" in found["Kafka"]
-    assert found["tokio"].endswith("does not keep --max-late 0")
+    lines = settings(advice(unit, *labels))
+    assert "1 ms is its shortest; --max-late is below that" in lines["Netty"]
+    assert "1 ms is its shortest; --max-early is below that" in lines["Kafka"]
+    assert lines["tokio"].endswith("does not keep --max-late 0")
 
 
 def test_units_that_are_not_durations_have_no_settings_elsewhere():
-    found = settings(advice("unit", "delay-queue"))
-    assert found["Netty"] == found["Kafka"] == found["tokio"]
-    assert found["asyncio"] == "wheel_event_loop(lambda: timers.DelayQueue(), unit_ns=...)"
+    lines = settings(advice("unit", "delay-queue"))
+    assert lines["Netty"] == lines["Kafka"] == lines["tokio"]
+    assert lines["asyncio"] == "wheel_event_loop(lambda: timers.DelayQueue(), unit_ns=...)"

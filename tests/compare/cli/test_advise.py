@@ -59,24 +59,30 @@ def test_the_advice_is_five_lines_the_front_the_search_and_code_to_paste(said, u
 
 
 def test_json_has_every_candidate_and_the_default_is_10_ms_late_and_never_early(said):
-    found = json.loads(said("us", "--json")[1])
-    allowed = [one for one in found["candidates"] if one["allowed"]]
-    assert found["best"] in allowed and found["runner_up"] in allowed
+    advice = json.loads(said("us", "--json")[1])
+    allowed = [candidate for candidate in advice["candidates"] if candidate["allowed"]]
+    assert advice["best"] in allowed and advice["runner_up"] in allowed
     assert all(0 == low <= high <= 10_000 for low, high in (x["lateness_bounds"] for x in allowed))
-    assert any(one["lateness_bounds"][1] == 10_000 for one in allowed)
-    seconds = 1e-6 * found["best"]["ns_per_operation"] * 500
+    assert any(candidate["lateness_bounds"][1] == 10_000 for candidate in allowed)
+    seconds = 1e-6 * advice["best"]["ns_per_operation"] * 500
     span = json.loads(Path("us", "manifest.json").read_text())["shards"][0]
     seconds /= (span["last_time"] - span["first_time"]) / 1e6
-    assert found["best"]["cpu_ms_per_second"] == pytest.approx(seconds)
+    assert advice["best"]["cpu_ms_per_second"] == pytest.approx(seconds)
 
 
 def test_bounds_are_rounded_down_to_units(said):
     for text, late in (("0", 0), ("0.002ms", 2), ("1ms", 1000)):
-        found = json.loads(said("us", "--max-late", text, "--json")[1])
-        highest = max(one["lateness_bounds"][1] for one in found["candidates"] if one["allowed"])
+        advice = json.loads(said("us", "--max-late", text, "--json")[1])
+        highest = max(
+            candidate["lateness_bounds"][1]
+            for candidate in advice["candidates"]
+            if candidate["allowed"]
+        )
         assert highest == late
-    found = json.loads(said("unit", "--max-late", "7", "--max-early", "2", "--json")[1])
-    bounds = [one["lateness_bounds"] for one in found["candidates"] if one["allowed"]]
+    advice = json.loads(said("unit", "--max-late", "7", "--max-early", "2", "--json")[1])
+    bounds = [
+        candidate["lateness_bounds"] for candidate in advice["candidates"] if candidate["allowed"]
+    ]
     assert max(high for _, high in bounds) == 7 and min(low for low, _ in bounds) == -2
 
 

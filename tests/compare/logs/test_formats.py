@@ -36,7 +36,7 @@ def text_of(value):
 
 def records(path, roles, layout=ANY, block=1 << 20):
     """(number of the line or record, whether it is damaged, its texts) of a log."""
-    found, before = [], 0
+    rows, before = [], 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "BLOCK", block)
         log = open_log(str(path), layout)
@@ -46,9 +46,9 @@ def records(path, roles, layout=ANY, block=1 << 20):
                 zip(read.number.tolist(), read.fault.tolist(), strict=True)
             ):
                 texts = [text_of(read.texts[name][row]) for name in roles]
-                found.append((before + number + 1, fault, *texts))
+                rows.append((before + number + 1, fault, *texts))
             before += read.total
-    return found
+    return rows
 
 
 def written(path, data):
@@ -81,12 +81,12 @@ def test_lines_of_values_are_read_as_by_python(path, lines, end, ended, block):
             fault = len(fields) != 2 or not closed
             wanted.append((number, fault, *(fields if not fault else ())))
     written(path, text.encode())
-    found = [
+    rows = [
         (number, fault, *(values if not fault else ()))
         for number, fault, *values in records(path, ("x", "y"), layout, block)
     ]
     if not open_log(str(path), layout).multiline:
-        assert found == wanted
+        assert rows == wanted
 
 
 def _is_open(line):
@@ -103,18 +103,18 @@ def test_line_ends_in_quotes(path, rows, block):
     numbers = [1]
     for row in rows:
         numbers.append(numbers[-1] + 1 + "".join(row).count("\n"))
-    found = records(written(path, text.getvalue().encode()), ("x", "y"), block=block)
-    assert found == [
+    as_read = records(written(path, text.getvalue().encode()), ("x", "y"), block=block)
+    assert as_read == [
         (number, False, *row) for number, row in list(zip(numbers, rows, strict=False))[1:]
     ]
 
 
 def test_a_quote_that_is_not_closed_damages_one_line(path):
     lines = ["x,y", '1,"a', 'b"', '2,"never', *(f"{k},{'z' * 100}" for k in range(2000)), "3,c"]
-    found = records(written(path, "\n".join(lines).encode()), ("x", "y"))
-    assert found[0] == (2, False, "1", "a\nb")
-    assert [row[0] for row in found if row[1]] == [4]
-    assert found[-1] == (len(lines), False, "3", "c")
+    rows = records(written(path, "\n".join(lines).encode()), ("x", "y"))
+    assert rows[0] == (2, False, "1", "a\nb")
+    assert [row[0] for row in rows if row[1]] == [4]
+    assert rows[-1] == (len(lines), False, "3", "c")
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,8 @@ def test_other_delimiters(path, text, delimiter, point):
 def test_a_log_without_a_header_and_with_a_mark(path):
     data = b"\xef\xbb\xbf1,2\n\n3,4\n5\n"
     layout = Layout(columns=("a", "b"))
-    found = records(written(path, data), ("a", "b"), layout)
-    assert found == [(1, False, "1", "2"), (3, False, "3", "4"), (4, True, "5", None)]
+    rows = records(written(path, data), ("a", "b"), layout)
+    assert rows == [(1, False, "1", "2"), (3, False, "3", "4"), (4, True, "5", None)]
     assert open_log(str(path), layout).fault == "it does not have the 2 fields of --columns"
     assert records(path, ("1",)) == [(3, False, "3"), (4, True, "5")]  # as a header
 
@@ -183,20 +183,20 @@ HOSTILE = ["5", '"x"', '{"a": [{}', "{}]}", '{}, {"a": 2}', '{"a": 3}, 0, {}', '
 def test_a_line_is_an_object_by_itself(path, lines):
     """Lines that are read at once are not taken for parts of each other."""
     data = "\n".join(['{"a": 0}', *lines]).encode()
-    found = records(written(path, data), ("a",), Layout("jsonl"))
-    assert found == records(path, ("a",), Layout("jsonl"), block=1)
+    rows = records(written(path, data), ("a",), Layout("jsonl"))
+    assert rows == records(path, ("a",), Layout("jsonl"), block=1)
     whole = [line == '{"a": 1}' for line in lines if line != " "]
-    assert [not row[1] for row in found[1:]] == whole
+    assert [not row[1] for row in rows[1:]] == whole
 
 
 def test_an_array_over_many_lines(path):
     objects = [{"ts": k, "text": ']}\\"' * k} for k in range(20)]
     for data in (json.dumps(objects), json.dumps(objects, indent=2), json.dumps(objects) + "\n"):
         for block in (1, 40, 1 << 20):
-            found = records(written(path, data.encode()), ("ts",), block=block)
-            assert found == [(k + 1, False, str(k)) for k in range(20)]
-    found = records(written(path, b'[{"ts": 1}, 5, {"ts": 2}, {"ts": '), ("ts",), Layout("jsonl"))
-    assert [row[1] for row in found] == [False, True, False, True]
+            rows = records(written(path, data.encode()), ("ts",), block=block)
+            assert rows == [(k + 1, False, str(k)) for k in range(20)]
+    rows = records(written(path, b'[{"ts": 1}, 5, {"ts": 2}, {"ts": '), ("ts",), Layout("jsonl"))
+    assert [row[1] for row in rows] == [False, True, False, True]
 
 
 # ---- lines
@@ -229,9 +229,9 @@ def test_columns_of_access_logs(path):
         rest,
     ]
     names = ("client", "user", "request", "method", "status", "agent", "extra1", "extra4")
-    found = records(written(path, "\n".join(lines).encode()), names)
+    rows = records(written(path, "\n".join(lines).encode()), names)
     get = "GET /a HTTP/1.1"
-    assert found == [
+    assert rows == [
         (1, False, "a", "frank", get, "GET", "200", 'x \\"y\\"', "0.005", "3"),
         (2, False, "b", "-", get, "GET", "200", "", "", None),
         (3, False, "c", "of many words", 'GET /"a" HTTP/1.1', "GET", "200", "cut", "", None),
@@ -256,8 +256,8 @@ def test_columns_of_access_logs(path):
 def test_zeek_logs_behind_each_other(path):
     logs.as_zeek(path)
     wanted = [
-        (k + 1, False, ts, rtt, who)
-        for k, (ts, rtt, who) in zip((7, 8, 9, 18, 19, 20), logs.REQUESTS, strict=True)
+        (k + 1, False, ts, rtt, client)
+        for k, (ts, rtt, client) in zip((7, 8, 9, 18, 19, 20), logs.REQUESTS, strict=True)
     ]
     for block in (1, 10, 1 << 20):
         assert records(path, logs.COLUMNS, block=block) == wanted
@@ -323,9 +323,9 @@ def test_a_pipe(tmp_path):
     data = b"ts,client\n" + b"1,a\n" * 500_000
     writer = threading.Thread(target=lambda: pipe.write_bytes(gzip.compress(data)))
     writer.start()
-    found = records(pipe, ("client",))
+    rows = records(pipe, ("client",))
     writer.join()
-    assert (len(found), found[-1]) == (500_000, (500_001, False, "a"))
+    assert (len(rows), rows[-1]) == (500_000, (500_001, False, "a"))
 
 
 def test_files_of_directories_and_patterns(tmp_path):

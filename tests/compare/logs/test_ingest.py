@@ -122,10 +122,10 @@ def test_the_tape_does_not_depend_on_how_a_log_is_split(requests, touches, tmp_p
         [1238, 2505],
         [1235, 2501],
     ]
-    for one, other in zip(whole, split, strict=True):
-        assert one.examples == other.examples
-        assert one.trace.shards == other.trace.shards
-        for column, again in zip(one.trace.load(), other.trace.load(), strict=True):
+    for first, other in zip(whole, split, strict=True):
+        assert first.examples == other.examples
+        assert first.trace.shards == other.trace.shards
+        for column, again in zip(first.trace.load(), other.trace.load(), strict=True):
             np.testing.assert_array_equal(column, again)
 
 
@@ -443,11 +443,11 @@ def test_a_request_in_two_rows(requests, tmp_path):
 def test_two_rows_are_the_same_requests_as_one(requests, tmp_path):
     rng = random.Random(3)
     rows = [(k / 7, rng.choice([None, rng.random() * 8])) for k in range(3000)]
-    one = "".join(f"{a:.3f},{'' if b is None else format(a + b, '.3f')}\n" for a, b in rows)
+    one_row = "".join(f"{a:.3f},{'' if b is None else format(a + b, '.3f')}\n" for a, b in rows)
     two = [f"{a:.3f},i{k},begin\n" for k, (a, _) in enumerate(rows)]
     two += [f"{a + b:.3f},i{k},end\n" for k, (a, b) in enumerate(rows) if b is not None]
     rng.shuffle(two)
-    (tmp_path / "one").write_text("ts,stop\n" + one)
+    (tmp_path / "one").write_text("ts,stop\n" + one_row)
     (tmp_path / "two").write_text("ts,id,type\n" + "".join(two))
     done = requests(tmp_path / "one", duration=None, end="stop", unit="ms")
     again = requests(tmp_path / "two", duration=None, **TWO_ROWS, unit="ms", shards=3, out="again")
@@ -472,8 +472,8 @@ def test_units_in_the_names_of_columns(requests, tmp_path):
     read = {"time": "ts_ms", "duration": "latency_ms"}
     done = requests(log, **read)
     assert done.reading.units == (("ts_ms", "s"), ("latency_ms", "s"))
-    found = [text for text in done.reading.warnings if text.startswith("Column")]
-    for text, column in zip(found, ("ts_ms", "latency_ms"), strict=True):
+    warnings = [text for text in done.reading.warnings if text.startswith("Column")]
+    for text, column in zip(warnings, ("ts_ms", "latency_ms"), strict=True):
         assert text.startswith(f"Column '{column}' was read in s, and its name says ms. See --dur")
     right = requests(log, **read, duration_unit="ms", time_format="epoch-ms", out="right")
     assert not any("Column" in text for text in right.reading.warnings)
@@ -758,10 +758,10 @@ def test_shards_hold_the_same_operations(touches, requests, tmp_path):
         split = ingest(log, out=f"{ingest}-9", unit="ms", shards=9, **span).trace
         assert len(split.shards) == 9
         tapes = [split.load(shard) for shard in range(9)]
-        found, wanted = (logs.rows_of(tape) for tape in (joined(tapes), whole.load()))
+        divided, wanted = (logs.rows_of(tape) for tape in (joined(tapes), whole.load()))
         if ingest is touches:
             # Who is first under an id depends on the others.
-            found, wanted = ([(row[0], row[2]) for row in rows] for rows in (found, wanted))
+            divided, wanted = ([(row[0], row[2]) for row in rows] for rows in (divided, wanted))
             assert logs.outcome(whole.load()) == (20, 380, 20)
             # Five keys cannot fill nine shards.
             empty = [shard for shard in split.shards if not shard.rows]
@@ -769,7 +769,7 @@ def test_shards_hold_the_same_operations(touches, requests, tmp_path):
             assert {(shard.first_time, shard.id_space) for shard in empty} == {(None, 0)}
         else:
             assert split.totals == whole.totals
-        assert sorted(found) == sorted(wanted)
+        assert sorted(divided) == sorted(wanted)
         assert tuple(map(sum, zip(*map(logs.outcome, tapes), strict=True))) == logs.outcome(
             whole.load()
         )
@@ -929,6 +929,6 @@ def test_an_output_that_vanishes(requests, good, tmp_path, monkeypatch):
 
 
 def test_the_manifest_counts(requests, good):
-    found = logs.manifest(requests(good).trace)
-    assert found["totals"] == {"rows": 10, "starts": 6, "cancels": 4, "rearms": 0, "arms": 0}
-    assert (found["unit"], found["shards"][0]["id_space"]) == ("us", 3)
+    manifest = logs.manifest(requests(good).trace)
+    assert manifest["totals"] == {"rows": 10, "starts": 6, "cancels": 4, "rearms": 0, "arms": 0}
+    assert (manifest["unit"], manifest["shards"][0]["id_space"]) == ("us", 3)

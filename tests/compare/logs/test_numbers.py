@@ -136,8 +136,8 @@ EPOCH_OF = {-9: ("epoch-ns", "s"), -3: ("epoch-ms", "s"), 0: ("epoch-s", "s"), 6
 def check_number(text, places):
     form, unit = EPOCH_OF[places]
     number = expected(text, places)
-    (found,) = read(read_times(texts([text]), form, unit))
-    assert found == (number if number[0] < 2**63 else (None, False, False))
+    (numbers_read,) = read(read_times(texts([text]), form, unit))
+    assert numbers_read == (number if number[0] < 2**63 else (None, False, False))
 
 
 @pytest.mark.parametrize("places", EPOCH_OF)
@@ -153,8 +153,8 @@ def test_numbers_keep_every_digit(text, places):
 
 def test_the_largest_numbers():
     bounds = [str(2**63 - 1), str(2**63), "9223372036854775807.9", "922337203685477580700e-2"]
-    found = [row[0] for row in read(read_times(texts(bounds), "epoch-s", "s"))]
-    assert found == [2**63 - 1, None, 2**63 - 1 + Fraction(9, 10), 2**63 - 1]
+    numbers_read = [row[0] for row in read(read_times(texts(bounds), "epoch-s", "s"))]
+    assert numbers_read == [2**63 - 1, None, 2**63 - 1 + Fraction(9, 10), 2**63 - 1]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -254,10 +254,10 @@ NO_ACCESS = [
 )
 @pytest.mark.parametrize("unit", ["us", "s"])
 def test_times_in_words(form, times, bad, unit):
-    found = read(read_times(texts([*times, *bad]), form, unit))
+    numbers_read = read(read_times(texts([*times, *bad]), form, unit))
     scaled = [moment * 10 ** EXPONENTS[unit] for moment in times.values()]
-    assert [row[0] for row in found[: len(times)]] == scaled
-    assert [row[0] for row in found[len(times) :]] == [None] * len(bad)
+    assert [row[0] for row in numbers_read[: len(times)]] == scaled
+    assert [row[0] for row in numbers_read[len(times) :]] == [None] * len(bad)
 
 
 ZONES = st.none() | st.integers(-23 * 60 - 59, 23 * 60 + 59)
@@ -321,11 +321,11 @@ def test_times_without_a_year():
     years = {"Mar  2 11:59:59": 2023, "Mar 02 12:00:00": 2022, "Dec 31 00:00:00": 2022}
     years |= {"Feb 29 00:00:00": 2020, "Feb 30 00:00:00": None}
     numbers = read_times(texts(list(years)), "%b %d %H:%M:%S", "s", assumed=assumed)
-    found = [
+    numbers_read = [
         datetime.fromtimestamp(whole, UTC).year if flags & VALID else None
         for whole, flags in zip(numbers.whole.tolist(), numbers.flags.tolist(), strict=True)
     ]
-    assert found == list(years.values())
+    assert numbers_read == list(years.values())
 
 
 @pytest.mark.parametrize(
@@ -375,8 +375,8 @@ def test_times_without_a_zone_are_in_the_zone_that_is_assumed(moments, name, for
     epoch, step = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
     wanted = [(moment.replace(tzinfo=ZoneInfo(name)) - epoch) // step for moment in moments]
     scale = 10**6 // 10 ** EXPONENTS[unit]
-    found = [row[0] for row in read(numbers)]
-    assert found == [*(Fraction(number, scale) for number in wanted), None, None]
+    numbers_read = [row[0] for row in read(numbers)]
+    assert numbers_read == [*(Fraction(number, scale) for number in wanted), None, None]
     assert NO_ZONE not in numbers.zone[: len(rows)].tolist()
 
 
@@ -437,8 +437,8 @@ def test_many_durations_are_read_like_one(hours, seconds, fraction, point):
 
 
 def test_durations_in_hours_minutes_and_seconds():
-    found = [row[0] for row in read(read_durations(texts([*CLOCKS, *NO_CLOCKS]), "ms", "s"))]
-    assert found == [*CLOCKS.values(), *[None] * len(NO_CLOCKS)]
+    numbers_read = [row[0] for row in read(read_durations(texts([*CLOCKS, *NO_CLOCKS]), "ms", "s"))]
+    assert numbers_read == [*CLOCKS.values(), *[None] * len(NO_CLOCKS)]
     negative = read_durations(texts(["-00:00:01", "-PT1S", "-PT0S"]), "s", "s")
     assert (negative.flags & NEGATIVE != 0).tolist() == [True, True, False]
 
@@ -457,8 +457,8 @@ def test_durations_may_have_a_unit_of_their_own():
         "2e3ms": 2000,
         " 3  us ": Decimal("0.003"),
     }
-    found = read(read_durations(texts([*durations, "2m", "s", "ms", "2 min"]), "s", "ms"))
-    assert [row[0] for row in found] == [*durations.values(), None, None, None, None]
+    numbers_read = read(read_durations(texts([*durations, "2m", "s", "ms", "2 min"]), "s", "ms"))
+    assert [row[0] for row in numbers_read] == [*durations.values(), None, None, None, None]
 
 
 def test_guesses_go_by_magnitude_and_form():

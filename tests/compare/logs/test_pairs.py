@@ -47,10 +47,10 @@ def test_rows_are_paired_as_in_a_plain_loop(rows, timeout, cuts, gather):
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairs, "_GATHER", gather)
-        found = [
+        paired_rows = [
             row for piece in paired(pieces, timeout) for row in zip(*map(list, piece), strict=True)
         ]
-    assert found == requests
+    assert paired_rows == requests
 
 
 def test_memory_is_that_of_the_timeout(monkeypatch):

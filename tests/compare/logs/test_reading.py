@@ -55,8 +55,8 @@ YEAR = 366 * 86_400 * 1000
     ],
 )
 def test_what_looks_wrong_is_said(change, warning):
-    (found,) = replace(FINE, **change).warnings
-    assert found.startswith(warning)
+    (said,) = replace(FINE, **change).warnings
+    assert said.startswith(warning)
 
 
 def test_nothing_else_is_said():

@@ -109,15 +109,15 @@ def test_touches_keep_their_key_and_the_others_away(log, cut):
             del holder[own]
         holder[id_], touched[id_] = key, now
     assert id_space_of(tape) <= len(set(keys.tolist()))
-    armed, fired, most = {}, 0, 0
+    armed, fired, most_pending = {}, 0, 0
     for now, key in zip(time.tolist(), keys.tolist(), strict=True):
         due = [other for other, last in armed.items() if last + idle <= now]
         fired += len(due)
         for other in due:
             del armed[other]
         armed[key] = now
-        most = max(most, len(armed))
-    assert (touches.timed_out, touches.most_pending) == (fired + len(armed), most)
+        most_pending = max(most_pending, len(armed))
+    assert (touches.timed_out, touches.most_pending) == (fired + len(armed), most_pending)
 
 
 def test_a_key_that_comes_back_after_its_deadline_finds_the_timer_that_may_be_late():

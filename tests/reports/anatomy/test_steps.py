@@ -99,9 +99,9 @@ def test_each_step_shows_what_the_model_expects(case: Case, drawn, origin, late)
         assert step.text.startswith("The clock")
 
 
-def walk(timer, deadlines, at=0):
+def walk(timer, deadlines, time=0):
     rows = [(0, START, k, deadline) for k, deadline in enumerate(deadlines)]
-    return list(islice(Walk(timer, rows).steps(at), MOST))
+    return list(islice(Walk(timer, rows).steps(time), MOST))
 
 
 WALK_THROUGH = {
@@ -131,8 +131,8 @@ def test_the_walk_through_of_the_literature():
     assert steps[-1].visited == (0, 9, 80, 88, 200, 220, 222, 500, 520, 521, 522)
 
 
-def texts(timer, rows, at=0, origin=0):
-    return [step.text for step in islice(Walk(timer, rows, origin).steps(at), MOST)]
+def texts(timer, rows, time=0, origin=0):
+    return [step.text for step in islice(Walk(timer, rows, origin).steps(time), MOST)]
 
 
 def test_operations_that_come_in_time_or_too_late():
@@ -141,7 +141,7 @@ def test_operations_that_come_in_time_or_too_late():
         *((5, CANCEL, 0, 0), (5, REARM, 0, 70), (7, REARM, 1, 90), (7, CANCEL, 2, 0)),
         (9, ARM, 0, 12),
     ]
-    after = texts(SimpleWheel(), rows, at=5)
+    after = texts(SimpleWheel(), rows, time=5)
     assert after[:3] == [
         "The clock jumps from 0 to 5. 5 fires. 1 timer is cancelled too late. "
         "1 timer is re-armed too late.".replace("1 timer", "1\N{NO-BREAK SPACE}timer"),

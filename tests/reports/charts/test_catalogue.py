@@ -38,8 +38,8 @@ def words(figure) -> list[str]:
 
 def test_every_chart_is_in_its_section(distinct, monkeypatch):
     monkeypatch.setattr(Figure, "draw_without_rendering", lambda figure: None)
-    found = {name: [one.name for one in of] for name, of in pictures(distinct).items()}
-    assert found == {
+    names = {name: [chart.name for chart in charts] for name, charts in pictures(distinct).items()}
+    assert names == {
         "times": [f"time-{task.name}" for task in TASKS],
         "work": [f"work-{task.name}" for task in TASKS],
         "workloads": ["replays", "trade-off"],
@@ -51,8 +51,8 @@ def test_every_file_of_a_chart_is_in_the_table():
     modules = [
         import_module(f"reports.charts.{info.name}") for info in iter_modules(charts.__path__)
     ]
-    found = {module.draw for module in modules if hasattr(module, "draw")}
-    assert found <= {draw for _, draw in CHARTS}
+    draws = {module.draw for module in modules if hasattr(module, "draw")}
+    assert draws <= {draw for _, draw in CHARTS}
 
 
 def test_every_chart_says_what_it_shows(by_name):

@@ -24,50 +24,50 @@ def drawn(distinct):
 def points(picture):
     """(label, panel) -> the points of a contestant: x, y and the text."""
     artists = {artist.get_gid(): artist for artist in picture.figure.findobj(Line2D)}
-    found = {}
+    marks = {}
     for name, mark in picture.marks.items():
         if mark.text:
             x, y = artists[name].get_xydata()[0]
-            found.setdefault((mark.who.label, mark.panel), []).append((x, y, mark.text))
-    return found
+            marks.setdefault((mark.who.label, mark.panel), []).append((x, y, mark.text))
+    return marks
 
 
 def bars(picture):
     """The ends of all bars by contestant."""
     artists = {artist.get_gid(): artist for artist in picture.figure.findobj(LineCollection)}
-    found = {}
+    marks = {}
     for name, mark in picture.marks.items():
         if name in artists:
             [[[_, low], [_, high]]] = artists[name].get_segments()
-            found.setdefault(mark.who.label, []).append((low, high))
-    return found
+            marks.setdefault(mark.who.label, []).append((low, high))
+    return marks
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_times(primes, drawn, task):
     picture = drawn[f"time-{task.name}"]
-    found, spans = points(picture), bars(picture)
+    drawn_points, spans = points(picture), bars(picture)
     for label in LABELS:
         own = {
             n: primes.samples[label, task, n] for n in SIZES if (label, task, n) in primes.samples
         }
         for (x, y, text), span, (size, samples) in zip(
-            found[label, ""], spans[label], own.items(), strict=True
+            drawn_points[label, ""], spans[label], own.items(), strict=True
         ):
             assert x == pytest.approx(size, rel=0.2) and y == pytest.approx(median(samples))
             assert span == pytest.approx((min(samples), max(samples)))
             level, ends = formats.nanoseconds(y), formats.span(min(samples), max(samples))
             assert text == f"{formats.size(size)}: {level} ({ends})"
-    firsts = [found[label, ""][0][0] for label in LABELS]
+    firsts = [drawn_points[label, ""][0][0] for label in LABELS]
     assert firsts == sorted(set(firsts))  # beside each other
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_work(primes, drawn, task):
-    found = points(drawn[f"work-{task.name}"])
+    drawn_points = points(drawn[f"work-{task.name}"])
     for label in LABELS:
         for counter in COUNTERS:
-            own = found.pop((label, formats.cut(formats.counter_title(counter), 19)), [])
+            own = drawn_points.pop((label, formats.cut(formats.counter_title(counter), 19)), [])
             if WHO[label][0] != "compiled" or (label, counter) == (ONE_AT_ZERO, COUNTERS[1]):
                 assert own == []
                 continue
@@ -75,18 +75,20 @@ def test_work(primes, drawn, task):
                 count, operations = primes.counts[label, task, counter, size]
                 assert x == pytest.approx(size, rel=0.2) and y == pytest.approx(count / operations)
                 assert text == f"{formats.size(size)}: {formats.amount(count / operations)}"
-    assert found == {}
+    assert drawn_points == {}
     assert "Not counted: heapq-delay-queue." in drawn[f"work-{task.name}"].caption
 
 
 def test_replays(primes, drawn):
-    found, spans = points(drawn["replays"]), bars(drawn["replays"])
+    drawn_points, spans = points(drawn["replays"]), bars(drawn["replays"])
     [axes] = drawn["replays"].figure.axes
     shorts = [source.rstrip("/").rpartition("/")[2] for source in SOURCES]
     assert [label.get_text() for label in axes.get_xticklabels()] == shorts
     for label in LABELS:
         own = [source for source in SOURCES if (label, source) != OVER_REPLAY]
-        for (x, y, text), span, source in zip(found[label, ""], spans[label], own, strict=True):
+        for (x, y, text), span, source in zip(
+            drawn_points[label, ""], spans[label], own, strict=True
+        ):
             samples, place = primes.times[label, source], list(SOURCES).index(source)
             assert round(x) == place and y == pytest.approx(median(samples))
             assert span == pytest.approx((min(samples), max(samples)))
@@ -94,8 +96,8 @@ def test_replays(primes, drawn):
 
 
 def test_memory(primes, drawn):
-    found = points(drawn["memory"])
+    drawn_points = points(drawn["memory"])
     for (label, capacity), value in primes.memory.items():
         text = f"{formats.size(capacity)}: {formats.data_size(value)}"
-        [(x, y)] = [(x, y) for x, y, of in found[label, ""] if of == text]
+        [(x, y)] = [(x, y) for x, y, text_ in drawn_points[label, ""] if text_ == text]
         assert x == pytest.approx(capacity, rel=0.2) and y == pytest.approx(value)

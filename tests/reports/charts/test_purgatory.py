@@ -45,7 +45,7 @@ KINDS = {"purgatory-rates": "rate", "purgatory-limit": "limit", "purgatory-compi
 
 def draw_all(rows):
     with rc_context(SETTINGS):
-        return {one.name: one for one in draw(Summary({}, (), {}, {}, {}, {}, trials=rows))}
+        return {chart.name: chart for chart in draw(Summary({}, (), {}, {}, {}, {}, trials=rows))}
 
 
 @pytest.fixture(scope="module")
@@ -56,14 +56,14 @@ def drawn():
 def marks(picture, panel):
     """Case -> x -> (y, whether it is hollow), of the marks that have a value."""
     artists = {artist.get_gid(): artist for artist in picture.figure.findobj(Line2D)}
-    found = {}
+    drawn = {}
     for name, mark in picture.marks.items():
         if mark.panel == panel and mark.text:
             line = artists[name]
             x, y = line.get_xydata()[0].tolist()
             hollow = line.get_markerfacecolor() == "#ffffff"
-            found.setdefault(mark.who, {})[x] = y, hollow
-    return found
+            drawn.setdefault(mark.who, {})[x] = y, hollow
+    return drawn
 
 
 @pytest.mark.parametrize("name", PANELS)
@@ -79,10 +79,12 @@ def test_every_panel_shows_the_medians_of_its_trials(drawn, name):
                     x = 0  # a horizontal line, whose x is that of the axes
                 case = expected.setdefault(Case(row["load"], row["design"]), {})
                 case.setdefault(x, []).append(value(row))
-        found = marks(drawn[name], panel)
-        assert {case: {x: y for x, (y, _) in of.items()} for case, of in found.items()} == {
-            case: pytest.approx({x: median(values) for x, values in of.items()})
-            for case, of in expected.items()
+        drawn_marks = marks(drawn[name], panel)
+        assert {
+            case: {x: y for x, (y, _) in points.items()} for case, points in drawn_marks.items()
+        } == {
+            case: pytest.approx({x: median(values) for x, values in points.items()})
+            for case, points in expected.items()
         }
     for axes in drawn[name].figure.axes:
         assert axes.get_xscale() == axes.get_yscale() == "log"
@@ -106,8 +108,13 @@ def test_repeated_trials_have_a_bar_and_all_is_in_view():
 
 def test_what_did_not_keep_up_in_most_trials_is_hollow(drawn):
     def hollow(picture, panel="CPU per request"):
-        found = marks(picture, panel)
-        return {(case.design, x) for case, of in found.items() for x, (_, one) in of.items() if one}
+        drawn_marks = marks(picture, panel)
+        return {
+            (case.design, x)
+            for case, points in drawn_marks.items()
+            for x, (_, is_hollow) in points.items()
+            if is_hollow
+        }
 
     assert hollow(drawn["purgatory-rates"]) == {("scanning", max(RATES))}
     assert not hollow(drawn["purgatory-compiled"], "time per request")
@@ -118,9 +125,9 @@ def test_what_did_not_keep_up_in_most_trials_is_hollow(drawn):
         for failed in (False, True, True)
         if row["kind"] == "rate" or (row["kind"] == "limit" and row["interval"] == LIMITS[0])
     ]
-    found = draw_all(rows)
-    assert hollow(found["purgatory-rates"]) == {("scanning", rate) for rate in RATES}
-    assert hollow(found["purgatory-limit"]) == {("scanning", LIMITS[0])}
+    drawn_marks = draw_all(rows)
+    assert hollow(drawn_marks["purgatory-rates"]) == {("scanning", rate) for rate in RATES}
+    assert hollow(drawn_marks["purgatory-limit"]) == {("scanning", LIMITS[0])}
 
 
 def test_what_was_asked_for_is_a_thin_line_beside_what_was_achieved(drawn):

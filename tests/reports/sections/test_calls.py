@@ -10,18 +10,22 @@ def test_a_run_without_calls_has_no_section(distinct):
 
 
 def test_each_way_of_calling_is_a_column(called):
-    made = section(called)
-    [table] = made.tables
+    calls = section(called)
+    [table] = calls.tables
     headings = ["one by one", "batches of 1\u202f000", "SystemTimer, one by one"]
     assert [heading for (heading,) in table.headings] == headings
-    for n, who in enumerate(called.contestants):
-        assert [entry.value for entry in table.rows[who].values()] == [102 + n, 202 + n, 302 + n]
-    assert "asyncio's 779" in made.lead
+    for n, contestant in enumerate(called.contestants):
+        assert [entry.value for entry in table.rows[contestant].values()] == [
+            102 + n,
+            202 + n,
+            302 + n,
+        ]
+    assert "asyncio's 779" in calls.lead
 
 
 def test_the_lead_says_how_far_the_timers_are_apart(called):
     low, high = (
-        next(iter(n for n, who in order if who.compiled))
+        next(iter(n for n, contestant in order if contestant.compiled))
         for order in (
             enumerate(called.contestants),
             reversed([*enumerate(called.contestants)]),

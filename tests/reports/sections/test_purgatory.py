@@ -24,16 +24,16 @@ def plain(text):
 
 def texts(table):
     return {
-        who.short: [plain(f"{cell.text} {cell.detail}".strip()) for cell in row.values()]
-        for who, row in table.rows.items()
+        name.short: [plain(f"{cell.text} {cell.detail}".strip()) for cell in row.values()]
+        for name, row in table.rows.items()
     }
 
 
 def test_the_headline_compares_where_half_of_the_requests_time_out(stored):
     summary = figures_of(read_run(stored))
     assert len(summary.trials) == len(trials())
-    found = section(summary)
-    assert plain(found.headline) == (
+    headline = section(summary)
+    assert plain(headline.headline) == (
         "Where half of the requests time out, the new design keeps up with at least 40 000 "
         "requests/s, the old one with 10 000."
     )
@@ -41,19 +41,19 @@ def test_the_headline_compares_where_half_of_the_requests_time_out(stored):
 
 def test_the_headline_is_about_load_high_alone(stored):
     """At load low the new design fails at every rate but the lowest."""
-    found = figures_of(read_run(stored))
+    summary = figures_of(read_run(stored))
     rows = [
         row | {"failed": "x" if (row["load"], row["rate"]) == ("low", 40_000) else row["failed"]}
         for row in trials()
     ]
-    assert section(replace(found, trials=rows)).headline == section(found).headline
+    assert section(replace(summary, trials=rows)).headline == section(summary).headline
     new, old = {"achieved": 20_000.0}, {"achieved": 40_000.0}
     rows = [
         row | (old if row["design"] == "scanning" else new) if row["rate"] == 40_000 else row
         for row in trials()
         if row["kind"] == "rate"
     ]
-    other = section(replace(found, trials=rows))
+    other = section(replace(summary, trials=rows))
     assert plain(other.headline).endswith(
         "the new design keeps up with 10 000 requests/s, the old one with at least 40 000."
     )
@@ -77,21 +77,23 @@ def shown(row):
 def test_each_design_is_shown_at_the_highest_rate_that_it_kept_up_with(stored):
     """The first rate if it kept up with none."""
     rows = trials()
-    at = {(row["load"], row["design"], row["rate"]): row for row in rows if row["kind"] == "rate"}
-    found = texts(of_rates(rows))
-    assert found == {
-        "new, load low": ["40 000 or more", *shown(at["low", "purging", 40_000])],
-        "old, load low": ["10 000", *shown(at["low", "scanning", 10_000])],
-        "new, load high": ["40 000 or more", *shown(at["high", "purging", 40_000])],
-        "old, load high": ["10 000", *shown(at["high", "scanning", 10_000])],
+    by_rate = {
+        (row["load"], row["design"], row["rate"]): row for row in rows if row["kind"] == "rate"
+    }
+    cells = texts(of_rates(rows))
+    assert cells == {
+        "new, load low": ["40 000 or more", *shown(by_rate["low", "purging", 40_000])],
+        "old, load low": ["10 000", *shown(by_rate["low", "scanning", 10_000])],
+        "new, load high": ["40 000 or more", *shown(by_rate["high", "purging", 40_000])],
+        "old, load high": ["10 000", *shown(by_rate["high", "scanning", 10_000])],
     }
     rows = [
         row | {"failed": "x"} if (row["load"], row["design"]) == ("high", "scanning") else row
         for row in rows
     ]
     assert section(replace(figures_of(read_run(stored)), trials=rows)).headline == ""
-    failed = ["0", *shown(at["high", "scanning", 10_000])]
-    assert texts(of_rates(rows)) == found | {"old, load high": failed}
+    failed = ["0", *shown(by_rate["high", "scanning", 10_000])]
+    assert texts(of_rates(rows)) == cells | {"old, load high": failed}
 
 
 def test_repeated_trials_show_their_median():

@@ -49,15 +49,15 @@ MISSING = "–"
 def cells_of(table, distinct):
     """(label, *heading) -> entry, with the rows checked."""
     assert table.of == "timer"
-    assert {who.label for who in table.rows} <= {*LABELS}
+    assert {contestant.label for contestant in table.rows} <= {*LABELS}
     return {
-        (who.label, *heading): table.entry(who, heading)
-        for who in table.rows
+        (contestant.label, *heading): table.entry(contestant, heading)
+        for contestant in table.rows
         for heading in table.headings
     }
 
 
-def check_times(found, label, heading, samples, base):
+def check_times(cells, label, heading, samples, base):
     """The statistics that a table shows of a time, each sorted by its exact value."""
     values = {
         MEDIAN: median(samples),
@@ -66,7 +66,7 @@ def check_times(found, label, heading, samples, base):
         "ratio to delay-queue": median(samples) / median(base),
     }
     for statistic, value in values.items():
-        entry = found[label, *heading, statistic]
+        entry = cells[label, *heading, statistic]
         ratio = statistic not in (MEDIAN, LEAST, GREATEST)
         assert entry.text == (formats.ratio(value) if ratio else formats.significant(value))
         assert entry.value == pytest.approx(value)
@@ -81,10 +81,10 @@ def best_of(samples):
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_times(primes, distinct, task):
     table = times.table(distinct)
-    found = cells_of(table, distinct)
+    cells = cells_of(table, distinct)
     assert table.chosen == {"size": formats.size(SIZES[-1]), "statistic": MEDIAN}
     assert table.choices["size"] == [*map(formats.size, SIZES)]
-    assert table.choices["operation"] == [one.title for one in TASKS]
+    assert table.choices["operation"] == [known.title for known in TASKS]
     for size in SIZES:
         samples = {
             label: primes.samples[label, task, size]
@@ -95,30 +95,30 @@ def test_times(primes, distinct, task):
         for label in LABELS:
             if (label, task) == OVER[:2] and size >= OVER[2]:
                 over = Entry("", "over budget at 20\u202f000", value=LAST)
-                assert found[label, *heading, MEDIAN] == over
+                assert cells[label, *heading, MEDIAN] == over
                 continue
-            shown = check_times(found, label, heading, samples[label], samples["delay-queue"])
+            shown = check_times(cells, label, heading, samples[label], samples["delay-queue"])
             assert {entry.best for entry in shown} == {label == best_of(samples)}
 
 
 def test_work(primes, distinct):
     table = work.table(distinct)
-    found = cells_of(table, distinct)
-    assert {label for label, *_ in found} == {
+    cells = cells_of(table, distinct)
+    assert {label for label, *_ in cells} == {
         label for label in LABELS if WHO[label][0] == "compiled"
     }
     for (label, task, counter, size), (count, operations) in primes.counts.items():
         title = formats.counter_title(counter)
         key = label, task.title, formats.size(size), title
         if counter == ZERO:
-            assert key not in found
+            assert key not in cells
         else:
-            assert found[key].text == formats.amount(count / operations)
+            assert cells[key].text == formats.amount(count / operations)
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_replays(primes, distinct, source):
-    [of] = [one for one in distinct.replays if one.name == source]
+    [replay] = [replay for replay in distinct.replays if replay.name == source]
     table, about = workloads.table(distinct), primes.sources[source]
     parts = [
         formats.counted(about["operations"], "operation"),
@@ -126,8 +126,8 @@ def test_replays(primes, distinct, source):
         formats.counted(about["id_space"], "id"),
         formats.counted(about["shards"], "shard"),
     ]
-    assert workloads.described(of).startswith(", ".join(parts))
-    found = cells_of(table, distinct)
+    assert workloads.described(replay).startswith(", ".join(parts))
+    cells = cells_of(table, distinct)
     columns = {
         "scheduled": "scheduled",
         "cancelled": "cancelled",
@@ -139,7 +139,7 @@ def test_replays(primes, distinct, source):
         "… with nothing due": "idle_wakeups",
     }
     for label in LABELS:
-        time = found[label, of.short, f"time per operation, {MEDIAN}"]
+        time = cells[label, replay.short, f"time per operation, {MEDIAN}"]
         if (label, source) == OVER_REPLAY:
             assert time == Entry("", "over budget", value=LAST)
             continue
@@ -147,17 +147,19 @@ def test_replays(primes, distinct, source):
         assert time.text == formats.significant(median(samples))
         ends = map(formats.significant, (min(samples), max(samples)))
         assert time.detail == f"({'–'.join(ends)})"
-        assert time.best == (label == best_of({one: primes.times[one, source] for one in EXACT}))
+        assert time.best == (
+            label == best_of({replay: primes.times[replay, source] for replay in EXACT})
+        )
         for heading, name in columns.items():
-            assert found[label, of.short, heading].text == formats.count(row[name])
-        late, fired = row["lateness_min"], found[label, of.short, "timers fired"]
+            assert cells[label, replay.short, heading].text == formats.count(row[name])
+        late, fired = row["lateness_min"], cells[label, replay.short, "timers fired"]
         text = MISSING
         if late is not None:
             text = lateness_text(late, row["lateness_max"], about["unit"])
         assert (fired.text, fired.number) == (text, False)
         if source in OWN:
             rate = about["operations"] * {"us": 1e6, "ms": 1e3}[about["unit"]] / about["span"]
-            cost = found[label, of.short, workloads.PER_SECOND]
+            cost = cells[label, replay.short, workloads.PER_SECOND]
             assert cost.value == pytest.approx(median(samples) * rate / 1e6)
             _, low, *_, high, _ = sorted(value * rate / 1e6 for value in samples)  # the interval
             assert cost.detail == f"({'–'.join(map(formats.significant, (low, high)))})"
@@ -185,24 +187,24 @@ def test_replays_of_shards(primes, distinct):
         "p99.9 lateness": "lateness_p999",
     }
     changed = {
-        who: of._replace(
+        contestant: figures._replace(
             row={
-                **of.row,
+                **figures.row,
                 **{name: 101 * (n + 1) for n, name in enumerate(names.values())},
                 "nbytes": 5 * 2**20,
             }
         )
-        for who, of in distinct.replays[source].items()
+        for contestant, figures in distinct.replays[source].items()
     }
-    found = cells_of(
+    cells = cells_of(
         workloads.table(only(distinct, replays={source: changed}, of_shards=True)), distinct
     )
     for label in LABELS:
         for n, heading in enumerate(names):
-            assert found[label, source.short, heading].text == formats.count(101 * (n + 1))
-        memory_of_one = found[label, source.short, "memory"].text
+            assert cells[label, source.short, heading].text == formats.count(101 * (n + 1))
+        memory_of_one = cells[label, source.short, "memory"].text
         assert memory_of_one == f"5.00{formats.SPACE}MiB"
-        counted = found[label, source.short, "comparisons per operation"].text
+        counted = cells[label, source.short, "comparisons per operation"].text
         row = primes.rows[label, source.name]
         if row["counters"]:
             assert counted == formats.amount(row["counters"][0][1] / row["operations"])
@@ -212,7 +214,7 @@ def test_replays_of_shards(primes, distinct):
 
 def test_memory(primes, distinct):
     [table] = memory.section(distinct).tables
-    found = cells_of(table, distinct)
+    cells = cells_of(table, distinct)
     assert table.chosen == {"size": formats.size(CAPACITIES[-1])}
     for (label, capacity), value in primes.memory.items():
         size = formats.size(capacity)
@@ -222,44 +224,44 @@ def test_memory(primes, distinct):
             "at the peak [B]": peak / capacity,
             "after growth [B]": grown / capacity,
         }.items():
-            assert found[label, size, figure].text == formats.amount(nbytes)
-        pause = found[label, size, "pause [ms]"]
+            assert cells[label, size, figure].text == formats.amount(nbytes)
+        pause = cells[label, size, "pause [ms]"]
         if label == LABELS[0]:
             assert pause == NOTHING
             continue
         ms = [1e3 * seconds for seconds in pauses]
         assert pause.text == formats.significant(median(ms))
         assert pause.detail == "–".join(map(formats.significant, (min(ms), max(ms))))
-    assert found[SMALL, formats.size(CAPACITIES[-1]), "at rest [B]"] == NOTHING
+    assert cells[SMALL, formats.size(CAPACITIES[-1]), "at rest [B]"] == NOTHING
     # Bold is for the fastest; of memory there is more to say than which is least.
-    assert not any(entry.best for entry in found.values())
+    assert not any(entry.best for entry in cells.values())
 
 
 def test_slots(primes, distinct):
-    found = cells_of(work.table(distinct), distinct)
+    cells = cells_of(work.table(distinct), distinct)
     for label in WHEELS:
         for size in SIZES:
             in_slots, pending = primes.slots[label, size]
-            entry = found[label, HOLD.title, formats.size(size), work.IN_SLOTS]
+            entry = cells[label, HOLD.title, formats.size(size), work.IN_SLOTS]
             assert entry.text == formats.share(in_slots / pending)
     assert work.IN_SLOTS not in work.table(only(distinct, slots={})).choices["counter"]
 
 
 def test_schemes(distinct):
     [table] = schemes.section(distinct).tables
-    found = cells_of(table, distinct)
-    assert not any(entry.number for entry in found.values())
+    cells = cells_of(table, distinct)
+    assert not any(entry.number for entry in cells.values())
     for label in LABELS:
-        who, traits = who_of(distinct, label), f"of {label}"
-        told = {trait: found[of, about, trait] for of, about, trait in found if of == label}
-        tick = "100ms" if label == "hashed-wheel" else who.traits["settings"].get("tick")
-        assert told.pop("scheme") == Entry(
+        contestant, traits = who_of(distinct, label), f"of {label}"
+        texts = {trait: cells[row, about, trait] for row, about, trait in cells if row == label}
+        tick = "100ms" if label == "hashed-wheel" else contestant.traits["settings"].get("tick")
+        assert texts.pop("scheme") == Entry(
             f"the scheme {traits}", f"tick {tick}" if tick else "", number=False
         )
-        here = "" if who.exact else f". Here: {who.precision}."
+        here = "" if contestant.exact else f". Here: {contestant.precision}."
         fifo, both = label == "delay-queue", f"this {traits}; that {traits}"
         exact = label == "cascading-wheel"
-        assert {trait: entry.text for trait, entry in told.items()} == {
+        assert {trait: entry.text for trait, entry in texts.items()} == {
             "fires at": f"the due_at {traits}{here}",
             "order within one unit": "first armed, first fired" if fifo else "unspecified",
             "horizon": f"the horizon {traits}",
@@ -274,29 +276,29 @@ def test_schemes(distinct):
 
 
 def test_the_method(primes, distinct):
-    told = method.section(distinct).terms
-    assert told["When"] == ["2026-01-31T12:00:00+00:00"]
-    assert told["Command"] == ["wheelwork compare 'two words'"]
-    assert told["Code"] == ["commit c0ffee with uncommitted changes"]
-    assert told["Versions"] == ["wheelwork 1.2.3", "numba unknown"]
-    assert told["Machine"] == [
+    terms = method.section(distinct).terms
+    assert terms["When"] == ["2026-01-31T12:00:00+00:00"]
+    assert terms["Command"] == ["wheelwork compare 'two words'"]
+    assert terms["Code"] == ["commit c0ffee with uncommitted changes"]
+    assert terms["Versions"] == ["wheelwork 1.2.3", "numba unknown"]
+    assert terms["Machine"] == [
         "Some CPU",
         f"5{formats.SPACE}cores usable; the comparison uses one",
         f"3.00{formats.SPACE}GiB of memory",
         "Some platform",
     ]
-    assert told["Parameters"] == [
+    assert terms["Parameters"] == [
         "traces: logs/dns.trace, clients.trace/",
         "repeats: 8",
         "budget: 1.5",
     ]
-    for text, source in zip(told["Workloads"], distinct.replays, strict=True):
+    for text, source in zip(terms["Workloads"], distinct.replays, strict=True):
         assert text.startswith(f"{source.name}: {workloads.described(source)}; ")
-    assert told["Checks"] == ["checked: all of it", "expiries: 1\u202f234\u202f577"]
-    who = who_of(distinct, OVER[0]).full
-    assert told["Over budget"] == [
-        f"{who}, expiry, clock-driven: over budget at 20\u202f000",
-        f"{who}, keepalive: over budget",
+    assert terms["Checks"] == ["checked: all of it", "expiries: 1\u202f234\u202f577"]
+    contestant = who_of(distinct, OVER[0]).full
+    assert terms["Over budget"] == [
+        f"{contestant}, expiry, clock-driven: over budget at 20\u202f000",
+        f"{contestant}, keepalive: over budget",
     ]
 
 
@@ -316,31 +318,40 @@ def test_the_method(primes, distinct):
     ],
 )
 def test_what_is_not_known_is_said(distinct, change, term, text):
-    told = method.section(only(distinct, manifest={**distinct.manifest, **change})).terms
-    assert text in told[term]
+    terms = method.section(only(distinct, manifest={**distinct.manifest, **change})).terms
+    assert text in terms[term]
 
 
 def test_all_that_are_tied_are_bold(distinct):
     source = distinct.own[0]
-    found = distinct.replays[source]
-    time = found[who_of(distinct, EXACT[1])].time
-    tied = {who: of._replace(time=time) if who.label in EXACT else of for who, of in found.items()}
+    replays = distinct.replays[source]
+    time = replays[who_of(distinct, EXACT[1])].time
+    tied = {
+        contestant: figures._replace(time=time) if contestant.label in EXACT else figures
+        for contestant, figures in replays.items()
+    }
     table = workloads.table(only(distinct, replays={source: tied}))
     heading = source.short, f"time per operation, {MEDIAN}"
-    assert {who.label for who, row in table.rows.items() if row[heading].best} == {*EXACT}
+    assert {contestant.label for contestant, row in table.rows.items() if row[heading].best} == {
+        *EXACT
+    }
 
 
 def test_the_lead_of_times(distinct):
     text = times.section(distinct).lead
     assert "longer than 1.5 s is over budget" in text and "“Python loop”" in text
-    plain = tuple(who for who in distinct.contestants if who.exact and who.compiled)
+    plain = tuple(
+        contestant
+        for contestant in distinct.contestants
+        if contestant.exact and contestant.compiled
+    )
     text = times.section(only(distinct, contestants=plain, over_budget={})).lead
     assert "Python loop" not in text and "budget" not in text
 
 
 def test_each_section_has_its_tables(distinct):
-    found = {one.name: [table.name for table in one.tables] for one in sections(distinct)}
-    assert found == {
+    tables = {each.name: [table.name for table in each.tables] for each in sections(distinct)}
+    assert tables == {
         "times": ["times"],
         "workloads": ["replays"],
         "memory": ["memory"],
@@ -373,6 +384,6 @@ def test_columns_are_set_by_what_they_hold(distinct):
 
 
 def test_rows_without_figures_are_left_out(distinct):
-    one, other, *_ = distinct.contestants
-    table = Table("t", "c", ["f"], {one: {("x",): NOTHING}, other: {("x",): Entry("3")}})
+    first, other, *_ = distinct.contestants
+    table = Table("t", "c", ["f"], {first: {("x",): NOTHING}, other: {("x",): Entry("3")}})
     assert table.rows == {other: {("x",): Entry("3")}}

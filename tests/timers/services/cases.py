@@ -71,13 +71,13 @@ class Interposed:
         return len(self.timer)
 
     def __getattr__(self, name):
-        found = getattr(self.timer, name)
-        if not callable(found):
-            return found
+        attribute = getattr(self.timer, name)
+        if not callable(attribute):
+            return attribute
 
         def method(*args):
             self.before.pop(name, lambda: None)()
-            result = found(*args)
+            result = attribute(*args)
             self.after.pop(name, lambda: None)()
             return result
 

@@ -19,6 +19,6 @@ def interposed():
 def purgatory():
     """A purgatory on a ManualClock, as its attribute `clock`."""
     clock, timer = manual()
-    made = Purgatory("test", timer)
-    made.clock = clock
-    return made
+    purgatory_ = Purgatory("test", timer)
+    purgatory_.clock = clock
+    return purgatory_

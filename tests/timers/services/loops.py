@@ -19,10 +19,10 @@ class JumpingSelector(selectors.DefaultSelector):
 
     def select(self, timeout=None):
         self.loop.selects += 1
-        found = super().select(0)
-        if not found and timeout:
+        events = super().select(0)
+        if not events and timeout:
             self.loop.now += timeout
-        return found
+        return events
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):

@@ -28,7 +28,7 @@ from timers.services import (
 @pytest.mark.parametrize("name", TIMERS)
 def test_calls_run_at_their_deadlines(name):
     async def main(timer, loop):
-        least, greatest = timer._mailbox.timer.traits.rounding(
+        lowest, greatest = timer._mailbox.timer.traits.rounding(
             timer._mailbox.timer.parameters
         ).bounds()
         ran = []
@@ -40,7 +40,7 @@ def test_calls_run_at_their_deadlines(name):
         await asyncio.sleep(61)
         assert [delay for delay, _ in ran] == sorted([*delays, 1.0])
         for delay, time in ran:
-            assert delay + least / 1000 - 1e-6 <= time <= delay + (greatest + 1) / 1000 + 1e-6
+            assert delay + lowest / 1000 - 1e-6 <= time <= delay + (greatest + 1) / 1000 + 1e-6
         assert timer.size == 0
 
     run(main, name)

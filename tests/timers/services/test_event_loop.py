@@ -86,9 +86,9 @@ def test_it_runs_what_asyncio_runs(name):
         loop.close()
         return ran, states
 
-    least, greatest = TIMERS[name]().traits.rounding(TIMERS[name]().parameters).bounds()
+    lowest, greatest = TIMERS[name]().traits.rounding(TIMERS[name]().parameters).bounds()
     ran, states = run(on_a_wheel(TIMERS[name]))
-    if (least, greatest) == (0, 0):
+    if (lowest, greatest) == (0, 0):
         plain = run(JumpingLoop())
         assert (ran, states) == plain
     assert len(ran) > 500
@@ -98,16 +98,16 @@ def test_a_handle_is_as_asyncio_makes_it():
     """Its slots are set directly, as the constructors take a third of the time."""
     loop = on_a_wheel()
     handle = loop.call_at(105.0, print, "a", 1)
-    made = asyncio.TimerHandle(105.0, print, ("a", 1), loop)
+    plain = asyncio.TimerHandle(105.0, print, ("a", 1), loop)
     slots = {name for cls in asyncio.TimerHandle.__mro__ for name in getattr(cls, "__slots__", ())}
     for name in slots - {"__weakref__", "_context"}:
-        assert getattr(handle, name) == getattr(made, name), name
-    assert dict(handle._context) == dict(made._context)
-    assert repr(handle).replace("WheelHandle", "TimerHandle") == repr(made)
+        assert getattr(handle, name) == getattr(plain, name), name
+    assert dict(handle._context) == dict(plain._context)
+    assert repr(handle).replace("WheelHandle", "TimerHandle") == repr(plain)
     handle.cancel()
-    made._scheduled = False
-    made.cancel()
-    assert repr(handle).replace("WheelHandle", "TimerHandle") == repr(made)
+    plain._scheduled = False
+    plain.cancel()
+    assert repr(handle).replace("WheelHandle", "TimerHandle") == repr(plain)
     assert handle.cancelled()
     loop.close()
 

@@ -26,8 +26,8 @@ def make(request):
     return MAKERS[request.param]
 
 
-def ticks_until_idle(at, timeout, tick):
-    return -(-(at + timeout) // tick)
+def ticks_until_idle(moment, timeout, tick):
+    return -(-(moment + timeout) // tick)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -39,12 +39,12 @@ def test_it_agrees_with_a_model(make, seed):
     now, idle_at = 0, {}
     for _ in range(200):
         keys = [dice.choice(KEYS) for _ in range(dice.choice((1, 1, 4)))]
-        at = dice.choice((None, now, now + dice.randrange(3 * tick), max(now - 3 * tick, 0)))
+        touched = dice.choice((None, now, now + dice.randrange(3 * tick), max(now - 3 * tick, 0)))
         if dice.random() < 0.7:
-            moment = (now // tick + 1) * tick if at is None else at
+            moment = (now // tick + 1) * tick if touched is None else touched
             for key in keys:
                 idle_at[key] = max(idle_at.get(key, 0), ticks_until_idle(moment, timeout, tick))
-            seconds = None if at is None else at / 1000
+            seconds = None if touched is None else touched / 1000
             if len(keys) == 1:
                 detector.touch(keys[0], seconds)
             elif dice.random() < 0.5:
@@ -59,13 +59,13 @@ def test_it_agrees_with_a_model(make, seed):
             assert detector.remove(keys[0]) == (idle_at.pop(keys[0], None) is not None)
         else:
             now += dice.choice((0, tick, dice.randrange(2 * timeout + 5 * tick)))
-            found = detector.advance(now / 1000)
+            idle = detector.advance(now / 1000)
             expected = {key: due for key, due in idle_at.items() if due <= now // tick}
-            assert len(found) == len(expected)
-            assert set(found) == set(expected)
-            dues = [expected[key] for key in found]
+            assert len(idle) == len(expected)
+            assert set(idle) == set(expected)
+            dues = [expected[key] for key in idle]
             assert dues == sorted(dues)
-            for key in found:
+            for key in idle:
                 del idle_at[key]
         assert len(detector) == len(idle_at)
 
@@ -168,23 +168,23 @@ def test_a_bad_timer_is_refused():
 
 @pytest.mark.parametrize(("timeout", "wheel"), [(1, 4), (100, 128), (126, 256), (10**9, 4096)])
 def test_the_wheel_holds_the_timeout(timeout, wheel, monkeypatch):
-    made = []
+    wheels = []
     monkeypatch.setattr(
-        idle_detector, "HierarchicalWheel", lambda **given: made.append(given) or CascadingWheel()
+        idle_detector, "HierarchicalWheel", lambda **given: wheels.append(given) or CascadingWheel()
     )
     IdleDetector(timeout, tick=1)
-    assert made == [{"wheel_size": wheel}]
+    assert wheels == [{"wheel_size": wheel}]
 
 
 def test_bad_input_changes_nothing(make):
     detector = make(10, 1)
     detector.touch("a", at=0)
     detector.advance(5)
-    for at, error in ((-1, TimeRangeError), (math.nan, TimeRangeError), ("1", TimeTypeError)):
+    for moment, error in ((-1, TimeRangeError), (math.nan, TimeRangeError), ("1", TimeTypeError)):
         with pytest.raises(error, match="at must"):
-            detector.touch("a", at=at)
+            detector.touch("a", at=moment)
         with pytest.raises(error, match="now must"):
-            detector.advance(at)
+            detector.advance(moment)
     for method in (detector.touch, detector.remove, lambda key: detector.touch_many(["b", key])):
         with pytest.raises(KeyTypeError, match=r"a key must be hashable, not \[\]"):
             method([])

@@ -104,18 +104,20 @@ def test_it_agrees_with_a_model(purgatory, seed):
         choice = dice.random()
         key = dice.randrange(5)
         if choice < 0.5:
-            made = [Waiting(dice.randrange(1, 50) / 1000) for _ in range(dice.choice((1, 1, 3)))]
+            operations = [
+                Waiting(dice.randrange(1, 50) / 1000) for _ in range(dice.choice((1, 1, 3)))
+            ]
             keys = {key, dice.randrange(5)}
-            for operation in made:
+            for operation in operations:
                 operation.keys = keys
                 operation.ready = dice.random() < 0.1
-            ready = [operation for operation in made if operation.ready]
-            if len(made) == 1:
-                assert purgatory.try_complete_else_watch(made[0], keys) == bool(ready)
+            ready = [operation for operation in operations if operation.ready]
+            if len(operations) == 1:
+                assert purgatory.try_complete_else_watch(operations[0], keys) == bool(ready)
             else:
-                assert purgatory.try_complete_else_watch_many(made, keys) == len(ready)
+                assert purgatory.try_complete_else_watch_many(operations, keys) == len(ready)
             ended += [(operation, ["complete"]) for operation in ready]
-            for operation in made:
+            for operation in operations:
                 if not operation.ready:
                     pending[operation] = now + round(1000 * operation.delay)
         elif choice < 0.6 and pending:
@@ -126,15 +128,15 @@ def test_it_agrees_with_a_model(purgatory, seed):
             del pending[operation]
             ended.append((operation, ["complete"]))
         elif choice < 0.8:
-            found = [each for each in pending if each.ready and key in each.keys]
-            assert purgatory.check_and_complete(key) == len(found)
-            for operation in found:
+            expected = [each for each in pending if each.ready and key in each.keys]
+            assert purgatory.check_and_complete(key) == len(expected)
+            for operation in expected:
                 del pending[operation]
                 ended.append((operation, ["complete"]))
         elif choice < 0.83:
-            found = [each for each in pending if key in each.keys]
-            assert set(purgatory.cancel_for_key(key)) == set(found)
-            for operation in found:
+            expected = [each for each in pending if key in each.keys]
+            assert set(purgatory.cancel_for_key(key)) == set(expected)
+            for operation in expected:
                 del pending[operation]
                 ended.append((operation, []))
         else:

@@ -288,13 +288,13 @@ def race(count, seed=1):
     timer = SystemTimer(CascadingWheel(capacity=count))
     timer.schedule_after(0, lambda: None)
     purgatory = Purgatory("race", timer)
-    made = [[] for _ in range(THREADS)]
+    operations_of = [[] for _ in range(THREADS)]
     wins = [0] * THREADS
     failures = []
 
     def work(number):
         dice = random.Random(seed * 100 + number)
-        own = made[number]
+        own = operations_of[number]
         try:
             for turn in range(count // THREADS):
                 operation = Counted(dice.random() * 0.02)
@@ -306,7 +306,7 @@ def race(count, seed=1):
                 else:
                     wins[number] += purgatory.try_complete_else_watch(operation, [key, turn])
                 own.append(operation)
-                target = dice.choice(made[dice.randrange(THREADS)][-200:] or own)
+                target = dice.choice(operations_of[dice.randrange(THREADS)][-200:] or own)
                 if turn % 3 == 0:
                     wins[number] += target.force_complete()
                 elif turn % 3 == 1:
@@ -327,7 +327,7 @@ def race(count, seed=1):
     while timer.size and time.monotonic() < give_up:
         time.sleep(0.01)  # real time passes until the last timeout
     timer.close()  # joins the thread that runs the timeouts
-    operations = [operation for own in made for operation in own]
+    operations = [operation for own in operations_of for operation in own]
     assert len(operations) == count // THREADS * THREADS
     assert {operation.completions for operation in operations} == {1}
     expired = sum(operation.expirations for operation in operations)

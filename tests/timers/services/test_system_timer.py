@@ -51,7 +51,9 @@ def test_an_exact_timer_runs_a_call_at_the_first_unit_that_is_not_early(name, de
 @pytest.mark.parametrize("name", TIMERS)
 def test_every_timer_runs_each_call_once_within_its_bounds(name):
     clock, timer = manual(name)
-    least, greatest = timer._mailbox.timer.traits.rounding(timer._mailbox.timer.parameters).bounds()
+    lowest, greatest = timer._mailbox.timer.traits.rounding(
+        timer._mailbox.timer.parameters
+    ).bounds()
     ran = {}
     delays = [1, 2, 10, 99, 100, 255, 256, 1000, 60_000]
     for delay in delays:
@@ -59,7 +61,7 @@ def test_every_timer_runs_each_call_once_within_its_bounds(name):
     for _ in range(61):
         clock.advance(1)
     assert list(ran) == delays
-    assert all(least <= ran[delay] - delay <= greatest for delay in delays)
+    assert all(lowest <= ran[delay] - delay <= greatest for delay in delays)
 
 
 def test_a_timer_that_rounds_down_is_early_by_less_than_a_tick():
@@ -640,14 +642,14 @@ def test_a_periodic_call_never_overlaps_itself_in_an_executor():
 
 
 def test_the_hook_is_told_what_an_executor_refuses():
-    told = []
+    reported = []
     executor = RefusingExecutor()
-    clock, timer = manual(executor=executor, on_error=lambda *error: told.append(error))
+    clock, timer = manual(executor=executor, on_error=lambda *error: reported.append(error))
     every = timer.schedule_every(1, print)
     timer.schedule_after(1, len)
     clock.advance(3)
-    assert [callback for callback, _ in told] == [print, len, print, print]
-    assert {type(error) for _, error in told} == {type(executor.error)}
+    assert [callback for callback, _ in reported] == [print, len, print, print]
+    assert {type(error) for _, error in reported} == {type(executor.error)}
     assert not every.done()
 
 

@@ -220,13 +220,13 @@ class Asynchronous:
     "callback", [coroutine, partial(coroutine), Asynchronous(), Asynchronous().method]
 )
 def test_an_async_callback_is_an_error(callback):
-    told = []
-    clock, timer = manual(on_error=lambda *error: told.append(error))
+    reported = []
+    clock, timer = manual(on_error=lambda *error: reported.append(error))
     timer.schedule_after(1, callback)
     every = timer.schedule_every(1, callback)
     clock.advance(2)
-    assert [who for who, _ in told] == [callback] * 3
-    for _, error in told:
+    assert [callback_ for callback_, _ in reported] == [callback] * 3
+    for _, error in reported:
         assert type(error) is CallbackError
         assert str(error).endswith("is async, so nothing of it ran")
     assert every.cancel()

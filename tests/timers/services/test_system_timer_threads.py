@@ -189,17 +189,17 @@ def test_the_thread_sleeps_while_nothing_is_due(name):
 def test_memory_stays_flat_while_nothing_is_due(filed):
     _, service = manual()
     keep = [service.schedule_after(60, print) for _ in range(100)]
-    most = 0
+    largest = 0
     tracemalloc.start()
     for turn in range(100_000):
         call = service.schedule_after(60, print)
         if filed and not turn % 1000:
             assert service.size == 101
         call.cancel()
-        most = max(most, len(service._mailbox.entries))
+        largest = max(largest, len(service._mailbox.entries))
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert most <= MAILBOX_LIMIT
+    assert largest <= MAILBOX_LIMIT
     assert size < 2**20
     assert service.size == len(keep)
 
