@@ -48,7 +48,7 @@ class Cost:
     variable: Literal["N", "wheel_size", "delay", "levels"]
     growth: Literal["1", "log", "linear", "inverse"]
     load: Load  #: the workload for which this cost holds
-    counter: str  #: the cost counter that shows it (timers.kernels.counters), or ALL_COUNTERS
+    counter: str  #: what shows it (timers.kernels.counters); ALL_COUNTERS for that of a call
 
     def __str__(self) -> str:
         shapes = {"1": "O(1)", "log": "O(log {})", "linear": "O({})", "inverse": "O(1 / {})"}

@@ -45,10 +45,7 @@ def judge(trace, max_late, rounds):
     nearest = sorted(once, key=lambda label: once[label].seconds)[:NEAREST]
     chosen = [by_label[label] for label in dict.fromkeys([advice.best.label, *nearest])]
     runs = [outcomes(executor, sample, chosen, counting=False) for _ in range(rounds)]
-    times = {
-        contestant_.label: [run[contestant_.label].seconds for run in runs]
-        for contestant_ in chosen
-    }
+    times = {each.label: [run[each.label].seconds for run in runs] for each in chosen}
     fastest = {label: min(values) for label, values in times.items()}
     best = min(fastest, key=fastest.get)
     ratio = fastest[advice.best.label] / fastest[best]
