@@ -42,10 +42,10 @@ def overhead(run: Callable[[int], float], events: int, rounds: int) -> tuple[flo
     def recorded(seed: int) -> float:
         start = time.process_time()
         with events_of_a_block():
-            used = time.process_time() - start
+            set_up = time.process_time() - start
             seconds = run(seed)
             start = time.process_time()
-        return used + seconds + time.process_time() - start
+        return set_up + seconds + time.process_time() - start
 
     plain, with_recorder = alternate(run, recorded, rounds)
     differences = [b - a for a, b in zip(plain, with_recorder, strict=True)]

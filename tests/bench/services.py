@@ -400,18 +400,18 @@ def main():
     share, size = Context().run(idle_and_memory, options.many)
     print(f"{options.many:,} pending: idle {share:.3%} of a core, asked for 0.01 %; ", end="")
     print(f"{size:.0f} bytes per call, asked for 220", flush=True)
-    (p50, p99, longest), used = lateness(options.many, 20_000)
-    print(f"lateness at 20 000/s: p50 {p50:.2f} p99 {p99:.2f} max {longest:.2f} ms; CPU {used:.1%}")
+    (p50, p99, worst), used = lateness(options.many, 20_000)
+    print(f"lateness at 20 000/s: p50 {p50:.2f} p99 {p99:.2f} max {worst:.2f} ms; CPU {used:.1%}")
     for name, make_loop in (("asyncio's", asyncio.new_event_loop), ("a wheel's", WHEEL_LOOP)):
-        p50, p99, longest = lateness_of_a_loop(make_loop, options.many, 20_000)
+        p50, p99, worst = lateness_of_a_loop(make_loop, options.many, 20_000)
         print(
-            f"lateness on {name} loop: p50 {p50:.2f} p99 {p99:.2f} max {longest:.2f} ms", flush=True
+            f"lateness on {name} loop: p50 {p50:.2f} p99 {p99:.2f} max {worst:.2f} ms", flush=True
         )
     for collecting in (True, False):
-        largest, held, (p50, p99, longest) = back_pressure(collecting)
+        largest, held, (p50, p99, worst) = back_pressure(collecting)
         print(f"8 threads scheduled {held:,} calls, collector {'on' if collecting else 'off'}:")
         print(f"  at most {largest:,} in the mailbox; ", end="")
-        print(f"lateness of 10 ms: p50 {p50:.1f} p99 {p99:.1f} max {longest:.1f} ms")
+        print(f"lateness of 10 ms: p50 {p50:.1f} p99 {p99:.1f} max {worst:.1f} ms")
 
 
 if __name__ == "__main__":

@@ -25,8 +25,8 @@ def store(root: Path, rows: Mapping[str, list[dict[str, Any]]], **manifest: Any)
     """Store a run of rows by table, which may lack columns, and return its path."""
     tables = {
         name: pa.Table.from_pylist(
-            [dict.fromkeys(SCHEMAS[name].names) | row for row in columns], SCHEMAS[name]
+            [dict.fromkeys(SCHEMAS[name].names) | row for row in records], SCHEMAS[name]
         )
-        for name, columns in rows.items()
+        for name, records in rows.items()
     }
     return write_run(root, BASE | manifest, tables)

@@ -142,4 +142,4 @@ def _add_replay(
 
 def contestant_of(summary: Summary, timer: str) -> StoredContestant:
     """The first contestant of a timer."""
-    return next(entry for entry in summary.contestants if entry.timer == timer)
+    return next(each for each in summary.contestants if each.timer == timer)

@@ -27,21 +27,21 @@ from tests.reports.primes import LABELS, OWN, SIZES, WHO, only, traits_of
     ],
 )
 def test_the_code_makes_the_timer(label, code):
-    [entry] = contestants_of([stored(contestant(label), ["ms"])])
-    assert code_of(entry) == code
+    [timer] = contestants_of([stored(contestant(label), ["ms"])])
+    assert code_of(timer) == code
     names: dict[str, object] = {}
     exec(code, names)
     assert len(names["timer"]) == 0
 
 
 def test_the_code_names_the_unit_of_the_traces():
-    [entry] = contestants_of([stored(contestant("hashed-wheel"), ["us"])])
-    assert code_of(entry).endswith("HashedWheel(tick=100000, wheel_size=512)  # one unit is 1 us")
+    [timer] = contestants_of([stored(contestant("hashed-wheel"), ["us"])])
+    assert code_of(timer).endswith("HashedWheel(tick=100000, wheel_size=512)  # one unit is 1 us")
 
 
 def test_the_code_of_another_modules_class():
-    [entry] = contestants_of([traits_of("some.where:Mine")])
-    assert code_of(entry) == "from some.where import Mine\ntimer = Mine()"
+    [timer] = contestants_of([traits_of("some.where:Mine")])
+    assert code_of(timer) == "from some.where import Mine\ntimer = Mine()"
 
 
 def test_costs_are_medians_with_their_intervals(primes, distinct):
@@ -66,7 +66,7 @@ def test_costs_are_medians_with_their_intervals(primes, distinct):
     assert case["costs"][number] == [spread.level, *spread.interval]
     precisions = [distinct.contestants[number] for number in answer["precisions"]]
     assert precisions[0].exact
-    assert len({entry.precision for entry in precisions}) == len(precisions)
+    assert len({timer.precision for timer in precisions}) == len(precisions)
 
 
 def test_missing_data_is_a_missing_choice(distinct):
@@ -77,14 +77,14 @@ def test_missing_data_is_a_missing_choice(distinct):
 
 
 def test_a_busy_machine_is_said(distinct):
-    entry = distinct.contestants[0]
+    timer = distinct.contestants[0]
 
     def of(*scatters, samples=2):
         cells = {
             size: Spread.of([10.0, *[10.0 * by] * (samples - 1)])
             for size, by in enumerate(scatters, 1)
         }
-        return only(distinct, cells={HOLD: {entry: cells}}, replays={})
+        return only(distinct, cells={HOLD: {timer: cells}}, replays={})
 
     assert noise(of(1.6, 1.4)).startswith(
         "In 1 of 2\xa0measurements the slowest sample took more than 1.5 times"
@@ -117,9 +117,8 @@ def test_a_case_gives_the_figures_of_its_timers(distinct):
     sources = {distinct.called(source): source for source in distinct.replays}
     for case in data(distinct)["cases"]:
         source = sources[case["name"]]
-        row = next(
-            replay.row for entry, replay in distinct.replays[source].items() if entry.compiled
-        )
+        replays = distinct.replays[source].items()
+        row = next(replay.row for timer, replay in replays if timer.compiled)
         per_second = row["scheduled"] / source.seconds if source.seconds else 0
         assert case["timers_per_second"] == pytest.approx(per_second)
         assert case["share"] * row["scheduled"] == pytest.approx(row["cancelled"])

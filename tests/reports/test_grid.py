@@ -79,7 +79,7 @@ def test_a_grid_is_shown_like_a_run(tmp_path):
         [write(tmp_path / "a.parquet"), write(tmp_path / "b.parquet", "keepalive")]
     )
     assert [source.name for source in summary.replays] == ["uniform", "keepalive"]
-    assert [entry.full for entry in summary.contestants] == [
+    assert [timer.full for timer in summary.contestants] == [
         "delay-queue",
         "cascading-wheel",
         "hashed-wheel (tick=10: 0 to 10 late)",
@@ -90,8 +90,8 @@ def test_a_grid_is_shown_like_a_run(tmp_path):
     assert described(first) == "4\u202f000\xa0operations, 2\u202f000\xa0timers, 4\xa0shards"
     shown = table_of(summary)
     row = {
-        figure: figures
-        for (name, figure), figures in shown.rows[summary.contestants[0]].items()
+        figure: entry
+        for (name, figure), entry in shown.rows[summary.contestants[0]].items()
         if name == "uniform"
     }
     time = row["time per operation, median [ns]"]

@@ -50,7 +50,7 @@ def test_only_what_is_as_precise_as_the_bounds_ask(late, early, longest):
         assert -early <= low <= high <= late
     # The longest tick that the bounds allow is a candidate, in the coarse grid already.
     assert f"hashed-wheel/tick={late}us/wheel-size=64" in labels(grid.coarse()) or not late
-    ticks = {coarse.parameters("us")["tick"] for coarse in grid.coarse() if "hier" in coarse.name}
+    ticks = {timer.parameters("us")["tick"] for timer in grid.coarse() if "hier" in timer.name}
     assert early + 1 in ticks
 
 

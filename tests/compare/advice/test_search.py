@@ -32,9 +32,7 @@ def test_whatever_is_not_on_the_front_is_near_a_cheaper_one_that_is(points):
         candidates.append(counted)
         cost[id(counted)] = ns
     front = pareto_front(candidates, lambda counted: cost[id(counted)])
-    assert [cost[id(counted)] for counted in front] == sorted(
-        cost[id(counted)] for counted in front
-    )
+    assert [cost[id(each)] for each in front] == sorted(cost[id(each)] for each in front)
     for counted in candidates:
         nearby = [
             other

@@ -72,17 +72,11 @@ def test_json_has_every_candidate_and_the_default_is_10_ms_late_and_never_early(
 
 def test_bounds_are_rounded_down_to_units(said):
     for text, late in (("0", 0), ("0.002ms", 2), ("1ms", 1000)):
-        advice = json.loads(said("us", "--max-late", text, "--json")[1])
-        highest = max(
-            candidate["lateness_bounds"][1]
-            for candidate in advice["candidates"]
-            if candidate["allowed"]
-        )
+        candidates = json.loads(said("us", "--max-late", text, "--json")[1])["candidates"]
+        highest = max(each["lateness_bounds"][1] for each in candidates if each["allowed"])
         assert highest == late
     advice = json.loads(said("unit", "--max-late", "7", "--max-early", "2", "--json")[1])
-    bounds = [
-        candidate["lateness_bounds"] for candidate in advice["candidates"] if candidate["allowed"]
-    ]
+    bounds = [each["lateness_bounds"] for each in advice["candidates"] if each["allowed"]]
     assert max(high for _, high in bounds) == 7 and min(low for low, _ in bounds) == -2
 
 

@@ -101,16 +101,6 @@ def check_files(results, shard_replay, tape, id_space, **options):
         assert kept[name].to_pylist() == expected.fired[name].tolist()
 
 
-def test_the_plain_replay_of_the_benchmark_fires_as_many(trace, results):
-    for shard_replay in results.replays():
-        timer, shard = TIMERS[shard_replay.timer], trace.shards[shard_replay.shard]
-        if timer != "heapq-delay-queue":  # it has no kernel
-            path = str(trace.path / shard.file)
-            expired = plain_replay_shard(path, shard.id_space, timer, "us")
-            (row,) = pq.read_table(results.outcome_file(*shard_replay)).to_pylist()
-            assert expired == row["fired"]
-
-
 def files_of(results):
     """The bytes of every file of expiries, and all outcomes but their seconds."""
     expiries = {
@@ -588,3 +578,13 @@ def test_two_at_once_are_refused(trace, tmp_path):
         fcntl.flock(lock, fcntl.LOCK_EX)
         refused(ResultsError, "another replay is writing", trace, PAIR[:1], other.path)
     assert names_in(other.path) == before
+
+
+def test_the_plain_replay_of_the_benchmark_fires_as_many(trace, results):
+    for shard_replay in results.replays():
+        timer, shard = TIMERS[shard_replay.timer], trace.shards[shard_replay.shard]
+        if timer != "heapq-delay-queue":  # it has no kernel
+            path = str(trace.path / shard.file)
+            expired = plain_replay_shard(path, shard.id_space, timer, "us")
+            (row,) = pq.read_table(results.outcome_file(*shard_replay)).to_pylist()
+            assert expired == row["fired"]

@@ -29,9 +29,9 @@ def rows_of(*noted, origin=0.0, piece=None):
     """The tape's rows of (kind, seconds, timer, delay) events, added in pieces."""
     tape, array = RecordedTape(origin), np.array(noted, np.float64).reshape(-1, FIELDS)
     piece = piece or max(len(array), 1)
-    tape_ = joined([tape.add(array[i : i + piece]) for i in range(0, len(array), piece)])
-    validate(tape_, tape._ids.id_space)
-    return list(zip(*(column.tolist() for column in tape_), strict=True))
+    joined_tape = joined([tape.add(array[i : i + piece]) for i in range(0, len(array), piece)])
+    validate(joined_tape, tape._ids.id_space)
+    return list(zip(*(column.tolist() for column in joined_tape), strict=True))
 
 
 A, B = 2.0**47 - 16, 140_000_000_000_000.0  # addresses

@@ -47,12 +47,11 @@ def test_the_result_is_right_although_a_worker_is_killed(
     monkeypatch.syspath_prepend(str(tmp_path))
     alone = replay_trace(trace, timers, tmp_path / "alone")
     results = open_results(out)
-    mine, other = (opened.read_outcomes().drop_columns("seconds") for opened in (results, alone))
+    mine, other = (each.read_outcomes().drop_columns("seconds") for each in (results, alone))
     assert mine.equals(other)
-    for opened in alone.replays():
-        assert (
-            results.expiries_file(*opened).read_bytes() == alone.expiries_file(*opened).read_bytes()
-        )
+    for replay in alone.replays():
+        mine, other = (each.expiries_file(*replay) for each in (results, alone))
+        assert mine.read_bytes() == other.read_bytes()
 
 
 def test_a_driver_under_spark_submit_uses_the_session_that_was_asked_for(

@@ -70,9 +70,7 @@ def test_the_layout_is_that_of_the_largest_step():
     timer = timer_class("delay-queue")()
     steps = list(Walk(timer, [(k, START, k, 10 + k) for k in range(5)]).steps(0))
     layouts = [Layout.for_steps([step], with_text=False) for step in steps]
-    assert Layout.for_steps(steps, with_text=False).height == max(
-        layout.height for layout in layouts
-    )
+    assert Layout.for_steps(steps, with_text=False).height == max(each.height for each in layouts)
 
 
 @pytest.mark.parametrize(

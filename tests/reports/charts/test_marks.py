@@ -46,28 +46,28 @@ def bars(picture):
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_times(primes, drawn, task):
     picture = drawn[f"time-{task.name}"]
-    drawn_points, spans = points(picture), bars(picture)
+    marks, spans = points(picture), bars(picture)
     for label in LABELS:
         own = {
             n: primes.samples[label, task, n] for n in SIZES if (label, task, n) in primes.samples
         }
         for (x, y, text), span, (size, samples) in zip(
-            drawn_points[label, ""], spans[label], own.items(), strict=True
+            marks[label, ""], spans[label], own.items(), strict=True
         ):
             assert x == pytest.approx(size, rel=0.2) and y == pytest.approx(median(samples))
             assert span == pytest.approx((min(samples), max(samples)))
             level, ends = formats.nanoseconds(y), formats.span(min(samples), max(samples))
             assert text == f"{formats.size(size)}: {level} ({ends})"
-    firsts = [drawn_points[label, ""][0][0] for label in LABELS]
+    firsts = [marks[label, ""][0][0] for label in LABELS]
     assert firsts == sorted(set(firsts))  # beside each other
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_work(primes, drawn, task):
-    drawn_points = points(drawn[f"work-{task.name}"])
+    marks = points(drawn[f"work-{task.name}"])
     for label in LABELS:
         for counter in COUNTERS:
-            own = drawn_points.pop((label, formats.cut(formats.counter_title(counter), 19)), [])
+            own = marks.pop((label, formats.cut(formats.counter_title(counter), 19)), [])
             if WHO[label][0] != "compiled" or (label, counter) == (ONE_AT_ZERO, COUNTERS[1]):
                 assert own == []
                 continue
@@ -75,20 +75,18 @@ def test_work(primes, drawn, task):
                 count, operations = primes.counts[label, task, counter, size]
                 assert x == pytest.approx(size, rel=0.2) and y == pytest.approx(count / operations)
                 assert text == f"{formats.size(size)}: {formats.amount(count / operations)}"
-    assert drawn_points == {}
+    assert marks == {}
     assert "Not counted: heapq-delay-queue." in drawn[f"work-{task.name}"].caption
 
 
 def test_replays(primes, drawn):
-    drawn_points, spans = points(drawn["replays"]), bars(drawn["replays"])
+    marks, spans = points(drawn["replays"]), bars(drawn["replays"])
     [axes] = drawn["replays"].figure.axes
     shorts = [source.rstrip("/").rpartition("/")[2] for source in SOURCES]
     assert [label.get_text() for label in axes.get_xticklabels()] == shorts
     for label in LABELS:
         own = [source for source in SOURCES if (label, source) != OVER_REPLAY]
-        for (x, y, text), span, source in zip(
-            drawn_points[label, ""], spans[label], own, strict=True
-        ):
+        for (x, y, text), span, source in zip(marks[label, ""], spans[label], own, strict=True):
             samples, place = primes.times[label, source], list(SOURCES).index(source)
             assert round(x) == place and y == pytest.approx(median(samples))
             assert span == pytest.approx((min(samples), max(samples)))
@@ -96,8 +94,8 @@ def test_replays(primes, drawn):
 
 
 def test_memory(primes, drawn):
-    drawn_points = points(drawn["memory"])
+    marks = points(drawn["memory"])
     for (label, capacity), value in primes.memory.items():
         text = f"{formats.size(capacity)}: {formats.data_size(value)}"
-        [(x, y)] = [(x, y) for x, y, text_ in drawn_points[label, ""] if text_ == text]
+        [(x, y)] = [(x, y) for x, y, shown in marks[label, ""] if shown == text]
         assert x == pytest.approx(capacity, rel=0.2) and y == pytest.approx(value)

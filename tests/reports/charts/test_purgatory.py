@@ -79,10 +79,8 @@ def test_every_panel_shows_the_medians_of_its_trials(drawn, name):
                     x = 0  # a horizontal line, whose x is that of the axes
                 case = expected.setdefault(Case(row["load"], row["design"]), {})
                 case.setdefault(x, []).append(value(row))
-        drawn_marks = marks(drawn[name], panel)
-        assert {
-            case: {x: y for x, (y, _) in points.items()} for case, points in drawn_marks.items()
-        } == {
+        shown = marks(drawn[name], panel).items()
+        assert {case: {x: y for x, (y, _) in points.items()} for case, points in shown} == {
             case: pytest.approx({x: median(values) for x, values in points.items()})
             for case, points in expected.items()
         }
@@ -108,13 +106,8 @@ def test_repeated_trials_have_a_bar_and_all_is_in_view():
 
 def test_what_did_not_keep_up_in_most_trials_is_hollow(drawn):
     def hollow(picture, panel="CPU per request"):
-        drawn_marks = marks(picture, panel)
-        return {
-            (case.design, x)
-            for case, points in drawn_marks.items()
-            for x, (_, is_hollow) in points.items()
-            if is_hollow
-        }
+        shown = marks(picture, panel).items()
+        return {(case.design, x) for case, row in shown for x, (_, empty) in row.items() if empty}
 
     assert hollow(drawn["purgatory-rates"]) == {("scanning", max(RATES))}
     assert not hollow(drawn["purgatory-compiled"], "time per request")
@@ -125,9 +118,9 @@ def test_what_did_not_keep_up_in_most_trials_is_hollow(drawn):
         for failed in (False, True, True)
         if row["kind"] == "rate" or (row["kind"] == "limit" and row["interval"] == LIMITS[0])
     ]
-    drawn_marks = draw_all(rows)
-    assert hollow(drawn_marks["purgatory-rates"]) == {("scanning", rate) for rate in RATES}
-    assert hollow(drawn_marks["purgatory-limit"]) == {("scanning", LIMITS[0])}
+    charts = draw_all(rows)
+    assert hollow(charts["purgatory-rates"]) == {("scanning", rate) for rate in RATES}
+    assert hollow(charts["purgatory-limit"]) == {("scanning", LIMITS[0])}
 
 
 def test_what_was_asked_for_is_a_thin_line_beside_what_was_achieved(drawn):

@@ -14,12 +14,8 @@ def test_each_way_of_calling_is_a_column(called):
     [table] = calls.tables
     headings = ["one by one", "batches of 1\u202f000", "SystemTimer, one by one"]
     assert [heading for (heading,) in table.headings] == headings
-    for n, contestant in enumerate(called.contestants):
-        assert [entry.value for entry in table.rows[contestant].values()] == [
-            102 + n,
-            202 + n,
-            302 + n,
-        ]
+    for n, timer in enumerate(called.contestants):
+        assert [entry.value for entry in table.rows[timer].values()] == [102 + n, 202 + n, 302 + n]
     assert "asyncio's 779" in calls.lead
 
 

@@ -24,16 +24,16 @@ def plain(text):
 
 def texts(table):
     return {
-        name.short: [plain(f"{cell.text} {cell.detail}".strip()) for cell in row.values()]
-        for name, row in table.rows.items()
+        case.short: [plain(f"{cell.text} {cell.detail}".strip()) for cell in row.values()]
+        for case, row in table.rows.items()
     }
 
 
 def test_the_headline_compares_where_half_of_the_requests_time_out(stored):
     summary = figures_of(read_run(stored))
     assert len(summary.trials) == len(trials())
-    headline = section(summary)
-    assert plain(headline.headline) == (
+    shown = section(summary)
+    assert plain(shown.headline) == (
         "Where half of the requests time out, the new design keeps up with at least 40 000 "
         "requests/s, the old one with 10 000."
     )

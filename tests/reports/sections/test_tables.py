@@ -147,9 +147,8 @@ def test_replays(primes, distinct, source):
         assert time.text == formats.significant(median(samples))
         ends = map(formats.significant, (min(samples), max(samples)))
         assert time.detail == f"({'–'.join(ends)})"
-        assert time.best == (
-            label == best_of({replay: primes.times[replay, source] for replay in EXACT})
-        )
+        samples_of = {exact: primes.times[exact, source] for exact in EXACT}
+        assert time.best == (label == best_of(samples_of))
         for heading, name in columns.items():
             assert cells[label, replay.short, heading].text == formats.count(row[name])
         late, fired = row["lateness_min"], cells[label, replay.short, "timers fired"]
@@ -332,19 +331,14 @@ def test_all_that_are_tied_are_bold(distinct):
     }
     table = workloads.table(only(distinct, replays={source: tied}))
     heading = source.short, f"time per operation, {MEDIAN}"
-    assert {contestant.label for contestant, row in table.rows.items() if row[heading].best} == {
-        *EXACT
-    }
+    bold = {contestant.label for contestant, row in table.rows.items() if row[heading].best}
+    assert bold == {*EXACT}
 
 
 def test_the_lead_of_times(distinct):
     text = times.section(distinct).lead
     assert "longer than 1.5 s is over budget" in text and "“Python loop”" in text
-    plain = tuple(
-        contestant
-        for contestant in distinct.contestants
-        if contestant.exact and contestant.compiled
-    )
+    plain = tuple(timer for timer in distinct.contestants if timer.exact and timer.compiled)
     text = times.section(only(distinct, contestants=plain, over_budget={})).lead
     assert "Python loop" not in text and "budget" not in text
 

@@ -19,6 +19,6 @@ def interposed():
 def purgatory():
     """A purgatory on a ManualClock, as its attribute `clock`."""
     clock, timer = manual()
-    purgatory_ = Purgatory("test", timer)
-    purgatory_.clock = clock
-    return purgatory_
+    created = Purgatory("test", timer)
+    created.clock = clock
+    return created

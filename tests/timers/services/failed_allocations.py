@@ -4,7 +4,7 @@ until each of its allocations has failed once. Prints the names of the methods t
 
 import _testcapi  # of CPython's own tests
 
-from tests.timers.services.test_interruptions import METHODS, settings
+from tests.timers.services.test_interruptions import REPEATABLE, settings
 
 
 def run_without(number, run, _):
@@ -20,6 +20,6 @@ def run_without(number, run, _):
 
 
 if __name__ == "__main__":
-    for method in METHODS.keys() - {"loop.close"}:  # asyncio's own cannot be called again
+    for method in REPEATABLE:
         if settings(method, run_without, patience=20):  # a method may survive a failed one
             print(method)

@@ -104,9 +104,8 @@ def test_it_agrees_with_a_model(purgatory, seed):
         choice = dice.random()
         key = dice.randrange(5)
         if choice < 0.5:
-            operations = [
-                Waiting(dice.randrange(1, 50) / 1000) for _ in range(dice.choice((1, 1, 3)))
-            ]
+            count = dice.choice((1, 1, 3))
+            operations = [Waiting(dice.randrange(1, 50) / 1000) for _ in range(count)]
             keys = {key, dice.randrange(5)}
             for operation in operations:
                 operation.keys = keys

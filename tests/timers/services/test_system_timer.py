@@ -51,9 +51,7 @@ def test_an_exact_timer_runs_a_call_at_the_first_unit_that_is_not_early(name, de
 @pytest.mark.parametrize("name", TIMERS)
 def test_every_timer_runs_each_call_once_within_its_bounds(name):
     clock, timer = manual(name)
-    lowest, greatest = timer._mailbox.timer.traits.rounding(
-        timer._mailbox.timer.parameters
-    ).bounds()
+    low, greatest = timer._mailbox.timer.traits.rounding(timer._mailbox.timer.parameters).bounds()
     ran = {}
     delays = [1, 2, 10, 99, 100, 255, 256, 1000, 60_000]
     for delay in delays:
@@ -61,7 +59,7 @@ def test_every_timer_runs_each_call_once_within_its_bounds(name):
     for _ in range(61):
         clock.advance(1)
     assert list(ran) == delays
-    assert all(lowest <= ran[delay] - delay <= greatest for delay in delays)
+    assert all(low <= ran[delay] - delay <= greatest for delay in delays)
 
 
 def test_a_timer_that_rounds_down_is_early_by_less_than_a_tick():

@@ -225,7 +225,7 @@ def test_an_async_callback_is_an_error(callback):
     timer.schedule_after(1, callback)
     every = timer.schedule_every(1, callback)
     clock.advance(2)
-    assert [callback_ for callback_, _ in reported] == [callback] * 3
+    assert [failed for failed, _ in reported] == [callback] * 3
     for _, error in reported:
         assert type(error) is CallbackError
         assert str(error).endswith("is async, so nothing of it ran")
