@@ -142,7 +142,7 @@ class HeapqDelayQueue(NotCopied, Timer):
                 handle = self._free.pop() if self._free else next(self._handles)
             elif handle not in self._armed:
                 return 0
-            elif len(self._heap) > max(64, 2 * len(self._armed)):  # most entries are stale
+            elif 2 * len(self._armed) < len(self._heap) > 64:  # most entries are stale
                 self._heap = list(self._armed.values())
                 heapq.heapify(self._heap)
             if deadline is None:
