@@ -6,12 +6,13 @@ mutants of a file are tried or, with --each N, one of N, always the same ones.
 
 import argparse
 import hashlib
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.mutation.operators import Mutant, mutants_of
-from tests.mutation.trial import ROOT, import_libraries, try_source
+from tests.mutation.trial import ROOT, import_libraries, passes
 
 KERNELS = Path("timers", "kernels")
 OF_KERNELS = ("test_check", "test_partial_advance", "test_references", "test_state_machine")
@@ -48,11 +49,10 @@ def chosen(file: str, each: int) -> list[Mutant]:
 def survivors(file: str, mutants: list[Mutant]) -> Iterator[Mutant]:
     """Those that the tests of the file do not notice."""
     tests = tests_of(file)
-    sound = try_source(file, (ROOT / file).read_text(), tests)
-    if not sound.passed:
-        sys.exit(f"{file}: its tests fail without a change: {sound.failed}")
+    if not passes(file, (ROOT / file).read_text(), tests):
+        sys.exit(f"{file}: its tests fail without a change: pytest {shlex.join(tests)}")
     for mutant in mutants:
-        if try_source(file, mutant.source(), tests).passed:
+        if passes(file, mutant.source(), tests):
             yield mutant
 
 

@@ -6,9 +6,9 @@ kind in the function, so that other edits of the file do not move it.
 
 import ast
 from collections import Counter
-from collections.abc import Callable, Iterator
-from copy import deepcopy
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 COMPARISONS = {
     ast.Lt: ast.LtE,
@@ -32,72 +32,54 @@ OPERATORS = {
     ast.Or: ast.And,
 }
 CALLS = {"min": "max", "max": "min", "any": "all", "all": "any", "sum": "max", "median": "min"}
-
-
-Path = tuple[tuple[str, int | None], ...]
-"""From the module to a node: the field of each node on the way, and the index in it."""
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A change of a module's source."""
+    """A change of a module's source: one attribute of one node gets another value."""
 
     function: str  # qualified name; "" at the top of the module
     change: str  # such as "Lt to LtE"
     number: int  # among the same changes in the same function
-    line: int
-    tree: ast.Module  # as it is
-    path: Path
-    apply: Callable[..., None]
+    tree: ast.Module
+    node: Any
+    attribute: str
+    value: Any
 
     def source(self) -> str:
         """The changed source, without comments."""
-        changed = deepcopy(self.tree)
-        self.apply(_at(changed, self.path))
-        return ast.unparse(changed)
+        original = getattr(self.node, self.attribute)
+        setattr(self.node, self.attribute, self.value)
+        try:
+            return ast.unparse(self.tree)
+        finally:
+            setattr(self.node, self.attribute, original)
 
     def __str__(self) -> str:
-        return f"line {self.line}, {self.function or 'module'}: {self.change}"
+        return f"line {self.node.lineno}, {self.function or 'module'}: {self.change}"
 
 
 def mutants_of(source: str) -> Iterator[Mutant]:
     """All mutants of a module's source, in the order of its text."""
     tree = ast.parse(source)
     seen: Counter[tuple[str, str]] = Counter()
-    for function, path in _nodes(tree):
-        node = _at(tree, path)
-        for change, apply in _changes(node):
-            number = seen[function, change]
+    for function, node in _nodes(tree):
+        for change, attribute, value in _changes(node):
+            yield Mutant(function, change, seen[function, change], tree, node, attribute, value)
             seen[function, change] += 1
-            yield Mutant(function, change, number, node.lineno, tree, path, apply)
 
 
-def _at(tree: ast.AST, path: Path) -> ast.expr | ast.stmt:
-    node: ast.AST = tree
-    for name, index in path:
-        value = getattr(node, name)
-        node = value if index is None else value[index]
-    assert isinstance(node, (ast.expr, ast.stmt))
-    return node
-
-
-def _nodes(node: ast.AST, function: str = "", path: Path = ()) -> Iterator[tuple[str, Path]]:
-    """The expressions and statements below a node that may be changed, with their functions."""
+def _nodes(node: ast.AST, function: str = "") -> Iterator[tuple[str, ast.AST]]:
+    """The nodes below a node that may be changed, with their functions."""
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list"):
             continue
-        children = enumerate(value) if isinstance(value, list) else [(None, value)]
-        for index, child in children:
-            if not isinstance(child, ast.AST) or _is_left_alone(child):
-                continue
-            step = (*path, (name, index))
-            if isinstance(child, (ast.expr, ast.stmt)):
-                yield function, step
-            own = getattr(child, "name", "") if isinstance(child, _SCOPES) else ""
-            yield from _nodes(child, ".".join(filter(None, (function, own))), step)
-
-
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST) and not _is_left_alone(child):
+                yield function, child
+                own = child.name if isinstance(child, SCOPES) else ""
+                yield from _nodes(child, ".".join(filter(None, (function, own))))
 
 
 def _is_left_alone(node: ast.AST) -> bool:
@@ -107,52 +89,24 @@ def _is_left_alone(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def _changes(node: ast.AST) -> Iterator[tuple[str, Callable[..., None]]]:
-    """The changes of one node: what they are called, and a function that makes them."""
+def _changes(node: ast.AST) -> Iterator[tuple[str, str, Any]]:
+    """The changes of one node: what each is called, the attribute and its other value."""
     match node:
         case ast.Compare(ops=[operator]) if type(operator) in COMPARISONS:
             other = COMPARISONS[type(operator)]
-
-            def compare(node: ast.Compare) -> None:
-                node.ops = [other()]
-
-            yield f"{type(operator).__name__} to {other.__name__}", compare
+            yield f"{type(operator).__name__} to {other.__name__}", "ops", [other()]
         case ast.BinOp(op=operator) | ast.AugAssign(op=operator) | ast.BoolOp(op=operator):
             swapped = OPERATORS.get(type(operator))
             texts = ast.Constant | ast.JoinedStr
             if swapped and not isinstance(getattr(node, "left", None), texts):
-
-                def operate(node: ast.BinOp) -> None:
-                    node.op = swapped()
-
-                yield f"{type(operator).__name__} to {swapped.__name__}", operate
+                yield f"{type(operator).__name__} to {swapped.__name__}", "op", swapped()
         case ast.Constant(value=bool() as truth):
-
-            def turn(node: ast.Constant) -> None:
-                node.value = not truth
-
-            yield f"{truth} to {not truth}", turn
+            yield f"{truth} to {not truth}", "value", not truth
         case ast.Constant(value=int() as number):
-
-            def increase(node: ast.Constant) -> None:
-                node.value = number + 1
-
-            yield f"{number} to {number + 1}", increase
+            yield f"{number} to {number + 1}", "value", number + 1
         case ast.Call(func=ast.Name(id=name)) if name in CALLS:
-
-            def call(node: ast.Call) -> None:
-                node.func = ast.Name(CALLS[name], ast.Load())
-
-            yield f"{name} to {CALLS[name]}", call
-        case ast.UnaryOp(op=ast.Not()):
-
-            def affirm(node: ast.UnaryOp) -> None:
-                node.op, node.operand = ast.Not(), ast.UnaryOp(ast.Not(), node.operand)
-
-            yield "without not", affirm
+            yield f"{name} to {CALLS[name]}", "func", ast.Name(CALLS[name], ast.Load())
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield "without not", "operand", ast.UnaryOp(ast.Not(), operand)
         case ast.If(test=test) if not isinstance(test, ast.Compare | ast.BoolOp | ast.UnaryOp):
-
-            def negate(node: ast.If) -> None:
-                node.test = ast.UnaryOp(ast.Not(), node.test)
-
-            yield "condition negated", negate
+            yield "condition negated", "test", ast.UnaryOp(ast.Not(), test)

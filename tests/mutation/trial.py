@@ -2,7 +2,6 @@
 
 import gc
 import importlib
-import json
 import os
 import signal
 import sys
@@ -11,7 +10,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from numba.core import config
@@ -40,13 +39,6 @@ def import_libraries() -> None:
     gc.freeze()
 
 
-class Verdict(NamedTuple):
-    """What a run of tests came to."""
-
-    passed: bool
-    failed: str  # the first test that failed, or what ended the run
-
-
 class ChangedSource(SourceFileLoader):
     def __init__(self, fullname: str, path: str, source: str) -> None:
         super().__init__(fullname, path)
@@ -72,46 +64,24 @@ class Finder(MetaPathFinder):
         return spec_from_file_location(fullname, self.path, loader=loader)
 
 
-class FirstFailure:
-    """A pytest plugin that keeps the name of the first test, or file of tests, that failed."""
-
-    name = ""
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            self.name = self.name or report.nodeid
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed:
-            self.name = self.name or f"{report.nodeid} (collecting)"
-
-
-def try_source(file: str, source: str, tests: tuple[str, ...]) -> Verdict:
-    """Run tests in a child with the source of one file changed.
+def passes(file: str, source: str, tests: tuple[str, ...]) -> bool:
+    """Whether tests pass in a child with the source of one file changed.
 
     What is compiled runs interpreted: the cache could give the sound function, and compiling takes
     longer than the tests.
     """
-    reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.close(reading)
         signal.setitimer(signal.ITIMER_PROF, TIME_LIMIT)  # its signal ends the child
         with Path(os.devnull).open("w") as nowhere:
             os.dup2(nowhere.fileno(), 1)
             os.dup2(nowhere.fileno(), 2)
         config.DISABLE_JIT = "from timers.kernels" in source or "timers/kernels" in file
         sys.meta_path.insert(0, Finder(file, source))
-        first = FirstFailure()
+        outcome = 1  # unless pytest says otherwise: a broken module may raise anything
         try:
-            passed = pytest.main([*tests, *OPTIONS], plugins=[first]) == pytest.ExitCode.OK
-            verdict = Verdict(passed, first.name)
-        except BaseException as error:  # whatever a broken module raises
-            verdict = Verdict(False, repr(error))
-        os.write(writing, json.dumps(verdict).encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as answer:
-        text = answer.read()
-    os.waitpid(child, 0)
-    return Verdict(*json.loads(text)) if text else Verdict(False, "it did not come to an end")
+            outcome = int(pytest.main([*tests, *OPTIONS]))
+        finally:
+            os._exit(outcome)
+    _, status = os.waitpid(child, 0)
+    return status == 0
