@@ -94,7 +94,7 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
     cells[WHEEL_MASK], cells[WHEEL_SHIFT] = (
         (wheel_size - 1, wheel_size.bit_length() - 1) if is_power else (NONE, NONE)
     )
-    enter_tick(cells, start // tick, start - start % tick)
+    enter_tick(cells, start // tick)
     return State(allocate_nodes(buckets, capacity), cells, counters)
 
 
@@ -129,10 +129,10 @@ def slot_of(tick_number, cells):
 
 
 @inlined
-def enter_tick(cells, tick_number, start):
-    """Make a tick that begins at `start` the one in progress."""
+def enter_tick(cells, tick_number):
+    """Make a tick the one in progress."""
     cells[CURRENT_TICK] = tick_number
-    cells[TICK_START] = start
+    cells[TICK_START] = tick_number * cells[TICK]
     cells[CURRENT_SLOT] = slot_of(tick_number, cells)
 
 
@@ -259,12 +259,12 @@ def advance(state, now, out):
             quiet_since = cells[CURRENT_TICK]
         tick_number = next_occupied(cells)
         if tick_number == NONE or (tick_number >= until and now != LIMIT):
-            enter_tick(cells, until, until * cells[TICK])
+            enter_tick(cells, until)
             cells[NOW] = now
             return n, True
         visit(nodes, cells, counters, tick_number)
         cells[NOW] = end_of(tick_number, cells[TICK])
-        enter_tick(cells, min(tick_number, LIMIT - 1) + 1, cells[NOW])
+        enter_tick(cells, min(tick_number, until - 1) + 1)  # no tick comes after that of LIMIT
         count(counters, CLOCK_VISITS, 1)
         if not is_empty(nodes, bucket):
             quiet_since = cells[CURRENT_TICK]
