@@ -18,11 +18,11 @@ from hypothesis.stateful import (
 )
 
 from tests.model import Model
-from tests.timers.cases import advance_into, age, agree, assert_fired, check_snapshot
+from tests.timers.cases import age, agree, assert_fired, check_snapshot
 from timers.errors import ClockError
 from timers.kernels.handles import LAST_GENERATION, LOWEST_HANDLE, PLACE_BITS, place_of
 from timers.limits import LIMIT
-from timers.protocol import Expired, Timer
+from timers.protocol import Timer
 
 Factory = Callable[..., Timer]
 
@@ -227,27 +227,6 @@ class TimerMachine(RuleBasedStateMachine):
     @rule(jump=st.sampled_from(JUMPS))
     def advance_far(self, jump: int) -> None:
         self.advance(self.model.now + jump)
-
-    @rule(when=whens, rows=st.integers(1, 3))
-    def advance_with_a_small_buffer(self, when: When, rows: int) -> None:
-        """A kernel's advance stops when the buffer is full and resumes within the same unit."""
-        if not hasattr(self.timer, "state"):
-            return
-        now = max(self.moment(when), self.model.now)
-        expected = self.model.advance(now)
-        parts: list[np.ndarray] = []
-        done = False
-        while not done:
-            assert len(parts) <= len(expected) + 1, "advance does not come to an end"
-            filled, done = advance_into(self.timer, now, rows)
-            assert done or filled.size == rows
-            parts.append(filled)
-        fired = np.concatenate(parts)
-        assert_fired(
-            Expired(*(fired[column] for column in fired.dtype.names or ())),
-            expected,
-            self.timer.traits,
-        )
 
     @rule(back=st.integers(1, 300))
     def advance_backwards_is_refused(self, back: int) -> None:
