@@ -58,7 +58,7 @@ class Snapshot(NamedTuple):
     queue: tuple[Queued, ...] | None = None  #: of buckets, as a heap like the other
 
     def places(self) -> Iterator[tuple[Waiting, dict[str, int | str]]]:
-        """Each timer with its place, in the form of `locate`. O(timers)."""
+        """Each timer with its place, as `locate` describes it. O(timers)."""
         for ring in self.rings:
             level = {} if ring.level is None else {"level": ring.level}
             for slot, timers in ring.slots.items():

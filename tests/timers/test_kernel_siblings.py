@@ -22,7 +22,7 @@ from timers.traits import ALL_COUNTERS
 
 IN_ORDER = (
     *("allocate", "enlarged", "move_all", "schedule", "cancel", "reschedule", "advance"),
-    *("due", "next_expiry", "next_wakeup", "locate", "snapshot", "check"),
+    *("due", "next_expiry", "next_wakeup", "snapshot", "check"),
 )
 FUNCTIONS = dispatch.PYTHON_FUNCTIONS | {
     name: tuple(inspect.signature(function).parameters)

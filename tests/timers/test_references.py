@@ -136,11 +136,9 @@ class Twins:
         return self.tape.random.choice(list(self.pending))
 
     def agree(self) -> None:
-        state = self.timer.state
-        assert dispatch.due(state) == self.reference.has_due()
-        locate = dispatch.kernel_of(type(state)).locate  # `timer.locate` copies the state
-        places = {handle: locate(state, handle) for handle in self.pending}
-        assert places == {
+        assert dispatch.due(self.timer.state) == self.reference.has_due()
+        places = self.timer.snapshot().places()
+        assert {timer.handle: place for timer, place in places} == {
             handle: self.reference.place(timer) for handle, timer in self.pending.items()
         }
         assert self.timer.counters == self.reference.counters

@@ -42,7 +42,6 @@ from timers.kernels.pool import (
     PENDING,
     allocate_nodes,
     append_bucket,
-    bucket_holding,
     bucket_operations,
     check_pool,
     deliver,
@@ -257,15 +256,6 @@ def next_wakeup(state):
     if due(state):
         return state.cells[NOW]
     return next_stop(state.nodes, state.cells)
-
-
-def locate(state: State, handle: int) -> dict[str, int | str]:
-    bucket = bucket_holding(state, handle)
-    if bucket == NONE:
-        return {}
-    if bucket in BUCKET_NAMES:
-        return {"bucket": BUCKET_NAMES[bucket]}
-    return {"level": bucket >> SLOT_BITS, "slot": bucket & SLOT_MASK}
 
 
 def snapshot(state: State) -> Snapshot:

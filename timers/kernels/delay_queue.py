@@ -338,11 +338,6 @@ def next_expiry(state):
 next_wakeup = next_expiry
 
 
-def locate(state: State, handle: int) -> dict[str, int | str]:
-    place = row_of(state.nodes, state.cells, handle)
-    return {} if place == NONE else {"index": int(state.nodes[place]["index"])}
-
-
 def snapshot(state: State) -> Snapshot:
     nodes, cells, _ = state
     entries = cells[HEAP : HEAP + ENTRY * cells[PENDING]].reshape(-1, ENTRY).tolist()

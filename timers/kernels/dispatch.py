@@ -25,15 +25,14 @@ from timers.kernels.pool import EXPIRY, NOW, is_replaced, room
 PYTHON_FUNCTIONS = {
     "allocate": ("start", "capacity", "parameters", "counters"),
     "enlarged": ("state", "capacity"),
-    "locate": ("state", "handle"),
     "snapshot": ("state",),
     "check": ("state",),
 }
 """The functions of a kernel that are plain Python, and their parameters.
 
 `allocate` returns the State of a new timer, and `enlarged` a State with more places for `move_all`
-to fill; both may raise MemoryError. `locate` describes where a pending timer is, `snapshot` copies
-what the structure holds, and `check` raises InvariantError if a structural invariant does not hold.
+to fill; both may raise MemoryError. `snapshot` copies what the structure holds, and `check` raises
+InvariantError if a structural invariant does not hold.
 """
 
 

@@ -37,7 +37,6 @@ from timers.kernels.pool import (
     NOW,
     PENDING,
     allocate_nodes,
-    bucket_holding,
     bucket_operations,
     check_pool,
     deliver,
@@ -52,7 +51,6 @@ from timers.kernels.pool import (
     quotient,
     quotient_by,
     reciprocal,
-    row_of,
     slots_in,
     timers_in,
     unlink,
@@ -313,18 +311,6 @@ def next_wakeup(state):
         return end_of(cells[CURRENT_TICK], cells[TICK])
     tick_number = next_occupied(cells)
     return tick_number if tick_number == NONE else end_of(tick_number, cells[TICK])
-
-
-def locate(state: State, handle: int) -> dict[str, int | str]:
-    nodes, cells, _ = state
-    bucket = bucket_holding(state, handle)
-    if bucket == NONE:
-        return {}
-    if bucket == due_bucket(cells):
-        return {"bucket": "due"}
-    if bucket == arrivals_bucket(cells):
-        return {"bucket": "arrivals"}
-    return {"slot": bucket, "rounds": int(nodes[row_of(nodes, cells, handle)]["rounds"])}
 
 
 def snapshot(state: State) -> Snapshot:

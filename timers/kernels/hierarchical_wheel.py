@@ -53,7 +53,6 @@ from timers.kernels.pool import (
     NOW,
     PENDING,
     allocate_nodes,
-    bucket_holding,
     bucket_operations,
     check_pool,
     deliver,
@@ -320,22 +319,6 @@ def next_wakeup(state):
     return state.nodes[state.cells[state.cells[QUEUE]]]["deadline"]
 
 
-def locate(state: State, handle: int) -> dict[str, int | str]:
-    bucket = bucket_holding(state, handle)
-    if bucket == NONE:
-        return {}
-    if bucket == DUE:
-        return {"bucket": "due"}
-    level, slot = level_and_slot(state.cells, bucket)
-    return {"level": level, "slot": slot}
-
-
-def level_and_slot(cells: Any, bucket: int) -> tuple[int, int]:
-    """The level of a bucket, from 1, and its slot there."""
-    level, slot = divmod(bucket - FIRST_SLOT, int(cells[WHEEL_SIZE]))
-    return level + 1, slot
-
-
 def snapshot(state: State) -> Snapshot:
     nodes, cells, _ = state
     size = int(cells[WHEEL_SIZE])
@@ -350,7 +333,10 @@ def snapshot(state: State) -> Snapshot:
         for level in range(cells[LEVELS])
     ]
     buckets = cells[cells[QUEUE] : cells[QUEUE] + cells[QUEUED]].tolist()
-    queue = [Queued(int(nodes[b]["deadline"]), *level_and_slot(cells, b)) for b in buckets]
+    queue = []
+    for bucket in buckets:
+        level, slot = divmod(bucket - FIRST_SLOT, size)
+        queue.append(Queued(int(nodes[bucket]["deadline"]), level + 1, slot))
     return Snapshot(
         int(cells[NOW]), tuple(rings), {"due": timers_in(state, DUE)}, queue=tuple(queue)
     )

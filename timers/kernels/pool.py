@@ -10,6 +10,7 @@ retired: it looks free, but is in no chain, so it is never used again.
 """
 
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from timers.kernels.handles import (
     FIRST_GENERATION,
     LAST_GENERATION,
     LOWEST_HANDLE,
+    PLACE_BITS,
     PLACE_MASK,
     encode,
     generation_of,
@@ -315,25 +317,20 @@ def bucket_operations(insert: Any, bits: int | None = None) -> tuple[Any, Any, A
     return operations(Places(claim, release, handle_of, row_of), insert, remove)
 
 
-def bucket_holding(state: Any, handle: int) -> int:
-    """The bucket of a pending timer; NONE for any other handle. O(timers before it)."""
-    nodes, cells, _ = state
-    i = int(row_of(nodes, cells, handle))
-    while i >= cells[BASE]:
-        i = int(nodes[i]["prev"])
-    return i
-
-
 def timers_in(state: Any, bucket: int, *, rounds: bool = False) -> Timers:
     """The timers of a bucket in the order of its list. O(timers in it)."""
     nodes, cells, _ = state
-    timers, i = [], int(nodes[bucket]["next"])
+    chain, following = [], nodes["next"]
+    i = following.item(bucket)
     while i != bucket:
-        node, handle = nodes[i], int(handle_of(nodes, cells, i))
-        wait = int(node["rounds"]) if rounds else None
-        timers.append(Waiting(handle, int(node["deadline"]), wait))
-        i = int(node["next"])
-    return tuple(timers)
+        chain.append(i)
+        i = following.item(i)
+    # All rows at once: reading one after the other takes five times as long.
+    places = np.array(chain, np.int64) - cells[BASE]
+    rows = nodes[cells[BASE] + places]
+    handles = (rows["generation"].astype(np.int64) << PLACE_BITS) + places
+    waits = rows["rounds"].tolist() if rounds else repeat(None)
+    return tuple(map(Waiting, handles.tolist(), rows["deadline"].tolist(), waits))
 
 
 def slots_in(state: Any, first: int, size: int, *, rounds: bool = False) -> dict[int, Timers]:

@@ -33,7 +33,6 @@ from timers.kernels.pool import (
     PENDING,
     allocate_nodes,
     append_bucket,
-    bucket_holding,
     bucket_operations,
     check_pool,
     deliver,
@@ -221,17 +220,6 @@ def next_wakeup(state):
     if stop == NONE or (scan_at != NONE and scan_at < stop):
         stop = scan_at
     return stop
-
-
-def locate(state: State, handle: int) -> dict[str, int | str]:
-    bucket = bucket_holding(state, handle)
-    if bucket == NONE:
-        return {}
-    if bucket == due_bucket(state.cells):
-        return {"bucket": "due"}
-    if bucket == overflow_bucket(state.cells):
-        return {"bucket": "overflow"}
-    return {"slot": bucket}
 
 
 def snapshot(state: State) -> Snapshot:

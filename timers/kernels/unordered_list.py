@@ -27,7 +27,6 @@ from timers.kernels.pool import (
     NOW,
     PENDING,
     allocate_nodes,
-    bucket_holding,
     bucket_operations,
     check_pool,
     detach,
@@ -209,11 +208,6 @@ def next_expiry(state):
 
 
 next_wakeup = next_expiry
-
-
-def locate(state: State, handle: int) -> dict[str, int | str]:
-    bucket = bucket_holding(state, handle)
-    return {} if bucket == NONE else {"bucket": "list" if bucket == LIST else "due"}
 
 
 def snapshot(state: State) -> Snapshot:

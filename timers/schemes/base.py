@@ -465,10 +465,8 @@ class KernelTimer(NotCopied):
         {'level': 1, 'slot': 1}
         """
         handle = as_integer(handle, "handle")
-        if not 0 < handle <= LIMIT:
-            return {}
-        location: dict[str, int | str] = self._kernel.locate(self._copy(), handle)
-        return location
+        places = self.snapshot().places()
+        return next((place for timer, place in places if timer.handle == handle), {})
 
     def snapshot(self) -> Snapshot:
         """What the structure holds now: wheels, lists, a heap. O(capacity).
