@@ -27,20 +27,15 @@ this differs from Linux.
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from timers.kernels.bitmap import next_marked, unmark, words_for
+from timers.kernels.bitmap import next_marked, unmark
 from timers.kernels.counters import CLOCK_VISITS, REFILED, SLOTS_VISITED, TIMERS_TOUCHED, count
 from timers.kernels.jit import inlined, jit
 from timers.kernels.operations import NONE
 from timers.kernels.pool import (
-    BASE,
-    BITS,
-    FREE,
     HEADER,
     NOW,
     PENDING,
-    allocate_nodes,
+    allocate_pool,
     append_bucket,
     bucket_operations,
     check_pool,
@@ -83,9 +78,8 @@ State = CascadingWheelState
 
 
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
-    cells = np.zeros(WORDS + words_for(BUCKETS), np.int64)
-    cells[NOW], cells[FREE], cells[BASE], cells[BITS] = start, BUCKETS, BUCKETS, WORDS
-    return State(allocate_nodes(BUCKETS, capacity), cells, counters)
+    nodes, cells = allocate_pool(start, capacity, BUCKETS, WORDS, BUCKETS)
+    return State(nodes, cells, counters)
 
 
 enlarged, move_all = enlarged_pool, move_pool

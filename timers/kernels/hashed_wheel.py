@@ -21,22 +21,18 @@ HashedWheelBucket.expireTimeouts). The traits list how this differs from Netty.
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from timers.errors import InvariantError
-from timers.kernels.bitmap import next_marked, unmark, words_for
+from timers.kernels.bitmap import next_marked, unmark
 from timers.kernels.counters import CLOCK_VISITS, SLOTS_VISITED, TIMERS_TOUCHED, count
 from timers.kernels.jit import inlined, jit
 from timers.kernels.operations import NONE
 from timers.kernels.pool import (
     BASE,
-    BITS,
-    FREE,
     FREE_ROW,
     HEADER,
     NOW,
     PENDING,
-    allocate_nodes,
+    allocate_pool,
     bucket_operations,
     check_pool,
     deliver,
@@ -84,8 +80,7 @@ State = HashedWheelState
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
     tick, wheel_size = parameters["tick"], parameters["wheel_size"]
     buckets = wheel_size + 2
-    cells = np.zeros(WORDS + words_for(buckets), np.int64)
-    cells[NOW], cells[FREE], cells[BASE], cells[BITS] = start, buckets, buckets, WORDS
+    nodes, cells = allocate_pool(start, capacity, buckets, WORDS, buckets)
     cells[WHEEL_SIZE], cells[TICK] = wheel_size, tick
     cells[TICK_MULTIPLIER], cells[TICK_SHIFT] = reciprocal(tick)
     is_power = wheel_size.bit_count() == 1
@@ -93,7 +88,7 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
         (wheel_size - 1, wheel_size.bit_length() - 1) if is_power else (NONE, NONE)
     )
     enter_tick(cells, start // tick)
-    return State(allocate_nodes(buckets, capacity), cells, counters)
+    return State(nodes, cells, counters)
 
 
 enlarged, move_all = enlarged_pool, move_pool

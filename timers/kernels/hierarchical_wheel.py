@@ -47,12 +47,10 @@ from timers.kernels.jit import inlined, jit
 from timers.kernels.operations import NONE
 from timers.kernels.pool import (
     BASE,
-    BITS,
-    FREE,
     HEADER,
     NOW,
     PENDING,
-    allocate_nodes,
+    allocate_pool,
     bucket_operations,
     check_pool,
     deliver,
@@ -102,8 +100,7 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
     levels = levels_of(parameters["tick"], parameters["wheel_size"])
     buckets = FIRST_SLOT + len(levels) * parameters["wheel_size"]
     queue = FIRST_LEVEL + LEVEL_FIELDS * len(levels)
-    cells = np.zeros(queue + buckets - FIRST_SLOT, np.int64)
-    cells[NOW], cells[FREE], cells[BASE], cells[BITS] = start, buckets, buckets, cells.size
+    nodes, cells = allocate_pool(start, capacity, buckets, queue + buckets - FIRST_SLOT)
     cells[WHEEL_SIZE], cells[QUEUE] = parameters["wheel_size"], queue
     cells[LEVELS], cells[LEVELS_TO_LIMIT] = 1, len(levels)
     for level, (tick, interval) in enumerate(levels):
@@ -111,7 +108,6 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
         fields = (tick, interval, current, slot, last_of(current, interval), *reciprocal(tick))
         first = FIRST_LEVEL + LEVEL_FIELDS * level
         cells[first : first + LEVEL_FIELDS] = fields
-    nodes = allocate_nodes(buckets, capacity)
     nodes["deadline"][:buckets] = NONE
     return State(nodes, cells, counters)
 

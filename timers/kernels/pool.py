@@ -61,15 +61,20 @@ BITS = 5  # index in `cells` of the first word of the occupancy bits
 HEADER = 6
 
 
-def allocate_nodes(base: int, capacity: int) -> np.ndarray[Any, Any]:
-    """Rows for `base` empty buckets and `capacity` free places."""
-    nodes = np.zeros(base + capacity, NODE)
-    nodes["next"][:base] = nodes["prev"][:base] = np.arange(base)
-    nodes["generation"][base:] = FIRST_GENERATION
-    nodes["prev"][base:] = FREE_ROW
-    nodes["next"][base:] = np.arange(base + 1, nodes.size + 1)  # the chain of free rows, in order
+def allocate_pool(start: int, capacity: int, buckets: int, words: int, bits: int = 0) -> Any:
+    """Rows for empty buckets and `capacity` free places; and the cells of a State at `start`.
+
+    There are `words` cells, header included, and then those of `bits` occupancy bits.
+    """
+    nodes = np.zeros(buckets + capacity, NODE)
+    nodes["next"][:buckets] = nodes["prev"][:buckets] = np.arange(buckets)
+    nodes["generation"][buckets:] = FIRST_GENERATION
+    nodes["prev"][buckets:] = FREE_ROW
+    nodes["next"][buckets:] = np.arange(buckets + 1, nodes.size + 1)  # the free rows, in order
     nodes["next"][-1] = NO_ROW
-    return nodes
+    cells = np.zeros(words + words_for(bits), np.int64)
+    cells[NOW], cells[FREE], cells[BASE], cells[BITS] = start, buckets, buckets, words
+    return nodes, cells
 
 
 def grown_capacity(capacity: int, used: int, extra: int) -> int:

@@ -18,20 +18,15 @@ of the list gets close enough to leave it.
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from timers.kernels.bitmap import next_marked, unmark, words_for
+from timers.kernels.bitmap import next_marked, unmark
 from timers.kernels.counters import CLOCK_VISITS, REFILED, SLOTS_VISITED, TIMERS_TOUCHED, count
 from timers.kernels.jit import inlined, jit
 from timers.kernels.operations import NONE
 from timers.kernels.pool import (
-    BASE,
-    BITS,
-    FREE,
     HEADER,
     NOW,
     PENDING,
-    allocate_nodes,
+    allocate_pool,
     append_bucket,
     bucket_operations,
     check_pool,
@@ -67,10 +62,9 @@ State = SimpleWheelState
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
     wheel_size = parameters["wheel_size"]
     buckets = wheel_size + 2
-    cells = np.zeros(WORDS + words_for(buckets), np.int64)
-    cells[NOW], cells[FREE], cells[BASE], cells[BITS] = start, buckets, buckets, WORDS
+    nodes, cells = allocate_pool(start, capacity, buckets, WORDS, buckets)
     cells[WHEEL_SIZE] = wheel_size
-    return State(allocate_nodes(buckets, capacity), cells, counters)
+    return State(nodes, cells, counters)
 
 
 enlarged, move_all = enlarged_pool, move_pool

@@ -14,19 +14,14 @@ permits jumps.
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from timers.kernels.counters import CLOCK_VISITS, COMPARISONS, TIMERS_TOUCHED, count
 from timers.kernels.jit import inlined, jit
 from timers.kernels.operations import NONE
 from timers.kernels.pool import (
-    BASE,
-    BITS,
-    FREE,
     HEADER,
     NOW,
     PENDING,
-    allocate_nodes,
+    allocate_pool,
     bucket_operations,
     check_pool,
     detach,
@@ -61,10 +56,9 @@ State = UnorderedListState
 
 
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
-    cells = np.zeros(WORDS, np.int64)
-    cells[NOW], cells[FREE], cells[BASE], cells[BITS] = start, BUCKETS, BUCKETS, WORDS
+    nodes, cells = allocate_pool(start, capacity, BUCKETS, WORDS)
     cells[SCANNED], cells[SORTED] = start, 1
-    return State(allocate_nodes(BUCKETS, capacity), cells, counters)
+    return State(nodes, cells, counters)
 
 
 enlarged, move_all = enlarged_pool, move_pool
@@ -104,29 +98,23 @@ def scan(nodes, cells, counters, now):
 
 @jit
 def merge(nodes, counters, left, right):
-    """Merge two chains that are ordered by deadline and end at DUE; return the head.
+    """Link two chains that are ordered by deadline and end at DUE into the due bucket, in order.
 
     Among equal deadlines, the left chain comes first.
     """
-    head = tail = DUE
-    while left != DUE and right != DUE:
-        count(counters, COMPARISONS, 1)
-        if nodes[right]["deadline"] < nodes[left]["deadline"]:
+    while left != DUE or right != DUE:
+        if left != DUE and right != DUE:
+            count(counters, COMPARISONS, 1)
+            right_first = nodes[right]["deadline"] < nodes[left]["deadline"]
+        else:
+            right_first = left == DUE
+        if right_first:
             i = right
             right = nodes[right]["next"]
         else:
             i = left
             left = nodes[left]["next"]
-        if tail == DUE:
-            head = i
-        else:
-            nodes[tail]["next"] = i
-        tail = i
-    rest = left if left != DUE else right
-    if tail == DUE:
-        return rest
-    nodes[tail]["next"] = rest
-    return head
+        link(nodes, DUE, i)
 
 
 @jit
@@ -141,11 +129,7 @@ def sort_due(nodes, cells, counters):
             left = rest
             right = cut(nodes, left, width)
             rest = cut(nodes, right, width)
-            i = merge(nodes, counters, left, right)
-            while i != DUE:
-                after = nodes[i]["next"]
-                link(nodes, DUE, i)
-                i = after
+            merge(nodes, counters, left, right)
             merged += 1
         width *= 2
     cells[SORTED] = 1
