@@ -72,3 +72,13 @@ def next_marked(words, base, start, stop):
         word = words[base + i]
     bit = (i << _WORD_SHIFT) + lowest(word)
     return bit if bit < stop else -1
+
+
+@inlined
+def ahead_in_ring(words, base, first, size, start):
+    """How far after bit `start` of the ring [first, first + size) the first set bit is, or -1."""
+    bit = next_marked(words, base, start, first + size)
+    if bit >= 0:
+        return bit - start
+    bit = next_marked(words, base, first, start)
+    return bit - start + size if bit >= 0 else -1

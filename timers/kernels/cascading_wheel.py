@@ -27,7 +27,7 @@ this differs from Linux.
 
 from typing import Any, NamedTuple
 
-from timers.kernels.bitmap import next_marked, unmark
+from timers.kernels.bitmap import ahead_in_ring, next_marked, unmark
 from timers.kernels.counters import CLOCK_VISITS, REFILED, SLOTS_VISITED, TIMERS_TOUCHED, count
 from timers.kernels.jit import inlined, jit
 from timers.kernels.operations import NONE
@@ -139,15 +139,12 @@ def next_open(cells, level):
     shift = level * SLOT_BITS
     first = level << SLOT_BITS
     tick = cells[NOW] >> shift
-    current = first + (tick & SLOT_MASK)
-    bucket = next_marked(cells, WORDS, current + 1, first + SLOTS)
-    ahead = bucket - current
-    if bucket == NONE:  # the level wraps first; the current slot comes last, a full turn away
-        bucket = next_marked(cells, WORDS, first, current + 1)
-        ahead = bucket - current + SLOTS
-    if bucket == NONE:
+    # The current slot comes last, a full turn away.
+    ahead = ahead_in_ring(cells, WORDS, first, SLOTS, first + (tick & SLOT_MASK) + 1)
+    if ahead == NONE:
         return NONE, NONE
-    return (tick + ahead) << shift, bucket
+    tick += 1 + ahead
+    return tick << shift, first + (tick & SLOT_MASK)
 
 
 @inlined

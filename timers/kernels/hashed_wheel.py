@@ -22,7 +22,7 @@ HashedWheelBucket.expireTimeouts). The traits list how this differs from Netty.
 from typing import Any, NamedTuple
 
 from timers.errors import InvariantError
-from timers.kernels.bitmap import next_marked, unmark
+from timers.kernels.bitmap import ahead_in_ring, unmark
 from timers.kernels.counters import CLOCK_VISITS, SLOTS_VISITED, TIMERS_TOUCHED, count
 from timers.kernels.jit import inlined, jit
 from timers.kernels.operations import NONE
@@ -176,14 +176,8 @@ schedule, cancel, reschedule = bucket_operations(insert, WORDS)
 @inlined
 def next_occupied(cells):
     """The first tick with an occupied slot, from CURRENT_TICK on, or NONE."""
-    tick_number, current, wheel_size = cells[CURRENT_TICK], cells[CURRENT_SLOT], cells[WHEEL_SIZE]
-    slot = next_marked(cells, WORDS, current, wheel_size)
-    if slot != NONE:
-        return tick_number + (slot - current)
-    slot = next_marked(cells, WORDS, 0, current)
-    if slot != NONE:
-        return tick_number + (slot - current + wheel_size)
-    return NONE
+    ahead = ahead_in_ring(cells, WORDS, 0, cells[WHEEL_SIZE], cells[CURRENT_SLOT])
+    return NONE if ahead == NONE else cells[CURRENT_TICK] + ahead
 
 
 @jit

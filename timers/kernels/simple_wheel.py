@@ -18,7 +18,7 @@ of the list gets close enough to leave it.
 
 from typing import Any, NamedTuple
 
-from timers.kernels.bitmap import next_marked, unmark
+from timers.kernels.bitmap import ahead_in_ring, unmark
 from timers.kernels.counters import CLOCK_VISITS, REFILED, SLOTS_VISITED, TIMERS_TOUCHED, count
 from timers.kernels.jit import inlined, jit
 from timers.kernels.operations import NONE
@@ -133,14 +133,8 @@ def scan_overflow(nodes, cells, counters):
 def next_in_ring(cells):
     """The moment of the next occupied slot, or NONE."""
     now, wheel_size = cells[NOW], cells[WHEEL_SIZE]
-    current = slot_of(now, wheel_size)
-    slot = next_marked(cells, WORDS, current + 1, wheel_size)
-    if slot != NONE:
-        return now + (slot - current)
-    slot = next_marked(cells, WORDS, 0, current)
-    if slot != NONE:
-        return now + (slot - current + wheel_size)
-    return NONE
+    ahead = ahead_in_ring(cells, WORDS, 0, wheel_size, slot_of(now, wheel_size))
+    return NONE if ahead == NONE else now + ahead
 
 
 @inlined
@@ -149,6 +143,13 @@ def next_scan(nodes, cells):
     if is_empty(nodes, overflow_bucket(cells)):
         return NONE
     return cells[OVERFLOW_MIN] - slot_of(cells[OVERFLOW_MIN], cells[WHEEL_SIZE])
+
+
+@inlined
+def next_stop(nodes, cells):
+    """The next moment at which a slot must be opened or the overflow list scanned, or NONE."""
+    stop, scan_at = next_in_ring(cells), next_scan(nodes, cells)
+    return scan_at if stop == NONE or (scan_at != NONE and scan_at < stop) else stop
 
 
 @jit
@@ -168,16 +169,13 @@ def advance(state, now, out):
             return n, False
         if cells[NOW] >= now:
             return n, True
-        scan_at = next_scan(nodes, cells)
-        stop = next_in_ring(cells)
-        if stop == NONE or (scan_at != NONE and scan_at < stop):
-            stop = scan_at
+        stop = next_stop(nodes, cells)
         if stop == NONE or stop > now:
             cells[NOW] = now
             return n, True
         cells[NOW] = stop
         count(counters, CLOCK_VISITS, 1)
-        if stop == scan_at:
+        if stop == next_scan(nodes, cells):
             scan_overflow(nodes, cells, counters)
         if not is_empty(nodes, slot_of(stop, cells[WHEEL_SIZE])):
             count(counters, SLOTS_VISITED, 1)
@@ -206,14 +204,9 @@ def next_expiry(state):
 
 @jit
 def next_wakeup(state):
-    nodes, cells = state.nodes, state.cells
     if due(state):
-        return cells[NOW]
-    stop = next_in_ring(cells)
-    scan_at = next_scan(nodes, cells)
-    if stop == NONE or (scan_at != NONE and scan_at < stop):
-        stop = scan_at
-    return stop
+        return state.cells[NOW]
+    return next_stop(state.nodes, state.cells)
 
 
 def snapshot(state: State) -> Snapshot:
