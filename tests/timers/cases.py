@@ -58,6 +58,11 @@ BOUNDARY = {
 }
 
 
+def rotation_of(parameters: Parameters) -> int:
+    """Units in which the lowest wheel goes round; 256 where there is no wheel size."""
+    return parameters.get("tick", 1) * parameters.get("wheel_size", 256)
+
+
 @dataclass(frozen=True)
 class Case:
     """One timer with one geometry."""
@@ -92,10 +97,7 @@ class Case:
 
     @property
     def rotation(self) -> int:
-        """Units after which the lowest wheel is back where it was; 256 where there is no wheel
-        size.
-        """
-        return self.parameters.get("tick", 1) * self.parameters.get("wheel_size", 256)
+        return rotation_of(self.parameters)
 
     def due_at(self, deadline: int, armed_at: int) -> int:
         """When a timer must fire, by the scheme's closed form."""

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 )
 
 from tests.model import Model
-from tests.timers.cases import age, agree, assert_fired, check_snapshot
+from tests.timers.cases import age, agree, assert_fired, check_snapshot, rotation_of
 from timers.errors import ClockError
 from timers.kernels.handles import LAST_GENERATION, LOWEST_HANDLE, PLACE_BITS, place_of
 from timers.limits import LIMIT
@@ -40,7 +40,6 @@ STARTS = (
     *(0, 1, 5, 255, 256, 2**16 - 1, 2**31, 2**32 - 3, 2**40 - 1, 2**40, 2**62),
     *(LIMIT - 300, LIMIT - 5, LIMIT),
 )
-JUMPS = (2**16, 2**31, 2**32 + 1, 2**40 - 1, 2**40, LIMIT)
 MOST_CAPACITY = 4  # at first: small, so that it grows; when aged, so many places are soon retired
 MOST_TO_DRAIN = 5  # pending timers: each may need a wake-up on every level
 MOST_LEVELS = 64  # of any scheme: two slots on each level, 63 bits
@@ -204,29 +203,16 @@ class TimerMachine(RuleBasedStateMachine):
     def advance_to(self, when: When) -> None:
         self.advance(self.moment(when))
 
-    @rule(percent=st.integers(1, 120))
-    def advance_by_a_part_of_a_rotation(self, percent: int) -> None:
-        self.advance(self.model.now + self.rotation * percent // 100)
-
-    @rule(pick=picks, offset=st.integers(-1, 1))
-    def advance_around_a_deadline(self, pick: int, offset: int) -> None:
+    @rule(pick=picks, moment=st.sampled_from(["deadline", "due_at"]), offset=st.integers(-1, 1))
+    def advance_around_a_pending_timer(self, pick: int, moment: str, offset: int) -> None:
         if self.model.pending:
-            self.advance(self.model.pending[self.pending(pick)].deadline + offset)
-
-    @rule(pick=picks, offset=st.integers(-1, 1))
-    def advance_around_an_expiry(self, pick: int, offset: int) -> None:
-        if self.model.pending:
-            self.advance(self.model.pending[self.pending(pick)].due_at + offset)
+            self.advance(getattr(self.model.pending[self.pending(pick)], moment) + offset)
 
     @rule(levels=st.integers(1, 4), offset=st.integers(-1, 1))
     def advance_to_a_rotation(self, levels: int, offset: int) -> None:
         """To around the moment at which the wheel of some level is back at its first slot."""
         span = self.rotation * self.timer.parameters.get("wheel_size", 256) ** (levels - 1)
         self.advance((self.model.now // span + 1) * span + offset)
-
-    @rule(jump=st.sampled_from(JUMPS))
-    def advance_far(self, jump: int) -> None:
-        self.advance(self.model.now + jump)
 
     @rule(back=st.integers(1, 300))
     def advance_backwards_is_refused(self, back: int) -> None:
@@ -298,9 +284,7 @@ class TimerMachine(RuleBasedStateMachine):
 
     @property
     def rotation(self) -> int:
-        """Units in which the lowest wheel goes round; 256 where there is no wheel size."""
-        parameters = self.timer.parameters
-        return int(parameters.get("tick", 1) * parameters.get("wheel_size", 256))
+        return rotation_of(self.timer.parameters)
 
     def pending(self, pick: int) -> int:
         handles = list(self.model.pending)

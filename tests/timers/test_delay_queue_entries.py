@@ -36,16 +36,6 @@ def test_new_numbers_change_nothing(steps, left, pick):
         np.testing.assert_array_equal(rows, expected)
 
 
-def test_numbers_of_all_pending_timers_are_renewed_at_once():
-    timer = DelayQueue()
-    timer.schedule_many([7, 7, 3, 7])
-    timer.state.cells[SEQUENCE] = LAST_SEQUENCE
-    timer.schedule(3)
-    assert timer.state.cells[SEQUENCE] == 5
-    timer.check()
-    assert [handle & 0xFFFFFFFF for handle in timer.advance(7).handles.tolist()] == [2, 4, 0, 1, 3]
-
-
 @pytest.mark.parametrize("pending", range(1, 8))
 def test_numbers_are_new_and_unique_and_tell_who_is_first(pending):
     timer = DelayQueue()
