@@ -146,101 +146,85 @@ def test_dump_shows_what_is_in_use_and_nothing_else() -> None:
 # ---- what a deadline may be, where it is
 
 
-def deadline_of(k: int, deadline: int) -> Corruption:
-    return lambda nodes, cells, rows: put(nodes, rows[k], "deadline", deadline)
-
-
 def armed(timer: Any, *deadlines: int) -> tuple[Any, list[int]]:
     return timer, [timer.schedule(deadline) for deadline in deadlines]
 
 
+def listed() -> tuple[Any, list[int]]:
+    return armed(UnorderedList(start=10), 50, 5)
+
+
+def cascading() -> tuple[Any, list[int]]:
+    """Timers on levels 0 to 4, in the overflow list, and due."""
+    levels = (1001, 1255, 1256, 1300, 66_500, 70_000, 2**24 + 1005, 2**32 + 1005)
+    return armed(CascadingWheel(start=1000), *levels, 2**40 + 2000, 1000)
+
+
 def hierarchical() -> tuple[Any, list[int]]:
-    timer = HierarchicalWheel(tick=10, wheel_size=4, start=125)
-    return timer, [timer.schedule(deadline) for deadline in (139, 333, 129)]
+    return armed(HierarchicalWheel(tick=10, wheel_size=4, start=125), 139, 333, 129)
 
 
-DEADLINES: list[tuple[Callable[[], tuple[Any, list[int]]], int, dict[int, bool]]] = [
-    (ring, 0, {25: True, 26: False, 65: False}),  # 65: its slot, but a rotation later
-    (ring, 5, {20: True, 21: False}),
-    (ring, 4, {70: True, 69: False, 119: True, LIMIT: True}),  # 69: below the list's earliest
-    (lambda: armed(UnorderedList(start=10), 50, 5), 0, {11: True, 10: False, 0: False}),
-    (lambda: armed(UnorderedList(start=10), 50, 5), 1, {10: True, 11: False}),
-    # Levels 0 to 4, the overflow list, and what is due.
-    (
-        lambda: armed(CascadingWheel(start=1000), 1001),
-        0,
-        {1001: True, 1000: False, 1257: False, 745: False},
-    ),
-    (lambda: armed(CascadingWheel(start=1000), 1255), 0, {1255: True, 1256: False}),
-    (
-        lambda: armed(CascadingWheel(start=1000), 1256),
-        0,
-        {1256: True, 1024: True, 1279: True, 1280: False, 1023: False, 1000: False},
-    ),
-    (
-        lambda: armed(CascadingWheel(start=1000), 1300),
-        0,
-        {1280: True, 1535: True, 1279: False, 1536: False, 1300 + 2**16: False},
-    ),
-    (
-        lambda: armed(CascadingWheel(start=1000), 66500),
-        0,
-        {66304: True, 66559: True, 66560: False, 768: False, 1000: False},
-    ),
-    (
-        lambda: armed(CascadingWheel(start=1000), 70_000),
-        0,
-        {65536: True, 131071: True, 131072: False, 65535: False},
-    ),
-    (
-        lambda: armed(CascadingWheel(start=1000), 2**24 + 1005),
-        0,
-        {2**24: True, 2**25 - 1: True, 2**24 - 1: False, 2**25: False},
-    ),
-    (
-        lambda: armed(CascadingWheel(start=1000), 2**32 + 1005),
-        0,
-        {2**32: True, 2**33 - 1: True, 2**32 - 1: False, 2**33: False},
-    ),
-    (
-        lambda: armed(CascadingWheel(start=1000), 2**40 + 2000),
-        0,
-        {2**40 + 2000: True, 2**40 + 1999: False, 2**62: True},
-    ),
-    (lambda: armed(CascadingWheel(start=1000), 1000), 0, {1000: True, 1001: False, 0: True}),
-    (hierarchical, 0, {130: True, 139: True, 129: False, 140: False, 170: False}),
-    (hierarchical, 1, {320: True, 479: True, 319: False, 480: False}),
-    (hierarchical, 2, {134: True, 135: False}),  # less than a tick from now
+Make = Callable[[], tuple[Any, list[int]]]
+
+DEADLINES: list[tuple[Make, int, list[int], list[int]]] = [
+    (ring, 0, [25], [26, 65]),  # 65: its slot, but a rotation later
+    (ring, 5, [20], [21]),
+    (ring, 4, [70, 119, LIMIT], [69]),  # 69: below the list's earliest
+    (listed, 0, [11], [10, 0]),
+    (listed, 1, [10], [11]),
+    (cascading, 0, [1001], [1000, 1257, 745]),
+    (cascading, 1, [1255], [1256]),
+    (cascading, 2, [1256, 1024, 1279], [1280, 1023, 1000]),
+    (cascading, 3, [1280, 1535], [1279, 1536, 1300 + 2**16]),
+    (cascading, 4, [66_304, 66_559], [66_560, 768, 1000]),
+    (cascading, 5, [65_536, 131_071], [131_072, 65_535]),
+    (cascading, 6, [2**24, 2**25 - 1], [2**24 - 1, 2**25]),
+    (cascading, 7, [2**32, 2**33 - 1], [2**32 - 1, 2**33]),
+    (cascading, 8, [2**40 + 2000, 2**62], [2**40 + 1999]),
+    (cascading, 9, [1000, 0], [1001]),
+    (hierarchical, 0, [130, 139], [129, 140, 170]),
+    (hierarchical, 1, [320, 479], [319, 480]),
+    (hierarchical, 2, [134], [135]),  # less than a tick from now
 ]
-"""A timer, one of its pending timers, and which deadlines fit the bucket that it is in."""
+"""A timer, one of its pending timers, and deadlines that fit its bucket, or do not."""
 
 
-@pytest.mark.parametrize(
-    ("make", "k", "deadline", "fits"),
-    [(make, k, *other) for make, k, others in DEADLINES for other in others.items()],
-)
-def test_a_deadline_fits_its_bucket(make: Any, k: int, deadline: int, fits: bool) -> None:
-    assert_fits(*make(), deadline_of(k, deadline), fits)
+@pytest.mark.parametrize(("make", "k", "fitting", "others"), DEADLINES)
+def test_a_deadline_fits_its_bucket(
+    make: Make, k: int, fitting: list[int], others: list[int]
+) -> None:
+    for deadline in (*fitting, *others):
+        assert_fits(
+            *make(),
+            lambda n, c, rows, deadline=deadline: put(n, rows[k], "deadline", deadline),
+            deadline in fitting,
+        )
 
 
-CLOCKS: list[tuple[Callable[[], tuple[Any, list[int]]], dict[int, bool]]] = [
+CELLS: list[tuple[Make, int, list[int], list[int]]] = [
     # No deadline has passed, and all are less than a rotation ahead.
-    (lambda: armed(SimpleWheel(wheel_size=40, start=20), 25), {20: True, 24: True, 25: False}),
-    (lambda: armed(SimpleWheel(wheel_size=40, start=1), 40), {0: False, 1: True}),
+    (lambda: armed(SimpleWheel(wheel_size=40, start=20), 25), NOW, [20, 24], [25]),
+    (lambda: armed(SimpleWheel(wheel_size=40, start=1), 40), NOW, [1], [0]),
+    (lambda: armed(CascadingWheel(start=1200), 1300), NOW, [1299, 1044], [1300, 1043]),
+    (hierarchical, NOW, [], [130]),  # what expires now is not in a bucket any more
+    (hierarchical, hierarchical_wheel.LEVELS, [3], [2]),
+    (lambda: armed(UnorderedList(start=10), 50), unordered_list.SCANNED, [49], [50]),
     (
-        lambda: armed(CascadingWheel(start=1200), 1300),
-        {1299: True, 1044: True, 1300: False, 1043: False},
+        lambda: armed(CascadingWheel(), 2**41),
+        cascading_wheel.OVERFLOW_MIN,
+        [2**41, 2**41 - 1],
+        [2**41 + 1],
     ),
-    (hierarchical, {130: False}),  # what expires now is not in a bucket any more
 ]
-"""A timer, and which clocks its buckets allow."""
+"""A timer, a cell such as the clock, and values that fit its buckets, or do not."""
 
 
-@pytest.mark.parametrize(
-    ("make", "now", "fits"), [(make, *other) for make, others in CLOCKS for other in others.items()]
-)
-def test_a_clock_fits_the_buckets(make: Any, now: int, fits: bool) -> None:
-    assert_fits(*make(), lambda n, c, rows: put(c, NOW, now), fits)
+@pytest.mark.parametrize(("make", "cell", "fitting", "others"), CELLS)
+def test_a_cell_fits_the_buckets(
+    make: Make, cell: int, fitting: list[int], others: list[int]
+) -> None:
+    for value in (*fitting, *others):
+        assert_fits(*make(), lambda n, c, rows, value=value: put(c, cell, value), value in fitting)
 
 
 @pytest.mark.parametrize(
@@ -257,18 +241,6 @@ def test_simple_wheel_lets_no_deadline_of_the_present_rotation_overflow(
         nodes[rows[0]]["deadline"] = deadline
 
     assert_fits(timer, [handle], corruption, fits)
-
-
-def test_unordered_list_goes_by_what_has_been_scanned() -> None:
-    timer = UnorderedList(start=10)
-    handles = [timer.schedule(50)]
-    for scanned, rule in ((49, None), (50, "in the wrong bucket")):
-        assert_check(
-            timer,
-            handles,
-            lambda n, c, rows, moment=scanned: put(c, unordered_list.SCANNED, moment),
-            rule,
-        )
 
 
 def hashed() -> tuple[Any, list[int]]:
@@ -311,30 +283,17 @@ def test_hashed_wheel_knows_which_deadlines_and_rounds_fit(
     assert_fits(*hashed(), corruption, fits)
 
 
-def test_hashed_wheel_keeps_no_timer_of_a_passed_tick() -> None:
-    timer = HashedWheel(tick=10, wheel_size=8, start=110)
-
-    def corruption(nodes: Any, cells: Any, rows: list[int]) -> None:
-        nodes[rows[0]]["deadline"] = (
-            45  # eight ticks before the one in progress: its slot, a rotation ago
-        )
-        nodes[rows[0]]["rounds"] = -1
-
+@pytest.mark.parametrize(("wheel_size", "deadline"), [(8, 45), (1, 115)])
+def test_hashed_wheel_keeps_no_timer_of_a_passed_tick(wheel_size: int, deadline: int) -> None:
+    """Its slot is right, a rotation before the tick in progress."""
+    timer = HashedWheel(tick=10, wheel_size=wheel_size, start=110)
     handle = timer.schedule(125)
     timer.advance(120)
-    assert_check(timer, [handle], corruption, "in the wrong bucket")
-
-
-def test_hashed_wheel_of_one_slot_keeps_no_timer_of_the_tick_before() -> None:
-    timer = HashedWheel(tick=10, wheel_size=1, start=110)
 
     def corruption(nodes: Any, cells: Any, rows: list[int]) -> None:
-        nodes[rows[0]]["deadline"] = 115
-        nodes[rows[0]]["rounds"] = -1
+        nodes[rows[0]]["deadline"], nodes[rows[0]]["rounds"] = deadline, -1
 
-    handle = timer.schedule(125)
-    timer.advance(120)
-    assert_check(timer, [handle], corruption, "in the wrong bucket")
+    assert_fits(timer, [handle], corruption, fits=False)
 
 
 @pytest.mark.parametrize("cell", [hashed_wheel.CURRENT_TICK, hashed_wheel.TICK_START])
@@ -345,29 +304,7 @@ def test_hashed_wheel_knows_the_tick_in_progress(cell: int, by: int) -> None:
     assert_check(timer, [], lambda n, c, rows: put(c, cell, c[cell] + by), rule)
 
 
-def test_cascading_wheel_keeps_the_bound_of_its_overflow_list() -> None:
-    bound = cascading_wheel.OVERFLOW_MIN
-    for by, rule in ((0, None), (-1, None), (1, "in the wrong bucket")):
-        timer = CascadingWheel()
-        handles = [timer.schedule(2**41)]
-        assert_check(timer, handles, lambda n, c, rows, by=by: put(c, bound, c[bound] + by), rule)
-
-
 # ---- the hierarchical wheel
-
-
-def field_of(timer: Any, level: int, cell: int) -> int:
-    return hierarchical_wheel.FIRST_LEVEL + hierarchical_wheel.LEVEL_FIELDS * level + cell
-
-
-def test_hierarchical_wheel_uses_only_levels_that_exist() -> None:
-    for levels, rule in ((3, None), (2, "in the wrong bucket")):
-        timer, handles = hierarchical()
-        level = hierarchical_wheel.LEVELS
-        assert timer.state.cells[level] == 3
-        assert_check(
-            timer, handles, lambda n, c, rows, to=levels, cell=level: put(c, cell, to), rule
-        )
 
 
 @pytest.mark.parametrize("level", [0, 1, 2, 30])
@@ -383,7 +320,7 @@ def test_hierarchical_wheel_knows_its_levels_clocks(
     level: int, cell: int, rule: str, by: int
 ) -> None:
     timer = HierarchicalWheel(tick=1, wheel_size=4, start=2**61 + 12345)
-    index = field_of(timer, level, cell)
+    index = hierarchical_wheel.FIRST_LEVEL + hierarchical_wheel.LEVEL_FIELDS * level + cell
     assert_check(timer, [], lambda n, c, rows: put(c, index, c[index] + by), rule)
 
 
