@@ -21,21 +21,15 @@ from queue import SimpleQueue
 from statistics import mean, median
 
 from timers import CascadingWheel
-from timers.services import (
-    DelayedOperation,
-    Purgatory,
-    SystemTimer,
-)
+from timers.services import DelayedOperation, Purgatory, SystemTimer
 
 REQUESTS = 200_000  # per round
 WAITING = 7_500  # pending requests: 150 000/s for 50 ms
 HANDED_OVER = 250  # requests handed to the completing thread at a time
 CORES = ALL_CORES, ONE_CORE = "all cores", "one core"
+INK, BLUE, ORANGE, GREEN = "#1f2328", "#0072b2", "#d55e00", "#009e73"
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
-
-
-# Purgatory
 
 
 class Request(DelayedOperation):
@@ -136,31 +130,14 @@ def purgatories(rounds):
     return rates, scaled, loops
 
 
-# Pictures
-
-INK, BLUE, ORANGE, GREEN, PURPLE = "#1f2328", "#0072b2", "#d55e00", "#009e73", "#cc79a7"
-
-
-def axes_of(width, height):
-    """A white figure with one pair of axes."""
-    # Imported here, so that collections in the measured programs do not scan its objects.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), facecolor="white", layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
-
-
-def save(figure, name):
-    figure.savefig(PICTURES / f"{name}.png", dpi=150, metadata={"Software": None})
-
-
 def draw_purgatories(rates):
     """Bars for each way to enqueue, with the rounds as points, and the targets."""
-    figure, axes = axes_of(7.2, 4.0)
+    # Imported here, so that collections in the measured programs do not scan its objects.
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 4.0), facecolor="white", layout="constrained")
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
     names = list(dict.fromkeys(name for name, _ in rates))
     for (name, cores), samples in rates.items():
         first = cores == ALL_CORES
@@ -177,10 +154,15 @@ def draw_purgatories(rates):
     axes.set_xlabel("thousand requests per second of CPU, at full speed")
     axes.set_title("Purgatory: watch three keys, complete, purge", loc="left", fontsize=11)
     axes.legend(frameon=False, loc="upper right")
-    save(figure, "purgatory-rates")
+    figure.savefig(PICTURES / "purgatory-rates.png", dpi=150, metadata={"Software": None})
 
 
-def measure_purgatories(options):
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--draw", action="store_true", help="write the pictures of the docs")
+    options = parser.parse_args()
+    print(f"{os.cpu_count()} cores, {options.rounds} rounds", flush=True)
     rates, scaled, loops = purgatories(options.rounds)
     print(f"plain loop: {median(loops):.0f} ms [{min(loops):.0f} .. {max(loops):.0f}]")
     for (name, cores), samples in scaled.items():
@@ -191,15 +173,6 @@ def measure_purgatories(options):
         )
     if options.draw:
         draw_purgatories(scaled)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--draw", action="store_true", help="write the pictures of the docs")
-    options = parser.parse_args()
-    print(f"{os.cpu_count()} cores, {options.rounds} rounds", flush=True)
-    measure_purgatories(options)
 
 
 if __name__ == "__main__":

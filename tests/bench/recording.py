@@ -11,8 +11,8 @@ import argparse
 import asyncio
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from statistics import quantiles
 
@@ -25,23 +25,13 @@ from timers.services import SystemTimer, wheel_event_loop
 TARGET_NS = 1000
 
 
-@contextmanager
-def events_of_a_block() -> Iterator[None]:
-    """Record the block, but do not turn the events into a trace."""
-    with tempfile.TemporaryDirectory() as directory:
-        recorder = Recorder(directory)
-        try:
-            yield
-        finally:
-            recorder.close()
-
-
 def overhead(run: Callable[[int], float], events: int, rounds: int) -> tuple[float, list[float]]:
     """Nanoseconds per event: between the least of each, and for each round."""
 
     def recorded(seed: int) -> float:
+        """Seconds with a recorder, which does not turn the events into a trace."""
         start = time.process_time()
-        with events_of_a_block():
+        with tempfile.TemporaryDirectory() as directory, closing(Recorder(directory)):
             set_up = time.process_time() - start
             seconds = run(seed)
             start = time.process_time()

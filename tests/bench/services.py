@@ -62,6 +62,17 @@ def seconds_in(pool, work, *arguments):
 # Schedule and cancel
 
 
+def schedule_and_cancel_each(schedule_after, others, delays, oldest):
+    """Cancel the call of each delay at once, or the oldest of the others, which it then joins."""
+    if oldest:
+        for delay in delays:
+            others.append(schedule_after(delay, nothing))
+            others.popleft().cancel()
+    else:
+        for delay in delays:
+            schedule_after(delay, nothing).cancel()
+
+
 class LoopCalls:
     """`call_later` and `cancel` beside `pending` other calls; one round has `PAIRS` pairs."""
 
@@ -76,16 +87,10 @@ class LoopCalls:
         return self.loop.run_until_complete(self.round(delays, oldest))
 
     async def round(self, delays, oldest):
-        call_later, others = self.loop.call_later, self.others
         start = time.process_time()
         for first in range(0, len(delays), TASKS_BETWEEN):
-            if oldest:
-                for delay in delays[first : first + TASKS_BETWEEN]:
-                    others.append(call_later(delay, nothing))
-                    others.popleft().cancel()
-            else:
-                for delay in delays[first : first + TASKS_BETWEEN]:
-                    call_later(delay, nothing).cancel()
+            part = delays[first : first + TASKS_BETWEEN]
+            schedule_and_cancel_each(self.loop.call_later, self.others, part, oldest)
             await asyncio.sleep(0)
         return time.process_time() - start
 
@@ -111,24 +116,16 @@ class ServiceCalls:
     def seconds(self, delays, oldest):
         """CPU seconds of one round on this thread, those of the driver's thread included."""
         start = time.process_time()
-        self.round(delays, oldest, self.others[0])
+        schedule_and_cancel_each(self.timer.schedule_after, self.others[0], delays, oldest)
         return time.process_time() - start
 
     def seconds_of_threads(self, delays, oldest):
         """The same, on the threads."""
         share = len(delays) // len(self.others)
         parts = [delays[i * share :][:share] for i in range(len(self.others))]
-        return seconds_in(self.pool, self.round, parts, repeat(oldest), self.others)
-
-    def round(self, delays, oldest, others):
-        schedule_after = self.timer.schedule_after
-        if oldest:
-            for delay in delays:
-                others.append(schedule_after(delay, nothing))
-                others.popleft().cancel()
-        else:
-            for delay in delays:
-                schedule_after(delay, nothing).cancel()
+        schedule_after = repeat(self.timer.schedule_after)
+        work = (schedule_and_cancel_each, schedule_after, self.others, parts, repeat(oldest))
+        return seconds_in(self.pool, *work)
 
     def close(self):
         self.pool.shutdown()
@@ -396,7 +393,7 @@ def main():
     show(f"{THREADS} threads that share nothing, to one", separate_threads(options.rounds), 1)
     show("timeout, nothing else pending", timeouts(0, options.rounds), 1.5)
     show("timeout beside the pending", timeouts(options.pending, options.rounds), 3)
-    # In an empty context, as a program starts with; `import pytest` fills ours, at 64 bytes a copy.
+    # In an empty context, as a program starts with: what ours holds costs 64 bytes a copy.
     share, size = Context().run(idle_and_memory, options.many)
     print(f"{options.many:,} pending: idle {share:.3%} of a core, asked for 0.01 %; ", end="")
     print(f"{size:.0f} bytes per call, asked for 220", flush=True)
