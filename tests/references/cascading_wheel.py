@@ -8,7 +8,7 @@ lower bound of its deadlines comes within reach of the wheels, and the jumps ove
 
 from collections.abc import Mapping
 
-from tests.references.common import WALK, Armed, Reference, remove
+from tests.references.common import WALK, Armed, Reference
 
 LEVELS, SLOTS = 5, 256
 REACH = SLOTS**LEVELS
@@ -35,9 +35,6 @@ class CascadingWheel(Reference):
             self.bound = min(timer.deadline, self.bound) if self.overflow else timer.deadline
             timer.within = self.overflow
         timer.within.append(timer)
-
-    def disarm(self, timer: Armed) -> None:
-        remove(timer.within, timer)
 
     def run(self, until: int) -> None:
         self.deliver(self.due)

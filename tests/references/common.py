@@ -25,7 +25,7 @@ Fired = tuple[Armed, int]
 
 
 class Reference:
-    """A timer in plain objects. `arm`, `disarm`, `run` and `place` are the scheme's own.
+    """A timer in plain objects. `arm`, `run` and `place` are the scheme's own.
 
     `due` holds the timers that are delivered by the next advance; what was overdue when it was
     armed goes there. That list is ours: Netty and Linux keep such a timer in the slot that comes
@@ -44,10 +44,11 @@ class Reference:
         return timer
 
     def cancel(self, timer: Armed) -> None:
-        self.disarm(timer)
+        """Take a pending timer out of the list that it is in, by identity."""
+        del timer.within[next(k for k, other in enumerate(timer.within) if other is timer)]
 
     def reschedule(self, timer: Armed, deadline: int) -> None:
-        self.disarm(timer)
+        self.cancel(timer)
         timer.deadline = deadline
         self.arm(timer)
 
@@ -74,9 +75,6 @@ class Reference:
     def arm(self, timer: Armed) -> None:
         raise NotImplementedError
 
-    def disarm(self, timer: Armed) -> None:
-        raise NotImplementedError
-
     def run(self, until: int) -> None:
         """Move the clock to `until` and deliver all that is due by then."""
         raise NotImplementedError
@@ -84,8 +82,3 @@ class Reference:
     def place(self, timer: Armed) -> dict[str, Any]:
         """Where the structure holds a pending timer, in the form of the kernels' `locate`."""
         raise NotImplementedError
-
-
-def remove(timers: list[Armed], timer: Armed) -> None:
-    """Take a timer out of a list, by identity."""
-    del timers[next(k for k, other in enumerate(timers) if other is timer)]

@@ -23,7 +23,7 @@ class DelayQueue(Reference):
         self.heap.append(timer)
         self.rise(len(self.heap) - 1, timer)
 
-    def disarm(self, timer: Armed) -> None:
+    def cancel(self, timer: Armed) -> None:
         last = self.heap.pop()
         if last is not timer:
             self.rise(self.sink(timer.index), last)  # ours
@@ -40,7 +40,7 @@ class DelayQueue(Reference):
             if first.deadline > self.now:
                 self.now = first.deadline
                 self.count("clock_visits")
-            self.disarm(first)
+            self.cancel(first)
             self.deliver([first])
 
     def has_due(self) -> bool:

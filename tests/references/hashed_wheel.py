@@ -9,7 +9,7 @@ passed at once.
 
 from collections.abc import Mapping
 
-from tests.references.common import Armed, Reference, remove
+from tests.references.common import Armed, Reference
 
 LIMIT = 2**63 - 1
 MOST_ROUNDS = 2**31 - 1  # ours; Netty counts rounds in 64 bits
@@ -42,9 +42,6 @@ class HashedWheel(Reference):
         """
         rounds = (timer.deadline // self.tick_duration - tick) // self.wheel_size
         return rounds if rounds <= MOST_ROUNDS else None
-
-    def disarm(self, timer: Armed) -> None:
-        remove(timer.within, timer)
 
     def run(self, until: int) -> None:
         self.deliver(self.due)

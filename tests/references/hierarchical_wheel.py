@@ -9,7 +9,7 @@ every wheel's clock aligned to the time.
 
 from collections.abc import Mapping
 
-from tests.references.common import Armed, Reference, remove
+from tests.references.common import Armed, Reference
 
 
 class TimerTaskList:
@@ -92,7 +92,7 @@ class TimingWheel:
             virtual_id = timer.deadline // self.tick
             bucket = self.buckets[virtual_id % self.wheel_size]
             bucket.timers.append(timer)
-            timer.within = bucket
+            timer.bucket, timer.within = bucket, bucket.timers
             if bucket.set_expiration(virtual_id * self.tick):
                 self.timer.queue.offer(bucket)
             return True
@@ -116,11 +116,8 @@ class HierarchicalWheel(Reference):
 
     def arm(self, timer: Armed) -> None:
         if not self.wheel.add(timer):
-            timer.within = None  # ours: the next advance delivers it; Kafka runs it at once
+            timer.within = self.due  # ours: the next advance delivers it; Kafka runs it at once
             self.due.append(timer)
-
-    def disarm(self, timer: Armed) -> None:
-        remove(self.due if timer.within is None else timer.within.timers, timer)
 
     def run(self, until: int) -> None:
         self.deliver(self.due)
@@ -147,6 +144,6 @@ class HierarchicalWheel(Reference):
             self.arm(timer)
 
     def place(self, timer: Armed) -> dict[str, int | str]:
-        if timer.within is None:
+        if timer.within is self.due:
             return {"bucket": "due"}
-        return {"level": timer.within.level, "slot": timer.within.slot}
+        return {"level": timer.bucket.level, "slot": timer.bucket.slot}

@@ -9,7 +9,7 @@ raise.
 
 from collections.abc import Mapping
 
-from tests.references.common import WALK, Armed, Reference, remove
+from tests.references.common import WALK, Armed, Reference
 
 
 class SimpleWheel(Reference):
@@ -29,9 +29,6 @@ class SimpleWheel(Reference):
             self.bound = min(timer.deadline, self.bound) if self.overflow else timer.deadline
             timer.within = self.overflow
         timer.within.append(timer)
-
-    def disarm(self, timer: Armed) -> None:
-        remove(timer.within, timer)
 
     def run(self, until: int) -> None:
         self.deliver(self.due)

@@ -7,7 +7,7 @@ sorted.
 
 from collections.abc import Mapping
 
-from tests.references.common import Armed, Reference, remove
+from tests.references.common import Armed, Reference
 
 
 class UnorderedList(Reference):
@@ -16,22 +16,20 @@ class UnorderedList(Reference):
         self.waiting: list[Armed] = []
 
     def arm(self, timer: Armed) -> None:
-        (self.waiting if timer.deadline > self.now else self.due).append(timer)
-
-    def disarm(self, timer: Armed) -> None:
-        remove(self.waiting if timer in self.waiting else self.due, timer)
+        timer.within = self.waiting if timer.deadline > self.now else self.due
+        timer.within.append(timer)
 
     def run(self, until: int) -> None:
         self.due += [timer for timer in self.waiting if timer.deadline <= until]
         if until > self.now:
-            self.waiting = [timer for timer in self.waiting if timer.deadline > until]
+            self.waiting[:] = [timer for timer in self.waiting if timer.deadline > until]
             self.count("timers_touched", len(self.waiting))
         for timer in self.sorted(self.due):
             if timer.deadline > self.now:
                 self.now = timer.deadline
                 self.count("clock_visits")
             self.deliver([timer])
-        self.due = []
+        self.due.clear()
 
     def sorted(self, timers: list[Armed]) -> list[Armed]:
         """A merge sort by deadline, from runs of one timer upwards; equal deadlines stay in the

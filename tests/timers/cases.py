@@ -30,8 +30,8 @@ GEOMETRIES: dict[str, list[dict[str, int]]] = {
     ],
     "hierarchical-wheel": [
         {"tick": 1, "wheel_size": 2},
-        {"tick": 7, "wheel_size": 3},
         {"tick": 200, "wheel_size": 20},
+        {"tick": 7, "wheel_size": 3},
     ],
 }
 
@@ -48,14 +48,6 @@ EXTREMES = {
 
 STARTS = (0, 1, 255, 256, 2**31, 2**40, 2**62)
 """Clocks to begin at: zero, and where words and levels wrap."""
-
-# One geometry for each scheme in the tables of boundary cases: small wheels, so that the cases
-# meet rotations and cascades, and ticks that do not divide their moments.
-BOUNDARY = {
-    "simple-wheel": {"wheel_size": 8},
-    "hashed-wheel": {"tick": 10, "wheel_size": 6},
-    "hierarchical-wheel": {"tick": 7, "wheel_size": 3},
-}
 
 
 def rotation_of(parameters: Parameters) -> int:
@@ -86,10 +78,6 @@ class Case:
     @property
     def rounding(self) -> AnyRounding:
         return self.traits.rounding(self.parameters)
-
-    @property
-    def exact(self) -> bool:
-        return self.rounding.exact
 
     @property
     def has_kernel(self) -> bool:
@@ -123,10 +111,10 @@ EXTREME_CASES = [
 DEFAULTS = [case for case in CASES if case.parameters == case.traits.defaults]
 """Every timer once."""
 
-BOUNDARY_CASES = [
-    Case(name, BOUNDARY.get(name, timer_class(name).traits.defaults)) for name in names()
-]
-"""Every timer once, with the geometry of `BOUNDARY`."""
+BOUNDARY_CASES = list({case.name: case for case in CASES}.values())
+"""Every timer once, with its last geometry: small wheels, so that the cases meet rotations and
+cascades, and ticks that do not divide their moments.
+"""
 
 KERNELS = [case for case in DEFAULTS if case.has_kernel]
 

@@ -58,7 +58,7 @@ def test_lateness_lies_within_what_the_traits_declare(
     assert armed_at <= fired_at <= LIMIT
     lowest, greatest = case.rounding.bounds()
     assert lowest <= fired_at - max(deadline, armed_at) <= greatest
-    if case.exact:
+    if case.rounding.exact:
         assert (lowest, greatest) == (0, 0)
 
 
