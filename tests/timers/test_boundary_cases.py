@@ -22,7 +22,6 @@ every_timer = pytest.mark.parametrize("case", BOUNDARY_CASES, ids=str)
 every_scheme = pytest.mark.parametrize("case", DEFAULTS, ids=str)
 every_kernel = pytest.mark.parametrize("case", KERNELS, ids=str)
 STARTS = (0, 2**62 - 1, LIMIT - 700)
-every_start = pytest.mark.parametrize("start", STARTS)
 
 Step = tuple[Any, ...]
 """A method of the timer and its arguments. A moment counts from the first value of the clock, and a
@@ -133,6 +132,11 @@ BOUNDARIES: dict[str, list[Step]] = {
         ("cancel", 1),
         ("advance", LIMIT - 1),
     ],
+    "a timer that is armed at the last moment fires then": [("advance", LIMIT), *after(1)],
+    "a far jump passes over what is pending": [
+        *after(*range(1, 2**42, 2**33)),
+        *advances(2**31, 2**40, 2**41, 2**43),
+    ],
     "a later timer does not hide an earlier one": after(10_000, 600),
     "a timer added behind the next one does not hide it": [
         *after(300),
@@ -189,7 +193,7 @@ def play(pair: Pair, start: int, steps: list[Step]) -> None:
     pair.finish()
 
 
-@every_start
+@pytest.mark.parametrize("start", STARTS)
 @every_timer
 def test_neighbours_of_a_cancelled_timer_in_an_upper_bucket_still_fire(
     case: Case, start: int
@@ -206,27 +210,6 @@ def test_neighbours_of_a_cancelled_timer_in_an_upper_bucket_still_fire(
         for moment in (69_000, 71_000):
             pair.advance(min(start + moment, LIMIT))
         assert pair.finish() == []
-
-
-@every_timer
-def test_timer_armed_at_the_last_moment_fires_then(case: Case) -> None:
-    pair = Pair(case, LIMIT - 1)
-    pair.finish()
-    pair.schedule_after(1)
-    assert [row.fired_at for row in pair.advance(LIMIT)] == [LIMIT]
-
-
-@every_start
-@every_timer
-def test_far_jump_passes_over_what_is_pending(case: Case, start: int) -> None:
-    for jump, pending in product((2**31, 2**40), (0, 1, 300)):
-        pair = Pair(case, start, capacity=512)
-        random = np.random.default_rng(pending)
-        for delay in (jump, *random.integers(0, 3 * jump, pending).tolist())[:pending]:
-            pair.schedule_after(delay)
-        for rotations in (1, 2, 4):
-            pair.advance(min(start + rotations * jump, LIMIT))
-        assert len(pair.timer) == 0
 
 
 @every_timer

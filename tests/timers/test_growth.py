@@ -152,6 +152,16 @@ def worst_tick(timer: Any) -> Measured:
     return max(ticks, key=lambda costs: sum(costs.values())), 1
 
 
+def ticks_of(timer: Any, ticks: int) -> Measured:
+    """Clock-driven: advances by one tick each."""
+
+    def run() -> None:
+        for _ in range(ticks):
+            timer.advance(timer.now + tick_of(timer))
+
+    return counted(timer, run), ticks
+
+
 @workload("schedule", Load.ANY, Load.RANDOM_DEADLINES)
 def schedule_at_random(setting: Setting) -> Measured:
     timer, _ = filled(setting)
@@ -235,14 +245,7 @@ def expire_one_delay(setting: Setting) -> Measured:
 
 @workload("tick", Load.ANY)
 def tick_beside_pending(setting: Setting) -> Measured:
-    timer, _ = filled(setting)
-    ticks = 50
-
-    def run() -> None:
-        for _ in range(ticks):
-            timer.advance(timer.now + tick_of(timer))
-
-    return counted(timer, run), ticks
+    return ticks_of(filled(setting)[0], 50)
 
 
 @workload("tick", Load.MANY_ROTATIONS)
@@ -252,13 +255,7 @@ def tick_of_long_delays(setting: Setting) -> Measured:
         SWEEPS["wheel_size"][-1] if setting.wheel_size else setting.timer().parameters["wheel_size"]
     )
     timer, _ = filled(setting, ROTATIONS * tick_of(setting.timer()) * slots)
-    ticks = timer.parameters["wheel_size"]
-
-    def run() -> None:
-        for _ in range(ticks):
-            timer.advance(timer.now + tick_of(timer))
-
-    return counted(timer, run), ticks
+    return ticks_of(timer, timer.parameters["wheel_size"])
 
 
 @workload("tick", Load.FULL_SLOT)
