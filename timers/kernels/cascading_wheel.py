@@ -237,7 +237,7 @@ def next_expiry(state):
         # Slots of a level open in the order of deadlines, so only the next can hold the earliest.
         if opens != NONE and opens <= earliest:
             earliest = min(earliest, earliest_in(nodes, bucket))
-    if not is_empty(nodes, OVERFLOW) and cells[OVERFLOW_MIN] < earliest:
+    if cells[OVERFLOW_MIN] < earliest:
         earliest = min(earliest, earliest_in(nodes, OVERFLOW))
     return earliest
 

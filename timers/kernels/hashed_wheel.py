@@ -269,26 +269,17 @@ def next_expiry(state):
         return NONE
     if due(state):
         return cells[NOW]
-    # Slots are visited in the order of their ticks, so the first timer without rounds is the
-    # earliest of them. If there is none, one rotation visits all timers.
-    earliest = end_of(
-        quotient(earliest_in(nodes, arrivals_bucket(cells)), cells[TICK]), cells[TICK]
-    )
+    earliest = earliest_in(nodes, arrivals_bucket(cells))
     tick_number = next_occupied(cells)
-    if tick_number == NONE:
-        return earliest
-    for _ in range(cells[WHEEL_SIZE]):
-        slot = slot_of(tick_number, cells)
-        i = nodes[slot]["next"]
-        while i != slot:
-            earliest = min(
-                earliest, end_of(quotient(nodes[i]["deadline"], cells[TICK]), cells[TICK])
-            )
-            i = nodes[i]["next"]
-        if earliest <= end_of(tick_number, cells[TICK]):
-            break
-        tick_number += 1
-    return earliest
+    if tick_number != NONE:
+        # Slots are visited in the order of their ticks, so the first timer without rounds is the
+        # earliest of them. If there is none, one rotation visits all timers.
+        for _ in range(cells[WHEEL_SIZE]):
+            earliest = min(earliest, earliest_in(nodes, slot_of(tick_number, cells)))
+            if quotient(earliest, cells[TICK]) <= tick_number:
+                break
+            tick_number += 1
+    return end_of(quotient(earliest, cells[TICK]), cells[TICK])
 
 
 @jit

@@ -193,13 +193,12 @@ def next_expiry(state):
         return NONE
     if due(state):
         return cells[NOW]
+    in_ring = next_in_ring(cells)
+    earliest = LIMIT if in_ring == NONE else in_ring
     # A timer in the overflow list can be due before all those in the ring.
-    moment = next_in_ring(cells)
-    scan_at = next_scan(nodes, cells)
-    if moment == NONE or (scan_at != NONE and cells[OVERFLOW_MIN] < moment):
-        earliest = earliest_in(nodes, overflow_bucket(cells))
-        moment = earliest if moment == NONE else min(moment, earliest)
-    return moment
+    if cells[OVERFLOW_MIN] < earliest:
+        earliest = min(earliest, earliest_in(nodes, overflow_bucket(cells)))
+    return earliest
 
 
 @jit
