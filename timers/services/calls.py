@@ -122,9 +122,6 @@ class ScheduledCall(Entry):
         work, self._args = self._args, ()
         return work
 
-    def _finish(self) -> None:
-        """It runs only once."""
-
 
 class PeriodicCall(ScheduledCall):
     """A call that runs once per period, made by `schedule_every`; it never overlaps itself."""

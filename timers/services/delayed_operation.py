@@ -128,9 +128,6 @@ class DelayedOperation(Entry):
     def _work(self) -> Work:
         return self._time_out, (), None
 
-    def _finish(self) -> None:
-        """It times out only once."""
-
     def _time_out(self) -> None:
         self.on_complete()
         self.on_expiration()
