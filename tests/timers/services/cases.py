@@ -1,10 +1,11 @@
-"""Timers, clocks and threads that the tests of the services share."""
+"""Timers, clocks, operations and threads that the tests of the services share."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-from timers import names, timer_class
-from timers.services import ManualClock, SystemTimer
+from timers import CascadingWheel, names, timer_class
+from timers.services import DelayedOperation, ManualClock, Purgatory, SystemTimer
 
 MS = 1_000_000  # nanoseconds
 
@@ -16,9 +17,10 @@ class Recorder:
     """A hook for errors that keeps what it gets."""
 
     def __init__(self):
-        self.errors = []
+        self.callbacks, self.errors = [], []
 
     def __call__(self, callback, error):
+        self.callbacks.append(callback)
         self.errors.append(error)
 
     @property
@@ -54,9 +56,44 @@ def raising(error):
     return callback
 
 
-def caller_driven(clock, name="cascading-wheel", **options):
-    """A SystemTimer that the test advances."""
-    return SystemTimer(TIMERS[name](), clock=clock, start=False, **options)
+def caller_driven(timer=None):
+    """A clock that the test sets, and a SystemTimer that the test advances."""
+    clock = SettableClock()
+    timer = CascadingWheel() if timer is None else timer
+    return clock, SystemTimer(timer, clock=clock, start=False)
+
+
+def new_purgatory(*, on_error=None, executor=None, **options):
+    """A purgatory on a ManualClock, as its attribute `clock`."""
+    clock, timer = manual(on_error=on_error, executor=executor)
+    purgatory = Purgatory("test", timer, **options)
+    purgatory.clock = clock
+    return purgatory
+
+
+class Waiting(DelayedOperation):
+    """An operation whose condition the test sets, and which keeps what it was told.
+
+    `during(number)` is called while it is tried for the so-manieth time, after it has looked at its
+    condition.
+    """
+
+    def __init__(self, delay=1.0, *, ready=False, lock=None, during=lambda number: None):
+        super().__init__(delay, lock)
+        self.delay, self.ready, self.during = delay, ready, during
+        self.tries, self.log = 0, []
+
+    def try_complete(self):
+        self.tries += 1
+        ready = self.ready
+        self.during(self.tries)
+        return ready and self.force_complete()
+
+    def on_complete(self):
+        self.log.append("complete")
+
+    def on_expiration(self):
+        self.log.append("expire")
 
 
 class Interposed:
@@ -87,28 +124,19 @@ class Interposed:
 @contextmanager
 def held_elsewhere(lock):
     """Within it, another thread holds the lock."""
-    held, release = threading.Event(), threading.Event()
-
-    def hold():
-        with lock:
-            held.set()
-            release.wait(60)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    held.wait(10)
-    try:
-        yield
-    finally:
-        release.set()
-        thread.join(10)
+    with ThreadPoolExecutor(1) as other:
+        other.submit(lock.acquire).result(10)
+        try:
+            yield
+        finally:
+            other.submit(lock.release).result(10)
 
 
-def without_deadlock(function):
-    """What the function returns in another thread, which must end."""
+def in_thread(function, *args):
+    """What a function returns on another thread, which must end."""
     results = []
-    thread = threading.Thread(target=lambda: results.append(function()), daemon=True)
+    thread = threading.Thread(target=lambda: results.append(function(*args)), daemon=True)
     thread.start()
     thread.join(10)
-    assert not thread.is_alive()
+    assert results, "the thread waits for something"
     return results[0]

@@ -2,23 +2,37 @@
 
 import pytest
 
-from tests.timers.services.cases import Interposed, SettableClock, manual
+from tests.timers.services.cases import MS, Interposed, caller_driven, new_purgatory
 from timers import CascadingWheel
-from timers.services import Purgatory, SystemTimer
+from timers.services import ManualClock, SystemTimer
 
 
 @pytest.fixture
 def interposed():
     """The clock, the service, and the timer whose calls the test interrupts."""
-    clock = SettableClock()
     timer = Interposed(CascadingWheel())
-    return clock, SystemTimer(timer, clock=clock, start=False), timer
+    return *caller_driven(timer), timer
+
+
+@pytest.fixture(params=["caller", "clock"])
+def driven(request):
+    """A service without a thread, its timer, whose calls the test interrupts, and a function that
+    moves its time by some seconds and runs what is due.
+    """
+    timer = Interposed(CascadingWheel())
+    if request.param == "clock":
+        clock = ManualClock()
+        return SystemTimer(timer, clock=clock), timer, clock.advance
+    clock, service = caller_driven(timer)
+
+    def drive(seconds):
+        clock.value += seconds * 1000 * MS
+        service.advance_clock()
+
+    return service, timer, drive
 
 
 @pytest.fixture
 def purgatory():
     """A purgatory on a ManualClock, as its attribute `clock`."""
-    clock, timer = manual()
-    created = Purgatory("test", timer)
-    created.clock = clock
-    return created
+    return new_purgatory()

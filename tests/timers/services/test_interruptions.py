@@ -24,13 +24,12 @@ from types import CodeType
 import pytest
 
 import timers.services
-from tests.timers.services.cases import MS, SettableClock, without_deadlock
+from tests.timers.services.cases import MS, Waiting, caller_driven, in_thread
 from tests.timers.services.loops import JumpingLoop
 from timers import CascadingWheel
 from timers.errors import ClockError
 from timers.services import (
     AsyncTimer,
-    DelayedOperation,
     IdleDetector,
     ManualClock,
     Purgatory,
@@ -146,8 +145,8 @@ class Calls(Setting):
             self.add(f"new {k}", 1 + k % 2)
 
     def make_service(self):
-        self.clock = SettableClock()
-        return SystemTimer(CascadingWheel(), clock=self.clock, start=False)
+        self.clock, service = caller_driven()
+        return service
 
     def add(self, name, delay):
         self.calls[name] = self.service.schedule_after(delay, self.count, name)
@@ -178,7 +177,7 @@ class Calls(Setting):
         """
         if self.service._mailbox.closed:
             self.service.close()  # again, as it was interrupted
-        size = without_deadlock(lambda: self.service.size)
+        size = in_thread(lambda: self.service.size)
         # A periodic call does not count while it runs, or if its run was interrupted at the end.
         assert -lost <= size - self.pending() <= extra, (size, self.pending())
         for _ in range(5):
@@ -198,7 +197,7 @@ class Calls(Setting):
             assert self.ran["periodic"] >= 4
             assert 1 <= self.service.size <= 1 + extra
         self.service.close()
-        assert without_deadlock(lambda: self.service.size) == 0
+        assert in_thread(lambda: self.service.size) == 0
 
 
 class CallsOnAManualClock(Calls):
@@ -287,7 +286,7 @@ class Handles(OnALoop):
             assert len(missing) <= lost, missing
             assert set(runs.values()) <= {0, 1}
         self.loop.close()
-        assert without_deadlock(self.loop.wheel.size) == 0
+        assert in_thread(self.loop.wheel.size) == 0
 
 
 class HandlesOfAStoppedLoop(Handles):
@@ -298,32 +297,17 @@ class HandlesOfAStoppedLoop(Handles):
         self.within = lambda function: function()
 
 
-class Operation(DelayedOperation):
-    """An operation whose condition the test sets, and how often it completed."""
-
-    def __init__(self, delay):
-        super().__init__(delay)
-        self.ready, self.completed = False, 0
-
-    def try_complete(self):
-        return self.ready and self.force_complete()
-
-    def on_complete(self):
-        self.completed += 1
-
-
 class Operations(Setting):
     """A purgatory with operations under several keys, some of which can complete."""
 
     def __init__(self):
-        self.clock = SettableClock()
-        self.service = SystemTimer(CascadingWheel(), clock=self.clock, start=False)
+        self.clock, self.service = caller_driven()
         self.purgatory = Purgatory("test", self.service)
-        self.operations = [Operation(1 + k % 2) for k in range(8)]
+        self.operations = [Waiting(1 + k % 2) for k in range(8)]
         for k, operation in enumerate(self.operations):
             self.purgatory.try_complete_else_watch(operation, ["all", k % 3])
         self.service.size  # noqa: B018  # all are in the timer
-        self.new = Operation(1)
+        self.new = Waiting(1)
         self.operations.append(self.new)
         for operation in self.operations[::3]:
             operation.ready = True
@@ -332,7 +316,7 @@ class Operations(Setting):
         self.purgatory.try_complete_else_watch(self.new, ["all", "new"])
 
     def watch_many(self):
-        self.operations += (more := [Operation(1), Operation(2)])
+        self.operations += (more := [Waiting(1), Waiting(2)])
         self.purgatory.try_complete_else_watch_many([self.new, *more], ["all", "new"])
 
     def drive(self, seconds):
@@ -343,7 +327,7 @@ class Operations(Setting):
         """What a handler may do."""
         self.purgatory.check_and_complete(0)
         self.operations[1].force_complete()
-        self.operations.append(Operation(1))
+        self.operations.append(Waiting(1))
         self.purgatory.try_complete_else_watch(self.operations[-1], ["all"])
         self.purgatory.purge()
 
@@ -354,16 +338,16 @@ class Operations(Setting):
         watched = [operation for operation in self.operations if operation._purgatory]
         pending = sum(not operation.is_completed for operation in watched)
         assert pending <= self.purgatory.delayed <= pending + extra
-        assert pending <= without_deadlock(lambda: self.service.size) <= pending + extra
+        assert pending <= in_thread(lambda: self.service.size) <= pending + extra
         for _ in range(3):
             self.drive(1)
         assert self.purgatory.delayed == 0
-        assert without_deadlock(lambda: self.service.size) == 0
+        assert in_thread(lambda: self.service.size) == 0
         self.purgatory.check_and_complete("all")
-        without_deadlock(self.purgatory.purge)
+        in_thread(self.purgatory.purge)
         assert self.purgatory.watched == 0
-        assert all(operation.completed <= 1 for operation in self.operations)
-        withdrawn = {op for op in watched if op._state == mailbox.CANCELLED and not op.completed}
+        assert all(operation.log.count("complete") <= 1 for operation in self.operations)
+        withdrawn = {op for op in watched if op._state == mailbox.CANCELLED and not op.log}
         assert len(withdrawn) <= lost
 
 

@@ -126,8 +126,7 @@ def test_calls_of_one_unit_run_in_the_order_of_their_nanoseconds():
 
 
 def test_after_a_long_pause_nothing_is_lost_or_doubled():
-    clock = SettableClock()
-    timer = caller_driven(clock)
+    clock, timer = caller_driven()
     ran = []
     for delay in range(1, 1001):
         timer.schedule_after(delay, ran.append, delay)
@@ -457,8 +456,7 @@ def test_the_constructor_loads_what_the_service_calls_and_leaves_the_timer_alone
     wheel = CascadingWheel(start=5, counting=True)
     loaded = vars(wheel._call).copy()
     assert not loaded.keys() & wheel._call._functions.keys()
-    clock = SettableClock()
-    service = SystemTimer(wheel, clock=clock, start=False)
+    clock, service = caller_driven(wheel)
     loaded = vars(wheel._call).copy()
     calls = [service.schedule_after(1, print) for _ in range(2000)]  # the timer grows
     assert service.size == len(calls)
@@ -476,7 +474,7 @@ def test_the_constructor_loads_what_the_service_calls_and_leaves_the_timer_alone
 def test_the_constructor_changes_nothing_in_the_timer():
     wheel = CascadingWheel(start=5, counting=True)
     fresh = wheel.state.cells.copy()
-    SystemTimer(wheel, clock=SettableClock(), start=False)
+    caller_driven(wheel)
     assert (wheel.state.cells == fresh).all()
     assert not any(wheel.counters.values())
 
@@ -512,8 +510,7 @@ def test_a_periodic_call_may_ask_for_another_run_at_once_in_each_run():
     ],
 )
 def test_what_follows_a_slow_run(missed, expected):
-    clock = SettableClock()
-    timer = caller_driven(clock)
+    clock, timer = caller_driven()
     ran = []
 
     def callback():
@@ -682,8 +679,7 @@ def test_an_exception_in_an_executor_goes_to_the_hook():
 
 
 def test_the_caller_drives_a_service_without_a_thread():
-    clock = SettableClock()
-    timer = caller_driven(clock)
+    clock, timer = caller_driven()
     ran = []
     timer.schedule_after(1, ran.append, 1)
     assert timer.advance_clock() == 0

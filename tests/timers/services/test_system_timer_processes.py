@@ -11,56 +11,16 @@ from contextlib import nullcontext
 
 import pytest
 
-from tests.timers.services.cases import MS, Interposed, SettableClock, held_elsewhere, manual
-from timers import CascadingWheel, HierarchicalWheel
+from tests.timers.services.cases import caller_driven, held_elsewhere, manual
+from timers import HierarchicalWheel
 from timers.kernels.jit import COMPILING
 from timers.services import (
-    ManualClock,
     ServiceClosedError,
     SystemTimer,
 )
 
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.parametrize("lock_held", [False, True])
-def test_a_forked_child_has_a_closed_copy(lock_held):
-    ran = threading.Event()
-    with SystemTimer(HierarchicalWheel()) as service:
-        call = service.schedule_after(0.05, ran.set)
-        with held_elsewhere(service._mailbox.lock) if lock_held else nullcontext():
-            child = os.fork()
-            if not child:
-                status = 1
-                try:
-                    service.schedule_after(1, print)
-                except ServiceClosedError:
-                    time.sleep(0.1)  # a driver, if there were one, would run the call
-                    closed = service.size == 0 and call.cancel() and service.close()
-                    status = 0 if closed and not ran.is_set() else 2
-                finally:
-                    os._exit(status)
-        assert os.waitpid(child, 0)[1] == 0
-        assert ran.wait(10)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_service_that_the_caller_drives_goes_on_in_a_forked_child():
-    clock, service = manual()
-    ran = []
-    service.schedule_after(1, ran.append, 1)
-    child = os.fork()
-    if not child:
-        status = 1
-        try:
-            clock.advance(1)
-            status = 0 if ran == [1] else 2
-        finally:
-            os._exit(status)
-    assert os.waitpid(child, 0)[1] == 0
-    clock.advance(1)
-    assert ran == [1]
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
 
 def status_of_child(work):
@@ -75,40 +35,68 @@ def status_of_child(work):
     return os.waitpid(child, 0)[1]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.parametrize("driver", ["caller", "clock"])
-def test_a_service_whose_callback_forks_goes_on_in_both_processes(driver):
-    clock = SettableClock() if driver == "caller" else ManualClock()
-    service = SystemTimer(CascadingWheel(), clock=clock, start=False)
-    ran, children = [], []
-
-    def drive(seconds):
-        if driver == "clock":
-            clock.advance(seconds)
-        else:
-            clock.value += seconds * 1000 * MS
-            service.advance_clock()
-
-    service.schedule_after(1, lambda: children.append(os.fork()))
-    service.schedule_after(2, ran.append, 1)
+def status_of_both(work, children):
+    """The exit statuses of this process and of the child that `work` forks, as above."""
     parent = os.getpid()
     status = 1
     try:
-        drive(1)
-        drive(1)
-        status = 0 if ran == [1] and service.close() else 2
+        status = 0 if work() else 2
     finally:
         if os.getpid() != parent:
             os._exit(status)
-    assert status == 0
-    assert os.waitpid(children[0], 0)[1] == 0
+    return status, os.waitpid(children[0], 0)[1]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@forks
+@pytest.mark.parametrize("lock_held", [False, True])
+def test_a_forked_child_has_a_closed_copy(lock_held):
+    ran = threading.Event()
+    with SystemTimer(HierarchicalWheel()) as service:
+        call = service.schedule_after(0.05, ran.set)
+
+        def is_closed():
+            with pytest.raises(ServiceClosedError):
+                service.schedule_after(1, print)
+            time.sleep(0.1)  # a driver, if there were one, would run the call
+            return not ran.is_set() and service.size == 0 and call.cancel() and service.close()
+
+        with held_elsewhere(service._mailbox.lock) if lock_held else nullcontext():
+            assert status_of_child(is_closed) == 0
+        assert ran.wait(10)
+
+
+@forks
+def test_a_service_that_the_caller_drives_goes_on_in_a_forked_child():
+    clock, service = manual()
+    ran = []
+    service.schedule_after(1, ran.append, 1)
+
+    def goes_on():
+        clock.advance(1)
+        return ran == [1]
+
+    assert status_of_child(goes_on) == 0
+    assert goes_on()
+
+
+@forks
+def test_a_service_whose_callback_forks_goes_on_in_both_processes(driven):
+    service, _, drive = driven
+    ran, children = [], []
+    service.schedule_after(1, lambda: children.append(os.fork()))
+    service.schedule_after(2, ran.append, 1)
+
+    def goes_on():
+        drive(1)
+        drive(1)
+        return ran == [1] and service.close()
+
+    assert status_of_both(goes_on, children) == (0, 0)
+
+
+@forks
 def test_a_service_that_another_thread_drives_is_closed_in_a_forked_child():
-    service = SystemTimer(CascadingWheel(), clock=SettableClock(), start=False)
+    _, service = caller_driven()
     started, release = threading.Event(), threading.Event()
     service.schedule_after(0, lambda: (started.set(), release.wait(60)))
     thread = threading.Thread(target=service.advance_clock)
@@ -126,23 +114,17 @@ def test_a_service_that_another_thread_drives_is_closed_in_a_forked_child():
     assert service.schedule_after(1, print).cancel()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_finalizer_that_forks_within_our_own_filing_leaves_the_lock_to_its_frame():
-    timer = Interposed(CascadingWheel())
-    service = SystemTimer(timer, clock=SettableClock(), start=False)
+@forks
+def test_a_finalizer_that_forks_within_our_own_filing_leaves_the_lock_to_its_frame(interposed):
+    _, service, timer = interposed
     children = []
-    parent = os.getpid()
     service.schedule_after(1, print)
     timer.after["schedule_many"] = lambda: children.append(os.fork())
-    status = 1
-    try:
-        status = 0 if service.size == 1 and service.schedule_after(1, print).cancel() else 2
-    finally:
-        if os.getpid() != parent:
-            os._exit(status)
-    assert status == 0
-    assert os.waitpid(children[0], 0)[1] == 0
+
+    def goes_on():
+        return service.size == 1 and service.schedule_after(1, print).cancel()
+
+    assert status_of_both(goes_on, children) == (0, 0)
 
 
 EXIT = """

@@ -6,6 +6,7 @@
 import random
 import threading
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,15 +14,14 @@ from tests.timers.services.cases import (
     MS,
     TIMERS,
     Interposed,
-    SettableClock,
+    caller_driven,
     held_elsewhere,
+    in_thread,
     manual,
-    without_deadlock,
 )
 from timers import CascadingWheel
 from timers.errors import ClockError
 from timers.services import (
-    ManualClock,
     ServiceClosedError,
     ServiceStateError,
     SystemTimer,
@@ -86,8 +86,7 @@ def test_a_rearm_after_the_timer_returned_the_call_wins(interposed, later):
 
 
 def test_a_rearm_of_a_call_that_is_due_but_has_not_started_wins():
-    clock = SettableClock()
-    service = SystemTimer(CascadingWheel(), clock=clock, start=False)
+    clock, service = caller_driven()
     ran = []
     service.schedule_after(1, lambda: ran.append(call.reschedule_after(5)))
     call = service.schedule_after(1.0001, ran.append, "late")
@@ -103,29 +102,15 @@ def test_a_rearm_of_a_call_that_is_due_but_has_not_started_wins():
 def test_only_one_of_many_takers_wins():
     _, service = manual()
     everyone = threading.Barrier(8)
-    call = None
 
-    def take():
-        for _ in range(200):
-            everyone.wait(10)
-            wins.append(call.cancel())
-            everyone.wait(10)
-
-    wins = []
-    threads = [threading.Thread(target=take) for _ in range(7)]
-    call = service.schedule_after(1, print)
-    for thread in threads:
-        thread.start()
-    for turn in range(200):
+    def take(call):
         everyone.wait(10)
-        everyone.wait(10) if turn == 199 else None
-        if turn < 199:
-            everyone.wait(10)
-            assert wins.count(True) == turn + 1
+        return call.cancel()
+
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(200):
             call = service.schedule_after(1, print)
-    for thread in threads:
-        thread.join(10)
-    assert wins.count(True) == 200
+            assert sum(pool.map(take, [call] * 8)) == 1
 
 
 # Waking
@@ -146,8 +131,7 @@ def test_a_call_that_comes_while_the_driver_prepares_to_sleep_is_seen(interposed
 
 
 def test_only_an_earlier_deadline_rings_the_bell():
-    clock = SettableClock()
-    service = SystemTimer(CascadingWheel(), clock=clock, start=False)
+    _, service = caller_driven()
     service.schedule_after(1, print)
     assert take_turn(service) == 1000 * MS
     later = service.schedule_after(2, print)
@@ -160,7 +144,7 @@ def test_only_an_earlier_deadline_rings_the_bell():
 
 
 def test_a_rearm_to_an_earlier_deadline_rings_the_bell():
-    service = SystemTimer(CascadingWheel(), clock=SettableClock(), start=False)
+    _, service = caller_driven()
     call = service.schedule_after(10, print)
     take_turn(service)
     assert service._bell.empty()
@@ -237,7 +221,7 @@ def test_a_finalizer_may_use_the_service_while_a_batch_is_applied(interposed):
 
     service.schedule_after(1, print)
     timer.after["schedule_many"] = finalizer
-    without_deadlock(lambda: service.size)
+    in_thread(lambda: service.size)
     assert sizes == [1]
     with pytest.raises(ServiceClosedError):
         service.schedule_after(1, print)
@@ -245,45 +229,36 @@ def test_a_finalizer_may_use_the_service_while_a_batch_is_applied(interposed):
     assert service.size == 0
 
 
-@pytest.mark.parametrize("driver", ["caller", "clock"])
-def test_a_finalizer_may_close_the_service_while_it_is_driven(driver):
-    clock = SettableClock() if driver == "caller" else ManualClock()
-    timer = Interposed(CascadingWheel())
-    service = SystemTimer(timer, clock=clock, start=False)
-    drive = service.advance_clock if driver == "caller" else lambda: clock.advance(1)
-    answers, refused = [], []
+def test_a_finalizer_may_close_the_service_while_it_is_driven(driven):
+    service, timer, drive = driven
+    answers = []
 
     def finalizer():
         answers.extend([service.size, service.close()])
-        try:
-            drive()
-        except (ServiceClosedError, ServiceStateError, ClockError) as error:
-            refused.append(error)
+        with pytest.raises((ServiceClosedError, ServiceStateError, ClockError)):
+            drive(0)
+        answers.append("refused")
 
     call = service.schedule_after(0, print)
     timer.after["schedule_many"] = finalizer
-    without_deadlock(drive)
-    assert answers == [1, False]
-    assert len(refused) == 1
+    in_thread(drive, 0)
+    assert answers == [1, False, "refused"]
     assert call.cancelled()
     assert service.size == 0
 
 
-@pytest.mark.parametrize("driver", ["caller", "clock"])
-def test_a_finalizer_cannot_drive_the_service_within_its_filing(driver):
-    clock = SettableClock() if driver == "caller" else ManualClock()
-    timer = Interposed(CascadingWheel())
-    service = SystemTimer(timer, clock=clock, start=False)
+def test_a_finalizer_cannot_drive_the_service_within_its_filing(driven):
+    service, timer, drive = driven
     refused = []
 
     def finalizer():
         with pytest.raises(ServiceStateError) as error:
-            service.advance_clock() if driver == "caller" else clock.advance(1)
+            drive(1)
         refused.append(error)
 
-    service.schedule_after(1, print)
+    service.schedule_after(2, print)
     timer.after["schedule_many"] = finalizer
-    assert without_deadlock(lambda: service.size) == 1
+    assert in_thread(lambda: service.size) == 1
     assert len(refused) == 1
 
 
@@ -295,7 +270,7 @@ def test_the_thread_ends_when_a_finalizer_closes_the_service_while_a_caller_file
         with held_elsewhere(service._mailbox.lock):  # so that the thread has not filed it yet
             timer.after["schedule_many"] = lambda: closed.append(service.close())
         call = service.schedule_after(60, print)
-        without_deadlock(lambda: service.size)
+        in_thread(lambda: service.size)
         thread.join(10)
         assert not thread.is_alive()
         assert closed == [False]
@@ -328,13 +303,8 @@ def test_every_answer_is_exact_under_threads(name):
                 else:
                     call.reschedule_after(dice.choice([0, 0.002, 0.01]))
 
-    workers = [
-        threading.Thread(target=work, args=(number * per_thread,)) for number in range(threads)
-    ]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(60)
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, range(0, len(ran), per_thread)))
     assert service.close("wait", timeout=60)
     assert service.size == 0
     for times, cancelled in zip(ran, answers, strict=True):
@@ -342,24 +312,18 @@ def test_every_answer_is_exact_under_threads(name):
 
 
 def test_a_call_that_meets_close_is_refused_or_cancelled():
-    for _ in range(20):
-        service = SystemTimer(CascadingWheel(), start=False)
-        accepted = []
-        started = threading.Event()
+    def schedule(service, accepted, started):
+        with pytest.raises(ServiceClosedError):
+            while True:
+                accepted.append(service.schedule_after(60, print))
+                started.set()
 
-        def work(service=service, accepted=accepted, started=started):
-            try:
-                while True:
-                    accepted.append(service.schedule_after(60, print))
-                    started.set()
-            except ServiceClosedError:
-                pass
-
-        worker = threading.Thread(target=work)
-        worker.start()
-        started.wait(10)
-        service.close()
-        worker.join(10)
-        assert service.size == 0
-        assert accepted
-        assert all(call.cancelled() for call in accepted)
+    with ThreadPoolExecutor(1) as worker:
+        for _ in range(20):
+            (_, service), accepted, started = caller_driven(), [], threading.Event()
+            scheduling = worker.submit(schedule, service, accepted, started)
+            assert started.wait(10)
+            service.close()
+            scheduling.result(10)
+            assert service.size == 0
+            assert all(call.cancelled() for call in accepted)
