@@ -13,6 +13,11 @@ TIMERS = {name: timer_class(name) for name in names()}
 """Every timer of the registry, by name, with its defaults."""
 
 
+def bounds_of(timer):
+    """How early (if negative) and how late a timer may fire, in units."""
+    return timer.traits.rounding(timer.parameters).bounds()
+
+
 class Recorder:
     """A hook for errors that keeps what it gets."""
 

@@ -6,10 +6,7 @@ import asyncio
 import selectors
 
 from tests.timers.services.cases import TIMERS
-from timers import HashedWheel
-from timers.services import (
-    AsyncTimer,
-)
+from timers.services import AsyncTimer
 
 
 class JumpingSelector(selectors.DefaultSelector):
@@ -44,14 +41,11 @@ class JumpingLoop(asyncio.SelectorEventLoop):
         return super().call_at(when, callback, *args, **options)
 
 
-FINE = TIMERS | {"hashed-wheel": lambda: HashedWheel(tick=1)}  # 100 units by default
-
-
-def run(main, name="cascading-wheel", timers=TIMERS):
+def run(main, name="cascading-wheel"):
     """The result of `main(timer, loop)` on a loop whose time jumps."""
 
     async def outer():
-        async with AsyncTimer(timers[name]()) as timer:
+        async with AsyncTimer(TIMERS[name]()) as timer:
             result = await main(timer, asyncio.get_running_loop())
         assert len(timer._mailbox.timer) == 0
         return result
