@@ -6,11 +6,11 @@ import json
 import random
 import subprocess
 import sys
-import threading
+from contextlib import closing
 
 import pytest
 
-from tests.timers.services.cases import TIMERS
+from tests.timers.services.cases import TIMERS, bounds_of, in_thread
 from tests.timers.services.loops import JumpingLoop
 from timers import CascadingWheel
 from timers.services import wheel_event_loop
@@ -52,9 +52,15 @@ def run_suite(suite):
     return json.loads(run.stdout.splitlines()[-1])
 
 
-def on_a_wheel(timer=CascadingWheel, unit_ns=1_000_000):
+def on_a_wheel(timer=CascadingWheel):
     """A loop whose time jumps and whose calls are in a timer."""
-    return wheel_event_loop(timer, base=JumpingLoop, unit_ns=unit_ns)()
+    return wheel_event_loop(timer, base=JumpingLoop, unit_ns=1_000_000)()
+
+
+@pytest.fixture
+def loop():
+    with closing(on_a_wheel()) as loop:
+        yield loop
 
 
 @pytest.mark.parametrize("name", TIMERS)
@@ -86,17 +92,14 @@ def test_it_runs_what_asyncio_runs(name):
         loop.close()
         return ran, states
 
-    lowest, greatest = TIMERS[name]().traits.rounding(TIMERS[name]().parameters).bounds()
     ran, states = run(on_a_wheel(TIMERS[name]))
-    if (lowest, greatest) == (0, 0):
-        plain = run(JumpingLoop())
-        assert (ran, states) == plain
+    if bounds_of(TIMERS[name]()) == (0, 0):
+        assert (ran, states) == run(JumpingLoop())
     assert len(ran) > 500
 
 
-def test_a_handle_is_as_asyncio_makes_it():
+def test_a_handle_is_as_asyncio_makes_it(loop):
     """Its slots are set directly, as the constructors take a third of the time."""
-    loop = on_a_wheel()
     handle = loop.call_at(105.0, print, "a", 1)
     plain = asyncio.TimerHandle(105.0, print, ("a", 1), loop)
     slots = {name for cls in asyncio.TimerHandle.__mro__ for name in getattr(cls, "__slots__", ())}
@@ -109,12 +112,9 @@ def test_a_handle_is_as_asyncio_makes_it():
     plain.cancel()
     assert repr(handle).replace("WheelHandle", "TimerHandle") == repr(plain)
     assert handle.cancelled()
-    loop.close()
 
 
-def test_the_loop_itself_knows_one_call():
-    loop = on_a_wheel()
-
+def test_the_loop_itself_knows_one_call(loop):
     async def main():
         sleeping = [asyncio.create_task(asyncio.sleep(3600 + k)) for k in range(1000)]
         await asyncio.sleep(0)
@@ -125,11 +125,9 @@ def test_the_loop_itself_knows_one_call():
         await asyncio.gather(*sleeping, return_exceptions=True)
 
     loop.run_until_complete(main())
-    loop.close()
 
 
-def test_a_closed_loop_refuses_calls_and_pending_ones_never_run():
-    loop = on_a_wheel()
+def test_a_closed_loop_refuses_calls_and_pending_ones_never_run(loop):
     ran = []
     handle = loop.call_later(1, ran.append, 1)
     loop.close()
@@ -141,60 +139,47 @@ def test_a_closed_loop_refuses_calls_and_pending_ones_never_run():
     assert ran == []
 
 
-def test_a_running_loop_cannot_be_closed():
+def test_a_running_loop_cannot_be_closed(loop):
     async def main():
         with pytest.raises(RuntimeError, match="Cannot close a running event loop"):
-            asyncio.get_running_loop().close()
+            loop.close()
         await asyncio.sleep(1)
 
-    loop = on_a_wheel()
     loop.run_until_complete(main())
-    loop.close()
 
 
-def test_debug_mode_checks_the_thread_and_the_callback():
+def test_debug_mode_checks_the_thread_and_the_callback(loop):
     async def coroutine():
         """Not a callback."""
+
+    def refused():
+        with pytest.raises(RuntimeError, match="Non-thread-safe operation"):
+            loop.call_later(1, print)
+        return True
 
     async def main():
         loop.set_debug(True)
         with pytest.raises(TypeError, match="coroutines cannot be used"):
             loop.call_later(1, coroutine)
-        refusals = []
-
-        def use():
-            try:
-                loop.call_later(1, print)
-            except RuntimeError as error:
-                refusals.append(str(error))
-
-        thread = threading.Thread(target=use)
-        thread.start()
-        thread.join()
-        assert "Non-thread-safe operation" in refusals[0]
+        assert in_thread(refused)
         assert loop.call_later(1, print)._source_traceback
 
-    loop = on_a_wheel()
     loop.run_until_complete(main())
-    loop.close()
 
 
 @pytest.mark.parametrize("when", [float("inf"), -5, 0, 10**30, 100.5])
-def test_any_moment_is_legal(when):
-    loop, ran = on_a_wheel(), []
+def test_any_moment_is_legal(loop, when):
+    ran = []
     handle = loop.call_at(when, ran.append, 1)
     assert handle.when() == when
     loop.run_until_complete(asyncio.sleep(1))
     assert ran == ([1] if when < 101 else [])
-    loop.close()
 
 
-def test_nonsense_is_refused():
-    loop = on_a_wheel()
+def test_nonsense_is_refused(loop):
     with pytest.raises(TypeError):
         loop.call_later(None, print)
     with pytest.raises(TypeError):
         loop.call_at(None, print)
     with pytest.raises(ValueError, match="NaN"):
         loop.call_at(float("nan"), print)
-    loop.close()
