@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from timers.services import IdleDetector
+
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "idle_server.py"
 EACH = 333
 TIMEOUT = 0.5
@@ -28,33 +30,21 @@ def many_files():
 
 def test_a_thousand_connections(many_files):
     example = runpy.run_path(str(EXAMPLE))
+    heard = {}  # connection -> when, in seconds
     idle_for = {}  # peer -> seconds without a packet when the server closed it
 
-    class Server(example["EchoServer"]):
-        """Notes when it heard from whom, and whom it closed."""
+    class Noting(IdleDetector):
+        """A detector that notes when it heard from whom, and whom it found."""
 
-        def __init__(self):
-            super().__init__(TIMEOUT)
-            self.heard = {}
-
-        def touch(self, connection):
-            self.heard[connection] = self.now()
-            super().touch(connection)
-
-    class Noting:
-        """The detector, noting what it found."""
-
-        def __init__(self, server):
-            self.server, self.detector = server, server.detector
-
-        def __getattr__(self, name):
-            return getattr(self.detector, name)
+        def touch(self, connection, at):
+            heard[connection] = at
+            super().touch(connection, at)
 
         def advance(self, now):
-            idle = self.detector.advance(now)
+            idle = super().advance(now)
             for connection in idle:
                 peer = connection.transport.get_extra_info("peername")
-                idle_for[peer] = now - self.server.heard[connection]
+                idle_for[peer] = now - heard[connection]
             return idle
 
     async def connect(port):
@@ -65,8 +55,8 @@ def test_a_thousand_connections(many_files):
 
     async def main():
         loop = asyncio.get_running_loop()
-        async with Server() as server:
-            server.detector = Noting(server)
+        async with example["EchoServer"](TIMEOUT) as server:
+            server.detector = Noting(TIMEOUT, server.tick)
             last = loop.time()
             ends = [await connect(server.port) for _ in range(3 * EACH)]
             silent, chatty, half_open = (ends[first::3] for first in range(3))
@@ -88,7 +78,7 @@ def test_a_thousand_connections(many_files):
             # On a machine so busy that the chatty ones could not send in time, they are idle, too.
             if longest_gap < TIMEOUT / 2:
                 assert set(idle_for) == names[0] | names[2]
-                assert len(server.detector.detector) == EACH
+                assert len(server.detector) == EACH
                 assert max(idle_for.values()) < 2 * TIMEOUT
             assert names[0] | names[2] <= set(idle_for)
             assert min(idle_for.values()) >= TIMEOUT
@@ -102,11 +92,9 @@ def test_a_thousand_connections(many_files):
                     assert end.recv(1) == b"x"
             for end in ends:
                 end.close()
-            while len(server.detector.detector) and loop.time() < give_up:
+            while len(server.detector) and loop.time() < give_up:
                 await asyncio.sleep(0.01)  # until the server has heard of it
-            assert len(server.detector.detector) == 0
+            assert len(server.detector) == 0
 
-    detector = example["IdleDetector"]()  # compile what the server needs
-    detector.touch("a")
-    detector.advance(100)
+    IdleDetector()  # compiles what the server needs
     asyncio.run(main())
