@@ -117,11 +117,14 @@ def trace_once(make):
 
 
 class Setting:
-    """Something that methods are run on."""
+    """Something that methods are run on; `ran` says how often each callback has run."""
 
     def within(self, function):
         """What a function returns where users call the methods."""
         return function()
+
+    def count(self, name):
+        self.ran[name] = self.ran.get(name, 0) + 1
 
 
 class Calls(Setting):
@@ -150,9 +153,6 @@ class Calls(Setting):
 
     def add(self, name, delay):
         self.calls[name] = self.service.schedule_after(delay, self.count, name)
-
-    def count(self, name):
-        self.ran[name] = self.ran.get(name, 0) + 1
 
     def drive(self, seconds):
         self.clock.value += seconds * 1000 * MS
@@ -263,9 +263,6 @@ class Handles(OnALoop):
 
     def add(self, name):
         self.handles[name] = self.loop.call_later(1, self.count, name)
-
-    def count(self, name):
-        self.ran[name] = self.ran.get(name, 0) + 1
 
     def use(self):
         """What a handler may do."""
@@ -389,35 +386,33 @@ class Connections(Setting):
         assert len(unknown) <= lost + extra, unknown
 
 
+CALL_METHODS = {
+    "schedule_after": (lambda s: s.service.schedule_after(1, s.count, "unknown"), 0, 1),
+    "schedule_at": (
+        lambda s: s.service.schedule_at(s.service.time() + 1, s.count, "unknown"),
+        0,
+        1,
+    ),
+    "schedule_every": (lambda s: s.service.schedule_every(9, s.count, "unknown"), 0, 1),
+    "cancel": (lambda s: s.calls["held"].cancel(), 0, 0),
+    "reschedule": (lambda s: s.calls["held"].reschedule_after(0.5), 0, 0),
+    "size": (lambda s: s.service.size, 0, 0),
+    "close": (lambda s: s.service.close(), 0, 0),
+}
+"""What services of calls have in common, and how many calls an interruption may lose or add."""
+
 METHODS = {
-    "schedule_after": (Calls, lambda s: s.service.schedule_after(1, s.count, "unknown"), 0, 1),
-    "schedule_at": (Calls, lambda s: s.service.schedule_at(1, s.count, "unknown"), 0, 1),
-    "schedule_every": (Calls, lambda s: s.service.schedule_every(9, s.count, "unknown"), 0, 1),
-    "cancel": (Calls, lambda s: s.calls["held"].cancel(), 0, 0),
+    **{name: (Calls, *method) for name, method in CALL_METHODS.items()},
     "cancel a new one": (Calls, lambda s: s.calls["new 0"].cancel(), 0, 0),
     "cancel a periodic one": (Calls, lambda s: s.periodic.cancel(), 0, 0),
-    "reschedule": (Calls, lambda s: s.calls["held"].reschedule_after(0.5), 0, 0),
     "reschedule a new one": (Calls, lambda s: s.calls["new 0"].reschedule(0.5), 0, 0),
     "reschedule a periodic one": (Calls, lambda s: s.periodic.reschedule(0), 0, 0),
-    "size": (Calls, lambda s: s.service.size, 0, 0),
     "advance_clock": (Calls, lambda s: s.drive(1), 1, 0),
     "advance_clock beyond": (Calls, lambda s: s.drive(3), 1, 0),
     "ManualClock.advance": (CallsOnAManualClock, lambda s: s.drive(1), 1, 0),
-    "close": (Calls, lambda s: s.service.close(), 0, 0),
     "close and wait": (Calls, lambda s: s.service.close("wait", timeout=0), 1, 0),
-    **{
-        f"AsyncTimer: {name}": (CallsOfAnAsyncTimer, act, lost, extra)
-        for name, act, lost, extra in [
-            ("after", lambda s: s.service.schedule_after(1, s.count, "unknown"), 0, 1),
-            ("at", lambda s: s.service.schedule_at(101, s.count, "unknown"), 0, 1),
-            ("every", lambda s: s.service.schedule_every(9, s.count, "unknown"), 0, 1),
-            ("cancel", lambda s: s.calls["held"].cancel(), 0, 0),
-            ("reschedule", lambda s: s.calls["held"].reschedule_after(0.5), 0, 0),
-            ("size", lambda s: s.service.size, 0, 0),
-            ("close", lambda s: s.service.close(), 0, 0),
-            ("turn", lambda s: s.turn(s.service._driver), 1, 0),
-        ]
-    },
+    **{f"AsyncTimer: {k}": (CallsOfAnAsyncTimer, *v) for k, v in CALL_METHODS.items()},
+    "AsyncTimer: turn": (CallsOfAnAsyncTimer, lambda s: s.turn(s.service._driver), 1, 0),
     "call_later": (Handles, lambda s: s.loop.call_later(1, s.count, "unknown"), 0, 1),
     "call_at": (Handles, lambda s: s.loop.call_at(100.7, s.count, "unknown"), 0, 1),
     "TimerHandle.cancel": (Handles, lambda s: s.handles["due 1"].cancel(), 0, 0),
