@@ -70,10 +70,7 @@ def test_it_agrees_with_a_model(purgatory, seed):
                 operation.keys = keys
                 operation.ready = dice.random() < 0.1
             ready = [operation for operation in operations if operation.ready]
-            if len(operations) == 1:
-                assert purgatory.try_complete_else_watch(operations[0], keys) == bool(ready)
-            else:
-                assert purgatory.try_complete_else_watch_many(operations, keys) == len(ready)
+            assert purgatory.try_complete_else_watch_many(operations, keys) == len(ready)
             ended += [(operation, ["complete"]) for operation in ready]
             for operation in operations:
                 if not operation.ready:
@@ -296,12 +293,8 @@ class Unready(DelayedOperation):
     ],
 )
 def test_bad_input_is_one_clear_error_and_leaves_nothing(purgatory, make, keys, error, text):
-    for watch in (
-        purgatory.try_complete_else_watch,
-        lambda operation, keys: purgatory.try_complete_else_watch_many([operation], keys),
-    ):
-        with pytest.raises(error, match=text):
-            watch(make(), keys)
+    with pytest.raises(error, match=text):
+        purgatory.try_complete_else_watch(make(), keys)
     assert (purgatory.delayed, purgatory._timer.size) == (0, 0)
     purgatory.purge()
     assert purgatory.watched == 0

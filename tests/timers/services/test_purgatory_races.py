@@ -22,18 +22,14 @@ def make_ready_and_check(purgatory, operation):
     return purgatory.check_and_complete("a")
 
 
-@pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("lock", [None, threading.RLock()], ids=["free", "locked"])
-def test_progress_between_the_check_and_the_watch_is_not_missed(purgatory, lock, many):
+def test_progress_between_the_check_and_the_watch_is_not_missed(purgatory, lock):
     def during(number):
         if number == 1:  # not in a list yet
             assert in_thread(make_ready_and_check, purgatory, operation) == 0
 
     operation = Waiting(lock=lock, during=during)
-    if many:
-        assert purgatory.try_complete_else_watch_many([operation], ["a"]) == 1
-    else:
-        assert purgatory.try_complete_else_watch(operation, ["a"])
+    assert purgatory.try_complete_else_watch(operation, ["a"])
     assert (operation.log, operation.tries) == (["complete"], 2)
     assert (purgatory.delayed, purgatory._timer.size) == (0, 0)
 
@@ -99,9 +95,8 @@ def test_operations_that_complete_one_another_do_not_wait_for_each_other(purgato
     assert (first.tries, second.tries) == (4, 3)
 
 
-@pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("turn", [1, 2])
-def test_a_completion_while_it_is_being_watched_is_counted_once(purgatory, turn, many):
+def test_a_completion_while_it_is_being_watched_is_counted_once(purgatory, turn):
     """Before it is counted as pending, and between the lists and the timer."""
 
     def during(number):
@@ -109,10 +104,7 @@ def test_a_completion_while_it_is_being_watched_is_counted_once(purgatory, turn,
             assert in_thread(operation.force_complete)
 
     operation = Waiting(during=during)
-    if many:
-        assert purgatory.try_complete_else_watch_many([operation], ["a", "b"]) == 0
-    else:
-        assert not purgatory.try_complete_else_watch(operation, ["a", "b"])
+    assert not purgatory.try_complete_else_watch(operation, ["a", "b"])
     assert operation.log == ["complete"]
     assert (purgatory.delayed, purgatory._timer.size) == (0, 0)
     purgatory.purge()
@@ -146,14 +138,10 @@ def test_a_timeout_that_has_begun_wins_over_a_completion(purgatory):
     assert purgatory.delayed == 0
 
 
-@pytest.mark.parametrize("many", [False, True])
-def test_a_shutdown_while_it_is_being_watched_withdraws_it(purgatory, many):
+def test_a_shutdown_while_it_is_being_watched_withdraws_it(purgatory):
     operation = Waiting(during=lambda number: in_thread(purgatory.shutdown))
     with pytest.raises(ServiceClosedError):
-        if many:
-            purgatory.try_complete_else_watch_many([operation], ["a"])
-        else:
-            purgatory.try_complete_else_watch(operation, ["a"])
+        purgatory.try_complete_else_watch(operation, ["a"])
     assert operation.is_completed
     assert (operation.log, purgatory.delayed) == ([], 0)
 
@@ -247,10 +235,8 @@ def race(count, seed=1):
         for turn in range(count // THREADS):
             operation = Waiting(dice.random() * 0.02)
             key = dice.randrange(20)
-            if turn % 5 == 0:
-                completed += purgatory.try_complete_else_watch_many([operation], [key, "all"])
-            else:
-                completed += purgatory.try_complete_else_watch(operation, [key, turn])
+            other_key = turn if turn % 5 else "all"
+            completed += purgatory.try_complete_else_watch(operation, [key, other_key])
             own.append(operation)
             target = dice.choice(operations_of[dice.randrange(THREADS)][-200:] or own)
             if turn % 3 == 0:
