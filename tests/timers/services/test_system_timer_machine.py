@@ -3,6 +3,7 @@
 # `_mailbox.timer` is private: the invariants of the timer are checked after each step.
 
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 from hypothesis import settings
@@ -16,7 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tests.timers.services.cases import MS, TIMERS, Recorder
+from tests.timers.services.cases import MS, TIMERS, Recorder, bounds_of
 from timers import HierarchicalWheel
 from timers.services import ManualClock, SystemTimer, mailbox
 
@@ -38,158 +39,144 @@ class Expected:
     pending: bool = True
 
 
-def machine_of(make_timer):
-    class Machine(RuleBasedStateMachine):
-        calls = Bundle("calls")
+class Machine(RuleBasedStateMachine):
+    calls = Bundle("calls")
 
-        def __init__(self):
-            super().__init__()
-            self.usual_limit = mailbox.MAILBOX_LIMIT
-            mailbox.MAILBOX_LIMIT = 3  # callers often apply the mailbox themselves
-            self.clock = ManualClock()
-            self.errors = Recorder()
-            timer = make_timer()
-            rounding = timer.traits.rounding(timer.parameters)
-            self.least, self.greatest = rounding.bounds()
-            self.timer = SystemTimer(timer, clock=self.clock, on_error=self.errors)
-            self.raised = 0
-            self.expected = []
+    def __init__(self, timer):
+        super().__init__()
+        self.usual_limit = mailbox.MAILBOX_LIMIT
+        mailbox.MAILBOX_LIMIT = 3  # callers often apply the mailbox themselves
+        self.clock = ManualClock()
+        self.errors = Recorder()
+        self.least, self.greatest = bounds_of(timer)
+        self.timer = SystemTimer(timer, clock=self.clock, on_error=self.errors)
+        self.raised = 0
+        self.expected = []
 
-        def unit(self, moment):
-            return -(-moment // MS)
+    def unit(self, moment):
+        return -(-moment // MS)
 
-        def add(self, moment, expected, schedule, action, other):
-            expected.call = schedule(self.fire, expected, action, other)
-            assert expected.call.when() == expected.moment / 1e9
-            self.expected.append(expected)
-            return expected
+    def add(self, delay, schedule, action, other, period=0, missed=""):
+        """What is expected of a call that is made by `schedule`."""
+        now = self.clock.now()
+        expected = Expected(now + delay, now, period, missed)
+        expected.call = schedule(self.fire, expected, action, other)
+        assert expected.call.when() == expected.moment / 1e9
+        self.expected.append(expected)
+        return expected
 
-        def fire(self, expected, action, other):
-            now = self.clock.now()
-            assert expected.pending, "ran twice, or after it was cancelled"
-            assert now // MS >= self.unit(expected.moment) + self.least, "ran early"
-            for rest in self.expected:
-                if rest.pending and rest.armed_at < now:  # due at an earlier stop
-                    due = self.unit(rest.moment) + self.greatest
-                    assert due >= min(self.unit(expected.moment), now // MS), "overtook another"
-            if not expected.period:
-                expected.pending = False
-            before = expected.moment
-            expected.armed_at = now
-            try:
-                self.act(expected, action, other)
-            finally:
-                if expected.period and expected.pending and expected.moment is before:
-                    skipped = max((now - before) // expected.period, 0)
-                    expected.moment = {
-                        "burst": before + expected.period,
-                        "delay": max(before, now) + expected.period,
-                        "skip": before + expected.period * (skipped + 1),
-                    }[expected.missed]
+    def fire(self, expected, action, other):
+        now = self.clock.now()
+        assert expected.pending, "ran twice, or after it was cancelled"
+        assert now // MS >= self.unit(expected.moment) + self.least, "ran early"
+        for rest in self.expected:
+            if rest.pending and rest.armed_at < now:  # due at an earlier stop
+                due = self.unit(rest.moment) + self.greatest
+                assert due >= min(self.unit(expected.moment), now // MS), "overtook another"
+        if not expected.period:
+            expected.pending = False
+        before = expected.moment
+        expected.armed_at = now
+        try:
+            self.act(expected, action, other)
+        finally:
+            if expected.period and expected.pending and expected.moment is before:
+                skipped = max((now - before) // expected.period, 0)
+                expected.moment = {
+                    "burst": before + expected.period,
+                    "delay": max(before, now) + expected.period,
+                    "skip": before + expected.period * (skipped + 1),
+                }[expected.missed]
 
-        def act(self, expected, action, other):
-            match action:
-                case "raise":
-                    self.raised += 1
-                    raise ValueError("on purpose")
-                case "cancel":
-                    self.cancel(other)
-                case "reschedule":
-                    self.reschedule(other, 3 * MS)
-                case "reschedule self":
-                    self.reschedule(expected, 40 * MS)
-                case "cancel self":
-                    self.cancel(expected)
-                case "schedule":
-                    moment = self.clock.now() + MS
-                    self.add(
-                        moment,
-                        Expected(moment, self.clock.now()),
-                        lambda *rest: self.timer.schedule_after(0.001, *rest),
-                        "nothing",
-                        None,
-                    )
+    def act(self, expected, action, other):
+        match action:
+            case "raise":
+                self.raised += 1
+                raise ValueError("on purpose")
+            case "cancel":
+                self.cancel(other)
+            case "reschedule":
+                self.reschedule(other, 3 * MS)
+            case "reschedule self":
+                self.reschedule(expected, 40 * MS)
+            case "cancel self":
+                self.cancel(expected)
+            case "schedule":
+                self.add(MS, partial(self.timer.schedule_after, 0.001), "nothing", None)
 
-        def cancel(self, expected):
-            if expected is not None:
-                assert expected.call.cancel() == expected.pending
-                assert expected.call.done()
-                expected.pending = False
+    def cancel(self, expected):
+        if expected is not None:
+            assert expected.call.cancel() == expected.pending
+            assert expected.call.done()
+            expected.pending = False
 
-        def reschedule(self, expected, delay):
-            if expected is not None:
-                assert expected.call.reschedule_after(delay / 1e9) == expected.pending
-                if expected.pending:
-                    expected.moment = self.clock.now() + delay
-                    expected.armed_at = self.clock.now()
+    def reschedule(self, expected, delay):
+        if expected is not None:
+            assert expected.call.reschedule_after(delay / 1e9) == expected.pending
+            if expected.pending:
+                expected.moment = self.clock.now() + delay
+                expected.armed_at = self.clock.now()
+                assert expected.call.when() == expected.moment / 1e9
 
-        @rule(
-            target=calls,
-            delay=DELAYS,
-            absolute=st.booleans(),
-            action=st.sampled_from(ACTIONS),
-            other=st.none() | calls,
+    @rule(
+        target=calls,
+        delay=DELAYS,
+        absolute=st.booleans(),
+        action=st.sampled_from(ACTIONS),
+        other=st.none() | calls,
+    )
+    def schedule(self, delay, absolute, action, other):
+        schedule = (
+            partial(self.timer.schedule_at, (self.clock.now() + delay) / 1e9)
+            if absolute
+            else partial(self.timer.schedule_after, delay / 1e9)
         )
-        def schedule(self, delay, absolute, action, other):
-            moment = self.clock.now() + delay
-            schedule = (
-                (lambda *rest: self.timer.schedule_at(moment / 1e9, *rest))
-                if absolute
-                else (lambda *rest: self.timer.schedule_after(delay / 1e9, *rest))
-            )
-            return self.add(moment, Expected(moment, self.clock.now()), schedule, action, other)
+        return self.add(delay, schedule, action, other)
 
-        @rule(
-            target=calls,
-            period=st.sampled_from([MS // 2, MS, 3 * MS, 50 * MS]),
-            missed=st.sampled_from(MISSED),
-            action=st.sampled_from(ACTIONS),
-            other=st.none() | calls,
-        )
-        def schedule_every(self, period, missed, action, other):
-            moment = self.clock.now() + period
-            expected = Expected(moment, self.clock.now(), period, missed)
+    @rule(
+        target=calls,
+        period=st.sampled_from([MS // 2, MS, 3 * MS, 50 * MS]),
+        missed=st.sampled_from(MISSED),
+        action=st.sampled_from(ACTIONS),
+        other=st.none() | calls,
+    )
+    def schedule_every(self, period, missed, action, other):
+        schedule = partial(self.timer.schedule_every, period / 1e9, missed=missed)
+        return self.add(period, schedule, action, other, period, missed)
 
-            def schedule(*rest):
-                return self.timer.schedule_every(period / 1e9, *rest, missed=missed)
+    @rule(expected=calls)
+    def cancel_one(self, expected):
+        self.cancel(expected)
 
-            return self.add(moment, expected, schedule, action, other)
+    @rule(expected=consumes(calls))
+    def cancel_for_good(self, expected):
+        self.cancel(expected)
 
-        @rule(expected=calls)
-        def cancel_one(self, expected):
-            self.cancel(expected)
+    @rule(expected=calls, delay=DELAYS)
+    def reschedule_one(self, expected, delay):
+        self.reschedule(expected, delay)
 
-        @rule(expected=consumes(calls))
-        def cancel_for_good(self, expected):
-            self.cancel(expected)
+    @rule(delay=st.sampled_from([0, 1, MS - 1, MS, 2 * MS, 10 * MS, 60 * MS]))
+    def advance(self, delay):
+        self.clock.advance(delay / 1e9)
+        unit = self.clock.now() // MS
+        for rest in self.expected:
+            if rest.pending and rest.armed_at < self.clock.now():
+                assert self.unit(rest.moment) + self.greatest > unit - 1, "did not run"
+        assert len(self.errors.errors) == self.raised, self.errors.texts
 
-        @rule(expected=calls, delay=DELAYS)
-        def reschedule_one(self, expected, delay):
-            self.reschedule(expected, delay)
+    @invariant()
+    def the_size_is_exact(self):
+        assert self.timer.size == sum(expected.pending for expected in self.expected)
 
-        @rule(delay=st.sampled_from([0, 1, MS - 1, MS, 2 * MS, 10 * MS, 60 * MS]))
-        def advance(self, delay):
-            self.clock.advance(delay / 1e9)
-            unit = self.clock.now() // MS
-            for rest in self.expected:
-                if rest.pending and rest.armed_at < self.clock.now():
-                    assert self.unit(rest.moment) + self.greatest > unit - 1, "did not run"
-            assert len(self.errors.errors) == self.raised, self.errors.texts
-
-        @invariant()
-        def the_size_is_exact(self):
-            assert self.timer.size == sum(expected.pending for expected in self.expected)
-
-        def teardown(self):
-            mailbox.MAILBOX_LIMIT = self.usual_limit
-            self.timer._mailbox.timer.check()
-            assert self.timer.close()
-            assert self.timer.size == len(self.timer._mailbox.timer) == 0
-            for expected in self.expected:
-                assert expected.call.done()
-                assert not expected.call.cancel()
-
-    return Machine
+    def teardown(self):
+        mailbox.MAILBOX_LIMIT = self.usual_limit
+        self.timer._mailbox.timer.check()
+        assert self.timer.close()
+        assert self.timer.size == len(self.timer._mailbox.timer) == 0
+        for expected in self.expected:
+            assert expected.call.done()
+            assert not expected.call.cancel()
 
 
 FACTORIES = {**TIMERS, "hierarchical-wheel, tick 20": lambda: HierarchicalWheel(tick=20)}
@@ -198,5 +185,6 @@ FACTORIES = {**TIMERS, "hierarchical-wheel, tick 20": lambda: HierarchicalWheel(
 @pytest.mark.parametrize("name", FACTORIES)
 def test_it_agrees_with_the_model(name):
     run_state_machine_as_test(
-        machine_of(FACTORIES[name]), settings=settings(max_examples=settings().max_examples // 8)
+        lambda: Machine(FACTORIES[name]()),
+        settings=settings(max_examples=settings().max_examples // 8),
     )

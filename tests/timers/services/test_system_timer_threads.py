@@ -188,14 +188,6 @@ def test_memory_stays_flat_while_nothing_is_due(filed):
     assert service.size == len(keep)
 
 
-def test_a_million_calls_that_are_cancelled_leave_nothing():
-    _, service = manual()
-    for _ in range(1_000_000):
-        service.schedule_after(60, print).cancel()
-    assert len(service._mailbox.entries) <= MAILBOX_LIMIT
-    assert service.size == 0
-
-
 def test_callers_apply_the_mailbox_behind_a_slow_callback(monkeypatch):
     """They do not wait for the driver, although it is late for the first of these calls."""
     monkeypatch.setattr(mailbox, "time", None)  # a caller that waits would raise
