@@ -80,7 +80,10 @@ class ScheduledCall(Entry):
         return self._move(min(self._mailbox.now() + duration_ns(delay, "delay"), LIMIT))
 
     def when(self) -> float:
-        """The deadline in the clock's seconds."""
+        """The deadline in the clock's seconds.
+
+        While a periodic call runs, the one for which it runs, or the next one if it was moved.
+        """
         return self._moment / NS_PER_S
 
     def done(self) -> bool:
@@ -126,15 +129,11 @@ class ScheduledCall(Entry):
 class PeriodicCall(ScheduledCall):
     """A call that runs once per period, made by `schedule_every`; it never overlaps itself."""
 
-    __slots__ = ("_missed", "_next", "_period")
+    __slots__ = ("_missed", "_moved", "_period")
 
     _period: int  # nanoseconds
     _missed: Missed
-    _next: int | None  # the deadline to which it was moved while it ran
-
-    def when(self) -> float:
-        """The deadline in the clock's seconds; while the call runs, the one for which it runs."""
-        return (self._moment if self._next is None else self._next) / NS_PER_S
+    _moved: bool  # whether it was given its next deadline while it ran
 
     def cancelled(self) -> bool:
         """Whether the call was cancelled."""
@@ -146,7 +145,7 @@ class PeriodicCall(ScheduledCall):
         with self._mailbox.lock:
             if self._state != STARTED or self.done():
                 return False
-            self._next = moment
+            self._moment, self._moved = moment, True
         return True
 
     def _begin(self) -> bool:
@@ -171,11 +170,11 @@ class PeriodicCall(ScheduledCall):
         with mailbox.lock:
             if self._state != STARTED:
                 return
-            moment = self._following(now) if self._next is None else self._next
+            moment = self._moment if self._moved else self._following(now)
             if moment < mailbox.alarm:
                 mailbox.hurry()
             mailbox.entries.append(self)
-            self._moment, self._next, self._state = moment, None, PENDING
+            self._moment, self._moved, self._state = moment, False, PENDING
             if self.done():  # whoever cancelled it may have seen another state
                 self._state = CANCELLED
 
@@ -277,7 +276,7 @@ class CallScheduler:
         if missed not in ("skip", "burst", "delay"):
             raise ParameterError(f"missed must be skip, burst or delay, not {shown(missed)}")
         call = PeriodicCall()
-        call._period, call._missed, call._next = period_ns, missed, None
+        call._period, call._missed, call._moved = period_ns, missed, False
         # One context for all runs, even if it is empty: what a run sets, the next one sees.
         kept = copy_context() if context is None else context
         return self._post(call, self._mailbox.now() + period_ns, callback, args, kept)
