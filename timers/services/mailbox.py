@@ -129,7 +129,9 @@ class Mailbox:
         self.has_thread = False  # whether the driver has a thread of its own
         self.in_callback = False  # whether it runs one
         self.entries: list[Entry] = []  # to be applied, in this order
-        self.ready: deque[tuple[Entry, int]] = deque()  # due, in order, with their deadlines
+        # Due, in order, with their deadlines. The driver removes each after its run, without the
+        # lock, so whoever goes through them takes a copy, which is one step.
+        self.ready: deque[tuple[Entry, int]] = deque()
         # By place: the entry that the timer holds there, and the deadline for which it is filed.
         self._held: list[Entry | None] = []
         self._filed: list[int] = []
@@ -263,7 +265,7 @@ class Mailbox:
                 gone.append(entry)
         self._remove(gone)
         if changed:
-            due = {(id(entry), moment) for entry, moment in self.ready}
+            due = {(id(entry), moment) for entry, moment in self.ready.copy()}
             new += [each for each in changed.values() if (id(each), each._moment) not in due]
         self._file(new)
         del self.entries[: len(entries)]
@@ -303,7 +305,7 @@ class Mailbox:
     def _cancel_rest(self) -> None:
         """Cancel what a closed mailbox has pending, unless it is to run."""
         if self.closed and not self.runs_rest:
-            for entry in [*self.entries, *self._held, *[entry for entry, _ in self.ready]]:
+            for entry in [*self.entries, *self._held, *[entry for entry, _ in self.ready.copy()]]:
                 if entry is not None:
                     entry.cancel()
             self.apply()

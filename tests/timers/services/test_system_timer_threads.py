@@ -99,6 +99,34 @@ def test_a_rearm_of_a_call_that_is_due_but_has_not_started_wins():
     assert ran == [True, "late"]
 
 
+@pytest.mark.parametrize("use", ["size", "close"])
+def test_the_driver_goes_on_while_a_caller_goes_through_what_is_due(use):
+    clock, service = caller_driven()
+    ready = service._mailbox.ready
+
+    class Due(tuple):
+        """Changes `ready`, as the driver does, while a caller looks at it."""
+
+        def __iter__(self):
+            ready.rotate(1)
+            ready.rotate(-1)
+            return super().__iter__()
+
+    def callback():
+        ready.extend([Due(ready.pop())])
+        moved.reschedule_after(8)
+        answers.append(service.size if use == "size" else service.close())
+
+    answers, ran = [], []
+    moved = service.schedule_after(9, print)
+    assert service.size == 1
+    service.schedule_after(1, callback)
+    service.schedule_after(1.0001, ran.append, 1)
+    clock.value = 2000 * MS
+    assert service.advance_clock() == (2 if use == "size" else 1)
+    assert (answers, ran) == (([2], [1]) if use == "size" else ([False], []))
+
+
 def test_only_one_of_many_takers_wins():
     _, service = manual()
     everyone = threading.Barrier(8)
