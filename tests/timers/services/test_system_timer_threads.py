@@ -200,13 +200,13 @@ def test_the_thread_sleeps_while_nothing_is_due(name):
 @pytest.mark.parametrize("filed", [False, True])
 def test_memory_stays_flat_while_nothing_is_due(filed):
     _, service = manual()
-    keep = [service.schedule_after(60, print) for _ in range(100)]
+    keep = [service.schedule_after(60, print) for _ in range(1000)]
     largest = 0
     tracemalloc.start()
     for turn in range(100_000):
         call = service.schedule_after(60, print)
         if filed and not turn % 1000:
-            assert service.size == 101
+            assert service.size == 1001
         call.cancel()
         largest = max(largest, len(service._mailbox.entries))
     size, _ = tracemalloc.get_traced_memory()
@@ -214,6 +214,8 @@ def test_memory_stays_flat_while_nothing_is_due(filed):
     assert largest <= MAILBOX_LIMIT
     assert size < 2**20
     assert service.size == len(keep)
+    assert all(call.cancel() for call in keep)
+    assert len(service._mailbox.entries) <= MAILBOX_LIMIT
 
 
 def test_callers_apply_the_mailbox_behind_a_slow_callback(monkeypatch):
