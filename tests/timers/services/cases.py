@@ -33,23 +33,21 @@ class Recorder:
         return [str(error) for error in self.errors]
 
 
-def manual(name="cascading-wheel", **options):
+def manual(**options):
     """A ManualClock and a SystemTimer on it."""
     clock = ManualClock()
-    return clock, SystemTimer(TIMERS[name](), clock=clock, **options)
+    return clock, SystemTimer(CascadingWheel(), clock=clock, **options)
 
 
 class SettableClock:
     """A clock that tests set to any value, backwards as well."""
 
-    def __init__(self, now=0):
-        self.value = now
+    value = 0
 
     def now(self):
         return self.value
 
-    def wall(self):
-        return self.value
+    wall = now
 
 
 def raising(error):

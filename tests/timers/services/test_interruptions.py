@@ -123,6 +123,11 @@ class Setting:
         """What a function returns where users call the methods."""
         return function()
 
+    def drive(self, seconds):
+        """Run what is due after some seconds."""
+        self.clock.value += seconds * 1000 * MS
+        self.service.advance_clock()
+
     def count(self, name):
         self.ran[name] = self.ran.get(name, 0) + 1
 
@@ -153,10 +158,6 @@ class Calls(Setting):
 
     def add(self, name, delay):
         self.calls[name] = self.service.schedule_after(delay, self.count, name)
-
-    def drive(self, seconds):
-        self.clock.value += seconds * 1000 * MS
-        self.service.advance_clock()
 
     def pending(self):
         return sum(not call.done() for call in self.calls.values())
@@ -315,10 +316,6 @@ class Operations(Setting):
     def watch_many(self):
         self.operations += (more := [Waiting(1), Waiting(2)])
         self.purgatory.try_complete_else_watch_many([self.new, *more], ["all", "new"])
-
-    def drive(self, seconds):
-        self.clock.value += seconds * 1000 * MS
-        self.service.advance_clock()
 
     def use(self):
         """What a handler may do."""
