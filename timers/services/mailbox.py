@@ -5,9 +5,10 @@ batches, collects what is due and runs it. A caller who finds the mailbox full a
 entry that is cancelled before it is applied never touches the timer.
 
 **The rule.** The timer, its tables, `ready` and the deadlines of entries change only while `lock`
-is held, and an entry starts only while it is held. Callbacks run without it. The lock is
-re-entrant: a finalizer or a signal handler may use the service while its own thread holds the lock
-(`is_held`). It then only appends to the mailbox; the interrupted method applies what it appended.
+is held, but for one step: the driver removes from `ready` what has run. An entry starts only while
+it is held. Callbacks run without it. The lock is re-entrant: a finalizer or a signal handler may
+use the service while its own thread holds the lock (`is_held`). It then only appends to the
+mailbox; the interrupted method applies what it appended.
 
 **Two steps take no lock**, because a lock would cost as much as all the rest of them. Each is one
 step of CPython, which no other thread can divide:
