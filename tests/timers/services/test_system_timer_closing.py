@@ -137,10 +137,12 @@ def test_a_bad_delay_is_an_error_and_the_service_goes_on(delay):
 
 
 @pytest.mark.parametrize("schedule", ["schedule_after", "schedule_at", "schedule_every"])
-def test_a_callback_is_callable(schedule):
+def test_a_callback_is_callable_and_runs_in_a_context(schedule):
     _, timer = manual()
     with pytest.raises(CallbackError, match="the callback must be callable, not 7"):
         getattr(timer, schedule)(1, 7)
+    with pytest.raises(CallbackError, match="context must be a Context, not 'x'"):
+        getattr(timer, schedule)(1, print, context="x")
     assert timer.size == 0
 
 
