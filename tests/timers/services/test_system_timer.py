@@ -140,6 +140,17 @@ def test_a_call_cancelled_before_its_batch_never_touches_the_wheel():
     assert timer.size == 0
 
 
+def test_a_call_is_filed_once():
+    clock, timer = manual()
+    ran = []
+    for delay in (1, 2, 3):
+        timer.schedule_after(delay, ran.append, delay)
+    assert timer.size == 3
+    timer._mailbox.timer.schedule_many = None  # would raise
+    clock.advance(3)
+    assert ran == [1, 2, 3]
+
+
 def test_the_context_is_a_copy_or_the_one_given():
     variable = contextvars.ContextVar("variable", default="default")
     clock, timer = manual()
