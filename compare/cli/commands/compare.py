@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +44,8 @@ def compare(traces: tuple[str, ...], as_json: bool, **given: Any) -> None:
     if as_json:
         click.echo(json.dumps(medians(run), indent=1))
     else:
-        parts = [text_of(figures_of(run)), *calls_text(run), f"stored in {path}"]
+        summary = figures_of(run)
+        parts = [text_of(summary), *calls_text(summary), f"stored in {path}"]
         click.echo("\n\n".join(parts))
 
 
@@ -106,27 +106,25 @@ def _measurements(summary: "Summary") -> list[str]:
 
 def _replays(summary: "Summary", sources: Sequence["StoredSource"]) -> list[str]:
     columns = [summary.replayed(source) for source in sources]
-    rows = [["", *(_short(source.name) for source in sources)]]
+    rows = [["", *(_short(source) for source in sources)]]
     for contestant in summary.contestants:
         rows.append([_label(contestant), *(_figure(cells.get(contestant)) for cells in columns)])
     return ["ns per replayed operation, expiries included", *table(rows)]
 
 
-def calls_text(run: "Run") -> list[str]:
+def calls_text(summary: "Summary") -> list[str]:
     """Medians of what Python programs pay for single calls and for batches, if it was measured."""
-    batches: dict[str, dict[int, list[float]]] = {}
-    for row in run.calls.to_pylist():
-        name = row["contestant"] or f"{row['interface']} call_later"
-        batch = 0 if row["interface"] == SERVICE else row["batch"]
-        samples = batches.setdefault(name, {}).setdefault(batch, [])
-        samples.append(row["ns_per_operation"])
-    if not batches:
+    ways = sorted(summary.calls, key=lambda way: (way[0] == SERVICE, way[1]))
+    if not ways:
         return []
-    shown = [1, *sorted({batch for name in batches.values() for batch in name} - {0, 1}), 0]
-    rows = [["", *(f"{batch:,}" if batch else "SystemTimer" for batch in shown)]]
-    for name, measured in batches.items():
-        medians = (median(measured[batch]) if batch in measured else None for batch in shown)
-        rows.append([name, *("-" if ns is None else _nanoseconds(ns) for ns in medians)])
+    headings = ("SystemTimer" if name == SERVICE else f"{batch:,}" for name, batch in ways)
+    rows = [["", *headings]]
+    for contestant in summary.contestants:
+        cells = [summary.calls[way].get(contestant) for way in ways]
+        if any(cells):
+            rows.append([contestant.label, *map(_figure, cells)])
+    for loop, cell in summary.loops.items():  # one timer per call, as in the first column
+        rows.append([f"{loop} call_later", _figure(cell), *["-"] * (len(ways) - 1)])
     title = "ns of CPU per schedule + cancel from Python, by timers per call"
     return ["\n".join([title, *table(rows)])]
 
@@ -134,23 +132,16 @@ def calls_text(run: "Run") -> list[str]:
 def _figure(cell: "Spread | None") -> str:
     if cell is None:
         return "-"
-    return _nanoseconds(cell.level)
-
-
-def _nanoseconds(ns: float) -> str:
-    return f"{ns:,.1f}" if ns < 999.95 else f"{ns:,.0f}"
+    return f"{cell.level:,.1f}" if cell.level < 999.95 else f"{cell.level:,.0f}"
 
 
 def _footnotes(summary: "Summary") -> list[str]:
-    from compare.replay.lateness import lateness_text
-
     lines = []
     if not all(contestant.compiled for contestant in summary.contestants):
         lines.append("*  plain Python loop: not comparable with compiled figures")
     for contestant in summary.contestants:
         if not contestant.exact:
-            late = lateness_text(*contestant.lateness, contestant.traits["unit"])
-            lines.append(f"+  {contestant.label} fires {late}")
+            lines.append(f"+  {contestant.label} fires {contestant.precision}")
     lines += [f"-  {text}" for text in summary.stopped("{:,}".format)]
     return lines
 
@@ -159,7 +150,5 @@ def _label(contestant: "StoredContestant") -> str:
     return contestant.label + " *" * (not contestant.compiled) + " +" * (not contestant.exact)
 
 
-def _short(source: str) -> str:
-    """The name of a workload, or the last part of a trace's path."""
-    name = Path(source).name or source
-    return name if len(name) <= _SHORT else f"{name[: _SHORT - 1]}~"
+def _short(source: "StoredSource") -> str:
+    return source.short if len(source.short) <= _SHORT else f"{source.short[: _SHORT - 1]}~"

@@ -67,7 +67,7 @@ def check_figures(words, wanted):
 
 
 def test_calls_are_told_by_their_medians_and_only_if_there_are_any(run):
-    assert compare.calls_text(run) == []
+    assert compare.calls_text(figures_of(run)) == []
     cases = [
         ("delay-queue", "timer", 1, [500.0, 400.0, 300.0]),
         ("delay-queue", "timer", 1000, [7.0, 9.0]),
@@ -81,7 +81,7 @@ def test_calls_are_told_by_their_medians_and_only_if_there_are_any(run):
         for repeat, ns in enumerate(samples)
     ]
     called = replace(run, calls=pa.Table.from_pylist(rows, SCHEMAS["calls"]))
-    (text,) = compare.calls_text(called)
+    (text,) = compare.calls_text(figures_of(called))
     assert [line.split() for line in text.splitlines()[1:]] == [
         ["1", "1,000", "SystemTimer"],
         ["delay-queue", "400.0", "8.0", "1,234"],
