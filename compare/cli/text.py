@@ -1,8 +1,7 @@
 """Lay out text for a terminal of 80 columns."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import fill
-from typing import Any
 
 WIDTH = 80
 
@@ -56,17 +55,22 @@ def operations_text(totals: Mapping[str, int]) -> str:
     return f"{totals['rows']:,}" + (f": {', '.join(kinds)}" if kinds else "")
 
 
-def columns(rows: Iterable[Mapping[str, Any]], layout: Mapping[str, tuple[str, str]]) -> list[str]:
-    """A table of rows; `layout` maps a heading to a name in a row and a format. None is "-".
+def columns(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """A table of rows, at least one; their keys are the headings.
 
-    >>> columns([{"timer": "delay-queue", "ns": None}], {"": ("timer", ""), "ns": ("ns", ".1f")})
-    ['             ns', 'delay-queue   -']
+    >>> columns([{"": "delay-queue", "ns": "7.1"}, {"": "hashed-wheel", "ns": "-"}])
+    ['               ns', 'delay-queue   7.1', 'hashed-wheel    -']
     """
-    cells = [
-        ["-" if row[name] is None else format(row[name], form) for name, form in layout.values()]
-        for row in rows
-    ]
-    return table([list(layout), *cells])
+    return table([list(rows[0]), *(list(row.values()) for row in rows)])
+
+
+def figure(value: float | None, form: str) -> str:
+    """A formatted number; "-" for None.
+
+    >>> figure(1234.5, ",.0f"), figure(None, ",.0f")
+    ('1,234', '-')
+    """
+    return "-" if value is None else format(value, form)
 
 
 def replays_text(path: object, timers: int, shards: int, operations: int) -> str:

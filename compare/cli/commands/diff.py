@@ -8,7 +8,7 @@ import click
 
 from compare.arguments import percent
 from compare.cli import options
-from compare.cli.text import columns, plural
+from compare.cli.text import columns, figure, plural
 
 if TYPE_CHECKING:
     from reports.diff import Change, Difference
@@ -112,22 +112,13 @@ def _table(changes: "Sequence[Change]") -> list[str]:
         low, high = (100 * (ratio - 1) for ratio in change.interval)
         rows.append(
             {
-                "contestant": change.contestant,
+                "": change.contestant,
                 "task": change.subject.task,
-                "pending": change.subject.size,
-                "before": significant(change.before.level).replace(NO_BREAK, ","),
-                "after": significant(change.after.level).replace(NO_BREAK, ","),
-                "change": 100 * (change.ratio - 1),
+                "pending": figure(change.subject.size, ","),
+                "A": significant(change.before.level).replace(NO_BREAK, ","),
+                "B": significant(change.after.level).replace(NO_BREAK, ","),
+                "change": f"{100 * (change.ratio - 1):+.0f}",
                 "interval": f"{low:+.0f} .. {high:+.0f}",
             }
         )
-    layout = {
-        "": ("contestant", ""),
-        "task": ("task", ""),
-        "pending": ("pending", ","),
-        "A": ("before", ""),
-        "B": ("after", ""),
-        "change": ("change", "+.0f"),
-        "interval": ("interval", ""),
-    }
-    return columns(rows, layout)
+    return columns(rows)

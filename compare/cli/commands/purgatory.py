@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from compare.cli import options
-from compare.cli.text import columns
+from compare.cli.text import columns, figure
 from compare.purgatory import figures
 from compare.purgatory.figures import Row
 from compare.purgatory.options import QUICK, Experiment
@@ -93,47 +93,40 @@ def text_of(rows: Sequence[Row]) -> str:
     parts = []
     if trials := kinds.get(figures.RATE):
         title = "Real time, rising rates, three threads of one process; medians"
-        parts += [[title, *_trials(trials, "rate")], _saturation(trials), _totals(trials)]
+        parts += [[title, *_trials(trials, "rate", "rate")], _saturation(trials), _totals(trials)]
     for kind, title in ((figures.LIMIT, "Reaper limits"), (figures.MEMORY, "Little memory")):
         if trials := kinds.get(kind):
             memory = trials[0]["memory_bytes"]
             room = f", {memory >> 20} MiB more than at the start" if memory else ""
             title = f"{title}: load {trials[0]['load']} at {trials[0]['rate']:,}/s{room}"
-            parts.append([title, *_trials(trials, "interval")])
+            parts.append([title, *_trials(trials, "interval", "limit")])
     if trials := kinds.get(figures.COMPILED):
         parts.append(["Compiled, simulated time, one core", *_compiled(trials)])
-    return "\n\n".join(["\n".join(lines) for lines in parts] + [_LEGEND])
+    return "\n\n".join(["\n".join(lines) for lines in parts if lines] + [_LEGEND])
 
 
-def _trials(rows: Iterable[Row], varied: str) -> list[str]:
+def _trials(rows: Sequence[Row], varied: str, heading: str) -> list[str]:
     """A table of trials that differ in the column `varied`."""
-    layout = {
-        "": ("name", ""),
-        {"rate": "rate", "interval": "limit"}[varied]: (varied, ","),
-        "achieved": ("achieved", ",.0f"),
-        "CPU": ("cpu_us", ".1f"),
-        " ": ("range", ""),
-        "GC": ("gc_us", ".1f"),
-        "MiB": ("mib", ".1f"),
-        "late": ("late", ""),
-        "out": ("share_expired", ".1%"),
-    }
     shown = []
     for trials in _grouped(rows, varied):
         row, cpu = figures.median_row(trials), figures.values_of(trials, "cpu_us")
-        name, peak = _name(row) + "*" * bool(row["failed"]), row["peak_bytes"]
+        peak = row["peak_bytes"]
         late = [row[f"late_{quantile}_ms"] for quantile in ("p50", "p99", "max")]
         shown.append(
             {
-                **row,
-                "name": name,
-                "range": "..".join(map(_short, (cpu[0], cpu[-1]))) if len(cpu) > 1 else "",
-                "mib": None if peak is None else peak / 2**20,
+                "": _name(row) + "*" * bool(row["failed"]),
+                heading: figure(row[varied], ","),
+                "achieved": figure(row["achieved"], ",.0f"),
+                "CPU": figure(row["cpu_us"], ".1f"),
+                " ": f"{_short(cpu[0])}..{_short(cpu[-1])}" if len(cpu) > 1 else "",
+                "GC": figure(row["gc_us"], ".1f"),
+                "MiB": "-" if peak is None else f"{peak / 2**20:.1f}",
                 "late": "-" if None in late else "/".join(f"{ms:.0f}" for ms in late),
+                "out": figure(row["share_expired"], ".1%"),
             }
         )
-    failures = dict.fromkeys(f"*  failed: {row['failed']}" for row in shown if row["failed"])
-    return [*columns(shown, layout), *failures]
+    failures = dict.fromkeys(f"*  failed: {row['failed']}" for row in rows if row["failed"])
+    return [*columns(shown), *failures]
 
 
 def _short(us: float) -> str:
@@ -162,42 +155,33 @@ def _saturation(rows: Iterable[Row]) -> list[str]:
 
 
 def _totals(rows: Iterable[Row]) -> list[str]:
-    layout = {
-        "": ("name", ""),
-        "rate": ("rate", ","),
-        "estimated total": ("estimated_total", ",.0f"),
-        "exact": ("exact_total", ",.0f"),
-        "largest difference": ("estimate_error", ",.0f"),
-    }
     shown = [
-        {**row, "name": _name(row)}
+        {
+            "": _name(row),
+            "rate": figure(row["rate"], ","),
+            "estimated total": figure(row["estimated_total"], ",.0f"),
+            "exact": figure(row["exact_total"], ",.0f"),
+            "largest difference": figure(row["estimate_error"], ",.0f"),
+        }
         for row in map(figures.median_row, _grouped(rows))
         if row["estimated_total"] is not None
     ]
-    return ["Requests in the lists", *columns(shown, layout)]
+    return ["Requests in the lists", *columns(shown)] if shown else []
 
 
 def _compiled(rows: Iterable[Row]) -> list[str]:
-    layout = {
-        "": ("name", ""),
-        "rate": ("rate", ","),
-        "ns each": ("ns", ",.0f"),
-        "M/s": ("throughput", ",.2f"),
-        "scanned each": ("scanned", ",.1f"),
-        "most queued": ("most_queued", ","),
-        "out": ("share_expired", ".1%"),
-    }
     shown = []
     for samples in _grouped(rows):
-        us, first = median(figures.values_of(samples, "cpu_us")), samples[0]
+        us, row = median(figures.values_of(samples, "cpu_us")), samples[0]
         shown.append(
             {
-                **first,
-                **first["counters"],
-                "name": _name(first),
-                "ns": us * 1000,
-                "throughput": 1 / us if us else None,  # too few requests for the clock
-                "scanned": figures.scanned(first),
+                "": _name(row),
+                "rate": figure(row["rate"], ","),
+                "ns each": figure(us * 1000, ",.0f"),
+                "M/s": f"{1 / us:,.2f}" if us else "-",  # too few requests for the clock
+                "scanned each": figure(figures.scanned(row), ",.1f"),
+                "most queued": figure(row["counters"]["most_queued"], ","),
+                "out": figure(row["share_expired"], ".1%"),
             }
         )
-    return columns(shown, layout)
+    return columns(shown)

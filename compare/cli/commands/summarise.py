@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from compare.cli import options
-from compare.cli.text import columns, plural
+from compare.cli.text import columns, figure, plural
 
 
 @options.command("""\b
@@ -40,7 +40,7 @@ def text_of(rows: Sequence[Mapping[str, Any]]) -> str:
         f"{first['workload']}: {first['operations']:,} operations in "
         f"{plural(first['shards'], 'shard')}; times in {first['unit']}",
         "",
-        *columns(rows, _COLUMNS),
+        *columns([_figures(row) for row in rows]),
         "",
         "ns: per operation, expiries included; most pending: in one shard; late: fired_at",
         "- max(deadline, armed_at) of all timers that fired",
@@ -48,13 +48,13 @@ def text_of(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-_COLUMNS = {
-    "": ("contestant", ""),
-    "ns": ("ns_per_operation", ".1f"),
-    "fired": ("fired", ","),
-    "most pending": ("most_pending", ","),
-    "late p50": ("lateness_p50", ","),
-    "p99": ("lateness_p99", ","),
-    "max": ("lateness_max", ","),
-}
-"""Heading -> column of the table and its format."""
+def _figures(row: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "": row["contestant"],
+        "ns": figure(row["ns_per_operation"], ".1f"),
+        "fired": figure(row["fired"], ","),
+        "most pending": figure(row["most_pending"], ","),
+        "late p50": figure(row["lateness_p50"], ","),
+        "p99": figure(row["lateness_p99"], ","),
+        "max": figure(row["lateness_max"], ","),
+    }
