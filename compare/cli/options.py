@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from compare.arguments import count, counts, integer, names, seconds, size
+from compare.arguments import count, counts, integer, names, seconds, setting, size
 from compare.bench.comparison import DEFAULT_WORKLOADS, Comparison
 from compare.tapes.units import EXPONENTS, TAPE_UNITS
 
@@ -51,6 +51,7 @@ COUNT = Parsed("n", count)
 COUNTS = Parsed("n,m", counts)
 SECONDS = Parsed("seconds", seconds)
 SIZE = Parsed("size", size)
+SETTING = Parsed("name=value", setting)
 # The tables of names are imported only to complete a name.
 TIMER = Parsed("name", str, "timers.registry:TIMERS")
 NAMES = Parsed("name,...", names)
@@ -187,12 +188,14 @@ results_argument = click.argument("results", type=PLACE)
 master = option("--master", "URL", "Spark master (default: this machine).")
 
 
-def trace(*, required: bool) -> Decorator:
-    """How a trace is written."""
+shards = option("--shards", COUNT, "Number of shards (files) of the trace.", default=1)
+
+
+def new_trace(*, required: bool = True) -> Decorator:
+    """Where a trace is written."""
     return together(
         option("--out", Place("trace"), "Directory of the new trace.", required=required),
         flag("--force", "Replace an existing trace."),
-        option("--shards", COUNT, "Number of shards (files) of the trace.", default=1),
     )
 
 

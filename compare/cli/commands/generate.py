@@ -1,10 +1,9 @@
 """`wheelwork generate`: write a workload as a trace."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.arguments import setting
 from compare.cli import options
 from compare.cli.text import labelled, operations_text
 
@@ -19,28 +18,26 @@ Examples:
       --out slow.trace
   wheelwork generate uniform --operations 1e9 --shards 64 --out big.trace""")
 @click.argument("workload", required=False, type=options.WORKLOAD)
-@options.option("--timer-count", options.COUNT, "Number of requests or connections to generate.")
+@options.option(
+    "--timer-count",
+    options.COUNT,
+    "Number of requests or connections to generate.",
+    field="timers",
+)
 @options.option("--operations", options.COUNT, "Number of operations to generate.")
 @options.option("--seed", options.INTEGER, "Random seed, 0 or more.", default=0)
 @options.option(
     "--set",
-    "NAME=VALUE",
+    options.SETTING,
     "Parameter of the workload; may be repeated.",
     field="settings",
     multiple=True,
 )
-@options.trace(required=False)
+@options.new_trace(required=False)
+@options.shards
 @options.master
 def generate(
-    workload: str | None,
-    timer_count: int | None,
-    operations: int | None,
-    shards: int,
-    seed: int,
-    settings: tuple[str, ...],
-    out: str | None,
-    force: bool,
-    master: str | None,
+    workload: str | None, out: str | None, settings: tuple[tuple[str, int], ...], **given: Any
 ) -> None:
     """Write a workload as a trace; without WORKLOAD, list the workloads.
 
@@ -59,20 +56,10 @@ def generate(
     workload_named(workload)
     if out is None:
         raise click.UsageError("name the trace to write: --out TRACE")
-    options.refuse_both({"--timer-count": timer_count, "--operations": operations})
-    if timer_count is None and operations is None:
+    options.refuse_both({"--timer-count": given["timers"], "--operations": given["operations"]})
+    if not (given["timers"] or given["operations"]):
         raise click.UsageError("specify --timer-count N or --operations N")
-    trace = generate_trace(
-        workload,
-        out,
-        timers=timer_count,
-        operations=operations,
-        shards=shards,
-        seed=seed,
-        parameters=dict(map(setting, settings)),
-        force=force,
-        master=master,
-    )
+    trace = generate_trace(workload, out, parameters=dict(settings), **given)
     click.echo(summary(trace))
 
 
@@ -95,7 +82,10 @@ def listing() -> str:
 
     lines = []
     for workload in WORKLOADS.values():
-        lines += [f"{workload.name}, in {workload.unit}", labelled("", workload.summary, width=4)]
+        lines += [
+            f"{workload.name}, in {workload.unit}",
+            labelled("", workload.summary, width=4),
+        ]
         for name, parameter in workload.parameters.items():
             lines.append(f"      {f'{name}={parameter.default}':<18}{parameter.meaning}")
     return "\n".join(lines)

@@ -58,7 +58,8 @@ def _log_command(
     """Turn a function into the command for one kind of log."""
     declare = options.together(
         click.argument("log", type=options.PLACE, nargs=-1, required=True),
-        options.trace(required=True),
+        options.new_trace(),
+        options.shards,
         options.section("What the rows mean", options.time(required=True), rows),
         options.section("How the log is read", options.reading),
     )
@@ -90,8 +91,7 @@ def touches(**given: Any) -> None:
 
 @ingest.command(cls=options.Command, epilog=_KERNEL)
 @click.argument("log", type=options.PLACE)
-@options.option("--out", options.Place("trace"), "Directory of the new trace.", required=True)
-@options.flag("--force", "Replace an existing trace.")
+@options.new_trace()
 @options.option("--hz", options.COUNT, "Jiffies per second (default: found from the events).")
 def kernel(log: str, out: str, force: bool, hz: int | None) -> None:
     """Turn the timers of a Linux kernel into a trace.

@@ -15,8 +15,7 @@ Examples:
   wheelwork replay app.trace --timers hierarchical-wheel,delay-queue
   wheelwork report app.trace""")
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="-- PROGRAM [ARGUMENT]...")
-@options.option("--out", options.Place("trace"), "Directory of the new trace.", required=True)
-@options.flag("--force", "Replace an existing trace.")
+@options.new_trace()
 def record(program: tuple[str, ...], out: str, force: bool) -> int:
     """Run a Python program, and record every timer that it sets.
 
