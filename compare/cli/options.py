@@ -139,13 +139,13 @@ def option(
         settings["metavar"] = kind
     else:
         settings["type"] = click.Choice(kind) if isinstance(kind, tuple) else kind
-    declarations = (name, field) if field else (name,)
-    return click.option(*declarations, help=help, **{"show_default": True} | settings)
+    settings = {"show_default": True} | settings
+    return click.option(*filter(None, (name, field)), help=help, **settings)
 
 
-def flag(name: str, help: str) -> Decorator:
+def flag(name: str, help: str, *, field: str | None = None) -> Decorator:
     """Declare an option without a value."""
-    return click.option(name, is_flag=True, help=help)
+    return click.option(*filter(None, (name, field)), is_flag=True, help=help)
 
 
 def together(*options: Decorator) -> Decorator:
@@ -182,7 +182,7 @@ def refuse_both(given: Mapping[str, object]) -> None:
 
 # ---- options of several commands
 
-json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+json = flag("--json", "Print JSON instead of text.", field="as_json")
 traces_argument = click.argument("traces", nargs=-1, type=TRACE, metavar="[TRACE]...")
 results_argument = click.argument("results", type=PLACE)
 master = option("--master", "URL", "Spark master (default: this machine).")

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -34,7 +34,7 @@ Examples:
 )
 @options.option("--out", options.Place("results"), "Store the results in this directory.")
 @options.flag("--force", "Replace the results of another replay.")
-@options.flag("--count", "Also record cost counters (slower).")
+@options.flag("--count", "Also record cost counters (slower).", field="counting")
 @options.flag("--no-drain", "Stop at the last operation, leaving timers pending.")
 @options.flag("--summaries-only", "Do not store expiries; the results cannot be verified.")
 @options.json
@@ -43,12 +43,10 @@ def replay(
     trace: str,
     timers: tuple[str, ...],
     out: str | None,
-    force: bool,
-    count: bool,
     no_drain: bool,
     summaries_only: bool,
     as_json: bool,
-    master: str | None,
+    **given: Any,
 ) -> int:
     """Replay TRACE, written by `generate`, `ingest` or `record`, through timers.
 
@@ -60,7 +58,7 @@ def replay(
     The shards of the trace are replayed on all cores of this machine or, with
     --master, on Spark.
     """
-    if master and not out:
+    if given["master"] and not out:
         raise click.UsageError("--master needs --out, a directory that every machine can write to")
 
     from compare.cli.commands.verify import MISMATCHES
@@ -76,9 +74,7 @@ def replay(
             out or Path(temporary, "results"),
             expiries=not summaries_only,
             drained=not no_drain,
-            counting=count,
-            force=force,
-            master=master,
+            **given,
         )
         totals = [sum(shards, Outcome()) for shards in results.outcomes()]
         verification = None
