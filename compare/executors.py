@@ -93,11 +93,9 @@ class Threads:
             try:
                 for part in parts:
                     running.append((part, pool.submit(work, part)))
-                    while running[0][1].done() or len(running) > 3 * self.workers:
+                    while running and (running[0][1].done() or len(running) > 3 * self.workers):
                         part, done = running.popleft()
                         yield part, done.result()
-                        if not running:
-                            break
                 while running:
                     part, done = running.popleft()
                     yield part, done.result()
