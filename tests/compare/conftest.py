@@ -1,16 +1,19 @@
-"""What the tests of `compare` share: short measurements, one Spark session, recorded logs.
+"""What the tests of `compare` share: short measurements, command lines, one Spark session, logs.
 
 Measurements are far shorter than real ones: the tests check what is measured, not the speed.
 """
 
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from compare.bench import calls, work
+from compare.cli.main import BAD_INPUT, main
 from tests.compare.daemons import Daemons
+from timers.kernels.jit import COMPILING
 
 SMALL = {"LONGEST_DELAY": 6000, "HOLD_PAIRS": 2000, "MIN_TIMED": 2000, "MIN_FIRED": 500}
 SMALL_CALLS = {"OTHERS": 30, "PAIRS": 60, "BATCHES": (1, 10, 100)}
@@ -26,6 +29,46 @@ def short_measurements() -> Iterator[dict[str, int]]:
         for name, value in SMALL_CALLS.items():
             patch.setattr(calls, name, value)
         yield real
+
+
+NOTICE = COMPILING + "\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty directory to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def said(here: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command line; returns its exit code and what it and its programs printed."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        capfd.readouterr()
+        before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+        code = main([str(argument) for argument in arguments])
+        assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+        out, err = capfd.readouterr()
+        return code, out, err.replace(NOTICE, "")
+
+    return run
+
+
+@pytest.fixture
+def fails(said: Callable[..., tuple[int, str, str]]) -> Callable[..., str]:
+    """Runs a command line that must fail; returns its one line."""
+
+    def run(*arguments: object) -> str:
+        code, out, err = said(*arguments)
+        assert (code, out) == (BAD_INPUT, "")
+        assert err.startswith("wheelwork: error: ")
+        assert err.endswith("\n")
+        assert err.count("\n") == 1
+        return err
+
+    return run
 
 
 _LOGS = Path(__file__).resolve().parents[3] / "shared" / "data"

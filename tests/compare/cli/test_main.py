@@ -4,7 +4,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -19,25 +19,18 @@ from compare.cli.commands.verify import MISMATCHES
 from compare.cli.main import BAD_INPUT, COMMANDS, INTERRUPTED, TERMINATED, cli, main
 from compare.pipeline.generate import write_shard
 from compare.pipeline.results import open_results
+from compare.purgatory.options import QUICK, Experiment
 from compare.replay.contestant import PYTHON_LOOP, contestant
 from compare.tapes.trace import open_trace
 from reports.summary import figures_of
+from tests.compare.conftest import NOTICE
 from tests.words import tells
 from timers.errors import CapacityError
-from timers.kernels.jit import COMPILING
 from timers.registry import names
 
 ROOT = Path(__file__).resolve().parents[3]
 OWN = "tests.compare.own_timers:"
-NOTICE = COMPILING + "\n"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """An empty directory to work in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.fixture
@@ -45,30 +38,6 @@ def trace(here):
     line = "generate lognormal-high --timer-count 300 --seed 4 --out some.trace"
     assert main(line.split()) == 0
     return "some.trace"
-
-
-@pytest.fixture
-def said(capsys):
-    """Runs a command line; returns its exit code and what it printed."""
-
-    def run(*arguments):
-        capsys.readouterr()
-        code = main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return code, out, err.replace(NOTICE, "")
-
-    return run
-
-
-def fails(said, *arguments):
-    """Runs a command line that must fail; returns its one line."""
-    code, out, err = said(*arguments)
-    assert code == BAD_INPUT
-    assert out == ""
-    assert err.startswith("wheelwork: error: ")
-    assert err.endswith("\n")
-    assert err.count("\n") == 1
-    return err
 
 
 def spawn(*arguments, **settings):
@@ -134,8 +103,8 @@ def test_the_version_is_the_distributions(said, monkeypatch):
         ("ingest", "missing command (see wheelwork ingest --help)"),
     ],
 )
-def test_a_wrong_name_is_one_line_with_a_suggestion(said, line, says):
-    assert says in fails(said, *line.split())
+def test_a_wrong_name_is_one_line_with_a_suggestion(fails, line, says):
+    assert says in fails(*line.split())
 
 
 def entry_points(monkeypatch, **targets):
@@ -155,14 +124,14 @@ def entry_points(monkeypatch, **targets):
     monkeypatch.setattr(metadata, "entry_points", select)
 
 
-def test_a_broken_command_of_others_spoils_no_other(said, monkeypatch):
+def test_a_broken_command_of_others_spoils_no_other(said, fails, monkeypatch):
     entry_points(monkeypatch, broken="compare.nowhere", empty="compare.cli.commands")
     code, out, _ = said("--help")
     assert code == 0
     assert out.count("(cannot be loaded)") == 2
-    line = fails(said, "broken", "x", "--option")
+    line = fails("broken", "x", "--option")
     assert "the command broken cannot be loaded: No module named 'compare.nowhere'" in line
-    assert "compare.cli.commands is not a click command" in fails(said, "empty", "--help")
+    assert "compare.cli.commands is not a click command" in fails("empty", "--help")
     assert said("timers")[0] == 0
 
 
@@ -205,7 +174,6 @@ def test_sigterm_leaves_nothing_behind(said, monkeypatch, here):
         while True:
             progress(0)  # asks whether to stop
 
-    before = signal.getsignal(signal.SIGTERM)
     # One shard after the other: when the second one is begun, no thread is just being started.
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0}, raising=False)
     monkeypatch.setattr("compare.pipeline.generate.write_shard", write)
@@ -219,10 +187,9 @@ def test_sigterm_leaves_nothing_behind(said, monkeypatch, here):
     line = "generate uniform --timer-count 5 --shards 2 --out new/t"
     assert said(*line.split()) == (TERMINATED, "", "wheelwork: terminated\n")
     assert list(here.iterdir()) == []
-    assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_missing_packages_are_named_with_their_remedy(said, monkeypatch):
+def test_missing_packages_are_named_with_their_remedy(fails, monkeypatch):
     missing = "pyspark"
 
     def fail(name):
@@ -231,7 +198,7 @@ def test_missing_packages_are_named_with_their_remedy(said, monkeypatch):
     monkeypatch.setattr("compare.replay.contestant.contestant", fail)
     installed = {"pyspark": None, "pandas": object()}
     monkeypatch.setattr("compare.spark.session.find_spec", installed.get)
-    line = fails(said, "timers")
+    line = fails("timers")
     assert tells(line, "needs pyspark pip install '.[pipeline]'")
     assert "pandas" not in line
     missing = "a_module_of_another_project"
@@ -383,7 +350,7 @@ def test_workloads_are_listed(said):
     assert "keepalive, in ms" in out
 
 
-def test_a_generated_trace_is_the_workload_of_its_seed(said, here):
+def test_a_generated_trace_is_the_workload_of_its_seed(said, fails, here):
     options = ["--operations", "1e3", "--seed", "9", "--set", "mean=70", "--out", "t"]
     assert said("generate", "cancel-heavy", *options)[0] == 0
     trace = open_trace("t")
@@ -391,7 +358,7 @@ def test_a_generated_trace_is_the_workload_of_its_seed(said, here):
     assert trace.unit == "ms"
     assert trace.source["seed"] == 9
     assert trace.source["parameters"]["mean"] == 70
-    assert "--force" in fails(said, "generate", "uniform", "--timer-count", "5", "--out", "t")
+    assert "--force" in fails("generate", "uniform", "--timer-count", "5", "--out", "t")
     assert said("generate", "uniform", "--timer-count", "5", "--out", "t", "--force")[0] == 0
     assert open_trace("t").totals["rows"] == 5
 
@@ -627,6 +594,12 @@ NONSENSE = {
         "--out a-file": "cannot store runs in a-file: a-file is not a directory",
         "--out a-file/runs": "cannot store runs in a-file/runs: a-file is not a directory",
     },
+    "purgatory --quick": {
+        "--rates 5": "rate must lie in [100, 10000000], not 5",
+        "--rates fast": NO_COUNT,
+        "--timer no-such": "no timer is called 'no-such'",
+        "--refinements -1": "refinements must lie in [0, 10], not -1",
+    },
 }
 """Command line, its last words -> what the error says."""
 
@@ -635,27 +608,27 @@ NONSENSE = {
     ("line", "says"),
     [(f"{start} {end}", says) for start, ends in NONSENSE.items() for end, says in ends.items()],
 )
-def test_nonsense_is_one_line_and_leaves_nothing(said, trace, here, line, says):
+def test_nonsense_is_one_line_and_leaves_nothing(fails, trace, here, line, says):
     (here / "a-file").write_text("mine")
     before = sorted(here.rglob("*"))
-    assert says in fails(said, *line.split())
+    assert says in fails(*line.split())
     assert sorted(here.rglob("*")) == before
     assert (here / "a-file").read_text() == "mine"
 
 
-def test_a_directory_that_cannot_be_written_is_named(said, trace, here):
+def test_a_directory_that_cannot_be_written_is_named(fails, trace, here):
     if os.geteuid() == 0:
         pytest.skip("root may write everywhere")
     locked = here / "locked"
     locked.mkdir(mode=0o500)
-    assert "locked" in fails(said, "generate", "uniform", "--timer-count", "5", "--out", "locked/t")
-    assert "locked" in fails(said, "compare", "--out", "locked/runs")
+    assert "locked" in fails("generate", "uniform", "--timer-count", "5", "--out", "locked/t")
+    assert "locked" in fails("compare", "--out", "locked/runs")
 
 
-def test_a_damaged_trace_is_named(said, trace, here):
+def test_a_damaged_trace_is_named(fails, trace, here):
     shard = here / trace / "shard-00000.parquet"
     shard.write_bytes(shard.read_bytes()[:100])
-    assert "not a readable Parquet file" in fails(said, "replay", trace, "--timers", "delay-queue")
+    assert "not a readable Parquet file" in fails("replay", trace, "--timers", "delay-queue")
 
 
 def test_from_a_shell(here):
@@ -672,6 +645,7 @@ REPLAY = "compare.pipeline.replay.replay_trace"
 VERIFY = "compare.pipeline.verify.verify"
 SUMMARISE = "compare.pipeline.summarise.summarise"
 COMPARE = "compare.bench.run.run_comparison"
+PURGATORY = "compare.purgatory.experiment.run_experiment"
 REQUESTS = "compare.logs.ingest.ingest_requests"
 TOUCHES = "compare.logs.ingest.ingest_touches"
 GENERATED = {"timers": None, "operations": None, "shards": 1, "seed": 0, "parameters": {}}
@@ -753,6 +727,29 @@ CALLS = [
         },
         {},
     ),
+    ("purgatory", PURGATORY, {}, {}),
+    ("purgatory --quick", PURGATORY, {}, {}),
+    *(
+        (
+            f"purgatory{quick} --rates 300,500 --seconds 0.5 --refinements 4 --limits 5000"
+            " --memory 7 --requests 40 --repeats 2 --timer delay-queue --seed 9 --out there",
+            PURGATORY,
+            {
+                "rates": (300, 500),
+                "seconds": 0.5,
+                "refinements": 4,
+                "limits": (5000,),
+                "memory_mib": 7,
+                "requests": 40,
+                "repeats": 2,
+                "timer": "delay-queue",
+                "seed": 9,
+                "runs": "there",
+            },
+            {},
+        )
+        for quick in ("", " --quick")
+    ),
     (
         f"ingest requests {LOG} --duration d --timeout 5s",
         REQUESTS,
@@ -804,6 +801,9 @@ def test_each_option_is_handed_on_as_its_own_argument(
         named = REPLAYED | named
     elif target == COMPARE:
         given = (Comparison(**given, command=("wheelwork", *line.split())),)
+    elif target == PURGATORY:
+        default = QUICK if "--quick" in line else Experiment()
+        given = (replace(default, **given, command=("wheelwork", *line.split())),)
     calls = []
 
     def record(*arguments, **keywords):
