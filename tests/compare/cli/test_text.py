@@ -14,7 +14,6 @@ from compare.bench.store import SCHEMAS, read_run
 from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT
 from compare.cli.commands import compare, generate, ingest, timers
 from compare.cli.commands import verify as verification
-from compare.cli.main import main
 from compare.cli.text import table
 from compare.oracle.mismatches import KINDS, Mismatch
 from compare.pipeline.verify import Verdict, Verification
@@ -151,18 +150,18 @@ def test_a_comparison_as_json_has_the_median_of_each_sample(run):
 
 
 @pytest.fixture
-def replayed(tmp_path, monkeypatch, capsys):
+def replayed(said):
     """What is printed of a replay of two shards."""
     first = [(10, START, 0, 15), (10, START, 1, 40), (12, CANCEL, 1, 0), (13, START, 2, 90)]
     two = [(7, START, 0, 30), (8, REARM, 0, 31), (9, ARM, 0, 33), (9, START, 1, 10)]
     tapes = [tape_of(*first), tape_of(*two, (20, ARM, 1, 21), (50, START, 2, 60))]
-    write_trace(tmp_path / "t", tapes, unit="us", source={"kind": "test"})
-    monkeypatch.chdir(tmp_path)
+    write_trace("t", tapes, unit="us", source={"kind": "test"})
 
     def run(*options):
         timer = "hierarchical-wheel/tick=5us/wheel-size=8"
-        assert main(["replay", "t", "--timers", timer, "--no-drain", *options]) == 0
-        return capsys.readouterr().out
+        code, out, _ = said("replay", "t", "--timers", timer, "--no-drain", *options)
+        assert code == 0
+        return out
 
     return run
 
@@ -189,12 +188,15 @@ def test_a_replay_is_told_in_full(replayed):
     assert len(replayed().splitlines()) < len(lines)
 
 
-def test_a_replay_of_nothing_has_no_time_per_operation(tmp_path, capsys):
-    trace = str(write_trace(tmp_path / "t", [tape_of()], unit="us", source={}).path)
-    assert main(["replay", trace, "--timers", "delay-queue"]) == 0
-    assert "ns per operation" not in capsys.readouterr().out
-    assert main(["replay", trace, "--timers", "delay-queue", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["ns_per_operation"] is None
+def test_a_replay_of_nothing_has_no_lateness_and_no_time_per_operation(said):
+    write_trace("t", [tape_of()], unit="us", source={})
+    line = ("replay", "t", "--timers", "delay-queue")
+    out = said(*line)[1]
+    assert "nothing fired" in out
+    assert "ns per operation" not in out
+    assert "in one shard" not in out
+    (printed,) = json.loads(said(*line, "--json")[1])
+    assert printed["ns_per_operation"] is printed["lateness"]["max"] is None
 
 
 def test_a_replay_as_json_has_the_same_figures(replayed):
@@ -239,8 +241,9 @@ def test_a_generated_trace_is_told_in_full():
     assert tells(several, f"{facts} in one shard some.trace 3 shards")
 
 
-def test_workloads_are_listed_with_their_defaults():
-    lines = generate.listing().splitlines()
+def test_workloads_are_listed_with_their_defaults(said):
+    lines = said("generate")[1].splitlines()
+    assert max(map(len, lines)) <= 80
     for workload in WORKLOADS.values():
         first = lines.index(f"{workload.name}, in {workload.unit}")
         for name, value in workload.defaults.items():
@@ -332,24 +335,23 @@ def test_a_verification_tells_of_each_timer_and_each_kind():
 
 
 @pytest.mark.parametrize(("mismatches", "code"), [(0, 0), (3, verification.MISMATCHES)])
-def test_a_mismatch_is_an_exit_code(monkeypatch, capsys, mismatches, code):
+def test_a_mismatch_is_an_exit_code(said, monkeypatch, mismatches, code):
     example = Mismatch("late", 1, 2, 3, 4, 5, 6, 7)
     verdict = Verdict(7, 8, {"late": mismatches}, (example,), "simple-wheel")
     result = Verification(Path("out"), "sql", "us", 90_001, 6, (verdict,))
     monkeypatch.setattr("compare.pipeline.verify.verify", lambda results, **settings: result)
-    assert main(["verify", "out", "--json"]) == code
-    shown = json.loads(capsys.readouterr().out)
-    (timer,) = shown.pop("timers")
-    assert shown == {
+    ended, out, _ = said("verify", "out", "--json")
+    assert ended == code
+    timer = {"timer": "simple-wheel", "expected": 7, "fired": 8, "mismatches": mismatches}
+    assert json.loads(out) == {
         "results": "out",
         "method": "sql",
         "unit": "us",
         "operations": 90_001,
         "shards": 6,
         "passed": not mismatches,
+        "timers": [timer | {"counts": {"late": mismatches}, "examples": [vars(example)]}],
     }
-    numbers = {"expected": 7, "fired": 8, "mismatches": mismatches, "examples": [vars(example)]}
-    assert timer == {"timer": "simple-wheel", "counts": {"late": mismatches}} | numbers
 
 
 # ---- timers
