@@ -15,7 +15,7 @@ TIME_LIMIT = 120.0
 """Seconds in which a process must have done what is waited for; it takes some of them."""
 
 
-def until(holds: Callable[[], Any], what: str, process: subprocess.Popen[bytes]) -> Any:
+def until(holds: Callable[[], Any], what: str, process: subprocess.Popen[Any]) -> Any:
     """Wait for another process: there is no manual clock for it."""
     deadline = time.monotonic() + TIME_LIMIT
     while time.monotonic() < deadline:

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from compare.cli.main import BAD_INPUT
 from compare.recording import record, recorder
 from compare.tapes.trace import open_trace
+from tests.compare.daemons import until
 from tests.compare.pipeline.test_full_disk import full
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -145,42 +145,42 @@ def test_report_completes_a_trace(said, monkeypatch):
     assert len(seen) == 1
 
 
-def test_sigterm_reaches_the_program(here):
+@pytest.fixture
+def begun(here):
+    """Records a program in a process of its own; returns that when the program has made a file."""
+
+    def run(source):
+        Path("program.py").write_text(source)
+        command = [sys.executable, "-m", "compare.cli", "record", "--out", "a.trace"]
+        process = subprocess.Popen(
+            [*command, "--", sys.executable, "program.py"],
+            env=ENVIRONMENT,
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        until(Path("ready").exists, "the program", process)
+        return process
+
+    return run
+
+
+def test_sigterm_reaches_the_program(begun):
     """Its default handling ends it at once, and leaves the events."""
-    Path("program.py").write_text(
-        SETS_TWO + "import time\nopen('ready', 'w').close()\ntime.sleep(100)"
-    )
-    run = [sys.executable, "-m", "compare.cli", "record", "--out", "a.trace", "--"]
-    process = subprocess.Popen(
-        [*run, sys.executable, "program.py"], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
-    )
-    until = time.monotonic() + 60
-    while not Path("ready").exists() and time.monotonic() < until:
-        time.sleep(0.01)
+    process = begun(SETS_TWO + "import time\nopen('ready', 'w').close()\ntime.sleep(100)")
     process.terminate()
     assert process.communicate()[1].startswith("wheelwork: recorded ")
     assert process.returncode == 128 + signal.SIGTERM
     open_trace("a.trace").load()
 
 
-def test_ctrl_c_reaches_the_program_once(here):
+def test_ctrl_c_reaches_the_program_once(begun):
     """A terminal sends it to both processes; the program goes on, and so does the recording."""
-    Path("program.py").write_text(  # a signal that comes just before a long sleep does not end it
+    process = begun(  # a signal that comes just before a long sleep does not end it
         "import time\ntry:\n    open('ready', 'w').close()\n    while True: time.sleep(0.01)\n"
         "except KeyboardInterrupt:\n    print('interrupted', flush=True)\n" + SETS_TWO
     )
-    run = [sys.executable, "-m", "compare.cli", "record", "--out", "a.trace", "--"]
-    process = subprocess.Popen(
-        [*run, sys.executable, "program.py"],
-        env=ENVIRONMENT,
-        start_new_session=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    until = time.monotonic() + 60
-    while not Path("ready").exists() and time.monotonic() < until:
-        time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate()
     assert (out, err) == ("interrupted\n", "wheelwork: recorded 2 timers in a.trace\n")

@@ -177,11 +177,7 @@ def test_timers_that_disappear_with_their_loop_stay_pending(recorded):
 
 def test_timer_threads(recorded):
     def run():
-        never, late, early = (
-            threading.Timer(9, print),
-            threading.Timer(60, print),
-            threading.Timer(0.001, int),
-        )
+        never, late, early = (threading.Timer(delay, int) for delay in (9, 60, 0.001))
         never.cancel()
         late.start()
         early.start()
@@ -212,21 +208,6 @@ def test_sched(recorded):
 
     rows = recorded(run)
     assert rows_like(rows, [(START, 0, 50), (START, 1, 20), (CANCEL, 0), (CANCEL, 1)])
-
-
-def test_system_timer(recorded):
-    def run():
-        with SystemTimer(HierarchicalWheel()) as timer:
-            call = timer.schedule_after(timedelta(seconds=100), print)
-            assert call.reschedule_after(50)
-            assert call.reschedule(timer.time() + 70)
-            timer.schedule_at(timer.time() + 10, print)
-            assert call.cancel()
-            assert not call.cancel()
-            assert not call.reschedule_after(1)
-
-    expected = [(START, 0, 100), (REARM, 0, 50), (REARM, 0, 70), (START, 1, 10), (CANCEL, 0)]
-    assert rows_like(recorded(run), [*expected, (CANCEL, 1)])  # closing cancels
 
 
 def test_a_periodic_call_is_started_for_each_run(tmp_path):
@@ -264,10 +245,14 @@ def test_async_timer_without_its_own_alarm(recorded, run_async):
             timer.schedule_after(0.001, print)
             call = timer.schedule_after(50, print)
             call.cancel()
+            assert not call.cancel()
             await asyncio.sleep(0.05)
+            call = timer.schedule_after(timedelta(seconds=100), print)
+            assert call.reschedule_after(70)
 
-    rows = recorded(lambda: run_async(main()))
-    assert rows_like(rows, [(START, 0, 0.001), (START, 1, 50), (CANCEL, 1), (START, 1, 0.05)])
+    expected = [(START, 0, 0.001), (START, 1, 50), (CANCEL, 1), (START, 1, 0.05)]
+    expected += [(START, 0, 100), (REARM, 0, 70), (CANCEL, 0)]  # closing cancels
+    assert rows_like(recorded(lambda: run_async(main())), expected)
 
 
 def test_what_the_recorder_knows_of_the_services():
@@ -349,12 +334,10 @@ def test_a_recording_within_a_recording_is_refused(tmp_path):
     assert open_trace(tmp_path / "a.trace").totals["rows"] == 0
 
 
-def test_a_path_that_exists_is_refused_or_replaced(tmp_path):
+def test_only_a_trace_is_replaced(tmp_path):
     path = tmp_path / "a.trace"
     with record(path):
         asyncio.run(asyncio.sleep(0))
-    with pytest.raises(TraceError, match="exists; pass --force"), record(path):
-        pass
     (path / "shard-00001.parquet").touch()
     (path / REJECTED).touch()  # as of a log
     with record(path, force=True):
@@ -366,11 +349,6 @@ def test_a_path_that_exists_is_refused_or_replaced(tmp_path):
     (tmp_path / "b.trace").mkdir()
     refused = pytest.raises(TraceError, match="is not a trace; choose another")
     with refused, record(tmp_path / "b.trace", force=True):
-        pass
-    with (
-        pytest.raises(TraceError, match="is not a directory"),
-        record(path / "manifest.json" / "c"),
-    ):
         pass
     assert patched() == []
 
