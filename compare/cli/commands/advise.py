@@ -57,7 +57,7 @@ def advise(
     """
     from compare.advice.candidates import Bounds
     from compare.advice.search import advise as search
-    from compare.files import new_file
+    from compare.files import new_file, parents
     from compare.spark.executor import executor
     from compare.tapes.trace import open_trace
     from compare.tapes.units import TAPE_UNITS
@@ -74,7 +74,7 @@ def advise(
         from reports.charts.pareto import pareto_picture
 
         picture = pareto_picture(advice)
-        with new_file(Path(chart)) as temporary:
+        with parents(chart), new_file(chart) as temporary:
             data = picture.png() if chart.endswith(".png") else picture.svg().encode()
             temporary.write_bytes(data)
     click.echo(json.dumps(_object(advice), indent=1) if as_json else text_of(advice))
