@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from compare.files import errors_as
-from compare.recording.events import UNIT, RecordedTape
+from compare.recording.events import UNIT, Float64s, RecordedTape
 from compare.recording.recorder import CANCELLED, FIELDS, MOVED, STARTED
 from compare.tapes.trace import PIECE, Trace, new_shard, new_trace, open_trace, shard_name
 from timers.errors import TimerError
@@ -29,7 +29,6 @@ _EVENT = re.compile(
     r"(?: \[timeout=(?P<timeout>-?[0-9]+)\])?(?:.*? now=(?P<now>[0-9]+))?"
 )
 _LOST = re.compile(r"LOST (?P<events>[0-9]+) EVENTS")
-UNKNOWN = -1
 _JIFFIES, _NANOSECONDS = "timer", "hrtimer"
 
 
@@ -52,7 +51,10 @@ class _Event(NamedTuple):
     action: str
     timer: int
     deadline: int  # of a start, on the kernel's own clock
-    now: int  # that clock, or UNKNOWN
+
+
+_Readings = dict[str, list[tuple[float, int]]]
+"""Kind of timers -> where the text tells the kernel's own clock: the time in seconds, and that."""
 
 
 def read_kernel_trace(
@@ -73,10 +75,12 @@ def read_kernel_trace(
         errors_as(KernelTraceError, f"cannot read {log}"),
         log.open(encoding="utf-8", errors="replace") as lines,
     ):
-        events, lost = _parsed(lines, log)
+        events, readings, lost = _parsed(lines, log)
     origin = min((event.time for event in events), default=0.0)
     tape = RecordedTape(origin)
-    columns, hz = _recorded(events, hz, log)
+    jiffies = any(event.kind == _JIFFIES for event in events)
+    hz = (hz or _rate(readings[_JIFFIES], log)) if jiffies else None
+    columns = _recorded(events, readings, hz)
     source = {"kind": "kernel", "log": str(log), "hz": hz}
     with new_trace(out, unit=UNIT, source=source, force=force) as unfinished:
         with new_shard(unfinished.directory / shard_name(0)) as writer:
@@ -86,18 +90,20 @@ def read_kernel_trace(
     return KernelTrace(open_trace(out), len(events), hz, lost)
 
 
-def _parsed(lines: Iterable[str], log: Path) -> tuple[list[_Event], int]:
+def _parsed(lines: Iterable[str], log: Path) -> tuple[list[_Event], _Readings, int]:
     numbers: dict[str, int] = {}
+    readings: _Readings = {_JIFFIES: [], _NANOSECONDS: []}
     events, lost, first = [], 0, ""
     for line in lines:
         first = first or line.strip()
         if match := _EVENT.search(line):
             number = numbers.setdefault(match["kind"] + match["timer"], len(numbers))
-            deadline, now = int(match["expires"] or 0), int(match["now"] or UNKNOWN)
+            time, kind, deadline = float(match["time"]), match["kind"], int(match["expires"] or 0)
+            events.append(_Event(time, kind, match["action"], number, deadline))
             if match["timeout"]:
-                now = deadline - int(match["timeout"])
-            time, kind, action = float(match["time"]), match["kind"], match["action"]
-            events.append(_Event(time, kind, action, number, deadline, now))
+                readings[kind].append((time, deadline - int(match["timeout"])))
+            elif match["now"]:
+                readings[kind].append((time, int(match["now"])))
         elif match := _LOST.search(line):
             lost += int(match["events"])
     if not events:
@@ -106,18 +112,22 @@ def _parsed(lines: Iterable[str], log: Path) -> tuple[list[_Event], int]:
             f"{log} has no timer events as printed by `trace-cmd report` or `perf script`{shown}"
         )
     events.sort(key=lambda event: event.time)  # of several processors; equal times keep their order
-    return events, lost
+    return events, readings, lost
 
 
-def _recorded(events: list[_Event], hz: int | None, log: Path) -> tuple[np.ndarray, int | None]:
-    """The events as a recording has them, and the rate of jiffies."""
-    jiffies = any(event.kind == _JIFFIES for event in events)
-    rate = (hz or _rate(events, log)) if jiffies else None
-    per_second = {_JIFFIES: float(rate or 1), _NANOSECONDS: 1e9}
-    ahead = {kind: _ahead(events, kind, per_second[kind]) for kind in per_second}
+def _recorded(events: list[_Event], readings: _Readings, hz: int | None) -> Float64s:
+    """The events as a recording has them."""
+    per_second = {_JIFFIES: float(hz or 1), _NANOSECONDS: 1e9}
+    # How many seconds the clock of the text is ahead of that of the timers. An event is printed
+    # after the kernel has read its clock, and jiffies are rounded down, so the smallest difference
+    # is the best.
+    ahead = {
+        kind: min((time - now / per_second[kind] for time, now in clock), default=0.0)
+        for kind, clock in readings.items()
+    }
     rows: list[list[float]] = []
     cancelled: dict[int, int] = {}  # timer -> row of its last event, which is a cancel
-    for time, kind, action, timer, deadline, _ in events:
+    for time, kind, action, timer, deadline in events:
         row = cancelled.pop(timer, None)
         if action == "cancel":
             cancelled[timer] = len(rows)
@@ -130,32 +140,14 @@ def _recorded(events: list[_Event], hz: int | None, log: Path) -> tuple[np.ndarr
             rows.append([started, time, timer, due - time])
         elif row is not None:
             rows[row][0] = 0.0  # it was cancelled because it expires
-    table = np.array(rows).reshape(-1, FIELDS)
-    return table[table[:, 0] != 0], rate
+    return np.array([row for row in rows if row[0]]).reshape(-1, FIELDS)
 
 
-def _ahead(events: list[_Event], kind: str, per_second: float) -> float:
-    """How far the clock of the text is ahead of that of the timers, in seconds.
-
-    An event is printed after the kernel has read its clock, and jiffies are rounded down, so the
-    smallest difference is the best.
-    """
-    return min(
-        (event.time - event.now / per_second for event in events if _shows_clock(event, kind)),
-        default=0.0,
-    )
-
-
-def _shows_clock(event: _Event, kind: str) -> bool:
-    return event.kind == kind and event.now != UNKNOWN
-
-
-def _rate(events: list[_Event], log: Path) -> int:
-    shown = [event for event in events if _shows_clock(event, _JIFFIES)]
-    jiffies = shown[-1].now - shown[0].now if shown else 0
-    if jiffies <= 0:
+def _rate(clock: list[tuple[float, int]], log: Path) -> int:
+    """The rate of jiffies that fits the readings best."""
+    (first, start), (last, end) = min(clock, default=(0.0, 0)), max(clock, default=(0.0, 0))
+    if end <= start:
         raise KernelTraceError(
             f"the length of a jiffy cannot be found from {log}; pass --hz, the kernel's CONFIG_HZ"
         )
-    seconds = shown[-1].time - shown[0].time
-    return min(RATES, key=lambda rate: abs(rate * seconds - jiffies))
+    return min(RATES, key=lambda rate: abs(rate * (last - first) - (end - start)))
