@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.cli.main import main
 from compare.recording.kernel import KernelTraceError, read_kernel_trace
 from compare.tapes.tape import CANCEL, REARM, START
 
@@ -134,28 +133,27 @@ def test_what_a_kernel_did_is_what_the_trace_says(tmp_path_factory, program, hz,
             assert abs(deadline - time - timeout * 10**6 / hz) <= 10**6 / hz + 3
 
 
-def test_what_cannot_be_read_is_refused_in_one_line(tmp_path, capsys):
-    log, out = tmp_path / "k.txt", str(tmp_path / "a.trace")
+def test_what_cannot_be_read_is_refused_in_one_line(here, fails):
+    log, out = Path("k.txt"), Path("a.trace")
     log.write_text("a 1 [0] 5.0: timer_start: timer=0x1 function=f expires=7 cpu=0\n" + 99 * "x")
-    assert main(["ingest", "kernel", str(log), "--out", out]) == 2
-    assert "pass --hz, the kernel's CONFIG_HZ" in capsys.readouterr().err
+    assert "pass --hz, the kernel's CONFIG_HZ" in fails("ingest", "kernel", log, "--out", out)
     log.write_text("root:x:0:0" + 999 * "x")
     with pytest.raises(KernelTraceError, match=r"has no timer events .* is 'root:x:0:0x{70}'$"):
-        read_kernel_trace(log, Path(out))
+        read_kernel_trace(log, out)
     log.write_text("")
     with pytest.raises(KernelTraceError, match=r"perf script`$"):
-        read_kernel_trace(log, Path(out))
+        read_kernel_trace(log, out)
     with pytest.raises(KernelTraceError, match="cannot read"):
-        read_kernel_trace(tmp_path / "none", Path(out))
-    assert not Path(out).exists()
+        read_kernel_trace(here / "none", out)
+    assert not out.exists()
 
 
-def test_the_command_says_what_was_read(tmp_path, capsys):
-    log = tmp_path / "k.txt"
-    log.write_text(TRACE_CMD)
-    assert main(["ingest", "kernel", str(log), "--out", str(tmp_path / "a.trace")]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_the_command_says_what_was_read(said):
+    Path("k.txt").write_text(TRACE_CMD)
+    code, out, err = said("ingest", "kernel", "k.txt", "--out", "a.trace")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
     assert lines[0] == "events      10, 250 jiffies a second"
     assert lines[1].startswith("operations  5: 3 starts, 1 cancel, 1 re-arm")
     assert lines[-1] == "warning     The kernel has lost 12 events."
-    assert max(map(len, lines[:2])) <= 80
+    assert max(map(len, lines)) <= 80
