@@ -3,7 +3,6 @@
 # Private members: the file is written between two steps of the program, or fails to be.
 
 import asyncio
-import gc
 import importlib
 import os
 import sched
@@ -68,12 +67,6 @@ def run_async(request):
             return runner.run(main)
 
     return run
-
-
-def test_a_sleep_that_ends_is_a_start_alone(recorded, run_async):
-    """Its cancel afterwards does nothing."""
-    rows = recorded(lambda: run_async(asyncio.sleep(0.01)))
-    assert rows_like(rows, [(START, 0, 0.01)])
 
 
 def test_a_sleep_that_is_cancelled_a_timeout_and_a_wait_for(recorded, run_async):
@@ -157,19 +150,6 @@ def test_a_context_reaches_the_call(recorded, run_async):
 
     recorded(lambda: run_async(main()))
     assert seen == ["set"]
-
-
-def test_timers_that_disappear_with_their_loop_stay_pending(recorded):
-    def run():
-        for _ in range(5):  # their addresses are used again
-            loop = asyncio.new_event_loop()
-            loop.call_later(100, print)
-            loop.close()
-            del loop
-            gc.collect()
-
-    rows = recorded(run)
-    assert [op for op, _, _ in rows] == [START] * 5
 
 
 # ---- the others
