@@ -82,10 +82,7 @@ def listing() -> str:
 
     lines = []
     for workload in WORKLOADS.values():
-        lines += [
-            f"{workload.name}, in {workload.unit}",
-            labelled("", workload.summary, width=4),
-        ]
+        lines += [f"{workload.name}, in {workload.unit}", labelled("", workload.summary, width=4)]
         for name, parameter in workload.parameters.items():
             lines.append(f"      {f'{name}={parameter.default}':<18}{parameter.meaning}")
     return "\n".join(lines)
