@@ -31,8 +31,8 @@ class Subject(NamedTuple):
     origin: str = ""  # of a source: two workloads of one name may differ in seed or operations
 
 
-Samples = Mapping[Subject, Mapping[str, Mapping[int, float]]]
-"""Subject -> label of a contestant -> repeat -> ns per operation, or multiple of the base."""
+Samples = Mapping[tuple[Subject, str], Mapping[int, float]]
+"""(subject, label of a contestant) -> repeat -> ns per operation, or multiple of the base."""
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,13 @@ def difference(first: Run, second: Run, base: str | None = None) -> Difference:
     samples = [samples_of(run) for run in runs]
     if base is not None:
         for run, measured in zip(runs, samples, strict=True):
-            if not any(base in contestants for contestants in measured.values()):
+            if not any(label == base for _, label in measured):
                 raise RunError(f"{problem}{run.path} has no {base} to compare with; name a base")
         samples = [_multiples(measured, base) for measured in samples]
-    before, after = map(_spreads, samples)
+    before, after = (
+        {key: Spread.of(repeats.values()) for key, repeats in measured.items() if repeats}
+        for measured in samples
+    )
     both = [key for key in before if key in after]
     if not both:
         raise RunError(f"{first.path} and {second.path} have no figure in common")
@@ -128,10 +131,10 @@ def samples_of(run: Run) -> Samples:
     rows += [
         (Subject(row["source"], None, row["source_json"]), row) for row in run.replays.to_pylist()
     ]
-    samples: dict[Subject, dict[str, dict[int, float]]] = {}
+    samples: dict[tuple[Subject, str], dict[int, float]] = {}
     for subject, row in rows:
         if row["ns_per_operation"] is not None:  # else over budget
-            repeats = samples.setdefault(subject, {}).setdefault(row["contestant"], {})
+            repeats = samples.setdefault((subject, row["contestant"]), {})
             repeats[row["repeat"]] = row["ns_per_operation"]
     return samples
 
@@ -139,24 +142,11 @@ def samples_of(run: Run) -> Samples:
 def _multiples(samples: Samples, base: str) -> Samples:
     """Each sample over the base's sample of the same repeat; subjects without the base go."""
     return {
-        subject: {
-            label: {
-                repeat: ns / contestants[base][repeat]
-                for repeat, ns in repeats.items()
-                if contestants[base].get(repeat)
-            }
-            for label, repeats in contestants.items()
-            if label != base
+        (subject, label): {
+            repeat: ns / yardstick[repeat]
+            for repeat, ns in repeats.items()
+            if yardstick.get(repeat)
         }
-        for subject, contestants in samples.items()
-        if base in contestants
-    }
-
-
-def _spreads(samples: Samples) -> dict[tuple[Subject, str], Spread]:
-    return {
-        (subject, label): Spread.of(repeats.values())
-        for subject, contestants in samples.items()
-        for label, repeats in contestants.items()
-        if repeats
+        for (subject, label), repeats in samples.items()
+        if label != base and (yardstick := samples.get((subject, base)))
     }
