@@ -24,27 +24,12 @@ FINE = 40  # a smaller range has ticks at 1, 2 and 5 times a power of ten
 
 
 class Point(NamedTuple):
-    """A value of a series, and what it says when it is pointed at."""
+    """A value of a series."""
 
     x: float
     value: Spread
-    text: str
+    where: str  # stands before the value when it is pointed at
     hollow: bool = False
-
-
-def point(
-    x: float,
-    value: Spread,
-    where: str,
-    form: Callable[[float], str] = formats.nanoseconds,
-    *,
-    hollow: bool = False,
-) -> Point:
-    """The point of a value, which is written in a form."""
-    text = f"{where}: {form(value.level)}"
-    if value.low < value.high:
-        text += f" ({formats.span(value.low, value.high, form)})"
-    return Point(x, value, text, hollow)
 
 
 def stroke_of(subject: Subject) -> dict[str, Any]:
@@ -117,9 +102,18 @@ class Chart:
         self.marks[name] = Mark(subject, panel, text)
 
     def series(
-        self, axes: Axes, subject: Subject, points: Sequence[Point], *, line: bool = True
+        self,
+        axes: Axes,
+        subject: Subject,
+        points: Sequence[Point],
+        form: Callable[[float], str] = formats.nanoseconds,
+        *,
+        line: bool = True,
     ) -> None:
-        """Draw points, each with the range of its samples, and a line through them."""
+        """Draw points, each with the range of its samples, and a line through them.
+
+        The values are written in a form.
+        """
         panel = axes.get_title("left")
         if line:
             levels = [p.value.level for p in points]
@@ -127,13 +121,15 @@ class Chart:
             self.mark(drawn, subject, panel)
         for p in points:
             level, low, high = p.value[:3]
+            text = f"{p.where}: {form(level)}"
             if low < high:
+                text += f" ({formats.span(low, high, form)})"
                 colour = look_of(subject.timer).colour
                 bar = axes.vlines(p.x, low, high, color=colour, linewidth=1.4, zorder=4)
                 self.mark(bar, subject, panel)
             style = mark_of(subject, hollow=p.hollow)
             [dot] = axes.plot([p.x], [level], linestyle="none", zorder=3, **style)
-            self.mark(dot, subject, panel, p.text)
+            self.mark(dot, subject, panel, text)
 
     def picture(self, name: str, caption: str) -> Picture:
         """The finished chart."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from reports import formats
-from reports.charts.axes import Chart, log_axis, point, size_axis
+from reports.charts.axes import Chart, Point, log_axis, size_axis
 from reports.charts.pictures import Picture
 from reports.statistics import Spread
 from reports.summary import StoredContestant, Summary
@@ -80,10 +80,10 @@ def _chart(
     for axes, curves in zip(chart.panels, shown.values(), strict=True):
         for timer in sorted(curves, key=lambda series: series.dashed):  # dashes on top
             points = [
-                point(size * nudges[timer], value, formats.size(size), form)
+                Point(size * nudges[timer], value, formats.size(size))
                 for size, value in curves[timer].items()
             ]
-            chart.series(axes, timer, points)
+            chart.series(axes, timer, points, form)
         size_axis(axes, sizes)
         log_axis(axes, "y", form)
     for axes in chart.panels[-2:]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from compare.purgatory.figures import COMPILED, LIMIT, PURGING, RATE, Row, mostly_keeps_up, scanned
 from reports import formats
-from reports.charts.axes import Chart, log_axis, point, stroke_of
+from reports.charts.axes import Chart, Point, log_axis, stroke_of
 from reports.charts.pictures import Picture
 from reports.palette import INK
 from reports.statistics import Spread
@@ -111,8 +111,8 @@ def _picture(drawn: _Chart, cases: Cases) -> Picture:
             points = []
             for x, spread in curve.items():
                 failed = drawn.kind != COMPILED and not mostly_keeps_up(cases[case][x])
-                points.append(point(x, spread, f"at {formats.count(x)}", form, hollow=failed))
-            chart.series(axes, case, points)
+                points.append(Point(x, spread, f"at {formats.count(x)}", failed))
+            chart.series(axes, case, points, form)
         if any(curves.values()):
             log_axis(axes, "x", _short, most_ticks=4)
             log_axis(axes, "y", form)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from reports import formats
-from reports.charts.axes import Chart, log_axis, point
+from reports.charts.axes import Chart, Point, log_axis
 from reports.charts.pictures import Picture
 from reports.summary import Summary
 
@@ -27,7 +27,7 @@ def draw(summary: Summary) -> Iterator[Picture]:
     for place, timer in enumerate(shown):
         aside = 0.6 * ((place + 0.5) / len(shown) - 0.5)
         replayed = [(x, source) for x, source in enumerate(columns) if timer in columns[source]]
-        points = [point(x + aside, columns[source][timer], source.short) for x, source in replayed]
+        points = [Point(x + aside, columns[source][timer], source.short) for x, source in replayed]
         chart.series(axes, timer, points, line=False)
     log_axis(axes, "y", formats.nanoseconds)
     axes.set_xlim(-0.5, len(columns) - 0.5)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from matplotlib.ticker import FuncFormatter
 
 from reports import formats
-from reports.charts.axes import Chart, log_axis, point
+from reports.charts.axes import Chart, Point, log_axis
 from reports.charts.pictures import Picture
 from reports.summary import Summary
 
@@ -36,7 +36,7 @@ def draw(summary: Summary) -> Iterator[Picture]:
             # Those at 0 stand beside each other.
             x = deviation or 0.8 * exact.index(timer) / len(exact) - 0.4
             where = f"at most {formats.count(deviation)} {source.unit} off"
-            chart.series(axes, timer, [point(x, time, where)], line=False)
+            chart.series(axes, timer, [Point(x, time, where)], line=False)
         axes.set_xscale("symlog", linthresh=1)
         axes.set_xlim(-0.9, 2.5 * max([10, *(deviation for _, deviation in measured.values())]))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: formats.short_count(round(x))))
