@@ -1,6 +1,6 @@
 """A picture of a structure: wheels as rings, the heap as a tree, lists as lists, and the clock."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil, cos, pi, sin, sqrt
@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc, Circle, FancyArrowPatch, FancyBboxPatch, Wedge
 
-from reports.anatomy.steps import AnatomyError, Step, bucket_text, number
+from reports.anatomy.steps import AnatomyError, Step, bucket_text, number, place_text
 from reports.charts.pictures import SETTINGS, Picture
 from reports.palette import FAINT, INK, PAPER
 from timers.snapshot import Queued, Ring, Snapshot, Timers, Waiting
@@ -60,11 +60,11 @@ class Layout:
             for name, timers in snapshot.lists.items()
             if timers or not (snapshot.rings or snapshot.heap is not None)
         )
-        heaps = [len(snapshot.heap) for snapshot in snapshots if snapshot.heap is not None]
-        deepest = max(1, max(heaps).bit_length()) if heaps else 0
-        queues = [len(snapshot.queue) for snapshot in snapshots if snapshot.queue is not None]
+        heaps = [snapshot.heap for snapshot in snapshots if snapshot.heap is not None]
+        deepest = max((max(1, len(heap).bit_length()) for heap in heaps), default=0)
+        queues = [snapshot.queue for snapshot in snapshots if snapshot.queue is not None]
         lines = max(len(_lines(step)) for step in steps) if with_text else 0
-        queued = max(queues) if queues else None
+        queued = max(map(len, queues), default=None)
         return cls(rings, tuple(lists), min(deepest, _DEPTH), queued, lines)
 
     @property
@@ -119,7 +119,7 @@ class _Drawing:
     snapshot: Snapshot
     layout: Layout
     origin: int
-    positions: dict[object, Position] = field(default_factory=dict)  # of each place
+    positions: dict[str, Position] = field(default_factory=dict)  # of each place, in words
 
     def draw(self, step: Step, title: str) -> None:
         top = self.layout.height - 0.27
@@ -141,9 +141,13 @@ class _Drawing:
             self.list(name, self.snapshot.lists.get(name, ()), top - _ROW / 2)
             top -= _ROW
         self.clock(step.visited)
-        for source, target in {(key(a), key(b)) for a, b in step.moved.values()}:
+        moves = ((place_text(source), place_text(target)) for source, target in step.moved.values())
+        for source, target in dict.fromkeys(moves):
             if source in self.positions and target in self.positions and source != target:
-                self.arrow(self.positions[source], self.positions[target])
+                start, end = self.positions[source], self.positions[target]
+                bow = f"arc3,rad={0.4 if end[0] < start[0] else -0.4}"
+                style: dict[str, Any] = {"shrinkA": 7, "shrinkB": 4, "connectionstyle": bow}
+                self.arrow(start, end, mutation_scale=13, lw=1.8, zorder=5, **style)
 
     # ---- wheels
 
@@ -163,13 +167,16 @@ class _Drawing:
             for slot in range(ring.size):
                 ends = [self.on(centre, r, slot - 0.5, ring.size) for r in (inner, radius)]
                 self.axes.plot(*zip(*ends, strict=True), color=FAINT, lw=0.8)
-        level = () if ring.level is None else (ring.level,)
+        level = {} if ring.level is None else {"level": ring.level}
         for slot in range(ring.size):
             middle = self.on(centre, (inner + radius) / 2, slot, ring.size)
-            self.positions[("slot", *level, slot)] = middle
+            self.positions[place_text({**level, "slot": slot})] = middle
             timers = ring.slots.get(slot, ())
             if timers:
-                self.axes.add_patch(_wedge(centre, radius, slot, ring.size, width, HELD))
+                half = max(180 / ring.size, 0.8 / sqrt(radius))  # degrees, enough to be seen
+                angle = 90 - 360 * slot / ring.size
+                ends = angle - half, angle + half
+                self.axes.add_patch(Wedge(centre, radius, *ends, width=width, fc=HELD, lw=0))
             if ring.size <= _NUMBERED or slot % ceil(ring.size / 4) == 0:
                 self.text(*middle, str(slot), size=8.5, color=ON_HELD if timers else INK)
         groups = _neighbours(ring)
@@ -177,14 +184,7 @@ class _Drawing:
             self.deadlines(ring, slots, _LINES[min(len(groups), len(_LINES)) - 1], centre, radius)
         tip = self.on(centre, inner * 0.98, ring.current, ring.size)
         base = self.on(centre, inner * 0.7, ring.current, ring.size)
-        hand: dict[str, Any] = {
-            "mutation_scale": 11,
-            "shrinkA": 0,
-            "shrinkB": 0,
-            "color": CLOCK,
-            "lw": 1.6,
-        }
-        self.axes.add_patch(FancyArrowPatch(base, tip, arrowstyle="-|>", **hand))
+        self.arrow(base, tip, mutation_scale=11, lw=1.6)
         held = sum(map(len, ring.slots.values()))
         name = "" if ring.level is None else f"level {ring.level}"
         lines = [name, f"tick {number(ring.tick)}", f"{held:,} waiting"]
@@ -242,7 +242,7 @@ class _Drawing:
             ends = zip(spots[(k - 1) // 2], spot, strict=True)
             self.axes.plot(*ends, color=INK, lw=0.8, zorder=1)
         for k, (spot, timer) in enumerate(zip(spots, drawn, strict=True)):
-            self.positions[("index", k)] = spot
+            self.positions[place_text({"index": k})] = spot
             self.box(spot, timer)
         rest = len(heap) - len(drawn)
         stale = sum(not timer.pending for timer in heap)
@@ -255,7 +255,7 @@ class _Drawing:
         self.text(EDGE, y, f"{name} ({len(timers):,})", ha="left", weight="bold")
         left = EDGE + 1.45
         room = int((WIDTH - left - 0.8) / _STEP)
-        self.positions[("bucket", name)] = left + _BOX / 2, y
+        self.positions[place_text({"bucket": name})] = left + _BOX / 2, y
         for k, timer in enumerate(timers[:room]):
             x = left + k * _STEP + _BOX / 2
             if k:
@@ -306,27 +306,9 @@ class _Drawing:
         settings = {"size": 9, "ha": "center", "va": "center", "color": INK, **style}
         self.axes.text(x, y, text, **settings)
 
-    def arrow(self, start: Position, end: Position) -> None:
-        """From where a timer was to where it is."""
-        style: dict[str, Any] = {"mutation_scale": 13, "shrinkA": 7, "shrinkB": 4, "zorder": 5}
-        style |= {
-            "connectionstyle": f"arc3,rad={0.4 if end[0] < start[0] else -0.4}",
-            "arrowstyle": "-|>",
-            "color": CLOCK,
-            "lw": 1.8,
-        }
-        self.axes.add_patch(FancyArrowPatch(start, end, **style))
-
-
-def key(place: Mapping[str, int | str]) -> tuple[object, ...]:
-    """What identifies a place on the drawing.
-
-    >>> key({"level": 2, "slot": 8}), key({"slot": 3, "rounds": 1}), key({"bucket": "due"})
-    (('slot', 2, 8), ('slot', 3), ('bucket', 'due'))
-    """
-    last = next(name for name in ("slot", "bucket", "index") if name in place)
-    level = (place["level"],) if "level" in place else ()
-    return (last, *level, place[last])
+    def arrow(self, start: Position, end: Position, **style: Any) -> None:
+        settings = {"arrowstyle": "-|>", "color": CLOCK, "shrinkA": 0, "shrinkB": 0, **style}
+        self.axes.add_patch(FancyArrowPatch(start, end, **settings))
 
 
 def _neighbours(ring: Ring) -> list[list[int]]:
@@ -343,15 +325,6 @@ def _neighbours(ring: Ring) -> list[list[int]]:
         else:
             groups.append([slot])
     return groups
-
-
-def _wedge(
-    centre: Position, radius: float, slot: int, size: int, width: float, colour: str
-) -> Wedge:
-    """A slot of a ring, at least as wide as can be seen."""
-    half = max(180 / size, 0.8 / sqrt(radius))
-    middle = 90 - 360 * slot / size
-    return Wedge(centre, radius, middle - half, middle + half, width=width, fc=colour, lw=0)
 
 
 def _node(index: int, top: float) -> Position:

@@ -25,15 +25,11 @@ class AnatomyError(TimerError, ValueError):
 class Step:
     """What happened at one moment."""
 
-    before: Snapshot
     after: Snapshot
+    moved: Mapping[int, tuple[Place, Place]]
+    """Handle -> the former and the present place of a timer that is still in the structure."""
     text: str  # one or more sentences
     visited: tuple[int, ...]  # the last moments at which something happened, this one included
-
-    @property
-    def moved(self) -> dict[int, tuple[Place, Place]]:
-        """Handle -> the former and the present place of a timer that is still in the structure."""
-        return _moved(self.before, self.after)
 
 
 class Walk:
@@ -68,15 +64,16 @@ class Walk:
         before, expected = self.timer.snapshot(), self._next_moment()
         fired, operations = self._go(moment)
         after = self.timer.snapshot()
+        moved = _moved(before, after)
         sentences = [_clock_text(before.now, moment, self.origin)]
         sentences += _queue_texts(before, after)
-        sentences += _move_texts(before, after, self.origin)
+        sentences += _move_texts(moved, after, self.origin)
         if fired:
             sentences.append(f"{_named(fired, self.origin)} {_verb(fired, 'fire')}.")
         sentences += _operation_texts(operations, self.origin)
         if expected is None or expected > moment:
             sentences.append("Nothing happens.")
-        return Step(before, after, " ".join(sentences), tuple(self._visited))
+        return Step(after, moved, " ".join(sentences), tuple(self._visited))
 
     def _go(self, moment: int) -> tuple[list[int], list[tuple[str, int | None]]]:
         """Advance, then operate; the deadlines that fired, and (what was done, deadline)."""
@@ -167,24 +164,26 @@ def _moved(before: Snapshot, after: Snapshot) -> dict[int, tuple[Place, Place]]:
     }
 
 
-def _move_texts(before: Snapshot, after: Snapshot, origin: int) -> Iterator[str]:
+def _move_texts(
+    moved: Mapping[int, tuple[Place, Place]], after: Snapshot, origin: int
+) -> Iterator[str]:
     """Which timers have moved, grouped by where they were and are."""
     deadlines = {timer.handle: timer.deadline for timer, _ in after.places()}
     groups: dict[tuple[str, str], list[int]] = {}
-    counted = 0
-    for handle, (source, target) in _moved(before, after).items():
+    turned = 0
+    for handle, (source, target) in moved.items():
         if "index" in target:
             continue  # entries of a heap change places all the time
         texts = place_text(source), place_text(target)
         if texts[0] == texts[1]:
-            counted += 1
+            turned += 1
         else:
             groups.setdefault(texts, []).append(deadlines[handle])
     for (origin_text, target_text), timers in groups.items():
         verb = _verb(timers, "move")
         yield f"{_named(timers, origin)} {verb} from {origin_text} to {target_text}."
-    if counted:
-        yield f"{counted:,} {'timers have' if counted > 1 else 'timer has'} one round less to wait."
+    if turned:
+        yield f"{turned:,} {'timers have' if turned > 1 else 'timer has'} one round less to wait."
 
 
 def _operation_texts(operations: Sequence[tuple[str, int | None]], origin: int) -> Iterator[str]:
