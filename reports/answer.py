@@ -157,12 +157,10 @@ def _case(summary: Summary, source: StoredSource) -> dict[str, Any]:
 
 def noise(summary: Summary) -> str:
     """A warning where the machine was busy. Shards differ by nature."""
-    tasks = [curve.values() for curves in summary.cells.values() for curve in curves.values()]
-    replays = [
-        [replay.time for replay in by_contestant.values()]
-        for by_contestant in summary.replays.values()
-    ]
-    repeated = [time for times in tasks + replays for time in times if time.samples > 1]
+    curves = [curve for task in summary.cells.values() for curve in task.values()]
+    times = [time for curve in curves for time in curve.values()]
+    times += [replay.time for replays in summary.replays.values() for replay in replays.values()]
+    repeated = [time for time in times if time.samples > 1]
     noisy = sum(time.scatter > NOISY for time in repeated)
     if summary.of_shards or noisy <= MANY * len(repeated):
         return ""

@@ -81,7 +81,7 @@ def write_page(summary: Summary, origin: str, out: str | os.PathLike[str]) -> Pa
 def _write(summary: Summary, origin: str, directory: Path) -> None:
     figures = directory / "figures"
     figures.mkdir()
-    number = {subject: place for place, subject in enumerate(subjects(summary))}
+    number = numbers(summary)
     charts = {
         # The only text that is not escaped: Matplotlib escapes the names that it draws.
         section: [
@@ -95,10 +95,11 @@ def _write(summary: Summary, origin: str, directory: Path) -> None:
     write_json(directory / MARK, mark)
 
 
-def subjects(summary: Summary) -> list[Subject]:
-    """All that the legend has an entry for: the contestants, and the cases of trials."""
+def numbers(summary: Summary) -> dict[Subject, int]:
+    """Contestants and cases of trials, each with its number, in the order of the legend."""
     cases = (Case(row["load"], row["design"]) for row in summary.trials if row["design"] != NONE)
-    return [*summary.contestants, *dict.fromkeys(cases)]
+    subjects: list[Subject] = [*summary.contestants, *dict.fromkeys(cases)]
+    return {subject: number for number, subject in enumerate(subjects)}
 
 
 def render(
@@ -126,8 +127,7 @@ def render(
         summary=summary,
         statistics=statistics,
         charts=charts,
-        subjects=subjects(summary),
-        number={subject: place for place, subject in enumerate(subjects(summary))},
+        number=numbers(summary),
         answer=answer if answer["sizes"] or answer["cases"] else None,
         traffic={summary.called(source): facts(summary, source) for source in summary.own},
         noise=noise(summary),

@@ -175,8 +175,9 @@ class _Drawing:
             if timers:
                 half = max(180 / ring.size, 0.8 / sqrt(radius))  # degrees, enough to be seen
                 angle = 90 - 360 * slot / ring.size
-                ends = angle - half, angle + half
-                self.axes.add_patch(Wedge(centre, radius, *ends, width=width, fc=HELD, lw=0))
+                wedge = Wedge(centre, radius, angle - half, angle + half, width=width)
+                wedge.set(fc=HELD, lw=0)
+                self.axes.add_patch(wedge)
             if ring.size <= _NUMBERED or slot % ceil(ring.size / 4) == 0:
                 self.text(*middle, str(slot), size=8.5, color=ON_HELD if timers else INK)
         groups = _neighbours(ring)

@@ -1,15 +1,18 @@
 """What a Python program pays to schedule and cancel."""
 
+from collections.abc import Mapping
+
 from compare.bench.calls import OTHERS, SERVICE
 from reports import formats
 from reports.sections.parts import BOLD, Section, Table, plain_row, with_range
-from reports.summary import Summary, leaders
+from reports.summary import Column, Summary, leaders
 
 
 def section(summary: Summary) -> Section | None:
     """The times of single calls, batches and a service, beside those of event loops."""
     if not summary.calls:
         return None
+    columns = {_heading(*way): column for way, column in summary.calls.items()}
     loops = [f"{loop}'s {formats.nanoseconds(cell.level)}" for loop, cell in summary.loops.items()]
     beside = f" The same with call_later() of an event loop: {', '.join(loops)}." if loops else ""
     return Section(
@@ -17,15 +20,14 @@ def section(summary: Summary) -> Section | None:
         "Calls",
         "What a Python program pays",
         lead="CPU time of a schedule and its cancel, called from Python with "
-        f"{formats.count(OTHERS)} other timers pending.{_range(summary)}{beside}",
-        tables=[table(summary)],
+        f"{formats.count(OTHERS)} other timers pending.{_range(columns)}{beside}",
+        tables=[_table(summary, columns)],
         folded=True,
     )
 
 
-def _range(summary: Summary) -> str:
+def _range(columns: Mapping[str, Column]) -> str:
     """How far the compiled timers are apart."""
-    columns = {_heading(*way): column for way, column in summary.calls.items()}
     texts = []
     for heading, column in columns.items():
         levels = [cell.level for timer, cell in column.items() if timer.compiled]
@@ -36,9 +38,7 @@ def _range(summary: Summary) -> str:
     return f" Slowest compiled timer against the fastest: {', '.join(texts)}."
 
 
-def table(summary: Summary) -> Table:
-    """The medians of each timer, by interface and timers per call."""
-    columns = {_heading(*way): column for way, column in summary.calls.items()}
+def _table(summary: Summary, columns: Mapping[str, Column]) -> Table:
     rows = {
         timer: plain_row(
             {

@@ -24,8 +24,7 @@ class Entry:
     text: str
     detail: str = ""
     best: bool = False  # to be set in bold
-    number: bool = True
-    value: float | None = None  # what it is sorted by; None: its text
+    value: float | None = None  # what it is sorted by; None for a text in words
 
 
 NOTHING = Entry("–", value=LAST)
@@ -80,7 +79,7 @@ class Table:
 
     def is_number(self, heading: tuple[str, ...]) -> bool:
         """Whether a column holds numbers, and so is aligned at the right."""
-        return all(self.entry(subject, heading).number for subject in self.rows)
+        return all(self.entry(subject, heading).value is not None for subject in self.rows)
 
     @property
     def in_words(self) -> bool:
@@ -111,6 +110,19 @@ def plain_row(values: Mapping[str, Entry]) -> Row:
 def entry(value: Any, form: Callable[[Any], str] = formats.count) -> Entry:
     """An entry for a figure that may be missing."""
     return NOTHING if value is None else Entry(form(value), value=value)
+
+
+Figures = Mapping[str, tuple[str, Callable[[Any], str]]]
+"""Heading -> column of a row, and how it is written."""
+
+
+def entries(row: Mapping[str, Any], figures: Figures) -> dict[str, Entry]:
+    """The figures of a row by their headings, without those that the row has no column for."""
+    return {
+        heading: entry(row[column], form)
+        for heading, (column, form) in figures.items()
+        if column in row
+    }
 
 
 def with_range(time: Spread, *, best: bool) -> Entry:

@@ -1,11 +1,10 @@
 """The enqueue experiment: two designs of a purgatory under the same requests."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from compare.purgatory.figures import MEMORY, PURGING, RATE, SCANNING, Row, median_row, saturation
 from reports import formats
-from reports.sections.parts import Entry, Section, Table, entry, plain_row
+from reports.sections.parts import Entry, Figures, Section, Table, entries, plain_row
 from reports.summary import Summary
 from reports.trials import by_case
 
@@ -37,9 +36,6 @@ def _whole(number: float) -> str:
     return formats.count(round(number))
 
 
-Figures = Mapping[str, tuple[str, Callable[[Any], str]]]
-"""Heading -> column of a row, and how it is written."""
-
 _RATES: Figures = {
     "CPU time per request": ("cpu_us", _microseconds),
     "of it in the garbage collector": ("gc_us", _microseconds),
@@ -60,23 +56,19 @@ _MEMORY: Figures = {
 }
 
 
-def _entries(row: Row, figures: Figures) -> dict[str, Entry]:
-    return {heading: entry(row[column], form) for heading, (column, form) in figures.items()}
-
-
 def of_rates(rows: Sequence[Row]) -> Table:
     """Both designs in real time at the highest rate that they kept up with."""
-    highest, entries = saturation(rows), {}
+    highest, shown = saturation(rows), {}
     for case, rates in by_case(rows, RATE).items():
         rate, failed = highest[case.load, case.design]
         row = median_row(rates.get(rate) or next(iter(rates.values())))
         reached = Entry(formats.count(rate), "" if failed else "or more", value=rate)
-        entries[case] = plain_row({"requests/s": reached, **_entries(row, _RATES)})
+        shown[case] = plain_row({"requests/s": reached, **entries(row, _RATES)})
     return Table(
         "purgatory-rates",
         "In real time, at the highest rate that each kept up with",
         ("figure",),
-        entries,
+        shown,
         "A rate counts as sustained if most trials reach 95% of it with a p99 lateness below 200 "
         "ms. Figures are medians of the trials. The estimated total is the number of requests in "
         "the lists as the new design estimates it, on average. All threads of a design share one "
@@ -99,7 +91,7 @@ def of_memory(rows: Sequence[Row]) -> Table:
         f"With {formats.data_size(room)} more memory than at the start, at {formats.count(rate)} "
         "requests/s",
         ("figure",),
-        {case: plain_row(_entries(row, _MEMORY)) for case, row in medians.items()},
+        {case: plain_row(entries(row, _MEMORY)) for case, row in medians.items()},
         "The limit is the purge interval of the new design, and the number of entries above which "
         "the old one scans: at the highest limit it scans least.",
         of="design",

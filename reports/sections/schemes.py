@@ -45,5 +45,5 @@ def traits_of(timer: StoredContestant) -> Row:
         else "a bound that may be earlier",
         (SUITS, "source"): traits["source"],
     }
-    entries = {heading: Entry(text, number=False) for heading, text in texts.items()}
-    return {(DOES, "scheme"): Entry(traits["scheme"], parameters, number=False), **entries}
+    entries = {heading: Entry(text) for heading, text in texts.items()}
+    return {(DOES, "scheme"): Entry(traits["scheme"], parameters), **entries}

@@ -1,8 +1,5 @@
 """Replays of whole workloads and traces."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from compare.replay.lateness import lateness_text
 from compare.replay.profile import Profile, profile_text
 from reports import formats
@@ -13,8 +10,10 @@ from reports.sections.parts import (
     MEDIAN,
     NOTHING,
     Entry,
+    Figures,
     Section,
     Table,
+    entries,
     entry,
     times,
     with_range,
@@ -65,7 +64,7 @@ def table(summary: Summary) -> Table:
     )
 
 
-_OUTCOME: Mapping[str, tuple[str, Callable[[Any], str]]] = {
+_OUTCOME: Figures = {  # a row of a run has no quantiles
     "scheduled": ("scheduled", formats.count),
     "cancelled": ("cancelled", formats.count),
     "rescheduled": ("rescheduled", formats.count),
@@ -79,7 +78,6 @@ _OUTCOME: Mapping[str, tuple[str, Callable[[Any], str]]] = {
     "p99 lateness": ("lateness_p99", formats.count),
     "p99.9 lateness": ("lateness_p999", formats.count),
 }
-"""Heading -> column of a row, and how it is written; a row of a run has no quantiles."""
 
 
 def figures(summary: Summary, source: StoredSource, timer: StoredContestant) -> dict[str, Entry]:
@@ -98,10 +96,7 @@ def figures(summary: Summary, source: StoredSource, timer: StoredContestant) -> 
         ends = formats.span(low, high, formats.significant)
         shown[PER_SECOND] = Entry(formats.significant(cost), f"({ends})", best, value=cost)
     late = lateness_text(*replayed.late, source.unit) if replayed.late else NOTHING.text
-    shown["timers fired"] = Entry(late, number=False)
-    for title, (name, form) in _OUTCOME.items():
-        if name in row:
-            shown[title] = entry(row[name], form)
+    shown |= {"timers fired": Entry(late), **entries(row, _OUTCOME)}
     if summary.of_shards:
         used = {
             name for replay in summary.replays[source].values() for name, n in replay.counters if n

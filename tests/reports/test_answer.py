@@ -1,5 +1,7 @@
 """What the script of the page is given, beside what the browser tests see of it."""
 
+from dataclasses import replace
+
 import pytest
 
 from compare.bench.store import traits_of as stored
@@ -8,7 +10,7 @@ from compare.replay.contestant import contestant
 from reports.answer import code_of, data, noise
 from reports.statistics import Spread
 from reports.summary import contestants_of
-from tests.reports.primes import LABELS, OWN, SIZES, WHO, only, traits_of
+from tests.reports.primes import LABELS, OWN, SIZES, WHO, traits_of
 
 
 @pytest.mark.parametrize(
@@ -70,10 +72,10 @@ def test_costs_are_medians_with_their_intervals(primes, distinct):
 
 
 def test_missing_data_is_a_missing_choice(distinct):
-    assert data(only(distinct, cells={}, over_budget={}))["callers"] == {}
-    assert data(only(distinct, replays={}))["cases"] == []
+    assert data(replace(distinct, cells={}, over_budget={}))["callers"] == {}
+    assert data(replace(distinct, replays={}))["cases"] == []
     some = {task: cells for task, cells in distinct.cells.items() if task != HOLD}
-    assert data(only(distinct, cells=some))["sizes"] == []
+    assert data(replace(distinct, cells=some))["sizes"] == []
 
 
 def test_a_busy_machine_is_said(distinct):
@@ -84,14 +86,14 @@ def test_a_busy_machine_is_said(distinct):
             size: Spread.of([10.0, *[10.0 * by] * (samples - 1)])
             for size, by in enumerate(scatters, 1)
         }
-        return only(distinct, cells={HOLD: {timer: cells}}, replays={})
+        return replace(distinct, cells={HOLD: {timer: cells}}, replays={})
 
     assert noise(of(1.6, 1.4)).startswith(
         "In 1 of 2\xa0measurements the slowest sample took more than 1.5 times"
     )
     assert noise(of(1.4, 1.4)) == noise(of(1.6, samples=1)) == ""
     assert noise(of(1.6, *[1.0] * 18)) and not noise(of(1.6, *[1.0] * 19))
-    assert not noise(only(of(1.6), of_shards=True))
+    assert not noise(replace(of(1.6), of_shards=True))
 
 
 def test_the_answer_for_python_adds_up_calls_and_expiries(called):
