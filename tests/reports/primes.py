@@ -5,17 +5,18 @@ differs from task to task. What the run holds is kept beside it, keyed by what i
 that tests need not read it the way that reports do.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from math import isqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from compare.bench.store import SCHEMAS, Run
 from compare.bench.task import TASKS, Task
 from reports.summary import StoredContestant, Summary
+from tests.reports.stored import tables_of
 
 MOST = 1_200_000
 SIZES = (1_000, 20_000, 500_000)
@@ -52,6 +53,7 @@ COUNTS = (
     "idle_wakeups",
     "nbytes",
 )
+LATENESS = "lateness_min", "lateness_median", "lateness_max"
 
 OVER = "heapq-delay-queue", TASKS[3], SIZES[1]  # takes longer than the budget
 OVER_REPLAY = "heapq-delay-queue", "keepalive"
@@ -90,9 +92,11 @@ class Supply:
 
 @dataclass
 class Primes:
-    """The run, and what it holds."""
+    """The rows of the run by table, and what they hold."""
 
-    run: Run = field(init=False)
+    tables: dict[str, list[dict[str, Any]]] = field(
+        default_factory=lambda: {name: [] for name in SCHEMAS}
+    )
     samples: dict[tuple[str, Task, int], list[float]] = field(default_factory=dict)
     counts: dict[tuple[str, Task, str, int], tuple[int, int]] = field(default_factory=dict)
     times: dict[tuple[str, str], list[float]] = field(default_factory=dict)
@@ -101,6 +105,68 @@ class Primes:
     growth: dict[tuple[str, int], tuple[int, int, list[float]]] = field(default_factory=dict)
     slots: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     sources: dict[str, dict[str, Any]] = field(default_factory=dict)
+    prime: Supply = field(default_factory=Supply)
+
+    @cached_property
+    def run(self) -> Run:
+        return Run(Path("runs/primes"), manifest(self), **tables_of(self.tables))
+
+    def measure(self, label: str, task: Task, size: int, samples: list[float]) -> None:
+        common = {"contestant": label, **task._asdict(), "size": size}
+        common["operations"] = next(self.prime)
+        if (label, task) == OVER[:2] and size >= OVER[2]:
+            self.tables["samples"] += [common] * (size == OVER[2])
+            return
+        self.samples[label, task, size] = samples
+        self.tables["samples"] += repeated(common, samples)
+
+    def count(self, label: str, task: Task, size: int) -> None:
+        if WHO[label][0] != "compiled":
+            return
+        for counter in (*COUNTERS, ZERO):
+            zero = counter == ZERO or (label, counter) == (ONE_AT_ZERO, COUNTERS[1])
+            count = 0 if zero else next(self.prime)
+            operations = self.prime.near(3001 * 1.07 ** (len(self.counts) % 31))
+            self.counts[label, task, counter, size] = count, operations
+            self.tables["counters"].append(
+                {"contestant": label, **task._asdict(), "size": size, "counter": counter}
+                | {"count": count, "operations": operations}
+            )
+
+    def replay(self, label: str, source: str, samples: list[float]) -> None:
+        about = self.sources[source]
+        common = {"contestant": label, "source": source, "source_json": "{}"}
+        common |= {"unit": about["unit"], "operations": about["operations"]}
+        if (label, source) == OVER_REPLAY:
+            self.tables["replays"].append(common)
+            return
+        _, low, high = WHO[label]
+        late = (None,) * 3 if (label, source) == SILENT else (low, (low + high) / 2, high)
+        row = common | {name: next(self.prime) for name in COUNTS}
+        row |= dict(zip(LATENESS, late, strict=True)) | {"seconds": 1.0 * next(self.prime)}
+        compiled = WHO[label][0] == "compiled"
+        row["counters"] = [("comparisons", next(self.prime))] if compiled else None
+        self.rows[label, source], self.times[label, source] = row, samples
+        self.tables["replays"] += repeated(row, samples)
+
+    def fill(self, label: str, capacity: int) -> None:
+        self.memory[label, capacity] = nbytes = next(self.prime) / 1000
+        peak, grown = next(self.prime), next(self.prime)
+        pauses = shuffled(self.prime.groups(1)[0], 1e-8) if label != LABELS[0] else []
+        self.growth[label, capacity] = peak, grown, pauses
+        self.tables["memory"].append(
+            {"contestant": label, "capacity": capacity, "nbytes": next(self.prime)}
+            | {"nbytes_per_timer": nbytes, "peak_nbytes": peak, "grown_nbytes": grown}
+            | {"growth_seconds": pauses}
+        )
+
+    def hold(self, label: str, size: int) -> None:
+        pending = next(self.prime)
+        in_slots = self.prime.near(pending / (3 + len(self.slots)))
+        self.slots[label, size] = in_slots, pending
+        self.tables["slots"].append(
+            {"contestant": label, "size": size, "pending": pending, "in_slots": in_slots}
+        )
 
 
 def traits_of(label: str) -> dict[str, Any]:
@@ -131,9 +197,13 @@ def shuffled(group: list[int], factor: float) -> list[float]:
     return [group[place] * factor for place in ORDER]
 
 
+def repeated(row: dict[str, Any], samples: list[float]) -> list[dict[str, Any]]:
+    return [row | {"repeat": k, "ns_per_operation": ns} for k, ns in enumerate(samples)]
+
+
 def make() -> Primes:
-    primes, prime = Primes(), Supply()
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in SCHEMAS}
+    primes = Primes()
+    prime = primes.prime
     # Contestants are met in another order than the manifest has them in.
     labels = LABELS[::-1]
     for t, task in enumerate(TASKS):
@@ -141,8 +211,8 @@ def make() -> Primes:
             groups = prime.groups(len(labels))
             for c, label in enumerate(labels):
                 own = groups[(3 * c + t + s) % len(labels)]
-                _measure(primes, rows, label, task, size, shuffled(own, FACTORS[size]), next(prime))
-                _count(primes, rows, label, task, size, prime)
+                primes.measure(label, task, size, shuffled(own, FACTORS[size]))
+                primes.count(label, task, size)
     for s, (source, unit) in enumerate(SOURCES.items()):
         primes.sources[source] = {
             "name": source,
@@ -158,111 +228,15 @@ def make() -> Primes:
         groups = prime.groups(len(labels))
         for c, label in enumerate(labels):
             own = groups[(2 * c + s) % len(labels)]
-            _replay(primes, rows, label, source, shuffled(own, 1e-3 * 10**s), prime)
+            primes.replay(label, source, shuffled(own, 1e-3 * 10**s))
     for capacity in CAPACITIES:
         for label in labels:
             if (label, capacity) != (SMALL, CAPACITIES[-1]):
-                primes.memory[label, capacity] = next(prime) / 1000
-                primes.growth[label, capacity] = peak, grown, pauses = (
-                    next(prime),
-                    next(prime),
-                    shuffled(prime.groups(1)[0], 1e-8) if label != LABELS[0] else [],
-                )
-                rows["memory"].append(
-                    {"contestant": label, "capacity": capacity, "nbytes": next(prime)}
-                    | {"nbytes_per_timer": primes.memory[label, capacity]}
-                    | {"peak_nbytes": peak, "grown_nbytes": grown, "growth_seconds": pauses}
-                )
+                primes.fill(label, capacity)
     for size in SIZES:
         for label in WHEELS:
-            pending = next(prime)
-            primes.slots[label, size] = (
-                in_slots := prime.near(pending / (3 + len(primes.slots))),
-                pending,
-            )
-            rows["slots"].append(
-                {"contestant": label, "size": size, "pending": pending, "in_slots": in_slots}
-            )
-    tables = {
-        name: pa.Table.from_pylist(
-            [{column: row.get(column) for column in schema.names} for row in rows[name]], schema
-        )
-        for name, schema in SCHEMAS.items()
-    }
-    primes.run = Run(Path("runs/primes"), manifest(primes), **tables)
+            primes.hold(label, size)
     return primes
-
-
-def _measure(
-    primes: Primes,
-    rows: dict[str, list[dict[str, Any]]],
-    label: str,
-    task: Task,
-    size: int,
-    samples: list[float],
-    operations: int,
-) -> None:
-    common = {"contestant": label, **task._asdict(), "size": size, "operations": operations}
-    if (label, task) == OVER[:2] and size >= OVER[2]:
-        rows["samples"] += [common] * (size == OVER[2])
-        return
-    primes.samples[label, task, size] = samples
-    for repeat, value in enumerate(samples):
-        rows["samples"].append(common | {"repeat": repeat, "ns_per_operation": value})
-
-
-def _count(
-    primes: Primes,
-    rows: dict[str, list[dict[str, Any]]],
-    label: str,
-    task: Task,
-    size: int,
-    prime: Supply,
-) -> None:
-    if WHO[label][0] != "compiled":
-        return
-    for counter in (*COUNTERS, ZERO):
-        zero = counter == ZERO or (label, counter) == (ONE_AT_ZERO, COUNTERS[1])
-        count = 0 if zero else next(prime)
-        operations = prime.near(3001 * 1.07 ** (len(primes.counts) % 31))
-        primes.counts[label, task, counter, size] = count, operations
-        rows["counters"].append(
-            {"contestant": label, **task._asdict(), "size": size, "counter": counter}
-            | {"count": count, "operations": operations}
-        )
-
-
-def _replay(
-    primes: Primes,
-    rows: dict[str, list[dict[str, Any]]],
-    label: str,
-    source: str,
-    samples: list[float],
-    prime: Supply,
-) -> None:
-    about = primes.sources[source]
-    common = {
-        "contestant": label,
-        "source": source,
-        "source_json": "{}",
-        "unit": about["unit"],
-        "operations": about["operations"],
-    }
-    if (label, source) == OVER_REPLAY:
-        rows["replays"].append(common)
-        return
-    _, low, high = WHO[label]
-    silent = (label, source) == SILENT
-    late = {
-        "lateness_min": None if silent else low,
-        "lateness_median": None if silent else (low + high) / 2,
-        "lateness_max": None if silent else high,
-    }
-    row = common | {name: next(prime) for name in COUNTS} | late | {"seconds": 1.0 * next(prime)}
-    row["counters"] = [("comparisons", next(prime))] if WHO[label][0] == "compiled" else None
-    primes.rows[label, source], primes.times[label, source] = row, samples
-    for repeat, value in enumerate(samples):
-        rows["replays"].append(row | {"repeat": repeat, "ns_per_operation": value})
 
 
 def manifest(primes: Primes) -> dict[str, Any]:
@@ -289,7 +263,3 @@ def manifest(primes: Primes) -> dict[str, Any]:
 def who_of(summary: Summary, label: str) -> StoredContestant:
     (match,) = [contestant for contestant in summary.contestants if contestant.label == label]
     return match
-
-
-def only(summary: Summary, **changes: Any) -> Summary:
-    return replace(summary, **changes)

@@ -21,12 +21,16 @@ BASE = {
 }
 
 
-def store(root: Path, rows: Mapping[str, list[dict[str, Any]]], **manifest: Any) -> Path:
-    """Store a run of rows by table, which may lack columns, and return its path."""
-    tables = {
+def tables_of(rows: Mapping[str, list[dict[str, Any]]]) -> dict[str, pa.Table]:
+    """The tables of a run from their rows, which may lack columns."""
+    return {
         name: pa.Table.from_pylist(
             [dict.fromkeys(SCHEMAS[name].names) | row for row in records], SCHEMAS[name]
         )
         for name, records in rows.items()
     }
-    return write_run(root, BASE | manifest, tables)
+
+
+def store(root: Path, rows: Mapping[str, list[dict[str, Any]]], **manifest: Any) -> Path:
+    """Store a run of rows by table and return its path."""
+    return write_run(root, BASE | manifest, tables_of(rows))

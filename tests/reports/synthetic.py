@@ -12,7 +12,6 @@ import numpy as np
 from compare.bench.store import SCHEMAS, traits_of
 from compare.bench.task import TASKS, Task
 from compare.replay.contestant import COMPILED, contestant
-from reports.summary import StoredContestant, Summary
 from tests.reports.stored import store
 from timers.registry import names
 
@@ -138,8 +137,3 @@ def _add_replay(
         noisy = ns * float(rng.uniform(0.95, 1.15))
         own = {"repeat": repeat, "ns_per_operation": noisy, "seconds": 20_000e-9 * noisy}
         rows["replays"].append(common | own)
-
-
-def contestant_of(summary: Summary, timer: str) -> StoredContestant:
-    """The first contestant of a timer."""
-    return next(each for each in summary.contestants if each.timer == timer)

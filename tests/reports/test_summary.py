@@ -23,7 +23,7 @@ from tests.reports.primes import (
     WHO,
     who_of,
 )
-from tests.reports.synthetic import contestant_of, write_synthetic
+from tests.reports.synthetic import write_synthetic
 
 
 def test_what_was_over_budget_is_told_with_its_size(distinct):
@@ -116,7 +116,7 @@ def test_without_the_yardstick_the_first_compiled_timer_is_the_base(tmp_path):
 
 def test_leaders_are_exact_compiled_and_tied_with_the_fastest(summary: Summary):
     heapq, delay, simple, hashed, cascading = (
-        contestant_of(summary, name)
+        who_of(summary, name)
         for name in (
             "heapq-delay-queue",
             "delay-queue",
