@@ -16,7 +16,7 @@ import numpy as np
 from compare.bench.store import SCHEMAS, Run
 from compare.bench.task import TASKS, Task
 from reports.summary import StoredContestant, Summary
-from tests.reports.stored import tables_of
+from tests.reports.stored import repeated, tables_of
 
 MOST = 1_200_000
 SIZES = (1_000, 20_000, 500_000)
@@ -195,10 +195,6 @@ def traits_of(label: str) -> dict[str, Any]:
 
 def shuffled(group: list[int], factor: float) -> list[float]:
     return [group[place] * factor for place in ORDER]
-
-
-def repeated(row: dict[str, Any], samples: list[float]) -> list[dict[str, Any]]:
-    return [row | {"repeat": k, "ns_per_operation": ns} for k, ns in enumerate(samples)]
 
 
 def make() -> Primes:

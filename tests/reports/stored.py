@@ -1,6 +1,6 @@
 """Writes stored runs with made-up figures."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,11 @@ BASE = {
     "agreement": {},
     "traits": [],
 }
+
+
+def repeated(row: dict[str, Any], samples: Iterable[float]) -> list[dict[str, Any]]:
+    """A row for each sample of a time."""
+    return [row | {"repeat": k, "ns_per_operation": ns} for k, ns in enumerate(samples)]
 
 
 def tables_of(rows: Mapping[str, list[dict[str, Any]]]) -> dict[str, pa.Table]:
