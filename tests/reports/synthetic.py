@@ -3,7 +3,7 @@ measuring anything.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from compare.bench.store import SCHEMAS, traits_of
 from compare.bench.task import TASKS, Task
 from compare.replay.contestant import COMPILED, contestant
-from tests.reports.stored import store
+from tests.reports.stored import repeated, store
 from timers.registry import names
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -20,6 +20,23 @@ REPEATS = 5
 BUDGET = 2.0
 WORKLOADS = ("uniform", "lognormal-low", "keepalive")
 LATE = "lateness_min", "lateness_median", "lateness_max"
+
+OUTCOME = {
+    "source_json": "{}",
+    "unit": "ms",
+    "seconds": 1.0,
+    "operations": 20_000,
+    "scheduled": 10_000,
+    "cancelled": 8_000,
+    "rescheduled": 0,
+    "fired": 2_000,
+    "pending": 0,
+    "most_pending": 5_000,
+    "wakeups": 2_100,
+    "idle_wakeups": 100,
+    "nbytes": 65_536,
+}
+"""What all replays have in common."""
 
 # ns of each task at small N
 _COSTS: Mapping[str, tuple[float, ...]] = {
@@ -37,21 +54,37 @@ def write_synthetic(
     root: Path,
     timers: Sequence[str] | None = None,
     sizes: Sequence[int] = SIZES,
-    workloads: Iterable[str] = WORKLOADS,
+    workloads: Sequence[str] = WORKLOADS,
     repeats: int = REPEATS,
 ) -> Path:
     """Store such a run below `root` and return its path."""
     rng = np.random.default_rng(1)
-    workloads = list(workloads)
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in SCHEMAS}
     traits = [
         traits_of(contestant(text), ["ms"]) for text in (names() if timers is None else timers)
     ]
     for entry in traits:
         for task in TASKS:
-            _add_task(rows, entry, task, sizes, repeats, rng)
+            for size in sizes:
+                ns = _cost(entry["timer"], task, size)
+                cell = {"contestant": entry["label"], "size": size, "operations": size}
+                cell |= task._asdict()
+                if ns * size > BUDGET * 1e9:
+                    rows["samples"].append(cell)
+                    break
+                rows["samples"] += repeated(cell, ns * rng.uniform(0.97, 1.12, repeats))
+                rows["counters"] += [
+                    cell | {"counter": counter, "count": round(each * size)}
+                    for counter, each in _counts(entry, task, size)
+                ]
         for source in workloads:
-            _add_replay(rows, entry, source, repeats, rng)
+            late = rng.integers(entry["lateness_low"], entry["lateness_high"], 2_000, endpoint=True)
+            replay = {"contestant": entry["label"], "source": source, **OUTCOME}
+            replay |= dict(zip(LATE, (late.min(), np.median(late), late.max()), strict=True))
+            if entry["engine"] == COMPILED:
+                replay["counters"] = [("comparisons", 12_345)]
+            ns = _cost(entry["timer"], TASKS[2], 5_000)
+            rows["replays"] += repeated(replay, ns * rng.uniform(0.95, 1.15, repeats))
         nbytes = {"heapq-delay-queue": 260.0, "delay-queue": 28.0}.get(entry["timer"], 32.01)
         rows["memory"].append(
             {"contestant": entry["label"], "capacity": sizes[-1], "nbytes_per_timer": nbytes}
@@ -77,28 +110,6 @@ def write_synthetic(
     )
 
 
-def _add_task(
-    rows: dict[str, list[dict[str, Any]]],
-    entry: Mapping[str, Any],
-    task: Task,
-    sizes: Sequence[int],
-    repeats: int,
-    rng: np.random.Generator,
-) -> None:
-    """Samples and counts, up to the size at which one sample takes longer than the budget."""
-    for size in sizes:
-        ns = _cost(entry["timer"], task, size)
-        cell = {"contestant": entry["label"], "size": size, **task._asdict(), "operations": size}
-        if ns * size > BUDGET * 1e9:
-            rows["samples"].append(cell)
-            return
-        for repeat in range(repeats):
-            noisy = ns * float(rng.uniform(0.97, 1.12))
-            rows["samples"].append(cell | {"repeat": repeat, "ns_per_operation": noisy})
-        for counter, each in _counts(entry, task, size):
-            rows["counters"].append(cell | {"counter": counter, "count": round(each * size)})
-
-
 def _cost(timer: str, task: Task, size: int) -> float:
     """Nanoseconds for one operation: that of the list grows with N, others with its logarithm."""
     base = _COSTS.get(timer, (50, 50, 99, 99, 99))[TASKS.index(task)]
@@ -115,25 +126,3 @@ def _counts(entry: Mapping[str, Any], task: Task, size: int) -> Iterator[tuple[s
         yield "comparisons", 1.7 * math.log2(size + 1) if entry["timer"] == "delay-queue" else 0.0
         yield "timers_touched", size / 2 if entry["timer"] == "unordered-list" else 1.8
         yield "queue_polls", 0.0
-
-
-def _add_replay(
-    rows: dict[str, list[dict[str, Any]]],
-    entry: Mapping[str, Any],
-    source: str,
-    repeats: int,
-    rng: np.random.Generator,
-) -> None:
-    common = {"contestant": entry["label"], "source": source}
-    late = rng.integers(entry["lateness_low"], entry["lateness_high"], 2_000, endpoint=True)
-    compiled = entry["engine"] == COMPILED
-    common |= {"source_json": "{}", "unit": "ms", "operations": 20_000}
-    common |= {"scheduled": 10_000, "cancelled": 8_000, "rescheduled": 0, "fired": 2_000}
-    common |= {"pending": 0, "most_pending": 5_000, "wakeups": 2_100, "idle_wakeups": 100}
-    common |= dict(zip(LATE, (late.min(), np.median(late), late.max()), strict=True))
-    common |= {"nbytes": 65_536, "counters": [("comparisons", 12_345)] if compiled else None}
-    ns = _cost(entry["timer"], TASKS[2], 5_000)
-    for repeat in range(repeats):
-        noisy = ns * float(rng.uniform(0.95, 1.15))
-        own = {"repeat": repeat, "ns_per_operation": noisy, "seconds": 20_000e-9 * noisy}
-        rows["replays"].append(common | own)
