@@ -1,19 +1,45 @@
-"""Reads the text and the tables of a page."""
+"""Reads the tags, the text and the tables of a page."""
 
 from html.parser import HTMLParser
 
 
-class Reader(HTMLParser):
+class Page(HTMLParser):
+    """What a page has, once it is clear that all of its tags are closed."""
+
     VOID = ("meta", "link", "br", "img", "input", "hr")
 
-    def __init__(self):
+    def __init__(self, page: str):
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.open: list[str] = []
         self.texts: list[str] = []
+        self.tables: dict[str, list[list[list[str]]]] = {}
+        """By the label: for each the rows, each a list of [classes, *texts] of its cells."""
+        self.colours: list[str] = []  # of symbols in tables
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    @property
+    def text(self):
+        """The text on one line, without the marks that keep ranges together."""
+        return " ".join(" ".join(self.texts).split()).replace("\u2060", "")
+
+    @property
+    def in_cell(self):
+        return "td" in self.open or "th" in self.open
 
     def handle_starttag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
+        own = dict(attributes)
+        if tag == "table" and "aria-labelledby" in own:  # the ranking is left to the script
+            self.rows = self.tables.setdefault(own["aria-labelledby"], [])
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append([own.get("class") or ""])
+        elif tag == "span" and self.in_cell and "style" in own:
+            self.colours.append(own["style"])
+        self.tags.append((tag, own))
         if tag not in self.VOID:
             self.open.append(tag)
 
@@ -26,35 +52,5 @@ class Reader(HTMLParser):
     def handle_data(self, data):
         if self.open and self.open[-1] not in ("style", "script"):
             self.texts.append(data)
-
-
-class Tables(HTMLParser):
-    """The tables of a page: for each the rows, each a list of (text, classes) of its cells."""
-
-    def __init__(self, text: str):
-        super().__init__()
-        self.tables: dict[str, list[list[list[str]]]] = {}
-        self.colours: list[str] = []
-        self.inside = False
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        own = dict(attributes)
-        if tag == "table":
-            if "aria-labelledby" in own:  # the ranking is left to the script
-                self.rows = self.tables.setdefault(own["aria-labelledby"], [])
-        elif tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th"):
-            self.rows[-1].append([own.get("class") or ""])
-            self.inside = True
-        elif tag == "span" and self.inside and "style" in own:
-            self.colours.append(own["style"])
-
-    def handle_endtag(self, tag):
-        if tag in ("td", "th"):
-            self.inside = False
-
-    def handle_data(self, data):
-        if self.inside and data.strip():
+        if self.in_cell and data.strip():
             self.rows[-1][-1].append(data.replace("\u2060", ""))

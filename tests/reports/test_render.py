@@ -10,7 +10,7 @@ from reports.page import render
 from reports.palette import INK, look_of
 from reports.sections import workloads
 from reports.sections.catalogue import sections
-from tests.reports.html import Reader, Tables
+from tests.reports.html import Page
 from timers.registry import names
 
 
@@ -20,11 +20,11 @@ def rendered(distinct):
 
 
 def test_each_cell_of_the_page_is_that_of_its_table(rendered, distinct):
-    page_tables = Tables(rendered)
+    page = Page(rendered)
     tables = [table for section in sections(distinct) for table in section.tables]
-    assert len(page_tables.tables) == len(tables)
+    assert len(page.tables) == len(tables)
     colours = []
-    for table, rows in zip(tables, page_tables.tables.values(), strict=True):
+    for table, rows in zip(tables, page.tables.values(), strict=True):
         assert [tuple(cell[1:]) for cell in rows[0]] == [(table.of,), *table.headings]
         assert [cell[0] for cell in rows[0]] == [
             "",
@@ -38,15 +38,13 @@ def test_each_cell_of_the_page_is_that_of_its_table(rendered, distinct):
                 assert ("best" in cell[0].split()) == entry.best
                 assert cell[1:] == [text for text in (entry.text, entry.detail) if text]
             colours.append(look_of(contestant.timer).colour)
-    assert [colour.removeprefix("color:") for colour in page_tables.colours] == [
+    assert [colour.removeprefix("color:") for colour in page.colours] == [
         "currentColor" if colour == INK else colour for colour in colours
     ]
 
 
 def test_the_page_says_what_it_is_of(rendered, distinct):
-    reader = Reader()
-    reader.feed(rendered)
-    text = " ".join(" ".join(reader.texts).split()).replace("\u2060", "")
+    text = Page(rendered).text
     assert "Measured on Some CPU, 31 January 2026." in text
     assert "Figures from wheelwork compare 'two words'" in text
     assert "Made by wheelwork 1.2.3 from what is stored in the-run." in text
@@ -58,9 +56,7 @@ def test_the_page_says_what_it_is_of(rendered, distinct):
 
 
 def test_the_page_begins_with_the_traffic(rendered, distinct):
-    reader = Reader()
-    reader.feed(rendered)
-    text = "".join(reader.texts)
+    text = "".join(Page(rendered).texts)
     for source in distinct.own:
         place = text.index(f"Your traffic: {source.short}")
         assert place < text.index("Which timer for my case?")
