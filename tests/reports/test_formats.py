@@ -1,4 +1,4 @@
-"""Numbers and units, at the boundaries where their form changes."""
+"""Numbers and units, at the boundaries where their form changes; doctests have the others."""
 
 import pytest
 
@@ -16,13 +16,10 @@ def plain(text: str) -> str:
     [
         (formats.nanoseconds, 0.0, "0 ns"),
         (formats.nanoseconds, 0.0127, "0.0127 ns"),
-        (formats.nanoseconds, 1.0, "1.00 ns"),
         (formats.nanoseconds, 99.94, "99.9 ns"),
         (formats.nanoseconds, 999.4, "999 ns"),
         (formats.nanoseconds, 999.6, "1.00 µs"),
-        (formats.nanoseconds, 1237.0, "1.24 µs"),
         (formats.nanoseconds, 999.6e3, "1.00 ms"),
-        (formats.nanoseconds, 1.237e7, "12.4 ms"),
         (formats.nanoseconds, 999.6e6, "1.00 s"),
         (formats.nanoseconds, 1.237e13, "3.44 h"),
         (formats.nanoseconds, 59.4e9, "59.4 s"),
@@ -31,10 +28,7 @@ def plain(text: str) -> str:
         (formats.data_size, 0.5, "0.500 B"),
         (formats.data_size, 1023.0, "1_020 B"),
         (formats.data_size, 1024.0, "1.00 KiB"),
-        (formats.data_size, 5 * 2**20, "5.00 MiB"),
-        (formats.data_size, 7 * 2**30, "7.00 GiB"),
         (formats.data_size, 3000 * 2**30, "3_000 GiB"),
-        (formats.count, 999, "999"),
         (formats.count, -1234567, "-1_234_567"),
         (formats.size, 20_000, "N = 20_000"),
         (formats.ratio, 0.994, "0.99×"),
@@ -45,16 +39,12 @@ def plain(text: str) -> str:
         (formats.amount, 0.0999, "0.1"),
         (formats.amount, 0.01237, "0.012"),
         (formats.amount, 0.1237, "0.124"),
-        (formats.amount, 2.0, "2"),
         (formats.amount, 200.4, "200"),
         (formats.amount, 1237.0, "1_240"),
-        (formats.share, 0.12345, "12.3%"),
         (formats.share, 0.01237, "1.24%"),
         (formats.share, 0.01, "1%"),
         (formats.share, 0.0099, "1%"),
         (formats.short_count, 999, "999"),
-        (formats.short_count, 1000, "1k"),
-        (formats.short_count, 20_000, "20k"),
         (formats.short_count, 999_999, "1M"),
         (formats.short_count, 10**6, "1M"),
         (formats.short_count, 2_560_000, "2.56M"),
@@ -64,31 +54,3 @@ def plain(text: str) -> str:
 def test_a_value_has_its_text(form, value, text):
     assert plain(form(value)) == text
     assert " " not in form(value)  # it stays on one line
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "text"),
-    [
-        (1.0, 2.0, "1.00–2.00"),
-        (999.0, 1001.0, "999 ns–1.00 µs"),
-        (2e6, 3e6, "2.00–3.00"),
-        (2e6, 3e9, "2.00 ms–3.00 s"),
-    ],
-)
-def test_a_range_names_a_common_unit_once(low, high, text):
-    assert plain(formats.span(low, high)) == text
-
-
-@pytest.mark.parametrize(
-    ("number", "text"), [(0, "0 things"), (1, "1 thing"), (2, "2 things"), (1000, "1_000 things")]
-)
-def test_a_number_has_its_noun(number, text):
-    assert plain(formats.counted(number, "thing")) == text
-
-
-def test_cuts_and_ticks():
-    assert formats.cut("abcdef", 6) == "abcdef"
-    assert formats.cut("abcdefg", 6) == "abcde…"
-    assert plain(formats.tick(20.0, formats.nanoseconds)) == "20 ns"
-    assert plain(formats.tick(2500.0, formats.nanoseconds)) == "2.5 µs"
-    assert plain(formats.tick(1024.0, formats.data_size)) == "1 KiB"

@@ -7,8 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from compare.cli.main import main
 from compare.pipeline.summarise import ABOUT, SCHEMA, SUMMARY
 from compare.replay.contestant import contestant
+from reports import formats
 from reports.charts.catalogue import pictures
 from reports.grid import read_grids
 from reports.sections.workloads import described
@@ -22,7 +24,15 @@ TIMERS = (
     "hashed-wheel",
     "heapq-delay-queue",
 )
-ENDS = "least", "most"
+FIGURES = {
+    "fired": "fired",
+    "still pending": "pending",
+    "most pending": "most_pending",
+    "median lateness": "lateness_median",
+    "p99 lateness": "lateness_p99",
+    "p99.9 lateness": "lateness_p999",
+}
+"""Heading -> column of the figures that only grids have, and some of all."""
 MADE = {
     "created": "2026-01-31T12:00:00+00:00",
     "command": ["wheelwork", "replay"],
@@ -65,13 +75,14 @@ def row(text: str, number: int, workload: str) -> dict:
     }
 
 
-def write(path, workload="uniform", timers=TIMERS, schema=SCHEMA):
-    rows = [row(text, number, workload) for number, text in enumerate(timers)]
-    table = pa.Table.from_pylist(rows, schema=SCHEMA).replace_schema_metadata(
-        {ABOUT: json.dumps(MADE)}
-    )
-    pq.write_table(table, path)
+def store(path, rows, about=MADE):
+    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    pq.write_table(table.replace_schema_metadata({ABOUT: json.dumps(about)}), path)
     return path
+
+
+def write(path, workload="uniform"):
+    return store(path, [row(text, number, workload) for number, text in enumerate(TIMERS)])
 
 
 def test_a_grid_is_shown_like_a_run(tmp_path):
@@ -117,10 +128,7 @@ def test_each_figure_of_a_grid_is_in_its_place(tmp_path):
         | {"source": json.dumps({"timeout": "3s", "examples": ["left out"]})}
         for number, text in enumerate(TIMERS)
     ]
-    table = pa.Table.from_pylist(rows, schema=SCHEMA)
-    about = {**MADE, "asked": {"drained": True}}
-    pq.write_table(table.replace_schema_metadata({ABOUT: json.dumps(about)}), tmp_path / "a")
-    summary = read_grids([tmp_path / "a"])
+    summary = read_grids([store(tmp_path / "a", rows, {**MADE, "asked": {"drained": True}})])
     assert (summary.of_shards, summary.manifest["machine"]) == (True, MADE["machine"])
     assert summary.manifest["parameters"] == {"results 1": {"drained": True}}
     [(source, replays)] = summary.replays.items()
@@ -137,6 +145,13 @@ def test_each_figure_of_a_grid_is_in_its_place(tmp_path):
         )
         assert replayed.time[:4] == (*(stored[name] for name in names), 4)
         assert replayed.row == stored
+    table = table_of(summary)
+    for stored, timer in zip(rows, summary.contestants, strict=True):
+        shown = {figure: entry.text for (_, figure), entry in table.rows[timer].items()}
+        assert {heading: shown[heading] for heading in FIGURES} == {
+            heading: formats.count(stored[name]) for heading, name in FIGURES.items()
+        }
+        assert shown["memory"] == formats.data_size(stored["nbytes"])
 
 
 def test_the_trade_off_stands_where_the_figures_say(tmp_path):
@@ -172,11 +187,9 @@ def test_a_directory_of_results_has_its_table(tmp_path):
 
 
 def test_nothing_fired_is_said(tmp_path):
-    path = tmp_path / "none.parquet"
     late = {name: None for name in SCHEMA.names if name.startswith("lateness")}
-    table = pa.Table.from_pylist([row("delay-queue", 0, "uniform") | late], schema=SCHEMA)
-    pq.write_table(table.replace_schema_metadata({ABOUT: json.dumps(MADE)}), path)
-    summary = read_grids([path])
+    rows = [row("delay-queue", 0, "uniform") | late]
+    summary = read_grids([store(tmp_path / "none.parquet", rows)])
     ((_, entries),) = table_of(summary).rows.items()
     texts = {figure: entry.text for (_, figure), entry in entries.items()}
     late = ("timers fired", "median lateness", "p99 lateness", "p99.9 lateness")
@@ -185,13 +198,9 @@ def test_nothing_fired_is_said(tmp_path):
 
 
 def test_the_page(tmp_path, capsys):
-    from compare.cli.main import main
-
-    write(tmp_path / "a.parquet")
-    assert (
-        main(["report", "--replayed", str(tmp_path / "a.parquet"), "--out", str(tmp_path / "page")])
-        == 0
-    )
+    command = ["report", "--replayed", str(write(tmp_path / "a.parquet"))]
+    command += ["--out", str(tmp_path / "page")]
+    assert main(command) == 0
     assert capsys.readouterr().out == f"{tmp_path}/page/index.html\n"
     text = (tmp_path / "page" / "index.html").read_text()
     assert (
@@ -200,10 +209,7 @@ def test_the_page(tmp_path, capsys):
         and "Each timer replays each shard once." in text
     )
     assert "before anything is timed" not in text  # that is true of comparisons alone
-    assert (
-        main(["report", "--replayed", str(tmp_path / "a.parquet"), "--out", str(tmp_path / "page")])
-        == 0
-    )  # replaced
+    assert main(command) == 0  # replaced
 
 
 @pytest.mark.parametrize(
@@ -223,8 +229,6 @@ def test_the_page(tmp_path, capsys):
     ],
 )
 def test_nonsense_is_one_line(tmp_path, monkeypatch, capsys, arguments, said):
-    from compare.cli.main import main
-
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "good")
     (tmp_path / "text").write_text("x")

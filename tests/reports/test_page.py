@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from compare.bench.store import Run, read_run
-from reports.page import ReportError, check_target, write_report
+from reports.page import ReportError, write_report
 from tests.reports.html import Page
 from tests.reports.synthetic import write_synthetic
 from timers.registry import names
@@ -89,7 +89,6 @@ def test_files_lie_beside_the_page(page, run: Run):
     assert page.is_absolute()
 
 
-@pytest.mark.usefixtures("of_workloads")
 def test_names_are_escaped(tmp_path):
     path = write_synthetic(
         tmp_path / "runs", names()[:2], sizes=(1000,), workloads=["<b>&'\"$x_1$"]
@@ -128,11 +127,6 @@ def test_nothing_else_is_replaced(run: Run, tmp_path):
     with pytest.raises(ReportError, match="thesis is not a report of wheelwork"):
         write_report(run, out)
     assert [path.name for path in out.iterdir()] == ["chapter.txt"]
-    (tmp_path / "file").touch()
-    with pytest.raises(ReportError, match="file is not a directory"):
-        check_target(tmp_path / "file")
-    with pytest.raises(ReportError, match="file is not a directory"):
-        check_target(tmp_path / "file" / "below")
 
 
 def test_no_permission_is_one_line(run: Run, unwritable):

@@ -112,7 +112,6 @@ def test_each_timer_has_a_colour_and_a_marker_of_its_own():
     looks = [look_of(timer) for timer in (*names(), "some.where:Mine")]
     assert len({look.colour for look in looks}) == len(looks)
     assert len({look.marker for look in looks}) == len(looks)
-    assert look_of("some.where:Mine") == look_of("some.where:Mine")
 
 
 def test_ranges_stay_on_one_line(rendered):

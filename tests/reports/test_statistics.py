@@ -85,7 +85,3 @@ def test_the_fastest_has_the_least_median():
 def test_scatter_is_the_greatest_over_the_least():
     assert of(3, 2, 10).scatter == 5.0
     assert of(0, 0, 10).scatter == 1.0
-
-
-def test_the_fastest_of_none_is_nobody():
-    assert fastest({}) == []

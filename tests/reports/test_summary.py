@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from statistics import median
 
 import pyarrow as pa
 import pytest
@@ -15,8 +14,6 @@ from reports.statistics import Spread
 from reports.summary import Summary, figures_of, leaders
 from tests.reports.primes import (
     LABELS,
-    OVER,
-    OVER_REPLAY,
     OWN,
     SIZES,
     SOURCES,
@@ -24,16 +21,6 @@ from tests.reports.primes import (
     who_of,
 )
 from tests.reports.synthetic import write_synthetic
-
-
-def test_what_was_over_budget_is_told_with_its_size(distinct):
-    contestant = who_of(distinct, OVER[0])
-    (keepalive,) = [source for source in distinct.replays if source.name == OVER_REPLAY[1]]
-    assert distinct.over_budget == {(OVER[1], contestant): OVER[2], (keepalive, contestant): None}
-    assert [*distinct.stopped(str)] == [
-        f"{contestant.full}, expiry, clock-driven: over budget at 20000",
-        f"{contestant.full}, keepalive: over budget",
-    ]
 
 
 def test_tasks_and_sources_stay_in_order_whoever_is_over_budget(primes, distinct):
@@ -96,15 +83,6 @@ def test_contestants_are_what_the_manifest_says(distinct):
         "hashed-wheel",
     ]
     assert distinct.base.label == "delay-queue"
-
-
-def test_the_leader_is_the_fastest_exact_compiled_timer(primes, distinct):
-    exact = "cascading-wheel", "delay-queue"
-    for task in TASKS:
-        for size in SIZES:
-            best = min(exact, key=lambda label: median(primes.samples[label, task, size]))
-            [leader] = leaders(distinct.column(task, size))
-            assert leader.label == best
 
 
 def test_without_the_yardstick_the_first_compiled_timer_is_the_base(tmp_path):

@@ -1,4 +1,4 @@
-"""The section of the enqueue experiment says what its trials found, and stands on both pages."""
+"""The section of the enqueue experiment says what its trials found."""
 
 from dataclasses import replace
 
@@ -9,7 +9,6 @@ from reports import formats
 from reports.page import write_report
 from reports.sections.purgatory import of_memory, of_rates, section
 from reports.summary import figures_of
-from tests.reports.synthetic import write_synthetic
 from tests.reports.trials import trials, write_trials
 
 
@@ -130,10 +129,3 @@ def test_the_page_of_the_experiment_has_its_section_alone(stored, tmp_path):
     assert {path.name for path in (page.parent / "figures").glob("*.svg")} == {
         f"purgatory-{name}.svg" for name in names
     }
-
-
-def test_the_experiment_is_on_the_page_of_its_own_run_alone(tmp_path):
-    comparison = write_synthetic(tmp_path, (), sizes=(1000,), workloads=())
-    write_trials(tmp_path)
-    text = write_report(read_run(comparison), tmp_path / "report").read_text(encoding="utf-8")
-    assert 'id="purgatory"' not in text

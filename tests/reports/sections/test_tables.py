@@ -172,43 +172,6 @@ def test_sources_of_one_name_are_told_apart(distinct):
     ]
 
 
-def test_replays_of_shards(primes, distinct):
-    """Each figure of a grid is in its column."""
-    source = next(iter(distinct.replays))
-    names = {
-        "fired": "fired",
-        "still pending": "pending",
-        "most pending": "most_pending",
-        "median lateness": "lateness_median",
-        "p99 lateness": "lateness_p99",
-        "p99.9 lateness": "lateness_p999",
-    }
-    changed = {
-        contestant: figures._replace(
-            row={
-                **figures.row,
-                **{name: 101 * (n + 1) for n, name in enumerate(names.values())},
-                "nbytes": 5 * 2**20,
-            }
-        )
-        for contestant, figures in distinct.replays[source].items()
-    }
-    cells = cells_of(
-        workloads.table(replace(distinct, replays={source: changed}, of_shards=True)), distinct
-    )
-    for label in LABELS:
-        for n, heading in enumerate(names):
-            assert cells[label, source.short, heading].text == formats.count(101 * (n + 1))
-        memory_of_one = cells[label, source.short, "memory"].text
-        assert memory_of_one == f"5.00{formats.SPACE}MiB"
-        counted = cells[label, source.short, "comparisons per operation"].text
-        row = primes.rows[label, source.name]
-        if row["counters"]:
-            assert counted == formats.amount(row["counters"][0][1] / row["operations"])
-        else:
-            assert counted == MISSING
-
-
 def test_memory(primes, distinct):
     [table] = memory.section(distinct).tables
     cells = cells_of(table, distinct)
