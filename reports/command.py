@@ -11,7 +11,7 @@ import click
 from compare.bench.comparison import DEFAULT_WORKLOADS
 from compare.cli import options
 from compare.cli.commands.ingest import ingest_log
-from timers.errors import TimerError
+from timers.errors import ParameterError
 
 if TYPE_CHECKING:
     from compare.tapes.trace import Trace
@@ -27,10 +27,6 @@ _KINDS: dict[str, dict[str, str | None]] = {
 
 _HOW = ("time_is", "duration_unit")
 """Options that say what a column of durations means."""
-
-
-class ReportOptionError(TimerError, ValueError):
-    """A column of a log must be named."""
 
 
 @options.command("""\b
@@ -160,7 +156,7 @@ def _guessed(kind: str, given: Mapping[str, Any]) -> dict[str, str]:
         missing += [name for name in how if name in likely]
     for name in missing:
         if name not in guessed and name not in likely:
-            raise ReportOptionError(
+            raise ParameterError(
                 f"cannot guess the {name} column of {path}; pass --{name} COL, one of {log.listed}"
             )
     return {name: guessed.get(name) or likely[name] for name in missing}

@@ -15,15 +15,11 @@ import pyarrow as pa
 
 from compare.bench.store import traits_of
 from compare.files import open_parquet
+from compare.pipeline.results import ResultsError
 from compare.pipeline.summarise import ABOUT, SCHEMA, SUMMARY, summarise
 from compare.replay.contestant import contestant
 from reports.statistics import Spread
 from reports.summary import Replayed, StoredSource, Summary, contestants_of
-from timers.errors import TimerError
-
-
-class GridError(TimerError, ValueError):
-    """Tables of replayed grids that cannot be read."""
 
 
 def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
@@ -33,12 +29,9 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
     directory without a table is summarised first.
 
     Raises:
-        GridError: A path is not such a table, or has no rows.
-        ResultsError: Results are not complete.
+        ResultsError: A path is not such a table, has no rows, or its results are not complete.
         TimerError: A timer is unknown.
     """
-    if not paths:
-        raise GridError("there are no results to show; name at least one")
     tables = {Path(path): _read(Path(path)) for path in paths}
     rows = {path: table.to_pylist() for path, table in tables.items()}
     units = {grid[0]["unit"] for grid in rows.values()}
@@ -77,14 +70,14 @@ def _read(path: Path) -> pa.Table:
         if not (path / SUMMARY).exists():
             return summarise(path)
         path = path / SUMMARY
-    with open_parquet(path, GridError) as file:
+    with open_parquet(path, ResultsError) as file:
         table = file.read()
     if not table.schema.equals(SCHEMA) or ABOUT not in (table.schema.metadata or {}):
-        raise GridError(
+        raise ResultsError(
             f"{path} is not a table of replayed results; `wheelwork summarise RESULTS` makes one"
         )
     if not table.num_rows:
-        raise GridError(f"{path} has no rows")
+        raise ResultsError(f"{path} has no rows")
     return table
 
 
