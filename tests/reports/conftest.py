@@ -1,4 +1,3 @@
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -58,15 +57,6 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     from reports.charts import catalogue, pending
 
     monkeypatch.setattr(catalogue, "CHARTS", (("memory", pending.memory),))
-
-
-@pytest.fixture
-def unwritable(tmp_path: Path) -> Path:
-    path = tmp_path / "closed"
-    path.mkdir(mode=0o500)
-    if os.access(path, os.W_OK):
-        pytest.skip("this user may write everywhere")
-    return path
 
 
 @pytest.fixture(scope="session")

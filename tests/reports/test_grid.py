@@ -100,18 +100,8 @@ def test_a_grid_is_shown_like_a_run(tmp_path):
     first = next(iter(summary.replays))
     assert described(first) == "4\u202f000\xa0operations, 2\u202f000\xa0timers, 4\xa0shards"
     shown = table_of(summary)
-    row = {
-        figure: entry
-        for (name, figure), entry in shown.rows[summary.contestants[0]].items()
-        if name == "uniform"
-    }
-    time = row["time per operation, median [ns]"]
+    time = shown.entry(summary.contestants[0], ("uniform", "time per operation, median [ns]"))
     assert (time.text, time.detail, time.best) == ("20.0", "(19.0–22.0)", True)
-    assert (row["fired"].text, row["most pending"].text, row["p99 lateness"].text) == (
-        "500",
-        "77",
-        "0",
-    )
     counted = "uniform", "comparisons per operation"
     assert shown.entry(summary.contestants[0], counted).text == "0.1"
     # It has no kernel that could count.
@@ -184,17 +174,6 @@ def test_grids_of_one_workload_are_told_apart(tmp_path):
 def test_a_directory_of_results_has_its_table(tmp_path):
     write(tmp_path / SUMMARY)
     assert len(read_grids([tmp_path]).contestants) == len(TIMERS)
-
-
-def test_nothing_fired_is_said(tmp_path):
-    late = {name: None for name in SCHEMA.names if name.startswith("lateness")}
-    rows = [row("delay-queue", 0, "uniform") | late]
-    summary = read_grids([store(tmp_path / "none.parquet", rows)])
-    ((_, entries),) = table_of(summary).rows.items()
-    texts = {figure: entry.text for (_, figure), entry in entries.items()}
-    late = ("timers fired", "median lateness", "p99 lateness", "p99.9 lateness")
-    assert [texts[heading] for heading in late] == ["–"] * 4
-    assert texts["fired"] == "500"
 
 
 def test_the_page(tmp_path, capsys):

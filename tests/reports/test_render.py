@@ -49,7 +49,8 @@ def test_the_page_says_what_it_is_of(rendered, distinct):
     assert "Figures from wheelwork compare 'two words'" in text
     assert "Made by wheelwork 1.2.3 from what is stored in the-run." in text
     for section in sections(distinct):
-        assert " ".join(section.headline.split()) in text
+        for said in (section.title, section.headline, section.lead):
+            assert " ".join(said.split()) in text
         for term, sentences in section.terms.items():
             start = text.index(" ".join(term.split()))
             assert all(" ".join(sentence.split()) in text[start:] for sentence in sentences)
