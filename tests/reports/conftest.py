@@ -1,7 +1,4 @@
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,9 +7,6 @@ from reports.statistics import Spread
 from reports.summary import Summary, figures_of
 from tests.reports.primes import Primes, make
 from tests.reports.synthetic import write_synthetic
-
-if TYPE_CHECKING:
-    from reports.charts.pictures import Picture
 
 
 @pytest.fixture(scope="session")
@@ -23,32 +17,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture(scope="session")
 def summary(run: Run) -> Summary:
     return figures_of(run)
-
-
-@pytest.fixture(scope="session")
-def drawn(summary: Summary) -> "Mapping[str, list[Picture]]":
-    """All charts of the run, by section."""
-    from reports.charts.catalogue import pictures
-
-    return pictures(summary)
-
-
-@pytest.fixture(scope="session")
-def page(
-    run: Run,
-    summary: Summary,
-    drawn: "Mapping[str, list[Picture]]",
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
-    """The page of the run, with the charts that are drawn already; PNG files are left empty."""
-    from reports.charts.pictures import Picture
-    from reports.page import write_report
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reports.page.figures_of", lambda run: summary)
-        patch.setattr("reports.page.pictures", lambda summary: drawn)
-        patch.setattr(Picture, "png", lambda picture: b"")
-        return write_report(run, tmp_path_factory.mktemp("out") / "report")
 
 
 @pytest.fixture

@@ -5,10 +5,19 @@ from itertools import pairwise
 import pytest
 
 from compare.bench.store import Run, read_run
+from reports.charts.pictures import Picture
 from reports.page import ReportError, write_report
 from tests.reports.html import Page
 from tests.reports.synthetic import write_synthetic
 from timers.registry import names
+
+
+@pytest.fixture(scope="module")
+def page(run: Run, tmp_path_factory):
+    """The page of the run; PNG files are left empty."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Picture, "png", lambda picture: b"")
+        return write_report(run, tmp_path_factory.mktemp("out") / "report")
 
 
 @pytest.fixture(scope="module")

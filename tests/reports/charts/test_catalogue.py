@@ -26,8 +26,9 @@ UNITS = ("timers pending, N",)
 
 
 @pytest.fixture(scope="module")
-def by_name(drawn) -> dict[str, Picture]:
-    return {picture.name: picture for picture in chain.from_iterable(drawn.values())}
+def by_name(summary) -> dict[str, Picture]:
+    drawn = pictures(summary).values()
+    return {picture.name: picture for picture in chain.from_iterable(drawn)}
 
 
 def words(figure) -> list[str]:

@@ -18,6 +18,7 @@ from tests.reports.trials import LIMITS, RATES, trials
 PANELS = {
     "purgatory-rates": (
         "rate",
+        "rate",
         {
             "requests/s achieved": lambda row: row["achieved"],
             "CPU per request": lambda row: row["cpu_us"] * 1e3,
@@ -26,6 +27,7 @@ PANELS = {
         },
     ),
     "purgatory-limit": (
+        "limit",
         "interval",
         {
             "CPU per request": lambda row: row["cpu_us"] * 1e3,
@@ -33,6 +35,7 @@ PANELS = {
         },
     ),
     "purgatory-compiled": (
+        "compiled",
         "rate",
         {
             "time per request": lambda row: row["cpu_us"] * 1e3,
@@ -40,7 +43,7 @@ PANELS = {
         },
     ),
 }
-KINDS = {"purgatory-rates": "rate", "purgatory-limit": "limit", "purgatory-compiled": "compiled"}
+"""Chart -> kind of trials, the column that is varied, and the panels."""
 
 
 def draw_all(rows):
@@ -68,12 +71,12 @@ def marks(picture, panel):
 
 @pytest.mark.parametrize("name", PANELS)
 def test_every_panel_shows_the_medians_of_its_trials(drawn, name):
-    varied, panels = PANELS[name]
+    kind, varied, panels = PANELS[name]
     assert [axes.get_title(loc="left") for axes in drawn[name].figure.axes] == [*panels]
     for panel, value in panels.items():
         expected = {}
         for row in trials():
-            if row["kind"] == KINDS[name] and row["design"] != "none":
+            if row["kind"] == kind and row["design"] != "none":
                 x = row[varied]
                 if name == "purgatory-limit" and row["design"] == "purging":
                     x = 0  # a horizontal line, whose x is that of the axes
