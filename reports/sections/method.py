@@ -1,6 +1,5 @@
 """How a run was measured, and what was over budget."""
 
-import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -70,4 +69,4 @@ def _plain(value: Any) -> str:
         return ", ".join(f"{name} {_plain(inner)}" for name, inner in value.items()) or "none"
     if isinstance(value, Iterable) and not isinstance(value, str):
         return ", ".join(map(_plain, value)) or "none"
-    return value if isinstance(value, str) else json.dumps(value)
+    return str(value)

@@ -19,6 +19,10 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+def small_run(runs="runs", workloads=()):
+    return write_synthetic(Path(runs).absolute(), names()[2:4], (1000,), workloads)
+
+
 @pytest.fixture
 def compared(monkeypatch):
     """Comparisons that were asked for, with the traces that are opened already; each gives a
@@ -28,7 +32,7 @@ def compared(monkeypatch):
 
     def run_comparison(options, traces):
         asked.append((options, traces))
-        return write_synthetic(Path(options.runs), names()[2:4], sizes=(1000,), workloads=())
+        return small_run(options.runs)
 
     monkeypatch.setattr("compare.bench.run.run_comparison", run_comparison)
     return asked
@@ -39,7 +43,7 @@ def report(*arguments: str) -> None:
 
 
 def test_a_stored_run_is_shown(tmp_path, capsys):
-    run = write_synthetic(tmp_path / "runs", names()[2:4], sizes=(1000,), workloads=())
+    run = small_run()
     report("--run", str(run), "--out", "page")
     assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "page" / "index.html")
     assert (tmp_path / "page" / "index.html").is_file()
@@ -47,14 +51,9 @@ def test_a_stored_run_is_shown(tmp_path, capsys):
 
 
 def test_the_newest_run_of_a_store_is_shown(tmp_path):
-    runs = [
-        write_synthetic(tmp_path / "runs", names()[2:4], sizes=(1000,), workloads=())
-        for _ in range(2)
-    ]
+    _, newest = sorted([small_run(), small_run()])
     report("--run", "runs")
-    assert json.loads((tmp_path / "report" / "report.json").read_text())["run"] == str(
-        sorted(runs)[-1]
-    )
+    assert json.loads((tmp_path / "report" / "report.json").read_text())["run"] == str(newest)
 
 
 def test_without_a_run_one_is_made(tmp_path, compared, capsys):
@@ -66,7 +65,7 @@ def test_without_a_run_one_is_made(tmp_path, compared, capsys):
 
 
 def test_the_page_has_the_verdict_of_ingest(tmp_path):
-    run = write_synthetic(tmp_path / "runs", names()[2:4], sizes=(1000,), workloads=["web.trace"])
+    run = small_run(workloads=["web.trace"])
     manifest = json.loads((run / "manifest.json").read_text())
     manifest["parameters"]["traces"] = ["web.trace"]
     profile = Profile(
@@ -119,9 +118,8 @@ def test_the_page_has_the_verdict_of_ingest(tmp_path):
     ],
 )
 def test_nonsense_is_one_line(tmp_path, capsys, compared, arguments, said):
-    store = write_synthetic(tmp_path / "runs", names()[:1], sizes=(1000,), workloads=())
-    store.rename(tmp_path / "run")
-    cut = write_synthetic(tmp_path / "runs", names()[:1], sizes=(1000,), workloads=())
+    small_run().rename(tmp_path / "run")
+    cut = small_run()
     (cut / "samples.parquet").write_bytes((cut / "samples.parquet").read_bytes()[:-9])
     cut.rename(tmp_path / "cut")
     (tmp_path / "empty").mkdir()

@@ -8,24 +8,9 @@ import pytest
 from compare.bench.task import HOLD, TASKS
 from compare.replay.lateness import lateness_text
 from reports import formats
-from reports.sections import (
-    memory,
-    method,
-    schemes,
-    times,
-    work,
-    workloads,
-)
+from reports.sections import memory, method, schemes, times, work, workloads
 from reports.sections.catalogue import sections
-from reports.sections.parts import (
-    GREATEST,
-    LAST,
-    LEAST,
-    MEDIAN,
-    NOTHING,
-    Entry,
-    Table,
-)
+from reports.sections.parts import GREATEST, LAST, LEAST, MEDIAN, NOTHING, Entry, Table
 from tests.reports.primes import (
     CAPACITIES,
     LABELS,
