@@ -11,7 +11,6 @@ _TIMES = (
 )
 _BYTES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
 _COUNTERS = {
-    "comparisons": "comparisons",
     "timers_touched": "timers looked at",
     "slots_visited": "slots visited",
     "refiled": "timers re-filed",
