@@ -14,7 +14,7 @@ INK, FAINT, FILL, BLUE, ORANGE = "#1f2328", "#d0d7de", "#eef2f6", "#0072b2", "#d
 
 
 def canvas(width: float, height: float, right: float, top: float) -> tuple[Figure, Axes]:
-    """A white figure of so many inches, with axes from (0, 0) to (right, top) and no frame."""
+    """A white figure, its size in inches, with axes from (0, 0) to (right, top) and no frame."""
     figure = Figure(figsize=(width, height), facecolor="white")
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))

@@ -24,7 +24,7 @@ _COUNTERS = {
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """A number with so many significant digits, in groups of three, without an exponent.
+    """A number with `digits` significant digits, in groups of three, without an exponent.
 
     >>> significant(0.012345), significant(12.3), significant(1_234_567)
     ('0.0123', '12.3', '1\\u202f230\\u202f000')
@@ -151,7 +151,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def cut(text: str, characters: int) -> str:
-    """A text that is no longer than so many characters.
+    """The text, cut to at most `characters` characters.
 
     >>> cut("hashed-wheel", 12), cut("hashed-wheel", 7)
     ('hashed-wheel', 'hashed…')

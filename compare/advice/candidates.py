@@ -21,7 +21,7 @@ class AdviceError(TimerError, ValueError):
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a timer must keep, whatever the traffic: in units of the trace, and in bytes."""
+    """Limits that a timer must keep for any traffic: in units of the trace, and in bytes."""
 
     max_late: int = 0
     max_early: int = 0

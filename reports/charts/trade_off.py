@@ -10,7 +10,7 @@ from reports.charts.pictures import Picture
 from reports.summary import Summary
 
 FEW_PRECISIONS = 2
-"""Up to so many the charts of time and lateness tell enough by themselves."""
+"""Up to this number of precisions, the charts of time and lateness are enough."""
 
 
 def draw(summary: Summary) -> Iterator[Picture]:

@@ -35,7 +35,7 @@ Row = Mapping[tuple[str, ...], Entry]
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a row for each contestant, or case, of which there is anything to show.
+    """A table with a row for each contestant, or case, that has a figure.
 
     Each column is headed by its part of every facet, such as ("Hold", "N = 1000"). The page shows
     the columns with the parts that the reader chooses: at first those in `chosen`, and all of a

@@ -181,7 +181,7 @@ class IdleDetector:
         self._settled = True
 
     def _settle(self) -> None:
-        """After an interruption, schedule all timers anew."""
+        """After an interruption, schedule all timers again."""
         if self._settled:
             return
         self._timer.cancel_many(np.array(list(self._handles.values()), np.int64))
