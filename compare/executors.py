@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Protocol, TypeVar
 
-import pyarrow as pa
-
 Part = TypeVar("Part")
 Piece = TypeVar("Piece")
+Result = TypeVar("Result")
 Stopping = Callable[[], bool]
-Work = Callable[[int, Stopping], pa.RecordBatch]
-"""Computes the rows of a part, given its number. A long part regularly asks whether to stop; if so,
-it raises `Stopped`.
+Work = Callable[[int, Stopping], Result]
+"""Computes the result of a part, given its number. A long part regularly asks whether to stop; if
+so, it raises `Stopped`.
 """
 
 
@@ -42,8 +41,8 @@ class Executor(Protocol):
     def workers(self) -> int:
         """How many parts can run at a time, or a higher number."""
 
-    def run(self, parts: int, work: Work, schema: pa.Schema) -> pa.Table:
-        """The rows of `work` for each part in [0, parts), with this schema, in any order.
+    def run(self, parts: int, work: Work[Result]) -> list[Result]:
+        """The results of `work` for the parts in [0, parts), in order; they may be pickled.
 
         Raises the exception of `work` or, from another process, an error with its message.
         """
@@ -63,22 +62,22 @@ class Threads:
         self._stop = threading.Event()
         self._ended = self._parts = 0
 
-    def run(self, parts: int, work: Work, schema: pa.Schema) -> pa.Table:
+    def run(self, parts: int, work: Work[Result]) -> list[Result]:
         """See `Executor.run`. An exception or an interrupt stops the parts that are running."""
         self._stop.clear()
-        self._ended, self._parts, rows = 0, parts, []
+        self._ended, self._parts = 0, parts
         with ThreadPoolExecutor(self.workers, "wheelwork") as pool:
             try:
                 stopping = self._stop.is_set
                 submitted = [pool.submit(work, part, stopping) for part in range(parts)]
                 for done in as_completed(submitted):
-                    rows.append(done.result())
+                    done.result()
                     self._ended += 1
             except BaseException:
                 self._stop.set()
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
-        return pa.Table.from_batches(rows, schema)
+        return [done.result() for done in submitted]
 
     def in_order(
         self, parts: Iterable[Part], work: Callable[[Part], Piece]

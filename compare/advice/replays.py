@@ -5,11 +5,9 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-
-import pyarrow as pa
+from itertools import chain
 
 from compare.executors import Executor, Stopping, even_shares, until_stopping
-from compare.pipeline.results import OUTCOMES, outcome_of, outcome_table
 from compare.replay.contestant import Contestant
 from compare.replay.engine import OverBudgetError, first_time, replay
 from compare.replay.outcome import Outcome
@@ -82,11 +80,11 @@ def outcomes(
     shares = even_shares(len(candidates), 4 * executor.workers if counting else 1)
     parts = [(shard, share) for shard in sample.shards for share in shares]
 
-    def work(number: int, stopping: Stopping) -> pa.RecordBatch:
+    def work(number: int, stopping: Stopping) -> list[tuple[int, Outcome]]:
         shard, share = parts[number]
         tape, id_space = sample.tape(shard), sample.trace.shards[shard].id_space
         seconds = max(limit * tape.time.size / 1e9, SHORTEST_LIMIT)
-        tables = [OUTCOMES.empty_table()]
+        outcomes = []
         for index in until_stopping(share, stopping):
             candidate = candidates[index]
             # As small as in a program with this traffic: a hashed wheel skips idle time in
@@ -101,13 +99,12 @@ def outcomes(
                     limit=seconds,
                     at_once=AT_ONCE,
                 )
-                tables.append(outcome_table(index, shard, candidate.engine, done.outcome))
-        rows = pa.concat_tables(tables).combine_chunks()
-        return pa.RecordBatch.from_struct_array(rows.to_struct_array().combine_chunks())
+                outcomes.append((index, done.outcome))
+        return outcomes
 
     shards: dict[int, list[Outcome]] = {}
-    for row in executor.run(len(parts), work, OUTCOMES).to_pylist():
-        shards.setdefault(row["timer"], []).append(outcome_of(row))
+    for index, outcome in chain.from_iterable(executor.run(len(parts), work)):
+        shards.setdefault(index, []).append(outcome)
     return {
         candidates[index].label: sum(done, Outcome())
         for index, done in sorted(shards.items())

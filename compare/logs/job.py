@@ -1,10 +1,9 @@
 """The ingestion of a log: what both executors share, and the one in this process."""
 
-import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -38,8 +37,6 @@ MOST_ROWS = 40_000_000
 FILE_BITS = 40
 """The position of a row: the number of its file above these bits, and its place in the file below,
 which is the first byte of its block plus its number in the block."""
-REPORT = pa.schema([("number", pa.int32()), ("report", pa.binary())])
-"""What is known of a written shard, pickled."""
 
 Place = tuple[int, Block]
 """The number of a file, and one of its blocks."""
@@ -113,11 +110,10 @@ class Job(NamedTuple):
         position = position_of(place) + rows.records.number.astype(np.int64)
         return position + END * (rows.end != NONE) if self.meaning.value == "id" else position
 
-    def write(self, shard: int, runs: Iterable[pa.Table]) -> pa.RecordBatch:
+    def write(self, shard: int, runs: Iterable[pa.Table]) -> Written:
         """Write a shard, whose runs are in the order of their earliest starts."""
         meaning, pieces = self.meaning, in_order(runs)
-        written = write_shard(shard, self.directory, meaning.value, meaning.timeout, pieces)
-        return pa.RecordBatch.from_arrays([[shard], [pickle.dumps(written)]], schema=REPORT)
+        return write_shard(shard, self.directory, meaning.value, meaning.timeout, pieces)
 
     def rejected(self) -> Rejected:
         """The table of rejected rows."""
@@ -162,12 +158,12 @@ def ingest_here(job: Job, threads: Threads) -> Result:
             kept[run.shard].append(run)
     table.close()
 
-    def work(shard: int, stopping: Stopping) -> pa.RecordBatch:
+    def work(shard: int, stopping: Stopping) -> Written:
         runs, kept[shard] = sorted(kept[shard], key=attrgetter("first")), []
         return job.write(shard, until_stopping((run.rows for run in runs), stopping))
 
-    written = threads.run(shards, work, REPORT)
-    return Result(reports(written), table.kinds, table.examples, seen)
+    written = threads.run(shards, work)
+    return Result(written, table.kinds, table.examples, seen)
 
 
 def _decided(job: Job, threads: Threads, row_limit: int) -> Iterator[tuple[Place, Rows]]:
@@ -199,8 +195,3 @@ def _unmatched(job: Job, threads: Threads, row_limit: int) -> Int64s:
         ids = np.array([known.setdefault(text, len(known)) for text in texts.to_pylist()], np.int32)
         columns.append((rows.start[chosen], ids, job.positions(place, rows)[chosen]))
     return without_start(*map(np.concatenate, zip(*columns, strict=True)))
-
-
-def reports(table: pa.Table) -> list[Any]:
-    """The reports in a table of REPORT, in the order of their numbers."""
-    return [pickle.loads(report) for report in table.sort_by("number")["report"].to_pylist()]

@@ -17,7 +17,7 @@ import pyarrow as pa
 from compare.executors import Stopping
 from compare.files import CANNOT_WRITE, errors_as
 from compare.logs.blocks import Block, LogError
-from compare.logs.job import FILE_BITS, REPORT, About, Job, Place, Result, position_of, reports
+from compare.logs.job import FILE_BITS, About, Job, Place, Result, position_of
 from compare.logs.pairs import END
 from compare.logs.reading import Seen
 from compare.logs.rows import DUPLICATE, NONE, UNMATCHED, Rows, mark_at, mark_late, texts_of
@@ -34,7 +34,8 @@ _TEXTS = pa.schema(
     [("shard", pa.int32()), ("text", pa.binary()), ("time", pa.int64()), ("position", pa.int64())]
 )
 _POSITIONS = pa.schema([("position", pa.int64())])
-_LATEST = pa.schema([("part", pa.int64()), ("latest", pa.int64())])
+_REPORT = pa.schema([("number", pa.int32()), ("report", pa.binary())])
+"""What is known of a written shard, pickled."""
 
 Part = tuple[int, Block | None]
 """The number of a file, and one of its blocks; or the whole file, if it cannot be divided."""
@@ -72,14 +73,16 @@ def ingest_on_spark(job: Job, tasks: "SparkTasks") -> Result:
         def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             rows = chain.from_iterable(batch.to_pylist() for batch in batches)
             for number, runs in groupby(rows, itemgetter("shard")):
-                yield _write(job, number, runs)
+                report = pickle.dumps(_write(job, number, runs))
+                yield pa.RecordBatch.from_arrays([[number], [report]], schema=_REPORT)
 
         order = ("shard", "first", "position")
-        table = tasks.shuffle(len(parts), read, _RUNS, shards + 1, order, write, REPORT)
+        table = tasks.shuffle(len(parts), read, _RUNS, shards + 1, order, write, _REPORT)
+    reports = {row["number"]: pickle.loads(row["report"]) for row in table.to_pylist()}
     # The hash left some without a row, or the log has no block.
-    missing = set(range(shards + 1)) - {*table["number"].to_pylist()}
-    more = [_write(job, number, ()) for number in missing]
-    *written, rest = reports(pa.concat_tables([table, pa.Table.from_batches(more, REPORT)]))
+    for number in set(range(shards + 1)) - reports.keys():
+        reports[number] = _write(job, number, ())
+    *written, rest = (reports[number] for number in range(shards + 1))
     return Result(written, *rest)
 
 
@@ -112,16 +115,13 @@ class _Reader:
 def _latest(reader: _Reader, tasks: "SparkTasks") -> list[int]:
     """The latest time before each part. Reads the log once more."""
 
-    def work(part: int, stopping: Stopping) -> pa.RecordBatch:
+    def work(part: int, stopping: Stopping) -> int:
         latest = NONE
         for _, rows in reader.rows(part):
             latest = int(rows.time[rows.fine].max(initial=latest))
-        return pa.RecordBatch.from_arrays([[part], [latest]], schema=_LATEST)
+        return latest
 
-    latest_by_part = (
-        tasks.run(len(reader.parts), work, _LATEST).sort_by("part")["latest"].to_pylist()
-    )
-    return [NONE, *accumulate(latest_by_part, max)]
+    return [NONE, *accumulate(tasks.run(len(reader.parts), work), max)]
 
 
 def _marked(reader: _Reader, tasks: "SparkTasks", role: str) -> Int64s:
@@ -162,8 +162,8 @@ def _packed(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _write(job: Job, number: int, runs: Iterable[dict[str, Any]]) -> pa.RecordBatch:
-    """Write a shard, or the rejected rows."""
+def _write(job: Job, number: int, runs: Iterable[dict[str, Any]]) -> Any:
+    """Write a shard, or the rejected rows, and return what is known of it."""
     with errors_as(LogError, f"{CANNOT_WRITE} to {job.directory.parent}"):
         if number < job.meaning.shards:
             tables = (pa.ipc.open_stream(run["rows"]).read_all() for run in runs)
@@ -174,5 +174,4 @@ def _write(job: Job, number: int, runs: Iterable[dict[str, Any]]) -> pa.RecordBa
             table.add(run["position"] >> FILE_BITS, about.total, about.left_out)
             seen.merge(about.seen)
         table.close()
-    report = pickle.dumps((table.kinds, table.examples, seen))
-    return pa.RecordBatch.from_arrays([[number], [report]], schema=REPORT)
+    return table.kinds, table.examples, seen

@@ -1,10 +1,7 @@
 """How the rows that a timer fired can differ from those that the oracle expects."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any
-
-import pyarrow as pa
+from dataclasses import dataclass
 
 KINDS = ("missing", "spurious", "early", "late", "double", "altered")
 """The kinds of mismatches.
@@ -70,27 +67,3 @@ def combined(parts: Iterable[Verified], examples: int) -> Verified:
         {kind: sum(part.counts[kind] for part in parts) for kind in KINDS},
         lowest((example for part in parts for example in part.examples), examples),
     )
-
-
-# ---- as rows of a table
-
-_NUMBERS = [(field.name, pa.int64()) for field in fields(Mismatch) if field.name != "kind"]
-ROW_SCHEMA = pa.schema(
-    [
-        *((name, pa.int64()) for name in ("timer", "expected", "fired")),
-        ("counts", pa.struct([(kind, pa.int64()) for kind in KINDS])),
-        ("examples", pa.list_(pa.struct([("kind", pa.string()), *_NUMBERS]))),
-    ]
-)
-"""The schema of `row_of`."""
-
-
-def row_of(timer: int, verified: Verified) -> pa.RecordBatch:
-    """The comparison of timer number `timer` as one row; `verified_of` reads it."""
-    return pa.RecordBatch.from_pylist([asdict(verified) | {"timer": timer}], schema=ROW_SCHEMA)
-
-
-def verified_of(row: Mapping[str, Any]) -> Verified:
-    """The comparison in a row of ROW_SCHEMA, as a dict."""
-    examples = tuple(Mismatch(**example) for example in row["examples"])
-    return Verified(row["expected"], row["fired"], row["counts"], examples)

@@ -5,11 +5,8 @@ Only shard numbers and entries of the manifest are exchanged with the executor.
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import pyarrow as pa
 
 from compare.executors import Executor, Stopped, Stopping
 from compare.files import CANNOT_WRITE, errors_as
@@ -28,12 +25,6 @@ from compare.workloads.catalogue import Plan, make
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_SHARDS = pa.schema(
-    [("number", pa.int32())]
-    + [(entry.name, pa.string() if entry.name == "file" else pa.int64()) for entry in fields(Shard)]
-)
-"""A shard's number, and its entry in the manifest."""
 
 
 def generate(
@@ -92,15 +83,14 @@ def _write(runner: Executor, plan: Plan, directory: Path) -> list[Shard]:
     """Write the shards, and return their entries in the manifest, in order."""
     out, target, here = str(directory.parent), str(directory), [0]  # rows written by this process
 
-    def write(number: int, stopping: Stopping) -> pa.RecordBatch:
+    def write(number: int, stopping: Stopping) -> Shard:
         def count(rows: int) -> None:
             here[0] += rows
             if stopping():
                 raise Stopped
 
         with errors_as(TraceError, f"{CANNOT_WRITE} to {out}"):
-            shard = write_shard(plan, number, Path(target), count)
-        return pa.RecordBatch.from_pylist([{"number": number} | asdict(shard)], schema=_SHARDS)
+            return write_shard(plan, number, Path(target), count)
 
     def rows_done() -> int:
         finished = (int(path.stem[-5:]) for path in directory.glob("shard-*.parquet"))
@@ -108,5 +98,4 @@ def _write(runner: Executor, plan: Plan, directory: Path) -> list[Shard]:
 
     rows = (plan.amount, rows_done) if plan.counted == "operations" else ()
     with progress("generate", runner.tasks, *rows):
-        rows = runner.run(plan.shards, write, _SHARDS).sort_by("number").drop_columns("number")
-    return [Shard(**row) for row in rows.to_pylist()]
+        return runner.run(plan.shards, write)

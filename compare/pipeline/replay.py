@@ -63,8 +63,6 @@ most 60 bytes, so this is 120 MB."""
 BATCHES_AT_ONCE = 16
 """Batches that a timer replays in turn if several share them: one row group, 25 MB."""
 
-_ROWS = pa.schema([("rows", pa.int64())])
-
 
 def replay_trace(
     trace: str | os.PathLike[str] | Trace,
@@ -220,16 +218,15 @@ def _run(runner: Executor, results: Results, todo: Sequence[ShardReplay]) -> Non
     groups = groups_of(todo, [entry.id_space for entry in entries], runner.workers, alone=loops)
     _send_own_timers(runner, results.contestants)
 
-    def work(number: int, stopping: Stopping) -> pa.RecordBatch:
-        operations = replay_side_by_side(results, groups[number], stopping)
-        return pa.record_batch({"rows": [operations]})
+    def work(number: int, stopping: Stopping) -> None:
+        replay_side_by_side(results, groups[number], stopping)
 
     def rows_done() -> int:
         done = (replay for replay in todo if results.outcome_file(*replay).exists())
         return sum(entries[replay.shard].rows for replay in done)
 
     with progress("replay", runner.tasks, rows, rows_done):
-        runner.run(len(groups), work, _ROWS)
+        runner.run(len(groups), work)
 
 
 def groups_of(
@@ -271,8 +268,8 @@ def _send_own_timers(runner: Executor, contestants: Sequence[Contestant]) -> Non
 
 def replay_side_by_side(
     results: Results, replays: Sequence[ShardReplay], stopping: Stopping
-) -> int:
-    """Replay one shard through several timers, write their files, and return the operations.
+) -> None:
+    """Replay one shard through several timers, and write their files.
 
     The shard is read once for all timers; finished replays are skipped. Memory: a row group, and
     the pending timers of all.
@@ -292,7 +289,6 @@ def replay_side_by_side(
                 for batch in turn:
                     add(batch)
             turn.clear()  # or there would be two row groups while the next one is read
-    return results.trace.shards[shard].rows * len(replays)
 
 
 @contextmanager

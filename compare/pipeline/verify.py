@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from compare.executors import Stopping, until_stopping
 from compare.oracle.compiled import Check, compile_check
-from compare.oracle.mismatches import ROW_SCHEMA, Verified, combined, row_of, verified_of
+from compare.oracle.mismatches import Verified, combined
 from compare.pipeline.results import Results, ResultsError, open_results, read_expiries
 from compare.progress import progress
 from compare.replay.contestant import Contestant
@@ -105,7 +103,7 @@ def _compiled(
     replays = list(results.replays())
     roundings = [_rounding_on_workers(timer, results.trace.unit) for timer in results.contestants]
 
-    def work(number: int, stopping: Stopping) -> pa.RecordBatch:
+    def work(number: int, stopping: Stopping) -> Verified:
         timer, shard = replays[number]
         entry = results.trace.shards[shard]
         check = Check(
@@ -118,12 +116,12 @@ def _compiled(
             results.manifest["drained"],
             examples,
         )
-        return row_of(timer, check.run())
+        return check.run()
 
     with executor(master, session) as runner, progress("verify", runner.tasks):
-        rows = runner.run(len(replays), work, ROW_SCHEMA).to_pylist()
+        checked = list(zip(replays, runner.run(len(replays), work), strict=True))
     return [
-        combined((verified_of(row) for row in rows if row["timer"] == timer), examples)
+        combined((verified for replay, verified in checked if replay.timer == timer), examples)
         for timer in range(len(results.contestants))
     ]
 

@@ -1,6 +1,7 @@
 """Run numbered parts of work as Spark tasks."""
 
 import gc
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 
@@ -8,8 +9,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from compare.executors import Work, never_stopping
+from compare.executors import Result, Work, never_stopping
 from compare.spark.session import cores, is_remote, plain_failures
+
+_RESULTS = pa.schema([("part", pa.int64()), ("result", pa.binary())])
 
 
 class SparkTasks:
@@ -23,15 +26,20 @@ class SparkTasks:
         """See `cores`."""
         return cores(self._session)
 
-    def run(self, parts: int, work: Work, schema: pa.Schema) -> pa.Table:
+    def run(self, parts: int, work: Work[Result]) -> list[Result]:
         """See `Executor.run`; `shares` divides the parts. Raises PipelineError if a task fails.
 
-        Only the numbers, `work` and its rows travel through Spark.
+        Only the numbers, `work` and its pickled results travel through Spark.
         """
+
+        def results(part: int) -> Iterator[pa.RecordBatch]:
+            pickled = pickle.dumps(work(part, never_stopping))
+            yield pa.RecordBatch.from_arrays([[part], [pickled]], schema=_RESULTS)
+
         with plain_failures("a task failed"):
             # Not toArrow, which waits for all tasks even after an interrupt.
-            rows = self._rows(parts, lambda part: [work(part, never_stopping)], schema).collect()
-        return pa.Table.from_pylist([row.asDict(recursive=True) for row in rows], schema)
+            rows = self._rows(parts, results, _RESULTS).collect()
+        return [pickle.loads(row["result"]) for row in sorted(rows)]
 
     def shuffle(
         self,

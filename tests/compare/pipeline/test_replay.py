@@ -245,7 +245,7 @@ def test_replays_side_by_side_are_each_what_it_is_alone(
     assert len(list(trace.pieces(0))) == 24  # of four in each row group
     for shard in range(3):
         own, replays = replays_of(trace, TIMERS, tmp_path, shard)
-        assert replay_side_by_side(own, replays, never) == 4 * trace.shards[shard].rows
+        replay_side_by_side(own, replays, never)
         for shard_replay in replays:
             mine, other = (
                 pq.read_table(where.outcome_file(*shard_replay)) for where in (own, results)
@@ -295,7 +295,7 @@ def test_a_finished_replay_is_left_alone_by_those_beside_it(trace, tmp_path):
     own, replays = replays_of(trace, TIMERS, tmp_path)
     replay_side_by_side(own, replays[1:2], never)
     before = own.outcome_file(1, 0).stat().st_mtime_ns
-    assert replay_side_by_side(own, replays, never) == 4 * trace.shards[0].rows
+    replay_side_by_side(own, replays, never)
     assert own.outcome_file(1, 0).stat().st_mtime_ns == before
     assert len(names_in(tmp_path)) == 2 * len(TIMERS)
 

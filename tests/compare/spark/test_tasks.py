@@ -2,7 +2,6 @@
 
 import gc
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,11 +37,9 @@ def test_there_are_few_tasks_even_for_many_parts():
 def test_spark_does_each_part_once(spark):
     def work(part, stopping):
         assert not stopping()
-        task, frozen = TaskContext.get().partitionId(), gc.get_freeze_count()
-        return pa.record_batch({"part": [part], "task": [task], "frozen": [frozen]})
+        return part, TaskContext.get().partitionId(), gc.get_freeze_count()
 
-    schema = pa.schema([(name, pa.int64()) for name in ("part", "task", "frozen")])
-    rows = SparkTasks(spark).run(20, work, schema).sort_by("part").to_pylist()
-    tasks = [(part, task) for task, share in enumerate(shares(20, 2)) for part in share]
-    assert [(row["part"], row["task"]) for row in rows] == tasks
-    assert max(row["frozen"] for row in rows) > 10_000  # from a worker's second part on
+    parts, tasks, frozen = zip(*SparkTasks(spark).run(20, work), strict=True)
+    expected = [(part, task) for task, share in enumerate(shares(20, 2)) for part in share]
+    assert list(zip(parts, tasks, strict=True)) == expected
+    assert max(frozen) > 10_000  # from a worker's second part on
