@@ -216,7 +216,7 @@ def _run(runner: Executor, results: Results, todo: Sequence[ShardReplay]) -> Non
     rows = sum(entries[replay.shard].rows for replay in todo)
     loops = {n for n, timer in enumerate(results.contestants) if timer.engine != COMPILED}
     groups = groups_of(todo, [entry.id_space for entry in entries], runner.workers, alone=loops)
-    _send_own_timers(runner, results.contestants)
+    results.send_own_timers(runner)
 
     def work(number: int, stopping: Stopping) -> None:
         replay_side_by_side(results, groups[number], stopping)
@@ -253,14 +253,6 @@ def groups_of(
             groups.append([together[number] for number in share])
         groups += [[replay] for replay in of_shard if replay.timer in alone]
     return groups
-
-
-def _send_own_timers(runner: Executor, contestants: Sequence[Contestant]) -> None:
-    """Send the modules of users' own timers to the workers, if they are single files."""
-    for module in {timer.timer_class.__module__ for timer in contestants if ":" in timer.name}:
-        file = getattr(sys.modules[module], "__file__", None)
-        if file and "." not in module:
-            runner.send_module(file)
 
 
 # ---- a shard

@@ -9,6 +9,7 @@ docs/pipeline.md explains the columns.
 """
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from compare.executors import Executor
 from compare.files import MANIFEST, open_parquet, read_manifest
 from compare.oracle.compiled import Rows
 from compare.replay.contestant import Contestant, contestant
@@ -124,6 +126,14 @@ class Results:
         for row in self.read_outcomes().to_pylist():
             outcomes[row["timer"]].append(outcome_of(row))
         return outcomes
+
+    def send_own_timers(self, runner: Executor) -> None:
+        """Send the modules of users' own timers to the workers, if they are single files."""
+        own = [timer for timer in self.contestants if ":" in timer.name]
+        for module in {timer.timer_class.__module__ for timer in own}:
+            file = getattr(sys.modules[module], "__file__", None)
+            if file and "." not in module:
+                runner.send_module(file)
 
 
 def _on_worker(path: Path, manifest: Mapping[str, Any]) -> Results:

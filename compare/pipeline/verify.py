@@ -7,7 +7,6 @@ There are two methods, which share only the names of the roundings and of the ki
 """
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,9 +16,7 @@ from compare.oracle.compiled import Check, compile_check
 from compare.oracle.mismatches import Verified, combined
 from compare.pipeline.results import Results, ResultsError, open_results, read_expiries
 from compare.progress import progress
-from compare.replay.contestant import Contestant
 from compare.spark.executor import executor
-from timers.rounding import AnyRounding, Rounding
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,7 +98,6 @@ def _compiled(
     """Check each shard of each timer as a part of work; only counts and examples are returned."""
     compile_check()
     replays = list(results.replays())
-    roundings = [_rounding_on_workers(timer, results.trace.unit) for timer in results.contestants]
 
     def work(number: int, stopping: Stopping) -> Verified:
         timer, shard = replays[number]
@@ -111,7 +107,8 @@ def _compiled(
             entry.rows,
             entry.id_space,
             lambda: read_expiries(results.expiries_file(timer, shard)),
-            roundings[timer](),
+            # Computed here, because a function of somebody's own cannot be sent.
+            results.contestants[timer].rounding(results.trace.unit),
             shard,
             results.manifest["drained"],
             examples,
@@ -119,17 +116,9 @@ def _compiled(
         return check.run()
 
     with executor(master, session) as runner, progress("verify", runner.tasks):
+        results.send_own_timers(runner)
         checked = list(zip(replays, runner.run(len(replays), work), strict=True))
     return [
         combined((verified for replay, verified in checked if replay.timer == timer), examples)
         for timer in range(len(results.contestants))
     ]
-
-
-def _rounding_on_workers(timer: Contestant, unit: str) -> Callable[[], AnyRounding]:
-    """Return a function that returns the timer's rounding, also in another process."""
-    rounding = timer.rounding(unit)
-    if isinstance(rounding, Rounding):
-        return lambda: rounding
-    # A function cannot be sent: the worker imports its module.
-    return lambda: timer.rounding(unit)
