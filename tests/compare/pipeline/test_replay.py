@@ -30,7 +30,7 @@ from compare.pipeline.results import (
 )
 from compare.replay.contestant import Contestant
 from compare.replay.engine import first_time, replay
-from compare.tapes.tape import ARM, CANCEL, REARM, START
+from compare.tapes.tape import ARM, CANCEL, START
 from compare.tapes.trace import open_trace, write_trace
 from compare.workloads.catalogue import make
 from tests.bench.pipeline import plain_replay_shard
@@ -197,18 +197,6 @@ def test_summaries_alone_keep_no_expiries(trace, results, tmp_path):
         table.read_outcomes().slice(0, 3).drop_columns("seconds") for table in (only, results)
     )
     assert mine.equals(other)
-
-
-def test_most_pending_is_the_most_when_the_clock_moves_on(tmp_path):
-    tape = tape_of(
-        *((0, START, k, 50) for k in range(5)),
-        (1, CANCEL, 0, 0),
-        (2, REARM, 1, 60),
-        (3, START, 0, 70),
-    )
-    trace, timers = write(tmp_path / "trace", tape), ["delay-queue", "heapq-delay-queue"]
-    done = replay_trace(trace, timers, tmp_path / "out").outcomes()
-    assert [shard.most_pending for (shard,) in done] == [5, 5]
 
 
 def test_without_draining_what_is_pending_stays(trace, tmp_path):

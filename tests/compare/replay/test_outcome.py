@@ -33,12 +33,6 @@ def test_outcomes_add_up(outcome, other):
     assert outcome + Outcome() == Outcome() + outcome == outcome
 
 
-def test_a_sum_has_counters_only_of_those_that_count():
-    counting = Outcome(counters={"looks": 3})
-    assert (counting + Outcome()).counters == {"looks": 3}
-    assert (Outcome() + Outcome()).counters is None
-
-
 @given(OUTCOMES)
 def test_a_row_holds_everything_but_the_distribution(outcome):
     schema = pa.schema(columns())
