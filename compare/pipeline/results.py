@@ -28,7 +28,7 @@ from compare.replay.contestant import Contestant, contestant
 from compare.replay.lateness import Lateness
 from compare.replay.loops import FIRED
 from compare.replay.outcome import Outcome, columns
-from compare.tapes.trace import Trace, columns_text, known_trace, open_trace, shard_name
+from compare.tapes.trace import Trace, columns_text, open_trace, shard_name
 from timers.errors import TimerError
 
 FORMAT = "wheelwork-results"
@@ -72,8 +72,8 @@ class Results:
     trace: Trace
 
     def __reduce__(self) -> Any:
-        """Pickle only path and manifest; a worker opens the trace once for all tasks."""
-        return _on_worker, (self.path.resolve(), self.manifest)
+        """Pickle an absolute path: a worker may have another working directory."""
+        return Results, (self.path.resolve(), self.manifest, self.trace)
 
     @cached_property
     def contestants(self) -> tuple[Contestant, ...]:
@@ -134,11 +134,6 @@ class Results:
             file = getattr(sys.modules[module], "__file__", None)
             if file and "." not in module:
                 runner.send_module(file)
-
-
-def _on_worker(path: Path, manifest: Mapping[str, Any]) -> Results:
-    trace = manifest["trace"]
-    return Results(path, manifest, known_trace(trace["path"], trace["digest"]))
 
 
 def outcome_table(timer: int, shard: int, engine: str, outcome: Outcome) -> pa.Table:

@@ -15,7 +15,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -195,18 +194,6 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
                 f"{manifest_path}: totals.{name} is {declared}; its shards add up to {total}"
             )
     return Trace(path, manifest["unit"], manifest["source"], totals, shards)
-
-
-@lru_cache(maxsize=8)
-def known_trace(path: str, manifest_digest: str) -> Trace:
-    """Open the trace that has this manifest; each process reads it only once.
-
-    Raises TraceError like `open_trace`, and if another trace has replaced it.
-    """
-    trace = open_trace(path)
-    if trace.manifest_digest != manifest_digest:
-        raise TraceError(f"{path} has been replaced by another trace while it was in use")
-    return trace
 
 
 def write_trace(

@@ -17,7 +17,6 @@ from compare.tapes.trace import (
     SCHEMA,
     Shard,
     TraceError,
-    known_trace,
     new_shard,
     new_trace,
     open_trace,
@@ -129,17 +128,6 @@ def test_long_shards_are_written_in_row_groups(tmp_path, monkeypatch):
             *(1000, 1000, 500)
         ]
         assert pq.read_table(path).column("time").to_pylist() == tape.time.tolist()
-
-
-def test_a_known_trace_is_read_once_and_never_taken_for_another(path, written):
-    old = written.manifest_digest
-    known = known_trace(str(path), old)
-    assert known == written
-    new = write_trace(path, [tape_of(GOOD[:1])], unit="ms", source={}, force=True)
-    assert known_trace(str(path), old) is known
-    assert known_trace(str(path), new.manifest_digest) == new
-    with pytest.raises(TraceError, match="has been replaced by another trace"):
-        known_trace(str(path), "0" * 64)
 
 
 def test_bad_tapes_are_refused_and_leave_nothing(path):
