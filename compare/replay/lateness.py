@@ -122,8 +122,8 @@ class Lateness:
 def lateness_text(low: int, high: int, unit: str = "") -> str:
     """A range of lateness in words; negative is early. Values are durations if there is a unit.
 
-    >>> lateness_text(0, 0), lateness_text(0, 100, "ms"), lateness_text(-9, 0)
-    ('exact', '0 to 100ms late', '0 to 9 early')
+    >>> lateness_text(0, 0), lateness_text(0, 100, "ms"), lateness_text(-9, -2)
+    ('exact', '0 to 100ms late', '2 to 9 early')
     >>> lateness_text(2, 100_000, "us"), lateness_text(-3, 3), lateness_text(7, 7)
     ('2us to 100ms late', '3 early to 3 late', '7 late')
     """

@@ -20,8 +20,6 @@ from compare.oracle.mismatches import (
     lowest,
     mismatch_order,
 )
-from compare.replay.contestant import contestant
-from compare.replay.engine import first_time, replay
 from compare.tapes.tape import ARM, CANCEL, REARM, START, Tape, id_space_of
 from tests.compare.small_tapes import tape_of, tapes
 from timers.errors import RoundingError
@@ -224,23 +222,6 @@ def test_every_mismatch_is_found_and_named(
     assert (verified.expected, verified.fired) == (np.count_nonzero(fired_at != NEVER), rows.size)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "delay-queue",
-        "hierarchical-wheel/tick=7/wheel-size=20",
-        "hashed-wheel/tick=100/wheel-size=8",
-        "hashed-wheel/tick=1/wheel-size=8",
-    ],
-)
-@settings(max_examples=25)
-@given(tape=tapes())
-def test_what_a_timer_fires_has_no_mismatch(text, tape):
-    timer = contestant(text)
-    rows = replay(timer.new("unit", first_time(tape)), tape, id_space_of(tape)).fired
-    assert not any(checked(tape, rows.view(ROW), timer.rounding("unit")).counts.values())
-
-
 def busy_tape(size, pending=5000, seed=1, shares=(0.4, 0.2, 0.2, 0.2)):
     """Starts, cancels, re-arms and arms in these shares, at random over many ids."""
     random = np.random.default_rng(seed)
@@ -254,16 +235,11 @@ def busy_tape(size, pending=5000, seed=1, shares=(0.4, 0.2, 0.2, 0.2)):
     return Tape(time, op, ids, deadline)
 
 
-@pytest.mark.parametrize("lost", ["all", "the first half", "every third"])
-def test_many_mismatches_are_counted_and_the_lowest_told(lost):
+def test_many_mismatches_are_counted_and_the_lowest_told():
     tape = busy_tape(30_000)
     fired_at = expected_of(tape)
     rows = right_rows(tape, fired_at)
-    kept = {
-        "all": rows[:0],
-        "the first half": rows[rows.size // 2 :],
-        "every third": rows[np.arange(rows.size) % 3 > 0],
-    }[lost]
+    kept = rows[np.arange(rows.size) % 3 > 0]
     verified = checked(tape, kept, window=25_000, examples=3)
     wanted = plain_mismatches(tape, fired_at, kept)
     assert verified.counts == counts_of(wanted)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from compare.oracle.compiled import NEVER, AgreementError, check_agreement, expect
 from compare.replay.engine import FIRED, Replay
 from compare.replay.outcome import Outcome
-from compare.tapes.tape import ARM, CANCEL, REARM, START, Tape, id_space_of
+from compare.tapes.tape import ARM, CANCEL, START, Tape, id_space_of
 from tests.compare.small_tapes import tape_of, tapes
 from tests.model import Model
 from timers.registry import timer_class
@@ -74,34 +74,6 @@ def test_oracle_expects_what_the_model_does(name, parameters, drained, tape):
         expected.pending,
     ] == counts
     assert expected.scheduled == expected.cancelled + expected.fired + expected.pending
-
-
-def test_an_operation_at_the_moment_of_expiry_comes_too_late():
-    tape = tape_of(
-        (0, START, 0, 10),
-        (0, START, 1, 10),
-        (0, START, 2, 10),
-        (10, CANCEL, 0, 0),
-        (10, REARM, 1, 20),
-        (10, ARM, 2, 20),
-    )
-    expected = expect(tape, 3, EXACT.rounding({}))
-    assert expected.fired_at.tolist() == [10, 10, 10, NEVER, NEVER, 20]
-    assert (expected.scheduled, expected.cancelled, expected.rescheduled) == (4, 0, 0)
-
-
-def test_a_start_leaves_the_former_timer_of_its_id_alone():
-    tape = tape_of((0, START, 0, 10), (1, START, 0, 20), (2, CANCEL, 0, 0))
-    expected = expect(tape, 1, EXACT.rounding({}))
-    assert expected.fired_at.tolist() == [10, NEVER, NEVER]
-    assert (expected.scheduled, expected.cancelled) == (2, 1)
-
-
-def test_what_the_last_operation_arms_overdue_stays_pending_when_not_drained():
-    tape = tape_of((5, START, 0, 3), (5, START, 1, 4))
-    expected = expect(tape, 2, EXACT.rounding({}), drained=False)
-    assert expected.fired_at.tolist() == [5, NEVER]
-    assert expected.pending == 1
 
 
 # ---- agreement

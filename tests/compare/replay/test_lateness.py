@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.replay.lateness import DIGITS, MAX_BINS, Lateness, lateness_text
-from timers.rounding import UNKNOWN_BOUNDS
+from compare.replay.lateness import DIGITS, MAX_BINS, Lateness
 
 SHARES = (0.001, 0.5, 0.9, 0.99, 1.0)
 NEAR = st.integers(-(2**12), 2**12)
@@ -90,21 +89,3 @@ def test_bins_are_wider_than_one_only_for_more_values_than_a_chart_shows():
     *_, last = all_of_them = list(Lateness.of(even[:-1]).bins())
     assert (len(all_of_them), last) == (MAX_BINS, (int(even[-2]), 1, 1))
     assert list(Lateness.of(even).bins())[:2] == [(-7, 3, 2), (-4, 3, 1)]
-
-
-@pytest.mark.parametrize(
-    ("bounds", "text"),
-    [
-        ((0, 0), "exact"),
-        ((0, 1), "0 to 1us late"),
-        ((-1, 0), "0 to 1us early"),
-        ((-9, -2), "2us to 9us early"),
-        ((1, 9000), "1us to 9ms late"),
-        ((-4, -4), "4us early"),
-        ((5, 5), "5us late"),
-        ((-2000, 3), "2ms early to 3us late"),
-        (UNKNOWN_BOUNDS, "lateness undeclared"),
-    ],
-)
-def test_a_range_of_lateness_in_words(bounds, text):
-    assert lateness_text(*bounds, "us") == text

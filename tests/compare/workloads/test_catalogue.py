@@ -2,10 +2,8 @@ import math
 from statistics import NormalDist
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
-from compare.pipeline.generate import write_shard
 from compare.tapes.tape import ARM, CANCEL, START, Tape, count_ops, id_space_of, joined, validate
 from compare.workloads import generator, variates
 from compare.workloads.catalogue import ARRIVAL, BLOCK, WORKLOADS, Plan, Stream, WorkloadError, make
@@ -87,11 +85,7 @@ def test_a_block_is_a_function_of_its_number_alone(name):
     for block in (0, 5):
         plan.block(0, block, 10)
     again = plan.block(0, 3, 100)
-    assert np.array_equal(alone.starts, again.starts)
-    assert np.array_equal(alone.deadlines, again.deadlines)
-    assert np.array_equal(alone.ends, again.ends)
-    assert np.array_equal(alone.later, again.later)
-    assert np.array_equal(alone.times, again.times)
+    assert all(map(np.array_equal, alone, again))
     span = BLOCK * {"us": 10**6, "ms": 10**3}[workload.unit] / workload.defaults["rate"]
     assert 3 * span - 1 <= alone.starts.min() <= alone.starts.max() < 4 * span
 
@@ -151,25 +145,6 @@ def test_pieces_are_what_sorting_all_at_once_gives(name, monkeypatch):
         assert all(0 < piece.time.size <= 1000 for piece in pieces)
         assert list(zip(*(column.tolist() for column in joined(pieces)), strict=True)) == expected
         assert id_space_of(joined(pieces)) == id_space
-
-
-def test_a_shard_is_written_piece_by_piece(tmp_path, monkeypatch):
-    plan = Plan.of("keepalive", operations=4500, shards=2, seed=SEED)
-    tapes = [joined(list(plan.pieces(shard))) for shard in range(2)]
-    monkeypatch.setattr("compare.workloads.generator.PIECE", 1000)
-    monkeypatch.setattr("compare.tapes.trace.ROW_GROUP", 1500)
-    heard = []
-    shards = [write_shard(plan, shard, tmp_path, heard.append) for shard in range(2)]
-    assert max(heard) <= 1000
-    assert sum(heard) == 4500
-    for entry, tape in zip(shards, tapes, strict=True):
-        file = pq.ParquetFile(tmp_path / entry.file).metadata
-        groups = [file.row_group(group).num_rows for group in range(file.num_row_groups)]
-        assert groups == [1500, 750]
-        assert entry.id_space == id_space_of(tape)
-        assert (entry.first_time, entry.last_time) == (tape.time[0], tape.time[-1])
-        counts = (entry.rows, entry.starts, entry.cancels, entry.rearms, entry.arms)
-        assert counts == (2250, *(np.count_nonzero(tape.op == op) for op in range(4)))
 
 
 @pytest.mark.parametrize(
