@@ -7,15 +7,14 @@ import hashlib
 import numpy as np
 from hypothesis import strategies as st
 
-from compare.tapes.tape import ARM, CANCEL, REARM, START, Tape
+from compare.tapes.tape import ARM, CANCEL, DTYPES, REARM, START, Tape
 from timers.limits import LIMIT
 
 
 def tape_of(*rows: tuple[int, int, int, int]) -> Tape:
     """A tape of (time, op, id, deadline) rows."""
-    columns = zip(*rows, strict=True) if rows else ([], [], [], [])
-    dtypes = (np.int64, np.int8, np.int32, np.int64)
-    return Tape(*(np.array(column, dtype) for column, dtype in zip(columns, dtypes, strict=True)))
+    columns = zip(*rows, strict=True) if rows else ((),) * len(DTYPES)
+    return Tape(*map(np.array, columns, DTYPES))
 
 
 def digest(tape: Tape) -> str:

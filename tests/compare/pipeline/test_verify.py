@@ -81,15 +81,7 @@ def write_results(path, tapes, timers, rows_of=None, **options):
 
 def write_expiries(file, rows):
     columns = [pa.array(np.ascontiguousarray(rows[name])) for name in EXPIRIES.names]
-    pq.write_table(
-        pa.table(columns, schema=EXPIRIES),
-        file,
-        compression="zstd",
-        use_dictionary=False,
-        row_group_size=1 << 20,
-        column_encoding=dict.fromkeys(EXPIRIES.names, "DELTA_BINARY_PACKED"),
-        write_page_checksum=True,
-    )
+    pq.write_table(pa.table(columns, schema=EXPIRIES), file)
 
 
 def moments(contestant, tape, *, drained=True):

@@ -24,6 +24,7 @@ from compare.tapes.tape import (
     part,
     validate,
 )
+from tests.compare.small_tapes import tape_of
 from timers import LIMIT, TimerError
 
 GOOD = [
@@ -36,29 +37,24 @@ GOOD = [
 ]
 
 
-def tape_of(rows):
-    columns = zip(*rows, strict=True) if rows else ((),) * len(DTYPES)
-    return Tape(*(np.array(column, dtype) for column, dtype in zip(columns, DTYPES, strict=True)))
-
-
 def with_row(number, **values):
     rows = [dict(zip(Tape._fields, row, strict=True)) for row in GOOD]
     rows[number] |= values
-    return tape_of([tuple(row.values()) for row in rows])
+    return tape_of(*(tuple(row.values()) for row in rows))
 
 
 def test_good_tapes():
-    validate(tape_of(GOOD), 2)
-    validate(tape_of(GOOD), MAX_ID_SPACE)
-    validate(tape_of([]), 0)
-    assert count_ops(tape_of(GOOD)) == {"starts": 2, "cancels": 2, "rearms": 1, "arms": 1}
-    assert count_ops(tape_of([])) == dict.fromkeys(OP_COUNTS, 0)
-    assert (id_space_of(tape_of(GOOD)), id_space_of(tape_of([]))) == (2, 0)
+    validate(tape_of(*GOOD), 2)
+    validate(tape_of(*GOOD), MAX_ID_SPACE)
+    validate(tape_of(), 0)
+    assert count_ops(tape_of(*GOOD)) == {"starts": 2, "cancels": 2, "rearms": 1, "arms": 1}
+    assert count_ops(tape_of()) == dict.fromkeys(OP_COUNTS, 0)
+    assert (id_space_of(tape_of(*GOOD)), id_space_of(tape_of())) == (2, 0)
 
 
 @pytest.mark.parametrize("cuts", [[], [0], [2], [1, 4], [6]])
 def test_a_tape_is_joined_of_its_parts(cuts):
-    tape, ends = tape_of(GOOD), [*cuts, None]
+    tape, ends = tape_of(*GOOD), [*cuts, None]
     whole = joined([part(tape, start, end) for start, end in zip([0, *cuts], ends, strict=True)])
     assert [column.tolist() for column in whole] == [column.tolist() for column in tape]
     assert tuple(column.dtype for column in whole) == DTYPES
@@ -96,7 +92,7 @@ def test_broken_rules_are_told_with_the_row(tape, row, why):
 
 @pytest.mark.parametrize("column", Tape._fields)
 def test_columns_of_another_kind_are_named(column):
-    good = tape_of(GOOD)
+    good = tape_of(*GOOD)
     array = getattr(good, column)
     for wrong in (
         array.astype(np.float64),
@@ -117,11 +113,11 @@ def test_columns_of_another_kind_are_named(column):
 @pytest.mark.parametrize("id_space", [-1, MAX_ID_SPACE + 1, 2.0, True, None])
 def test_id_spaces_that_are_none(id_space):
     with pytest.raises(TapeError, match="id_space is"):
-        validate(tape_of(GOOD), id_space)
+        validate(tape_of(*GOOD), id_space)
 
 
 def test_one_far_id_takes_no_memory():
-    tape = tape_of([(0, START, 2**31 - 1, 5), (1, CANCEL, 2**31 - 1, 0), (1, CANCEL, 7, 0)])
+    tape = tape_of((0, START, 2**31 - 1, 5), (1, CANCEL, 2**31 - 1, 0), (1, CANCEL, 7, 0))
     with pytest.raises(TapeError, match="row 2: cancel of id 7"):
         validate(tape, MAX_ID_SPACE)
 
@@ -144,7 +140,7 @@ def test_never_started_agrees_with_a_plain_loop(rows):
             first = number
             break
     if first is None:
-        validate(tape_of(rows), 1000)
+        validate(tape_of(*rows), 1000)
     else:
         with pytest.raises(TapeError, match=f"^row {first}: "):
-            validate(tape_of(rows), 1000)
+            validate(tape_of(*rows), 1000)
