@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,9 +20,9 @@ def test_every_stage_works_through_spark_connect(daemons: Daemons, tmp_path: Pat
     log = tmp_path / "log.csv"
     log.write_text("ts,rtt\n1.5,0.2\n1.0,9.0\n2.0,\nx,1\n")
 
-    def wheelwork(*arguments: Any) -> str:
+    def wheelwork(command: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "compare.cli", *map(str, arguments)],
+            [sys.executable, "-m", "compare.cli", *command.split()],
             cwd=tmp_path,
             timeout=TIME_LIMIT,
             check=False,
@@ -35,31 +34,18 @@ def test_every_stage_works_through_spark_connect(daemons: Daemons, tmp_path: Pat
         assert (done.returncode, complaints) == (0, ""), done.stderr
         return done.stdout
 
-    wheelwork("generate", "keepalive", "--operations", 20_000, "--shards", 3, "--out", "trace")
+    wheelwork("generate keepalive --operations 20_000 --shards 3 --out trace")
     alone = generate("keepalive", tmp_path / "alone", operations=20_000, shards=3)
     for shard in open_trace(tmp_path / "trace").shards:
         assert (tmp_path / "trace" / shard.file).read_bytes() == (
             alone.path / shard.file
         ).read_bytes()
-    said = wheelwork(
-        "replay", "trace", "--timers", "delay-queue,hashed-wheel/tick=5", "--out", "replayed"
-    )
+    said = wheelwork("replay trace --timers delay-queue,hashed-wheel/tick=5 --out replayed")
     assert "2 timers x 3 shards, 20,000 operations" in said
     for method in ("compiled", "sql"):
-        last = wheelwork("verify", "replayed", "--method", method).splitlines()[-1]
+        last = wheelwork(f"verify replayed --method {method}").splitlines()[-1]
         assert last.split()[-1] == "0", last
-    assert "20,000 operations in 3 shards" in wheelwork("summarise", "replayed")
-    said = wheelwork(
-        "ingest",
-        "requests",
-        log,
-        "--time",
-        "ts",
-        "--duration",
-        "rtt",
-        "--timeout",
-        "5s",
-        "--out",
-        "ingested",
-    )
+    assert "20,000 operations in 3 shards" in wheelwork("summarise replayed")
+    columns = "--time ts --duration rtt --timeout 5s"
+    said = wheelwork(f"ingest requests {log} {columns} --out ingested")
     assert open_trace(tmp_path / "ingested").totals["starts"] == 3, said

