@@ -31,8 +31,9 @@ def verified_by_sql(
     with (
         spark_session(master, session) as spark,
         plain_failures(f"{results.path} cannot be verified"),
-        progress("verify", SparkTasks(spark).tasks),
+        progress("verify", (tasks := SparkTasks(spark)).tasks),
     ):
+        results.send_own_timers(tasks)
         return list(_verified(spark, results, examples))
 
 

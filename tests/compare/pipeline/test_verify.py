@@ -172,6 +172,15 @@ def test_what_timers_fire_is_right(how, tmp_path):
     assert (verified.operations, verified.shards, verified.method) == (5_000, 2, method)
 
 
+def test_the_closed_form_of_a_timer_of_ones_own_is_found_by_workers(how, tmp_path, monkeypatch):
+    """Its module is where only the driver looks."""
+    lines = f"from {__name__} import HalfTimer", "class Half(HalfTimer):", "    pass"
+    (tmp_path / "half.py").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    path = write_results(tmp_path / "results", [tape_of((0, START, 0, 9))], ["half:Half"])
+    assert verify(path, **how).timers[0].counts == dict.fromkeys(KINDS, 0) | {"late": 1}
+
+
 # ---- what cannot be verified
 
 
