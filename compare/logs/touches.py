@@ -7,26 +7,24 @@ import numpy as np
 from compare.logs.requests import EMPTY
 from compare.tapes.tape import ARM, START, Tape
 from timers.arrays import Int32s, Int64s
-from timers.kernels.jit import jit, long_entry
+from timers.kernels.jit import long_entry
 
-_COUNTS = 9
+_COUNTS = 4
 (
-    _PENDING,  # the key in the list of pending timers that was touched first, or _NONE
-    _PENDING_LAST,
-    _SILENT,  # the same of the keys whose deadline has passed
-    _SILENT_LAST,
-    _FREE,  # how many ids are free, and where the first one is
-    _FIRST_FREE,
-    _ID_SPACE,
-    _IN_LIST,  # timers that are pending
+    _FIRST_PENDING,  # the node whose timer fires next, or _ENDS
+    _PENDING,  # how many timers are pending
     _MOST,
+    _ID_SPACE,
 ) = range(_COUNTS)
-_NONE = -1
 
-_FIELDS = ("id", "list", "before", "behind", "free")
-_KEY = np.dtype([("time", np.int64), *((name, np.int32) for name in _FIELDS)], align=True)
-"""A key: its last touch, its id, and its place in a list. `free` is not of the key, but a ring of
-ids of all keys.
+_ENDS = 0
+"""The node that joins the ends of the list. Its id would be -1."""
+_NODE = np.dtype(
+    [("time", np.int64), *((name, np.int32) for name in ("key", "before", "behind"))], align=True
+)
+"""An id: its last touch, the key that had it then, and its neighbours in a list of all ids in the
+order of their last touches. So the first ones are free, then come those of keys that are silent,
+and then those of timers that are pending.
 """
 
 
@@ -41,9 +39,10 @@ class TouchTape:
 
     def __init__(self, idle: int) -> None:
         self._idle = idle
-        self._keys = np.empty(0, _KEY)
+        self._nodes = np.zeros(1, _NODE)
+        self._nodes["key"][_ENDS] = -1
+        self._node_of = np.empty(0, np.int32)  # key -> node, or _ENDS
         self._counts = np.zeros(_COUNTS, np.int64)
-        self._counts[: _SILENT_LAST + 1] = _NONE
         self.timed_out = 0
         """Timers that fire, if they are exact, also after the last row."""
 
@@ -55,19 +54,17 @@ class TouchTape:
     def add(self, time: Int64s, keys: Int32s) -> Tape:
         """Add rows in the order of time; return one operation for each. O(n).
 
-        A key is a small number. Memory: 32 bytes for each number up to the largest one.
+        A key is a small number. Memory: 28 bytes for each number up to the largest one.
         """
-        known, space = len(self._keys), int(keys.max(initial=-1)) + 1
+        known, space = len(self._node_of), int(keys.max(initial=-1)) + 1
         if space > known:
-            more = np.zeros(max(space, 2 * known) - known, _KEY)
-            more["list"] = _NONE
-            # The ring begins anew.
-            order = (self._counts[_FIRST_FREE] + np.arange(known)) % max(known, 1)
-            self._keys["free"] = self._keys["free"][order]
-            self._counts[_FIRST_FREE] = 0
-            self._keys = np.concatenate([self._keys, more])
+            more = max(space, 2 * known) - known
+            self._nodes = np.concatenate([self._nodes, np.zeros(more, _NODE)])
+            self._node_of = np.concatenate([self._node_of, np.zeros(more, np.int32)])
         ids, ops = np.empty(len(time), np.int32), np.empty(len(time), np.int8)
-        self.timed_out += _fold(time, keys, self._idle, self._keys, self._counts, ids, ops)
+        self.timed_out += _fold(
+            time, keys, self._idle, self._nodes, self._node_of, self._counts, ids, ops
+        )
         return Tape(time, ops, ids, time + self._idle)
 
     def finish(self) -> Tape:
@@ -76,73 +73,39 @@ class TouchTape:
 
 
 @long_entry
-def _fold(time, codes, idle, keys, counts, ids, ops):
+def _fold(time, keys, idle, nodes, node_of, counts, ids, ops):
     """Fill in ids and operations; return how many timers were started."""
     started = 0
     for row in range(time.size):
-        now, code = time[row], codes[row]
-        _expire(keys, counts, now, idle)
-        ops[row] = ARM
-        kind = keys[code]["list"]
-        if kind != _PENDING:
-            started += 1
-        if kind == _NONE:
-            if counts[_FREE]:
-                ops[row] = START
-                keys[code]["id"] = keys[counts[_FIRST_FREE]]["free"]
-                counts[_FIRST_FREE] = (counts[_FIRST_FREE] + 1) % keys.size
-                counts[_FREE] -= 1
-            else:
-                keys[code]["id"] = counts[_ID_SPACE]
-                counts[_ID_SPACE] += 1
+        now, key = time[row], keys[row]
+        nodes[_ENDS]["time"] = now  # so that it is neither free nor silent
+        while now - nodes[counts[_FIRST_PENDING]]["time"] >= idle:
+            counts[_FIRST_PENDING] = nodes[counts[_FIRST_PENDING]]["behind"]
+            counts[_PENDING] -= 1
+        node, ops[row] = node_of[key], ARM
+        silence, is_own = now - nodes[node]["time"], nodes[node]["key"] == key
+        if is_own and silence < idle:
+            if counts[_FIRST_PENDING] == node:
+                counts[_FIRST_PENDING] = nodes[node]["behind"]
         else:
-            _remove(keys, counts, code, kind)
-        keys[code]["time"] = now
-        _append(keys, counts, code, _PENDING)
-        ids[row] = keys[code]["id"]
-        counts[_MOST] = max(counts[_MOST], counts[_IN_LIST])
+            started += 1
+            counts[_PENDING] += 1
+            counts[_MOST] = max(counts[_MOST], counts[_PENDING])
+        if not is_own or silence - idle >= idle:
+            node = nodes[_ENDS]["behind"]
+            if now - nodes[node]["time"] - idle >= idle:
+                ops[row] = START
+            else:
+                counts[_ID_SPACE] += 1
+                node = np.int32(counts[_ID_SPACE])
+                nodes[node]["before"] = nodes[node]["behind"] = node
+            nodes[node]["key"], node_of[key] = key, node
+        before, behind = nodes[node]["before"], nodes[node]["behind"]
+        nodes[before]["behind"], nodes[behind]["before"] = behind, before
+        last = nodes[_ENDS]["before"]
+        nodes[last]["behind"] = nodes[_ENDS]["before"] = node
+        nodes[node]["before"], nodes[node]["behind"], nodes[node]["time"] = last, _ENDS, now
+        if counts[_FIRST_PENDING] == _ENDS:
+            counts[_FIRST_PENDING] = node
+        ids[row] = node - 1
     return started
-
-
-@jit
-def _expire(keys, counts, now, idle):
-    """Move keys at their deadline to the other list, and free ids after two idle periods."""
-    code = counts[_PENDING]
-    while code != _NONE and now - keys[code]["time"] >= idle:
-        _remove(keys, counts, code, _PENDING)
-        _append(keys, counts, code, _SILENT)
-        code = counts[_PENDING]
-    code = counts[_SILENT]
-    while code != _NONE and now - keys[code]["time"] - idle >= idle:
-        _remove(keys, counts, code, _SILENT)
-        keys[code]["list"] = _NONE
-        place = (counts[_FIRST_FREE] + counts[_FREE]) % keys.size
-        keys[place]["free"] = keys[code]["id"]
-        counts[_FREE] += 1
-        code = counts[_SILENT]
-
-
-@jit
-def _remove(keys, counts, code, kind):
-    before, behind = keys[code]["before"], keys[code]["behind"]
-    if before == _NONE:
-        counts[kind] = behind
-    else:
-        keys[before]["behind"] = behind
-    if behind == _NONE:
-        counts[kind + 1] = before
-    else:
-        keys[behind]["before"] = before
-    counts[_IN_LIST] -= kind == _PENDING
-
-
-@jit
-def _append(keys, counts, code, kind):
-    last = counts[kind + 1]
-    keys[code]["list"], keys[code]["before"], keys[code]["behind"] = kind, last, _NONE
-    if last == _NONE:
-        counts[kind] = code
-    else:
-        keys[last]["behind"] = code
-    counts[kind + 1] = code
-    counts[_IN_LIST] += kind == _PENDING
