@@ -8,10 +8,11 @@ forms are read one by one.
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -42,27 +43,29 @@ EPOCHS = {f"epoch-{unit}": unit for unit in EXPONENTS}
 """Time formats that count from 1970, and their unit."""
 _MONTHS = re.findall("...", "JanFebMarAprMayJunJulAugSepOctNovDec")
 NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
-_CLOCK = r"(?P<hour>[01][0-9]|2[0-3]):(?P<minute>[0-5][0-9])"
-_SECONDS = r":(?P<second>[0-5][0-9]|60)(?:[.,](?P<fraction>[0-9]+))?"
-_ZONE = r"(?P<zone>[zZ]|[+-](?:0[0-9]|1[0-9]|2[0-3])(?::?[0-5][0-9])?)"
-_DATES = {
-    "iso": r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})",
-    "access": rf"(?P<day>[0-9]{{2}})/(?P<month>{'|'.join(_MONTHS)})/(?P<year>[0-9]{{4}})",
-}
+_CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]"
+_SECOND = ":(?P<second>(?:[0-5][0-9]|60)(?:[.,][0-9]+)?)"
+_ZONE = r"(?P<zone>[zZ]|[+-](?:0[0-9]|1[0-9]|2[0-3])(?::?[0-5][0-9])?)?"
 FORMS = dict.fromkeys(EPOCHS, NUMBER) | {
-    "iso": rf"{_DATES['iso']}[Tt ]{_CLOCK}(?:{_SECONDS})? ?{_ZONE}?",
-    "access": rf"\[?{_DATES['access']}:{_CLOCK}{_SECONDS} ?{_ZONE}?\]?",
+    "iso": rf"(?P<minute>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[Tt ]{_CLOCK})(?:{_SECOND})? ?{_ZONE}",
+    "access": rf"\[?(?P<minute>[0-9]{{2}}/(?:{'|'.join(_MONTHS)})/[0-9]{{4}}:{_CLOCK}){_SECOND}"
+    rf" ?{_ZONE}\]?",
 }
-"""Time formats and their patterns, by which a format is guessed."""
+"""Time formats and their patterns. RE2 finds up to four groups in one pass."""
 SYSLOG = "%b %d %H:%M:%S"
 _WITHOUT_YEAR = "[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8}"
-_EPOCH_BELOW = ((10**11, "epoch-s"), (10**14, "epoch-ms"), (10**17, "epoch-us"))
-"""A number below the limit is assumed to be in that format. Each limit is in the year 5138."""
+_EPOCH_RANGES = {
+    "epoch-s": (0, 10**11),
+    "epoch-ms": (10**11, 10**14),
+    "epoch-us": (10**14, 10**17),
+    "epoch-ns": (10**17, 10**30),
+}
+"""A number from the first limit, and below the second, is assumed to be in that format. Each limit
+is in the year 5138."""
 
 _SPACE, _DASH, _POINT = ord(" "), ord("-"), ord(".")
 _POWERS = 10 ** np.arange(FRACTION_DIGITS + 1)
 
-_BEHIND = rf"^(?:[.,](?P<fraction>[0-9]{{1,18}}))? ?{_ZONE}?$"
 _HOURS = (
     r"(?P<sign>-?)(?P<hours>[0-9]+):(?P<minutes>[0-5][0-9]):(?P<seconds>[0-5][0-9](?:[.,][0-9]+)?)"
 )
@@ -73,13 +76,10 @@ _PERIOD = (
 )
 _SECONDS_IN = {"weeks": 604_800, "days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
-_EPOCH_DAY = date(1970, 1, 1).toordinal()
-_CYCLE = 400  # years, after which the calendar repeats itself
-_CYCLE_DAYS = 146_097
 
 
 class Numbers(NamedTuple):
-    """The absolute value of the number in each text."""
+    """The number in each text, without a sign; of a time, with its sign."""
 
     whole: Int64s  # rounded down
     fraction: Int64s  # the rest, in units of 10**-18, rounded down
@@ -114,19 +114,17 @@ def read_times(
         return _read_numbers(texts, point, places, partial(_number, places=places))
     # Many rows have the same second.
     encoded = texts.dictionary_encode("encode")
-    numbers = _read_moments(encoded.dictionary, form, unit, assumed)
+    distinct = with_value(encoded.dictionary)
+    if "%" in form:
+        parse = partial(_with_directives, form=form, places=EXPONENTS[unit], assumed=assumed)
+        numbers = _parse_rest(distinct, ".", _empty(len(distinct)), parse)
+    else:
+        numbers = _moments(distinct, form, EXPONENTS[unit])
     if assumed.zone:
         _in_zone(numbers, assumed.zone, EXPONENTS[unit])
+    numbers.flags[numbers.whole < 0] |= NEGATIVE
     indices = np.asarray(encoded.indices)
     return Numbers._make(column.take(indices) for column in numbers)
-
-
-def _read_moments(texts: pa.Array, form: str, unit: str, assumed: Assumed) -> Numbers:
-    places = EXPONENTS[unit]
-    if "%" in form:
-        parse = partial(_with_directives, form=form, places=places, assumed=assumed)
-        return _read(texts, None, parse)
-    return _read(texts, form, partial(_moment, form=form, places=places), places)
 
 
 def check_zone(name: str) -> None:
@@ -142,13 +140,12 @@ def check_zone(name: str) -> None:
 
 def _in_zone(numbers: Numbers, name: str, places: int) -> None:
     """Move the times without a zone, which were read as UTC, into a zone."""
-    whole, flags = numbers.whole, numbers.flags
-    place = np.flatnonzero((numbers.zone == NO_ZONE) & (flags & (VALID | NEGATIVE) == VALID))
+    whole = numbers.whole
+    place = np.flatnonzero((numbers.zone == NO_ZONE) & (numbers.flags & VALID > 0) & (whole >= 0))
     # Python is asked once for each minute, in which clocks do not change.
     minutes, back = np.unique(whole[place] // (60 * 10**places), return_inverse=True)
     ahead = np.array([_ahead(name, minute) for minute in minutes.tolist()], np.int64)
     whole[place] -= ahead[back] * 10**places
-    flags[whole < 0] |= NEGATIVE
     numbers.zone[place] = 0
 
 
@@ -178,57 +175,40 @@ def _read_numbers(
     texts: pa.Array, point: str, places: int, parse: Callable[[str], _One]
 ) -> Numbers:
     """Read plain decimal numbers in compiled code, and what it leaves with `parse`."""
-    rows = len(texts)
-    whole, fraction = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-    numbers = Numbers(whole, fraction, np.zeros(rows, np.uint8), np.zeros(rows, np.int16))
-    if rows:
+    numbers = _empty(len(texts))
+    if len(texts):
         _, offsets, data = texts.buffers()
-        bounds = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + rows + 1]
+        bounds = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
         characters = np.frombuffer(data or b"\0", np.uint8)
         _decimals(bounds, characters, ord(point), places, *numbers[:3])
-    numbers.flags[np.asarray(texts.is_null())] = ABSENT
-    _parse_rest(texts, point, numbers, parse)
-    return numbers
+    return _parse_rest(texts, point, numbers, parse)
 
 
-def _read(
-    texts: pa.Array, form: str | None, parse: Callable[[str], _One], places: int = 0
-) -> Numbers:
-    """Read texts of a form in the usual way with Arrow, and what that leaves with `parse`."""
-    texts = pc.ascii_trim(with_value(texts).view(pa.string()), " ")
-    rows = len(texts)
+def _empty(rows: int) -> Numbers:
     whole, fraction = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-    flags = np.where(np.asarray(texts.is_null()), ABSENT, 0).astype(np.uint8)
-    zone = np.zeros(rows, np.int16)
-    if form is not None:
-        usual = rf"^{_DATES[form]}[Tt :]{_CLOCK}:(?:[0-5][0-9]|60)"
-        matched = pc.fill_null(pc.match_substring_regex(texts, usual), False)
-        place = np.flatnonzero(matched)
-        whole[place], fraction[place], fits, zone[place] = _moments(
-            texts.filter(matched), form, places
-        )
-        flags[place] = np.where(fits, VALID, 0)
-    numbers = Numbers(whole, fraction, flags, zone)
-    _parse_rest(texts.view(pa.binary()), ".", numbers, parse)
-    return numbers
+    return Numbers(whole, fraction, np.zeros(rows, np.uint8), np.zeros(rows, np.int16))
 
 
 def _parse_rest(
     texts: pa.Array, point: str, numbers: Numbers, parse: Callable[[str], _One]
-) -> None:
+) -> Numbers:
     """Parse the texts without flags one by one."""
-    rest = np.flatnonzero(numbers.flags == 0)
     whole, fraction, flags, zone = numbers
-    for row, text in zip(rest, texts.take(rest).to_pylist(), strict=True):
+    flags[np.asarray(texts.is_null())] = ABSENT
+    rest = np.flatnonzero(flags == 0)
+    rest_texts = texts.take(rest).cast(pa.binary()).to_pylist()
+    for row, text in zip(rest, rest_texts, strict=True):
         plain = text.decode(errors="replace").strip(" ").replace(point, ".")
         whole[row], fraction[row], flags[row], zone[row] = parse(plain)
+    return numbers
 
 
 # ---- many texts
 
 
 def _integers(texts: pa.Array) -> Int64s:
-    return np.asarray(texts.cast(pa.int64()))
+    """The numbers in texts of digits; 0 without any."""
+    return np.asarray(pc.ascii_lpad(texts, 1, "0").cast(pa.int64()))
 
 
 @long_entry
@@ -271,23 +251,23 @@ def _decimals(bounds, characters, point, places, whole, fraction, flags):  # typ
         flags[row] = VALID
 
 
-def _moments(texts: pa.Array, form: str, places: int) -> tuple[Any, ...]:
-    def part(first: int, behind: int | None) -> pa.Array:
-        return pc.utf8_slice_codeunits(texts, first, behind)
-
-    clock = len("2015-05-17 " if form == "iso" else "17/May/2015:")
-    days = _by_text(part(0, clock - 1), lambda text: _days(re.match(_DATES[form], text)))
-    hour, minute, second = (_integers(part(clock + k, clock + k + 2)) for k in (0, 3, 6))
-    behind = pc.extract_regex(part(clock + 8, None), _BEHIND)
-    fits = (days > _CYCLE_DAYS * -_CYCLE) & ~np.asarray(behind.is_null())
-    zone = _by_text(pc.struct_field(behind, "zone"), _zone).astype(np.int16)
-    minutes = days * 1440 + hour * 60 + minute - np.where(zone == NO_ZONE, 0, zone)
-    seconds = minutes * 60 + second
-    decimals = pc.fill_null(pc.struct_field(behind, "fraction"), "")
-    digits = _integers(pc.ascii_rpad(decimals, FRACTION_DIGITS, "0"))
-    power = 10 ** (FRACTION_DIGITS - places)
-    whole, fraction = seconds * 10**places + digits // power, digits % power * 10**places
-    return whole, fraction, fits & (seconds >= 0), zone
+def _moments(texts: pa.Array, form: str, places: int) -> Numbers:
+    """Read times as their pattern says."""
+    trimmed = pc.ascii_trim(texts.view(pa.string()), " ")
+    groups = pc.extract_regex(trimmed, f"^(?:{FORMS[form]})$")
+    minute, second, zone = (
+        pc.fill_null(pc.struct_field(groups, name), "") for name in ("minute", "second", "zone")
+    )
+    days = _by_text(pc.utf8_slice_codeunits(minute, 0, -len("T10:05")), _days)
+    minutes = days * 1440 + _integers(pc.utf8_slice_codeunits(minute, -2))
+    minutes += _integers(pc.utf8_slice_codeunits(minute, -5, -3)) * 60
+    ahead = _by_text(zone, _zone)
+    minutes -= np.where(ahead == NO_ZONE, 0, ahead)
+    numbers = _read_numbers(second, ",", places, partial(_number, places=places))
+    whole = numbers.whole + minutes * 60 * 10**places
+    flags = np.where(days == _NO_DAY, 0, numbers.flags & MORE | VALID)
+    flags[np.asarray(texts.is_null())] = ABSENT
+    return Numbers(whole, numbers.fraction, flags.astype(np.uint8), ahead.astype(np.int16))
 
 
 def _by_text(texts: pa.Array, function: Callable[[str], int]) -> Int64s:
@@ -330,20 +310,6 @@ def _duration(text: str, default: str, places: int) -> _One:
     return _number(text.removesuffix(suffix).rstrip(" "), places - exponent)
 
 
-def _moment(text: str, form: str, places: int) -> _One:
-    match = re.fullmatch(FORMS[form], text)
-    days = _days(match)
-    if match is None or days == _NO_DAY:
-        return _NONE
-    hour, minute, second = (int(match[name] or 0) for name in ("hour", "minute", "second"))
-    zone = _zone(match["zone"] or "")
-    minutes = days * 1440 + hour * 60 + minute - (0 if zone == NO_ZONE else zone)
-    seconds = minutes * 60 + second
-    if seconds < 0:
-        return 0, 0, VALID | NEGATIVE, zone
-    return *_number(f"{seconds}.{match['fraction'] or ''}", places)[:3], zone
-
-
 class FormatError(TimerError, ValueError):
     """A format of times does not exist."""
 
@@ -376,26 +342,21 @@ def _with_directives(text: str, form: str, places: int, assumed: Assumed) -> _On
     offset = moment.utcoffset()
     since = moment.replace(tzinfo=None) - datetime(1970, 1, 1) - (offset or timedelta())
     zone = NO_ZONE if offset is None else offset // timedelta(minutes=1)
-    microseconds = since // timedelta(microseconds=1)
-    if microseconds < 0:
-        return 0, 0, VALID | NEGATIVE, zone
-    return *_number(str(microseconds), places - EXPONENTS["us"])[:3], zone
+    scale = 10 ** (FRACTION_DIGITS + places - EXPONENTS["us"])
+    return *divmod(since // timedelta(microseconds=1) * scale, ONE), VALID, zone
 
 
-_NO_DAY = -_CYCLE * _CYCLE_DAYS
+_NO_DAY = -(2**40)
 
 
-def _days(match: re.Match[str] | None) -> int:
-    """Days since 1970 of a matched date, or _NO_DAY."""
-    if match is None:
-        return _NO_DAY
-    year, month, day = match["year"], match["month"], int(match["day"])
-    number = _MONTHS.index(month) + 1 if month in _MONTHS else int(month)
-    cycles, rest = divmod(int(year), _CYCLE)  # Python's calendar has no year 0
+def _days(text: str) -> int:
+    """Days since 1970 of a date, or _NO_DAY."""
+    if "/" in text:
+        day, month, year = text.split("/")
+        text = f"{year}-{_MONTHS.index(month) + 1:02}-{day}"
     try:
-        return (
-            date(_CYCLE + rest, number, day).toordinal() - _EPOCH_DAY + (cycles - 1) * _CYCLE_DAYS
-        )
+        # Unlike that of `datetime`, this calendar has a year 0.
+        return int(np.datetime64(text, "D").astype(np.int64)) if text else _NO_DAY
     except ValueError:
         return _NO_DAY
 
@@ -430,16 +391,11 @@ def guess_form(text: str) -> str | None:
     if not re.fullmatch(NUMBER, text):
         return None
     size = abs(float(text))  # the magnitude is all that matters
-    return next((form for limit, form in _EPOCH_BELOW if size < limit), "epoch-ns")
+    return next((form for form, (_, end) in _EPOCH_RANGES.items() if size < end), "epoch-ns")
 
 
 def guessed_range(form: str, unit: str) -> tuple[int, int]:
     """The numbers of units that `guess_form` takes for times in an epoch format: from, to."""
-    limits = [0, *(limit for limit, _ in _EPOCH_BELOW), None]
-    place = [*(name for _, name in _EPOCH_BELOW), "epoch-ns"].index(form)
-    shift = EXPONENTS[unit] - EXPONENTS[EPOCHS[form]]
-    low, high = (
-        None if limit is None else limit * 10**shift if shift > 0 else limit // 10**-shift
-        for limit in limits[place : place + 2]
-    )
-    return low or 0, LIMIT if high is None else high - 1
+    scale = Fraction(10) ** (EXPONENTS[unit] - EXPONENTS[EPOCHS[form]])
+    low, end = (int(limit * scale) for limit in _EPOCH_RANGES[form])
+    return low, min(end - 1, LIMIT)

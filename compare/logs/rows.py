@@ -114,11 +114,11 @@ def interpret(log: Log, block: Block, meaning: Meaning) -> Rows:
         log.fault: records.fault,
         "it has no time": time.flags & ABSENT,
         "time '{time}' is not {form} or is out of range": ~time.flags & VALID,
+        "time '{time}' is before 1970": time.flags & NEGATIVE,
         # Otherwise, milliseconds among seconds would be read as the year 58 000.
         "time '{time}' is not {form}, the format of the first time": (
             (time.whole < low) | (time.whole > high)
         ),
-        "time '{time}' is before 1970": time.flags & NEGATIVE,
         f"time '{{time}}' has more than {FRACTION_DIGITS} digits after the {{unit}}": (
             time.flags & MORE
         ),
@@ -134,7 +134,9 @@ def interpret(log: Log, block: Block, meaning: Meaning) -> Rows:
         chosen &= _sampled(start, meaning)
         problems |= {
             "end '{end}' is not {form} or is out of range": present & (ended.flags & VALID == 0),
-            "end '{end}' is before its start": present & (ended.whole < start),
+            "end '{end}' is before its start": (
+                present & ((ended.whole < start) | (ended.flags & NEGATIVE > 0))
+            ),
         }
     elif meaning.value == "duration":
         duration = read_durations(texts["duration"], meaning.duration_unit, meaning.unit, log.point)

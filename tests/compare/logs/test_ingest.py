@@ -381,7 +381,7 @@ def test_seconds_among_milliseconds_are_rejected_and_the_other_way_round(
 def test_a_column_with_the_end(requests, tmp_path):
     log = tmp_path / "log.csv"
     log.write_text(
-        "ts,stop\n1.5,1.50000000001\n1.5,6.5\n1.5,6.499999\n2,\n3,2.999999\n4,late\n,5\n"
+        "ts,stop\n1.5,1.50000000001\n1.5,6.5\n1.5,6.499999\n2,\n3,2.999999\n4,late\n,5\n6,-7\n"
     )
     done = requests(log, duration=None, end="stop")
     ends = {1_500_000: [1_500_000, None, 6_499_999], 2_000_000: [None]}
@@ -391,6 +391,7 @@ def test_a_column_with_the_end(requests, tmp_path):
         "line 6: end '2.999999' is before its start",
         "line 7: end 'late' is not epoch-s or is out of range",
         "line 8: it has no time",
+        "line 9: end '-7' is before its start",
     )
     source = logs.manifest(done.trace)["source"]
     assert source["columns"] == {"time": "ts", "end": "stop"}
@@ -511,6 +512,9 @@ def test_times_in_a_time_zone(touches, tmp_path):
     assert done.trace.load().time.tolist() == [1_704_067_200, 1_719_792_000]
     assert (done.reading.times.without_zone, done.reading.times.zones) == (0, (0, 0))
     assert logs.manifest(done.trace)["source"]["time_zone"] == "Europe/Berlin"
+    log.write_text("ts,client\n1970-01-01 00:30:00,a\n1970-01-01 01:00:00,a\n")
+    done = touches(log, time_zone="Europe/Berlin", unit="s", out="early")
+    assert done.examples == ("line 2: time '1970-01-01 00:30:00' is before 1970",)
     with pytest.raises(TimerError, match="^time zone 'Berlin' is not in the database"):
         touches(log, time_zone="Berlin", out="other")
 

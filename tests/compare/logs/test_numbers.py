@@ -302,7 +302,7 @@ def test_days_that_exist(year, month, day):
     assert bool(read_times(texts([text]), "iso", "s").flags[0] & VALID) == exists
 
 
-FORMATS = ("%d/%m/%Y %H:%M:%S", "%y%m%d %I:%M:%S.%f %p", "%c", "%d %b %Y %H:%M %z", "%j %Y")
+FORMATS = ("%d/%m/%Y, %H:%M:%S", "%y%m%d %I:%M:%S.%f %p", "%c", "%d %b %Y %H:%M %z", "%j %Y")
 
 
 @given(st.datetimes(datetime(1971, 1, 1), datetime(2068, 12, 31)), st.sampled_from(FORMATS))
@@ -311,7 +311,8 @@ def test_times_in_formats_of_strptime(moment, form):
     parsed = datetime.strptime(text, form)
     zoned = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
     since = (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-    numbers = read_times(texts([text, f"{text} x", "never"]), form, "us")
+    # A decimal point is one of numbers alone.
+    numbers = read_times(texts([text, f"{text} x", "never"]), form, "us", ",")
     assert read(numbers) == [(since, False, False), (None, False, False), (None, False, False)]
     assert numbers.zone[0] == (330 if "%z" in form else NO_ZONE)
 
