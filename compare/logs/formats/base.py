@@ -2,7 +2,7 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import ClassVar, NamedTuple
@@ -45,25 +45,26 @@ class Records(NamedTuple):
 
     number: Int32s  # of its line or record in the block, from 0
     fault: Bools  # whether it is damaged
-    texts: Mapping[str, pa.Array]  # by role; bytes, or null
+    texts: Mapping[str, pa.Array]  # by role, or by column as a format parses it; bytes, or null
     total: int  # lines or records in the block, with the blank lines
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Log(ABC):
     """A file of a log; its head has been read."""
 
     source: Source
     columns: tuple[str, ...]
 
-    format: ClassVar[str]
-    fault: ClassVar[str]  # what is wrong with a damaged record
+    format: str
+    fault: str  # what is wrong with a damaged record
+    duration_unit: str = "s"  # usually
+    time_is: str = "start"  # the same
+    point: str = "."  # what may stand in numbers as the decimal point
+
     record: ClassVar[str] = "line"
     # whether a record may have columns that the head does not show
     columns_vary: ClassVar[bool] = False
-    duration_unit: ClassVar[str] = "s"  # usually
-    time_is: ClassVar[str] = "start"  # the same
-    point: ClassVar[str] = "."  # what may stand in numbers as the decimal point
 
     @classmethod
     @abstractmethod
@@ -80,8 +81,8 @@ class Log(ABC):
         """
 
     @abstractmethod
-    def parse(self, data: bytes, block: Block, roles: Roles) -> Records:
-        """The records of a block's bytes. A pure function of these."""
+    def parse(self, data: bytes, block: Block, names: Sequence[str]) -> Records:
+        """The records of a block's bytes, with these columns. A pure function of these."""
 
     @property
     def name(self) -> str:
@@ -110,15 +111,11 @@ class Log(ABC):
     def read(self, block: Block, roles: Roles) -> Records:
         """The records of a block."""
         data = load(self.source, block) if block.data is None else block.data
-        names = {
-            f"{role} {place}": name
-            for role, joined in roles.items()
-            for place, name in enumerate(self.parts(joined))
-        }
-        records = self.parse(data if block.first else data.removeprefix(BOM), block, names)
+        names = dict.fromkeys(chain.from_iterable(map(self.parts, roles.values())))
+        records = self.parse(data if block.first else data.removeprefix(BOM), block, list(names))
         texts = {}
         for role, joined in roles.items():
-            columns = [records.texts[f"{role} {k}"] for k in range(len(self.parts(joined)))]
+            columns = [records.texts[name] for name in self.parts(joined)]
             several = len(columns) > 1
             texts[role] = pc.binary_join_element_wise(*columns, b" ") if several else columns[0]
         return records._replace(texts=texts)

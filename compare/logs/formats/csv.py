@@ -1,20 +1,21 @@
 """Values separated by commas, tabs or other characters, below a header or without one."""
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from compare.logs.blocks import Block, LogError, Source
-from compare.logs.formats.base import Layout, Log, Records, Roles
+from compare.logs.formats.base import Layout, Log, Records
 from compare.logs.formats.fields import QUOTE, records, split, whole_records
 
 _DELIMITERS = ",;|"
 """The characters that may separate values, the most likely one first."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CsvLog(Log):
     """Values separated by a character, quoted as in RFC 4180."""
 
@@ -22,7 +23,7 @@ class CsvLog(Log):
     header: int  # the index of its line, or -1
     multiline: bool  # whether quotes in the head contain line ends
 
-    format = "csv"
+    format: str = "csv"
     _delimiters: ClassVar[str] = _DELIMITERS
 
     @classmethod
@@ -40,19 +41,17 @@ class CsvLog(Log):
             raise LogError(f"delimiter {delimiter!r} is not one character of ASCII, such as ; or |")
         columns = layout.columns or tuple(next(csv.reader(lines[:1], delimiter=delimiter)))
         names = tuple(column.strip() for column in columns)
-        header = -1 if layout.columns else blank
-        return cls(source, names, delimiter, header, _is_multiline(lines, delimiter, len(names)))
-
-    @property
-    def fault(self) -> str:  # type: ignore[override]  # a constant of other formats
-        """What is wrong with a record of another number of fields."""
-        columns = "of the header" if self.header >= 0 else "of --columns"
-        return f"it does not have the {len(self.columns)} fields {columns}"
-
-    @property
-    def point(self) -> str:  # type: ignore[override]  # the same
-        """Where a semicolon separates values, numbers have a decimal comma."""
-        return "," if self.delimiter == ";" else "."
+        described = "of --columns" if layout.columns else "of the header"
+        return cls(
+            source=source,
+            columns=names,
+            fault=f"it does not have the {len(names)} fields {described}",
+            # Where a semicolon separates values, numbers have a decimal comma.
+            point="," if delimiter == ";" else ".",
+            delimiter=delimiter,
+            header=-1 if layout.columns else blank,
+            multiline=_is_multiline(lines, delimiter, len(names)),
+        )
 
     @property
     def divisible(self) -> bool:
@@ -65,19 +64,20 @@ class CsvLog(Log):
             return super().cut(data, last)
         return whole_records(data, self.delimiter)
 
-    def parse(self, data: bytes, block: Block, roles: Roles) -> Records:
+    def parse(self, data: bytes, block: Block, names: Sequence[str]) -> Records:
         """Split lines into fields."""
-        columns = [self.columns.index(name) for name in roles.values()]
+        columns = [self.columns.index(name) for name in names]
         fields = split(data, self.delimiter, len(self.columns), columns, multiline=self.multiline)
         first = 0 if block.first else int(np.searchsorted(fields.line, self.header, side="right"))
-        texts = {role: column[first:] for role, column in zip(roles, fields.texts, strict=True)}
+        texts = {role: column[first:] for role, column in zip(names, fields.texts, strict=True)}
         return Records(fields.line[first:], fields.fault[first:], texts, fields.lines)
 
 
+@dataclass(frozen=True, kw_only=True)
 class TsvLog(CsvLog):
     """The same with tabs."""
 
-    format = "tsv"
+    format: str = "tsv"
     _delimiters = "\t"
 
 

@@ -50,27 +50,24 @@ def split(
     quotes: bool = True,
     multiline: bool = False,
 ) -> Fields:
-    """Split lines into `count` fields, of which those in `columns` are kept; -1 is no field.
+    """Split lines into `count` fields, of which those in `columns` are kept.
 
     With `multiline` quotes may contain line ends.
     """
-    kept = sorted({column for column in columns if column >= 0})
-    fields = _by_arrow(data, delimiter, count, kept, quotes=quotes)
+    fields = _by_arrow(data, delimiter, count, columns, quotes=quotes)
     if fields is None:
-        fields = _one_by_one(data, delimiter, count, kept, quotes=quotes, multiline=multiline)
-    texts = dict(zip(kept, fields.texts, strict=True))
-    none = pa.nulls(len(fields.line), pa.binary())
-    return fields._replace(texts=[texts.get(column, none) for column in columns])
+        fields = _one_by_one(data, delimiter, count, columns, quotes=quotes, multiline=multiline)
+    return fields
 
 
 def _by_arrow(
-    data: bytes, delimiter: str, count: int, kept: list[int], *, quotes: bool
+    data: bytes, delimiter: str, count: int, columns: Sequence[int], *, quotes: bool
 ) -> Fields | None:
     """The fields, or None if there may be line ends in quotes. Bad lines are read one by one."""
     lines = data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
     lines += not data.endswith((b"\n", b"\r"))
     names = [str(column) for column in range(count)]
-    if count == 1 or not kept:  # a line of spaces is blank, but a field to Arrow
+    if count == 1 or not columns:  # a line of spaces is blank, but a field to Arrow
         return None
     last = data[max(data.rfind(b"\n", 0, -2), data.rfind(b"\r", 0, -2)) + 1 :].splitlines()[-1:]
     if quotes and not all(record.closed for record in records(_texts(last), delimiter)):
@@ -96,7 +93,7 @@ def _by_arrow(
             ),
             pyarrow.csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.binary()),
-                include_columns=[names[column] for column in kept],
+                include_columns=[names[column] for column in columns],
             ),
         )
     except pa.ArrowInvalid:
@@ -114,7 +111,7 @@ def _by_arrow(
     is_empty[is_empty] = [not every[number] for number in line[is_empty].tolist()]
     others = _one_by_one(
         b"\n".join([every[number] for number in bad]),
-        *(delimiter, count, kept),
+        *(delimiter, count, columns),
         quotes=quotes,
         multiline=False,
     )
@@ -136,20 +133,26 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _one_by_one(
-    data: bytes, delimiter: str, count: int, kept: list[int], *, quotes: bool, multiline: bool
+    data: bytes,
+    delimiter: str,
+    count: int,
+    columns: Sequence[int],
+    *,
+    quotes: bool,
+    multiline: bool,
 ) -> Fields:
     lines = _texts(data.splitlines(keepends=True))
     numbers, faults = [], []
-    columns: list[list[bytes | None]] = [[] for _ in kept]
+    kept: list[list[bytes | None]] = [[] for _ in columns]
     for number, _, fields, closed in records(lines, delimiter, quotes=quotes, multiline=multiline):
         numbers.append(number)
         faults.append(not closed or len(fields) != count)
-        for column, texts in zip(kept, columns, strict=True):
+        for column, texts in zip(columns, kept, strict=True):
             texts.append(fields[column].encode("latin-1") if column < len(fields) else None)
     return Fields(
         np.array(numbers, np.int32),
         np.array(faults, np.bool_),
-        [pa.array(texts, pa.binary()) for texts in columns],
+        [pa.array(texts, pa.binary()) for texts in kept],
         len(lines),
     )
 

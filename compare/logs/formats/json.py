@@ -3,7 +3,7 @@
 import json
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from compare.logs.blocks import Block, Source
-from compare.logs.formats.base import Layout, Log, Records, Roles
+from compare.logs.formats.base import Layout, Log, Records
 
 _SEEN = 1000
 """The number of records whose keys are the columns that a message lists."""
@@ -22,15 +22,15 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]]|[^\s,{}\[\]"]+', re.DOTALL)
 _DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class JsonLog(Log):
     """JSON objects; a column is a key, or the keys that lead to it: `client.ip`."""
 
     is_array: bool
 
-    format = "jsonl"
+    format: str = "jsonl"
+    fault: str = "it is not a JSON object"
     record = "record"
-    fault = "it is not a JSON object"
     columns_vary = True
 
     @classmethod
@@ -46,7 +46,7 @@ class JsonLog(Log):
         columns: dict[str, None] = {}
         for text in texts[:_SEEN] if is_array else source.head.splitlines():
             columns |= dict.fromkeys(_paths(_object(text) or {}))
-        return cls(source, tuple(columns), is_array)
+        return cls(source=source, columns=tuple(columns), is_array=is_array)
 
     @property
     def divisible(self) -> bool:
@@ -61,7 +61,7 @@ class JsonLog(Log):
         ends = [end for _, end in _elements(data)]
         return ends[-2] if len(ends) > 1 else 0
 
-    def parse(self, data: bytes, block: Block, roles: Roles) -> Records:
+    def parse(self, data: bytes, block: Block, names: Sequence[str]) -> Records:
         """Find the values of keys."""
         if self.is_array:
             texts = [data[first:end] for first, end in _elements(data)]
@@ -69,14 +69,14 @@ class JsonLog(Log):
             texts = data.splitlines()
         texts = [text for text in texts if text.strip(b" ")]
         fault: list[bool] = []
-        columns: dict[str, list[Any]] = {name: [] for name in roles.values()}
+        columns: dict[str, list[Any]] = {name: [] for name in names}
         for first in range(0, len(texts), _AT_ONCE):
             objects = _objects(texts[first : first + _AT_ONCE])
             fault += [record is None for record in objects]
             for name, values in columns.items():
                 values += _values(objects, name)
         number = np.arange(len(texts), dtype=np.int32)
-        arrays = {role: _array(columns[name]) for role, name in roles.items()}
+        arrays = {name: _array(values) for name, values in columns.items()}
         return Records(number, np.array(fault, np.bool_), arrays, len(texts))
 
 

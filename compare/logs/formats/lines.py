@@ -1,7 +1,7 @@
 """Lines of text with fields in a known order, described by one table."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from compare.logs.blocks import Block, LogError, Source
-from compare.logs.formats.base import Layout, Log, Records, Roles
+from compare.logs.formats.base import Layout, Log, Records
 
 _RECOGNIZED = 10
 """The number of lines of which one must be in the format; the first may be damaged."""
@@ -167,58 +167,45 @@ LINES: Mapping[str, Line] = {
 """Name -> format. A new one is a new row."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LineLog(Log):
     """Lines that patterns describe."""
 
-    line: Line
+    patterns: tuple[str, ...]
 
     @classmethod
     def fits(cls, lines: list[str]) -> bool:
         """One of the first lines is in a known format."""
-        return _known(lines) is not None
+        return _known(lines) != ""
 
     @classmethod
     def from_head(cls, source: Source, lines: list[str], blank: int, layout: Layout) -> Log:
         """The columns are the groups of the patterns."""
         if layout.pattern is not None:
-            line: Line | None = _own(layout.pattern)
+            name, line = "pattern", _own(layout.pattern)
         else:
-            line = LINES[layout.format] if layout.format != "auto" else _known(lines)
-        assert line is not None  # it fits
-        return cls(source, line.columns, line)
+            name = layout.format if layout.format != "auto" else _known(lines)
+            line = LINES[name]
+        return cls(
+            source=source,
+            columns=line.columns,
+            format=name,
+            fault=f"it is not {line.what}",
+            duration_unit=line.duration_unit,
+            time_is=line.time_is,
+            patterns=line.patterns,
+        )
 
-    @property
-    def format(self) -> str:  # type: ignore[override]  # a constant of other formats
-        """The name of the format."""
-        names = (name for name, line in LINES.items() if line == self.line)
-        return next(names, "pattern")
-
-    @property
-    def duration_unit(self) -> str:  # type: ignore[override]  # the same
-        """As the row of the table says."""
-        return self.line.duration_unit
-
-    @property
-    def time_is(self) -> str:  # type: ignore[override]  # the same
-        """As the row of the table says."""
-        return self.line.time_is
-
-    @property
-    def fault(self) -> str:  # type: ignore[override]  # the same
-        """What is wrong with a line that is not in the format."""
-        return f"it is not {self.line.what}"
-
-    def parse(self, data: bytes, block: Block, roles: Roles) -> Records:
+    def parse(self, data: bytes, block: Block, names: Sequence[str]) -> Records:
         """Match lines with the patterns."""
         lines = _lines(data)
         number = np.flatnonzero(pc.binary_length(pc.ascii_ltrim(lines.view(pa.string()), " ")))
         total, lines = len(lines), lines if len(number) == len(lines) else lines.take(number)
-        groups = {_REST if name in _EXTRAS else name for name in roles.values()}
-        group_texts, fault = _matched(lines, self.line.patterns, groups)
+        groups = {_REST if name in _EXTRAS else name for name in names}
+        group_texts, fault = _matched(lines, self.patterns, groups)
         texts = {
-            role: _extra(group_texts[_REST], name) if name in _EXTRAS else group_texts[name]
-            for role, name in roles.items()
+            name: _extra(group_texts[_REST], name) if name in _EXTRAS else group_texts[name]
+            for name in names
         }
         return Records(number.astype(np.int32), fault, texts, total)
 
@@ -251,11 +238,12 @@ def _own(pattern: str) -> Line:
     return Line("a line that the pattern matches", (pattern,), "")
 
 
-def _known(lines: list[str]) -> Line | None:
-    for line in LINES.values():
+def _known(lines: list[str]) -> str:
+    """The name of the format of one of the first lines, or an empty text."""
+    for name, line in LINES.items():
         if any(re.match(line.patterns[-1], text) for text in lines[:_RECOGNIZED]):
-            return line
-    return None
+            return name
+    return ""
 
 
 def _matched(

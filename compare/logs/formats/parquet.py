@@ -1,6 +1,6 @@
 """Parquet files; their columns have types."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,15 +16,15 @@ MAGIC = b"PAR1"
 _FIRST_ROWS = 1000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ParquetLog(Log):
     """A Parquet file; a column may be nested: `client.ip`."""
 
     schema: pa.Schema
 
-    format = "parquet"
+    format: str = "parquet"
+    fault: str = "it cannot be read"
     record = "row"
-    fault = "it cannot be read"
     divisible = True
 
     @classmethod
@@ -44,7 +44,7 @@ class ParquetLog(Log):
             raise LogError(f"{source.name} is a pipe; Parquet can only be read from a file")
         with errors_as(LogError, f"{source.name} is not a readable Parquet file"):
             schema = _flat(pq.read_schema(source.name).empty_table()).schema
-        return cls(source, tuple(schema.names), schema)
+        return cls(source=source, columns=tuple(schema.names), schema=schema)
 
     def parts(self, name: str) -> tuple[str, ...]:
         """One: what has a type is not joined."""
@@ -85,7 +85,7 @@ class ParquetLog(Log):
         rows = table.num_rows
         return Records(np.arange(rows, dtype=np.int32), np.zeros(rows, np.bool_), texts, rows)
 
-    def parse(self, data: bytes, block: Block, roles: Roles) -> Records:
+    def parse(self, data: bytes, block: Block, names: Sequence[str]) -> Records:
         """Not used: a row group is not a number of bytes."""
         raise NotImplementedError
 

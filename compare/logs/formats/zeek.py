@@ -1,7 +1,7 @@
 r"""Formats in which lines such as #fields describe the lines below them: Zeek's and W3C's."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar, NamedTuple
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from compare.logs.blocks import Block, LogError, Source, stream_blocks
-from compare.logs.formats.base import BOM, Layout, Log, Records, Roles
+from compare.logs.formats.base import BOM, Layout, Log, Records
 from compare.logs.formats.fields import Fields, split
 
 _LINE = re.compile(rb"^#[^\n]*\n?", re.MULTILINE)
@@ -38,12 +38,12 @@ class Header(NamedTuple):
         return self._replace(fields=tuple(values)) if name == "#fields" else self
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ZeekLog(Log):
     """Lines below headers, of which there may be several in joined logs."""
 
-    format = "zeek"
-    fault = "it does not have the fields of the header above it"
+    format: str = "zeek"
+    fault: str = "it does not have the fields of the header above it"
     what: ClassVar = "Zeek"
     marker: ClassVar = "#fields"
     divisible = False  # a block must know the header above it
@@ -60,7 +60,7 @@ class ZeekLog(Log):
         for line in _LINE.findall(source.head.removeprefix(BOM)):
             header = header.followed_by(line)
             if header.fields:
-                return cls(source, header.fields)
+                return cls(source=source, columns=header.fields)
         raise LogError(
             f"{source.name} is not a {cls.what} log: it has no {cls.marker} line at its beginning"
         )
@@ -72,7 +72,7 @@ class ZeekLog(Log):
             yield block._replace(context=header)
             header = reduce(Header.followed_by, _LINE.findall(block.data or b""), header)
 
-    def parse(self, data: bytes, block: Block, roles: Roles) -> Records:
+    def parse(self, data: bytes, block: Block, names: Sequence[str]) -> Records:
         """Split the lines below each header into fields."""
         header = block.context or Header()
         parts: list[Fields] = []
@@ -80,25 +80,26 @@ class ZeekLog(Log):
         for match in [*_LINE.finditer(data), None]:
             first, end = match.span() if match else (len(data), len(data))
             if begin < first:
-                fields = _section(data[begin:first], header, roles)
+                fields = _section(data[begin:first], header, names)
                 parts.append(fields._replace(line=fields.line + lines))
                 lines += fields.lines
             if match:
                 header, begin, lines = header.followed_by(match[0]), end, lines + 1
-        parts = parts or [_section(b"", header, roles)]
+        parts = parts or [_section(b"", header, names)]
         number, fault = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
         columns = zip(*(part.texts for part in parts), strict=True)
-        texts = dict(zip(roles, map(pa.concat_arrays, columns), strict=True))
+        texts = dict(zip(names, map(pa.concat_arrays, columns), strict=True))
         return Records(number, fault, texts, lines)
 
 
+@dataclass(frozen=True, kw_only=True)
 class W3cLog(ZeekLog):
     """The W3C's extended log file format, which IIS writes."""
 
-    format = "w3c"
+    format: str = "w3c"
+    duration_unit: str = "ms"
+    time_is: str = "end"
     what = "W3C"
-    duration_unit = "ms"
-    time_is = "end"
     marker = "#Fields"
 
     @classmethod
@@ -107,12 +108,16 @@ class W3cLog(ZeekLog):
         return lines[0].startswith((cls.marker, "#Software: ", "#Version: "))
 
 
-def _section(data: bytes, header: Header, roles: Roles) -> Fields:
+def _section(data: bytes, header: Header, names: Sequence[str]) -> Fields:
     """Split the lines below a header."""
-    places = {name: place for place, name in enumerate(header.fields)}
-    columns = [places.get(name, -1) for name in roles.values()]
-    fields = split(data, header.separator, len(header.fields), columns, quotes=False)
-    unset = pa.scalar(header.unset.encode(), pa.binary())
-    none = pa.scalar(None, pa.binary())
-    texts = [pc.if_else(pc.equal(text, unset), none, text) for text in fields.texts]
+    places = {name: place for place, name in enumerate(header.fields) if name in names}
+    fields = split(data, header.separator, len(header.fields), list(places.values()), quotes=False)
+    unset, none = pa.scalar(header.unset.encode()), pa.scalar(None, pa.binary())
+    known = {
+        name: pc.if_else(pc.equal(text, unset), none, text)
+        for name, text in zip(places, fields.texts, strict=True)
+    }
+    # A header may lack a column that another one has.
+    absent = pa.nulls(len(fields.line), pa.binary())
+    texts = [known.get(name, absent) for name in names]
     return fields._replace(texts=texts)
