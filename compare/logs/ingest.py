@@ -241,7 +241,7 @@ def _ingest(
         form, guessed = _time_form(logs, options)
         choice: dict[str, Any] = {"where": where, "sample": sample, "assumed": _assumed(options)}
         meaning = Meaning(
-            kind, roles, options.unit, units, form, guessed, options.shards, **meant, **choice
+            roles, options.unit, units, form, guessed, options.shards, **meant, **choice
         )
         logs = _in_order(logs, meaning)
         name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

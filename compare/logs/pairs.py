@@ -19,7 +19,7 @@ _GATHER = 1 << 18
 """Rows that are gathered before they are paired."""
 
 Piece = tuple[Int64s, Any, Int64s]
-"""Rows: time, id (as a small number), position."""
+"""Rows: start, end (of requests) or key or id (as a small number), position in the log."""
 
 
 def without_start(time: Int64s, ids: Int32s, position: Int64s) -> Int64s:

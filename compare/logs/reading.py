@@ -25,9 +25,6 @@ class Times(NamedTuple):
     zones: tuple[int, int] | None  # minimum and maximum, in minutes ahead of UTC
 
 
-NO_TIMES = Times(None, 0, None)
-
-
 @dataclass(frozen=True)
 class Reading:
     """How a log was read, and the result."""

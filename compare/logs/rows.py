@@ -53,7 +53,6 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 class Meaning(NamedTuple):
     """What the rows of a log mean."""
 
-    kind: str  # "requests" or "touches"
     roles: Roles
     unit: str
     timeout: int  # or idle period, in units

@@ -12,13 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compare.logs.pairs import paired
+from compare.logs.pairs import Piece, paired
 from compare.logs.requests import RequestTape
 from compare.logs.rows import NONE, RejectedRow
 from compare.logs.touches import TouchTape
 from compare.tapes.tape import Tape
 from compare.tapes.trace import Shard, new_shard, shard_name
-from timers.arrays import Int64s
 
 EXAMPLES = 5
 """The number of rejected rows that are shown."""
@@ -29,9 +28,6 @@ _PIECE = 1 << 18
 
 _GROUP = 1 << 20
 """Rows whose keys are numbered at a time, which take 20 MB."""
-
-Piece = tuple[Int64s, Any, Int64s]
-"""Rows: start, end (of requests) or key or id (as a small number), position in the log."""
 
 
 class Written(NamedTuple):

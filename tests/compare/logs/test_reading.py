@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from compare.logs.reading import NO_TIMES, Reading, time_text
+from compare.logs.reading import Reading, Times, time_text
 
+NO_TIMES = Times(None, 0, None)
 FINE = Reading(
     kind="requests",
     unit="ms",
