@@ -107,8 +107,6 @@ def open_source(name: str) -> Source:
         else:
             source.stream = stream
             _PIPES[name] = source
-    if not source.head:
-        raise EmptyError(f"{name} is empty")
     return source
 
 
