@@ -4,7 +4,6 @@ import csv
 import gzip
 import io
 import json
-from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -78,20 +77,6 @@ def as_zeek(path):
         f"{ZEEK_HEADER}#fields\tts\trtt\tclient\n#types\ttime\tinterval\taddr\n{first}\n#close\t2018\n"
         f"{ZEEK_HEADER}#fields\tuid\tclient\trtt\tts\n#types\tstring\taddr\tinterval\ttime\n{second}\n#close\t2018\n"
     )
-
-
-def as_access(path):
-    """Whole seconds only, so that all answers come at once or never."""
-    lines = []
-    for ts, rtt, client in REQUESTS:
-        moment = datetime.fromtimestamp(int(ts.partition(".")[0]), UTC).strftime(
-            "%d/%b/%Y:%H:%M:%S +0000"
-        )
-        lines.append(
-            f'{client} - frank [{moment}] "GET /a?b=[1] HTTP/1.1" 200 17 "-"'
-            f' "Mozilla/5.0 (\\"x\\")" rt={rtt or "-"}'
-        )
-    path.write_text("\n".join(lines) + "\n")
 
 
 def pack(path):

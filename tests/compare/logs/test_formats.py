@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from compare.logs import blocks
 from compare.logs.blocks import LogError, expand
-from compare.logs.formats import ANY, FORMATS, LINES, open_log
+from compare.logs.formats import ANY, LINES, open_log
 from compare.logs.formats.base import Layout
 from compare.logs.formats.lines import capturing
 from tests.compare import made_logs as logs
@@ -344,11 +344,3 @@ def test_files_of_directories_and_patterns(tmp_path):
         expand([str(tmp_path / "empty")])
     with pytest.raises(LogError, match=r"no file matches \S+/\*\.txt"):
         expand([f"{tmp_path}/*.txt"])
-
-
-def test_a_file_in_no_format(path):
-    with pytest.raises(LogError) as error:
-        open_log(str(written(path, b"no columns \x07" + b"x" * 100 + b"\nat all\n")))
-    assert f"its first line is 'no columns ?{'x' * 68}'" in str(error.value)
-    assert "pass --delimiter" in str(error.value) and "--pattern" in str(error.value)
-    assert all(name in str(error.value) for name in FORMATS)

@@ -387,7 +387,8 @@ def test_what_a_zone_does_not_change():
     assert len({row[0] for row in read(read_times(texts(rows), "iso", "s", assumed=berlin))}) == 1
     assert read(read_times(texts(["7"]), "epoch-s", "s", assumed=berlin))[0][0] == 7
     early = read_times(
-        texts(["1970-01-01T00:30:00", "1969-12-31T23:00:00"]), "iso", "s", ".", berlin
+        texts(["1970-01-01T00:30:00", "1969-12-31T23:00:00", "0000-01-01T00:00:00"]),
+        *("iso", "s", ".", berlin),
     )
     assert (early.flags & NEGATIVE).all()
     for name in ("Europe/Nowhere", "Europe", "../etc/passwd", "/etc/passwd", "", "\0"):

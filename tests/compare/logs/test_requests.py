@@ -75,36 +75,3 @@ def test_requests_are_what_a_plain_loop_makes_of_them(log, pieces, gather):
         [tuple(int(value) for value in row) for row in zip(*tape, strict=True)],
         id_space,
     ) == plain_requests(rows, timeout)
-
-
-def test_operations_at_one_time_stand_in_the_order_of_the_log():
-    # The first row ends when the other two start, and the third one ends as it starts.
-    tape, id_space = fold_requests([(3, 2), (5, None), (5, 0)], 10, [])
-    assert list(zip(tape.time.tolist(), tape.op.tolist(), tape.id.tolist(), strict=True)) == [
-        (3, START, 0),
-        (5, CANCEL, 0),
-        (5, START, 0),
-        (5, START, 1),
-        (5, CANCEL, 1),
-    ]
-    # Now the row that ends stands last, and its id comes too late for the others.
-    tape, id_space = fold_requests([(5, None), (5, 0), (3, 2)], 10, [])
-    assert list(zip(tape.time.tolist(), tape.op.tolist(), tape.id.tolist(), strict=True)) == [
-        (3, START, 0),
-        (5, START, 1),
-        (5, START, 2),
-        (5, CANCEL, 2),
-        (5, CANCEL, 0),
-    ]
-    assert id_space == 3
-
-
-def test_an_id_is_taken_over_at_its_deadline_and_not_before():
-    tape, id_space = fold_requests([(0, None), (9, None), (10, None)], 10, [])
-    assert tape.id.tolist() == [0, 1, 0]
-    assert id_space == 2
-
-
-def test_an_answer_that_takes_the_timeout_is_too_late():
-    tape, _ = fold_requests([(0, 9), (0, 10)], 10, [])
-    assert tape.op.tolist() == [START, START, CANCEL]
