@@ -15,14 +15,16 @@ timer, so that all memory has been written to before. Afterwards only the others
 import asyncio
 import gc
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, NamedTuple
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
-from compare.bench.measure import Progress
+from compare.bench.measure import Progress, another_fits
+from compare.bench.store import Row
 from compare.bench.work import SETTLING, UNIT
 from compare.oracle.compiled import AgreementError
 from compare.replay.contestant import Contestant
@@ -41,22 +43,6 @@ TIMER, SERVICE = "timer", "system-timer"
 """The interface that is called. Others are the names in `event_loops`."""
 
 
-class Called(NamedTuple):
-    """One measured time of a schedule and a cancel."""
-
-    contestant: int | None  # index; None for an event loop
-    interface: str
-    batch: int
-    pending: int
-    operations: int  # pairs
-    repeat: int
-    ns_per_operation: float
-
-
-Seconds = Callable[[], float]
-"""The CPU seconds of one sample."""
-
-
 @dataclass
 class Calls:
     """Measures all interfaces in turns, and collects the times in `samples`.
@@ -70,7 +56,7 @@ class Calls:
     budget: float
     seed: int
     clock: Clock = time.process_time
-    samples: list[Called] = field(default_factory=list, init=False)
+    samples: list[Row] = field(default_factory=list, init=False)
 
     @property
     def steps(self) -> int:
@@ -79,33 +65,35 @@ class Calls:
 
     def run(self, progress: Progress = lambda step: None) -> None:
         """Take all samples. Raises AgreementError for a timer that did not cancel."""
-        spent = [0.0] * (len(self.contestants) + 1)
+        rounds: dict[str | None, list[float]] = defaultdict(list)  # seconds, by label
         for repeat in range(self.repeats):
-            for index, contestant in enumerate([*self.contestants, None]):
+            for contestant in [*self.contestants, None]:
                 progress(f"calling {contestant.name if contestant else 'event loops'}")
-                if repeat and spent[index] * (repeat + 1) / repeat > self.budget:
+                label = contestant.label if contestant else None
+                if not another_fits(rounds[label], self.budget):
                     continue
-                before = self.clock()
-                subject = index if contestant else None
+                started = self.clock()
                 for interface, batch, seconds in self._cases(contestant):
                     pairs = max(PAIRS, batch)
-                    ns = seconds() * 1e9 / pairs
-                    self.samples.append(
-                        Called(subject, interface, batch, OTHERS, pairs, repeat, ns)
-                    )
-                spent[index] += self.clock() - before
+                    row = {"contestant": label, "interface": interface, "batch": batch}
+                    row |= {"pending": OTHERS, "operations": pairs, "repeat": repeat}
+                    self.samples.append(row | {"ns_per_operation": seconds() * 1e9 / pairs})
+                rounds[label].append(self.clock() - started)
 
-    def _cases(self, contestant: Contestant | None) -> Iterator[tuple[str, int, Seconds]]:
+    def _cases(
+        self, contestant: Contestant | None
+    ) -> Iterator[tuple[str, int, Callable[[], float]]]:
+        """The interface, the timers per call, and what returns the CPU seconds of a sample."""
         if contestant is None:
             for name, factory in event_loops().items():
-                yield name, 1, lambda factory=factory: self._loop_seconds(factory)  # type: ignore[misc]
+                yield name, 1, partial(self._loop_seconds, factory)
             return
-        yield TIMER, 1, lambda: self._timer_seconds(contestant, 1)
+        yield TIMER, 1, partial(self._timer_seconds, contestant, 1)
         if not hasattr(contestant.timer_class, "schedule_many"):
             return
         for batch in BATCHES[1:]:
-            yield TIMER, batch, lambda batch=batch: self._timer_seconds(contestant, batch)  # type: ignore[misc]
-        yield SERVICE, 1, lambda: self._service_seconds(contestant)
+            yield TIMER, batch, partial(self._timer_seconds, contestant, batch)
+        yield SERVICE, 1, partial(self._service_seconds, contestant)
 
     @cached_property
     def _delays(self) -> np.ndarray[Any, Any]:
@@ -113,9 +101,10 @@ class Calls:
         uniform = Stream(self.seed, 0, 0).uniform(DELAY, OTHERS + max(PAIRS, *BATCHES))
         return SHORTEST + (uniform * SHORTEST).astype(np.int64)
 
-    def _seconds(self, delays: Sequence[float]) -> tuple[list[float], list[float]]:
-        """The delays of the others, and of a round of single calls, in seconds."""
-        seconds = [delay / _PER_SECOND for delay in delays[: OTHERS + PAIRS]]
+    @cached_property
+    def _delays_in_seconds(self) -> tuple[list[float], list[float]]:
+        """Of the others, and of a round of single calls."""
+        seconds = (self._delays[: OTHERS + PAIRS] / _PER_SECOND).tolist()
         return seconds[:OTHERS], seconds[OTHERS:]
 
     def _timer_seconds(self, contestant: Contestant, batch: int) -> float:
@@ -140,7 +129,7 @@ class Calls:
         return seconds
 
     def _service_seconds(self, contestant: Contestant) -> float:
-        others, delays = self._seconds(self._delays.tolist())
+        others, delays = self._delays_in_seconds
         with SystemTimer(contestant.new(UNIT)) as service:
             for delay in others:
                 service.schedule_after(delay, _nothing)
@@ -155,7 +144,7 @@ class Calls:
         return seconds
 
     def _loop_seconds(self, factory: LoopFactory) -> float:
-        others, delays = self._seconds(self._delays.tolist())
+        others, delays = self._delays_in_seconds
         loop = factory()
         try:
             for delay in others:

@@ -17,13 +17,14 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, takewhile
-from statistics import median
-from typing import NamedTuple
+from statistics import mean, median
+from typing import Any
 
 import numpy as np
 
-from compare.bench.slots import Slots, slots_of
+from compare.bench.slots import slots_of
 from compare.bench.sources import check_same_rows, digest_of
+from compare.bench.store import Row
 from compare.bench.task import BY_CLOCK, BY_EVENT, HOLD, INSERT, TASKS, Task
 from compare.bench.work import (
     GROW,
@@ -42,60 +43,40 @@ from compare.replay.loops import OPERATION
 
 CALLS = 64  # empty calls; their median is subtracted from the time of each call
 
-
-class Sample(NamedTuple):
-    """One measured time, or a task that was over budget."""
-
-    contestant: int  # index
-    size: int
-    task: Task
-    operations: int
-    repeat: int | None = None
-    ns_per_operation: float | None = None  # None: over budget, so not run at larger sizes
-
-
-class Counted(NamedTuple):
-    """The value of one counter in one measurement."""
-
-    contestant: int
-    size: int
-    task: Task
-    counter: str
-    value: int
-    operations: int
-
-
-class Memory(NamedTuple):
-    """Bytes held by a full timer of `size` entries, and during and after its growth."""
-
-    contestant: int
-    size: int
-    nbytes: int
-    peak_nbytes: int  # while one more is inserted
-    grown_nbytes: int  # after that
-    growth_seconds: list[float]  # of that insert, by repeat
-
-
 Progress = Callable[[str], None]
 """Called with a description before each step."""
+
+
+def another_fits(rounds: Sequence[float], budget: float) -> bool:
+    """Whether another round fits into the budget, given the seconds of those so far.
+
+    The first round always does.
+    """
+    return not rounds or sum(rounds) + mean(rounds) <= budget
 
 
 @dataclass
 class _Series:
     """The measurements of one contestant at one size."""
 
+    contestant: Contestant
+    tapes: Tapes
     #: digest of the rows that fire in each scenario; None if it was cut short
     digests: dict[Scenario, bytes | None] = field(default_factory=dict)
-    operations: dict[Task, int] = field(default_factory=dict)
-    counts: dict[Task, dict[str, int]] = field(default_factory=dict)
-    memory: Memory | None = None
-    repeats: int = 0  # so far
-    spent: float = 0.0  # seconds in these repeats, including set-up
+    #: the operations of each task, and what they counted
+    counted: dict[Task, tuple[int, dict[str, int]]] = field(default_factory=dict)
+    growth_seconds: list[float] = field(default_factory=list)
+    rounds: list[float] = field(default_factory=list)  # seconds of each, including set-up
+
+    def row(self, task: Task, operations: int, **figures: Any) -> Row:
+        """A row of a table of measurements."""
+        case = {"contestant": self.contestant.label, "size": self.tapes.size, **task._asdict()}
+        return {**case, "operations": operations, **figures}
 
 
 @dataclass
 class Bench:
-    """Runs all measurements and collects them in `samples`, `counted`, `memory` and `slots`.
+    """Runs all measurements and collects them as rows of the tables of a stored run.
 
     Each task is sampled at most `repeats` times at each size. A contestant gets fewer samples if
     they would take longer than `budget` seconds in total.
@@ -107,14 +88,14 @@ class Bench:
     budget: float
     seed: int
     clock: Clock = time.perf_counter
-    samples: list[Sample] = field(default_factory=list, init=False)
-    counted: list[Counted] = field(default_factory=list, init=False)
-    memory: list[Memory] = field(default_factory=list, init=False)
-    slots: list[Slots] = field(default_factory=list, init=False)
+    samples: list[Row] = field(default_factory=list, init=False)
+    counters: list[Row] = field(default_factory=list, init=False)
+    memory: list[Row] = field(default_factory=list, init=False)
+    slots: list[Row] = field(default_factory=list, init=False)
     tapes: int = field(default=0, init=False)  # checked, counted once for each contestant
     expiries: int = field(default=0, init=False)  # checked
-    _over_budget: set[tuple[int, Task]] = field(default_factory=set, init=False)
-    _overhead: dict[int, Mapping[Task, float]] = field(default_factory=dict, init=False)
+    _over_budget: set[tuple[str, Task]] = field(default_factory=set, init=False)  # by label
+    _overhead: dict[str, Mapping[Task, float]] = field(default_factory=dict, init=False)
 
     @property
     def steps(self) -> int:
@@ -128,81 +109,84 @@ class Bench:
         """
         for size in sorted(self.sizes):
             tapes, all_series = tapes_of(size, self.seed), []
-            for index, contestant in enumerate(self.contestants):
+            for contestant in self.contestants:
                 progress(f"checking {contestant.name} at {size:,}")
-                all_series.append(self._check(index, tapes))
-            for _ in range(self.repeats):
-                for index, series in enumerate(all_series):
-                    progress(f"timing {self.contestants[index].name} at {size:,}")
-                    mean = series.spent / max(series.repeats, 1)
-                    if not series.repeats or series.spent + mean <= self.budget:
-                        self._time(index, tapes, series)
+                all_series.append(_Series(contestant, tapes))
+                self._check(all_series[-1])
+            for repeat in range(self.repeats):
+                for series in all_series:
+                    progress(f"timing {series.contestant.name} at {size:,}")
+                    if another_fits(series.rounds, self.budget):
+                        self._time(series, repeat)
 
-    def _check(self, index: int, tapes: Tapes) -> _Series:
+    def _check(self, series: _Series) -> None:
         """Run the scenarios with counters, and check them against the oracle."""
-        series = _Series()
         for scenario in SCENARIOS:
-            self._check_scenario(index, tapes, scenario, series)
-        self.counted += [
-            Counted(index, tapes.size, task, name, value, series.operations[task])
-            for task in TASKS
-            for name, value in series.counts.get(task, {}).items()
-        ]
+            self._check_scenario(series, scenario)
+        for task in TASKS:
+            operations, counts = series.counted.get(task, (0, {}))
+            self.counters += [
+                series.row(task, operations, counter=name, count=value)
+                for name, value in counts.items()
+            ]
         if series.digests:
-            series.memory = self._measure_memory(index, tapes)
-        return series
+            self._measure_memory(series)
 
-    def _check_scenario(self, index: int, tapes: Tapes, whole: Scenario, series: _Series) -> None:
+    def _check_scenario(self, series: _Series, whole: Scenario) -> None:
         """Run a scenario up to the first task that is over budget, and check it."""
-        scenario = tuple(takewhile(lambda task: (index, task) not in self._over_budget, whole))
+        contestant, tapes = series.contestant, series.tapes
+        label, due = contestant.label, tapes.due(contestant)
+        scenario = tuple(takewhile(lambda task: (label, task) not in self._over_budget, whole))
         if not scenario or scenario in series.digests:
             return
-        contestant, due = self.contestants[index], tapes.due(self.contestants[index])
         run = ScenarioRun(contestant, tapes, self.clock, counting=True, limit=self.budget)
         before: dict[str, int] = {}
         for position, task in enumerate(scenario):
             try:
-                series.operations[task], _ = run.run(task, due.last)
+                operations, _ = run.run(task, due.last)
             except OverBudgetError:
-                self._give_up(index, tapes, task)
+                self._give_up(series, task)
                 scenario = scenario[:position]
                 break
             after = dict(getattr(run.timer, "counters", None) or {})
-            series.counts[task] = {name: after[name] - before.get(name, 0) for name in after}
+            counts = {name: after[name] - before.get(name, 0) for name in after}
+            if task == HOLD and HOLD not in series.counted:
+                self.slots += slots_of(label, tapes.size, run.timer)
+            series.counted[task] = operations, counts
             before = after
-            if task == HOLD and not any(HOLD in other for other in series.digests):
-                self.slots += slots_of(index, tapes.size, run.timer)
-        if not scenario or scenario in series.digests:
+        if scenario != whole:  # it was cut short, and cannot be checked while timers are pending
+            if scenario:
+                series.digests.setdefault(scenario, None)
             return
-        series.digests[scenario] = None
-        if scenario != whole:
-            return  # it was cut short, and cannot be checked while timers are pending
         done = run.replay()
         tape, expected = tapes.filling, due.filling
         if HOLD in scenario:
             tape, expected = tapes.holding, due.holding
-        check_agreement(contestant.label, contestant.traits, tape, expected, done)
+        check_agreement(label, contestant.traits, tape, expected, done)
         self.tapes += 1
         self.expiries += done.fired.size
         series.digests[scenario] = digest_of(done)
-        if scenario[-1] in (BY_CLOCK, BY_EVENT):
-            last, outcome = series.counts[scenario[-1]], done.outcome
-            last["advances"], last["idle_advances"] = outcome.wakeups, outcome.idle_wakeups
+        if task in (BY_CLOCK, BY_EVENT):
+            outcome = done.outcome
+            counts |= {"advances": outcome.wakeups, "idle_advances": outcome.idle_wakeups}
 
-    def _give_up(self, index: int, tapes: Tapes, too_long: Task) -> None:
+    def _give_up(self, series: _Series, too_long: Task) -> None:
         """Stop running a task and all tasks that follow it."""
+        label = series.contestant.label
         following = (tasks[tasks.index(too_long) :] for tasks in SCENARIOS if too_long in tasks)
         for task in dict.fromkeys(chain.from_iterable(following)):
-            if task in TASKS and (index, task) not in self._over_budget:
-                self.samples.append(Sample(index, tapes.size, task, tapes.operations(task)))
-            self._over_budget.add((index, task))
+            if task in TASKS and (label, task) not in self._over_budget:
+                operations = series.tapes.operations(task)
+                row = series.row(task, operations, repeat=None, ns_per_operation=None)
+                self.samples.append(row)
+            self._over_budget.add((label, task))
 
-    def _measure_memory(self, index: int, tapes: Tapes) -> Memory:
+    def _measure_memory(self, series: _Series) -> None:
         """Fill a timer and let it grow. `tracemalloc` also traces NumPy arrays."""
-        small = self.contestants[index].new(UNIT, 0, 1)
+        small = series.contestant.new(UNIT, 0, 1)
         for deadline in (1, 2):  # it grows, so that no compiled code is loaded during the trace
             small.schedule(deadline)
-        run = self._full(index, tapes)
+        run, size = self._full(series), series.tapes.size
         full = int(run.timer.nbytes)
         tracemalloc.start()
         try:
@@ -210,43 +194,50 @@ class Bench:
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        memory = Memory(index, tapes.size, full, full + peak, int(run.timer.nbytes), [])
-        self.memory.append(memory)
-        return memory
+        self.memory.append(
+            {
+                "contestant": series.contestant.label,
+                "capacity": size,
+                "nbytes": full,
+                "nbytes_per_timer": full / size,
+                "peak_nbytes": full + peak,
+                "grown_nbytes": int(run.timer.nbytes),
+                "growth_seconds": series.growth_seconds,  # to be timed
+            }
+        )
 
-    def _full(self, index: int, tapes: Tapes) -> ScenarioRun:
-        run = ScenarioRun(self.contestants[index], tapes, self.clock)
+    def _full(self, series: _Series) -> ScenarioRun:
+        run = ScenarioRun(series.contestant, series.tapes, self.clock)
         run.run(INSERT)
         return run
 
-    def _time(self, index: int, tapes: Tapes, series: _Series) -> None:
+    def _time(self, series: _Series, repeat: int) -> None:
         """Take one sample of every task."""
-        contestant, size = self.contestants[index], tapes.size
-        due = tapes.due(contestant)
-        if index not in self._overhead:
-            self._overhead[index] = overhead(contestant, self.clock)
-        empty_calls, started = self._overhead[index], self.clock()
+        contestant, tapes = series.contestant, series.tapes
+        last = tapes.due(contestant).last
+        if contestant.label not in self._overhead:
+            self._overhead[contestant.label] = overhead(contestant, self.clock)
+        empty_calls, started = self._overhead[contestant.label], self.clock()
         seconds: dict[Task, float] = defaultdict(float)
         operations: dict[Task, int] = defaultdict(int)
         for scenario, digest in series.digests.items():
-            for _ in range(runs_per_sample(contestant, scenario, size)):
+            for _ in range(runs_per_sample(contestant, scenario, tapes.size)):
                 run = ScenarioRun(contestant, tapes, self.clock)
                 for task in scenario:
-                    done, spent = run.run(task, due.last)
+                    done, spent = run.run(task, last)
                     seconds[task] += max(spent - empty_calls.get(task, empty_calls[INSERT]), 0.0)
                     operations[task] += done
                 if digest is not None:
                     check_same_rows(contestant, run.replay(), digest)
-        if series.memory:
-            series.memory.growth_seconds.append(self._full(index, tapes).run(GROW)[1])
+        if series.digests:
+            series.growth_seconds.append(self._full(series).run(GROW)[1])
         for task in seconds.keys() & {*TASKS}:
-            mean = seconds[task] / operations[task]
-            sample = Sample(index, size, task, operations[task], series.repeats, mean * 1e9)
-            self.samples.append(sample)
-            if mean * tapes.operations(task) > self.budget:
-                self._give_up(index, tapes, task)
-        series.repeats += 1
-        series.spent += self.clock() - started
+            each = seconds[task] / operations[task]
+            row = series.row(task, operations[task], repeat=repeat, ns_per_operation=each * 1e9)
+            self.samples.append(row)
+            if each * tapes.operations(task) > self.budget:
+                self._give_up(series, task)
+        series.rounds.append(self.clock() - started)
 
 
 def overhead(contestant: Contestant, clock: Clock = time.perf_counter) -> Mapping[Task, float]:

@@ -9,15 +9,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from compare.arguments import check_integer
 from compare.bench import work
-from compare.bench.calls import Called, Calls
+from compare.bench.calls import Calls
 from compare.bench.comparison import Comparison, workloads_of
 from compare.bench.machine import surroundings
-from compare.bench.measure import Bench, Counted, Memory, Progress, Sample
-from compare.bench.slots import Slots
+from compare.bench.measure import Bench, Progress, another_fits
 from compare.bench.sources import (
     Source,
     check_same_rows,
@@ -25,15 +22,14 @@ from compare.bench.sources import (
     trace_source,
     workload_source,
 )
-from compare.bench.store import SCHEMAS, check_store, traits_of, write_run
-from compare.bench.task import TASKS
+from compare.bench.store import Row, check_store, traits_of, write_run
+from compare.bench.task import TASKS, Task
 from compare.oracle.compiled import check_agreement, expect
 from compare.progress import progress_bar
 from compare.replay.contestant import Contestant
 from compare.replay.contestant import contestant as parse_contestant
 from compare.replay.engine import Clock, OverBudgetError, first_time, replay
 from compare.replay.outcome import Outcome
-from compare.replay.profile import Profile, profile
 from compare.tapes.trace import Trace, open_trace
 from compare.workloads.catalogue import LARGEST_SEED, MAX_IN_MEMORY, workload_named
 from timers.errors import TimerError
@@ -95,9 +91,17 @@ def run_comparison(
         for each in measured:
             each.run(step)
     traits = [traits_of(contestant, units) for contestant in contestants]
-    profiles = {str(trace.path): profile(trace) for trace in opened}
-    manifest = _manifest(options, workloads, traits, bench, replays, profiles)
-    return write_run(options.runs, manifest, _tables(bench, calls, replays))
+    labels = [contestant.label for contestant in contestants]
+    rows = {
+        "samples": sorted(bench.samples, key=partial(_order, labels)),
+        "counters": bench.counters,
+        "memory": bench.memory,
+        "slots": bench.slots,
+        "calls": calls.samples,
+        "replays": [row for replayed in replays for row in replayed.rows()],
+        "lateness": [row for replayed in replays for row in replayed.lateness()],
+    }
+    return write_run(options.runs, _manifest(options, workloads, traits, bench, replays), rows)
 
 
 def _check(options: Comparison, traces: Sequence[Trace]) -> None:
@@ -124,6 +128,13 @@ def _refuse_twice(kind: str, items: Sequence[Hashable]) -> None:
             raise ComparisonError(f"{kind} {item} is given {times} times")
 
 
+def _order(labels: Sequence[str], sample: Row) -> tuple[int, ...]:
+    """The place of a sample in its table: by size, task, contestant and repeat."""
+    task = Task(sample["operation"], sample["driver"])
+    contestant = labels.index(sample["contestant"])
+    return sample["size"], TASKS.index(task), contestant, sample["repeat"] or 0
+
+
 @dataclass
 class Replays:
     """Replays one source through all contestants: checks them against the oracle, then times them.
@@ -138,19 +149,24 @@ class Replays:
     repeats: int
     budget: float
     clock: Clock
-    # By contestant: the outcome of the check, and the seconds of each timed round.
-    outcomes: defaultdict[int, Outcome] = field(default_factory=lambda: defaultdict(Outcome))
-    seconds: defaultdict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
-    over_budget: set[int] = field(default_factory=set)
-    _digests: dict[tuple[int, int], bytes] = field(default_factory=dict)  # by contestant and shard
+    # By label: the outcome of the check, None if it was over budget; and the seconds of each round.
+    outcomes: dict[str, Outcome | None] = field(default_factory=dict)
+    rounds: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    _digests: dict[tuple[str, int], bytes] = field(default_factory=dict)  # by label and shard
 
     @property
     def steps(self) -> int:
         """How often `run` calls `step`."""
         return len(self.contestants) * (1 + self.repeats) * self.source.shards
 
+    @property
+    def checked(self) -> dict[str, Outcome]:
+        """The outcomes of the contestants that were not over budget, by label."""
+        return {label: done for label, done in self.outcomes.items() if done is not None}
+
     def run(self, step: Progress) -> None:
         """Check, then time. Raises AgreementError."""
+        self.outcomes = {contestant.label: Outcome() for contestant in self.contestants}
         self._check(step)
         for _ in range(self.repeats):
             self._time(step)
@@ -159,40 +175,65 @@ class Replays:
         for shard in range(self.source.shards):
             tape, id_space = self.source.load(shard)
             expected = cache(partial(expect, tape, id_space))  # shared by contestants of a rounding
-            for index, contestant in enumerate(self.contestants):
+            for contestant in self.contestants:
                 step(f"checking {contestant.name} on {Path(self.source.name).name}")
-                if index in self.over_budget:
+                label = contestant.label
+                if (so_far := self.outcomes[label]) is None:
                     continue
                 timer = contestant.new(self.source.unit, first_time(tape), counting=True)
-                limit = self.budget - self.outcomes[index].seconds
+                limit = self.budget - so_far.seconds
                 try:
                     done = replay(timer, tape, id_space, clock=self.clock, limit=limit)
                 except OverBudgetError:
-                    self.over_budget.add(index)
-                    del self.outcomes[index]
+                    self.outcomes[label] = None
                     continue
                 due = expected(contestant.rounding(self.source.unit))
-                check_agreement(contestant.label, contestant.traits, tape, due, done)
-                self.outcomes[index] += done.outcome
-                self._digests[index, shard] = digest_of(done)
+                check_agreement(label, contestant.traits, tape, due, done)
+                self.outcomes[label] = so_far + done.outcome
+                self._digests[label, shard] = digest_of(done)
 
     def _time(self, step: Progress) -> None:
-        spent = {index: 0.0 for index in self.outcomes if self._can_afford(self.seconds[index])}
+        spent = {
+            label: 0.0 for label in self.checked if another_fits(self.rounds[label], self.budget)
+        }
         for shard in range(self.source.shards):
             tape, id_space = self.source.load(shard)
-            for index, contestant in enumerate(self.contestants):
+            for contestant in self.contestants:
                 step(f"timing {contestant.name} on {Path(self.source.name).name}")
-                if index in spent:
+                label = contestant.label
+                if label in spent:
                     timer = contestant.new(self.source.unit, first_time(tape))
                     done = replay(timer, tape, id_space, clock=self.clock)
-                    check_same_rows(contestant, done, self._digests[index, shard])
-                    spent[index] += done.outcome.seconds
-        for index, seconds in spent.items():
-            self.seconds[index].append(seconds)
+                    check_same_rows(contestant, done, self._digests[label, shard])
+                    spent[label] += done.outcome.seconds
+        for label, seconds in spent.items():
+            self.rounds[label].append(seconds)
 
-    def _can_afford(self, rounds: Sequence[float]) -> bool:
-        """Whether another timed round as long as the last one fits into the budget."""
-        return not rounds or sum(rounds) + rounds[-1] <= self.budget
+    def rows(self) -> Iterator[Row]:
+        """The rows of the table `replays`."""
+        source = self.source
+        common = {
+            "source": source.name,
+            "source_json": json.dumps(dict(source.details)),
+            "unit": source.unit,
+            "operations": source.counts["operations"],
+        }
+        for label, checked in self.outcomes.items():
+            if checked is None:
+                yield {"contestant": label, **common}
+                continue
+            for repeat, seconds in enumerate(self.rounds[label]):
+                outcome = replace(checked, seconds=seconds)
+                ns = outcome.ns_per_operation
+                repeated = {"repeat": repeat, "ns_per_operation": ns}
+                yield {"contestant": label, **common, **outcome.row(), **repeated}
+
+    def lateness(self) -> Iterator[Row]:
+        """The rows of the table `lateness`."""
+        for label, outcome in self.checked.items():
+            for value, width, timers in outcome.lateness.bins():
+                row = {"contestant": label, "source": self.source.name}
+                yield row | {"lateness": value, "width": width, "timers": timers}
 
 
 # ---- the stored run
@@ -204,15 +245,15 @@ def _manifest(
     traits: Sequence[Mapping[str, Any]],
     bench: Bench,
     replays: Sequence[Replays],
-    profiles: Mapping[str, Profile | None],
 ) -> dict[str, Any]:
-    sources = [_source_entry(replayed, profiles) for replayed in replays]
+    sources = [replayed.source.name for replayed in replays]
+    checked = [outcome for replayed in replays for outcome in replayed.checked.values()]
     return {
         "command": list(options.command),
         **surroundings(),
         "parameters": {
             **{name: value for name, value in asdict(options).items() if name != "command"},
-            "traces": [source["name"] for source in sources if source["name"] not in workloads],
+            "traces": [name for name in sources if name not in workloads],
             "timers": [entry["label"] for entry in traits],
             "workloads": workloads,
             "longest_delay": work.LONGEST_DELAY,
@@ -222,7 +263,7 @@ def _manifest(
             "min_timed": work.MIN_TIMED,
             "min_fired": work.MIN_FIRED,
         },
-        "sources": sources,
+        "sources": [_source_entry(replayed) for replayed in replays],
         "agreement": {
             "checked": "Before anything was timed, every expiry of every tape was checked against"
             " the closed form that the timer's traits declare, with the order and the counts. The"
@@ -230,22 +271,20 @@ def _manifest(
             " so it was checked at smaller sizes only.",
             "contestants": len(traits),
             "tapes": bench.tapes
-            + sum(len(replayed.outcomes) * replayed.source.shards for replayed in replays),
-            "expiries": bench.expiries
-            + sum(done.fired for replayed in replays for done in replayed.outcomes.values()),
+            + sum(len(replayed.checked) * replayed.source.shards for replayed in replays),
+            "expiries": bench.expiries + sum(outcome.fired for outcome in checked),
         },
         "traits": traits,
     }
 
 
-def _source_entry(replays: Replays, profiles: Mapping[str, Profile | None]) -> dict[str, Any]:
-    source = replays.source
-    trace_profile = profiles.get(source.name)
+def _source_entry(replays: Replays) -> dict[str, Any]:
+    source, profile = replays.source, replays.source.profile()
     # At a touch, an inexact timer may re-arm where an exact one starts a timer, or the reverse.
     scheduled = [
-        outcome.scheduled
-        for index, outcome in replays.outcomes.items()
-        if replays.contestants[index].rounding(source.unit).exact
+        replays.checked[contestant.label].scheduled
+        for contestant in replays.contestants
+        if contestant.label in replays.checked and contestant.rounding(source.unit).exact
     ]
     return {
         "name": source.name,
@@ -253,66 +292,5 @@ def _source_entry(replays: Replays, profiles: Mapping[str, Profile | None]) -> d
         "timers": scheduled[0] if scheduled else source.counts["starts"],
         **source.counts,
         "details": dict(source.details),
-        "profile": trace_profile._asdict() if trace_profile else None,
+        "profile": profile._asdict() if profile else None,
     }
-
-
-def _tables(bench: Bench, calls: Calls, replays: Sequence[Replays]) -> dict[str, pa.Table]:
-    labels = [contestant.label for contestant in bench.contestants]
-    samples = sorted(
-        bench.samples,
-        key=lambda s: (s.size, TASKS.index(s.task), s.contestant, s.repeat or 0),
-    )
-
-    def row(figure: Sample | Counted | Memory | Slots | Called, **more: Any) -> dict[str, Any]:
-        label = None if figure.contestant is None else labels[figure.contestant]
-        return {**figure._asdict(), **more, "contestant": label}
-
-    tables: dict[str, list[dict[str, Any]]] = {
-        "samples": [row(sample, **sample.task._asdict()) for sample in samples],
-        "counters": [
-            row(counted, **counted.task._asdict(), count=counted.value) for counted in bench.counted
-        ],
-        "replays": [entry for replayed in replays for entry in _replay_rows(labels, replayed)],
-        "lateness": [
-            {
-                "contestant": labels[index],
-                "source": replayed.source.name,
-                "lateness": value,
-                "width": width,
-                "timers": timers,
-            }
-            for replayed in replays
-            for index, outcome in replayed.outcomes.items()
-            for value, width, timers in outcome.lateness.bins()
-        ],
-        "memory": [
-            row(memory, capacity=memory.size, nbytes_per_timer=memory.nbytes / memory.size)
-            for memory in bench.memory
-        ],
-        "slots": [row(slots) for slots in bench.slots],
-        "calls": [row(called) for called in calls.samples],
-    }
-    return {name: pa.Table.from_pylist(rows, schema=SCHEMAS[name]) for name, rows in tables.items()}
-
-
-def _replay_rows(labels: Sequence[str], replays: Replays) -> Iterator[dict[str, Any]]:
-    source = replays.source
-    common = {
-        "source": source.name,
-        "source_json": json.dumps(dict(source.details)),
-        "unit": source.unit,
-        "operations": source.counts["operations"],
-    }
-    for index, label in enumerate(labels):
-        if index in replays.over_budget:
-            yield {"contestant": label, **common}
-        for repeat, seconds in enumerate(replays.seconds[index]):
-            outcome = replace(replays.outcomes[index], seconds=seconds)
-            yield {
-                "contestant": label,
-                **common,
-                **outcome.row(),
-                "repeat": repeat,
-                "ns_per_operation": outcome.ns_per_operation,
-            }

@@ -10,6 +10,7 @@ import numpy as np
 from compare.oracle.compiled import AgreementError
 from compare.replay.contestant import Contestant
 from compare.replay.engine import Replay
+from compare.replay.profile import Profile, profile
 from compare.tapes.tape import Tape, count_ops
 from compare.tapes.trace import Trace
 from compare.workloads.catalogue import make
@@ -24,6 +25,7 @@ class Source:
     details: Mapping[str, Any]  # its origin, as in a trace's manifest
     counts: Mapping[str, int]  # shards, operations, starts, cancels, rearms, arms, id_space, span
     load: Callable[[int], tuple[Tape, int]]  # shard -> tape and its id space
+    profile: Callable[[], Profile | None] = lambda: None  # of a trace; replays a part of it
 
     @property
     def shards(self) -> int:
@@ -45,7 +47,8 @@ def trace_source(trace: Trace) -> Source:
     def load(shard: int) -> tuple[Tape, int]:
         return trace.load(shard), trace.shards[shard].id_space
 
-    return Source(str(trace.path), trace.unit, trace.source, counts, load)
+    name = str(trace.path)
+    return Source(name, trace.unit, trace.source, counts, load, lambda: profile(trace))
 
 
 def workload_source(name: str, operations: int, seed: int) -> Source:

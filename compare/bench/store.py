@@ -37,7 +37,7 @@ table (column `contestant`) and in the manifest's `traits`. The schemas below de
 
 import os
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -62,6 +62,10 @@ from timers.traits import Load
 
 FORMAT = "wheelwork-run"
 VERSION = 4
+
+
+Row = dict[str, Any]
+"""A row of a table, by the names of its columns."""
 
 
 def _schema(*columns: tuple[str, pa.DataType], nullable: tuple[str, ...] = ()) -> pa.Schema:
@@ -258,31 +262,31 @@ def check_store(root: str | os.PathLike[str]) -> None:
 
 
 def write_run(
-    root: str | os.PathLike[str], manifest: Mapping[str, Any], tables: Mapping[str, pa.Table]
+    root: str | os.PathLike[str], manifest: Mapping[str, Any], rows: Mapping[str, Sequence[Row]]
 ) -> Path:
     """Store a run and return its path, `root/<UTC time>-<random>`.
 
     A partial run is never visible. `manifest` holds all entries but format, version, created and
-    tables. `tables` have the columns of SCHEMAS; those left out are empty. Raises RunError if the
-    run cannot be written.
+    tables. `rows` are those of each table in SCHEMAS; a column that a row lacks is null. Raises
+    RunError if the run cannot be written.
     """
     root = Path(root)
     created = datetime.now(UTC)
-    tables = {name: tables.get(name, schema.empty_table()) for name, schema in SCHEMAS.items()}
+    tables = {
+        name: pa.Table.from_pylist(rows.get(name, []), schema) for name, schema in SCHEMAS.items()
+    }
     complete = {
         "format": FORMAT,
         "version": VERSION,
         "created": created.isoformat(timespec="seconds"),
         **manifest,
-        "tables": {name: tables[name].num_rows for name in SCHEMAS},
+        "tables": {name: table.num_rows for name, table in tables.items()},
     }
     target = root / f"{created:%Y%m%dT%H%M%S.%fZ}-{secrets.token_hex(4)}"
     with errors_as(RunError, f"cannot store a run in {root}"), new_directory(target) as directory:
-        for name, schema in SCHEMAS.items():
+        for name, table in tables.items():
             file = directory / f"{name}.parquet"
-            pq.write_table(
-                tables[name].cast(schema), file, compression="zstd", write_page_checksum=True
-            )
+            pq.write_table(table, file, compression="zstd", write_page_checksum=True)
         write_json(directory / MANIFEST, complete)
     return target
 

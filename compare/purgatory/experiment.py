@@ -7,12 +7,11 @@ from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 
-import pyarrow as pa
 from tqdm import tqdm
 
 from compare.arguments import check_integer
 from compare.bench.machine import surroundings
-from compare.bench.store import SCHEMAS, check_store, write_run
+from compare.bench.store import check_store, write_run
 from compare.purgatory import figures
 from compare.purgatory.figures import NONE, PURGING, SCANNING, Row
 from compare.purgatory.options import INTERVALS, Experiment
@@ -53,8 +52,7 @@ def run_experiment(options: Experiment) -> Path:
         "agreement": {},
         "traits": [],
     }
-    trials = pa.Table.from_pylist(rows, schema=SCHEMAS["purgatory"])
-    return write_run(options.runs, manifest, {"purgatory": trials})
+    return write_run(options.runs, manifest, {"purgatory": rows})
 
 
 def _check(options: Experiment) -> None:

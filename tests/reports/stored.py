@@ -4,9 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from compare.bench.store import SCHEMAS, write_run
+from compare.bench.store import write_run
 
 BASE = {
     "command": ["wheelwork", "compare"],
@@ -26,16 +24,6 @@ def repeated(row: dict[str, Any], samples: Iterable[float]) -> list[dict[str, An
     return [row | {"repeat": k, "ns_per_operation": ns} for k, ns in enumerate(samples)]
 
 
-def tables_of(rows: Mapping[str, list[dict[str, Any]]]) -> dict[str, pa.Table]:
-    """The tables of a run from their rows, which may lack columns."""
-    return {
-        name: pa.Table.from_pylist(
-            [dict.fromkeys(SCHEMAS[name].names) | row for row in records], SCHEMAS[name]
-        )
-        for name, records in rows.items()
-    }
-
-
 def store(root: Path, rows: Mapping[str, list[dict[str, Any]]], **manifest: Any) -> Path:
-    """Store a run of rows by table and return its path."""
-    return write_run(root, BASE | manifest, tables_of(rows))
+    """Store a run of rows by table, which may lack columns, and return its path."""
+    return write_run(root, BASE | manifest, rows)

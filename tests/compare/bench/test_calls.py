@@ -26,7 +26,10 @@ def calls(*timers, repeats=2, budget=1e9, **options):
 
 
 def keys(measured):
-    return [(row.contestant, row.interface, row.batch, row.repeat) for row in measured.samples]
+    return [
+        (row["contestant"], row["interface"], row["batch"], row["repeat"])
+        for row in measured.samples
+    ]
 
 
 @pytest.fixture
@@ -40,24 +43,24 @@ def clock(monkeypatch):
 def test_every_timer_and_event_loop_is_called_in_every_way():
     expected = []
     for repeat in (0, 1):
-        for index in range(len(names())):
-            expected += [(index, TIMER, batch, repeat) for batch in BATCHES]
-            expected.append((index, SERVICE, 1, repeat))
+        for name in names():
+            expected += [(name, TIMER, batch, repeat) for batch in BATCHES]
+            expected.append((name, SERVICE, 1, repeat))
         expected += [(None, name, 1, repeat) for name in event_loops()]
     measured = calls(*names())
     assert keys(measured) == expected
-    assert all(row.ns_per_operation > 0 and row.pending == OTHERS for row in measured.samples)
-    assert {row.operations for row in measured.samples} == {PAIRS, 100}
+    assert all(row["ns_per_operation"] > 0 and row["pending"] == OTHERS for row in measured.samples)
+    assert {row["operations"] for row in measured.samples} == {PAIRS, 100}
 
 
 def test_a_sample_is_the_second_round_of_a_pair_with_one_advance(clock):
     measured = calls(OWN, clock=clock)
-    timed = {row.batch: row for row in measured.samples if row.interface == TIMER}
+    timed = {row["batch"]: row for row in measured.samples if row["interface"] == TIMER}
     for batch, row in timed.items():
         pairs = max(PAIRS, batch)
         # `Timed` counts the single forms; heapq's `cancel_many` calls `cancel`.
         seconds = (Timed.SCHEDULE if batch == 1 else 0) + Timed.CANCEL + Timed.ADVANCE / pairs
-        assert row.ns_per_operation == pytest.approx(seconds * 1e9)
+        assert row["ns_per_operation"] == pytest.approx(seconds * 1e9)
 
 
 def test_fewer_samples_if_all_would_take_longer_than_the_budget(clock):
@@ -65,7 +68,7 @@ def test_fewer_samples_if_all_would_take_longer_than_the_budget(clock):
     spent = clock.seconds
     for budget, repeats in ((spent * 0.5, 1), (spent * 2.5, 2), (spent * 9, 4)):
         measured = calls(OWN, clock=clock, repeats=4, budget=budget)
-        counts = [row.repeat for row in measured.samples if row.interface == SERVICE]
+        counts = [row["repeat"] for row in measured.samples if row["interface"] == SERVICE]
         assert counts == list(range(repeats))
         assert measured.steps == 4 * whole.steps
 
@@ -86,7 +89,7 @@ def test_a_timer_without_batch_forms_is_called_one_by_one(monkeypatch):
     for cls in (HeapqDelayQueue, Timer):
         monkeypatch.delattr(cls, "schedule_many")
     measured = calls("heapq-delay-queue", repeats=1)
-    assert [row.interface for row in measured.samples] == [TIMER, *event_loops()]
+    assert [row["interface"] for row in measured.samples] == [TIMER, *event_loops()]
 
 
 def test_the_delays_are_the_same_for_all_and_nothing_expires():

@@ -5,7 +5,7 @@ import pytest
 
 from compare.bench import measure, work
 from compare.bench.measure import CALLS, Bench, overhead
-from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, TASKS
+from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, TASKS, Task
 from compare.bench.work import SETTLE, tapes_of
 from compare.oracle.compiled import NEVER, AgreementError, expect
 from compare.replay import loops
@@ -146,18 +146,24 @@ def measured():
     return done
 
 
-def indices(which):
-    return [c for c, name in enumerate(names()) if which(contestant(name))]
+LOOPS = [name for name in names() if contestant(name).engine != COMPILED]
+WHEELS = [name for name in names() if name.endswith("wheel")]
+
+
+def task_of(row):
+    return Task(row["operation"], row["driver"])
 
 
 def test_every_measurement_is_repeated_as_often_as_asked(measured):
     samples = {}
     for sample in measured.samples:
-        samples.setdefault((sample.contestant, sample.size, sample.task), []).append(sample.repeat)
-        assert sample.ns_per_operation >= 0.0
-        assert sample.operations > 0
-    everyone = range(len(names()))
-    assert samples.keys() == {(c, size, task) for c in everyone for size in SIZES for task in TASKS}
+        samples.setdefault((sample["contestant"], sample["size"], task_of(sample)), []).append(
+            sample["repeat"]
+        )
+        assert sample["ns_per_operation"] >= 0.0
+        assert sample["operations"] > 0
+    everything = {(name, size, task) for name in names() for size in SIZES for task in TASKS}
+    assert samples.keys() == everything
     assert all(repeats == [0, 1] for repeats in samples.values())
 
 
@@ -174,8 +180,9 @@ def test_all_tapes_are_checked_against_the_oracle(measured):
 
 
 def counter(done, name, size, task, which):
-    c = [timer.name for timer in done.contestants].index(name)
-    return next((x.value, x.operations) for x in done.counted if x[:4] == (c, size, task, which))
+    case = {"contestant": name, "size": size, **task._asdict(), "counter": which}
+    (row,) = (row for row in done.counters if case.items() <= row.items())
+    return row["count"], row["operations"]
 
 
 def test_counters_are_of_the_task_alone(measured):
@@ -196,8 +203,7 @@ def test_counters_are_of_the_task_alone(measured):
             ]:
                 assert counter(measured, name, size, task, "advances") == (advances, fired)
                 assert counter(measured, name, size, task, "idle_advances") == (idle, fired)
-    loops = indices(lambda timer: timer.engine != COMPILED)
-    actual = {counted.counter for counted in measured.counted if counted.contestant in loops}
+    actual = {row["counter"] for row in measured.counters if row["contestant"] in LOOPS}
     assert actual == {"advances", "idle_advances"}
 
 
@@ -217,35 +223,31 @@ def test_counters_are_those_of_the_same_operations_on_the_timer(measured, name):
 
 
 def test_memory_is_told_full_and_grown_and_while_it_grows(measured):
-    everyone = [(c, size) for size in SIZES for c in range(len(names()))]
-    assert [(figure.contestant, figure.size) for figure in measured.memory] == everyone
+    everyone = [(name, size) for size in SIZES for name in names()]
+    assert [(figure["contestant"], figure["capacity"]) for figure in measured.memory] == everyone
     for figure in measured.memory:
-        timer = measured.contestants[figure.contestant]
-        assert len(figure.growth_seconds) == 2
-        if timer.engine == COMPILED:
-            created = timer.new("ms", 0, figure.size)
-            assert figure.nbytes == created.nbytes
-            created.reserve(figure.size + 1)
-            assert figure.grown_nbytes == created.nbytes > figure.nbytes
+        size = figure["capacity"]
+        assert len(figure["growth_seconds"]) == 2
+        assert figure["nbytes_per_timer"] == figure["nbytes"] / size
+        if figure["contestant"] not in LOOPS:
+            created = contestant(figure["contestant"]).new("ms", 0, size)
+            assert figure["nbytes"] == created.nbytes
+            created.reserve(size + 1)
+            assert figure["grown_nbytes"] == created.nbytes > figure["nbytes"]
             # The old places are still there while they are copied to the new ones.
-            assert (
-                0
-                <= figure.peak_nbytes - figure.grown_nbytes - 24 * figure.size
-                < figure.nbytes + 4000
-            )
+            copied = figure["peak_nbytes"] - figure["grown_nbytes"] - 24 * size
+            assert 0 <= copied < figure["nbytes"] + 4000
 
 
 def test_slots_are_told_of_wheels_after_holding(measured):
-    wheels = indices(lambda figure: figure.name.endswith("wheel"))
-    actual = [(figure.contestant, figure.size) for figure in measured.slots]
-    assert actual == [(c, size) for size in SIZES for c in wheels]
+    actual = [(figure["contestant"], figure["size"]) for figure in measured.slots]
+    assert actual == [(name, size) for size in SIZES for name in WHEELS]
     for figure in measured.slots:
-        timer = measured.contestants[figure.contestant]
-        assert figure.size * 0.85 < figure.pending <= figure.size
-        if timer.name in ("hierarchical-wheel", "cascading-wheel"):
-            assert figure.in_slots == figure.pending
+        assert figure["size"] * 0.85 < figure["pending"] <= figure["size"]
+        if figure["contestant"] in ("hierarchical-wheel", "cascading-wheel"):
+            assert figure["in_slots"] == figure["pending"]
         else:  # most wait in a list: what is beyond 512 units; what has arrived since the last tick
-            assert figure.in_slots < figure.pending / 4
+            assert figure["in_slots"] < figure["pending"] / 4
 
 
 @pytest.mark.parametrize(
@@ -286,7 +288,7 @@ def seconds_of(done):
     """Task -> seconds per operation, by repeat, as the samples of one contestant have it."""
     seconds = {}
     for sample in done.samples:
-        seconds.setdefault(sample.task, []).append(sample.ns_per_operation / 1e9)
+        seconds.setdefault(task_of(sample), []).append(sample["ns_per_operation"] / 1e9)
     return seconds
 
 
@@ -306,7 +308,7 @@ def test_each_task_is_timed_alone_and_from_its_first_call_to_its_last(clock, siz
         BY_EVENT: t.FIRE + (t.ADVANCE + t.WAKE) * moments / fired,
     }
     assert seconds_of(done) == {task: [pytest.approx(each[task], rel=1e-12)] * 2 for task in TASKS}
-    operations = {sample.task: sample.operations for sample in done.samples}
+    operations = {task_of(sample): sample["operations"] for sample in done.samples}
     # Without a kernel, each scenario is run once: insert is part of all three, and hold of two.
     assert operations == {
         INSERT: 3 * size,
@@ -315,7 +317,7 @@ def test_each_task_is_timed_alone_and_from_its_first_call_to_its_last(clock, siz
         BY_CLOCK: fired,
         BY_EVENT: fired,
     }
-    assert [figure.growth_seconds for figure in done.memory] == [[t.SCHEDULE] * 2]
+    assert [figure["growth_seconds"] for figure in done.memory] == [[t.SCHEDULE] * 2]
 
 
 @pytest.mark.parametrize("name", ["delay-queue", "hashed-wheel"])
@@ -329,7 +331,7 @@ def test_an_empty_call_is_subtracted_from_compiled_code(clock, monkeypatch, name
     assert seconds[HOLD] == [2 * cost["run"]] * 2  # two operations
     assert seconds[BY_EVENT] == [cost["drain"]] * 2
     # What is short is run several times: to cancel 2000, and to let 500 fire.
-    operations = {sample.task: sample.operations for sample in done.samples}
+    operations = {task_of(sample): sample["operations"] for sample in done.samples}
     fired = operations[BY_CLOCK]
     assert 28 <= fired <= 32
     assert operations == {
@@ -356,7 +358,7 @@ def test_a_call_quicker_than_an_empty_one_takes_no_time(clock, monkeypatch):
     monkeypatch.setattr(measure, "overhead", lambda *_: dict.fromkeys(TASKS, 1e9))
     done = bench(OWN + "Timed", sizes=[32], repeats=1, budget=1e9, clock=clock)
     done.run()
-    assert {sample.ns_per_operation for sample in done.samples} == {0.0}
+    assert {sample["ns_per_operation"] for sample in done.samples} == {0.0}
 
 
 def changing(factors):
@@ -375,11 +377,11 @@ def test_a_sample_is_of_its_own_repeat(clock):
     for size, factors in {32: [5, 2, 3], 300: [7, 11, 4]}.items():
         for task, seconds in ((INSERT, Timed.SCHEDULE), (CANCEL_ALL, Timed.CANCEL)):
             assert [
-                (sample.repeat, sample.ns_per_operation)
+                (sample["repeat"], sample["ns_per_operation"])
                 for sample in done.samples
-                if (sample.size, sample.task) == (size, task)
+                if (sample["size"], task_of(sample)) == (size, task)
             ] == [(k, seconds * 1e9 * factor) for k, factor in enumerate(factors)]
-    assert [figure.growth_seconds for figure in done.memory] == [[15, 6, 9], [21, 33, 12]]
+    assert [figure["growth_seconds"] for figure in done.memory] == [[15, 6, 9], [21, 33, 12]]
 
 
 def test_contestants_take_turns_and_smaller_sizes_come_first(clock):
@@ -394,7 +396,8 @@ def test_contestants_take_turns_and_smaller_sizes_come_first(clock):
         *(steps("checking", 200) + 2 * steps("timing", 200)),
         *(steps("checking", 900) + 2 * steps("timing", 900)),
     ]
-    assert {sample.ns_per_operation for sample in done.samples if sample.contestant} == {0.0}
+    right = [row for row in done.samples if row["contestant"] == OWN + "Right"]
+    assert {row["ns_per_operation"] for row in right} == {0.0}
 
 
 # ---- the budget
@@ -402,15 +405,19 @@ def test_contestants_take_turns_and_smaller_sizes_come_first(clock):
 
 def stopped(done):
     """Task -> the size at which it was over budget."""
-    return {figure.task: figure.size for figure in done.samples if figure.ns_per_operation is None}
+    return {
+        task_of(figure): figure["size"]
+        for figure in done.samples
+        if figure["ns_per_operation"] is None
+    }
 
 
 def timed(done):
     """Task -> the sizes at which it was timed."""
     sizes = {}
     for figure in done.samples:
-        if figure.ns_per_operation is not None:
-            sizes.setdefault(figure.task, []).append(figure.size)
+        if figure["ns_per_operation"] is not None:
+            sizes.setdefault(task_of(figure), []).append(figure["size"])
     return sizes
 
 
@@ -438,7 +445,7 @@ def test_a_timer_for_which_everything_is_over_budget_has_no_figures(clock):
     done = bench(OWN + "Timed", sizes=[40, 400], repeats=1, budget=1.0, clock=clock)
     done.run()
     assert stopped(done) == dict.fromkeys(TASKS, 40)
-    assert not done.memory and not done.counted and not timed(done)
+    assert not done.memory and not done.counters and not timed(done)
 
 
 def test_a_compiled_task_is_stopped_soon_after_the_budget(clock, monkeypatch):
@@ -478,7 +485,7 @@ def repeats_within(clock, budget):
         done.budget = budget  # not yet when it is checked
 
     done.run(step)
-    return {sample.repeat for sample in done.samples} - {None}, moments[2] - moments[1]
+    return {sample["repeat"] for sample in done.samples} - {None}, moments[2] - moments[1]
 
 
 def test_repeats_end_before_they_exceed_the_budget_but_one_is_made(clock):

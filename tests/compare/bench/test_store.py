@@ -20,7 +20,6 @@ from compare.bench.store import (
 from compare.replay.contestant import contestant
 from timers.registry import names
 
-EMPTY: dict[str, pa.Table] = {}  # tables that are left out are empty
 MANIFEST = {
     "command": ["wheelwork", "compare"],
     "commit": None,
@@ -32,29 +31,20 @@ MANIFEST = {
     "agreement": {"tapes": 0},
     "traits": [],
 }
-MEMORY = (
-    SCHEMAS["memory"]
-    .empty_table()
-    .from_pylist(
-        [
-            {
-                "contestant": "t",
-                "capacity": 10,
-                "nbytes": 240,
-                "nbytes_per_timer": 24.0,
-                "peak_nbytes": 720,
-                "grown_nbytes": 480,
-                "growth_seconds": [0.5, 0.25],
-            }
-        ],
-        SCHEMAS["memory"],
-    )
-)
+MEMORY = {
+    "contestant": "t",
+    "capacity": 10,
+    "nbytes": 240,
+    "nbytes_per_timer": 24.0,
+    "peak_nbytes": 720,
+    "grown_nbytes": 480,
+    "growth_seconds": [0.5, 0.25],
+}
 
 
 @pytest.fixture
 def stored(tmp_path):
-    return write_run(tmp_path / "runs", MANIFEST, {**EMPTY, "memory": MEMORY})
+    return write_run(tmp_path / "runs", MANIFEST, {"memory": [MEMORY]})
 
 
 def test_what_is_written_is_read_again(stored):
@@ -71,12 +61,12 @@ def test_what_is_written_is_read_again(stored):
         "calls": 0,
         "purgatory": 0,
     }
-    assert run.memory.equals(MEMORY)
+    assert run.memory.to_pylist() == [MEMORY]
     assert all(getattr(run, name).schema.equals(schema) for name, schema in SCHEMAS.items())
 
 
 def test_runs_are_added_and_never_replaced(tmp_path):
-    runs = [write_run(tmp_path, MANIFEST, EMPTY) for _ in range(3)]
+    runs = [write_run(tmp_path, MANIFEST, {}) for _ in range(3)]
     assert runs_in(tmp_path) == runs
     assert latest_run(tmp_path) == runs[-1]
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [path.name for path in runs]
@@ -121,14 +111,9 @@ def test_only_what_can_be_unknown_may_be_null(tmp_path):
     }
     assert nullable["samples"] == ["repeat", "ns_per_operation"]
     assert [nullable[name] for name in ("counters", "lateness", "memory", "slots")] == [[]] * 4
-    rows = [dict.fromkeys(SCHEMAS["memory"].names, 1) | {"contestant": None}]
-    rows[0]["growth_seconds"] = [0.5]
-    with pytest.raises(ValueError, match="null values"):
-        write_run(
-            tmp_path / "runs",
-            MANIFEST,
-            {**EMPTY, "memory": pa.Table.from_pylist(rows, SCHEMAS["memory"])},
-        )
+    for row in (MEMORY | {"contestant": None}, {"contestant": "t"}):
+        with pytest.raises(ValueError, match="non-nullable|null values"):
+            write_run(tmp_path / "runs", MANIFEST, {"memory": [row]})
     assert not list(tmp_path.iterdir())
 
 
@@ -181,7 +166,8 @@ def damage(path, how):
     elif how == "other columns":
         pq.write_table(pa.table({"x": [1]}), path / "memory.parquet")
     elif how == "other rows":
-        pq.write_table(pa.concat_tables([MEMORY, MEMORY]), path / "memory.parquet")
+        table = pq.read_table(path / "memory.parquet")
+        pq.write_table(pa.concat_tables([table, table]), path / "memory.parquet")
     elif how == "gone":
         shutil.rmtree(path)
     elif how == "a file":
@@ -234,7 +220,7 @@ def test_a_store_that_cannot_be_is_refused_before_anything_is_measured(tmp_path)
         with pytest.raises(RunError, match="is not a directory"):
             check_store(path)
         with pytest.raises(RunError, match="cannot store a run in"):
-            write_run(path, MANIFEST, EMPTY)
+            write_run(path, MANIFEST, {})
     check_store(tmp_path / "new" / "store")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file"]
 
@@ -250,7 +236,7 @@ def test_a_run_that_fails_halfway_leaves_nothing(tmp_path, monkeypatch, is_new):
 
     monkeypatch.setattr(runs.pq, "write_table", fail)
     with pytest.raises(RunError, match=r"cannot store a run in .*: No space left on device"):
-        write_run(store, MANIFEST, EMPTY)
+        write_run(store, MANIFEST, {})
     assert store.exists() is not is_new
     if not is_new:
         assert list(store.iterdir()) == []
