@@ -27,7 +27,7 @@ from compare.bench.sources import check_same_rows, digest_of
 from compare.bench.store import Row
 from compare.bench.task import BY_CLOCK, BY_EVENT, HOLD, INSERT, TASKS, Task
 from compare.bench.work import (
-    GROW,
+    LONGEST_DELAY,
     SCENARIOS,
     UNIT,
     Scenario,
@@ -143,7 +143,7 @@ class Bench:
         before: dict[str, int] = {}
         for position, task in enumerate(scenario):
             try:
-                operations, _ = run.run(task, due.last)
+                operations, _ = run.run(task)
             except OverBudgetError:
                 self._give_up(series, task)
                 scenario = scenario[:position]
@@ -186,11 +186,11 @@ class Bench:
         small = series.contestant.new(UNIT, 0, 1)
         for deadline in (1, 2):  # it grows, so that no compiled code is loaded during the trace
             small.schedule(deadline)
-        run, size = self._full(series), series.tapes.size
-        full = int(run.timer.nbytes)
+        timer, size = self._full_timer(series), series.tapes.size
+        full = int(timer.nbytes)
         tracemalloc.start()
         try:
-            run.run(GROW)
+            timer.schedule(LONGEST_DELAY)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
@@ -201,20 +201,20 @@ class Bench:
                 "nbytes": full,
                 "nbytes_per_timer": full / size,
                 "peak_nbytes": full + peak,
-                "grown_nbytes": int(run.timer.nbytes),
+                "grown_nbytes": int(timer.nbytes),
                 "growth_seconds": series.growth_seconds,  # to be timed
             }
         )
 
-    def _full(self, series: _Series) -> ScenarioRun:
+    def _full_timer(self, series: _Series) -> Any:
+        """A timer that has to grow for another insert; it doubles."""
         run = ScenarioRun(series.contestant, series.tapes, self.clock)
         run.run(INSERT)
-        return run
+        return run.timer
 
     def _time(self, series: _Series, repeat: int) -> None:
         """Take one sample of every task."""
         contestant, tapes = series.contestant, series.tapes
-        last = tapes.due(contestant).last
         if contestant.label not in self._overhead:
             self._overhead[contestant.label] = overhead(contestant, self.clock)
         empty_calls, started = self._overhead[contestant.label], self.clock()
@@ -224,13 +224,15 @@ class Bench:
             for _ in range(runs_per_sample(contestant, scenario, tapes.size)):
                 run = ScenarioRun(contestant, tapes, self.clock)
                 for task in scenario:
-                    done, spent = run.run(task, last)
+                    done, spent = run.run(task)
                     seconds[task] += max(spent - empty_calls.get(task, empty_calls[INSERT]), 0.0)
                     operations[task] += done
                 if digest is not None:
                     check_same_rows(contestant, run.replay(), digest)
         if series.digests:
-            series.growth_seconds.append(self._full(series).run(GROW)[1])
+            timer, before = self._full_timer(series), self.clock()
+            timer.schedule(LONGEST_DELAY)
+            series.growth_seconds.append(self.clock() - before)
         for task in seconds.keys() & {*TASKS}:
             each = seconds[task] / operations[task]
             row = series.row(task, operations[task], repeat=repeat, ns_per_operation=each * 1e9)

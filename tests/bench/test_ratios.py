@@ -73,15 +73,9 @@ class Yardstick:
         return yardstick.replay(self.nodes, self.clock, rows, self.handles, self.fired)
 
 
-class Kernel:
+def kernel(name, size):
     """A timer running a scenario in a replay."""
-
-    def __init__(self, name, size):
-        self.scenario = ScenarioRun(contestant(name), tapes(size), time.perf_counter)
-        self.until = int(tapes(size).holding.deadline.max()) + 100  # a tick later
-
-    def run(self, task):
-        return self.scenario.run(task, self.until)
+    return ScenarioRun(contestant(name), tapes(size), time.perf_counter)
 
 
 class Heapq:
@@ -150,7 +144,7 @@ def test_replay(benchmark, name, task, size):
         return seconds_of(ready_for(contender, task).run, task)
 
     def fresh():
-        return ready_for(Kernel(name, size), task).run, task
+        return ready_for(kernel(name, size), task).run, task
 
     rounds = HEAPQ_ROUNDS if base == HEAPQ else ROUNDS
     paired(benchmark, name, task.name, size, per, base, time_base, fresh, rounds)
@@ -168,7 +162,7 @@ def test_batch_calls(benchmark, name, task):
     order = tapes(BATCH).rows[CANCEL_ALL]["id"]
 
     def time_base():
-        return seconds_of(ready_for(Kernel(name, BATCH), task).run, task)
+        return seconds_of(ready_for(kernel(name, BATCH), task).run, task)
 
     def fresh():
         timer = timer_class(name)(capacity=BATCH + 1)
