@@ -27,10 +27,6 @@ class Bounds:
     max_early: int = 0
     memory: int | None = None
 
-    def allow_lateness(self, low: int, high: int) -> bool:
-        """Whether a scheme whose lateness lies in [low, high] fires precisely enough."""
-        return -self.max_early <= low and high <= self.max_late
-
 
 @dataclass(frozen=True)
 class Grid:
@@ -54,15 +50,6 @@ class Grid:
         longest_allowed = {max(self.bounds.max_late, 1), self.bounds.max_early + 1}
         return sorted({tick for tick in series if tick <= limit} | longest_allowed)
 
-    def candidate(self, name: str, tick: int | None, wheel_size: int | None) -> Contestant:
-        """A timer with these parameters; None for one that the timer does not have."""
-        words = [name]
-        if tick is not None:
-            words.append(f"{TICK}={duration_text(tick, self.unit)}")
-        if wheel_size is not None:
-            words.append(f"wheel-size={wheel_size}")
-        return contestant("/".join(words))
-
     def coarse(self) -> Iterator[Contestant]:
         """Each timer with every third tick and wheel size, and the longest ticks in the bounds."""
         longest = [self.bounds.max_late, self.bounds.max_early + 1]
@@ -83,25 +70,28 @@ class Grid:
         Wheels are also tried at twice the distance, because their cost has steps.
         """
         parameters = centre.parameters(self.unit)
-        ticks = _near(self.ticks, parameters.get(TICK))
-        sizes = _near(WHEEL_SIZES, parameters.get(WHEEL_SIZE))
+        ticks = _near(self.ticks, parameters.get(TICK, 1))
+        sizes = _near(WHEEL_SIZES, parameters.get(WHEEL_SIZE, 1))
         yield from filter(self.precise, self._product([centre.name], ticks, sizes))
 
     def precise(self, candidate: Contestant) -> bool:
         """Whether the candidate's scheme is as precise as the bounds ask."""
-        return self.bounds.allow_lateness(*candidate.rounding(self.unit).bounds())
+        low, high = candidate.rounding(self.unit).bounds()
+        return -self.bounds.max_early <= low and high <= self.bounds.max_late
 
     def _product(
         self, timers: Iterable[str], ticks: Sequence[int], sizes: Sequence[int]
     ) -> Iterator[Contestant]:
+        """Each timer with each value of the parameters that it has."""
         for name in timers:
-            parameters = contestant(name).traits.parameters
-            own_ticks = ticks if TICK in parameters else [None]
-            own_sizes = sizes if WHEEL_SIZE in parameters else [None]
+            own = contestant(name).traits.parameters
+            own_ticks = ticks if TICK in own else [1]
+            own_sizes = sizes if WHEEL_SIZE in own else [WHEEL_SIZES[0]]
             for tick, size in product(own_ticks, own_sizes):
-                enough = size is None or size // 2 * (tick or 1) <= self.longest_delay
-                if enough or size == WHEEL_SIZES[0]:
-                    yield self.candidate(name, tick, size)
+                if size == WHEEL_SIZES[0] or size // 2 * tick <= self.longest_delay:
+                    settings = {TICK: duration_text(tick, self.unit), WHEEL_SIZE: size}
+                    words = (f"{key}={value}" for key, value in settings.items() if key in own)
+                    yield contestant("/".join([name, *words]))
 
 
 def _compiled() -> list[str]:
@@ -109,8 +99,6 @@ def _compiled() -> list[str]:
     return [name for name in names() if contestant(name).engine == COMPILED]
 
 
-def _near(values: Sequence[int], value: int | None) -> Sequence[int]:
-    if value is None:
-        return []
+def _near(values: Sequence[int], value: int) -> Sequence[int]:
     place = min(range(len(values)), key=lambda k: abs(values[k] - value))
     return values[max(place - 2, 0) : place + 3]

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -78,16 +78,12 @@ class Advice:
     @property
     def runner_up(self) -> Counted | None:
         """The best of another scheme."""
-        name = self.best.contestant.name
-        return next(
-            (candidate for candidate in self.ranked if candidate.contestant.name != name), None
-        )
+        others = [*_best_of_each(self.ranked).values()][1:]
+        return others[0] if others else None
 
     def best_of(self, name: str) -> Counted | None:
         """The best of a scheme."""
-        return next(
-            (candidate for candidate in self.ranked if candidate.contestant.name == name), None
-        )
+        return _best_of_each(self.ranked).get(name)
 
     @property
     def looser(self) -> Counted | None:
@@ -146,7 +142,7 @@ def advise(
     prices = fitted_prices([(counted[label], min(rounds)) for label, rounds in times.items()])
     tried: set[str] = set()
     for _ in range(FINE_ROUNDS):
-        best = _best_of_each(_ranked(counted.values(), objective_of, objective))
+        best = _best_of_each(_ranked(counted.values(), objective_of, objective)).values()
         centres = [candidate for candidate in best if candidate.label not in tried]
         tried.update(candidate.label for candidate in centres)
         count(near for candidate in centres for near in grid.around(candidate.contestant))
@@ -155,7 +151,7 @@ def advise(
         raise AdviceError(_unreachable(counted.values(), grid))
     by_objective = sorted(counted.values(), key=objective_of)
     checked = [by_objective[share[0]] for share in even_shares(len(by_objective), CHECKED)]
-    chosen = [*checked, *_best_of_each(ranked), *ranked[:FINALISTS]]
+    chosen = [*checked, *_best_of_each(ranked).values(), *ranked[:FINALISTS]]
     chosen += pareto_front(counted.values(), objective_of)
     final = sampled(trace, TIMED)
     return Advice(
@@ -189,19 +185,19 @@ def pareto_front(candidates: Iterable[Counted], cost: Key) -> list[Counted]:
 def _ranked(candidates: Iterable[Counted], cost: Key, objective: str) -> list[Counted]:
     """Those that keep the bounds, best first."""
 
-    def rank(candidate: Counted) -> tuple[float, float]:
-        return (
-            (candidate.nbytes, cost(candidate))
-            if objective == "memory"
-            else (cost(candidate), candidate.nbytes)
-        )
+    def rank(candidate: Counted) -> tuple[float, ...]:
+        both = cost(candidate), candidate.nbytes
+        return both[::-1] if objective == "memory" else both
 
     return sorted((candidate for candidate in candidates if candidate.allowed), key=rank)
 
 
-def _best_of_each(ranked: Sequence[Counted]) -> list[Counted]:
-    """The first of each scheme."""
-    return list({candidate.contestant.name: candidate for candidate in reversed(ranked)}.values())
+def _best_of_each(ranked: Iterable[Counted]) -> dict[str, Counted]:
+    """The first of each scheme, by its name; best first."""
+    best: dict[str, Counted] = {}
+    for candidate in ranked:
+        best.setdefault(candidate.contestant.name, candidate)
+    return best
 
 
 def _times(
