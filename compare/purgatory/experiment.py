@@ -76,13 +76,6 @@ def _check(options: Experiment) -> None:
         )
 
 
-def _measured(options: Experiment, kind: str, load: str, trial: Trial, rate: int) -> Row:
-    """Run a trial in real time and return its row."""
-    requests = max(int(rate * options.seconds), 1)
-    key = {"kind": kind, "load": load, "rate": rate, **asdict(trial)}
-    return key | measure(trial, _traffic(load, rate, requests, options.seed))
-
-
 def _simulated(options: Experiment, load: str, trial: Trial, rate: int) -> Iterator[Row]:
     """Run a trial compiled and yield a row per sample."""
     requests = _traffic(load, rate, options.requests, options.seed)
@@ -104,7 +97,7 @@ def _simulated(options: Experiment, load: str, trial: Trial, rate: int) -> Itera
 
 def _rows(options: Experiment, step: Callable[[str], None]) -> list[Row]:
     """Run all trials in order and return their rows."""
-    rates, rows = sorted(options.rates), list[Row]()
+    rates, rows = sorted({*options.rates}), list[Row]()
     new = Trial(PURGING, options.timer, INTERVALS[PURGING])
     old = Trial(SCANNING, "delay-queue", INTERVALS[SCANNING])
     none = Trial(NONE, options.timer, INTERVALS[NONE])
@@ -122,20 +115,19 @@ def _rows(options: Experiment, step: Callable[[str], None]) -> list[Row]:
     def sustained(kind: str, load: str, trial: Trial, rate: int) -> bool:
         """Repeat a trial until it is clear whether the design mostly keeps up; return the answer.
 
-        The sweep of limits reuses a trial that has been run before.
+        A trial that has been run before, at this rate or with this limit, is not run again.
         """
-        key = load, trial, rate
-        if kind == figures.LIMIT and key in finished:
-            repeats = [row | {"kind": kind} for row in finished[key]]
-        else:
-            repeats = finished[key] = []
+        repeats = finished.setdefault((load, trial, rate), [])
+        if not repeats:
+            key = {"load": load, "rate": rate, **asdict(trial)}
+            given = _traffic(load, rate, max(int(rate * options.seconds), 1), options.seed)
             for number in range(options.repeats):
                 step(f"{kind}: {trial.design}, {load}, {rate}/s, {number + 1}")
-                repeats.append(_measured(options, kind, load, trial, rate))
+                repeats.append(key | measure(trial, given))
                 failures = sum(not figures.keeps_up(row) for row in repeats)
                 if kind == figures.RATE and 2 * failures >= options.repeats:
                     break
-        rows.extend(repeats)
+        rows.extend(row | {"kind": kind} for row in repeats)
         return figures.mostly_keeps_up(repeats)
 
     for rate in rates:

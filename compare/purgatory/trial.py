@@ -12,6 +12,7 @@ import threading
 import time
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -138,7 +139,8 @@ class _Run:
                 self.purgatory = ScanningPurgatory("requests", timer, limit=interval)
             else:
                 self.purgatory = SimpleNamespace(try_complete_else_watch=lambda request, keys: None)
-            threads = [threading.Thread(target=run) for run in (self._complete, self._watch)]
+            others = self._complete, self._watch
+            threads = [threading.Thread(target=self._noting, args=(run,)) for run in others]
             arrivals = (self.traffic.arrivals * 1000).tolist()
             services = (self.traffic.services * 1000).tolist()
             keys = [tuple(row) for row in self.traffic.keys.tolist()]
@@ -198,6 +200,14 @@ class _Run:
 
     # The threads
 
+    def _noting(self, run: Callable[[], None]) -> None:
+        """Run another thread up to its end, or until memory runs out."""
+        try:
+            run()
+        except MemoryError as error:
+            self.reserve = None
+            self._note(None, error)
+
     def _enqueue(
         self, started: int, arrivals: list[int], services: list[int], keys: list[tuple[int, ...]]
     ) -> None:
@@ -222,43 +232,33 @@ class _Run:
                         answer((now + service, request))
                     watch(request, watched)
                     i += 1
-        except MemoryError as error:
-            self.reserve = None
-            self._note(None, error)
-        self.enqueued = i
+        finally:
+            self.enqueued = i
 
     def _complete(self) -> None:
         """Complete each request in the first tick after its service time ends."""
         span = self.traffic.timeout * 1000 // _TICK_NS + 2
         wheel: list[list[Request]] = [[] for _ in range(span)]
         answers, tick = self.answers, _now() // _TICK_NS
-        try:
-            while not self.over:
-                while answers:
-                    end, request = answers.popleft()
-                    wheel[max(end // _TICK_NS + 1, tick) % span].append(request)
-                while tick <= _now() // _TICK_NS:
-                    ended = wheel[tick % span]
-                    self.completed += sum([request.force_complete() for request in ended])
-                    ended.clear()
-                    tick += 1
-                time.sleep(_TICK_NS / _NS)  # answers come in real time
-        except MemoryError as error:
-            self.reserve = None
-            self._note(None, error)
+        while not self.over:
+            while answers:
+                end, request = answers.popleft()
+                wheel[max(end // _TICK_NS + 1, tick) % span].append(request)
+            while tick <= _now() // _TICK_NS:
+                ended = wheel[tick % span]
+                self.completed += sum([request.force_complete() for request in ended])
+                ended.clear()
+                tick += 1
+            time.sleep(_TICK_NS / _NS)  # answers come in real time
 
     def _watch(self) -> None:
         """Sample the memory, and the estimated and exact totals."""
-        try:
-            while not self.over:
-                self.peak = max(self.peak, _memory(_RESIDENT))
-                if self.trial.design == PURGING:
-                    estimate = self.purgatory.estimated_total
-                    self.totals.append((estimate, self.purgatory.watched / WATCHED))
-                time.sleep(_SAMPLE_S)
-        except MemoryError as error:
-            self.reserve = None
-            self._note(None, error)
+        while not self.over:
+            self.peak = max(self.peak, _memory(_RESIDENT))
+            if self.trial.design == PURGING:
+                estimate = self.purgatory.estimated_total
+                self.totals.append((estimate, self.purgatory.watched / WATCHED))
+            time.sleep(_SAMPLE_S)
 
     def _wait(self) -> None:
         """Wait until every request has ended."""
