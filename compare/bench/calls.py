@@ -17,6 +17,7 @@ import gc
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -101,12 +102,6 @@ class Calls:
         uniform = Stream(self.seed, 0, 0).uniform(DELAY, OTHERS + max(PAIRS, *BATCHES))
         return SHORTEST + (uniform * SHORTEST).astype(np.int64)
 
-    @cached_property
-    def _delays_in_seconds(self) -> tuple[list[float], list[float]]:
-        """Of the others, and of a round of single calls."""
-        seconds = (self._delays[: OTHERS + PAIRS] / _PER_SECOND).tolist()
-        return seconds[:OTHERS], seconds[OTHERS:]
-
     def _timer_seconds(self, contestant: Contestant, batch: int) -> float:
         timer = contestant.new(UNIT)
         for delay in self._delays[:OTHERS].tolist():
@@ -129,36 +124,34 @@ class Calls:
         return seconds
 
     def _service_seconds(self, contestant: Contestant) -> float:
-        others, delays = self._delays_in_seconds
         with SystemTimer(contestant.new(UNIT)) as service:
-            for delay in others:
-                service.schedule_after(delay, _nothing)
-
-            def work() -> None:
-                calls = [service.schedule_after(delay, _nothing) for delay in delays]
-                for call in calls:
-                    call.cancel()
-
-            seconds = self._second_round(work)
+            seconds = self._callback_seconds(service.schedule_after)
             _check_size(f"SystemTimer on {contestant.label}", service.size)
         return seconds
 
     def _loop_seconds(self, factory: LoopFactory) -> float:
-        others, delays = self._delays_in_seconds
-        loop = factory()
-        try:
-            for delay in others:
-                loop.call_later(delay, _nothing)
+        with closing(factory()) as loop:
+            # In its turn, the loop removes what was cancelled.
+            return self._callback_seconds(
+                loop.call_later, lambda: loop.run_until_complete(asyncio.sleep(0))
+            )
 
-            def work() -> None:
-                calls = [loop.call_later(delay, _nothing) for delay in delays]
-                for call in calls:
-                    call.cancel()
-                loop.run_until_complete(asyncio.sleep(0))  # the loop removes what was cancelled
+    def _callback_seconds(
+        self, schedule: Callable[..., Any], afterwards: Callable[[], None] = lambda: None
+    ) -> float:
+        """Of a `schedule` that takes a delay and a callback, and returns what can be cancelled."""
+        seconds = (self._delays[: OTHERS + PAIRS] / _PER_SECOND).tolist()
+        others, delays = seconds[:OTHERS], seconds[OTHERS:]
+        for delay in others:
+            schedule(delay, _nothing)
 
-            return self._second_round(work)
-        finally:
-            loop.close()
+        def work() -> None:
+            calls = [schedule(delay, _nothing) for delay in delays]
+            for call in calls:
+                call.cancel()
+            afterwards()
+
+        return self._second_round(work)
 
     def _second_round(self, work: Callable[[], None]) -> float:
         """The CPU seconds of `work` when it is run again."""
