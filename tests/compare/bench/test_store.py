@@ -128,6 +128,7 @@ def test_traits_are_kept_as_plain_values(name):
     assert len(kept["costs"]) == len(set(kept["costs"]))  # each is told once
     assert (kept["lateness_low"], kept["lateness_high"]) == timer.rounding("ms").bounds()
     assert kept["due_at"]
+    assert kept["engine"] == timer.engine
 
 
 # ---- what cannot be read
