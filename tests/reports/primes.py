@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from compare.bench.store import SCHEMAS, Run
 from compare.bench.task import TASKS, Task
 from reports.summary import StoredContestant, Summary
-from tests.reports.stored import repeated, tables_of
+from tests.reports.stored import repeated
 
 MOST = 1_200_000
 SIZES = (1_000, 20_000, 500_000)
@@ -109,7 +110,10 @@ class Primes:
 
     @cached_property
     def run(self) -> Run:
-        return Run(Path("runs/primes"), manifest(self), **tables_of(self.tables))
+        tables = {
+            name: pa.Table.from_pylist(rows, SCHEMAS[name]) for name, rows in self.tables.items()
+        }
+        return Run(Path("runs/primes"), manifest(self), **tables)
 
     def measure(self, label: str, task: Task, size: int, samples: list[float]) -> None:
         common = {"contestant": label, **task._asdict(), "size": size}
