@@ -82,6 +82,8 @@ def _fold(time, keys, idle, nodes, node_of, counts, ids, ops):
         while now - nodes[counts[_FIRST_PENDING]]["time"] >= idle:
             counts[_FIRST_PENDING] = nodes[counts[_FIRST_PENDING]]["behind"]
             counts[_PENDING] -= 1
+        # A key keeps its id for a period of silence after its timer has fired. Then another key may
+        # take the id, and its operation is a start.
         node, ops[row] = node_of[key], ARM
         silence, is_own = now - nodes[node]["time"], nodes[node]["key"] == key
         if is_own and silence < idle:
@@ -100,6 +102,7 @@ def _fold(time, keys, idle, nodes, node_of, counts, ids, ops):
                 node = np.int32(counts[_ID_SPACE])
                 nodes[node]["before"] = nodes[node]["behind"] = node
             nodes[node]["key"], node_of[key] = key, node
+        # The node moves to the end of the list.
         before, behind = nodes[node]["before"], nodes[node]["behind"]
         nodes[before]["behind"], nodes[behind]["before"] = behind, before
         last = nodes[_ENDS]["before"]
