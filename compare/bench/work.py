@@ -78,7 +78,7 @@ class Tapes:
 
     def operations(self, task: Task) -> int:
         """The number of operations of a task; approximate for expiry."""
-        return {HOLD: HOLD_PAIRS, SETTLE: 1}.get(task, self.size)
+        return HOLD_PAIRS if task == HOLD else self.size
 
     @cached_property
     def buffers(self) -> Buffers:

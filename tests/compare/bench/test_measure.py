@@ -62,47 +62,32 @@ def test_the_tapes_are_those_of_the_seed_and_the_size_alone(short_measurements, 
     assert digest(tapes_of(1000, 8).filling) != digest(tapes.filling)
 
 
-def test_filling_starts_all_settles_and_cancels_all():
-    tape = tapes_of(500, 0).filling
-    validate(tape, 500)
-    assert tape.op.tolist() == [START] * 500 + [CANCEL] * 501
-    assert tape.id[:501].tolist() == [*range(500), 0]
-    assert sorted(tape.id[501:].tolist()) == list(range(500))
-    assert tape.id[501:].tolist() != list(range(500))
-    assert tape.time.tolist() == [0] * 500 + [work.SETTLING] * 501
-    assert 1 <= tape.deadline[:500].min() <= tape.deadline[:500].max() <= LONGEST_DELAY
-
-
-def test_holding_replaces_timers_while_the_clock_moves():
-    tapes = tapes_of(100, 0)
-    tape = tapes.holding
-    validate(tape, 100)
-    assert all((a[:101] == b[:101]).all() for a, b in zip(tape, tapes.filling, strict=True))
-    pairs = tape.op[101:].reshape(HOLD_PAIRS, 2)
-    assert (pairs == [CANCEL, START]).all()
-    held = tape.id[101:].reshape(HOLD_PAIRS, 2)
-    assert (held[:, 0] == held[:, 1]).all()
-    assert np.unique(held).size == 100
-    moments = [work.SETTLING + k // 200 for k in range(2 * HOLD_PAIRS)]  # a unit for 100 pairs
-    assert tape.time[101:].tolist() == moments
-    delays = tape.deadline[102::2] - tape.time[102::2]
-    assert 1 <= delays.min() <= LONGEST_DELAY / 100
-    assert LONGEST_DELAY * 0.99 <= delays.max() <= LONGEST_DELAY
-    assert delays.mean() == pytest.approx(LONGEST_DELAY / 2, rel=0.05)
-
-
 def test_each_task_has_its_part_of_a_tape():
     tapes = tapes_of(100, 0)
+    filling, holding = tapes.filling, tapes.holding
+    for tape in (filling, holding):
+        validate(tape, 100)
+    assert all((a[:101] == b[:101]).all() for a, b in zip(filling, holding, strict=True))
     assert {task: rows["op"].tolist() for task, rows in tapes.rows.items()} == {
         INSERT: [START] * 100,
         SETTLE: [CANCEL],
         CANCEL_ALL: [CANCEL] * 100,
         HOLD: [CANCEL, START] * HOLD_PAIRS,
     }
-    assert tapes.rows[CANCEL_ALL]["id"].tolist() == tapes.filling.id[101:].tolist()
-    assert tapes.rows[HOLD]["deadline"].tolist() == tapes.holding.deadline[101:].tolist()
     operations = {task: tapes.operations(task) for task in TASKS}
     assert operations == {**dict.fromkeys(TASKS, 100), HOLD: HOLD_PAIRS}
+    # All are started at once, settle, and are cancelled in random order.
+    assert filling.time.tolist() == [0] * 100 + [work.SETTLING] * 101
+    assert filling.id[:101].tolist() == [*range(100), 0]
+    assert tapes.rows[CANCEL_ALL]["id"].tolist() == filling.id[101:].tolist() != [*range(100)]
+    # Or each is replaced by another, while the clock moves a unit for 100 pairs.
+    held, pairs = holding.id[101:].reshape(HOLD_PAIRS, 2), tapes.rows[HOLD]
+    assert (held[:, 0] == held[:, 1]).all() and np.unique(held).size == 100
+    assert pairs["deadline"].tolist() == holding.deadline[101:].tolist()
+    assert pairs["time"].tolist() == [work.SETTLING + k // 200 for k in range(2 * HOLD_PAIRS)]
+    delays = pairs["deadline"][1::2] - pairs["time"][1::2]
+    assert 1 <= delays.min() < 60 and LONGEST_DELAY - 60 < delays.max() <= LONGEST_DELAY
+    assert delays.mean() == pytest.approx(LONGEST_DELAY / 2, rel=0.05)
 
 
 def test_no_task_makes_room(clock):
@@ -146,36 +131,10 @@ def measured():
 
 
 LOOPS = [name for name in names() if contestant(name).engine != COMPILED]
-WHEELS = [name for name in names() if name.endswith("wheel")]
 
 
 def task_of(row):
     return Task(row["operation"], row["driver"])
-
-
-def test_every_measurement_is_repeated_as_often_as_asked(measured):
-    samples = {}
-    for sample in measured.samples:
-        samples.setdefault((sample["contestant"], sample["size"], task_of(sample)), []).append(
-            sample["repeat"]
-        )
-        assert sample["ns_per_operation"] >= 0.0
-        assert sample["operations"] > 0
-    everything = {(name, size, task) for name in names() for size in SIZES for task in TASKS}
-    assert samples.keys() == everything
-    assert all(repeats == [0, 1] for repeats in samples.values())
-
-
-def test_all_tapes_are_checked_against_the_oracle(measured):
-    # Filling once and holding twice, by clock and by event, for each timer at each size.
-    assert measured.tapes == len(names()) * len(SIZES) * 3
-    assert measured.expiries == sum(
-        expect(tape, size, timer.rounding("ms")).fired
-        for size in SIZES
-        for timer in measured.contestants
-        for tapes in [tapes_of(size, 3)]
-        for tape in (tapes.filling, tapes.holding, tapes.holding)
-    )
 
 
 def counter(done, name, size, task, which):
@@ -186,8 +145,6 @@ def counter(done, name, size, task, which):
 
 def test_counters_are_of_the_task_alone(measured):
     for size in SIZES:
-        assert counter(measured, "unordered-list", size, INSERT, "timers_touched") == (0, size)
-        assert counter(measured, "delay-queue", size, CANCEL_ALL, "clock_visits") == (0, size)
         assert counter(measured, "delay-queue", size, HOLD, "comparisons")[1] == HOLD_PAIRS
         # The naive list looks at every pending timer in every unit, and asks only when something
         # fires by events.
@@ -222,8 +179,6 @@ def test_counters_are_those_of_the_same_operations_on_the_timer(measured, name):
 
 
 def test_memory_is_told_full_and_grown_and_while_it_grows(measured):
-    everyone = [(name, size) for size in SIZES for name in names()]
-    assert [(figure["contestant"], figure["capacity"]) for figure in measured.memory] == everyone
     for figure in measured.memory:
         size = figure["capacity"]
         assert len(figure["growth_seconds"]) == 2
@@ -239,8 +194,6 @@ def test_memory_is_told_full_and_grown_and_while_it_grows(measured):
 
 
 def test_slots_are_told_of_wheels_after_holding(measured):
-    actual = [(figure["contestant"], figure["size"]) for figure in measured.slots]
-    assert actual == [(name, size) for size in SIZES for name in WHEELS]
     for figure in measured.slots:
         assert figure["size"] * 0.85 < figure["pending"] <= figure["size"]
         if figure["contestant"] in ("hierarchical-wheel", "cascading-wheel"):
@@ -291,9 +244,9 @@ def seconds_of(done):
     return seconds
 
 
-@pytest.mark.parametrize("size", [700, 2000])  # enough that a timer fires while holding
-def test_each_task_is_timed_alone_and_from_its_first_call_to_its_last(clock, size):
-    done = bench(OWN + "Timed", sizes=[size], budget=1e9, clock=clock)
+def test_each_task_is_timed_alone_and_from_its_first_call_to_its_last(clock):
+    size = 700  # enough that a timer fires while holding
+    done = bench(OWN + "Timed", sizes=[size], clock=clock)
     done.run()
     t = Timed
     settled, held, fired, units, moments = facts(size)
@@ -319,10 +272,9 @@ def test_each_task_is_timed_alone_and_from_its_first_call_to_its_last(clock, siz
     assert [figure["growth_seconds"] for figure in done.memory] == [[t.SCHEDULE] * 2]
 
 
-@pytest.mark.parametrize("name", ["delay-queue", "hashed-wheel"])
-def test_an_empty_call_is_subtracted_from_compiled_code(clock, monkeypatch, name):
+def test_an_empty_call_is_subtracted_from_compiled_code(clock, monkeypatch):
     spend_in_compiled_code(monkeypatch, clock)
-    done = bench(name, sizes=[32], budget=1e9, clock=clock)
+    done = bench("delay-queue", sizes=[32], clock=clock)
     done.run()
     cost = {name: each for name, (_, each) in COSTS.items()}
     seconds = seconds_of(done)
@@ -355,7 +307,7 @@ def test_an_empty_call_is_the_median_of_several(clock, monkeypatch):
 
 def test_a_call_quicker_than_an_empty_one_takes_no_time(clock, monkeypatch):
     monkeypatch.setattr(measure, "overhead", lambda *_: dict.fromkeys(TASKS, 1e9))
-    done = bench(OWN + "Timed", sizes=[32], repeats=1, budget=1e9, clock=clock)
+    done = bench(OWN + "Timed", sizes=[32], repeats=1, clock=clock)
     done.run()
     assert {sample["ns_per_operation"] for sample in done.samples} == {0.0}
 
@@ -371,7 +323,7 @@ def changing(factors):
 
 
 def test_a_sample_is_of_its_own_repeat(clock):
-    done = bench(OWN + "Timed", sizes=[300, 32], repeats=3, budget=1e9, clock=clock)
+    done = bench(OWN + "Timed", sizes=[300, 32], repeats=3, clock=clock)
     done.run(changing([5, 2, 3, 7, 11, 4]))
     for size, factors in {32: [5, 2, 3], 300: [7, 11, 4]}.items():
         for task, seconds in ((INSERT, Timed.SCHEDULE), (CANCEL_ALL, Timed.CANCEL)):
@@ -384,7 +336,7 @@ def test_a_sample_is_of_its_own_repeat(clock):
 
 
 def test_contestants_take_turns_and_smaller_sizes_come_first(clock):
-    done = bench(OWN + "Timed", OWN + "Right", sizes=[900, 200], budget=1e9, clock=clock)
+    done = bench(OWN + "Timed", OWN + "Right", sizes=[900, 200], clock=clock)
     heard = []
     done.run(heard.append)
 
@@ -403,12 +355,11 @@ def test_contestants_take_turns_and_smaller_sizes_come_first(clock):
 
 
 def stopped(done):
-    """Task -> the size at which it was over budget."""
-    return {
-        task_of(figure): figure["size"]
-        for figure in done.samples
-        if figure["ns_per_operation"] is None
-    }
+    """Task -> the size at which it was over budget; each is told once."""
+    rows = [row for row in done.samples if row["ns_per_operation"] is None]
+    sizes = {task_of(row): row["size"] for row in rows}
+    assert len(sizes) == len(rows)
+    return sizes
 
 
 def timed(done):
@@ -420,12 +371,19 @@ def timed(done):
     return sizes
 
 
+PAIRS = (Timed.SCHEDULE + Timed.CANCEL) * HOLD_PAIRS + Timed.ADVANCE * HOLD_PAIRS // 100
+"""The seconds of HOLD; by clock, 40 timers already take longer."""
+
+
+def within(budget, sizes, clock, step=lambda what: None):
+    done = bench(OWN + "Timed", sizes=sizes, repeats=1, budget=budget, clock=clock)
+    done.run(step)
+    return done
+
+
 def test_a_task_over_budget_is_not_run_at_larger_sizes(clock):
     sizes = [40, 400, 4000]
-    done = bench(OWN + "Timed", sizes=sizes, repeats=1, clock=clock)
-    hold = (Timed.SCHEDULE + Timed.CANCEL) * HOLD_PAIRS + Timed.ADVANCE * HOLD_PAIRS // 100
-    done.budget = 2.2 * hold  # of expiry, 400 take less and 4000 more; by clock, none takes less
-    done.run()
+    done = within(2.2 * PAIRS, sizes, clock)
     assert stopped(done) == {BY_CLOCK: 40, BY_EVENT: 4000}
     assert timed(done) == {INSERT: sizes, CANCEL_ALL: sizes, HOLD: sizes, BY_EVENT: [40, 400]}
     # Filling and by event, twice; then filling alone.
@@ -433,16 +391,13 @@ def test_a_task_over_budget_is_not_run_at_larger_sizes(clock):
 
 
 def test_what_comes_after_a_task_over_budget_is_over_budget(clock):
-    done = bench(OWN + "Timed", sizes=[40, 400], repeats=1, clock=clock)
-    done.budget = (Timed.SCHEDULE + Timed.CANCEL) * HOLD_PAIRS / 2
-    done.run()
+    done = within(PAIRS / 2, [40, 400], clock)
     assert stopped(done) == dict.fromkeys((HOLD, BY_EVENT, BY_CLOCK), 40)
     assert timed(done) == {INSERT: [40, 400], CANCEL_ALL: [40, 400]}
 
 
 def test_a_timer_for_which_everything_is_over_budget_has_no_figures(clock):
-    done = bench(OWN + "Timed", sizes=[40, 400], repeats=1, budget=1.0, clock=clock)
-    done.run()
+    done = within(1.0, [40, 400], clock)
     assert stopped(done) == dict.fromkeys(TASKS, 40)
     assert not done.memory and not done.counters and not timed(done)
 
@@ -460,34 +415,20 @@ def test_a_compiled_task_is_stopped_soon_after_the_budget(clock, monkeypatch):
 
 def test_a_sample_over_budget_is_kept_and_is_the_last(clock):
     """The run that is checked is within the budget, and the timed one is not."""
-    done = bench(OWN + "Timed", sizes=[40, 41], repeats=1, clock=clock)
-    done.budget = 1.5 * Timed.CANCEL * 40
-    done.run(changing([2, 1]))
-    assert stopped(done) == dict.fromkeys((CANCEL_ALL, HOLD, BY_EVENT, BY_CLOCK), 40)
-    assert timed(done) == {INSERT: [40, 41], CANCEL_ALL: [40]}
-    done = bench(OWN + "Timed", sizes=[40, 41], repeats=1, clock=clock)
-    pairs = (Timed.SCHEDULE + Timed.CANCEL) * HOLD_PAIRS + Timed.ADVANCE * HOLD_PAIRS // 100
-    done.budget = 1.5 * pairs  # by clock, even the run that is checked takes longer
-    done.run(changing([2, 1]))
-    assert stopped(done) == dict.fromkeys((HOLD, BY_EVENT, BY_CLOCK), 40)
     sizes = [40, 41]
+    done = within(1.5 * Timed.CANCEL * 40, sizes, clock, changing([2, 1]))
+    assert stopped(done) == dict.fromkeys((CANCEL_ALL, HOLD, BY_EVENT, BY_CLOCK), 40)
+    assert timed(done) == {INSERT: sizes, CANCEL_ALL: [40]}
+    done = within(1.5 * PAIRS, sizes, clock, changing([2, 1]))
+    assert stopped(done) == dict.fromkeys((HOLD, BY_EVENT, BY_CLOCK), 40)
     assert timed(done) == {INSERT: sizes, CANCEL_ALL: sizes, HOLD: [40], BY_EVENT: [40]}
 
 
-def repeats_within(clock, budget):
-    """The repeats that are made, and the seconds of each."""
-    done = bench(OWN + "Timed", sizes=[40], repeats=5, budget=1e9, clock=clock)
-    moments = []
-
-    def step(what):
-        moments.append(clock())
-        done.budget = budget  # not yet when it is checked
-
-    done.run(step)
-    return {sample["repeat"] for sample in done.samples} - {None}, moments[2] - moments[1]
-
-
 def test_repeats_end_before_they_exceed_the_budget_but_one_is_made(clock):
-    _, seconds = repeats_within(clock, 1e9)
-    for budget, repeats in [(1.0, 1), (1.9, 1), (2.0, 2), (2.9, 2), (3.0, 3), (9.0, 5)]:
-        assert repeats_within(clock, budget * seconds)[0] == set(range(repeats)), budget
+    moments = []
+    within(1e9, [40], clock, lambda what: moments.append(clock()))
+    seconds = clock() - moments[1]
+    for share, repeats in ((1.0, 1), (1.9, 1), (2.0, 2)):
+        done = bench(OWN + "Timed", sizes=[40], repeats=5, budget=share * seconds, clock=clock)
+        done.run()
+        assert {sample["repeat"] for sample in done.samples} - {None} == set(range(repeats))
