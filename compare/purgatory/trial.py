@@ -258,7 +258,7 @@ class _Run:
             if self.trial.design == PURGING:
                 estimate = self.purgatory.estimated_total
                 self.totals.append((estimate, self.purgatory.watched / WATCHED))
-            time.sleep(_SAMPLE_S)
+            time.sleep(_SAMPLE_S)  # memory and sizes are sampled in real time
 
     def _wait(self) -> None:
         """Wait until every request has ended."""

@@ -775,7 +775,7 @@ REFUSED = {
         " shows how it is read)",
     ),
 }
-"""What is in a file that is no log, and what is said of it, with the option that helps."""
+"""What is in a file that is not a log, and what is said of it, with the option that helps."""
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -168,6 +168,7 @@ def begun(here):
 
 def test_sigterm_reaches_the_program(begun):
     """Its default handling ends it at once, and leaves the events."""
+    # The sleep only keeps the program alive until it is ended.
     process = begun(SETS_TWO + "import time\nopen('ready', 'w').close()\ntime.sleep(100)")
     process.terminate()
     assert process.communicate()[1].startswith("wheelwork: recorded ")
