@@ -50,10 +50,13 @@ may lose the timers of that call.
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 import numpy.typing as npt
 
 from timers.arrays import Bools, Int64s
+from timers.limits import LIMIT
 from timers.traits import Traits
+from timers.validation import as_handles, as_integer, as_pairs, as_times
 
 
 class Expired(NamedTuple):
@@ -72,7 +75,9 @@ class Timer(Protocol):
     """The interface of every timer.
 
     A constructor takes the scheme's parameters, and the keywords `start` (the clock's first value)
-    and `capacity` (how many pending timers it has room for initially).
+    and `capacity` (how many pending timers it has room for initially). A timer of your own may
+    inherit from this class. It then has `schedule_after`, `next_wakeup` (the next expiry) and the
+    batches, made of single calls.
     """
 
     @property
@@ -96,6 +101,7 @@ class Timer(Protocol):
 
     def schedule_after(self, delay: int) -> int:
         """Add a timer for now + delay and return its handle."""
+        return self.schedule(min(max(self.now + as_integer(delay, "delay"), 0), LIMIT))
 
     def cancel(self, handle: int) -> bool:
         """Remove a pending timer; False if it fired, was cancelled or never existed."""
@@ -111,18 +117,24 @@ class Timer(Protocol):
 
     def next_wakeup(self) -> int | None:
         """When `advance` should next be called, even if nothing expires then; None if never."""
+        return self.next_expiry()
 
     def __len__(self) -> int:
         """The number of pending timers."""
 
     def schedule_many(self, deadlines: npt.ArrayLike) -> Int64s:
         """`schedule` for each element; all or nothing."""
+        return np.array([*map(self.schedule, as_times(deadlines, "deadlines").tolist())], np.int64)
 
     def cancel_many(self, handles: npt.ArrayLike) -> Bools:
         """`cancel` for each element, in order."""
+        return np.array([*map(self.cancel, as_handles(handles, "handles").tolist())], np.bool_)
 
     def reschedule_many(self, handles: npt.ArrayLike, deadlines: npt.ArrayLike) -> Bools:
         """`reschedule` for each pair, in order."""
+        handles, deadlines = as_pairs(handles, deadlines)
+        as_times(deadlines, "deadlines")
+        return np.array([*map(self.reschedule, handles.tolist(), deadlines.tolist())], np.bool_)
 
     def check(self) -> None:
         """Raise InvariantError if a structural invariant does not hold."""

@@ -4,8 +4,9 @@ The tables, tests and charts read the traits. These facts are not stated anywher
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Literal
 
 from timers.limits import LIMIT
@@ -77,7 +78,6 @@ class Traits:
     summary: str  #: one sentence
     rounding: Callable[[Parameters], AnyRounding]  #: when a timer fires, with these parameters
     order: Literal["fifo", "unspecified"]  #: of timers with equal deadlines that fire in one unit
-    parameters: Mapping[str, Parameter]  #: of the constructor
     exact_next_expiry: bool  #: next_expiry() is the next fired_at, not only a bound
     costs: tuple[Cost, ...]  #: how the cost of each operation grows
     horizon: str  #: how far ahead the structure itself reaches, and where later timers are kept
@@ -85,6 +85,7 @@ class Traits:
     suits: str  #: what it is good for
     drawback: str  #: what it is bad at
     source: str  #: paper and section, or the original's file
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)  #: of the constructor
     deviations: tuple[str, ...] = ()  #: from the original
     #: whether it keeps the contract's rules for interruptions; if not, a call made by a finalizer
     #: or signal handler during another call raises NestedCallError
@@ -92,5 +93,6 @@ class Traits:
 
     @property
     def defaults(self) -> Parameters:
-        """The default value of each parameter."""
-        return {name: parameter.default for name, parameter in self.parameters.items()}
+        """The default value of each parameter, read-only."""
+        defaults = {name: parameter.default for name, parameter in self.parameters.items()}
+        return MappingProxyType(defaults)

@@ -39,6 +39,8 @@ def as_integer(value: Any, name: str) -> int:
 
 def as_time(value: Any, name: str) -> int:
     """`value` as a moment in [0, LIMIT]. Raises TimeTypeError, TimeRangeError."""
+    if type(value) is int and 0 <= value <= LIMIT:
+        return value
     moment = as_integer(value, name)
     if not 0 <= moment <= LIMIT:
         raise _out_of_range(name, moment)

@@ -21,6 +21,7 @@ from timers.errors import (
 )
 from timers.kernels.pool import MAX_PLACES
 from timers.limits import LIMIT
+from timers.protocol import Timer
 
 every_timer = pytest.mark.parametrize("case", DEFAULTS, ids=str)
 every_geometry = pytest.mark.parametrize("case", CASES, ids=str)
@@ -314,6 +315,23 @@ def test_batches_take_every_integer_dtype_and_layout(case: Case) -> None:
         assert pair.timer.cancel_many(strided).tolist() == [True] * 3
         pair.model.cancel_many(handles.tolist())
         assert len(pair.finish()) == 12
+
+
+class SingleCalls(timers.HeapqDelayQueue):
+    """A timer with the batches that it inherits from the protocol."""
+
+    schedule_many, cancel_many = Timer.schedule_many, Timer.cancel_many
+
+
+def test_inherited_batches_make_single_calls_and_schedule_all_or_nothing() -> None:
+    timer = SingleCalls()
+    handles = timer.schedule_many([20, 10])
+    assert (handles.dtype, timer.next_wakeup()) == (np.int64, 10)
+    with pytest.raises(TimeRangeError, match=r"deadlines\[1\] = -1"):
+        timer.schedule_many([5, -1])
+    cancelled = timer.cancel_many([int(handles[0]), 2**64, int(handles[0])])
+    assert (cancelled.dtype, cancelled.tolist()) == (np.bool_, [True, False, False])
+    assert timer.advance(30).handles.tolist() == [handles[1]]
 
 
 @every_timer

@@ -16,7 +16,7 @@ from timers.registry import names, timer_class
 from timers.schemes import heapq_delay_queue
 from timers.schemes.heapq_delay_queue import HeapqDelayQueue
 from timers.traits import ALL_COUNTERS, Cost, Load
-from timers.validation import as_pairs, as_time, as_times
+from timers.validation import as_time, as_times
 
 SAMPLE = (
     2_000  # operations that are counted where the cost of each is sought beside N pending timers
@@ -82,18 +82,11 @@ def counted_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the entries of `HeapqDelayQueue` count their comparisons."""
 
     def moments(deadlines: Any, name: str) -> Any:
-        if isinstance(deadlines, np.ndarray) and deadlines.dtype.hasobject:
-            return deadlines  # they are counted
         checked = as_times(deadlines, name).tolist()
         return np.array([Counted(deadline) for deadline in checked], object)
 
-    def pairs(handles: Any, deadlines: Any) -> tuple[Any, Any]:
-        some, checked = as_pairs(handles, deadlines)
-        return some, moments(checked, "deadlines")
-
     monkeypatch.setattr(heapq_delay_queue, "as_time", lambda *asked: Counted(as_time(*asked)))
     monkeypatch.setattr(heapq_delay_queue, "as_times", moments)
-    monkeypatch.setattr(heapq_delay_queue, "as_pairs", pairs)
 
 
 Measured = tuple[dict[str, int], int]

@@ -24,7 +24,6 @@ class CascadingWheel(KernelTimer):
         summary="five wheels of 256 slots; an upper slot empties into lower ones when reached",
         rounding=lambda parameters: Rounding("exact"),
         order="unspecified",
-        parameters={},
         exact_next_expiry=True,
         costs=(
             Cost("schedule", "N", "1", Load.ANY, ALL_COUNTERS),

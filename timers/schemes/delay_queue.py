@@ -22,7 +22,6 @@ class DelayQueue(KernelTimer):
         summary="an array heap ordered by deadline, with each timer's index for removal",
         rounding=lambda parameters: Rounding("exact"),
         order="fifo",
-        parameters={},
         exact_next_expiry=True,
         costs=(
             Cost("schedule", "N", "1", Load.RANDOM_DEADLINES, "comparisons"),

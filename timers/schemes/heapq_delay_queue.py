@@ -3,33 +3,33 @@
 import heapq
 import sys
 from itertools import count
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
 from timers.arrays import Bools, Int64s
 from timers.errors import ClockError, InvariantError, NestedCallError
-from timers.kernels.handles import LAST_GENERATION, LOWEST_HANDLE, PLACE_BITS, PLACE_MASK
+from timers.kernels.handles import LOWEST_HANDLE, PLACE_MASK
 from timers.kernels.pool import MAX_PLACES
 from timers.limits import LIMIT
 from timers.protocol import Expired, Timer
 from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY
-from timers.schemes.guards import NESTED, NotCopied, exclusive
+from timers.schemes.guards import NotCopied
 from timers.schemes.undelivered import no_expiries
 from timers.snapshot import Snapshot, Waiting
 from timers.traits import Cost, Load, Traits
-from timers.validation import as_handles, as_integer, as_pairs, as_parameter, as_time, as_times
+from timers.validation import as_handles, as_integer, as_parameter, as_time, as_times
+
+_NESTED = "a finalizer or signal handler called this timer in the middle of another call"
 
 
 class HeapqDelayQueue(NotCopied, Timer):
     """A delay queue on heapq with lazy removal; FIFO among equal deadlines.
 
     >>> timer = HeapqDelayQueue()
-    >>> first, second = timer.schedule_many([20, 10])
-    >>> timer.cancel(first), timer.advance(30).deadlines.tolist()
-    (True, [10])
+    >>> timer.schedule_many([20, 10]).size, timer.advance(30).deadlines.tolist()
+    (2, [10, 20])
     """
 
     traits = Traits(
@@ -38,7 +38,6 @@ class HeapqDelayQueue(NotCopied, Timer):
         summary="heapq with lazy removal and compaction: what Python programs use today",
         rounding=lambda parameters: Rounding("exact"),
         order="fifo",
-        parameters={},
         exact_next_expiry=True,
         costs=(
             Cost("schedule", "N", "1", Load.RANDOM_DEADLINES, "comparisons"),
@@ -55,7 +54,7 @@ class HeapqDelayQueue(NotCopied, Timer):
         interruptible=False,
     )
     now = 0
-    parameters = MappingProxyType[str, int]({})
+    parameters = traits.defaults
 
     def __init__(self, *, start: int = 0, capacity: int = DEFAULT_CAPACITY) -> None:
         as_parameter(capacity, "capacity", 1, MAX_PLACES)
@@ -78,48 +77,49 @@ class HeapqDelayQueue(NotCopied, Timer):
     def schedule(self, deadline: int) -> int:
         return self._change(None, as_time(deadline, "deadline"))
 
-    def schedule_after(self, delay: int) -> int:
-        return self.schedule(min(max(self.now + as_integer(delay, "delay"), 0), LIMIT))
-
     def cancel(self, handle: int) -> bool:
         return self._change(as_integer(handle, "handle"), None) > 0
 
     def reschedule(self, handle: int, deadline: int) -> bool:
         return self._change(as_integer(handle, "handle"), as_time(deadline, "deadline")) > 0
 
-    @exclusive
     def advance(self, now: int) -> Expired:
-        clock, now = self.now, as_time(now, "now")
-        if now < clock:
-            raise ClockError(f"now {now} is before the timer's clock {clock}")
-        rows = []
-        while self._heap and self._heap[0][0] <= now:
-            deadline, _, handle = entry = heapq.heappop(self._heap)
-            if self._armed.get(handle) is entry:
-                rows.append((handle, deadline, max(clock, deadline)))
-                self._release(handle)
-        self.now = now
+        now = as_time(now, "now")
+        if self._busy:
+            raise NestedCallError(_NESTED)
+        self._busy = True
+        try:
+            if now < self.now:
+                raise ClockError(f"now {now} is before the timer's clock {self.now}")
+            rows = []
+            while self._heap and self._heap[0][0] <= now:
+                deadline, _, handle = entry = heapq.heappop(self._heap)
+                if self._armed.get(handle) is entry:
+                    rows.append((handle, deadline, max(self.now, deadline)))
+                    self._release(handle)
+            self.now = now
+        finally:
+            self._busy = False
         return Expired(*np.array(rows, np.int64).T.copy()) if rows else no_expiries()
 
-    @exclusive
     def next_expiry(self) -> int | None:
-        while self._heap and self._armed.get(self._heap[0][2]) is not self._heap[0]:
-            heapq.heappop(self._heap)
-        return max(self._heap[0][0], self.now) if self._heap else None
-
-    next_wakeup = next_expiry
+        if self._busy:
+            raise NestedCallError(_NESTED)
+        self._busy = True
+        try:
+            while self._heap and self._armed.get(self._heap[0][2]) is not self._heap[0]:
+                heapq.heappop(self._heap)
+            return max(self._heap[0][0], self.now) if self._heap else None
+        finally:
+            self._busy = False
 
     def schedule_many(self, deadlines: npt.ArrayLike) -> Int64s:
         moments = as_times(deadlines, "deadlines").tolist()
         return np.array([self._change(None, moment) for moment in moments], np.int64)
 
     def cancel_many(self, handles: npt.ArrayLike) -> Bools:
-        return np.array([*map(self.cancel, as_handles(handles, "handles").tolist())], np.bool_)
-
-    def reschedule_many(self, handles: npt.ArrayLike, deadlines: npt.ArrayLike) -> Bools:
-        handles, deadlines = as_pairs(handles, deadlines)
-        as_times(deadlines, "deadlines")
-        return np.array([*map(self.reschedule, handles.tolist(), deadlines.tolist())], np.bool_)
+        pending = as_handles(handles, "handles").tolist()
+        return np.array([self._change(handle, None) for handle in pending], np.bool_)
 
     def snapshot(self) -> Snapshot:
         heap = [Waiting(e[2], e[0], pending=self._armed.get(e[2]) is e) for e in self._heap]
@@ -135,7 +135,7 @@ class HeapqDelayQueue(NotCopied, Timer):
     def _change(self, handle: int | None, deadline: int | None) -> int:
         """Schedule (no handle), cancel (no deadline) or reschedule. Returns the handle, or 0."""
         if self._busy:
-            raise NestedCallError(NESTED)
+            raise NestedCallError(_NESTED)
         self._busy = True
         try:
             if handle is None:
@@ -156,5 +156,5 @@ class HeapqDelayQueue(NotCopied, Timer):
 
     def _release(self, handle: int) -> None:
         del self._armed[handle]
-        if handle < LAST_GENERATION << PLACE_BITS:  # else the place is retired
-            self._free.append(handle + (1 << PLACE_BITS))
+        if (following := handle + LOWEST_HANDLE) <= LIMIT:  # else the place is retired
+            self._free.append(following)

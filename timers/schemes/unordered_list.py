@@ -22,7 +22,6 @@ class UnorderedList(KernelTimer):
         summary="one list of all pending timers; every advance visits every one of them",
         rounding=lambda parameters: Rounding("exact"),
         order="fifo",
-        parameters={},
         exact_next_expiry=True,
         costs=(
             Cost("schedule", "N", "1", Load.ANY, ALL_COUNTERS),
