@@ -41,23 +41,22 @@ class Grid:
     longest_tick: int
     longest_delay: int
 
+    @property
+    def _longest_ticks(self) -> set[int]:
+        """The longest within the bounds, of a scheme that rounds up and of one that rounds down."""
+        return {max(self.bounds.max_late, 1), self.bounds.max_early + 1}
+
     @cached_property
     def ticks(self) -> list[int]:
         """1, 2 and 5 times the powers of ten, and the longest that the bounds allow; ascending."""
         limit = max(self.longest_tick, self.bounds.max_late, self.bounds.max_early + 1)
         powers = (10**digits for digits in range(len(str(limit))))
         series = {digit * power for power in powers for digit in (1, 2, 5)}
-        longest_allowed = {max(self.bounds.max_late, 1), self.bounds.max_early + 1}
-        return sorted({tick for tick in series if tick <= limit} | longest_allowed)
+        return sorted({tick for tick in series if tick <= limit} | self._longest_ticks)
 
     def coarse(self) -> Iterator[Contestant]:
         """Each timer with every third tick and wheel size, and the longest ticks in the bounds."""
-        longest = [self.bounds.max_late, self.bounds.max_early + 1]
-        ticks = [
-            tick
-            for number, tick in enumerate(reversed(self.ticks))
-            if number % COARSE == 0 or tick in longest
-        ]
+        ticks = sorted({*self.ticks[::-COARSE]} | self._longest_ticks)
         yield from self._product(_compiled(), ticks, WHEEL_SIZES[::COARSE])
 
     def all(self) -> Iterator[Contestant]:

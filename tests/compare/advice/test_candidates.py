@@ -78,6 +78,7 @@ def test_one_wheel_at_most_is_larger_than_the_longest_delay(delay, late):
         if "wheel_size" in parameters:
             key = candidate.name, parameters.get("tick", 1)
             sizes.setdefault(key, []).append(parameters["wheel_size"])
+    assert 8 in sizes["hashed-wheel", late]
     for (_, tick), slots in sizes.items():
         assert slots == list(WHEEL_SIZES[: len(slots)])
         larger = [size for size in slots if size * tick > delay]

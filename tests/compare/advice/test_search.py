@@ -117,7 +117,10 @@ def test_the_advice_keeps_its_bounds_and_beats_the_other_finalists(advice):
         assert low <= late.min <= late.max <= high
     costs = [advice.cost(counted) for counted in advice.ranked]
     assert costs == sorted(costs)
-    assert advice.runner_up.contestant.name != advice.best.contestant.name
+    name = advice.best.contestant.name
+    others = [counted for counted in advice.ranked if counted.contestant.name != name]
+    assert advice.best_of(name) is advice.best is advice.ranked[0]
+    assert advice.best_of(others[0].contestant.name) is advice.runner_up is others[0]
     assert all(len(samples) == 2 for samples in advice.samples.values())
     assert -1 <= advice.correlation <= 1 and len(advice.checked) == 8
 

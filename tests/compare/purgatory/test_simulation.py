@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from compare.purgatory.figures import PURGING, SCANNING
-from compare.purgatory.kernels import COMPLETED, EXPIRED, TICK
 from compare.purgatory.options import INTERVALS
 from compare.purgatory.simulation import simulate
 from compare.purgatory.traffic import KEYS, WATCHED, Traffic, traffic
@@ -48,17 +47,6 @@ def test_the_reaper_scans_what_is_longer_than_the_limit(limit, purges, scanned):
     )
     counters = simulate(SCANNING, given, limit).counters
     assert (counters["purges"], counters["queue_scanned"]) == (purges, scanned)
-
-
-@pytest.mark.parametrize("design", [PURGING, SCANNING])
-def test_who_completes_follows_from_the_service_time(few, design):
-    given = few["high"]
-    simulated = simulate(design, given, INTERVALS[design])
-    in_time = given.services >= 0
-    assert (simulated.fate == np.where(in_time, COMPLETED, EXPIRED)).all()
-    assert (simulated.ended_at[in_time] == (given.arrivals + given.services)[in_time]).all()
-    late = simulated.ended_at[~in_time] - given.arrivals[~in_time] - given.timeout
-    assert 0 <= late.min() <= late.max() < TICK
 
 
 @pytest.mark.parametrize(("load", "share"), [("low", 0.0787), ("high", 0.5)])
