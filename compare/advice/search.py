@@ -16,7 +16,6 @@ from compare.replay.contestant import Contestant, contestant
 from compare.tapes.tape import CANCEL
 from compare.tapes.trace import Trace
 
-OBJECTIVES = ("cpu", "memory")
 SEARCHED, TIMED = 1_000_000, 10_000_000  # operations of a large trace: counted, and timed
 REFERENCE = "delay-queue"
 SLOWEST = 8  # times the time of REFERENCE; slower candidates are left out
@@ -105,10 +104,8 @@ class Advice:
         return rank_correlation([self.ns[label] for label in self.checked], measured)
 
 
-def advise(
-    trace: Trace, bounds: Bounds, executor: Executor, objective: str = OBJECTIVES[0]
-) -> Advice:
-    """Search for the best timer for a trace.
+def advise(trace: Trace, bounds: Bounds, executor: Executor, objective: str = "cpu") -> Advice:
+    """Search for the best timer for a trace; the objective is to save "cpu" or "memory".
 
     Of a large trace, SEARCHED operations are replayed for the search, and TIMED operations through
     the finalists. Raises AdviceError for a trace without operations, and if no candidate keeps the
