@@ -49,6 +49,15 @@ def requests(tmp_path):
 
 
 @pytest.fixture
+def csv_log(tmp_path):
+    def write(text):
+        (tmp_path / "log.csv").write_text(text)
+        return tmp_path / "log.csv"
+
+    return write
+
+
+@pytest.fixture
 def touches(tmp_path):
     def ingest(log, out="trace", key="client", idle="5s", **settings):
         options = Options(**{"time": "ts", "unit": "us"} | settings)
@@ -253,9 +262,8 @@ def test_a_format_can_be_forced(touches, tmp_path):
 # ---- times
 
 
-def test_time_is_end_subtracts_exactly(requests, tmp_path):
-    log = tmp_path / "log.csv"
-    log.write_text(
+def test_time_is_end_subtracts_exactly(requests, csv_log):
+    log = csv_log(
         "ts,rtt\n"
         "10.000,1.5\n"
         "10.000,0.0001\n"  # began just before 10 s
@@ -274,11 +282,10 @@ def test_time_is_end_subtracts_exactly(requests, tmp_path):
     )
 
 
-def test_times_and_durations_are_rounded_down_once(requests, tmp_path):
-    log = tmp_path / "log.csv"
+def test_times_and_durations_are_rounded_down_once(requests, csv_log):
     # Each alone is below the next millisecond, and only their sum is not; 0.1 + 0.2 in floats would
     # be more.
-    log.write_text("ts,rtt\n0.0009,0.0001\n0.1,0.2\n0.00099999999999999999,1e-30\n")
+    log = csv_log("ts,rtt\n0.0009,0.0001\n0.1,0.2\n0.00099999999999999999,1e-30\n")
     tape = requests(log, unit="ms", out="a").trace.load()
     assert tape.time[tape.op == CANCEL].tolist() == [0, 1, 300]
     done = requests(log, unit="s", out="b")
@@ -287,9 +294,8 @@ def test_times_and_durations_are_rounded_down_once(requests, tmp_path):
     )  # 0.1 s and 0.2 s: 300 ms in one unit as in the other
 
 
-def test_the_first_value_decides_the_time_format(touches, tmp_path):
-    log = tmp_path / "log.csv"
-    log.write_text("ts,client\nnever,a\n-,a\n1521911720865,a\n5,a\n2018-03-24T17:15:20Z,a\n")
+def test_the_first_value_decides_the_time_format(touches, csv_log):
+    log = csv_log("ts,client\nnever,a\n-,a\n1521911720865,a\n5,a\n2018-03-24T17:15:20Z,a\n")
     done = touches(log, unit="ms")
     assert done.trace.load().time.tolist() == [1521911720865]
     assert logs.manifest(done.trace)["source"]["time_format"] == "epoch-ms"
@@ -326,9 +332,8 @@ def test_seconds_among_milliseconds_are_rejected_and_the_other_way_round(
         )
 
 
-def test_a_column_with_the_end(requests, tmp_path):
-    log = tmp_path / "log.csv"
-    log.write_text(
+def test_a_column_with_the_end(requests, csv_log):
+    log = csv_log(
         "ts,stop\n1.5,1.50000000001\n1.5,6.5\n1.5,6.499999\n2,\n3,2.999999\n4,late\n,5\n6,-7\n"
     )
     done = requests(log, duration=None, end="stop")
@@ -353,9 +358,8 @@ def test_a_column_with_the_end(requests, tmp_path):
 TWO_ROWS = {"id": "id", "event": "type", "starts": "begin", "ends": "end"}
 
 
-def test_a_request_in_two_rows(requests, tmp_path):
-    log = tmp_path / "log.csv"
-    log.write_text(
+def test_a_request_in_two_rows(requests, csv_log):
+    log = csv_log(
         "ts,id,type\n"
         "1.5,a,end\n1,a,begin\n"  # in any order
         "2,b,begin\n"  # without an end
@@ -415,9 +419,8 @@ def test_a_pipe_with_ids_is_refused(requests, tmp_path):
     writer.join()
 
 
-def test_units_in_the_names_of_columns(requests, tmp_path):
-    log = tmp_path / "log.csv"
-    log.write_text("ts_ms,latency_ms,end_ms\n1,250,2\n2,250,3\n3,250,4\n")
+def test_units_in_the_names_of_columns(requests, csv_log):
+    log = csv_log("ts_ms,latency_ms,end_ms\n1,250,2\n2,250,3\n3,250,4\n")
     read = {"time": "ts_ms", "duration": "latency_ms"}
     done = requests(log, **read)
     assert done.reading.units == (("ts_ms", "s"), ("latency_ms", "s"))
@@ -430,9 +433,8 @@ def test_units_in_the_names_of_columns(requests, tmp_path):
     assert done.reading.units == (("ts_ms", "s"), ("end_ms", "s"))
 
 
-def test_date_and_time_in_two_columns(touches, tmp_path):
-    log = tmp_path / "log.csv"
-    log.write_text("date,time,client\n2020-01-01,00:00:01,a\n2020-01-01,,a\n,,a\n")
+def test_date_and_time_in_two_columns(touches, tmp_path, csv_log):
+    log = csv_log("date,time,client\n2020-01-01,00:00:01,a\n2020-01-01,,a\n,,a\n")
     done = touches(log, time="date,time", unit="s")
     assert done.trace.load().time.tolist() == [1_577_836_801]
     assert done.examples[0] == "line 3: time '2020-01-01 ' is not iso or is out of range"
@@ -453,9 +455,8 @@ def test_times_without_a_year_are_in_the_latest_one(touches, tmp_path):
     assert done.reading.time_format == "%b %d %H:%M:%S"
 
 
-def test_times_in_a_time_zone(touches, tmp_path):
-    log = tmp_path / "log.csv"
-    log.write_text("ts,client\n2024-01-01 01:00:00,a\n2024-07-01 02:00:00,a\n")
+def test_times_in_a_time_zone(touches, csv_log):
+    log = csv_log("ts,client\n2024-01-01 01:00:00,a\n2024-07-01 02:00:00,a\n")
     done = touches(log, time_zone="Europe/Berlin", unit="s")
     assert done.trace.load().time.tolist() == [1_704_067_200, 1_719_792_000]
     assert (done.reading.times.without_zone, done.reading.times.zones) == (0, (0, 0))
@@ -467,9 +468,8 @@ def test_times_in_a_time_zone(touches, tmp_path):
         touches(log, time_zone="Berlin", out="other")
 
 
-def test_which_rows_are_used(touches, requests, tmp_path):
-    log = tmp_path / "log.csv"
-    log.write_text(
+def test_which_rows_are_used(touches, requests, csv_log):
+    log = csv_log(
         "ts,rtt,client,status\n1,0.1,a,200\n2,0.1,b,504\n3,x,c,504\nnever,x,d,200\n4,1,5,0.1,x\n"
         "5,9,a,504.0\n6,9,b,-\n"
     )
@@ -492,9 +492,8 @@ def test_which_rows_are_used(touches, requests, tmp_path):
             touches(log, limit=limit, out="other")
 
 
-def test_a_sample_has_whole_keys_and_its_share_of_the_requests(touches, requests, tmp_path):
-    log = tmp_path / "log.csv"
-    log.write_text("ts,rtt,client\n" + "".join(f"{k},1,k{k % 2000}\n" for k in range(20_000)))
+def test_a_sample_has_whole_keys_and_its_share_of_the_requests(touches, requests, csv_log):
+    log = csv_log("ts,rtt,client\n" + "".join(f"{k},1,k{k % 2000}\n" for k in range(20_000)))
     for k, share in enumerate((0.1, 0.5)):
         done = touches(log, out=f"t{k}", sample=f"{share:%}", unit="s", idle="9000s")
         keys = done.trace.shards[0].id_space
@@ -528,9 +527,8 @@ def test_a_pattern_of_lines(touches, tmp_path):
         touches(log, pattern="(?P<time>x)", format="csv", out="other")
 
 
-def test_what_a_log_was_read_as(requests, touches, tmp_path):
-    log = tmp_path / "log.csv"
-    log.write_text(
+def test_what_a_log_was_read_as(requests, touches, csv_log):
+    log = csv_log(
         "ts,rtt,client\n2020-01-01T00:00:00Z,2,a\n2020-01-01T02:00:02+02:00,9,b\n"
         "2020-01-01T00:00:03,,a\nnoon,1,a\n2020-01-01T00:00:04-00:30,1,b\n"
     )
@@ -551,9 +549,8 @@ def test_what_a_log_was_read_as(requests, touches, tmp_path):
     assert requests(log, timeout="10s", out="fine", time_format="iso").reading.times.step is None
 
 
-def test_the_times_of_rejected_rows_do_not_count(requests, tmp_path):
-    log = tmp_path / "log.csv"
-    log.write_text(
+def test_the_times_of_rejected_rows_do_not_count(requests, csv_log):
+    log = csv_log(
         "ts,rtt\n2020-01-01T00:00:03Z,2\n2020-01-01T00:00:01,-1\n2020-01-01T05:30:02.5+05:30,-1\n"
     )
     done = requests(log, unit="ms")
@@ -561,9 +558,8 @@ def test_the_times_of_rejected_rows_do_not_count(requests, tmp_path):
     assert done.reading.times == ("1s", 0, (0, 0))
 
 
-def test_a_log_without_rows_is_an_empty_trace(requests, touches, tmp_path):
-    log = tmp_path / "log.csv"
-    log.write_text("ts,rtt,client\n")
+def test_a_log_without_rows_is_an_empty_trace(requests, touches, csv_log):
+    log = csv_log("ts,rtt,client\n")
     for ingest in (requests, touches):
         done = ingest(log, out=str(ingest), shards=2)
         assert (done.rows, done.trace.totals["rows"], len(done.trace.shards)) == (0, 0, 2)
@@ -575,9 +571,8 @@ def test_a_log_without_rows_is_an_empty_trace(requests, touches, tmp_path):
         requests(log, out="timeless")
 
 
-def test_times_at_the_end_of_the_range(touches, tmp_path):
-    log = tmp_path / "log.csv"
-    log.write_text(
+def test_times_at_the_end_of_the_range(touches, csv_log):
+    log = csv_log(
         "ts,client\n9223372036854775806,a\n9223372036854775807,a\n-1,a\n-0.0,a\n9223372036854775808,a\n"
     )
     done = touches(log, time_format="epoch-s", unit="s", idle="1s")
@@ -589,9 +584,8 @@ def test_times_at_the_end_of_the_range(touches, tmp_path):
     )
 
 
-def test_durations_that_are_none(requests, tmp_path):
-    log = tmp_path / "log.csv"
-    log.write_text("ts,rtt\n1,-\n2,\n3, - \n4,never\n5,-1\n6,1e300\n7,NaN\n8,4ms\n9,4000000\n")
+def test_durations_that_are_none(requests, csv_log):
+    log = csv_log("ts,rtt\n1,-\n2,\n3, - \n4,never\n5,-1\n6,1e300\n7,NaN\n8,4ms\n9,4000000\n")
     done = requests(log, unit="us", duration_unit="us", timeout="4s")
     assert done.trace.totals == {"rows": 6, "starts": 5, "cancels": 1, "rearms": 0, "arms": 0}
     assert done.examples == (
@@ -605,9 +599,8 @@ def test_durations_that_are_none(requests, tmp_path):
 # ---- unreadable rows
 
 
-def test_unreadable_rows_are_told_and_strict_refuses_them(requests, tmp_path):
-    log = tmp_path / "log.csv"
-    log.write_text(
+def test_unreadable_rows_are_told_and_strict_refuses_them(requests, tmp_path, csv_log):
+    log = csv_log(
         "ts,rtt\n" + "1.5,0.1\n" + "\x07bad time that goes on and on and on and on and on,1\n" * 7
     )
     done = requests(log)
@@ -632,9 +625,8 @@ def rejected(done):
     return [tuple(row.values()) for row in pq.read_table(done.trace.rejected).to_pylist()]
 
 
-def test_every_row_that_is_left_out_is_kept_in_a_side_table(requests, touches, tmp_path):
-    log = tmp_path / "log.csv"
-    log.write_text("ts,rtt,client\n1,0.5,a\nnever,1,b\n2,soon,\n3,x,y,z\n\n4,0.5,-\n")
+def test_every_row_that_is_left_out_is_kept_in_a_side_table(requests, touches, csv_log):
+    log = csv_log("ts,rtt,client\n1,0.5,a\nnever,1,b\n2,soon,\n3,x,y,z\n\n4,0.5,-\n")
     done = requests(log)
     assert (done.rows, done.unreadable, done.duplicate, done.late) == (5, 3, 0, 0)
     assert pq.read_schema(done.trace.rejected).names == [
@@ -655,9 +647,8 @@ def test_every_row_that_is_left_out_is_kept_in_a_side_table(requests, touches, t
     assert requests(log, force=True).trace.rejected is None
 
 
-def test_more_rows_with_the_same_text_are_duplicates(requests, touches, tmp_path):
-    log = tmp_path / "log.csv"
-    log.write_text(
+def test_more_rows_with_the_same_text_are_duplicates(requests, touches, csv_log):
+    log = csv_log(
         "ts,rtt,id\n5,0.5,a\n1,0.5,b\n4,0.5,a\n7,0.5,\n8,0.5,-\n9,never,b\n3,0.1,b\n3,0.1,a\n"
     )
     done = requests(log, unique="id", unit="s", timeout="9s")
@@ -679,10 +670,9 @@ def test_more_rows_with_the_same_text_are_duplicates(requests, touches, tmp_path
     assert touches(log, key="id", unique="ts", out="touches").duplicate == 1
 
 
-def test_rows_far_behind_the_rows_before_them_are_late(requests, tmp_path, monkeypatch):
+def test_rows_far_behind_the_rows_before_them_are_late(requests, monkeypatch, csv_log):
     times = [10, 12, 9, 20, 12, 10, 9, 30, 19, 20]
-    log = tmp_path / "log.csv"
-    log.write_text("ts,rtt\n" + "".join(f"{time},0.5\n" for time in times))
+    log = csv_log("ts,rtt\n" + "".join(f"{time},0.5\n" for time in times))
     settings = {"unit": "s", "timeout": "9s", "in_order_within": "10s"}
     done = requests(log, **settings)  # two rows are 10 s behind, and in time
     assert (done.rows, done.late) == (10, 2)
