@@ -47,6 +47,7 @@ these rules: a nested call raises NestedCallError, and an exception raised in th
 may lose the timers of that call.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -75,27 +76,34 @@ class Timer(Protocol):
     """The interface of every timer.
 
     A constructor takes the scheme's parameters, and the keywords `start` (the clock's first value)
-    and `capacity` (how many pending timers it has room for initially). A timer of your own may
-    inherit from this class. It then has `schedule_after`, `next_wakeup` (the next expiry) and the
-    batches, made of single calls.
+    and `capacity` (how many pending timers it has room for initially).
+
+    A timer of your own may inherit from this class. It then has `next_wakeup` (the next expiry),
+    `schedule_after` and the batches (by single calls), and a `check` that checks nothing. All other
+    methods are required. `now` and `parameters` may be class attributes, which instances replace.
     """
 
     @property
+    @abstractmethod
     def now(self) -> int:
         """The clock: the argument of the last `advance`, initially `start`."""
 
     @property
+    @abstractmethod
     def traits(self) -> Traits:
         """The facts that the scheme declares about itself."""
 
     @property
+    @abstractmethod
     def parameters(self) -> Mapping[str, int]:
         """The scheme's parameters of this instance, e.g. {"tick": 1, "wheel_size": 20}."""
 
     @property
+    @abstractmethod
     def nbytes(self) -> int:
         """Bytes held, all bookkeeping included."""
 
+    @abstractmethod
     def schedule(self, deadline: int) -> int:
         """Add a timer for an absolute deadline and return its handle."""
 
@@ -103,15 +111,19 @@ class Timer(Protocol):
         """Add a timer for now + delay and return its handle."""
         return self.schedule(min(max(self.now + as_integer(delay, "delay"), 0), LIMIT))
 
+    @abstractmethod
     def cancel(self, handle: int) -> bool:
         """Remove a pending timer; False if it fired, was cancelled or never existed."""
 
+    @abstractmethod
     def reschedule(self, handle: int, deadline: int) -> bool:
         """Give a pending timer a new deadline; it keeps its handle. False if it is not pending."""
 
+    @abstractmethod
     def advance(self, now: int) -> Expired:
         """Move the clock to `now` and return the timers that fired."""
 
+    @abstractmethod
     def next_expiry(self) -> int | None:
         """A lower bound of the next `fired_at`; None if nothing is pending."""
 
@@ -119,6 +131,7 @@ class Timer(Protocol):
         """When `advance` should next be called, even if nothing expires then; None if never."""
         return self.next_expiry()
 
+    @abstractmethod
     def __len__(self) -> int:
         """The number of pending timers."""
 

@@ -99,9 +99,6 @@ class CoarseBuckets(Timer):
     def next_expiry(self):
         return min(self._buckets, default=None)
 
-    def check(self):
-        """Nothing to check: dicts have no invariants of ours."""
-
     def _file(self, handle, deadline):
         moment = self._due_at(deadline, self.now)
         self._bucket_of[handle] = moment

@@ -334,6 +334,15 @@ def test_inherited_batches_make_single_calls_and_schedule_all_or_nothing() -> No
     assert timer.advance(30).handles.tolist() == [handles[1]]
 
 
+def test_a_timer_that_lacks_a_method_cannot_be_made() -> None:
+    class NoAdvance(Timer):
+        now, traits, parameters, nbytes = 0, timers.DelayQueue.traits, {}, 0
+        schedule = cancel = reschedule = next_expiry = __len__ = len
+
+    with pytest.raises(TypeError, match="NoAdvance .*abstract method '?advance'?$"):
+        NoAdvance()
+
+
 @every_timer
 def test_expired_rows_are_the_callers_own(case: Case) -> None:
     timer = case()
