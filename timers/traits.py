@@ -80,12 +80,13 @@ class Traits:
     order: Literal["fifo", "unspecified"]  #: of timers with equal deadlines that fire in one unit
     exact_next_expiry: bool  #: next_expiry() is the next fired_at, not only a bound
     costs: tuple[Cost, ...]  #: how the cost of each operation grows
-    horizon: str  #: how far ahead the structure itself reaches, and where later timers are kept
     jumps: str  #: how advance skips empty time
     suits: str  #: what it is good for
     drawback: str  #: what it is bad at
     source: str  #: paper and section, or the original's file
     parameters: Mapping[str, Parameter] = field(default_factory=dict)  #: of the constructor
+    #: how far ahead the structure itself reaches, and where later timers are kept
+    horizon: str = "none: any deadline"
     deviations: tuple[str, ...] = ()  #: from the original
     #: whether it keeps the contract's rules for interruptions; if not, a call made by a finalizer
     #: or signal handler during another call raises NestedCallError

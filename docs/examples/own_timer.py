@@ -42,7 +42,6 @@ class CoarseBuckets(Timer):
         parameters={"tick": Parameter(10)},
         exact_next_expiry=True,
         costs=(),
-        horizon="none: any deadline",
         jumps="searches for the first bucket",
         suits="few distinct expiry times",
         drawback="scans all buckets to find the first",

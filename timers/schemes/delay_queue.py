@@ -30,7 +30,6 @@ class DelayQueue(KernelTimer):
             Cost("reschedule", "N", "log", Load.IDLE_TIMEOUTS, "comparisons"),
             Cost("expiry", "N", "log", Load.ANY, "comparisons"),
         ),
-        horizon="none: any deadline",
         jumps="straight to the earliest deadline",
         suits="exact order, few timers, or few cancels",
         drawback="each expiry costs O(log n)",

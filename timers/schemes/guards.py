@@ -1,8 +1,10 @@
-"""A guard against copying a timer."""
+"""A guard against copying a timer, and what one against nested calls says."""
 
 from typing import NoReturn
 
 from timers.errors import CopyError
+
+NESTED = "a finalizer or signal handler called this timer in the middle of another call"
 
 
 class NotCopied:

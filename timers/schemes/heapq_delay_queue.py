@@ -14,14 +14,11 @@ from timers.kernels.pool import MAX_PLACES
 from timers.limits import LIMIT
 from timers.protocol import Expired, Timer
 from timers.rounding import Rounding
-from timers.schemes.base import DEFAULT_CAPACITY
-from timers.schemes.guards import NotCopied
+from timers.schemes.guards import NESTED, NotCopied
 from timers.schemes.undelivered import no_expiries
 from timers.snapshot import Snapshot, Waiting
 from timers.traits import Cost, Load, Traits
 from timers.validation import as_handles, as_integer, as_parameter, as_time, as_times
-
-_NESTED = "a finalizer or signal handler called this timer in the middle of another call"
 
 
 class HeapqDelayQueue(NotCopied, Timer):
@@ -46,28 +43,24 @@ class HeapqDelayQueue(NotCopied, Timer):
             Cost("reschedule", "N", "1", Load.IDLE_TIMEOUTS, "comparisons"),
             Cost("expiry", "N", "log", Load.ANY, "comparisons"),
         ),
-        horizon="none: any deadline",
         jumps="straight to the earliest deadline",
         suits="a few thousand timers in a Python program, with nothing to install",
         drawback="Python objects: no faster in batches, and about ten times the memory",
         source="heapq in the Python standard library; asyncio.base_events (_timer_cancelled_count)",
         interruptible=False,
     )
-    now = 0
-    parameters = traits.defaults
+    now, parameters = 0, traits.defaults
 
-    def __init__(self, *, start: int = 0, capacity: int = DEFAULT_CAPACITY) -> None:
+    def __init__(self, *, start: int = 0, capacity: int = 1) -> None:
         as_parameter(capacity, "capacity", 1, MAX_PLACES)
-        self.now = as_time(start, "start")
+        self.now, self._busy = as_time(start, "start"), False
         self._heap: list[tuple[int, int, int]] = []  # deadline, number of the arming, handle
         self._armed: dict[int, tuple[int, int, int]] = {}  # handle -> its live entry
         self._numbers, self._handles = count(1), count(LOWEST_HANDLE)
         self._free: list[int] = []  # for each released place, its next handle
-        self._busy = False
 
     @property
-    def nbytes(self) -> int:
-        """Estimated bytes: the containers, and a tuple and three ints for each heap entry."""
+    def nbytes(self) -> int:  # estimated: the containers; a tuple and three ints for each entry
         containers = sum(map(sys.getsizeof, (self._heap, self._armed, self._free)))
         return containers + len(self._heap) * (sys.getsizeof((0, 0, 0)) + 3 * sys.getsizeof(LIMIT))
 
@@ -86,17 +79,12 @@ class HeapqDelayQueue(NotCopied, Timer):
     def advance(self, now: int) -> Expired:
         now = as_time(now, "now")
         if self._busy:
-            raise NestedCallError(_NESTED)
+            raise NestedCallError(NESTED)
         self._busy = True
         try:
             if now < self.now:
                 raise ClockError(f"now {now} is before the timer's clock {self.now}")
-            rows = []
-            while self._heap and self._heap[0][0] <= now:
-                deadline, _, handle = entry = heapq.heappop(self._heap)
-                if self._armed.get(handle) is entry:
-                    rows.append((handle, deadline, max(self.now, deadline)))
-                    self._release(handle)
+            rows = self._fire(now)
             self.now = now
         finally:
             self._busy = False
@@ -104,11 +92,10 @@ class HeapqDelayQueue(NotCopied, Timer):
 
     def next_expiry(self) -> int | None:
         if self._busy:
-            raise NestedCallError(_NESTED)
+            raise NestedCallError(NESTED)
         self._busy = True
         try:
-            while self._heap and self._armed.get(self._heap[0][2]) is not self._heap[0]:
-                heapq.heappop(self._heap)
+            self._fire(-1)
             return max(self._heap[0][0], self.now) if self._heap else None
         finally:
             self._busy = False
@@ -135,7 +122,7 @@ class HeapqDelayQueue(NotCopied, Timer):
     def _change(self, handle: int | None, deadline: int | None) -> int:
         """Schedule (no handle), cancel (no deadline) or reschedule. Returns the handle, or 0."""
         if self._busy:
-            raise NestedCallError(_NESTED)
+            raise NestedCallError(NESTED)
         self._busy = True
         try:
             if handle is None:
@@ -153,6 +140,19 @@ class HeapqDelayQueue(NotCopied, Timer):
             return handle
         finally:
             self._busy = False
+
+    def _fire(self, now: int) -> list[tuple[int, int, int]]:  # removes stale entries in front, too
+        rows = []
+        while self._heap:
+            deadline, _, handle = entry = self._heap[0]
+            live = self._armed.get(handle) is entry
+            if live and deadline > now:
+                break
+            heapq.heappop(self._heap)
+            if live:
+                rows.append((handle, deadline, max(self.now, deadline)))
+                self._release(handle)
+        return rows
 
     def _release(self, handle: int) -> None:
         del self._armed[handle]

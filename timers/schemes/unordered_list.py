@@ -30,7 +30,6 @@ class UnorderedList(KernelTimer):
             Cost("tick", "N", "linear", Load.ANY, "timers_touched"),
             Cost("expiry", "N", "log", Load.ALL_AT_ONCE, "comparisons"),
         ),
-        horizon="none: any deadline",
         jumps="any jump is one scan of all pending timers and a sort of those due",
         suits="a few dozen timers, or a clock that seldom moves",
         drawback="each step of the clock costs time in proportion to all pending timers",
