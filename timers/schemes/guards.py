@@ -1,10 +1,15 @@
-"""A guard against copying a timer, and what one against nested calls says."""
+"""Guards against copying a timer and, in plain Python, against nested calls."""
 
 from typing import NoReturn
 
 from timers.errors import CopyError
 
 NESTED = "a finalizer or signal handler called this timer in the middle of another call"
+"""Why a call is refused while `_busy`, which is set before a `try` and reset at its end.
+
+Put a `while` loop into a method that the `try` calls: CPython 3.12 leaves the jump back of a
+conditional loop outside of a `try`, and an exception there would leave the timer busy.
+"""
 
 
 class NotCopied:
