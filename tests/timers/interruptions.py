@@ -134,6 +134,8 @@ def interrupted(scene: Scene, method: Event, position: int, event: Event) -> tup
         return trace
 
     before = sys.gettrace()
+    # Python 3.12 traces bytecodes only if some frame has asked for that before `settrace`.
+    sys._getframe().f_trace_opcodes = True
     sys.settrace(trace)
     try:
         method(scene)
