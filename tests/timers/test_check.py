@@ -164,9 +164,32 @@ def hierarchical() -> tuple[Any, list[int]]:
     return armed(HierarchicalWheel(tick=10, wheel_size=4, start=125), 139, 333, 129)
 
 
-Make = Callable[[], tuple[Any, list[int]]]
+def hashed() -> tuple[Any, list[int]]:
+    """Timers in slots 4, 4 and 4, one that is due, and one that has just arrived."""
+    timer = HashedWheel(tick=10, wheel_size=8, start=35)
+    handles = [timer.schedule(deadline) for deadline in (47, 125, 205)]
+    timer.advance(45)  # the tick in progress is 4
+    return timer, [*handles, timer.schedule(45), timer.schedule(205)]
 
-DEADLINES: list[tuple[Make, int, list[int], list[int]]] = [
+
+def hashed_at_120(wheel_size: int) -> tuple[Any, list[int]]:
+    timer, handles = armed(HashedWheel(tick=10, wheel_size=wheel_size, start=110), 125)
+    timer.advance(120)
+    return timer, handles
+
+
+def overflowing() -> tuple[Any, list[int]]:
+    """A timer in the overflow list, whose lower bound is before the present rotation."""
+    timer, handles = armed(SimpleWheel(wheel_size=40, start=50), 95)
+    timer.state.cells[simple_wheel.OVERFLOW_MIN] = 30
+    return timer, handles
+
+
+Make = Callable[[], tuple[Any, list[int]]]
+Row = int | tuple[int, int]
+"""A deadline, and in a hashed wheel its rounds, if there are any."""
+
+ROWS: list[tuple[Make, int, list[Row], list[Row]]] = [
     (ring, 0, [25], [26, 65]),  # 65: its slot, but a rotation later
     (ring, 5, [20], [21]),
     (ring, 4, [70, 119, LIMIT], [69]),  # 69: below the list's earliest
@@ -185,20 +208,34 @@ DEADLINES: list[tuple[Make, int, list[int], list[int]]] = [
     (hierarchical, 0, [130, 139], [129, 140, 170]),
     (hierarchical, 1, [320, 479], [319, 480]),
     (hierarchical, 2, [134], [135]),  # less than a tick from now
+    (overflowing, 0, [80], [79, 40]),  # not in the present rotation
+    (hashed, 0, [40, 49], [39, 50]),  # anywhere in its tick
+    # 45: the same slot, a rotation earlier
+    (hashed, 1, [(125, 1), (125, hashed_wheel.FAR), 45, (205, 2)], [(125, 0), (125, 2), (205, 1)]),
+    (hashed, 2, [(205, 2)], []),
+    (hashed, 3, [45], [46]),
+    (hashed, 4, [40, (LIMIT, 7)], [39]),
+    # Its slot is right, a rotation before the tick in progress.
+    (lambda: hashed_at_120(8), 0, [], [(45, hashed_wheel.FAR)]),
+    (lambda: hashed_at_120(1), 0, [], [(115, hashed_wheel.FAR)]),
 ]
-"""A timer, one of its pending timers, and deadlines that fit its bucket, or do not."""
+"""A timer, one of its pending timers, and what fits its bucket, or does not."""
 
 
-@pytest.mark.parametrize(("make", "k", "fitting", "others"), DEADLINES)
-def test_a_deadline_fits_its_bucket(
-    make: Make, k: int, fitting: list[int], others: list[int]
-) -> None:
-    for deadline in (*fitting, *others):
-        assert_fits(
-            *make(),
-            lambda n, c, rows, deadline=deadline: put(n, rows[k], "deadline", deadline),
-            deadline in fitting,
-        )
+def refile(k: int, deadline: int, rounds: int = 0) -> Corruption:
+    """Change what is in the row of a pending timer."""
+
+    def corruption(nodes: Any, cells: Any, rows: list[int]) -> None:
+        nodes[rows[k]]["deadline"], nodes[rows[k]]["rounds"] = deadline, rounds
+
+    return corruption
+
+
+@pytest.mark.parametrize(("make", "k", "fitting", "others"), ROWS)
+def test_a_row_fits_its_bucket(make: Make, k: int, fitting: list[Row], others: list[Row]) -> None:
+    for row in (*fitting, *others):
+        values = row if isinstance(row, tuple) else (row,)
+        assert_fits(*make(), refile(k, *values), row in fitting)
 
 
 CELLS: list[tuple[Make, int, list[int], list[int]]] = [
@@ -225,75 +262,6 @@ def test_a_cell_fits_the_buckets(
 ) -> None:
     for value in (*fitting, *others):
         assert_fits(*make(), lambda n, c, rows, value=value: put(c, cell, value), value in fitting)
-
-
-@pytest.mark.parametrize(
-    ("bound", "deadline", "fits"), [(30, 79, False), (30, 80, True), (30, 40, False)]
-)
-def test_simple_wheel_lets_no_deadline_of_the_present_rotation_overflow(
-    bound: int, deadline: int, fits: bool
-) -> None:
-    timer = SimpleWheel(wheel_size=40, start=50)
-    handle = timer.schedule(95)
-
-    def corruption(nodes: Any, cells: Any, rows: list[int]) -> None:
-        cells[simple_wheel.OVERFLOW_MIN] = bound
-        nodes[rows[0]]["deadline"] = deadline
-
-    assert_fits(timer, [handle], corruption, fits)
-
-
-def hashed() -> tuple[Any, list[int]]:
-    """Timers in slots 4, 4 and 4, one that is due, and one that has just arrived."""
-    timer = HashedWheel(tick=10, wheel_size=8, start=35)
-    handles = [timer.schedule(deadline) for deadline in (47, 125, 205)]
-    timer.advance(45)  # the tick in progress is 4
-    return timer, [*handles, timer.schedule(45), timer.schedule(205)]
-
-
-@pytest.mark.parametrize(
-    ("k", "deadline", "rounds", "fits"),
-    [
-        (0, 40, 0, True),  # anywhere in its tick
-        (0, 49, 0, True),
-        (0, 39, 0, False),
-        (0, 50, 0, False),
-        (1, 125, 1, True),
-        (1, 125, 0, False),
-        (1, 125, 2, False),
-        (1, 125, hashed_wheel.FAR, True),
-        (1, 45, 0, True),  # the same slot, a rotation earlier
-        (1, 205, 2, True),
-        (1, 205, 1, False),
-        (2, 205, 2, True),
-        (3, 45, 0, True),
-        (3, 46, 0, False),
-        (4, 40, 0, True),
-        (4, 39, 0, False),
-        (4, LIMIT, 7, True),
-    ],
-)
-def test_hashed_wheel_knows_which_deadlines_and_rounds_fit(
-    k: int, deadline: int, rounds: int, fits: bool
-) -> None:
-    def corruption(nodes: Any, cells: Any, rows: list[int]) -> None:
-        nodes[rows[k]]["deadline"] = deadline
-        nodes[rows[k]]["rounds"] = rounds
-
-    assert_fits(*hashed(), corruption, fits)
-
-
-@pytest.mark.parametrize(("wheel_size", "deadline"), [(8, 45), (1, 115)])
-def test_hashed_wheel_keeps_no_timer_of_a_passed_tick(wheel_size: int, deadline: int) -> None:
-    """Its slot is right, a rotation before the tick in progress."""
-    timer = HashedWheel(tick=10, wheel_size=wheel_size, start=110)
-    handle = timer.schedule(125)
-    timer.advance(120)
-
-    def corruption(nodes: Any, cells: Any, rows: list[int]) -> None:
-        nodes[rows[0]]["deadline"], nodes[rows[0]]["rounds"] = deadline, -1
-
-    assert_fits(timer, [handle], corruption, fits=False)
 
 
 @pytest.mark.parametrize("cell", [hashed_wheel.CURRENT_TICK, hashed_wheel.TICK_START])
@@ -324,31 +292,35 @@ def test_hierarchical_wheel_knows_its_levels_clocks(
     assert_check(timer, [], lambda n, c, rows: put(c, index, c[index] + by), rule)
 
 
-def queued(count: int) -> tuple[Any, list[int], int]:
-    """A timer with so many queued buckets, and where its queue is."""
-    timer = HierarchicalWheel(tick=1, wheel_size=20)
-    handles = [timer.schedule(deadline) for deadline in range(1, count + 1)]
-    return timer, handles, int(timer.state.cells[hierarchical_wheel.QUEUE])
+def queued() -> tuple[Any, list[int]]:
+    """A timer with six queued buckets."""
+    return armed(HierarchicalWheel(tick=1, wheel_size=20), *range(1, 7))
 
 
 @pytest.mark.parametrize(("a", "b"), [(0, 1), (0, 2), (1, 3), (1, 4), (2, 5)])
 def test_hierarchical_wheel_keeps_its_queue_in_order(a: int, b: int) -> None:
-    timer, handles, queue = queued(6)
-
     def swap(nodes: Any, cells: Any, rows: list[int]) -> None:
-        cells[queue + a], cells[queue + b] = cells[queue + b], cells[queue + a]
+        queue = cells[hierarchical_wheel.QUEUE] + [a, b]
+        cells[queue] = cells[queue[::-1]]
 
-    assert_check(timer, handles, swap, "the queue is out of order")
+    assert_check(*queued(), swap, "the queue is out of order")
 
 
-def test_hierarchical_wheel_queues_each_bucket_once() -> None:
+@pytest.mark.parametrize(
+    "corruption",
+    [
+        lambda n, c, rows: put(c, c[hierarchical_wheel.QUEUE] + 5, 5),
+        lambda n, c, rows: (  # the last one twice
+            put(c, c[hierarchical_wheel.QUEUE] + 6, c[c[hierarchical_wheel.QUEUE] + 5]),
+            put(c, hierarchical_wheel.QUEUED, 7),
+        ),
+        lambda n, c, rows: put(c, hierarchical_wheel.QUEUED, 5),
+        lambda n, c, rows: put(n, 15, "deadline", 14),
+    ],
+)
+def test_hierarchical_wheel_queues_each_bucket_once(corruption: Corruption) -> None:
     rule = "not exactly the buckets with an expiration are queued, once each"
-    timer, handles, queue = queued(3)
-    assert_check(timer, handles, lambda n, c, rows: put(c, queue + 2, c[queue + 1]), rule)
-    timer, handles, queue = queued(3)
-    assert_check(timer, handles, lambda n, c, rows: put(c, hierarchical_wheel.QUEUED, 2), rule)
-    timer, handles, queue = queued(3)
-    assert_check(timer, handles, lambda n, c, rows: put(n, 15, "deadline", 14), rule)
+    assert_check(*queued(), corruption, rule)
 
 
 # ---- the delay queue
