@@ -162,20 +162,6 @@ def test_numpy_integers_are_integers(case: Case) -> None:
         assert len(rows) + len(pair.finish()) == 1
 
 
-@every_timer
-def test_answers_are_plain_python_values(case: Case) -> None:
-    timer = case()
-    handle = timer.schedule(10)
-    assert [type(value) for value in (handle, timer.now, timer.nbytes, len(timer))] == [int] * 4
-    assert [type(timer.next_expiry()), type(timer.next_wakeup())] == [int, int]
-    assert [
-        type(timer.reschedule(handle, 11)),
-        type(timer.cancel(handle)),
-        type(timer.cancel(0)),
-    ] == [bool] * 3
-    assert timer.next_expiry() is None
-
-
 # ---- arrays
 
 
@@ -391,14 +377,6 @@ def test_constructor_refuses_a_start_out_of_range(case: Case) -> None:
             case(start=value)
     assert case(start=LIMIT).now == LIMIT
     assert case(start=np.int32(7)).now == 7
-
-
-@every_timer
-def test_constructor_takes_what_the_traits_call_parameters_first(case: Case) -> None:
-    cls = timers.timer_class(case.name)
-    assert cls(*case.parameters.values()).parameters == case.parameters
-    with pytest.raises(TypeError):
-        cls(*case.parameters.values(), 0)  # start is a keyword
 
 
 @pytest.mark.parametrize(

@@ -104,16 +104,7 @@ def test_kernel_opens_with_idea_example_costs_drawback_and_source(stem: str) -> 
 
 
 @every_kernel
-def test_state_is_few_arrays_with_the_common_names(stem: str) -> None:
-    assert kernel(stem).State._fields == ("nodes", "cells", "counters")
-    assert (
-        kernel(stem).State.__module__ == f"timers.kernels.{stem}"
-    )  # by which dispatch finds the kernel
-
-
-@every_kernel
 def test_kernel_has_a_class_file_of_the_same_stem(stem: str) -> None:
-    assert stem in stems(timers.schemes)
     cls = timer_class(stem.replace("_", "-"))
     assert issubclass(cls, KernelTimer)
     assert dispatch.kernel_of(type(cls().state)) is kernel(stem)
@@ -166,6 +157,6 @@ def test_traits_state_the_defaults_of_the_constructor(name: str) -> None:
     positional = {
         key: p.default for key, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD
     }
-    assert positional == dict(timer_class(name).traits.defaults)
+    assert list(positional.items()) == list(timer_class(name).traits.defaults.items())
     assert timer_class(name)().parameters == positional
     assert parameters["start"].default == 0
