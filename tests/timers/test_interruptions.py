@@ -108,23 +108,13 @@ def test_what_has_fired_waits_for_the_next_advance(
     assert not timer.cancel_many(early).any()
     assert timer.reschedule(early[0], 2000) is False
     overdue = timer.schedule(7)
-    rows = rows_of(timer.advance(1000))
-    assert [row.handle for row in rows[:-1]] == early
-    assert {row.fired_at for row in rows[:-1]} == {case.due_at(10, 0)}
-    assert (rows[-1].handle, rows[-1].fired_at) == (overdue, 1000)
-    assert timer.next_expiry() > 1000
-    assert rows_of(timer.advance(1000)) == []
-    assert {row.handle for row in rows_of(timer.advance(LIMIT))} == set(late)
+    rows = rows_of(timer.advance(5500))
+    assert [row.handle for row in rows] == [*early, overdue, late[0]]
+    assert {row.fired_at for row in rows[:-2]} == {case.due_at(10, 0)}
+    assert rows[-2].fired_at == 1000
+    assert timer.next_expiry() > 5500
+    assert [row.handle for row in rows_of(timer.advance(LIMIT))] == late[1:]
     assert timer.next_expiry() is None
-
-
-@every_timer
-def test_an_advance_to_later_returns_what_waits_first(
-    case: Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    timer, early, late = cut_short(case, monkeypatch)
-    assert [row.handle for row in rows_of(timer.advance(7000))] == early + late
-    assert len(timer) == 0
 
 
 @every_timer
@@ -311,14 +301,3 @@ def test_timers_refuse_to_be_copied(case: Case, duplicate: Callable[[object], ob
     with pytest.raises(CopyError, match=type(case()).__name__) as caught:
         duplicate(case())
     assert isinstance(caught.value, TypeError)
-
-
-@pytest.mark.parametrize("case", KERNELS, ids=str)
-def test_state_is_the_one_that_has_not_been_replaced(case: Case) -> None:
-    timer: Any = case(capacity=1)
-    before = timer.state
-    timer.schedule_many([10, 20, 30])
-    assert timer.state is not before
-    assert timer.state is timer.state
-    assert before.cells[0] == -1  # whoever still has it can see that
-    assert timer.nbytes == sum(array.nbytes for array in timer.state if array is not None)
