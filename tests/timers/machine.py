@@ -19,7 +19,6 @@ from hypothesis.stateful import (
 
 from tests.model import Model
 from tests.timers.cases import age, agree, assert_fired, check_snapshot, rotation_of
-from timers.errors import ClockError
 from timers.kernels.handles import LAST_GENERATION, LOWEST_HANDLE, PLACE_BITS, place_of
 from timers.limits import LIMIT
 from timers.protocol import Timer
@@ -213,15 +212,6 @@ class TimerMachine(RuleBasedStateMachine):
         """To around the moment at which the wheel of some level is back at its first slot."""
         span = self.rotation * self.timer.parameters.get("wheel_size", 256) ** (levels - 1)
         self.advance((self.model.now // span + 1) * span + offset)
-
-    @rule(back=st.integers(1, 300))
-    def advance_backwards_is_refused(self, back: int) -> None:
-        if self.model.now >= back:
-            try:
-                self.timer.advance(self.model.now - back)
-            except ClockError:
-                return
-            raise AssertionError("the clock went backwards")
 
     @rule()
     def advance_to_next_expiry(self) -> None:
