@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.timers.cases import rotation_of
 from timers.kernels.dispatch import kernel_of
 from timers.kernels.pool import EXPIRY
 from timers.registry import names, timer_class
@@ -115,10 +116,6 @@ def tick_of(timer: Any) -> int:
     return timer.parameters.get("tick", 1)
 
 
-def rotation_of(timer: Any) -> int:
-    return tick_of(timer) * timer.parameters["wheel_size"]
-
-
 def filled(setting: Setting, spread: int | None = None) -> tuple[Any, np.ndarray[Any, Any]]:
     """A timer with n pending timers of uniform delays, and their handles."""
     timer = setting.timer()
@@ -214,7 +211,7 @@ def expire_at_once(setting: Setting) -> Measured:
 
 @workload("expiry", Load.ONE_ROTATION)
 def expire_within_a_rotation(setting: Setting) -> Measured:
-    return expiry_of_all(filled(setting, rotation_of(setting.timer()))[0])
+    return expiry_of_all(filled(setting, rotation_of(setting.timer().parameters))[0])
 
 
 @workload("expiry", Load.MANY_ROTATIONS)

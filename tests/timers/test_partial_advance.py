@@ -2,10 +2,8 @@
 
 import pytest
 
-from tests.timers.cases import advance_into
-from timers import names, timer_class
+from tests.timers.cases import KERNELS, advance_into
 
-KERNELS = [name for name in names() if hasattr(timer_class(name), "locate")]
 # Several of each moment, which the wheels file in different levels, slots and lists.
 DEADLINES = [0, 1, 5, 19, 20, 21, 255, 256, 257, 399, 400, 401, 8_000, 8_192, 16_384, 20_000]
 LAST = 24_000  # in two buckets of a hierarchical wheel, which open at the same moment
@@ -18,9 +16,9 @@ STEPS = [
 """Deadlines, and how far the clock moves then."""
 
 
-def delivered(name, rows):
+def delivered(case, rows):
     """What a timer delivers into buffers of so many rows, and its counters."""
-    timer, fired = timer_class(name)(counting=True), []
+    timer, fired = case(counting=True), []
     for deadlines, until in STEPS:
         timer.schedule_many(deadlines)
         done = False
@@ -34,6 +32,6 @@ def delivered(name, rows):
 
 
 @pytest.mark.parametrize("rows", [1, 2, 7])
-@pytest.mark.parametrize("name", KERNELS)
-def test_a_full_buffer_divides_an_advance(name, rows):
-    assert delivered(name, rows) == delivered(name, 1_000)
+@pytest.mark.parametrize("case", KERNELS, ids=str)
+def test_a_full_buffer_divides_an_advance(case, rows):
+    assert delivered(case, rows) == delivered(case, 1_000)
