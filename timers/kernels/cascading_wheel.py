@@ -62,7 +62,6 @@ SPAN_BITS = LEVELS * SLOT_BITS  # the wheels reach 2**40 units
 DUE = LEVELS * SLOTS  # bucket of timers to be delivered at once; before it, level * SLOTS + slot
 OVERFLOW = DUE + 1  # bucket of timers too far away for the wheels
 BUCKETS = OVERFLOW + 1
-BUCKET_NAMES = {DUE: "due", OVERFLOW: "overflow"}
 
 OVERFLOW_MIN = HEADER  # a lower bound of the overflow bucket's deadlines, if it has any
 WORDS = HEADER + 1
@@ -261,7 +260,7 @@ def snapshot(state: State) -> Snapshot:
         )
         for level in range(LEVELS)
     ]
-    lists = {name: timers_in(state, bucket) for bucket, name in BUCKET_NAMES.items()}
+    lists = {"due": timers_in(state, DUE), "overflow": timers_in(state, OVERFLOW)}
     return Snapshot(now, tuple(rings), lists)
 
 

@@ -8,9 +8,6 @@ to do are not counted, and neither are the occupancy bits by which they are skip
 not depend on how many rows `advance` has room for.
 """
 
-from typing import Any
-
-import numpy as np
 from numba import types
 from numba.extending import overload
 
@@ -34,11 +31,6 @@ COUNTERS = (
     EMPTY_POLLS,  # buckets taken out of it that no longer held a timer
     CLOCK_VISITS,  # later moments at which advance stopped the clock
 ) = range(len(COUNTERS))
-
-
-def allocate_counters() -> np.ndarray[Any, Any]:
-    """Counters at zero: int64, shape (len(COUNTERS),)."""
-    return np.zeros(len(COUNTERS), np.int64)
 
 
 def count(counters, counter, amount):

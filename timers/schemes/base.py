@@ -18,7 +18,7 @@ from numba import typeof
 from timers.arrays import Bools, Int64s
 from timers.errors import CapacityError, ClockError, TimeRangeError
 from timers.kernels import dispatch
-from timers.kernels.counters import COUNTERS, allocate_counters
+from timers.kernels.counters import COUNTERS
 from timers.kernels.dispatch import ARRIVED, BACKWARDS, CLOSED, FILLED, FULL
 from timers.kernels.handles import LOWEST_HANDLE, PLACE_MASK
 from timers.kernels.operations import NONE
@@ -112,7 +112,7 @@ class KernelTimer(NotCopied):
         self._parameters = {name: declared[name].check(parameters[name], name) for name in declared}
         start = as_time(start, "start")
         capacity = as_parameter(capacity, "capacity", 1, MAX_PLACES)
-        counters = allocate_counters() if counting else None
+        counters = np.zeros(len(COUNTERS), INT64) if counting else None
         try:
             state = self._kernel.allocate(start, capacity, self._parameters, counters)
         except MemoryError:
