@@ -43,6 +43,9 @@ class Cost:
     N timers are pending meanwhile. The cost of an expiry is all the work of event-driven advances
     from arming to firing, per timer that fires. The cost of a tick is that of one clock-driven
     `advance` by one tick.
+
+    >>> str(Cost("tick", "wheel_size", "inverse", Load.MANY_ROTATIONS, "timers_touched"))
+    'tick: O(1 / wheel_size)'
     """
 
     operation: Literal["schedule", "cancel", "reschedule", "expiry", "tick"]

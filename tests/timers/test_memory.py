@@ -60,9 +60,12 @@ def test_the_plain_timer_counts_its_containers_and_what_is_in_the_heap() -> None
     timer = timer_class("heapq-delay-queue")()
     heap: list[int] = []
     armed: dict[int, int] = {}
+    free: list[int] = []
     for k in range(1000):
-        timer.schedule(k)
+        armed[k] = timer.schedule(k)
         heap.append(k)
-        armed[k] = k
+    for k in range(100):  # the entries of cancelled timers stay in the heap
+        timer.cancel(armed.pop(k))
+        free.append(k)
     entry = sys.getsizeof((0, 0, 0)) + 3 * sys.getsizeof(LIMIT)
-    assert timer.nbytes == 1000 * entry + sum(map(sys.getsizeof, (heap, armed, [])))
+    assert timer.nbytes == 1000 * entry + sum(map(sys.getsizeof, (heap, armed, free)))

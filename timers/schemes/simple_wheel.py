@@ -12,6 +12,8 @@ class SimpleWheel(KernelTimer):
     >>> timer = SimpleWheel(wheel_size=8, start=5)
     >>> [timer.locate(timer.schedule(deadline)) for deadline in (11, 13)]
     [{'slot': 3}, {'bucket': 'overflow'}]
+    >>> timer
+    SimpleWheel(wheel_size=8, start=5)  # 2 pending
     >>> timer.advance(13).fired_at.tolist()
     [11, 13]
     """
