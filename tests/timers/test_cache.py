@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from numba.core import config
 
 import timers
 from tests.mutation.operators import mutants_of
@@ -142,3 +143,10 @@ def test_a_finalizer_that_needs_other_code_while_some_is_compiled_is_refused():
     with pytest.raises(NestedCallError, match="a timer whose code is not compiled yet"):
         jit._undisturbed(compile_, ())
     assert jit._undisturbed(str, 5) == "5"
+
+
+@pytest.mark.skipif(config.DISABLE_JIT, reason="interpreted, nothing releases the GIL")
+def test_a_long_entry_releases_the_gil_and_a_short_one_does_not():
+    """Parts of a comparison run on threads; a call that takes no time would take twice as long."""
+    entries = jit.long_entry(lambda: None), jit.entry(lambda: None)
+    assert [entry.targetoptions["nogil"] for entry in entries] == [True, False]
