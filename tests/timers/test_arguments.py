@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import timers
-from tests.timers.cases import CASES, DEFAULTS, KERNELS, Case, Pair
+from tests.timers.cases import DEFAULTS, KERNELS, Case, Pair
 from timers.errors import (
     CapacityError,
     ClockError,
@@ -24,7 +24,6 @@ from timers.limits import LIMIT
 from timers.protocol import Timer
 
 every_timer = pytest.mark.parametrize("case", DEFAULTS, ids=str)
-every_geometry = pytest.mark.parametrize("case", CASES, ids=str)
 every_kernel = pytest.mark.parametrize("case", KERNELS, ids=str)
 
 NO_INTEGERS = [
@@ -238,7 +237,7 @@ def test_handles_beyond_int64_are_nobodys(case: Case) -> None:
     assert len(pair.finish()) == 2
 
 
-@every_geometry
+@every_timer
 def test_parameters_are_read_only(case: Case) -> None:
     parameters: Any = case().parameters
     with pytest.raises(TypeError):

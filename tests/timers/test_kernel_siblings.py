@@ -36,36 +36,29 @@ def stems(package: ModuleType) -> list[str]:
     return sorted(path.stem for path in Path(package.__path__[0]).glob("*.py"))
 
 
-def kernels() -> list[str]:
-    """The kernel files: those that define a State."""
-    modules = {stem: import_module(f"timers.kernels.{stem}") for stem in stems(timers.kernels)}
-    return [stem for stem, module in modules.items() if hasattr(module, "State")]
+MODULES = [import_module(f"timers.kernels.{stem}") for stem in stems(timers.kernels)]
+KERNELS = [module for module in MODULES if hasattr(module, "State")]
 
-
-every_kernel = pytest.mark.parametrize("stem", kernels())
+every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__)
 every_name = pytest.mark.parametrize("name", names())
 
 
-def kernel(stem: str) -> Any:
-    return import_module(f"timers.kernels.{stem}")
-
-
-def python_of(stem: str, name: str) -> Any:
+def python_of(kernel: ModuleType, name: str) -> Any:
     """A function of a kernel, as Python; what is inside a compiled one."""
-    function = getattr(kernel(stem), name)
+    function = getattr(kernel, name)
     return getattr(function, "py_func", function)
 
 
 @every_kernel
-def test_kernel_has_every_function_with_the_common_parameters(stem: str) -> None:
+def test_kernel_has_every_function_with_the_common_parameters(kernel: ModuleType) -> None:
     for function, parameters in FUNCTIONS.items():
-        assert tuple(inspect.signature(python_of(stem, function)).parameters) == parameters
+        assert tuple(inspect.signature(python_of(kernel, function)).parameters) == parameters
 
 
 @every_kernel
-def test_kernel_defines_its_functions_in_the_common_order(stem: str) -> None:
+def test_kernel_defines_its_functions_in_the_common_order(kernel: ModuleType) -> None:
     defined: list[str] = []
-    for node in ast.parse(inspect.getsource(kernel(stem))).body:
+    for node in ast.parse(inspect.getsource(kernel)).body:
         if isinstance(node, ast.FunctionDef):
             defined.append(node.name)
         elif isinstance(node, ast.Assign):
@@ -89,25 +82,26 @@ OWN = {
 
 
 @every_kernel
-def test_kernels_share_what_their_schemes_allow(stem: str) -> None:
+def test_kernels_share_what_their_schemes_allow(kernel: ModuleType) -> None:
+    stem = kernel.__name__.rpartition(".")[2]
     for function in FUNCTIONS:
         home = stem if (stem, function) in OWN else SHARED.get(function, stem)
-        assert python_of(stem, function).__module__ == f"timers.kernels.{home}", function
+        assert python_of(kernel, function).__module__ == f"timers.kernels.{home}", function
 
 
 @every_kernel
-def test_kernel_opens_with_idea_example_costs_drawback_and_source(stem: str) -> None:
-    text = inspect.getdoc(kernel(stem))
+def test_kernel_opens_with_idea_example_costs_drawback_and_source(kernel: ModuleType) -> None:
+    text = inspect.getdoc(kernel)
     assert text is not None
     places = [text.index(word) for word in ("Example", "Costs:", "Drawback:", "Source:")]
     assert places == sorted(places)
 
 
 @every_kernel
-def test_kernel_has_a_class_file_of_the_same_stem(stem: str) -> None:
-    cls = timer_class(stem.replace("_", "-"))
+def test_kernel_has_a_class_file_of_the_same_stem(kernel: ModuleType) -> None:
+    cls = timer_class(kernel.__name__.rpartition(".")[2].replace("_", "-"))
     assert issubclass(cls, KernelTimer)
-    assert dispatch.kernel_of(type(cls().state)) is kernel(stem)
+    assert dispatch.kernel_of(type(cls().state)) is kernel
 
 
 def test_registry_lists_every_class_file_and_nothing_else() -> None:

@@ -9,10 +9,8 @@ from timers import HeapqDelayQueue, HierarchicalWheel
 from timers.limits import LIMIT
 from timers.snapshot import Queued
 
-every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
-
-@every_case
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_snapshot_does_not_change_with_the_timer(case: Case) -> None:
     pair = Pair(case)
     timer: Any = pair.timer
