@@ -31,8 +31,7 @@ every_timer = pytest.mark.parametrize("case", KERNELS, ids=str)
 PAUSES = ("CALL", "PRECALL", "RESUME", "JUMP_BACKWARD")
 """Beginnings of the names of the bytecodes at which Python runs signal handlers."""
 AFTER_THE_LAST_STEP = 6  # bytecodes, of an advance
-EVERY = {"delay-queue": 1}
-SELDOM = 31  # for the others: they run the same bytecodes as the delay queue
+SELDOM = 31  # bytecodes, for all but the delay queue: they run the same ones
 
 
 def interrupt_everywhere(case: Case, method: str, event: str, start: int, every: int) -> None:
@@ -66,7 +65,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_is_lost_wherever_a_method_is_interrupted(
     case: Case, event: str, small_parts: None
 ) -> None:
-    every = EVERY.get(case.name, SELDOM)
+    every = 1 if case.name == "delay-queue" else SELDOM
     for method in METHODS:
         interrupt_everywhere(case, method, event, len(case.name + method + event) % every, every)
 

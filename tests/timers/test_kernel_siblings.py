@@ -75,10 +75,7 @@ SHARED = {
     "reschedule": "operations",
 }
 """The functions that kernels have in common, and where they are."""
-OWN = {
-    ("delay_queue", "enlarged"): "its heap grows with its places",
-    ("delay_queue", "move_all"): "its heap grows with its places",
-}
+OWN = {("delay_queue", "enlarged"), ("delay_queue", "move_all")}  # its heap grows with its places
 
 
 @every_kernel
