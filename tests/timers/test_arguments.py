@@ -233,6 +233,12 @@ def test_handles_beyond_int64_are_nobodys(case: Case) -> None:
     assert len(pair.finish()) == 2
 
 
+@pytest.mark.parametrize("handle", [2**32 - 1, -7, np.array([2**33, 5, -7])])
+def test_what_cannot_be_a_handle_has_no_place(handle: Any) -> None:
+    with pytest.raises(TimeRangeError, match=f"^{np.min(handle)} is not a handle: .* 2\\*\\*32$"):
+        timers.place_of(handle)
+
+
 @every_timer
 def test_parameters_are_read_only(case: Case) -> None:
     parameters: Any = case().parameters
