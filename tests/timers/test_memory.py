@@ -1,6 +1,7 @@
 """What a timer holds in memory: some bytes of its own, and as many for each place."""
 
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -49,9 +50,11 @@ def test_bytes_held_follow_from_capacity(case: Case) -> None:
 def test_a_timer_that_grows_adds_places_alone(case: Case) -> None:
     fixed = fixed_bytes(case)
     timer = case(capacity=7)
+    smaller = weakref.ref(timer.state.nodes)
     for pending, capacity in [(7, 7), (8, 14), (14, 14), (15, 28), (29, 56)]:
         timer.schedule_many(np.full(pending - len(timer), 100))
         assert timer.nbytes == fixed + PER_PLACE * capacity
+    assert smaller() is None
     timer.advance(1000)
     assert timer.nbytes == fixed + PER_PLACE * 56, "what fires leaves its place"
 
