@@ -112,7 +112,9 @@ class ScheduledCall(Entry):
             self._moment = moment
         return True
 
-    def _begin(self) -> bool:
+    def _begin(self, moment: int) -> bool:
+        if self._moment != moment:  # no call, so no handler that moves it, comes before the `del`
+            return False
         try:
             work = self._callback, self._args, self._context
             del self._callback  # the token
@@ -148,9 +150,9 @@ class PeriodicCall(ScheduledCall):
             self._moment, self._moved = moment, True
         return True
 
-    def _begin(self) -> bool:
+    def _begin(self, moment: int) -> bool:
         # The token stays: a cancellation from now on counts for the runs that follow.
-        if self.done():
+        if self.done() or self._state != PENDING or self._moment != moment:
             return False
         self._state = STARTED
         return True

@@ -94,7 +94,7 @@ class DelayedOperation(Entry):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {'completed' if self.is_completed else 'pending'}>"
 
-    def _begin(self) -> bool:
+    def _begin(self, moment: int) -> bool:
         return self._end(STARTED)
 
     def _end(self, state: int) -> bool:

@@ -64,7 +64,7 @@ class WheelHandle(asyncio.TimerHandle):
         self._cancelled = True
         self._callback = self._args = None
 
-    def _begin(self) -> bool:
+    def _begin(self, moment: int) -> bool:
         if self._state != PENDING:
             return False
         self._state = STARTED

@@ -89,8 +89,8 @@ class Entry:
         """Cancel the entry, and say whether it was pending."""
         raise NotImplementedError
 
-    def _begin(self) -> bool:
-        """With the lock held, make the entry STARTED, and say whether it was pending."""
+    def _begin(self, moment: int) -> bool:
+        """With the lock held, make the entry STARTED, and say whether it waited for `moment`."""
         raise NotImplementedError
 
     def _work(self) -> Work | None:
@@ -192,8 +192,9 @@ class Mailbox:
         with self.lock:
             if not held:
                 self.apply()
-            waiting = sum([waits(entry, moment) for entry, moment in self.ready.copy()])
-            return len(self.timer) - self._strays + waiting
+            due = self.ready.copy()
+            waiting = [each._state == PENDING and each._moment == moment for each, moment in due]
+            return len(self.timer) - self._strays + sum(waiting)
 
     def close(self, runs_rest: bool = False) -> bool:
         """Refuse new entries, and cancel what is pending unless the driver `runs_rest`.
@@ -294,7 +295,7 @@ class Mailbox:
         while ready:
             entry, moment = ready[0]
             with self.lock:
-                starts = waits(entry, moment) and entry._begin()
+                starts = entry._begin(moment)
             if starts:
                 self.in_callback = True
                 run(entry)
@@ -387,8 +388,3 @@ class Mailbox:
 
 
 _mailboxes: "weakref.WeakSet[Mailbox]" = weakref.WeakSet()
-
-
-def waits(entry: Entry, moment: int) -> bool:
-    """Whether an entry that is due for `moment` is still to be started for it."""
-    return entry._state == PENDING and entry._moment == moment

@@ -140,7 +140,7 @@ class Calls(Setting):
 
     def fill(self):
         self.service = self.make_service()
-        self.ran, self.calls = {}, {}
+        self.ran, self.calls, self.early = {}, {}, []
         for name in ("held", "moved", "cancelled", *(f"due {k}" for k in range(6))):
             self.add(name, 1)
         self.periodic = self.calls["periodic"] = self.service.schedule_every(
@@ -159,6 +159,11 @@ class Calls(Setting):
     def add(self, name, delay):
         self.calls[name] = self.service.schedule_after(delay, self.count, name)
 
+    def count(self, name):
+        super().count(name)
+        if name in self.calls and self.calls[name].when() > self.service.time():
+            self.early.append(name)
+
     def pending(self):
         return sum(not call.done() for call in self.calls.values())
 
@@ -166,8 +171,10 @@ class Calls(Setting):
         """What a handler may do."""
         with suppress(ServiceClosedError):
             self.add("of the handler", 1)
-        self.calls["due 0"].cancel()
-        self.calls["due 1"].reschedule_after(2)
+        for kind in ("due", "new"):
+            self.calls[f"{kind} 0"].cancel()
+            self.calls[f"{kind} 1"].reschedule_after(2)
+            self.calls[f"{kind} 2"].reschedule_after(0.5)
         with suppress(ServiceStateError, ServiceClosedError, ClockError):
             self.drive(0)
         assert self.service.size >= 0
@@ -192,6 +199,7 @@ class Calls(Setting):
             if name != "periodic" and self.ran.get(name, 0) != (not call.cancelled())
         ]
         assert len(missing) <= lost, missing
+        assert not self.early
         assert all(self.ran.get(name, 0) == 0 for name in missing), "ran twice"
         assert self.calls["cancelled"].cancelled()
         if not self.periodic.cancelled():
