@@ -175,6 +175,7 @@ class Calls(Setting):
             self.calls[f"{kind} 0"].cancel()
             self.calls[f"{kind} 1"].reschedule_after(2)
             self.calls[f"{kind} 2"].reschedule_after(0.5)
+            self.calls[f"{kind} 3"].reschedule(self.calls[f"{kind} 3"].when())
         with suppress(ServiceStateError, ServiceClosedError, ClockError):
             self.drive(0)
         assert self.service.size >= 0

@@ -29,74 +29,7 @@ from timers.services import (
 )
 from timers.services.mailbox import MAILBOX_LIMIT
 
-# A finalizer or a signal handler acts while a batch is being applied: it appends to the mailbox and
-# changes the state of calls.
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_cancellation_while_its_call_is_filed_is_not_lost(interposed, when):
-    _, service, timer = interposed
-    call = service.schedule_after(1, print)
-    answers = []
-    getattr(timer, when)["schedule_many"] = lambda: answers.append(call.cancel())
-    assert service.size == 0
-    assert answers == [True]
-    assert len(timer) == 0
-
-
-@pytest.mark.parametrize("later", [0.5, 5])
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_rearm_while_its_call_is_filed_counts(interposed, when, later):
-    clock, service, timer = interposed
-    ran = []
-    call = service.schedule_after(1, ran.append, 1)
-    getattr(timer, when)["schedule_many"] = lambda: call.reschedule_after(later)
-    assert service.size == 1
-    for expected in (0, 1):
-        clock.value = int(later * 1000) * MS - (1 - expected)
-        service.advance_clock()
-        assert len(ran) == expected
-    assert service.size == 0
-
-
-def test_a_cancellation_after_the_timer_returned_the_call_wins(interposed):
-    clock, service, timer = interposed
-    ran = []
-    call = service.schedule_after(1, ran.append, 1)
-    clock.value = 1000 * MS
-    answers = []
-    timer.after["advance"] = lambda: answers.append(call.cancel())
-    assert service.advance_clock() == 0
-    assert (answers, ran, service.size) == ([True], [], 0)
-
-
-@pytest.mark.parametrize("later", [0, 5])
-def test_a_rearm_after_the_timer_returned_the_call_wins(interposed, later):
-    clock, service, timer = interposed
-    ran = []
-    call = service.schedule_after(1, ran.append, 1)
-    clock.value = 1000 * MS
-    answers = []
-    timer.after["advance"] = lambda: answers.append(call.reschedule_after(later))
-    assert service.advance_clock() == (later == 0)
-    clock.value += later * 1000 * MS
-    service.advance_clock()
-    assert (answers, ran, service.size) == ([True], [1], 0)
-    assert not call.cancel()
-
-
-def test_a_rearm_of_a_call_that_is_due_but_has_not_started_wins():
-    clock, service = caller_driven()
-    ran = []
-    service.schedule_after(1, lambda: ran.append(call.reschedule_after(5)))
-    call = service.schedule_after(1.0001, ran.append, "late")
-    clock.value = 2000 * MS
-    assert service.advance_clock() == 1
-    assert ran == [True]
-    assert not call.done()
-    clock.value = 7000 * MS
-    assert service.advance_clock() == 1
-    assert ran == [True, "late"]
+# Callers beside the driver, and beside each other
 
 
 @pytest.mark.parametrize("use", ["size", "close"])
@@ -230,25 +163,6 @@ def test_callers_apply_the_mailbox_behind_a_slow_callback(monkeypatch):
         assert len(service._mailbox.entries) <= MAILBOX_LIMIT
         assert service.size == 10_000
         release.set()
-
-
-def test_a_finalizer_may_use_the_service_while_a_batch_is_applied(interposed):
-    _, service, timer = interposed
-    sizes = []
-
-    def finalizer():
-        service.schedule_after(1, print).cancel()
-        sizes.append(service.size)
-        service.close()
-
-    service.schedule_after(1, print)
-    timer.after["schedule_many"] = finalizer
-    in_thread(lambda: service.size)
-    assert sizes == [1]
-    with pytest.raises(ServiceClosedError):
-        service.schedule_after(1, print)
-    assert service.close()
-    assert service.size == 0
 
 
 def test_a_finalizer_may_close_the_service_while_it_is_driven(driven):
