@@ -7,13 +7,6 @@ from timers import CascadingWheel
 from timers.services import ManualClock, SystemTimer
 
 
-@pytest.fixture
-def interposed():
-    """The clock, the service, and the timer whose calls the test interrupts."""
-    timer = Interposed(CascadingWheel())
-    return *caller_driven(timer), timer
-
-
 @pytest.fixture(params=["caller", "clock"])
 def driven(request):
     """A service without a thread, its timer, whose calls the test interrupts, and a function that

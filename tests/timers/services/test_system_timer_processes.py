@@ -11,8 +11,8 @@ from contextlib import nullcontext
 
 import pytest
 
-from tests.timers.services.cases import caller_driven, held_elsewhere, manual
-from timers import HierarchicalWheel
+from tests.timers.services.cases import Interposed, caller_driven, held_elsewhere, manual
+from timers import CascadingWheel, HierarchicalWheel
 from timers.kernels.jit import COMPILING
 from timers.services import (
     ServiceClosedError,
@@ -115,8 +115,9 @@ def test_a_service_that_another_thread_drives_is_closed_in_a_forked_child():
 
 
 @forks
-def test_a_finalizer_that_forks_within_our_own_filing_leaves_the_lock_to_its_frame(interposed):
-    _, service, timer = interposed
+def test_a_finalizer_that_forks_within_our_own_filing_leaves_the_lock_to_its_frame():
+    timer = Interposed(CascadingWheel())
+    _, service = caller_driven(timer)
     children = []
     service.schedule_after(1, print)
     timer.after["schedule_many"] = lambda: children.append(os.fork())

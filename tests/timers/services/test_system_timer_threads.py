@@ -82,8 +82,9 @@ def take_turn(service):
     return service._mailbox.turn(service._start)
 
 
-def test_a_call_that_comes_while_the_driver_prepares_to_sleep_is_seen(interposed):
-    _, service, timer = interposed
+def test_a_call_that_comes_while_the_driver_prepares_to_sleep_is_seen():
+    timer = Interposed(CascadingWheel())
+    _, service = caller_driven(timer)
     service.schedule_after(10, print)
     timer.after["next_expiry"] = lambda: service.schedule_after(1, print)
     moment = take_turn(service)
