@@ -394,11 +394,6 @@ class Connections(Setting):
 
 CALL_METHODS = {
     "schedule_after": (lambda s: s.service.schedule_after(1, s.count, "unknown"), 0, 1),
-    "schedule_at": (
-        lambda s: s.service.schedule_at(s.service.time() + 1, s.count, "unknown"),
-        0,
-        1,
-    ),
     "schedule_every": (lambda s: s.service.schedule_every(9, s.count, "unknown"), 0, 1),
     "cancel": (lambda s: s.calls["held"].cancel(), 0, 0),
     "reschedule": (lambda s: s.calls["held"].reschedule_after(0.5), 0, 0),
@@ -434,7 +429,6 @@ METHODS = {
     "purge": (Operations, lambda s: s.purgatory.purge(), 0, 0),
     "shutdown": (Operations, lambda s: s.purgatory.shutdown(), 8, 0),
     "timeouts": (Operations, lambda s: s.drive(3), 0, 0),
-    "touch": (Connections, lambda s: s.touch(9, 2), 0, 1),
     "touch a known one": (Connections, lambda s: s.touch(0, 2), 0, 1),
     "touch_many": (Connections, lambda s: s.touch_many([3, 8, 9], 2), 0, 2),
     "remove": (Connections, lambda s: s.remove(4), 0, 1),

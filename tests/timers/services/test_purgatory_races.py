@@ -65,18 +65,6 @@ def test_a_request_to_try_again_outlives_an_exception(purgatory):
     assert operation.tries == 4
 
 
-def test_an_operation_that_fails_can_be_tried_again(purgatory):
-    def during(number):
-        if number == 3:
-            raise KeyboardInterrupt
-
-    operation = Waiting(during=during)
-    purgatory.try_complete_else_watch(operation, ["a"])
-    with pytest.raises(KeyboardInterrupt):
-        purgatory.check_and_complete("a")
-    assert make_ready_and_check(purgatory, operation) == 1
-
-
 def test_operations_that_complete_one_another_do_not_wait_for_each_other(purgatory):
     """With a lock for each of them, two threads would take the locks in opposite orders."""
 
