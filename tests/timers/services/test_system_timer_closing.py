@@ -83,11 +83,12 @@ def test_a_second_close_ends_the_wait():
 
 
 @pytest.mark.parametrize("start", [True, False])
-def test_waiting_in_real_time(start):
+@pytest.mark.parametrize("timeout", [None, 60])
+def test_waiting_in_real_time(start, timeout):
     timer = SystemTimer(HierarchicalWheel(), start=start)
     ran = []
     timer.schedule_after(0.01, ran.append, 1)
-    assert timer.close("wait")
+    assert timer.close("wait", timeout)
     assert ran == [1]
 
 
@@ -100,12 +101,13 @@ def test_what_is_left_after_the_timeout_of_a_wait_is_cancelled(start):
     assert timer.close(timeout=10)
 
 
-def test_close_waits_for_a_running_callback_no_longer_than_asked():
+@pytest.mark.parametrize("pending", ["cancel", "wait"])
+def test_close_waits_for_a_running_callback_no_longer_than_asked(pending):
     started, release = threading.Event(), threading.Event()
     timer = SystemTimer(HierarchicalWheel())
     timer.schedule_after(0, lambda: (started.set(), release.wait(10)))
     assert started.wait(10)
-    assert not timer.close(timeout=0)
+    assert not timer.close(pending, timeout=0)
     release.set()
     assert timer.close(timeout=10)
 
@@ -150,8 +152,10 @@ def test_the_timer_is_empty_and_the_unit_sensible():
     wheel.schedule(1)
     with pytest.raises(ParameterError, match="the timer must be empty; it has 1 pending"):
         SystemTimer(wheel)
-    with pytest.raises(ParameterError, match="unit_ns must lie in"):
-        SystemTimer(HierarchicalWheel(), unit_ns=0)
+    for unit_ns in (0, 10**18 + 1):
+        with pytest.raises(ParameterError, match="unit_ns must lie in"):
+            SystemTimer(HierarchicalWheel(), unit_ns=unit_ns)
+    assert SystemTimer(HierarchicalWheel(), unit_ns=10**18).close()
     with pytest.raises(TimeTypeError, match="unit_ns must be an integer"):
         SystemTimer(HierarchicalWheel(), unit_ns=1.5)
 

@@ -99,6 +99,7 @@ def test_a_service_that_another_thread_drives_is_closed_in_a_forked_child():
     _, service = caller_driven()
     started, release = threading.Event(), threading.Event()
     service.schedule_after(0, lambda: (started.set(), release.wait(60)))
+    service.schedule_after(0, int)  # due, and not started
     thread = threading.Thread(target=service.advance_clock)
     thread.start()
     assert started.wait(10)
@@ -106,7 +107,7 @@ def test_a_service_that_another_thread_drives_is_closed_in_a_forked_child():
     def refused():
         with pytest.raises(ServiceClosedError):
             service.schedule_after(1, print)
-        return service.close()
+        return service.size == 0 and service.close()
 
     assert status_of_child(refused) == 0
     release.set()
@@ -132,19 +133,21 @@ EXIT = """
 import sys, threading, time
 from timers import HierarchicalWheel
 from timers.services import SystemTimer
-service = SystemTimer(HierarchicalWheel())
-service.schedule_after(3600, print, "never")
-running = threading.Event()
-def callback():
-    running.set()
-    time.sleep(0.05)  # so that it still runs when the program ends
-    print("ended", flush=True)
-service.schedule_after(0, callback)
-running.wait(10)
+running = threading.Semaphore(0)
+def callback(seconds, text):
+    running.release()
+    time.sleep(seconds)  # so that it still runs when the program ends
+    print(text, flush=True)
+services = [SystemTimer(HierarchicalWheel()) for _ in range(2)]
+services[0].schedule_after(3600, print, "never")
+services[0].schedule_after(0, callback, 0.05, "ended")
+services[1].schedule_after(0, callback, 20, "too late")
+for _ in services:
+    running.acquire(timeout=10)
 """
 
 
-def test_at_exit_pending_calls_are_cancelled_and_a_running_one_may_end():
+def test_at_exit_pending_calls_are_cancelled_and_a_running_one_has_a_second_to_end():
     result = subprocess.run(
         [sys.executable, "-c", EXIT], capture_output=True, text=True, timeout=60, check=False
     )
