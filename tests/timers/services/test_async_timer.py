@@ -10,7 +10,7 @@ import pytest
 from tests.timers.services.cases import TIMERS, Interposed, bounds_of, raising
 from tests.timers.services.loops import JumpingLoop, run
 from timers import CascadingWheel
-from timers.errors import ParameterError
+from timers.errors import CapacityError, ParameterError
 from timers.services import AsyncTimer, ServiceClosedError, ServiceStateError
 
 
@@ -85,6 +85,20 @@ def test_an_exception_goes_to_the_handler_of_the_loop():
         assert [str(context["exception"]) for context in caught] == ["on purpose"]
         assert "callback" in caught[0]["message"]
         assert ran == [1]
+
+    run(main)
+
+
+def test_a_timer_without_memory_is_tried_again_after_a_tenth_of_a_second():
+    async def main(timer, loop):
+        caught, ran = [], []
+        loop.set_exception_handler(lambda _, context: caught.append(str(context["exception"])))
+        timer._mailbox.timer = Interposed(timer._mailbox.timer)
+        timer._mailbox.timer.before["schedule_many"] = raising(CapacityError("no memory"))
+        timer.schedule_after(0, lambda: ran.append(loop.time()))
+        await asyncio.sleep(1)
+        assert caught == ["no memory"]
+        assert ran == [pytest.approx(100.1, abs=0.002)]
 
     run(main)
 

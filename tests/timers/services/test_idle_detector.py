@@ -2,6 +2,7 @@
 
 import math
 import random
+import weakref
 
 import numpy as np
 import pytest
@@ -90,6 +91,19 @@ def test_a_packet_moves_no_timer():
     assert detector.advance(10) == [2]
     assert timer.next_expiry() == 15
     assert detector.advance(16) == [0, 1]
+
+
+def test_a_connection_that_is_gone_is_not_kept_alive(make):
+    class Connection:
+        pass
+
+    detector, removed, idle = make(10, 1), Connection(), Connection()
+    gone = [weakref.ref(removed), weakref.ref(idle)]
+    detector.touch_many([removed, idle], at=0)
+    assert detector.remove(removed)
+    assert detector.advance(10) == [idle]
+    del removed, idle
+    assert [reference() for reference in gone] == [None, None]
 
 
 @pytest.mark.parametrize(

@@ -238,8 +238,8 @@ def test_a_timer_that_closes_withdraws_what_is_pending(purgatory):
     purgatory._timer.close()
     assert not operation.force_complete()
     assert purgatory.delayed == 0
-    with pytest.raises(ServiceClosedError):
-        purgatory.try_complete_else_watch_many([Waiting()], ["a"])
+    with pytest.raises(ServiceClosedError, match="purgatory 'test' is closed"):
+        purgatory.try_complete_else_watch_many([Waiting(ready=True)], ["a"])
     purgatory.purge()
     assert purgatory.watched == 0
 
