@@ -176,6 +176,14 @@ def test_any_moment_is_legal(loop, when):
     assert ran == ([1] if when < 101 else [])
 
 
+def test_by_default_a_unit_is_a_tenth_of_a_millisecond():
+    ran = []
+    with closing(wheel_event_loop(base=JumpingLoop)()) as loop:
+        loop.call_later(0.00025, lambda: ran.append(loop.time()))
+        loop.run_until_complete(asyncio.sleep(0.01))
+    assert ran == [pytest.approx(100.0003, abs=1e-6)]
+
+
 def test_nonsense_is_refused(loop):
     with pytest.raises(TypeError):
         loop.call_later(None, print)

@@ -129,6 +129,13 @@ def test_a_bad_timer_is_refused():
             IdleDetector(timer=timer)
 
 
+def test_by_default_a_connection_is_idle_at_the_first_whole_second_after_thirty():
+    detector = IdleDetector()
+    detector.touch("a", at=0.5)
+    assert detector.advance(30.9) == []
+    assert detector.advance(31) == ["a"]
+
+
 @pytest.mark.parametrize(("timeout", "wheel"), [(1, 4), (100, 128), (126, 256), (10**9, 4096)])
 def test_the_wheel_holds_the_timeout(timeout, wheel, monkeypatch):
     wheels = []

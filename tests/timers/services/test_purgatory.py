@@ -141,6 +141,13 @@ def test_the_lists_are_purged_by_the_estimated_total():
     assert (purgatory.watched, purgatory.estimated_total) == (16, 8)
 
 
+def test_by_default_the_lists_are_purged_after_a_thousand_completions(purgatory):
+    for watched in (*range(1, 1001), 0):
+        watch_and_complete(purgatory)
+        purgatory.clock.advance(0 if watched else PURGE_PERIOD)
+        assert purgatory.watched == watched
+
+
 def test_timeouts_count_for_the_estimated_total():
     purgatory = new_purgatory(purge_interval=10)
     purgatory.try_complete_else_watch_many([Waiting(1) for _ in range(10)], ["a", "b"])
@@ -298,6 +305,7 @@ def test_an_operation_is_watched_once(purgatory):
     with pytest.raises(ServiceStateError, match="has been watched"):
         purgatory.try_complete_else_watch_many([twice, twice], ["b"])
     assert twice.is_completed
+    assert repr(twice) == "<Waiting completed>"
     assert purgatory.delayed == 1
 
 
