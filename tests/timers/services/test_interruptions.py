@@ -66,10 +66,11 @@ def points_of(code):
         return next((block.target for block in blocks if block.start <= offset < block.end), None)
 
     return {
-        after.offset
+        point
         for before, after in pairwise(dis.get_instructions(code))
         if before.opname.startswith(("CALL", "RESUME", "JUMP_BACKWARD"))
-        and handler(before.offset) == handler(after.offset)
+        for point in [before.argval if before.opname == "JUMP_BACKWARD" else after.offset]
+        if handler(before.offset) == handler(point)
         and (before.opname != "RESUME" or code is not LoopDriver._turn.__code__)
     }
 
