@@ -240,8 +240,9 @@ class Purgatory:
                         continue
                     if operation._purgatory is not None:
                         raise _is_watched(operation)
-                    waiting.append(operation)
                     entered, moment = self._entered + 1, now + operation._moment
+                    # No call, after which a handler could complete it: it would count for ever.
+                    waiting += (operation,)
                     operation._purgatory, operation._moment, self._entered = self, moment, entered
             for key in keys:
                 self._lists.setdefault(key, []).extend(waiting)

@@ -314,6 +314,7 @@ class Operations(Setting):
         self.operations = [Waiting(1 + k % 2) for k in range(8)]
         for k, operation in enumerate(self.operations):
             self.purgatory.try_complete_else_watch(operation, ["all", k % 3])
+        self.answers = []
         self.service.size  # noqa: B018  # all are in the timer
         self.new = Waiting(1)
         self.operations.append(self.new)
@@ -330,7 +331,7 @@ class Operations(Setting):
     def use(self):
         """What a handler may do."""
         self.purgatory.check_and_complete(0)
-        self.operations[1].force_complete()
+        self.answers = [(each, each.force_complete()) for each in (self.operations[1], self.new)]
         self.operations.append(Waiting(1))
         self.purgatory.try_complete_else_watch(self.operations[-1], ["all"])
         self.purgatory.purge()
@@ -351,6 +352,9 @@ class Operations(Setting):
         in_thread(self.purgatory.purge)
         assert self.purgatory.watched == 0
         assert all(operation.log.count("complete") <= 1 for operation in self.operations)
+        assert all(
+            operation.log == ["complete"] for operation, completed in self.answers if completed
+        )
         withdrawn = {op for op in watched if op._state == mailbox.CANCELLED and not op.log}
         assert len(withdrawn) <= lost
 
