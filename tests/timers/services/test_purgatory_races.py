@@ -83,49 +83,6 @@ def test_operations_that_complete_one_another_do_not_wait_for_each_other(purgato
     assert (first.tries, second.tries) == (4, 3)
 
 
-@pytest.mark.parametrize("turn", [1, 2])
-def test_a_completion_while_it_is_being_watched_is_counted_once(purgatory, turn):
-    """Before it is counted as pending, and between the lists and the timer."""
-
-    def during(number):
-        if number == turn:
-            assert in_thread(operation.force_complete)
-
-    operation = Waiting(during=during)
-    assert not purgatory.try_complete_else_watch(operation, ["a", "b"])
-    assert operation.log == ["complete"]
-    assert (purgatory.delayed, purgatory._timer.size) == (0, 0)
-    purgatory.purge()
-    assert purgatory.watched == 0
-    purgatory.clock.advance(5)
-    assert operation.log == ["complete"]
-
-
-def test_a_completion_after_the_timer_returned_the_operation_wins(purgatory):
-    operation, answers = Waiting(), []
-    purgatory._timer.schedule_after(1, lambda: answers.append(in_thread(operation.force_complete)))
-    purgatory.try_complete_else_watch(operation, ["a"])
-    purgatory.clock.advance(1)
-    assert answers == [True]
-    assert operation.log == ["complete"]
-    assert purgatory.delayed == 0
-
-
-def test_a_timeout_that_has_begun_wins_over_a_completion(purgatory):
-    class Slow(Waiting):
-        """Another thread wants to complete it while it times out."""
-
-        def on_complete(self):
-            assert not in_thread(self.force_complete)
-            super().on_complete()
-
-    operation = Slow()
-    purgatory.try_complete_else_watch(operation, ["a"])
-    purgatory.clock.advance(1)
-    assert operation.log == ["complete", "expire"]
-    assert purgatory.delayed == 0
-
-
 def test_a_shutdown_while_it_is_being_watched_withdraws_it(purgatory):
     operation = Waiting(during=lambda number: in_thread(purgatory.shutdown))
     with pytest.raises(ServiceClosedError):
