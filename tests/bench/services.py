@@ -19,7 +19,9 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from contextvars import Context
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 from statistics import quantiles
@@ -147,31 +149,27 @@ def alternate(base, contender, rounds, collector=False):
     return first[1][1:], second[1][1:]
 
 
+def alternate_and_close(base, contender, rounds, run, collector=False):
+    """Samples of `run(calls, seed)` for the calls of both, which are closed afterwards."""
+    with closing(base), closing(contender):
+        first, second = partial(run, base), partial(run, contender)
+        return alternate(first, second, rounds, collector)
+
+
 def schedule_and_cancel(contender_class, kind, oldest, pending, rounds, collector):
+    def run(calls, seed):
+        return calls.seconds(delays_of(kind, PAIRS, seed), oldest)
+
     base, contender = LoopCalls(kind, pending), contender_class(kind, pending)
-    try:
-        return alternate(
-            lambda seed: base.seconds(delays_of(kind, PAIRS, seed), oldest),
-            lambda seed: contender.seconds(delays_of(kind, PAIRS, seed), oldest),
-            rounds,
-            collector,
-        )
-    finally:
-        base.close()
-        contender.close()
+    return alternate_and_close(base, contender, rounds, run, collector)
 
 
 def threads_beside_one(kind, oldest, pending, rounds):
+    def run(calls, seed):
+        return calls.seconds_of_threads(delays_of(kind, PAIRS, seed), oldest)
+
     single, many = ServiceCalls(kind, pending), ServiceCalls(kind, pending, THREADS)
-    try:
-        return alternate(
-            lambda seed: single.seconds_of_threads(delays_of(kind, PAIRS, seed), oldest),
-            lambda seed: many.seconds_of_threads(delays_of(kind, PAIRS, seed), oldest),
-            rounds,
-        )
-    finally:
-        single.close()
-        many.close()
+    return alternate_and_close(single, many, rounds, run)
 
 
 class Entry:
@@ -217,13 +215,11 @@ def timeouts(pending, rounds):
             await asyncio.sleep(0)
         return time.process_time() - start
 
-    loops = [LoopCalls("uniform", pending, make) for make in (asyncio.new_event_loop, WHEEL_LOOP)]
-    try:
-        base, contender = (calls.loop.run_until_complete for calls in loops)
-        return alternate(lambda _: base(measured()), lambda _: contender(measured()), rounds)
-    finally:
-        for calls in loops:
-            calls.close()
+    def run(calls, seed):
+        return calls.loop.run_until_complete(measured())
+
+    loops = (LoopCalls("uniform", pending, make) for make in (asyncio.new_event_loop, WHEEL_LOOP))
+    return alternate_and_close(*loops, rounds, run)
 
 
 # A million pending
