@@ -15,12 +15,19 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from statistics import quantiles
+from typing import Any
 
 from compare.recording.events import finish
 from compare.recording.recorder import Recorder
-from tests.bench.services import PAIRS, LoopCalls, alternate, delays_of, nothing
-from timers import CascadingWheel
-from timers.services import SystemTimer, wheel_event_loop
+from tests.bench.services import (
+    PAIRS,
+    WHEEL_LOOP,
+    LoopCalls,
+    ServiceCalls,
+    alternate,
+    delays_of,
+    nothing,
+)
 
 TARGET_NS = 1000
 
@@ -63,27 +70,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--pending", type=int, default=1000)
     options = parser.parse_args()
-    loops = {"asyncio": asyncio.new_event_loop, "a wheel's loop": wheel_event_loop()}
-    for name, make_loop in loops.items():
-        calls = LoopCalls("uniform", options.pending, make_loop)
-        show(
-            f"{name}: call_later, cancel",
-            overhead(
-                lambda seed, calls=calls: calls.seconds(delays_of("uniform", PAIRS, seed), False),
-                2 * PAIRS,
-                options.rounds,
-            ),
-        )
-        calls.close()
-    with SystemTimer(CascadingWheel(capacity=4 * PAIRS)) as timer:
+    contenders = {
+        "asyncio: call_later, cancel": LoopCalls("uniform", options.pending),
+        "a wheel's loop: call_later, cancel": LoopCalls("uniform", options.pending, WHEEL_LOOP),
+        "SystemTimer: schedule, cancel": ServiceCalls("uniform", options.pending),
+    }
+    for name, calls in contenders.items():
+        with closing(calls):
 
-        def scheduled(seed: int) -> float:
-            start = time.process_time()
-            for delay in delays_of("uniform", PAIRS, seed):
-                timer.schedule_after(delay, nothing).cancel()
-            return time.process_time() - start
+            def run(seed: int, calls: Any = calls) -> float:
+                return calls.seconds(delays_of("uniform", PAIRS, seed), False)
 
-        show("SystemTimer: schedule, cancel", overhead(scheduled, 2 * PAIRS, options.rounds))
+            show(name, overhead(run, 2 * PAIRS, options.rounds))
     events = 400_000
     print(f"{finishing(events) / events * 1e9:.0f} ns per event to make the trace")
 
