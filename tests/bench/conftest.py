@@ -2,18 +2,6 @@
 
 from statistics import median, quantiles
 
-from tests.bench.test_ratios import TARGETS
-
-BATCH_TARGET, SCALAR_TARGET = 1.2, 2.5
-
-
-def target_of(info):
-    if info["base"] == "replay":
-        return BATCH_TARGET
-    if info["base"] == "two bare calls":
-        return SCALAR_TARGET
-    return TARGETS.get((info["name"], info["operation"]), (None, None))[1]
-
 
 def pytest_terminal_summary(terminalreporter, config):
     session = getattr(config, "_benchmarksession", None)  # private: pytest-benchmark has no other
@@ -53,16 +41,13 @@ def write_ratios(write, benchmarks):
     )
     head = f"{'timer':<29} {'operation':<13} {'N':>9} {'ns':>8} {'base ns':>8} {'ratio':>6}"
     write(f"{head}  quartiles    target, base")
-    for bench in sorted(
-        benchmarks, key=lambda bench: (bench.group, bench.extra_info.get("name", ""))
-    ):
+    for bench in sorted(benchmarks, key=lambda bench: (bench.group, bench.extra_info["name"])):
         info = bench.extra_info
         samples = [time / info["per"] * 1e9 for time in bench.stats.data]
         base = [time / info["per"] * 1e9 for time in info["base_seconds"]]
         ratios = [a / b for a, b in zip(samples, base, strict=True)]
         low, ratio, high = quantiles(ratios, n=4)
-        target = target_of(info)
-        verdict = verdict_of(ratio, target)
+        verdict = verdict_of(ratio, info["target"])
         write(
             f"{info['name']:<29} {info['operation']:<13} {info['size']:>9,}"
             f" {median(samples):>8.1f} {median(base):>8.1f}"
