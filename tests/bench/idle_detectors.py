@@ -31,8 +31,8 @@ class DictScan:
     def __init__(self, count):
         self.last_packet = {}
 
-    def touch(self, keys, now):
-        self.last_packet.update(dict.fromkeys(keys, now))
+    def touch_many(self, keys, at):
+        self.last_packet.update(dict.fromkeys(keys, at))
 
     def advance(self, now):
         idle = [key for key, last in self.last_packet.items() if now - last >= TIMEOUT]
@@ -47,8 +47,8 @@ class ArrayScan:
     def __init__(self, count):
         self.last_packet = np.full(count, np.inf)
 
-    def touch(self, numbers, now):
-        self.last_packet[numbers] = now
+    def touch_many(self, numbers, at):
+        self.last_packet[numbers] = at
 
     def advance(self, now):
         idle = np.flatnonzero(now - self.last_packet >= TIMEOUT)
@@ -56,20 +56,11 @@ class ArrayScan:
         return idle
 
 
-class Timers:
-    """IdleDetector."""
-
-    def __init__(self, count):
-        self.detector = IdleDetector(TIMEOUT, tick=min(TICKS))
-
-    def touch(self, keys, now):
-        self.detector.touch_many(keys, at=now)
-
-    def advance(self, now):
-        return self.detector.advance(now)
+def idle_detector(count):
+    return IdleDetector(TIMEOUT, tick=min(TICKS))
 
 
-DETECTORS = {"array scan": ArrayScan, "dict scan": DictScan, "IdleDetector": Timers}
+DETECTORS = {"array scan": ArrayScan, "dict scan": DictScan, "IdleDetector": idle_detector}
 
 
 def touches_of(count, packets_per_minute, seed):
@@ -88,7 +79,7 @@ def touches_of(count, packets_per_minute, seed):
 def cost(make, count, touches, tick):
     """CPU milliseconds per simulated second, and of the longest call of `advance`."""
     detector = make(count)
-    detector.touch(range(count) if make is not ArrayScan else np.arange(count), 0)
+    detector.touch_many(range(count) if make is not ArrayScan else np.arange(count), at=0)
     steps = round(1 / tick)
     longest = 0.0
     for second, touched in enumerate(touches):
@@ -96,7 +87,7 @@ def cost(make, count, touches, tick):
             gc.collect()
             started, longest = time.process_time(), 0.0
         keys = touched if make is ArrayScan else touched.tolist()
-        detector.touch(keys, second)
+        detector.touch_many(keys, at=second)
         for step in range(steps):
             before = time.process_time()
             detector.advance(second + step / steps)
@@ -109,7 +100,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--connections", default=",".join(map(str, CONNECTIONS)))
     options = parser.parse_args()
-    cost(Timers, 100, touches_of(100, 1, 0), 1)  # compiles
+    cost(idle_detector, 100, touches_of(100, 1, 0), 1)  # compiles
     print("CPU per simulated second, and of the longest advance, in ms: medians of the rounds")
     counts = [int(text) for text in options.connections.split(",")]
     cases = [(count, packets, tick) for count in counts for packets in PACKETS for tick in TICKS]
