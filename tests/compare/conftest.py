@@ -12,7 +12,9 @@ import pytest
 
 from compare.bench import calls, work
 from compare.cli.main import BAD_INPUT, main
+from tests.compare.clocks import FakeClock
 from tests.compare.daemons import Daemons
+from tests.compare.own_timers import Timed
 from timers.kernels.jit import COMPILING
 
 SMALL = {"LONGEST_DELAY": 6000, "HOLD_PAIRS": 2000, "MIN_TIMED": 2000, "MIN_FIRED": 500}
@@ -29,6 +31,15 @@ def short_measurements() -> Iterator[dict[str, int]]:
         for name, value in SMALL_CALLS.items():
             patch.setattr(calls, name, value)
         yield real
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    """The clock of Timed and, with `spend_in_compiled_code`, of compiled loops."""
+    clock = FakeClock()
+    for name, value in {"clock": clock, "factor": 1, "instances": []}.items():
+        monkeypatch.setattr(Timed, name, value)
+    return clock
 
 
 NOTICE = COMPILING + "\n"

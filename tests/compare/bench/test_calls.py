@@ -8,7 +8,6 @@ from compare.bench import calls as module
 from compare.bench.calls import SERVICE, SHORTEST, TIMER, Calls, event_loops
 from compare.oracle.compiled import AgreementError
 from compare.replay.contestant import contestant
-from tests.compare.clocks import FakeClock
 from tests.compare.conftest import SMALL_CALLS
 from tests.compare.own_timers import Timed
 from timers import HeapqDelayQueue
@@ -30,14 +29,6 @@ def keys(measured):
         (row["contestant"], row["interface"], row["batch"], row["repeat"])
         for row in measured.samples
     ]
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    clock = FakeClock()
-    monkeypatch.setattr(Timed, "clock", clock)
-    monkeypatch.setattr(Timed, "factor", 1)
-    return clock
 
 
 def test_every_timer_and_event_loop_is_called_in_every_way():

@@ -27,16 +27,6 @@ def bench(*timers, sizes=SIZES, repeats=2, budget=1e9, seed=3, **options):
     return Bench(list(map(contestant, timers)), sizes, repeats, budget, seed, **options)
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    """The clock of Timed and, with `spend_in_compiled_code`, of compiled loops."""
-    clock = FakeClock()
-    monkeypatch.setattr(Timed, "clock", clock)
-    monkeypatch.setattr(Timed, "factor", 1)
-    monkeypatch.setattr(Timed, "instances", [])
-    return clock
-
-
 def facts(size, seed=3):
     """What an exact timer does: timers that fire in settling, holding and later; units; moments."""
     tapes = tapes_of(size, seed)

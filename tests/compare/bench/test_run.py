@@ -19,7 +19,6 @@ from compare.replay.profile import Profile
 from compare.tapes.tape import ARM, CANCEL, OP_COUNTS, START
 from compare.tapes.trace import TraceError, write_trace
 from compare.workloads.catalogue import WorkloadError, make
-from tests.compare.clocks import FakeClock
 from tests.compare.conftest import SMALL as SHORT
 from tests.compare.own_timers import Timed
 from tests.compare.small_tapes import tape_of
@@ -63,15 +62,6 @@ def compare(tmp_path):
         return read_run(run_comparison(options, traces, clock))
 
     return compare
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    clock = FakeClock()
-    monkeypatch.setattr(Timed, "clock", clock)
-    monkeypatch.setattr(Timed, "factor", 1)
-    monkeypatch.setattr(Timed, "instances", [])
-    return clock
 
 
 def columns(table, *names):

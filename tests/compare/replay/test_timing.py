@@ -8,7 +8,7 @@ from compare.replay.contestant import contestant
 from compare.replay.engine import Buffers, OverBudgetError, loop_for, operations_of, replay
 from compare.replay.loops import STEPS_AT_ONCE
 from compare.tapes.tape import ARM, CANCEL, REARM, START, part
-from tests.compare.clocks import COSTS, FakeClock, spend_in_compiled_code
+from tests.compare.clocks import COSTS, spend_in_compiled_code
 from tests.compare.own_timers import Timed
 from tests.compare.small_tapes import tape_of
 
@@ -22,15 +22,6 @@ def pieces(tape, size):
 
 def new(text):
     return contestant(text).new("unit", 0, 1)
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """A clock that moves by what `Timed` does, and by calls of compiled loops."""
-    clock = FakeClock()
-    monkeypatch.setattr(Timed, "clock", clock)
-    monkeypatch.setattr(Timed, "factor", 1)
-    return clock
 
 
 def slow_take(clock, taken):
