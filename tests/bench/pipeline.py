@@ -27,6 +27,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow.parquet as pq
 
@@ -38,14 +39,17 @@ from compare.pipeline.replay import replay_trace
 from compare.pipeline.summarise import summarise
 from compare.pipeline.verify import verify
 from compare.replay.contestant import contestant
-from compare.replay.engine import operations_of
-from compare.replay.loops import CELLS, FIRED, FIRST, NEXT, ROWS, drain, run
+from compare.replay.engine import (
+    OPERATIONS_AT_ONCE,
+    Buffers,
+    first_time,
+    loop_for,
+    operations_of,
+)
 from compare.spark.session import spark_session
-from compare.tapes.tape import CANCEL, Tape, part
+from compare.tapes.tape import Tape, part
 from compare.tapes.trace import Trace, open_trace
 from compare.workloads.catalogue import Plan
-from timers.kernels.pool import EXPIRY
-from timers.limits import LIMIT
 
 PROCESSES = 2
 PLAIN, THREADS, SPARK = "plain, 2 processes", "threads", "Spark, local[2]"
@@ -111,6 +115,25 @@ def rounds(
         print(f"  {name:<32}{_spread(rates)} M {unit}/s  {_spread(ratios)}{here}", flush=True)
 
 
+def on_more_cores(
+    number: int,
+    on: Callable[[str], Any],
+    call: Callable[..., Any],
+    amount: int,
+    clean: Callable[[], None] = lambda: None,
+) -> None:
+    """Print the throughput of a call on one core and on two, each after a run to warm up."""
+    rates = []
+    for master in ("local[1]", "local[2]"):
+        session, samples = on(master), []
+        for _ in range(number + 1):
+            clean()
+            samples.append(amount / timed(partial(call, session=session)) / 1e6)
+        rates.append(median(samples[1:]))
+        print(f"  Spark, {master}: {_spread(samples[1:])} M a second")
+    print(f"  local[1] to local[2]: {rates[1] / rates[0]:.2f}")
+
+
 def _spread(samples: list[float]) -> str:
     return f"{median(samples):6.2f} ({min(samples):.2f} .. {max(samples):.2f})"
 
@@ -130,24 +153,13 @@ def plain_replay_shard(path: str, id_space: int, timer: str, unit: str) -> int:
     """Read a shard, replay it and count the expiries, without checking or writing anything."""
     columns = pq.read_table(path)
     tape = Tape(*(np.array(columns.column(name).to_numpy()) for name in Tape._fields))
-    instance = contestant(timer).new(unit, int(tape.time[0]))
-    armings = int(np.count_nonzero(tape.op != CANCEL))
-    instance.reserve(min(armings, id_space + 1))
-    cursor, handles = np.zeros(CELLS, np.int64), np.zeros(id_space, np.int64)
-    fired = np.ones(1 << 20, EXPIRY)
-    armed_by, rows = np.zeros(instance.state.nodes.size, np.int32), 0
-    early = -instance.traits.rounding(instance.parameters).bounds()[0]
-    for first in range(0, tape.time.size, 1 << 16):
-        operations = operations_of(part(tape, first, first + (1 << 16)))
-        cursor[FIRST], cursor[NEXT] = first, 0
-        while cursor[NEXT] < operations.size:
-            run(instance.state, operations, early, cursor, handles, armed_by, fired)
-            rows, cursor[ROWS] = rows + int(cursor[ROWS]), 0
-    while len(instance):
-        drain(instance.state, LIMIT, cursor, armed_by, fired)
-        rows, cursor[ROWS] = rows + int(cursor[ROWS]), 0
-    assert fired.view(FIRED).size
-    return rows
+    loop = loop_for(
+        contestant(timer).new(unit, first_time(tape)), Buffers(id_space), lambda rows: None
+    )
+    for first in range(0, tape.time.size, OPERATIONS_AT_ONCE):
+        loop.run(operations_of(part(tape, first, first + OPERATIONS_AT_ONCE)))
+    loop.drain()
+    return loop.finish().fired
 
 
 def plain_replay(pool: Any, trace: Trace, timers: list[str]) -> int:
@@ -219,16 +231,8 @@ def bench_replay(
             f"{SPARK}, every expiry written": lambda: replayed(True, session=on("local[2]")),
         }
         rounds(options.rounds, contenders, rows * len(timers), PLAIN, "operations", clean)
-    seconds = []
-    for master in ("local[1]", "local[2]"):
-        on(master)
-        samples = []
-        for _ in range(options.rounds):
-            clean()
-            samples.append(timed(lambda master=master: replayed(False, session=on(master))))
-        seconds.append(median(samples))
+    on_more_cores(options.rounds, on, partial(replayed, False), rows * len(timers), clean)
     clean()
-    print(f"  local[1] to local[2], summaries only: {seconds[0] / seconds[1]:.2f}")
 
 
 def bench_verify(
@@ -312,8 +316,6 @@ def bench_ingest(
     if kind != "csv":
         rounds(options.rounds, contenders, rows, base, "rows")
         return
-    import duckdb  # here, as the tests use this module without it
-
     contenders |= {
         "threads, one shard": partial(ingest, shards=1),
         "DuckDB, read_csv into a table": lambda: duckdb.sql(
@@ -323,13 +325,7 @@ def bench_ingest(
     }
     with peak_memory():
         rounds(options.rounds, contenders, rows, base, "rows")
-    seconds = []
-    for master in ("local[1]", "local[2]"):
-        session = on(master)
-        samples = [timed(partial(ingest, session=session)) for _ in range(options.rounds + 1)][1:]
-        seconds.append(median(samples))
-        print(f"  Spark, {master}, requests: {_spread([rows / s / 1e6 for s in samples])} M rows/s")
-    print(f"  local[1] to local[2]: {seconds[0] / seconds[1]:.2f}")
+    on_more_cores(options.rounds, on, ingest, rows)
 
 
 def resident() -> int:

@@ -33,7 +33,6 @@ from compare.replay.engine import first_time, replay
 from compare.tapes.tape import ARM, CANCEL, START
 from compare.tapes.trace import open_trace, write_trace
 from compare.workloads.catalogue import make
-from tests.bench.pipeline import plain_replay_shard
 from tests.compare.own_timers import slow_timer
 from tests.compare.small_tapes import tape_of
 from timers.errors import TimerError
@@ -551,13 +550,3 @@ def test_two_at_once_are_refused(trace, tmp_path):
         fcntl.flock(lock, fcntl.LOCK_EX)
         refused(ResultsError, "another replay is writing", trace, PAIR[:1], other.path)
     assert names_in(other.path) == before
-
-
-def test_the_plain_replay_of_the_benchmark_fires_as_many(trace, results):
-    for shard_replay in results.replays():
-        timer, shard = TIMERS[shard_replay.timer], trace.shards[shard_replay.shard]
-        if timer != "heapq-delay-queue":  # it has no kernel
-            path = str(trace.path / shard.file)
-            expired = plain_replay_shard(path, shard.id_space, timer, "us")
-            (row,) = pq.read_table(results.outcome_file(*shard_replay)).to_pylist()
-            assert expired == row["fired"]
