@@ -12,7 +12,7 @@ from compare.advice.replays import Sample, outcomes, sampled
 from compare.advice.search import NEAR, advise, pareto_front
 from compare.executors import Threads
 from compare.replay.contestant import contestant
-from compare.replay.engine import replay
+from compare.replay.engine import OverBudgetError, replay
 from compare.replay.outcome import Outcome
 from compare.tapes.trace import write_trace
 from compare.workloads.catalogue import make
@@ -75,6 +75,15 @@ def test_what_takes_longer_than_the_limit_is_left_out(trace, monkeypatch, counti
 
     assert labels(0.0) == []
     assert labels(math.inf) == ["delay-queue"]
+    second = trace.load(1).time.tolist()
+
+    def over_budget_in_one_shard(timer, tape, *arguments, **options):
+        if tape.time.tolist() == second:
+            raise OverBudgetError("it takes longer")
+        return replay(timer, tape, *arguments, **options)
+
+    monkeypatch.setattr(replays, "replay", over_budget_in_one_shard)
+    assert labels(math.inf) == []
 
 
 def test_a_timer_has_no_more_room_than_a_program_would_give_it(trace, monkeypatch):

@@ -108,6 +108,10 @@ def test_event_loops_are_closed_and_the_collector_is_left_as_it_was(monkeypatch)
             gc.enable()
     assert keys(measured) == [(None, "asyncio", 1, 0)]
     assert len(loops) == 2 and all(loop.is_closed() for loop in loops)
+    monkeypatch.setattr(HeapqDelayQueue, "cancel", lambda timer, handle: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        calls("heapq-delay-queue")
+    assert gc.isenabled()
 
 
 def test_without_uvloop_asyncio_is_measured_alone(monkeypatch):

@@ -10,7 +10,7 @@ from compare.bench.work import SETTLE, tapes_of
 from compare.oracle.compiled import NEVER, AgreementError, expect
 from compare.replay import loops
 from compare.replay.contestant import COMPILED, contestant
-from compare.replay.engine import ReplayError, replay
+from compare.replay.engine import OverBudgetError, ReplayError, replay
 from compare.tapes.tape import CANCEL, START, part, validate
 from tests.compare.clocks import COSTS, FakeClock, spend_in_compiled_code
 from tests.compare.conftest import SMALL
@@ -264,7 +264,7 @@ def test_each_task_is_timed_alone_and_from_its_first_call_to_its_last(clock):
 
 def test_an_empty_call_is_subtracted_from_compiled_code(clock, monkeypatch):
     spend_in_compiled_code(monkeypatch, clock)
-    done = bench("delay-queue", sizes=[32], clock=clock)
+    done = bench("delay-queue", sizes=[40], clock=clock)
     done.run()
     cost = {name: each for name, (_, each) in COSTS.items()}
     seconds = seconds_of(done)
@@ -274,13 +274,13 @@ def test_an_empty_call_is_subtracted_from_compiled_code(clock, monkeypatch):
     # What is short is run several times: to cancel 2000, and to let 500 fire.
     operations = {task_of(sample): sample["operations"] for sample in done.samples}
     fired = operations[BY_CLOCK]
-    assert 28 <= fired <= 32
+    assert 35 <= fired <= 40
     assert operations == {
-        INSERT: (63 + 16 + 1) * 32,
-        CANCEL_ALL: 63 * 32,
-        HOLD: 17 * HOLD_PAIRS,
+        INSERT: (50 + 13 + 1) * 40,
+        CANCEL_ALL: 50 * 40,
+        HOLD: 14 * HOLD_PAIRS,
         BY_CLOCK: fired,
-        BY_EVENT: 16 * fired,
+        BY_EVENT: 13 * fired,
     }
 
 
@@ -401,6 +401,12 @@ def test_a_compiled_task_is_stopped_soon_after_the_budget(clock, monkeypatch):
     assert stopped(done) == {BY_CLOCK: 10}
     fixed, each = COSTS["tick"]
     assert 0 < calls.count(("tick", fixed + 10 * each)) < 100  # with all ten timers pending
+    run = work.ScenarioRun(contestant("delay-queue"), tapes_of(2000, 3), clock, limit=1.0)
+    calls.clear()
+    with pytest.raises(OverBudgetError):
+        run.run(INSERT)
+    fixed, each = COSTS["run"]
+    assert calls == [("run", fixed + loops.STEPS_IN_LIMIT * each)]
 
 
 def test_a_sample_over_budget_is_kept_and_is_the_last(clock):

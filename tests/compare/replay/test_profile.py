@@ -130,9 +130,12 @@ def test_only_the_beginning_of_a_long_trace_is_read(tmp_path, monkeypatch):
 
 
 def test_the_largest_shard_stands_for_a_trace_in_shards(tmp_path):
-    largest = [(0, START, 0, 300), (1000, START, 1, 1400)]
+    answered = (0, START, 2, 300), (100, CANCEL, 2, 0)
+    largest = [(0, START, 0, 300), *answered, (1000, START, 1, 1400)]
     profiled = profile(write(tmp_path, others=[largest, [(5, START, 0, 9)]]))
     assert profiled.delay == {"p50": 300, "p99": 400, "max": 400}
+    # The shard was read whole, so the last timer is known to time out.
+    assert profiled.timed_out == pytest.approx(2 / 3)
 
 
 def test_a_scheme_over_its_share_of_the_budget_has_no_cost(tmp_path, monkeypatch):
