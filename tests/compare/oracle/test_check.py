@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from itertools import groupby, pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -302,15 +301,3 @@ def test_without_the_compiler_it_does_the_same():
         [sys.executable, "-c", probe], env=environment, capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_it_uses_no_timer():
-    source = Path(sys.modules[Check.__module__].__file__).read_text()
-    imported = {line.split()[1] for line in source.splitlines() if line.startswith("from ")}
-    assert {name for name in imported if name.startswith("timers")} == {
-        "timers.arrays",
-        "timers.errors",
-        "timers.kernels.jit",
-        "timers.rounding",
-        "timers.traits",
-    }
