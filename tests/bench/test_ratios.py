@@ -3,6 +3,7 @@
 They are printed after pytest-benchmark's own table.
 """
 
+import heapq
 import time
 from functools import cache
 
@@ -85,12 +86,25 @@ class Heapq:
         self.order = tapes(size).rows[CANCEL_ALL]["id"].tolist()
 
     def run(self, task):
+        heap, live = self.heap, self.live
         if task == INSERT:
-            yardstick.heapq_insert(self.heap, self.live, self.items)
+            for item in self.items:
+                heapq.heappush(heap, item)
+                live.add(item[1])
         elif task == CANCEL_ALL:
-            yardstick.heapq_cancel(self.heap, self.live, self.order)
+            for number in self.order:
+                live.discard(number)
+                # Rebuild it when most of its entries are cancelled, as asyncio does.
+                if len(heap) > 64 and 2 * len(live) < len(heap):
+                    heap[:] = [item for item in heap if item[1] in live]
+                    heapq.heapify(heap)
         elif task.operation == "expiry":
-            yardstick.heapq_expire(self.heap, self.live, END)
+            fired = []
+            while heap and heap[0][0] <= END:
+                item = heapq.heappop(heap)
+                if item[1] in live:
+                    live.remove(item[1])
+                    fired.append(item)
 
 
 def ready_for(contender, task):

@@ -7,8 +7,6 @@ as the project's own, and prefetches the map in the same way. The time that the 
 take beyond that is the price of their contract, or room for improvement.
 """
 
-import heapq
-
 import numpy as np
 from numba import njit
 
@@ -148,33 +146,3 @@ def tick(nodes, clock, until, fired):
 def bare_call(a, b):
     """Take two record arrays and do nothing: the cost of the call itself."""
     return a.size + b.size
-
-
-# ---- what Python programs do with the standard library
-
-
-def heapq_insert(heap, live, items):
-    """Push (deadline, number) tuples."""
-    for item in items:
-        heapq.heappush(heap, item)
-        live.add(item[1])
-
-
-def heapq_cancel(heap, live, numbers):
-    """Forget timers; rebuild the heap when most of its entries are cancelled, as asyncio does."""
-    for number in numbers:
-        live.discard(number)
-        if len(heap) > 64 and 2 * len(live) < len(heap):
-            heap[:] = [item for item in heap if item[1] in live]
-            heapq.heapify(heap)
-
-
-def heapq_expire(heap, live, until):
-    """Pop all that is due, and return what was not cancelled."""
-    fired = []
-    while heap and heap[0][0] <= until:
-        item = heapq.heappop(heap)
-        if item[1] in live:
-            live.remove(item[1])
-            fired.append(item)
-    return fired
