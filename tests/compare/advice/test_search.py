@@ -162,13 +162,6 @@ def test_memory_is_a_bound_and_an_objective(trace):
         advise(trace, Bounds(10_000, memory=10), Threads())
 
 
-def test_the_same_work_is_counted_again(trace, advice):
-    again = advise(trace, Bounds(10_000, 2_000), Threads())
-    for label in again.counted.keys() & advice.counted.keys():
-        first, second = (each.counted[label].outcome for each in (advice, again))
-        assert first.counters == second.counters
-
-
 def test_an_empty_trace_is_refused(tmp_path):
     tape = make("uniform", operations=4, seed=1).tape
     nothing = type(tape)(*(column[:0] for column in tape))

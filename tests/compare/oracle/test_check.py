@@ -271,14 +271,6 @@ def test_parts_add_up_to_the_lowest_examples_of_each_kind():
     assert verified.examples == (in_order[0], in_order[1], in_order[3])
 
 
-def test_a_tape_of_nothing_has_nothing_to_fire():
-    empty = tape_of()
-    assert checked(empty, np.empty(0, ROW)).counts == dict.fromkeys(KINDS, 0)
-    verified = checked(empty, np.array([(0, 5, 5)], ROW))
-    assert verified.counts == counts_of(verified.examples)
-    assert verified.examples == (Mismatch("spurious", 0, 0, None, None, None, 5, 5),)
-
-
 # ---- the compiled functions
 
 

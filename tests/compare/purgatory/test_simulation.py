@@ -57,12 +57,6 @@ def test_the_share_that_expires_is_the_published_one(load, share):
     assert simulated.share_expired == pytest.approx(share, abs=spread)
 
 
-def test_the_old_design_holds_what_has_completed_and_the_new_one_does_not(few):
-    old, new = (simulate(design, few["low"], 10**6).counters for design in (SCANNING, PURGING))
-    assert old["most_pending"] == new["most_pending"] == new["most_queued"]
-    assert old["most_queued"] > 3 * new["most_queued"]
-
-
 def test_traffic_has_the_operations_of_the_workload():
     given = traffic("low", 2000, 500, seed=3)
     tape = make("lognormal-low", timers=500, seed=3, parameters={"rate": 2000}).tape

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from compare.replay.contestant import Contestant, ContestantError, contestant
+from compare.replay.contestant import ContestantError, contestant
 from compare.replay.lateness import lateness_text
 from timers.errors import ParameterError, UnknownTimerError
 from timers.registry import names
@@ -19,7 +19,7 @@ def test_a_new_timer_stands_at_its_start_with_its_parameters(name):
     parsed = contestant(name)
     timer = parsed.new("ms", 7, 5)
     assert (timer.now, dict(timer.parameters)) == (7, parsed.parameters("ms"))
-    assert parsed.label == name
+    assert (parsed.label, parsed.tick is None) == (name, "tick" not in timer.parameters)
     if parsed.engine == "compiled":
         sizes = [parsed.new("ms", 7, capacity).nbytes for capacity in (0, 1, 2)]
         assert sizes[0] == sizes[1] < sizes[2] < timer.nbytes < parsed.new("ms").nbytes
@@ -156,8 +156,3 @@ def test_contestants_that_fire_alike_share_a_rounding():
 )
 def test_how_late_it_may_fire_is_told_in_the_finest_unit(text, units, says):
     assert lateness_text(*contestant(text).bounds(units)) == says
-
-
-def test_a_contestant_without_settings_is_its_name():
-    assert Contestant("delay-queue").label == "delay-queue"
-    assert Contestant("delay-queue").tick is None

@@ -13,7 +13,7 @@ from compare.replay.engine import MAX_IDLE, Replay, ReplayError, first_time, rep
 from compare.replay.lateness import Lateness
 from compare.replay.loops import STEPS_AT_ONCE
 from compare.replay.outcome import NUMBERS
-from compare.tapes.tape import ARM, CANCEL, REARM, START, id_space_of
+from compare.tapes.tape import CANCEL, START, id_space_of
 from compare.workloads.catalogue import WORKLOADS, make
 from tests.compare.own_timers import Asleep, Twice
 from tests.compare.small_tapes import tape_of, tapes
@@ -114,26 +114,6 @@ def test_how_much_is_done_at_a_time_changes_nothing(text, monkeypatch):
     varies = "wakeups", "idle_wakeups"  # an advance that finds no room is counted again
     assert counts(whole, *varies) == counts(pieces, *varies)
     assert whole.outcome.counters == pieces.outcome.counters
-
-
-@both_loops
-def test_operations_of_one_time_take_their_turns(plain):
-    tape = tape_of(
-        (5, START, 0, 3),  # overdue: the next operation, at the same time, finds it fired
-        (5, CANCEL, 0, 0),
-        (5, START, 1, 10),
-        (10, CANCEL, 1, 0),  # it fires now, so this comes too late
-        (10, ARM, 1, 12),  # and this starts a new one
-        (11, REARM, 1, 13),
-        (11, START, 1, 15),  # the former holder of the id still fires
-        (12, CANCEL, 1, 0),
-    )
-    done = run("delay-queue", tape, plain=plain)
-    assert done.fired.tolist() == [(0, 3, 5), (2, 10, 10), (5, 13, 13)]
-    outcome = done.outcome
-    assert (outcome.operations, outcome.scheduled, outcome.cancelled) == (8, 4, 1)
-    assert (outcome.rescheduled, outcome.fired, outcome.pending) == (1, 3, 0)
-    assert (outcome.lateness.min, outcome.lateness.median, outcome.lateness.max) == (0, 0.0, 0)
 
 
 def test_room_is_reserved_for_what_is_armed_alone():

@@ -4,7 +4,6 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.replay.lateness import Lateness
 from compare.replay.outcome import NUMBERS, Outcome, columns
 from tests.compare.replay.test_lateness import of
 
@@ -63,4 +62,3 @@ def test_json_has_the_numbers_the_counters_and_a_summary_of_lateness():
 def test_time_per_operation():
     assert Outcome(operations=4, seconds=2e-9).ns_per_operation == 0.5
     assert Outcome().ns_per_operation == 0.0
-    assert Outcome().lateness == Lateness()
