@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
@@ -66,18 +66,15 @@ INGESTED = ("small.two", "small", "csv", "bad", "jsonl", "access")
 @contextmanager
 def sessions() -> Iterator[Callable[[str], Any]]:
     """Yield a function that returns a session on a master; a new one replaces the previous one."""
-    running: dict[str, Any] = {}
     with ExitStack() as stack:
 
+        @lru_cache(maxsize=1)
         def on(master: str) -> Any:
-            if master not in running:
-                running.clear()
-                stack.close()
-                session = stack.enter_context(spark_session(master))
-                numbers = session.range(0, 100, 1, 4)
-                numbers.mapInArrow(lambda batches: batches, "id bigint").collect()
-                running[master] = session
-            return running[master]
+            stack.close()
+            session = stack.enter_context(spark_session(master))
+            numbers = session.range(0, 100, 1, 4)
+            numbers.mapInArrow(lambda batches: batches, "id bigint").collect()
+            return session
 
         yield on
 
@@ -254,7 +251,6 @@ def bench_verify(
 
 LINES = {
     "csv": "{time:.6f},{duration:.6f},{key}\n",
-    "bad": "{time:.6f},{duration:.6f},{key}\n",  # and others
     "jsonl": '{{"start": {time:.6f}, "duration": {duration:.6f}, "key": "{key}"}}\n',
     "access": '{key} - - [{date}] "GET /item/{row} HTTP/1.1" 200 {row} "-"'
     ' "Mozilla/5.0 (X11; Linux x86_64)" {duration:.3f}\n',
@@ -278,7 +274,8 @@ def write_log(path: Path, kind: str, rows: int) -> None:
                 "row": row % 9973,
                 "date": date,
             }
-            line = LINES[kind].format(key=f"10.0.{row % 250}.{row % 199}", **values)
+            form = LINES["csv" if kind == "bad" else kind]
+            line = form.format(key=f"10.0.{row % 250}.{row % 199}", **values)
             file.write(rng.choice(BAD) if kind == "bad" and row % 100 == 99 else line)
 
 
