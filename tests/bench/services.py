@@ -365,25 +365,21 @@ def main():
             flush=True,
         )
 
+    wheel_loop = partial(LoopCalls, make_loop=WHEEL_LOOP)
     contenders = {
-        "": ServiceCalls,
-        "loop: ": lambda kind, pending: LoopCalls(kind, pending, WHEEL_LOOP),
+        ("", "constant"): (ServiceCalls, 2.5),
+        ("", "uniform"): (ServiceCalls, 1.5),
+        ("loop: ", "constant"): (wheel_loop, 1.5),
+        ("loop: ", "uniform"): (wheel_loop, 1.5),
     }
-    asked = {"constant": 2.5, "uniform": 1.5}
-    for name, contender in contenders.items():
-        for kind in ("constant", "uniform"):
-            for oldest in (False, True):
-                which = "oldest" if oldest else "same"
-                samples = schedule_and_cancel(
-                    contender, kind, oldest, options.pending, options.rounds, options.collector
-                )
-                show(
-                    f"{name}schedule, cancel the {which}, {kind} delays",
-                    samples,
-                    1.5 if name else asked[kind],
-                )
-    for oldest in (False, True):
-        which = "oldest" if oldest else "same"
+    orders = {"same": False, "oldest": True}
+    for (name, kind), (contender, asked) in contenders.items():
+        for which, oldest in orders.items():
+            samples = schedule_and_cancel(
+                contender, kind, oldest, options.pending, options.rounds, options.collector
+            )
+            show(f"{name}schedule, cancel the {which}, {kind} delays", samples, asked)
+    for which, oldest in orders.items():
         samples = threads_beside_one("constant", oldest, options.pending, options.rounds)
         show(f"{THREADS} threads, to one, cancel the {which}", samples, 1)
     show(f"{THREADS} threads that share nothing, to one", separate_threads(options.rounds), 1)
