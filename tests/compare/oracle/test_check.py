@@ -30,13 +30,14 @@ ALL = 10**6
 
 ROW = np.dtype([(name, "i8") for name in Rows._fields])
 
-ROUNDINGS = [Rounding(), Rounding("down", 7), Rounding("up", 100), Rounding("up", 1)]
+EXACT = Rounding()
+ROUNDINGS = [EXACT, Rounding("down", 7), Rounding("up", 100), Rounding("up", 1)]
 
 
 # ---- helpers, for the tests of the join as well
 
 
-def expected_of(tape, rounding=Rounding(), *, drained=True):  # noqa: B008
+def expected_of(tape, rounding=EXACT, *, drained=True):
     """When each operation's timer fires; NEVER where none does."""
     return expect(tape, id_space_of(tape), rounding, drained=drained).fired_at
 
@@ -101,15 +102,7 @@ def cut(length, cuts):
 
 
 def checked(
-    tape,
-    rows,
-    rounding=Rounding(),  # noqa: B008
-    *,
-    drained=True,
-    cuts=(),
-    row_cuts=(),
-    window=1 << 24,
-    examples=ALL,
+    tape, rows, rounding=EXACT, *, cuts=(), row_cuts=(), window=1 << 24, drained=True, examples=ALL
 ):
     def pieces():
         for part in cut(tape.time.size, cuts):
@@ -119,15 +112,8 @@ def checked(
         for part in cut(rows.size, row_cuts):
             yield Rows(*(rows[name][part].copy() for name in Rows._fields))
 
-    return Check(
-        pieces,
-        tape.time.size,
-        id_space_of(tape),
-        parts,
-        rounding,
-        drained=drained,
-        examples=examples,
-    ).run(window)
+    shard = pieces, tape.time.size, id_space_of(tape)
+    return Check(*shard, parts, rounding, drained=drained, examples=examples).run(window)
 
 
 CORRUPTIONS = ("drop", "twice", "again", "shift", "other deadline", "other operation", "far", "add")
