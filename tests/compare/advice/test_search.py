@@ -105,8 +105,9 @@ def test_a_sample_has_shards_at_even_distances_or_the_beginning_of_one(tmp_path)
     assert sampled(trace, 601).whole
     sample = sampled(trace, 40)  # less than a shard: the beginning of one
     assert (len(sample.shards), sample.operations) == (1, 40)
-    tape = Sample(trace, [3], 40).tape(3)
-    assert tape.time.tolist() == trace.load(3).time[:40].tolist()
+    sample = Sample(trace, [0, 3], 40)
+    assert sample.tape(3).time.tolist() == trace.load(3).time[:40].tolist()
+    assert sample.total == 1 + 40
 
 
 # ---- the search
@@ -147,7 +148,9 @@ def test_what_is_less_precise_is_the_cheapest_outside_the_bounds(advice):
     samples = {label: [9.0, 2.0 + k] for k, label in enumerate(reversed(labels))}
     timed = dataclasses.replace(advice, samples={advice.best.label: [1.0], **samples})
     assert timed.looser.label == labels[-1] and len(labels) > 1
-    assert dataclasses.replace(advice, samples={advice.best.label: [1.0]}).looser is None
+    too_large = {advice.best.label: dataclasses.replace(advice.best, allowed=False)}  # but precise
+    precise_alone = {"counted": too_large, "samples": {advice.best.label: [1.0]}}
+    assert dataclasses.replace(advice, **precise_alone).looser is None
 
 
 def test_memory_is_a_bound_and_an_objective(trace):
