@@ -11,7 +11,7 @@ from compare.executors import Executor, Stopping, even_shares, until_stopping
 from compare.replay.contestant import Contestant
 from compare.replay.engine import OverBudgetError, first_time, replay
 from compare.replay.outcome import Outcome
-from compare.tapes.tape import Tape, joined, part
+from compare.tapes.tape import Tape, joined
 from compare.tapes.trace import Trace
 
 SHORTEST_LIMIT = 0.01  # seconds of a replay; a shorter one is never left out
@@ -38,14 +38,7 @@ class Sample:
 
     def tape(self, shard: int) -> Tape:
         """The operations of one of the shards. Raises TraceError, TapeError."""
-        rows = 0
-        pieces = []
-        for piece in self.trace.pieces(shard):
-            pieces.append(part(piece, 0, self.operations - rows))
-            rows += pieces[-1].time.size
-            if rows == self.operations:
-                break
-        return joined(pieces)
+        return self.trace.beginning(self.operations, shard)
 
 
 def sampled(trace: Trace, operations: int) -> Sample:

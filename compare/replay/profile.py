@@ -7,7 +7,7 @@ import numpy as np
 
 from compare.replay.contestant import COMPILED, contestant
 from compare.replay.engine import OverBudgetError, first_time, replay
-from compare.tapes.tape import CANCEL, REARM, START, Tape, id_space_of, joined, part
+from compare.tapes.tape import CANCEL, REARM, START, Tape, id_space_of
 from compare.tapes.trace import Trace
 from compare.tapes.units import (
     EXPONENTS,
@@ -90,7 +90,7 @@ def profile(trace: Trace) -> Profile | None:
     if trace.unit not in TAPE_UNITS or not trace.span:
         return None
     largest = max(range(len(trace.shards)), key=lambda shard: trace.shards[shard].rows)
-    tape = _beginning(trace, largest)
+    tape = trace.beginning(SAMPLE, largest)
     seconds = (int(tape.time[-1]) - int(tape.time[0])) / 10 ** EXPONENTS[trace.unit]
     if not seconds:
         return None
@@ -170,15 +170,6 @@ def most_pending(tape: Tape, timers: Armings, answered: Bools) -> int:
     change = np.bincount(timers.operation, minlength=tape.time.size + 1)
     change -= np.bincount(np.concatenate([timers.next[answered], left]), minlength=change.size)
     return int(np.cumsum(change).max())
-
-
-def _beginning(trace: Trace, shard: int) -> Tape:
-    pieces: list[Tape] = []
-    for piece in trace.pieces(shard):
-        pieces.append(piece)
-        if sum(read.time.size for read in pieces) >= SAMPLE:
-            break
-    return part(joined(pieces), 0, SAMPLE)
 
 
 def _quantiles(times: Int64s) -> Quantiles:

@@ -43,6 +43,7 @@ from compare.tapes.tape import (
     count_ops,
     id_space_of,
     joined,
+    part,
     validate,
 )
 from compare.tapes.units import TAPE_UNITS
@@ -126,6 +127,16 @@ class Trace:
     def load(self, shard: int = 0) -> Tape:
         """Read and check one shard; see `pieces`. O(rows) time and memory, 21 bytes per row."""
         return joined(list(self.pieces(shard)))
+
+    def beginning(self, operations: int, shard: int = 0) -> Tape:
+        """Read and check the first operations of a shard, or all of fewer; see `pieces`."""
+        pieces: list[Tape] = []
+        for piece in self.pieces(shard):
+            pieces.append(part(piece, 0, operations))
+            operations -= pieces[-1].time.size
+            if not operations:
+                break
+        return joined(pieces)
 
     def pieces(self, shard: int = 0) -> Iterator[Tape]:
         """Read and check one shard, piece by piece. Memory: PIECE rows, and a byte per id.

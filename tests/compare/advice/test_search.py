@@ -96,7 +96,8 @@ def test_a_timer_has_no_more_room_than_a_program_would_give_it(trace, monkeypatc
     assert nbytes() < 0.6 * with_room_for_all
 
 
-def test_a_sample_has_shards_at_even_distances_or_the_beginning_of_one(tmp_path):
+def test_a_sample_has_shards_at_even_distances_or_the_beginning_of_one(tmp_path, monkeypatch):
+    monkeypatch.setattr("compare.tapes.trace.PIECE", 16)  # of 40 operations, the last one is a part
     tapes = [make("uniform", operations=100, seed=n).tape for n in range(6)]
     tapes.insert(0, make("uniform", operations=1, seed=9).tape)
     trace = write_trace(tmp_path / "t", tapes, unit="ms", source={})
