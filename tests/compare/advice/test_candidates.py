@@ -66,10 +66,6 @@ def test_around_a_candidate_are_the_next_two_values_of_each_parameter():
     assert edge == [f"simple-wheel/wheel-size={size}" for size in (8, 16, 32)]
 
 
-def test_ticks_are_numbers_where_units_are_not_durations():
-    assert "hashed-wheel/tick=5/wheel-size=64" in labels(Grid("unit", Bounds(5), 3, ANY).all())
-
-
 @given(st.integers(1, 10**6), st.integers(1, 100))
 def test_one_wheel_at_most_is_larger_than_the_longest_delay(delay, late):
     sizes = {}
