@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
+from compare.purgatory import simulation
 from compare.purgatory.figures import PURGING, SCANNING
 from compare.purgatory.options import INTERVALS
 from compare.purgatory.simulation import simulate
 from compare.purgatory.traffic import KEYS, WATCHED, Traffic, traffic
 from compare.tapes.tape import CANCEL, START
 from compare.workloads.catalogue import make
+from tests.compare.clocks import FakeClock
 from tests.compare.purgatory import reference
 
 REFERENCES = {PURGING: reference.purging, SCANNING: reference.scanning}
@@ -55,6 +57,18 @@ def test_the_share_that_expires_is_the_published_one(load, share):
     simulated = simulate(PURGING, traffic(load, 100_000, requests, seed=1), INTERVALS[PURGING])
     spread = 4 * (share * (1 - share) / requests) ** 0.5  # four standard deviations
     assert simulated.share_expired == pytest.approx(share, abs=spread)
+
+
+def test_what_the_first_call_compiles_is_not_timed(few, monkeypatch):
+    clock, costs = FakeClock(), iter([5.0, 0.25])
+    monkeypatch.setattr(simulation.time, "process_time", clock)
+
+    def run(*arguments):
+        clock.seconds += next(costs)
+
+    # Private: the public way is to compile the designs again.
+    monkeypatch.setitem(simulation._RUN, PURGING, run)
+    assert simulate(PURGING, few["low"], 7).seconds == 0.25
 
 
 def test_traffic_has_the_operations_of_the_workload():
