@@ -130,7 +130,8 @@ def test_a_timer_that_takes_twice_as_long_is_told_on_a_busy_machine(busy):
 
 
 STEADY, NOISY = [100.0, 101, 99, 100, 102], [70.0, 150, 90, 130, 110]
-RUN = {(HOLD, 10, "a"): STEADY, (HOLD, 100, "a"): NOISY, (INSERT, 10, "b"): STEADY}
+RUN = {(HOLD, 10, "a"): STEADY, (HOLD, 100, "a"): NOISY}
+RUN |= {(INSERT, 10, "b"): STEADY, (INSERT, 100, "b"): STEADY}
 
 
 def scaled(factor, times):
@@ -139,11 +140,12 @@ def scaled(factor, times):
 
 @pytest.fixture
 def runs(tmp_path):
-    """A run; one in which a's steady hold takes 20 % longer, and b's insert half as long."""
+    """A run; one in which a's steady hold takes 20 % longer, and b is faster."""
     after = {
         (HOLD, 10, "a"): scaled(1.2, STEADY),
         (HOLD, 100, "a"): scaled(1.2, NOISY),
         (INSERT, 10, "b"): scaled(0.5, STEADY),
+        (INSERT, 100, "b"): scaled(0.8, STEADY),
         (INSERT, 10, "c"): STEADY,
     }
     return store(tmp_path / "before", RUN), store(tmp_path / "after", after)
@@ -153,11 +155,12 @@ def test_the_command_prints_what_is_beyond_noise(runs, capsys):
     assert main(["diff", *map(str, runs)]) == 1
     lines = capsys.readouterr().out.splitlines()
     [slower] = [line for line in lines if line.startswith("a ")]
-    [faster] = [line for line in lines if line.startswith("b ")]
+    faster, less = (line for line in lines if line.startswith("b "))
     assert tells(slower, "a hold 10 100 120 20 16 24")
     assert tells(faster, "b insert 10 100 50.0 50 51 48")
+    assert tells(less, "b insert 100 100 80.0 20 22 18")
     assert lines.index(slower) < lines.index(faster)
-    assert "1 of 3 figures within noise" in lines
+    assert "1 of 4 figures within noise" in lines
     assert "1 figure only in B" in lines
     assert tells(lines[-1], "slower 10 : 1")
     assert all(len(line) <= 80 for line in lines[3:])
@@ -174,7 +177,7 @@ def test_few_samples_are_not_judged(tmp_path, capsys):
     slow = {**RUN, (HOLD, 10, "a"): [300.0] * 4}
     assert main(["diff", str(store(tmp_path, RUN)), str(store(tmp_path, slow))]) == 0
     out = capsys.readouterr().out
-    assert "2 of 2 figures within noise" in out
+    assert "3 of 3 figures within noise" in out
     assert "not judged, fewer than 5 samples: 1 figure" in out
 
 
@@ -183,7 +186,8 @@ def test_json_has_every_figure(runs, capsys):
     compared = json.loads(capsys.readouterr().out)
     assert compared["runs"] == [str(run) for run in runs]
     assert (compared["base"], compared["regressions"]) == (None, 1)
-    assert [change["verdict"] for change in compared["changes"]] == ["slower", "same", "faster"]
+    verdicts = [change["verdict"] for change in compared["changes"]]
+    assert verdicts == ["slower", "same", "faster", "faster"]
     first = compared["changes"][0]
     assert (first["task"], first["size"], first["contestant"]) == ("hold", 10, "a")
     assert (first["before"], first["after"]) == (100, 120)
@@ -193,7 +197,7 @@ def test_directories_of_runs_mean_their_newest(runs, capsys):
     before, after = runs
     store(after.parent, RUN)
     assert main(["diff", str(before.parent), str(after.parent)]) == 0
-    assert "3 of 3 figures within noise" in capsys.readouterr().out
+    assert "4 of 4 figures within noise" in capsys.readouterr().out
 
 
 def test_replays_are_compared_where_the_traffic_is_the_same(tmp_path):
