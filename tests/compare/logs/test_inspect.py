@@ -69,6 +69,15 @@ def test_options_are_kept_in_the_command(capsys):
     assert "--delimiter ' '" in capsys.readouterr().out
 
 
+def test_the_lines_of_a_command_have_up_to_80_columns(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for length in range(20, 45):
+        log = Path("x" * length)
+        log.write_text("ts,took_ms\n1,2\n")
+        assert main(["inspect", str(log)]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) == 80
+
+
 def test_columns_have_types_and_three_values(tmp_path):
     log = tmp_path / "log"
     log.write_text(
