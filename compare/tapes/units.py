@@ -89,7 +89,7 @@ def rounded_duration(units: int, unit: str) -> str:
 def digits_text(value: float, digits: int) -> str:
     """A number to some significant digits, or to a whole number if it is large.
 
-    >>> digits_text(0.01234, 2), digits_text(1234.5, 3)
-    ('0.012', '1,234')
+    >>> digits_text(0.01234, 2), digits_text(999.7, 3)
+    ('0.012', '1,000')
     """
     return f"{value:,.0f}" if abs(value) >= 10**digits - 0.5 else f"{value:.{digits}g}"
