@@ -131,6 +131,16 @@ def test_well_formed_masters(master):
     module._check_master(master)
 
 
+@pytest.mark.parametrize(
+    ("master", "known", "cores"),
+    [("local[2]", 2, 2), ("spark://host:7077", 2, 64), ("yarn", 200, 200)],
+)
+def test_a_cluster_has_more_cores_than_are_known_at_the_start(master, known, cores):
+    context = SimpleNamespace(defaultParallelism=known)
+    session: Any = SimpleNamespace(sparkContext=context, conf={"spark.master": master})
+    assert module.cores(session) == cores
+
+
 @pytest.mark.spark
 def test_a_session_that_is_lent_gets_its_settings_back(spark, tmp_path):
     logs.as_jsonl(tmp_path / "log")

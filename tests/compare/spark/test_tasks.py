@@ -1,6 +1,7 @@
 """Each part is given to one task, and workers do not collect what they import."""
 
 import gc
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -43,3 +44,18 @@ def test_spark_does_each_part_once(spark):
     expected = [(part, task) for task, share in enumerate(shares(20, 2)) for part in share]
     assert list(zip(parts, tasks, strict=True)) == expected
     assert max(frozen) > 10_000  # from a worker's second part on
+
+
+def test_progress_is_over_all_stages_of_the_jobs_that_run():
+    """One job has ended since its number was asked for, and one stage has."""
+    stages = {
+        1: SimpleNamespace(numCompletedTasks=3, numActiveTasks=2, numTasks=10),
+        2: SimpleNamespace(numCompletedTasks=0, numActiveTasks=0, numTasks=4),
+    }
+    tracker = SimpleNamespace(
+        getActiveJobsIds=lambda: [7, 8],
+        getJobInfo={7: SimpleNamespace(stageIds=[1, 2, 3])}.get,
+        getStageInfo=stages.get,
+    )
+    context = SimpleNamespace(statusTracker=lambda: tracker)
+    assert SparkTasks(SimpleNamespace(sparkContext=context)).tasks() == (3, 14)
