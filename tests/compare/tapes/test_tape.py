@@ -4,8 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from compare.tapes.tape import (
     ARM,
@@ -120,27 +118,3 @@ def test_one_far_id_takes_no_memory():
     tape = tape_of((0, START, 2**31 - 1, 5), (1, CANCEL, 2**31 - 1, 0), (1, CANCEL, 7, 0))
     with pytest.raises(TapeError, match="row 2: cancel of id 7"):
         validate(tape, MAX_ID_SPACE)
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from([START, CANCEL, REARM, ARM]), st.integers(0, 3), st.integers(0, 2)
-        ),
-        max_size=30,
-    )
-)
-def test_never_started_agrees_with_a_plain_loop(rows):
-    rows = [(0, op, id_ * 10**spread, 0) for op, id_, spread in rows]
-    started, first = set(), None
-    for number, (_, op, id_, _) in enumerate(rows):
-        if op in (START, ARM):
-            started.add(id_)
-        elif id_ not in started:
-            first = number
-            break
-    if first is None:
-        validate(tape_of(*rows), 1000)
-    else:
-        with pytest.raises(TapeError, match=f"^row {first}: "):
-            validate(tape_of(*rows), 1000)

@@ -183,26 +183,11 @@ def test_only_a_trace_is_ever_replaced_and_only_by_force(path, written, tmp_path
     assert names(tmp_path) == ["a trace", "directory", "file"]
 
 
-def test_missing_directories_are_made_for_a_trace_that_is_written(tmp_path):
-    (tmp_path / "dangling").symlink_to(tmp_path / "some" / "where")
-    for name in ("no/where", "dangling"):
-        with pytest.raises(TapeError):
-            write_trace(tmp_path / name, [with_row(2, time=-1)], unit="ms", source={})
-        assert names(tmp_path) == ["dangling"]
-    assert write_trace(tmp_path / "dangling", [tape_of(*GOOD)], unit="ms", source={}).load()
-    assert names(tmp_path / "some") == ["where"]
-
-
 def test_a_link_to_a_trace_stays_a_link(path, written, tmp_path):
     (tmp_path / "link").symlink_to(path)
     write_trace(tmp_path / "link", [tape_of(*GOOD[:1])], unit="ms", source={}, force=True)
     assert (tmp_path / "link").is_symlink()
     assert open_trace(path).totals["rows"] == 1
-
-
-def test_the_directory_has_the_usual_permissions(path, written):
-    (path.parent / "usual").mkdir()
-    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE((path.parent / "usual").stat().st_mode)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
@@ -232,20 +217,8 @@ def refuse(path, why, load=False):
     assert isinstance(error.value, TimerError)
 
 
-def test_what_is_no_trace(tmp_path, path, written):
-    refuse(tmp_path / "nothing", "nothing does not exist")
-    refuse(tmp_path, "is not a trace: it has no manifest.json")
-    (tmp_path / "file").touch()
-    refuse(tmp_path / "file", "is not a trace: it is not a directory")
+def test_a_manifest_that_cannot_be_read(path, written):
     manifest = path / "manifest.json"
-    for text, why in {
-        "": "is not valid JSON",
-        "{": "is not valid JSON",
-        "[]": "is not the manifest of a trace",
-        '{"format": "x"}': "is not the manifest of a trace",
-    }.items():
-        manifest.write_text(text)
-        refuse(path, f"manifest.json {why}")
     manifest.write_bytes(b"\xff\xfe")
     refuse(path, "manifest.json is not valid JSON")
     manifest.unlink()
