@@ -15,6 +15,7 @@ import compare.cli.main
 from compare.bench.comparison import Comparison
 from compare.bench.store import latest_run, read_run
 from compare.cli.commands.compare import calls_text, text_of
+from compare.cli.commands.generate import summary
 from compare.cli.commands.verify import MISMATCHES
 from compare.cli.main import BAD_INPUT, COMMANDS, INTERRUPTED, TERMINATED, cli, main
 from compare.pipeline.generate import write_shard
@@ -323,8 +324,10 @@ def test_traits_as_json(said):
 
 def test_a_generated_trace_is_the_workload_of_its_seed(said, fails, here):
     options = ["--operations", "1e3", "--seed", "9", "--set", "mean=70", "--out", "t"]
-    assert said("generate", "cancel-heavy", *options)[0] == 0
+    code, out, err = said("generate", "cancel-heavy", *options)
+    assert (code, err) == (0, "")
     trace = open_trace("t")
+    assert out == f"{summary(trace)}\n"
     assert trace.totals["rows"] == 1000
     assert trace.unit == "ms"
     assert trace.source["seed"] == 9

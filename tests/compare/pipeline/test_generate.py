@@ -7,13 +7,11 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from compare.cli.main import BAD_INPUT, main
 from compare.executors import even_shares
 from compare.pipeline.generate import generate, write_shard
 from compare.spark.session import failure
 from compare.tapes import ids
 from compare.tapes.tape import validate
-from compare.tapes.trace import TraceError, open_trace
 from compare.workloads import generator
 from compare.workloads.catalogue import Plan, WorkloadError, make
 from tests.compare.small_tapes import digest
@@ -94,23 +92,6 @@ def test_a_shard_that_is_written_twice_is_written_once(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["shard-00001.parquet"]
 
 
-@pytest.mark.spark
-def test_the_command_on_spark(spark, tmp_path, capsys):
-    line = ["generate", "lognormal-low", "--operations", "1e4", "--shards", "3", "--seed", "2"]
-    assert main([*line, "--out", str(tmp_path / "here")]) == 0
-    assert "10,000: 7,411 starts, 2,589 cancels\n" in capsys.readouterr().out
-    assert main([*line, "--out", str(tmp_path / "spark"), "--master", "local[2]"]) == 0
-    here, other = (open_trace(tmp_path / name) for name in ("here", "spark"))
-    assert files(here) == files(other)
-    assert digest(here.load(2)) == digest(
-        make("lognormal-low", operations=3333, seed=2, shard=2).tape
-    )
-    capsys.readouterr()
-    assert main([*line, "--out", str(tmp_path / "none"), "--master", "local[3]"]) == BAD_INPUT
-    assert "running on local[2" in capsys.readouterr().err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "spark"]
-
-
 def test_progress_is_in_rows_if_their_number_is_known(tmp_path, monkeypatch):
     """Ten operations in three shards, counted as they are written here, and by files that others
     have finished. How many operations ten connections have is not known before.
@@ -144,37 +125,21 @@ def test_progress_is_in_rows_if_their_number_is_known(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("keywords", "says"),
+    ("master", "says"),
     [
-        ({"timers": None}, "but not both"),
-        ({"master": "sparkle"}, "'sparkle' is not a Spark master"),
-        ({"master": "spark://127.0.0.1:1"}, "cannot reach the Spark master spark://127.0.0.1:1"),
-        ({"out": "file/trace"}, "file is not a directory"),
-        ({"out": "file"}, "exists and is not a trace"),
+        ("sparkle", "'sparkle' is not a Spark master"),
+        ("spark://127.0.0.1:1", "cannot reach the Spark master spark://127.0.0.1:1"),
     ],
 )
-def test_nonsense_is_refused_with_one_line(keywords, says, tmp_path, monkeypatch):
-    if "master" in keywords:  # what is wrong with it is said before Spark starts
-        sql = pytest.importorskip("pyspark.sql", reason="the master is Spark's")
-        monkeypatch.setattr(sql.SparkSession, "getActiveSession", lambda: None)
-    (tmp_path / "file").touch()
-    monkeypatch.chdir(tmp_path)
+def test_a_master_that_cannot_be_had_leaves_nothing(tmp_path, monkeypatch, master, says):
+    # What is wrong with it is said before Spark starts.
+    sql = pytest.importorskip("pyspark.sql", reason="the master is Spark's")
+    monkeypatch.setattr(sql.SparkSession, "getActiveSession", lambda: None)
     with pytest.raises(TimerError) as raised:
-        generate(**{"name": "uniform", "out": "trace", "timers": 100} | keywords)
+        generate("uniform", tmp_path / "trace", timers=100, master=master)
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_a_trace_that_exists_is_kept_unless_forced(tmp_path):
-    out = tmp_path / "trace"
-    generate("uniform", out, timers=5)
-    with pytest.raises(TraceError, match=r"exists; pass --force"):
-        generate("uniform", out, timers=6)
-    assert generate("uniform", out, timers=6, shards=2, force=True).totals["rows"] == 6
-    with pytest.raises(WorkloadError):
-        generate("uniform", out, timers=0, force=True)
-    assert open_trace(out).totals["rows"] == 6
+    assert list(tmp_path.iterdir()) == []
 
 
 @on_both
