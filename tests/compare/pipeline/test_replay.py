@@ -30,7 +30,7 @@ from compare.pipeline.results import (
 )
 from compare.replay.contestant import Contestant
 from compare.replay.engine import first_time, replay
-from compare.tapes.tape import ARM, CANCEL, START
+from compare.tapes.tape import START
 from compare.tapes.trace import open_trace, write_trace
 from compare.workloads.catalogue import make
 from tests.compare.own_timers import slow_timer
@@ -67,14 +67,11 @@ def trace(tmp_path_factory):
         patch.setattr(compare.tapes.trace, "ROW_GROUP", 500)
         workloads = ("lognormal-high", "keepalive")
         tapes = [make(name, operations=3_000, seed=4).tape for name in workloads]
-        overdue = tape_of(
-            (10, START, 0, 3),
-            (12, ARM, 1, 12),
-            (15, START, 2, 9),
-            (15, CANCEL, 2, 0),
-            (15, START, 2, 8),
-        )
-        return write(tmp_path_factory.mktemp("replay") / "trace", *tapes, overdue)
+        overdue = [
+            (10 * k, START, k - 20, 10 * k + (500 if k % 9 else -10 * (k % 7) - 1))
+            for k in range(20, 120)
+        ]
+        return write(tmp_path_factory.mktemp("replay") / "trace", *tapes, tape_of(*overdue))
 
 
 @pytest.fixture(scope="module")
@@ -218,16 +215,32 @@ def replays_of(trace, names, out, shard=0):
     return results, [ShardReplay(number, shard) for number in range(len(names))]
 
 
-@pytest.mark.parametrize("at_once", [1, 4, 16])
-def test_replays_side_by_side_are_each_what_it_is_alone(trace, tmp_path, monkeypatch, at_once):
+@pytest.mark.parametrize(
+    ("names", "piece", "at_once"),
+    [(TIMERS, 130, 1), (TIMERS, 130, 16), (TIMERS, 7, 3), (TIMERS[:1], 7, 1)],
+)
+def test_replays_side_by_side_are_each_what_it_is_alone(
+    trace, tmp_path, monkeypatch, names, piece, at_once
+):
     monkeypatch.setattr(compare.pipeline.replay, "BATCHES_AT_ONCE", at_once)
-    monkeypatch.setattr(compare.tapes.trace, "PIECE", 130)
-    assert len(list(trace.pieces(0))) == 24  # of four in each row group
+    monkeypatch.setattr(compare.tapes.trace, "PIECE", piece)
     for shard in range(3):
-        own, replays = replays_of(trace, TIMERS, tmp_path, shard)
+        own, replays = replays_of(trace, names, tmp_path, shard)
         replay_side_by_side(own, replays, never)
         for shard_replay in replays:
             check_files(own, shard_replay)
+
+
+def test_a_timer_begins_at_the_first_operation(trace, tmp_path, monkeypatch):
+    starts, new = [], Contestant.new
+
+    def noted(self, unit, start=0, **settings):
+        starts.append(start)
+        return new(self, unit, start, **settings)
+
+    monkeypatch.setattr(Contestant, "new", noted)
+    replay_side_by_side(*replays_of(trace, TIMERS[:2], tmp_path, shard=2), never)
+    assert starts == [200, 200]
 
 
 def test_seconds_are_those_of_the_thread_alone(trace, tmp_path, monkeypatch):
@@ -237,30 +250,6 @@ def test_seconds_are_those_of_the_thread_alone(trace, tmp_path, monkeypatch):
     own, replays = replays_of(trace, TIMERS[:1], tmp_path)
     replay_side_by_side(own, replays, never)
     assert pq.read_table(own.outcome_file(*replays[0]))["seconds"].to_pylist() == [0.0]
-
-
-@pytest.mark.parametrize("names", [TIMERS[:1], TIMERS])
-def test_timers_overdue_when_armed_are_told_apart_in_whatever_piece(tmp_path, monkeypatch, names):
-    monkeypatch.setattr(compare.tapes.trace, "PIECE", 7)
-    monkeypatch.setattr(compare.pipeline.replay, "BATCHES_AT_ONCE", 3)
-    rows = [
-        (10 * k, START, k - 20, 10 * k + (500 if k % 9 else -10 * (k % 7) - 1))
-        for k in range(20, 120)
-    ]
-    trace = write(tmp_path / "trace", tape_of(*rows))
-    own, replays = replays_of(trace, names, tmp_path / "out")
-    starts, new = [], Contestant.new
-
-    def noted(self, unit, start=0, **settings):
-        starts.append(start)
-        return new(self, unit, start, **settings)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Contestant, "new", noted)
-        replay_side_by_side(own, replays, never)
-    assert starts == [200] * len(names)
-    for shard_replay in replays:
-        check_files(own, shard_replay)
 
 
 def test_a_finished_replay_is_left_alone_by_those_beside_it(trace, tmp_path):
@@ -507,24 +496,6 @@ def test_nothing_is_left_where_spark_cannot_be_had(spark, trace, tmp_path):
     says = "Spark is already running on .*, so spark://127.0.0.1:1 cannot be used"
     other = {"session": spark, "master": "spark://127.0.0.1:1"}
     refused(TimerError, says, trace, ["delay-queue"], tmp_path / "out", **other)
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.cluster
-def test_an_unreachable_master_leaves_nothing(trace, tmp_path):
-    code = "import sys; from compare.cli.main import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, "replay", str(trace.path), "--timers", "delay-queue"]
-    done = subprocess.run(
-        [*command, "--out", str(tmp_path / "out"), "--master", "spark://127.0.0.1:1"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    said = done.stderr.removeprefix(f"{COMPILING}\n")  # on the first run after a change
-    assert said.startswith("wheelwork: error: cannot reach the Spark master spark://127.0.0.1:1")
-    assert said.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 
