@@ -488,7 +488,6 @@ NONSENSE = {
         "a-file": "a-file exists and is not a trace",
         "a-file/below": "cannot write a-file/below",
     },
-    "generate uniform --timer-count 5 --seed": {"-1 --out new/trace": "seed must lie in"},
     "replay": {
         "": "missing argument 'TRACE' (see wheelwork replay --help)",
         "some.trace": "missing option '--timers' (see wheelwork replay --help)",
@@ -681,12 +680,6 @@ CALLS = [
         | {"id": "i", "event": "v", "starts": "a", "ends": "z"},
     ),
     (f"ingest touches {LOG} --key k --idle 6s", TOUCHES, READ, {"key": "k", "idle": "6s"}),
-    (
-        f"ingest touches {LOG} --key k --idle 6s {READ_ALL}",
-        TOUCHES,
-        ALL_READ,
-        {"key": "k", "idle": "6s"},
-    ),
 ]
 """Command line, the function that it calls, and what it hands to it."""
 

@@ -198,13 +198,6 @@ def fails(path, kind=ResultsError, **settings):
     return str(raised.value)
 
 
-def test_results_without_expiries_are_one_line(tmp_path):
-    tape = tape_of((0, START, 0, 5))
-    path = write_results(tmp_path / "results", [tape], ["delay-queue"], expiries=False)
-    assert "has only summaries; replay without --summaries-only" in fails(path)
-    assert "gone does not exist" in fails(tmp_path / "gone", ResultsError)
-
-
 def test_an_unknown_method_is_one_line(small):
     assert "method 'guess' is not compiled or sql" in fails(small, method="guess")
 

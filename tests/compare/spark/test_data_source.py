@@ -51,18 +51,6 @@ def test_rows_are_numbered_across_pieces_and_batches(monkeypatch):
     assert pa.Table.from_batches(batches)["operation"].to_pylist() == list(range(161))
 
 
-def test_a_session_can_ask_sql_of_it(spark, source):
-    source(workload="lognormal-low", operations=1000).createOrReplaceTempView("operations")
-    try:
-        starts, cancels = spark.sql(
-            "SELECT count_if(op = 0), count_if(op = 1) FROM operations"
-        ).first()
-    finally:
-        spark.catalog.dropTempView("operations")
-    assert starts + cancels == 1000
-    assert starts > cancels > 0
-
-
 BAD = [
     ({}, 'name a workload, as in .option("workload", "uniform")'),
     ({"workload": "nix"}, "no workload is called 'nix'; there are uniform,"),
