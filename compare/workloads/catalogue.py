@@ -356,8 +356,6 @@ class Plan:
 
     def block(self, shard: int, number: int, size: int = BLOCK) -> Block:
         """Return the first `size` members of a shard's block; no other block is needed."""
-        if (number + 1) * self.span > _LATEST:
-            raise _too_long(self.workload)
         stream = Stream(self.seed, shard, number)
         arrivals = np.sort(stream.uniform(ARRIVAL, BLOCK))[:size]
         starts = ((float(number) + arrivals) * self.span).astype(np.int64)

@@ -420,9 +420,3 @@ def test_operations_that_come_to_the_last_moment_of_all_are_refused(monkeypatch)
     assert same(joined(list(pieces)), expected)
     with pytest.raises(WorkloadError, match="would last longer than"):
         make("uniform", operations=2 * BLOCK + 1, parameters=settings)
-
-
-def test_a_block_beyond_the_precision_of_its_times_is_refused():
-    plan = Plan.of("uniform", timers=1)
-    with pytest.raises(WorkloadError, match=r"uniform would last longer than 2\*\*53 ms"):
-        plan.block(0, 2**42, 1)
