@@ -67,21 +67,18 @@ def generate(
     return open_trace(out)
 
 
-def write_shard(
-    plan: Plan, number: int, directory: Path, progress: Callable[[int], None] | None = None
-) -> Shard:
-    """Write one shard of an unfinished trace, and return its entry in the manifest."""
+def write_shard(plan: Plan, number: int, directory: Path, progress: Callable[[int], None]) -> Shard:
+    """Write one shard of an unfinished trace, telling the rows of each piece; return its entry."""
     with new_shard(directory / shard_name(number)) as writer:
         for piece in plan.pieces(number):
             writer.append(piece)
-            if progress is not None:
-                progress(len(piece.time))
+            progress(len(piece.time))
     return writer.shard
 
 
 def _write(runner: Executor, plan: Plan, directory: Path) -> list[Shard]:
     """Write the shards, and return their entries in the manifest, in order."""
-    out, target, here = str(directory.parent), str(directory), [0]  # rows written by this process
+    here = [0]  # rows written by this process
 
     def write(number: int, stopping: Stopping) -> Shard:
         def count(rows: int) -> None:
@@ -89,8 +86,8 @@ def _write(runner: Executor, plan: Plan, directory: Path) -> list[Shard]:
             if stopping():
                 raise Stopped
 
-        with errors_as(TraceError, f"{CANNOT_WRITE} to {out}"):
-            return write_shard(plan, number, Path(target), count)
+        with errors_as(TraceError, f"{CANNOT_WRITE} to {directory.parent}"):
+            return write_shard(plan, number, directory, count)
 
     def rows_done() -> int:
         finished = (int(path.stem[-5:]) for path in directory.glob("shard-*.parquet"))

@@ -87,7 +87,7 @@ def test_a_shard_that_is_written_twice_is_written_once(tmp_path):
     first = write_shard(plan, 1, tmp_path, counts.append)
     assert sum(counts) == 500
     content = (tmp_path / first.file).read_bytes()
-    assert write_shard(plan, 1, tmp_path) == first
+    assert write_shard(plan, 1, tmp_path, counts.append) == first
     assert (tmp_path / first.file).read_bytes() == content
     assert [path.name for path in tmp_path.iterdir()] == ["shard-00001.parquet"]
 
@@ -109,7 +109,7 @@ def test_progress_is_in_rows_if_their_number_is_known(tmp_path, monkeypatch):
         for rows in (1, 2) if number == 0 else ():
             here(rows)
             shown.append(counts[-1]())
-        return write_shard(plan, number, directory)
+        return write_shard(plan, number, directory, int)
 
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0}, raising=False)
     monkeypatch.setattr("compare.pipeline.generate.progress", progress)
