@@ -34,17 +34,13 @@ def fake_java(directory, version, *, knows_module=True):
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
-    """An empty home directory, and no Java on PATH."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+def no_java(tmp_path, monkeypatch):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    return tmp_path / "home"
 
 
 @pytest.mark.parametrize("version", ["17.0.15", "21", "25.0.1"])
-def test_a_java_that_is_recent_enough_is_used(home, tmp_path, monkeypatch, version):
+def test_a_java_that_is_recent_enough_is_used(no_java, tmp_path, monkeypatch, version):
     java = fake_java(tmp_path / "java", version)
     monkeypatch.setenv("JAVA_HOME", str(java))
     assert java_environment() == {}
@@ -56,7 +52,7 @@ def test_a_java_that_is_recent_enough_is_used(home, tmp_path, monkeypatch, versi
 @pytest.mark.parametrize(
     ("version", "knows_module"), [("1.8.0_392", True), ("11.0.2", True), ("17.0.15", False)]
 )
-def test_an_unfit_java_is_passed_over(home, tmp_path, monkeypatch, version, knows_module):
+def test_an_unfit_java_is_passed_over(no_java, tmp_path, monkeypatch, version, knows_module):
     monkeypatch.setenv(
         "JAVA_HOME", str(fake_java(tmp_path / "java", version, knows_module=knows_module))
     )
@@ -65,7 +61,7 @@ def test_an_unfit_java_is_passed_over(home, tmp_path, monkeypatch, version, know
     assert Path(chosen).name.startswith("wheelwork-java-")
 
 
-def test_the_wrapper_drops_one_argument_and_keeps_the_rest(home, tmp_path):
+def test_the_wrapper_drops_one_argument_and_keeps_the_rest(tmp_path):
     real = tmp_path / "it's a java"
     real.write_text('#!/bin/sh\nprintf "[%s]" "$@"\n')
     real.chmod(0o755)
@@ -82,7 +78,7 @@ def test_the_wrapper_drops_one_argument_and_keeps_the_rest(home, tmp_path):
     assert done.stdout == "[-cp][a b:c][-Dx=$y*][][--add-modules=jdk.other]"
 
 
-def test_what_is_missing_is_named_with_its_remedy(home, monkeypatch):
+def test_what_is_missing_is_named_with_its_remedy(no_java, monkeypatch):
     real_import = builtins.__import__
 
     def without(name, *args, **kwargs):
