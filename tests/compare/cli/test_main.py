@@ -457,13 +457,10 @@ NONSENSE = {
         "--jsno": "--json",
         "--js": "no such option",
         "HashedWheel": "no timer is called 'HashedWheel'; did you mean 'hashed-wheel'?",
-        "nix": "no timer is called 'nix'; there are unordered-list,",
-        "os:nix": "cannot import 'os:nix': module 'os' has no attribute 'nix'",
         "os:path": "'os:path' is not a class",
         ":": "cannot import ':'",
     },
     "generate": {
-        "nix": "no workload is called 'nix'; there are uniform,",
         "unifrom": "no workload is called 'unifrom'; did you mean 'uniform'?",
     },
     "generate uniform": {

@@ -362,16 +362,10 @@ def test_nonsense_is_refused_with_one_line(keywords, says):
 
 def test_more_operations_than_fit_are_refused(monkeypatch):
     monkeypatch.setattr("compare.workloads.catalogue.MAX_IN_MEMORY", 10_000)
-    with pytest.raises(
-        WorkloadError,
-        match="5000 timers of keepalive have more than 10000 operations; ask for fewer",
-    ):
-        make("keepalive", timers=5000)
-    with pytest.raises(
-        WorkloadError,
-        match="600 timers of keepalive have more than 10000 operations; ask for fewer",
-    ):
-        make("keepalive", timers=600)
+    for timers in (5000, 600):
+        says = f"{timers} timers of keepalive have more than 10000 operations; ask for fewer"
+        with pytest.raises(WorkloadError, match=says):
+            make("keepalive", timers=timers)
 
 
 def test_a_shard_of_more_operations_than_there_are_ids_is_refused_before_it_is_begun():
@@ -386,8 +380,6 @@ def test_a_shard_of_more_operations_than_there_are_ids_is_refused_before_it_is_b
     ("keywords", "says"),
     [
         ({"shards": 0}, "shards must lie in [1, 100000], not 0"),
-        ({"shards": 100_001}, "shards must lie in [1, 100000], not 100001"),
-        ({"shards": 2.0}, "shards must be an integer, not 2.0"),
         ({"shards": 11}, "timers of 11 shards must lie in [11, 23622320117], not 10"),
         ({"timers": 2**31}, "timers must lie in [1, 2147483647], not 2147483648"),
     ],
