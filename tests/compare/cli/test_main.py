@@ -31,7 +31,8 @@ from timers.registry import names
 
 ROOT = Path(__file__).resolve().parents[3]
 OWN = "tests.compare.own_timers:"
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
+# With a buffer, as users have it: what could not be written is then still there at the end.
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80", "PYTHONUNBUFFERED": ""}
 
 
 @pytest.fixture
