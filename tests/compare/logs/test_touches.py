@@ -43,11 +43,3 @@ def test_tapes_are_those_of_the_model(rows, largest_key, idle, cuts):
     operations = list(zip(*(column.tolist() for column in tape), strict=True))
     wanted = model(time.tolist(), keys.tolist(), idle)
     assert (operations, touches.timed_out, touches.most_pending) == wanted
-
-
-def test_a_key_that_comes_back_after_its_deadline_finds_the_timer_that_may_be_late():
-    time = np.array([0, 10, 30], np.int64)
-    tape = TouchTape(10).add(time, np.zeros(3, np.int32))
-    # At 10 the timer may still be pending where timers fire late; at 30 the id is anybody's.
-    assert tape.op.tolist() == [ARM, ARM, START]
-    assert tape.id.tolist() == [0, 0, 0]
