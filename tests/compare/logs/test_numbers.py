@@ -31,19 +31,8 @@ from compare.logs.numbers import (
 from compare.tapes.units import EXPONENTS
 
 NUMBERS = [
-    "0",
-    "5",
-    "007",
-    "1.",
-    ".5",
-    "+3",
     "-0",
     "-0.0",
-    "-1.5",
-    "1e3",
-    "1E3",
-    "1.5e-3",
-    "8.7e-05",
     "5.960464477539063e-08",
     "1521911720.865716",
     "1521911720.865716123456789",
@@ -54,7 +43,11 @@ NUMBERS = [
     "1e-19",
     "0.1e-17",
     "9223372036854775807",
+    "9223372036854775807.9",
+    "9223372036854775808",
+    "922337203685477580700e-2",
     "9223372036854775.8079",
+    "9223372036855",
     "0" * 50 + "12.5",
     "12.5" + "0" * 50,
     "0e9999",
@@ -149,12 +142,6 @@ def test_numbers_in_odd_forms(text, places):
 @given(numbers(), st.sampled_from(list(EPOCH_OF)))
 def test_numbers_keep_every_digit(text, places):
     check_number(text, places)
-
-
-def test_the_largest_numbers():
-    bounds = [str(2**63 - 1), str(2**63), "9223372036854775807.9", "922337203685477580700e-2"]
-    numbers_read = [row[0] for row in read(read_times(texts(bounds), "epoch-s", "s"))]
-    assert numbers_read == [2**63 - 1, None, 2**63 - 1 + Fraction(9, 10), 2**63 - 1]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -423,19 +410,6 @@ NO_CLOCKS = [
     "1H",
     "T1S",
 ]
-
-
-@given(
-    st.integers(0, 999_999),
-    st.integers(0, 3599),
-    st.integers(0, 10**9),
-    st.sampled_from([".", ","]),
-)
-def test_many_durations_are_read_like_one(hours, seconds, fraction, point):
-    row = f"{hours}:{seconds // 60:02}:{seconds % 60:02}{point}{fraction}"
-    alone = read(read_durations(texts([*["1"] * 200, row]), "s", "ms"))[-1]
-    assert read(read_durations(texts([row, "1"]), "s", "ms")) == [alone, (1000, False, False)]
-    assert alone[0] == (hours * 3600 + seconds + Fraction(f"0.{fraction}")) * 1000
 
 
 def test_durations_in_hours_minutes_and_seconds():
