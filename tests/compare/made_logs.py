@@ -1,5 +1,6 @@
 """Small logs in all formats, and what a tape of them comes to, computed without any timer."""
 
+import bz2
 import csv
 import gzip
 import io
@@ -79,11 +80,11 @@ def as_zeek(path):
     )
 
 
-def pack(path):
-    """The log packed with gzip, beside it."""
-    packed = path.with_name(path.name + ".gz")
-    packed.write_bytes(gzip.compress(path.read_bytes()))
-    return packed
+PACKED = {
+    "gzip": gzip.compress,
+    "bzip2": bz2.compress,
+    "zstd": lambda data: pa.compress(data, "zstd", asbytes=True),
+}
 
 
 def rows_of(tape):

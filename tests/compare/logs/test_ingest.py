@@ -779,22 +779,6 @@ def test_what_cannot_be_read_is_told_in_one_line(requests, tmp_path, name):
     assert not list(tmp_path.glob("*trace*"))
 
 
-def test_damaged_gzip_is_told_and_leaves_nothing(requests, tmp_path):
-    data = gzip.compress(
-        "\n".join(["ts,rtt", *(f"{k}.{k * 7919 % 1000},0.1" for k in range(50_000))]).encode()
-    )
-    flipped = bytearray(data)
-    flipped[len(data) // 2] ^= 0x55
-    head = gzip.compress(b"ts,rtt\n1,2\n")
-    for number, damaged in enumerate([data[: len(data) // 2], bytes(flipped), head[:-12]]):
-        log = tmp_path / f"{number}.gz"
-        log.write_bytes(damaged)
-        with pytest.raises(LogError, match=r"^\S+ is damaged: its gzip data .+") as error:
-            requests(log)
-        assert "\n" not in str(error.value)
-        assert not list(tmp_path.glob("*trace*"))
-
-
 def test_columns_and_choices_that_do_not_exist(requests, touches, good):
     with pytest.raises(
         IngestError, match=r"good.csv has no column 'time'; it has ts, rtt, client$"

@@ -1,12 +1,10 @@
 """Spark and the threads of this process write the same trace, whatever is in a log."""
 
-import bz2
 import gzip
 import random
 import shlex
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
@@ -100,38 +98,32 @@ def test_options_among_hostile_rows(both, tmp_path, case):
     assert (done.unmatched > 0) == ("id" in meant)
 
 
-def zstandard(data):
-    return pa.compress(data, "zstd", asbytes=True)
-
-
-PACKED = {"": lambda data: data, ".gz": gzip.compress, ".bz2": bz2.compress, ".zst": zstandard}
-
-
 def test_formats_with_line_ends_in_quotes_packed_or_not(both, tmp_path):
     """Several files with marks, out of order, one of them empty."""
     folder = tmp_path / "logs"
     folder.mkdir()
-    for number, (suffix, pack) in enumerate(PACKED.items()):
+    packed = {"plain": bytes, **logs.PACKED}
+    for number, pack in enumerate(packed.values()):
         rows = [
             f'{1000 - 100 * number + k / 5:.3f},"{k % 3},\r\n","k ""{k % 7}"' for k in range(500)
         ]
         rows[7::50] = ["x"] * 10
         rows[8::50] = [""] * 10
         text = "\r\n".join(['ts,"a b",client', *rows])
-        (folder / f"{number}{suffix}").write_bytes(pack(b"\xef\xbb\xbf" + text.encode()))
+        (folder / str(number)).write_bytes(pack(b"\xef\xbb\xbf" + text.encode()))
     (folder / "9").touch()
     done = both(folder, TOUCHES, 3000, shards=2, unique="client")
     assert (done.unreadable, done.duplicate) == (4 * 10, done.rows - done.unreadable - 7)
-    assert done.examples[0].startswith(f"{folder}/3.zst, line 16: it does not have the 3 fields")
+    assert done.examples[0].startswith(f"{folder}/3, line 16: it does not have the 3 fields")
     table = pq.read_table(done.trace.rejected)
     assert table.column_names == ["file", "line", "kind", "problem", "time", "key"]
     files_in_order = list(dict.fromkeys(Path(name).name for name in table["file"].to_pylist()))
-    assert files_in_order == ["3.zst", "2.bz2", "1.gz", "0"]
+    assert files_in_order == ["3", "2", "1", "0"]
     lines = table.filter(pc.equal(table["kind"], "unreadable"))["line"].to_pylist()
     # A row has two lines, but for a bad or a blank one.
     assert lines == [16 + 98 * k for k in range(10)] * 4
     # Files may be given in any order.
-    names = [str(folder / f"{number}{suffix}") for number, suffix in enumerate(PACKED)]
+    names = [str(folder / str(number)) for number in range(4)]
     assert both(names, TOUCHES, 3000, shards=2, unique="client").trace.shards == done.trace.shards
 
 
@@ -216,13 +208,12 @@ def test_a_large_log_is_left_to_spark(spark, tmp_path, monkeypatch):
 def test_a_log_that_only_spark_can_reach(spark, tmp_path, monkeypatch):
     monkeypatch.setattr("compare.logs.ingest.is_readable", lambda name: "://" not in name)
     logs.as_zeek(tmp_path / "log")
-    logs.pack(tmp_path / "log")
     meant = {"duration": "rtt", "timeout": "5s"}
     here = ingest_requests(tmp_path / "log", tmp_path / "here", Options("ts"), **meant)
     done = ingest_requests(
-        f"file://{tmp_path}/log.gz", tmp_path / "out", Options("ts"), **meant, session=spark
+        f"file://{tmp_path}/log", tmp_path / "out", Options("ts"), **meant, session=spark
     )
-    assert done.trace.source["log"] == "log.gz"
+    assert done.trace.source["log"] == "log"
     assert done.trace.shards == here.trace.shards
     with pytest.raises(TimerError, match="cannot be read: .*Path does not exist: file:.*nowhere"):
         ingest_requests(f"file://{tmp_path}/nowhere", tmp_path / "no", Options("ts"), **meant)
