@@ -1,14 +1,12 @@
 """Logs in every format become the tapes that they should, and bad ones one line."""
 
 import gzip
-import json
 import os
 import random
 import re
 import threading
 from datetime import UTC, datetime, timedelta
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -22,6 +20,7 @@ from compare.logs.numbers import FORMS
 from compare.tapes.tape import CANCEL, START, joined
 from compare.tapes.trace import TraceError, open_trace
 from tests.compare import made_logs as logs
+from tests.compare.logs.test_on_spark import CHECKED, IDS, REQUESTS, TOUCHES, files, hostile
 from timers import TimerError
 
 FORMATS = {
@@ -104,39 +103,24 @@ def test_clients_that_fall_idle(touches, recorded_log, idle, scheduled):
     assert done.trace.shards[0].id_space < 100  # of 1753 clients
 
 
-def test_the_tape_does_not_depend_on_how_a_log_is_split(requests, touches, tmp_path, monkeypatch):
-    rng = random.Random(7)
-    rows = [
-        (rng.randrange(2000) / 1000, rng.randrange(300) / 1000, f"k{rng.randrange(40)}")
-        for _ in range(3000)
-    ]
-    as_csv = [f"{time},{duration},{key}" for time, duration, key in rows]
-    as_json = [json.dumps({"ts": time, "client": key}) for time, _, key in rows]
-    for lines in (as_csv, as_json):
-        lines[1234] = lines[2500] = "oops"
-        lines[1000:1000] = ["", " "]
-        lines[2000:2000] = [""]
-    (tmp_path / "csv").write_text("\n".join(["ts,rtt,client", *as_csv]) + "\n")
-    (tmp_path / "json").write_text("\n".join(as_json) + "\n")
-
-    def ingest(out):
-        return (
-            requests(tmp_path / "csv", out=f"{out}-csv", timeout="100ms", unit="ms"),
-            touches(tmp_path / "json", out=f"{out}-json", idle="20ms", unit="ms"),
-        )
-
-    whole = ingest("whole")
+@pytest.mark.parametrize(
+    ("meant", "settings"),
+    [(REQUESTS, {}), (IDS | {"duration": None}, CHECKED), (TOUCHES, {})],
+    ids=["requests", "ids", "touches"],
+)
+def test_the_tape_does_not_depend_on_how_a_log_is_split(
+    requests, touches, tmp_path, monkeypatch, meant, settings
+):
+    log = tmp_path / "log"
+    log.write_bytes(hostile(random.Random(7), 2000))
+    ingest = touches if meant is TOUCHES else requests
+    settings = meant | settings | {"shards": 2}
+    whole = ingest(log, out="whole", **settings)
     monkeypatch.setattr(blocks, "BLOCK", 1000)
-    split = ingest("split")
-    assert [[int(example.split()[1][:-1]) for example in done.examples] for done in whole] == [
-        [1238, 2505],
-        [1235, 2501],
-    ]
-    for first, other in zip(whole, split, strict=True):
-        assert first.examples == other.examples
-        assert first.trace.shards == other.trace.shards
-        for column, again in zip(first.trace.load(), other.trace.load(), strict=True):
-            np.testing.assert_array_equal(column, again)
+    for rows in ("_PIECE", "_GROUP"):
+        monkeypatch.setattr(f"compare.logs.shards.{rows}", 100)
+    split = ingest(log, out="split", **settings)
+    assert files(split.trace.path) == files(whole.trace.path)
 
 
 # ---- formats
