@@ -789,14 +789,7 @@ def test_columns_and_choices_that_do_not_exist(requests, touches, good):
         requests(good.with_name("log"), time_format="iso")
 
 
-def test_what_stands_at_the_output_is_safe(requests, good, tmp_path):
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "mine.txt").write_text("keep")
-    for force in (False, True):
-        with pytest.raises(TraceError, match="exists and is not a trace"):
-            requests(good, out="notes", force=force)
-    with pytest.raises(TraceError, match="is not a directory"):
-        requests(good, out="notes/mine.txt/where")
+def test_a_trace_is_replaced_by_force_if_the_log_can_be_read(requests, good, tmp_path):
     requests(good)
     with pytest.raises(TraceError, match=r"exists; .*--force"):
         requests(good)
@@ -805,7 +798,7 @@ def test_what_stands_at_the_output_is_safe(requests, good, tmp_path):
         requests(good, force=True, time="time")
     assert open_trace(tmp_path / "trace").totals == first
     assert requests(good, force=True, timeout="1s").trace.totals != first
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["good.csv", "notes", "trace"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["good.csv", "trace"]
 
 
 def test_an_output_that_vanishes(requests, good, tmp_path, monkeypatch):
