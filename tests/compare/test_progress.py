@@ -15,6 +15,7 @@ from compare.progress import progress
         ((), "generate: task 1 of 4", "25%"),
         ((None, lambda: 500), "generate: task 1 of 4, 500 rows", "25%"),
         ((2000, lambda: 900), "generate: task 1 of 4, 900 of 2.00k rows", "45%"),
+        ((800, lambda: 900), "generate: task 1 of 4, 900 of 800 rows", "100%"),  # some twice
     ],
 )
 def test_a_terminal_shows_tasks_and_rows(monkeypatch, capsys, rows, says, percent):

@@ -131,12 +131,12 @@ def test_other_delimiters(path, text, delimiter, point):
 
 
 def test_a_log_without_a_header_and_with_a_mark(path):
-    data = b"\xef\xbb\xbf1,2\n\n3,4\n5\n"
+    data = b"\xef\xbb\xbf\n1,2\n\n3,4\n5\n"
     layout = Layout(columns=("a", "b"))
     rows = records(written(path, data), ("a", "b"), layout)
-    assert rows == [(1, False, "1", "2"), (3, False, "3", "4"), (4, True, "5", None)]
+    assert rows == [(2, False, "1", "2"), (4, False, "3", "4"), (5, True, "5", None)]
     assert open_log(str(path), layout).fault == "it does not have the 2 fields of --columns"
-    assert records(path, ("1",)) == [(3, False, "3"), (4, True, "5")]  # as a header
+    assert records(path, ("1",)) == [(4, False, "3"), (5, True, "5")]  # as a header
 
 
 # ---- JSON
@@ -281,7 +281,9 @@ def test_parquet_of_all_shapes(path):
     )
     pq.write_table(table, path, row_group_size=1)
     names = ("a.b", "client.ip", "client.deep.n", "k", "d")
-    assert open_log(str(path)).columns == names
+    log = open_log(str(path))
+    assert log.columns == names
+    assert [block.first for block in log.blocks()] == [0, 1]
     assert records(path, names) == [
         (1, False, "1.5", "x", "1", "u", "1.000"),
         (2, False, None, None, None, "v", None),
@@ -323,7 +325,7 @@ def test_a_pipe(tmp_path):
 
 
 def test_files_of_directories_and_patterns(tmp_path):
-    for name in ("b.log", "a.log", ".hidden", "[odd]"):
+    for name in ("b.log", "a.log", ".hidden", "_SUCCESS", "[odd]"):
         (tmp_path / name).touch()
     (tmp_path / "empty").mkdir()
     paths = [str(tmp_path / name) for name in ("[odd]", "a.log", "b.log")]

@@ -44,12 +44,8 @@ YEAR = 366 * 86_400 * 1000
             "2 of 7 times without a zone were read as UTC.",
         ),
         (
-            {"times": NO_TIMES._replace(zones=(-90, 120))},
-            "The times have different zones, -01:30 to +02:00.",
-        ),
-        (
-            {"times": NO_TIMES._replace(zones=(0, 60))},
-            "The times have different zones, +00:00 to +01:00.",
+            {"times": NO_TIMES._replace(zones=(-90, 0))},
+            "The times have different zones, -01:30 to +00:00.",
         ),
         ({"first": 1000, "last": 1001 + YEAR}, "The log spans 1.0 years."),
         ({"unit": "s", "first": 1000, "last": 1000 + YEAR}, "The log spans 1,000.0 years."),
@@ -62,7 +58,7 @@ def test_what_looks_wrong_is_said(change, warning):
 
 def test_nothing_else_is_said():
     assert FINE.warnings == ()
-    assert replace(FINE, timed_out=1).warnings == replace(FINE, timed_out=3).warnings == ()
+    assert replace(FINE, timed_out=1).warnings == replace(FINE, rows=6).warnings == ()
     assert replace(FINE, timed_out=6, kind="touches").warnings == ()
     assert replace(FINE, first=1000, last=1000 + YEAR).warnings == ()
 

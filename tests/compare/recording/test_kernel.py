@@ -24,7 +24,8 @@ function=tcp_write_timer expires=4295000200 [timeout=50] bucket_expiry=429500020
 function=tcp_write_timer expires=4295000213 [timeout=51] bucket_expiry=4295000200 cpu=0 idx=50
             sshd-901   [000] d.s.  1000.061000: timer_start:          timer=0xffff8880099 \
 function=delayed_work_timer_fn expires=4295000415 [timeout=250] cpu=0 idx=50 flags=D|I
-CPU:1 [LOST 12 EVENTS]
+CPU:1 [LOST 7 EVENTS]
+CPU:0 [LOST 5 EVENTS]
           <idle>-0     [000] ..s.  1000.259000: timer_cancel:         timer=0xffff8880041
           <idle>-0     [000] ..s.  1000.259001: timer_expire_entry:   timer=0xffff8880041 \
 function=tcp_write_timer now=4295000214 baseclk=4295000213
