@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import json
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -85,6 +86,13 @@ PACKED = {
     "bzip2": bz2.compress,
     "zstd": lambda data: pa.compress(data, "zstd", asbytes=True),
 }
+
+
+def cut(columns, places):
+    """Columns of one length, cut at some places; any number is one."""
+    size = len(columns[0])
+    bounds = [0, *sorted(place % (size + 1) for place in places), size]
+    return [[column[a:b] for column in columns] for a, b in pairwise(bounds)]
 
 
 def rows_of(tape):

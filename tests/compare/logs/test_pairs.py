@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from compare.logs import pairs
 from compare.logs.pairs import END, paired, without_start
 from compare.logs.rows import NONE
+from tests.compare.made_logs import cut
 
 ROWS = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 4), st.booleans()), max_size=40)
 
@@ -31,7 +32,7 @@ def model(rows, timeout):
 
 @example([(0, 1, False), (1, 2, False), (1, 1, True)], 2, [2], 1)  # cut within a time
 @given(ROWS, st.integers(1, 12), st.lists(st.integers(0, 40), max_size=4), st.integers(1, 50))
-def test_rows_are_paired_as_in_a_plain_loop(rows, timeout, cuts, gather):
+def test_rows_are_paired_as_in_a_plain_loop(rows, timeout, places, gather):
     time = np.array([row[0] for row in rows], np.int64)
     ids = np.array([row[1] for row in rows], np.int32)
     position = np.arange(len(rows)) + END * np.array([row[2] for row in rows], np.int64)
@@ -39,12 +40,7 @@ def test_rows_are_paired_as_in_a_plain_loop(rows, timeout, cuts, gather):
     assert without_start(time, ids, position).tolist() == without
     order = np.lexsort((position, time))
     columns = [column[order] for column in (time, ids, position)]
-    places = [0, *sorted(cut % (len(rows) + 1) for cut in cuts), len(rows)]
-    pieces = [
-        tuple(column[a:b] for column in columns)
-        for a, b in zip(places, places[1:], strict=False)
-        if b > a
-    ]
+    pieces = [piece for piece in cut(columns, places) if len(piece[0])]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairs, "_GATHER", gather)
         paired_rows = [

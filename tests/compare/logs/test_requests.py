@@ -8,33 +8,19 @@ from hypothesis import strategies as st
 from compare.logs import requests as module
 from compare.logs.requests import RequestTape
 from compare.tapes.tape import CANCEL, START, id_space_of, joined, validate
-
-TIMES = st.integers(0, 30)
-
-
-@st.composite
-def request_logs(draw):
-    """(start, duration or None) for each row of a log, in the order of the log, and a timeout."""
-    timeout = draw(st.integers(1, 12))
-    rows = draw(st.lists(st.tuples(TIMES, st.none() | st.integers(0, 15)), min_size=1, max_size=40))
-    return rows, timeout
+from tests.compare.made_logs import cut
 
 
-def fold_requests(rows, timeout, pieces):
-    """The tape of a log, its rows given in order of time and cut at the places in `pieces`."""
+def fold_requests(rows, timeout, places):
+    """The tape of (start, duration or None) of each row, given in order of time and in pieces."""
     ordered = sorted((start, position, duration) for position, (start, duration) in enumerate(rows))
     start = np.array([row[0] for row in ordered], np.int64)
     position = np.array([row[1] for row in ordered], np.int64)
     answered = np.array([row[2] is not None and row[2] < timeout for row in ordered])
     end = start + np.array([row[2] or 0 for row in ordered], np.int64)
-    cuts = [0, *sorted(cut % (len(rows) + 1) for cut in pieces), len(rows)]
     requests = RequestTape(timeout)
-    tapes = [
-        requests.add(start[a:b], end[a:b], answered[a:b], position[a:b])
-        for a, b in zip(cuts, cuts[1:], strict=False)
-    ]
-    tapes.append(requests.finish())
-    tape = joined(tapes)
+    tapes = [requests.add(*piece) for piece in cut((start, end, answered, position), places)]
+    tape = joined([*tapes, requests.finish()])
     assert requests.most_pending == id_space_of(tape)
     return tape, id_space_of(tape)
 
@@ -64,12 +50,18 @@ def plain_requests(rows, timeout):
     return tape, id_space
 
 
-@given(request_logs(), st.lists(st.integers(0, 40), max_size=4), st.sampled_from([1, 3, 1000]))
-def test_requests_are_what_a_plain_loop_makes_of_them(log, pieces, gather):
-    rows, timeout = log
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 30), st.none() | st.integers(0, 15)), min_size=1, max_size=40
+    ),
+    st.integers(1, 12),
+    st.lists(st.integers(0, 40), max_size=4),
+    st.sampled_from([1, 3, 1000]),
+)
+def test_requests_are_what_a_plain_loop_makes_of_them(rows, timeout, places, gather):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_GATHER", gather)
-        tape, id_space = fold_requests(rows, timeout, pieces)
+        tape, id_space = fold_requests(rows, timeout, places)
     validate(tape, id_space)
     assert (
         [tuple(int(value) for value in row) for row in zip(*tape, strict=True)],

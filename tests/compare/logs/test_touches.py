@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from compare.logs.touches import TouchTape
 from compare.tapes.tape import ARM, START, id_space_of, joined, validate
+from tests.compare.made_logs import cut
 
 
 def model(time, keys, idle):
@@ -31,13 +32,11 @@ def model(time, keys, idle):
     st.integers(1, 8),
     st.lists(st.integers(0, 60), max_size=3),
 )
-def test_tapes_are_those_of_the_model(rows, largest_key, idle, cuts):
+def test_tapes_are_those_of_the_model(rows, largest_key, idle, places):
     time = np.array(sorted(moment for moment, _ in rows), np.int64)
     keys = np.array([min(key, largest_key) for _, key in rows], np.int32)
-    touches, places = TouchTape(idle), [0, *sorted(cuts), len(rows)]
-    pieces = [
-        touches.add(time[a:b], keys[a:b]) for a, b in zip(places[:-1], places[1:], strict=True)
-    ]
+    touches = TouchTape(idle)
+    pieces = [touches.add(*piece) for piece in cut((time, keys), places)]
     tape = joined([*pieces, touches.finish()])
     validate(tape, id_space_of(tape))
     operations = list(zip(*(column.tolist() for column in tape), strict=True))
