@@ -92,8 +92,9 @@ class RequestTape:
         is_start = np.arange(len(request)) < len(starts)
         time = np.concatenate((requests.start[starts], requests.leave[leaves]))
         silent = ~is_start & ~requests.answered[request]
-        # At one time, the ids of due timers come free before any operation.
-        order = np.lexsort((~is_start, requests.position[request], ~silent, time))
+        # At one time, the ids of due timers come free before any operation. A row's start precedes
+        # its cancel, because the sort is stable.
+        order = np.lexsort((requests.position[request], ~silent, time))
         request, is_start, time = request[order], is_start[order], time[order]
         begin, leave = np.flatnonzero(is_start), np.flatnonzero(~is_start)
         self._ids.assign(requests.id, request[begin], begin, request[leave], leave)
