@@ -144,8 +144,8 @@ def counter_title(name: str) -> str:
 def counted(number: int, noun: str) -> str:
     """A number of things.
 
-    >>> counted(1, "workload"), counted(1200, "workload")
-    ('1\\xa0workload', '1\\u202f200\\xa0workloads')
+    >>> counted(0, "id"), counted(1, "id"), counted(1200, "id")
+    ('0\\xa0ids', '1\\xa0id', '1\\u202f200\\xa0ids')
     """
     return f"{count(number)}{SPACE}{noun}{'' if number == 1 else 's'}"
 

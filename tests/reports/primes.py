@@ -43,6 +43,7 @@ COUNTERS = ("comparisons", "refiled", "slots_visited")
 ZERO = "empty_polls"  # for all
 WHEELS = LABELS[2:4]
 CAPACITIES = (700, 9_000, 60_000)
+PAUSES = {LABELS[0]: 0, LABELS[1]: 1}  # how many were measured; of all others len(SHAPE)
 COUNTS = (
     "scheduled",
     "cancelled",
@@ -60,6 +61,7 @@ OVER = "heapq-delay-queue", TASKS[3], SIZES[1]  # takes longer than the budget
 OVER_REPLAY = "heapq-delay-queue", "keepalive"
 SILENT = "some.where:Mine", "uniform"  # nothing fires
 ONE_AT_ZERO = "cascading-wheel"  # one counter of it is zero
+IDLE = "some.where:Mine", TASKS[1]  # all its counters are zero
 SMALL = "hierarchical-wheel/tick=5"  # its memory is not measured at the greatest capacity
 
 
@@ -129,6 +131,7 @@ class Primes:
             return
         for counter in (*COUNTERS, ZERO):
             zero = counter == ZERO or (label, counter) == (ONE_AT_ZERO, COUNTERS[1])
+            zero = zero or (label, task) == IDLE
             count = 0 if zero else next(self.prime)
             operations = self.prime.near(3001 * 1.07 ** (len(self.counts) % 31))
             self.counts[label, task, counter, size] = count, operations
@@ -156,7 +159,7 @@ class Primes:
     def fill(self, label: str, capacity: int) -> None:
         self.memory[label, capacity] = nbytes = next(self.prime) / 1000
         peak, grown = next(self.prime), next(self.prime)
-        pauses = shuffled(self.prime.groups(1)[0], 1e-8) if label != LABELS[0] else []
+        pauses = shuffled(self.prime.groups(1)[0], 1e-8)[: PAUSES.get(label)]
         self.growth[label, capacity] = peak, grown, pauses
         self.tables["memory"].append(
             {"contestant": label, "capacity": capacity, "nbytes": next(self.prime)}
@@ -204,10 +207,10 @@ def shuffled(group: list[int], factor: float) -> list[float]:
 def make() -> Primes:
     primes = Primes()
     prime = primes.prime
-    # Contestants are met in another order than the manifest has them in.
+    # Contestants are met in another order than the manifest has them in, and sizes downwards.
     labels = LABELS[::-1]
     for t, task in enumerate(TASKS):
-        for s, size in enumerate(SIZES):
+        for s, size in reversed([*enumerate(SIZES)]):
             groups = prime.groups(len(labels))
             for c, label in enumerate(labels):
                 own = groups[(3 * c + t + s) % len(labels)]

@@ -104,6 +104,7 @@ def test_the_page_has_the_verdict_of_ingest(tmp_path):
             r"thesis is not a report of wheelwork, so it is not replaced",
         ),
         (["--run", "run", "--out", "file"], r"file is not a directory"),
+        (["--run", "run", "--out", "broken"], r"broken is not a directory"),
         (
             ["--run", "run", "--out", "file/below"],
             r"cannot write file/below: .*file is not a directory",
@@ -124,6 +125,7 @@ def test_nonsense_is_one_line(tmp_path, capsys, compared, arguments, said):
     cut.rename(tmp_path / "cut")
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()
+    (tmp_path / "broken").symlink_to("gone")
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter").touch()
     before = sorted(tmp_path.rglob("*"))
@@ -223,11 +225,12 @@ def test_a_log_is_read_as_by_ingest(ingested, compared, capsys):
     ((options, opened),) = compared
     assert (options.traces, options.workloads) == ((), DEFAULT_WORKLOADS)
     assert opened == [f"the trace {out}"]
-    given = ("--time", "a", "--duration", "b", "--timeout", "1s")
+    given = ("--time", "a", "--duration", "b", "--timeout", "1s", "--workload", "uniform")
     report("--requests", "somewhere/dns.log.gz", "--runs", "here", *given)
     ((log, out, how), others) = ingested.pop()
     assert (log, out, how.time) == ("somewhere/dns.log.gz", "here/traces/dns.requests", "a")
     assert (others["duration"], others["timeout"]) == ("b", "1s")
+    assert compared[1][0].workloads == ("uniform",)
     assert "assuming" not in capsys.readouterr().err
 
 

@@ -23,6 +23,7 @@ TIMERS = (
     "hashed-wheel/tick=10",
     "hashed-wheel",
     "heapq-delay-queue",
+    "hierarchical-wheel/tick=8",
 )
 FIGURES = {
     "fired": "fired",
@@ -96,6 +97,7 @@ def test_a_grid_is_shown_like_a_run(tmp_path):
         "hashed-wheel (tick=10: 0 to 10 late)",
         "hashed-wheel (0 to 100ms late)",
         "heapq-delay-queue (Python loop)",
+        "hierarchical-wheel (tick=8: 0 to 7 early)",
     ]
     first = next(iter(summary.replays))
     assert described(first) == "4\u202f000\xa0operations, 2\u202f000\xa0timers, 4\xa0shards"
@@ -157,10 +159,10 @@ def test_the_trade_off_stands_where_the_figures_say(tmp_path):
         for line in axes.lines
         if line.get_marker() not in ("None", "", None)
     ]
-    assert sorted(y for _, y in marked) == [20, 40, 60, 80, 100]
+    assert sorted(y for _, y in marked) == [20, 40, 60, 80, 100, 120]
     exact = [x for x, _ in marked if abs(x) < 1]
     assert len(set(exact)) == 3  # beside each other
-    assert {x for x, _ in marked} - set(exact) == {10, 100}
+    assert {x for x, _ in marked} - set(exact) == {7, 10, 100}
     assert all(low < x < high for x, _ in marked)
 
 

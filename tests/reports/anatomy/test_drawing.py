@@ -52,6 +52,12 @@ def test_many_timers_are_drawn_as_numbers():
     assert "more" in words  # of the queue
 
 
+def test_the_queue_of_buckets_is_drawn_in_its_order():
+    words, _ = drawn(HierarchicalWheel(1, 20), [17, 3, 9])
+    buckets = (f"{slot} level 1, slot {slot}" for slot in (3, 9, 17))
+    assert f"queue of buckets {' '.join(buckets)} " in " ".join(words)
+
+
 def test_a_cancelled_entry_is_marked():
     timer = timer_class("heapq-delay-queue")()
     timer.schedule(5)  # at the root, from which cancelled entries are removed at once
@@ -197,6 +203,7 @@ press("End"); look(); press("ArrowRight"); look(); press("Home"); look();
 document.querySelector("[data-move=next]").click(); look();
 slider.value = 4; slider.dispatchEvent(new Event("input")); look();
 press(" "); seen.push(play.textContent); press(" "); seen.push(play.textContent);
+press("End"); press(" "); look(); press(" ");
 document.title = "seen " + seen.join(" ");
 </script>"""
 
@@ -211,4 +218,4 @@ def test_the_player_steps_by_keys_buttons_and_slider(tmp_path):
     command += [f"--user-data-dir={tmp_path / 'profile'}", out.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     [title] = re.findall(r"<title>seen (.*?)</title>", done.stdout)
-    assert title == "0 1 0 0 10 10 0 1 4 Stop Play"
+    assert title == "0 1 0 0 10 10 0 1 4 Stop Play 0"

@@ -11,7 +11,7 @@ from compare.bench.task import TASKS
 from reports import formats
 from reports.charts import pending, replays
 from reports.charts.pictures import SETTINGS
-from tests.reports.primes import COUNTERS, LABELS, ONE_AT_ZERO, OVER_REPLAY, SIZES, SOURCES, WHO
+from tests.reports.primes import IDLE, LABELS, OVER_REPLAY, SIZES, SOURCES
 
 
 @pytest.fixture(scope="module")
@@ -65,18 +65,19 @@ def test_times(primes, drawn, task):
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_work(primes, drawn, task):
     marks = points(drawn[f"work-{task.name}"])
-    for label in LABELS:
-        for counter in COUNTERS:
-            own = marks.pop((label, formats.cut(formats.counter_title(counter), 19)), [])
-            if WHO[label][0] != "compiled" or (label, counter) == (ONE_AT_ZERO, COUNTERS[1]):
-                assert own == []
-                continue
-            for (x, y, text), size in zip(own, SIZES, strict=True):
-                count, operations = primes.counts[label, task, counter, size]
-                assert x == pytest.approx(size, rel=0.2) and y == pytest.approx(count / operations)
-                assert text == f"{formats.size(size)}: {formats.amount(count / operations)}"
-    assert marks == {}
-    assert "Not counted: heapq-delay-queue." in drawn[f"work-{task.name}"].caption
+    expected = {}
+    for (label, of, counter, size), (count, operations) in primes.counts.items():
+        if of == task and count:
+            panel = formats.cut(formats.counter_title(counter), 19)
+            expected.setdefault((label, panel), {})[size] = count / operations
+    assert marks.keys() == expected.keys()
+    for key, counts in expected.items():
+        for (x, y, text), (size, each) in zip(marks[key], sorted(counts.items()), strict=True):
+            assert x == pytest.approx(size, rel=0.2) and y == pytest.approx(each)
+            assert text == f"{formats.size(size)}: {formats.amount(each)}"
+    zero = " Zero, so not drawn: Mine." if task == IDLE[1] else ""
+    caption = f"{task.meaning}{zero} Not counted: heapq-delay-queue."
+    assert drawn[f"work-{task.name}"].caption == caption
 
 
 def test_replays(primes, drawn):
