@@ -1,8 +1,6 @@
 import re
 from dataclasses import replace
-from importlib import import_module
 from itertools import chain
-from pkgutil import iter_modules
 from xml.etree import ElementTree
 
 import pytest
@@ -14,8 +12,7 @@ from matplotlib.text import Text
 
 from compare.bench.store import read_run
 from compare.bench.task import BY_CLOCK, HOLD, TASKS
-from reports import charts
-from reports.charts.catalogue import CHARTS, pictures
+from reports.charts.catalogue import pictures
 from reports.charts.pictures import Picture, inline
 from reports.palette import look_of
 from reports.summary import figures_of
@@ -46,14 +43,6 @@ def test_every_chart_is_in_its_section(distinct, monkeypatch):
         "workloads": ["replays", "trade-off"],
         "memory": ["memory"],
     }
-
-
-def test_every_file_of_a_chart_is_in_the_table():
-    modules = [
-        import_module(f"reports.charts.{info.name}") for info in iter_modules(charts.__path__)
-    ]
-    draws = {module.draw for module in modules if hasattr(module, "draw")}
-    assert draws <= {draw for _, draw in CHARTS}
 
 
 def test_every_chart_says_what_it_shows(by_name):

@@ -5,10 +5,6 @@ from dataclasses import replace
 from reports.sections.calls import section
 
 
-def test_a_run_without_calls_has_no_section(distinct):
-    assert section(replace(distinct, calls={})) is None
-
-
 def test_each_way_of_calling_is_a_column(called):
     calls = section(called)
     [table] = calls.tables

@@ -11,6 +11,7 @@ from reports import formats
 from reports.sections import memory, method, schemes, times, work, workloads
 from reports.sections.catalogue import sections
 from reports.sections.parts import GREATEST, LAST, LEAST, MEDIAN, NOTHING, Entry, Table
+from reports.summary import Summary
 from tests.reports.primes import (
     CAPACITIES,
     LABELS,
@@ -288,10 +289,11 @@ def test_the_lead_of_times(distinct):
     assert "Python loop" not in text and "budget" not in text
 
 
-def test_each_section_has_its_tables(distinct):
-    tables = {each.name: [table.name for table in each.tables] for each in sections(distinct)}
+def test_each_section_has_its_tables(called):
+    tables = {each.name: [table.name for table in each.tables] for each in sections(called)}
     assert tables == {
         "times": ["times"],
+        "calls": ["calls"],
         "workloads": ["replays"],
         "memory": ["memory"],
         "work": ["work"],
@@ -300,14 +302,12 @@ def test_each_section_has_its_tables(distinct):
         "method": [],
         "limits": [],
     }
-    for table in (table for one in sections(distinct) for table in one.tables):
+    for table in (table for one in sections(called) for table in one.tables):
         assert all(len(heading) == len(table.facets) for heading in table.headings)
         for facet, part in table.chosen.items():
             assert part in table.choices[facet], table.name
-    assert "times" not in [
-        one.name for one in sections(replace(distinct, cells={}, over_budget={}))
-    ]
-    assert "workloads" not in [one.name for one in sections(replace(distinct, replays={}))]
+    nothing = Summary(called.manifest, (), cells={}, counts={}, replays={}, memory={})
+    assert [one.name for one in sections(nothing)] == ["method"]
 
 
 def test_columns_are_set_by_what_they_hold(distinct):
