@@ -14,31 +14,20 @@ from tests.reports.primes import LABELS, OWN, SIZES, WHO, traits_of
 
 
 @pytest.mark.parametrize(
-    ("label", "code"),
+    ("label", "unit", "name", "arguments"),
     [
-        ("cascading-wheel", "from timers import CascadingWheel\ntimer = CascadingWheel()"),
-        (
-            "hierarchical-wheel/wheel-size=8",
-            "from timers import HierarchicalWheel\ntimer = HierarchicalWheel(tick=1, wheel_size=8)",
-        ),
-        (
-            "hashed-wheel",
-            "from timers import HashedWheel\n"
-            "timer = HashedWheel(tick=100, wheel_size=512)  # one unit is 1 ms",
-        ),
+        ("cascading-wheel", "ms", "CascadingWheel", "()"),
+        ("hierarchical-wheel/wheel-size=8", "ms", "HierarchicalWheel", "(tick=1, wheel_size=8)"),
+        ("hashed-wheel", "ms", "HashedWheel", "(tick=100, wheel_size=512)  # one unit is 1 ms"),
+        ("hashed-wheel", "us", "HashedWheel", "(tick=100000, wheel_size=512)  # one unit is 1 us"),
     ],
 )
-def test_the_code_makes_the_timer(label, code):
-    [timer] = contestants_of([stored(contestant(label), ["ms"])])
-    assert code_of(timer) == code
+def test_the_code_makes_the_timer(label, unit, name, arguments):
+    [timer] = contestants_of([stored(contestant(label), [unit])])
+    assert code_of(timer) == f"from timers import {name}\ntimer = {name}{arguments}"
     names: dict[str, object] = {}
-    exec(code, names)
+    exec(code_of(timer), names)
     assert len(names["timer"]) == 0
-
-
-def test_the_code_names_the_unit_of_the_traces():
-    [timer] = contestants_of([stored(contestant("hashed-wheel"), ["us"])])
-    assert code_of(timer).endswith("HashedWheel(tick=100000, wheel_size=512)  # one unit is 1 us")
 
 
 def test_the_code_of_another_modules_class():
