@@ -9,7 +9,7 @@ from typing import Any
 
 from compare.bench.calls import SERVICE, TIMER
 from compare.bench.task import BY_CLOCK, BY_EVENT, HOLD, INSERT
-from compare.tapes.units import EXPONENTS, parse_duration
+from compare.tapes.units import parse_duration
 from reports import formats
 from reports.statistics import Spread
 from reports.summary import StoredContestant, StoredSource, Summary
@@ -150,7 +150,6 @@ def _case(summary: Summary, source: StoredSource) -> dict[str, Any]:
         "timers_per_second": started / source.seconds if source.seconds else 0,
         "pending": row.get("most_pending") or 0,
         "share": (row.get("cancelled") or 0) / max(started, 1),
-        "unit": source.unit if source.unit in EXPONENTS else "",
         "costs": {number: cost(replays[timer].time) for number, timer in rivals.items()},
     }
 
