@@ -3,6 +3,11 @@
 import re
 
 
+def plain(text: str) -> str:
+    """With ordinary spaces in numbers and before units."""
+    return re.sub("[\xa0\u202f]", " ", text)
+
+
 def tells(text: str, facts: str) -> bool:
     """Whether a text has these words in this order, and no other number.
 

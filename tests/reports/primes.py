@@ -223,7 +223,6 @@ def make() -> Primes:
             "timers": next(prime),
             "shards": 3 if source == OWN[1] else 1,
             "operations": next(prime),
-            "starts": next(prime),
             "id_space": next(prime),
             "span": next(prime) * {"us": 10**6, "ms": 10**3}.get(unit, 1),
             "details": {"kind": f"made as {source}", "timeout": "30s"} if source in OWN else {},
@@ -259,7 +258,6 @@ def manifest(primes: Primes) -> dict[str, Any]:
         "sources": list(primes.sources.values()),
         "agreement": {"checked": "all of it", "expiries": 1_234_577},
         "traits": [traits_of(label) for label in LABELS],
-        "tables": {},
     }
 
 

@@ -55,7 +55,6 @@ def write_synthetic(
     timers: Sequence[str] | None = None,
     sizes: Sequence[int] = SIZES,
     workloads: Sequence[str] = WORKLOADS,
-    repeats: int = REPEATS,
 ) -> Path:
     """Store such a run below `root` and return its path."""
     rng = np.random.default_rng(1)
@@ -72,7 +71,7 @@ def write_synthetic(
                 if ns * size > BUDGET * 1e9:
                     rows["samples"].append(cell)
                     break
-                rows["samples"] += repeated(cell, ns * rng.uniform(0.97, 1.12, repeats))
+                rows["samples"] += repeated(cell, ns * rng.uniform(0.97, 1.12, REPEATS))
                 rows["counters"] += [
                     cell | {"counter": counter, "count": round(each * size)}
                     for counter, each in _counts(entry, task, size)
@@ -84,7 +83,7 @@ def write_synthetic(
             if entry["engine"] == COMPILED:
                 replay["counters"] = [("comparisons", 12_345)]
             ns = _cost(entry["timer"], TASKS[2], 5_000)
-            rows["replays"] += repeated(replay, ns * rng.uniform(0.95, 1.15, repeats))
+            rows["replays"] += repeated(replay, ns * rng.uniform(0.95, 1.15, REPEATS))
         nbytes = {"heapq-delay-queue": 260.0, "delay-queue": 28.0}.get(entry["timer"], 32.01)
         rows["memory"].append(
             {"contestant": entry["label"], "capacity": sizes[-1], "nbytes_per_timer": nbytes}
@@ -100,7 +99,7 @@ def write_synthetic(
         dirty=False,
         versions={"python": "3.11.9", "wheelwork": "0.1.0"},
         machine={"cpu": "Example CPU @ 2.60GHz", "cores": 2, "platform": "Linux-6.1-x86_64"},
-        parameters={"sizes": list(sizes), "repeats": repeats, "budget": BUDGET, "seed": 7},
+        parameters={"sizes": list(sizes), "repeats": REPEATS, "budget": BUDGET, "seed": 7},
         sources=[
             {"name": name, "unit": "ms", "operations": 20_000, "timers": 10_000, "id_space": 900}
             for name in workloads

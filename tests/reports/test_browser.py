@@ -18,6 +18,7 @@ from reports.charts.pictures import Picture
 from reports.page import write_report
 from tests.reports.stored import repeated, store
 from tests.reports.synthetic import write_synthetic
+from tests.words import plain
 
 pytestmark = pytest.mark.browser
 
@@ -145,10 +146,6 @@ def opened(chromium, pages):
     assert {url for url in requests if not url.startswith("data:")} <= {
         path.as_uri() for path in pages.values()
     }
-
-
-def plain(text: str) -> str:
-    return re.sub("[\xa0\u202f]", " ", text)
 
 
 def digits(number: float) -> str:

@@ -7,7 +7,6 @@ import pytest
 
 from compare.bench.comparison import DEFAULT_WORKLOADS
 from compare.cli.main import main
-from compare.replay.profile import Profile, profile_text
 from tests.reports.synthetic import write_synthetic
 from timers.registry import names
 
@@ -19,8 +18,8 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def small_run(runs="runs", workloads=()):
-    return write_synthetic(Path(runs).absolute(), names()[2:4], (1000,), workloads)
+def small_run(runs="runs"):
+    return write_synthetic(Path(runs).absolute(), names()[2:4], (1000,), workloads=())
 
 
 @pytest.fixture
@@ -62,34 +61,6 @@ def test_without_a_run_one_is_made(tmp_path, compared, capsys):
     assert (options.sizes, options.repeats, options.runs) == ((1000,), 2, "elsewhere")
     assert (options.traces, opened) == ((), [])
     assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "report" / "index.html")
-
-
-def test_the_page_has_the_verdict_of_ingest(tmp_path):
-    run = small_run(workloads=["web.trace"])
-    manifest = json.loads((run / "manifest.json").read_text())
-    manifest["parameters"]["traces"] = ["web.trace"]
-    profile = Profile(
-        {"max": 5_000},
-        {"p50": 10, "max": 40},
-        {"delay-queue": 2e-6},
-        rate=20.0,
-        most_pending=3,
-        timed_out=0.25,
-        ticks={"down": 10, "up": 0},
-    )
-    source = manifest["sources"][0] | {"shards": 1, "profile": profile._asdict()}
-    manifest["sources"] = [source]
-    (run / "manifest.json").write_text(json.dumps(manifest))
-    report("--run", str(run), "--out", "page")
-    text = Path("page", "index.html").read_text()
-    assert '<h2 id="traffic-1">Your traffic: web.trace</h2>' in text
-    for term, said in profile_text(profile, "ms", 1).items():
-        assert f"<dt>{term.capitalize()}</dt><dd>{said}</dd>" in text
-    # A run that was stored with other facts has a page without them.
-    manifest["sources"] = [source | {"profile": {"other": 1}}]
-    (run / "manifest.json").write_text(json.dumps(manifest))
-    report("--run", str(run), "--out", "page")
-    assert "<dt>Answered</dt>" not in Path("page", "index.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """The charts of the enqueue experiment show the stored figures, each at its own place."""
 
-import re
 from statistics import median
 
 import pytest
@@ -14,6 +13,7 @@ from reports.palette import INK
 from reports.summary import Summary
 from reports.trials import Case
 from tests.reports.trials import LIMITS, RATES, trials
+from tests.words import plain
 
 PANELS = {
     "purgatory-rates": (
@@ -135,7 +135,7 @@ def test_what_was_asked_for_is_a_thin_line_beside_what_was_achieved(drawn):
 
 
 def test_charts_say_what_they_show(drawn):
-    texts = {name: re.sub("[\xa0\u202f]", " ", picture.alt) for name, picture in drawn.items()}
+    texts = {name: plain(picture.alt) for name, picture in drawn.items()}
     assert "achieved new, load low at 40 000: 40k, old, load low" in texts["purgatory-rates"]
     times = "time per request new, load low at 40 000: 400 ns (200–600), old"
     assert times in texts["purgatory-compiled"]

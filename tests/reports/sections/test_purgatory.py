@@ -10,15 +10,12 @@ from reports.page import write_report
 from reports.sections.purgatory import of_memory, of_rates, section
 from reports.summary import figures_of
 from tests.reports.trials import trials, write_trials
+from tests.words import plain
 
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     return write_trials(tmp_path_factory.mktemp("trials"))
-
-
-def plain(text):
-    return text.replace("\u202f", " ").replace("\xa0", " ")
 
 
 def texts(table):

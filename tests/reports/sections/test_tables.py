@@ -7,6 +7,7 @@ import pytest
 
 from compare.bench.task import HOLD, TASKS
 from compare.replay.lateness import lateness_text
+from compare.replay.profile import Profile, profile_text
 from reports import formats
 from reports.sections import memory, method, schemes, times, work, workloads
 from reports.sections.catalogue import sections
@@ -146,6 +147,29 @@ def test_replays(primes, distinct, source):
             assert cost.value == pytest.approx(median(samples) * rate / 1e6)
             _, low, *_, high, _ = sorted(value * rate / 1e6 for value in samples)  # the interval
             assert cost.detail == f"({'–'.join(map(formats.significant, (low, high)))})"
+
+
+def test_the_facts_of_a_trace_have_the_verdict_of_ingest(distinct):
+    profile = Profile(
+        {"max": 5_000},
+        {"p50": 10, "max": 40},
+        {"delay-queue": 2e-6},
+        rate=20.0,
+        most_pending=3,
+        timed_out=0.25,
+        ticks={"down": 10, "up": 0},
+    )
+    source = distinct.own[1]
+
+    def facts(kept):
+        changed = replace(source, details={**source.details, "profile": kept})
+        summary = replace(distinct, replays={changed: distinct.replays[source]})
+        return workloads.facts(summary, changed)
+
+    said = profile_text(profile, "ms", 3)
+    assert said.items() <= facts(profile._asdict()).items()
+    # A run that was stored with other facts has a page without them.
+    assert facts({"other": 1}) == facts({}) == workloads.facts(distinct, source)
 
 
 def test_sources_of_one_name_are_told_apart(distinct):
