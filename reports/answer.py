@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compare.bench.calls import SERVICE, TIMER
-from compare.bench.task import BY_CLOCK, BY_EVENT, HOLD, INSERT
+from compare.bench.task import BY_EVENT, HOLD, INSERT
 from compare.tapes.units import parse_duration
 from reports import formats
 from reports.statistics import Spread
@@ -52,13 +52,13 @@ def costs_of(summary: Summary, way: tuple[str, int] | None) -> dict[int, ByTimer
     insert is half of that, and an expiry costs what it costs in a loop. There, timers without a
     kernel compete, too.
     """
-    event = BY_EVENT if BY_EVENT in summary.cells else BY_CLOCK
-    if not summary.cells.keys() >= {HOLD, INSERT, event}:
+    tasks = HOLD, INSERT, BY_EVENT
+    if not summary.cells.keys() >= {*tasks}:
         return {}
     numbers = dict(enumerate(summary.contestants)) if way else competing(summary)
     by_size: dict[int, ByTimer] = {}
     for size in summary.sizes:
-        holds, inserts, expiries = (summary.column(t, size) for t in (HOLD, INSERT, event))
+        holds, inserts, expiries = (summary.column(task, size) for task in tasks)
         if way:
             holds = inserts = summary.calls.get(way, {})
         by_size[size] = {
