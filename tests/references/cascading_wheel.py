@@ -90,9 +90,7 @@ class CascadingWheel(Reference):
         opens += [self.bound // REACH * REACH] if self.overflow else []
         return min([*opens, until])
 
-    def place(self, timer: Armed) -> dict[str, int | str]:
+    def filed(self, timer: Armed) -> dict[str, int | str]:
         if timer.within is self.overflow:
             return {"bucket": "overflow"}
-        if timer.within is self.due:
-            return {"bucket": "due"}
         return {"level": timer.level, "slot": self.slot(timer.deadline, timer.level)}

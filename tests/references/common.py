@@ -25,7 +25,7 @@ Fired = tuple[Armed, int]
 
 
 class Reference:
-    """A timer in plain objects. `arm`, `run` and `place` are the scheme's own.
+    """A timer in plain objects. `arm`, `run` and `filed` are the scheme's own.
 
     `due` holds the timers that are delivered by the next advance; what was overdue when it was
     armed goes there. That list is ours: Netty and Linux keep such a timer in the slot that comes
@@ -81,4 +81,8 @@ class Reference:
 
     def place(self, timer: Armed) -> dict[str, Any]:
         """Where the structure holds a pending timer, in the form of the kernels' `locate`."""
+        return {"bucket": "due"} if timer.within is self.due else self.filed(timer)
+
+    def filed(self, timer: Armed) -> dict[str, Any]:
+        """The place of a timer that is not in `due`."""
         raise NotImplementedError

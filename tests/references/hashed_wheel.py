@@ -94,9 +94,7 @@ class HashedWheel(Reference):
             if timer.remaining_rounds is not None:
                 timer.remaining_rounds -= rotations
 
-    def place(self, timer: Armed) -> dict[str, int | str]:
-        if timer.within is self.due:
-            return {"bucket": "due"}
+    def filed(self, timer: Armed) -> dict[str, int | str]:
         if timer.within is self.timeouts:
             return {"bucket": "arrivals"}
         rounds = -1 if timer.remaining_rounds is None else timer.remaining_rounds

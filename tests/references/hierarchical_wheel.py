@@ -143,7 +143,5 @@ class HierarchicalWheel(Reference):
         for timer in timers:
             self.arm(timer)
 
-    def place(self, timer: Armed) -> dict[str, int | str]:
-        if timer.within is self.due:
-            return {"bucket": "due"}
+    def filed(self, timer: Armed) -> dict[str, int]:
         return {"level": timer.bucket.level, "slot": timer.bucket.slot}

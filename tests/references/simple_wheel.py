@@ -64,11 +64,7 @@ class SimpleWheel(Reference):
         moments += [self.next_look()] if self.overflow else []
         return min([*moments, until])
 
-    def place(self, timer: Armed) -> dict[str, int | str]:
+    def filed(self, timer: Armed) -> dict[str, int | str]:
         if timer.within is self.overflow:
             return {"bucket": "overflow"}
-        return (
-            {"bucket": "due"}
-            if timer.within is self.due
-            else {"slot": timer.deadline % self.wheel_size}
-        )
+        return {"slot": timer.deadline % self.wheel_size}

@@ -47,5 +47,5 @@ class UnorderedList(Reference):
             merged.append((right if right[0].deadline < left[0].deadline else left).pop(0))
         return merged + left + right
 
-    def place(self, timer: Armed) -> dict[str, str]:
-        return {"bucket": "list" if timer in self.waiting else "due"}
+    def filed(self, timer: Armed) -> dict[str, str]:
+        return {"bucket": "list"}
