@@ -34,7 +34,7 @@ WHO = {
     "hashed-wheel": ("compiled", 0, 100),
     "hierarchical-wheel/tick=5": ("compiled", -4, 0),
     "heapq-delay-queue": ("python loop", 0, 0),
-    "some.where:Mine": ("compiled", -3, 7),
+    "some.where:Mine": ("compiled", -12, 7),
 }
 LABELS = tuple(WHO)
 SOURCES = {"logs/dns.trace": "us", "clients.trace/": "ms", "keepalive": "s", "uniform": "unit"}

@@ -73,7 +73,7 @@ def test_contestants_are_what_the_manifest_says(distinct):
         "hashed-wheel (0 to 100ms late)",
         "hierarchical-wheel (tick=5: 0 to 4 early)",
         "heapq-delay-queue (Python loop)",
-        "Mine (3 early to 7 late)",
+        "Mine (12 early to 7 late)",
     ]
     assert [timer.plain for timer in distinct.contestants][2:4] == [
         "hashed-wheel (tick=10)",
