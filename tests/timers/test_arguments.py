@@ -22,6 +22,7 @@ from timers.errors import (
 from timers.kernels.pool import MAX_PLACES
 from timers.limits import LIMIT
 from timers.protocol import Timer
+from timers.traits import Parameter
 
 every_timer = pytest.mark.parametrize("case", DEFAULTS, ids=str)
 every_kernel = pytest.mark.parametrize("case", KERNELS, ids=str)
@@ -134,8 +135,7 @@ def test_moment_out_of_range_is_refused_with_its_value(case: Case) -> None:
 def test_advance_backwards_is_refused_with_both_moments(case: Case) -> None:
     pair, _ = at_work(case)
     message = refused(pair, ClockError, lambda: pair.timer.advance(49))
-    assert "49" in message
-    assert "50" in message
+    assert message == "now 49 is before the timer's clock 50"
 
 
 @every_timer
@@ -353,14 +353,14 @@ def test_expired_rows_are_the_callers_own(case: Case) -> None:
 @every_timer
 def test_constructor_refuses_parameters_out_of_range(case: Case) -> None:
     cls = timers.timer_class(case.name)
-    lowest = {name: parameter.lowest for name, parameter in case.traits.parameters.items()}
-    for name, minimum in {"capacity": 1, **lowest}.items():
-        for value in (minimum - 1, 0, -1, -LIMIT, LIMIT + 1, 2**200):
+    capacity = Parameter(1, 1, MAX_PLACES)
+    for name, parameter in {"capacity": capacity, **case.traits.parameters}.items():
+        lowest, highest = parameter.lowest, parameter.highest
+        for value in (lowest - 1, 0, -1, -LIMIT, highest + 1, LIMIT + 1, 2**200):
             with pytest.raises(ParameterError) as caught:
                 cls(**{name: value})
-            assert name in str(caught.value)
-            assert str(value) in str(caught.value)
-            assert "\n" not in str(caught.value)
+            rule = f"{name} must lie in [{lowest}, {highest}], not {value}"
+            assert str(caught.value) == rule
         for value in NO_INTEGERS:
             with pytest.raises(TimeTypeError) as caught_type:
                 cls(**{name: value})
