@@ -41,10 +41,11 @@ def test_the_walk_through_is_filed_level_by_level() -> None:
     ]
 
 
-def test_a_cancelled_entry_that_is_still_in_the_heap_is_not_pending() -> None:
+def test_a_cancelled_or_moved_entry_that_is_still_in_the_heap_is_not_pending() -> None:
     timer = HeapqDelayQueue()
-    timer.schedule(LIMIT)
+    timer.reschedule(timer.schedule(7), LIMIT)
     timer.cancel(timer.schedule(5))
     heap = timer.snapshot().heap
     assert heap is not None
-    assert [(entry.deadline, entry.pending) for entry in heap] == [(5, False), (LIMIT, True)]
+    entries = [(entry.deadline, entry.pending) for entry in heap]
+    assert entries == [(5, False), (LIMIT, True), (7, False)]
