@@ -155,6 +155,16 @@ def test_an_interrupted_advance_keeps_what_has_fired_in_order(small_parts: None)
         assert timer.next_expiry() is None
 
 
+@every_timer
+def test_what_is_next_is_not_read_from_arrays_that_were_replaced(case: Case) -> None:
+    """Private: no event between the reading of the arrays and the step shows in the result."""
+    timer = case(capacity=1)
+    timer.schedule(300)
+    replaced = timer.state
+    timer.schedule(200)
+    assert timer._call.next_expiry(*replaced) is timer._call.next_wakeup(*replaced) is None
+
+
 # ---- memory that is not there
 
 ALLOCATIONS = ("empty", "zeros", "full", "array", "fromiter", "concatenate")
