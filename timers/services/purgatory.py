@@ -25,6 +25,9 @@ from timers.validation import as_parameter, shown
 PURGE_PERIOD = 0.05
 """Minimum seconds between two automatic purges; each looks at every entry of every list."""
 
+_NO_KEYS = (object(),)
+"""Watched in place of no keys, so that `shutdown` finds the operations."""
+
 
 class Purgatory:
     """Operations that wait until one of their keys makes progress, or until they time out.
@@ -97,8 +100,8 @@ class Purgatory:
 
     @property
     def watched(self) -> int:
-        """The sum of the lengths of all lists: an operation counts once for each of its keys, and
-        until it is found to be completed. O(keys).
+        """The sum of the lengths of all lists: an operation counts once for each of its keys, or
+        once without keys, until it is found to be completed. O(keys).
         """
         return sum(map(len, list(self._lists.values())))
 
@@ -244,7 +247,7 @@ class Purgatory:
                     # No call, after which a handler could complete it: it would count for ever.
                     waiting += (operation,)
                     operation._purgatory, operation._moment, self._entered = self, moment, entered
-            for key in keys:
+            for key in keys or _NO_KEYS:
                 self._lists.setdefault(key, []).extend(waiting)
 
     def _schedule(self, operations: Sequence[DelayedOperation]) -> None:

@@ -217,18 +217,20 @@ def test_without_a_reaper_nothing_is_purged_unasked():
 
 
 def test_shutdown_withdraws_and_refuses(purgatory):
-    operation = Waiting()
+    operation, keyless = Waiting(), Waiting()
     purgatory.try_complete_else_watch(operation, ["a", "b"])
+    purgatory.try_complete_else_watch(keyless, [])
+    assert purgatory.watched == 3
     purgatory.shutdown()
     purgatory.shutdown()
-    assert operation.is_completed
+    assert operation.is_completed and keyless.is_completed
     assert (purgatory.watched, purgatory.delayed, purgatory._timer.size) == (0, 0, 0)
     late = Waiting()
     with pytest.raises(ServiceClosedError, match="purgatory 'test' is closed"):
         purgatory.try_complete_else_watch(late, ["a"])
     assert not late.is_completed
     purgatory.clock.advance(5)
-    assert "complete" not in operation.log + late.log
+    assert "complete" not in operation.log + keyless.log + late.log
 
 
 def test_a_timer_that_closes_withdraws_what_is_pending(purgatory):
