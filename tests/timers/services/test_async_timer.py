@@ -124,11 +124,15 @@ def test_an_exit_ends_the_loop_and_the_rest_stays_due(kind):
     loop.close()
 
 
-def test_a_finalizer_may_close_the_service_while_it_files_calls():
+@pytest.mark.parametrize("in_turn", [True, False])
+def test_a_finalizer_may_close_the_service_while_it_files_calls(in_turn):
     async def main(timer, loop):
+        timer.schedule_after(0.05, print)
+        await asyncio.sleep(0)
         timer._mailbox.timer = Interposed(timer._mailbox.timer)
         timer._mailbox.timer.before["schedule_many"] = timer.close
         call = timer.schedule_after(0.1, print)
+        assert in_turn or timer.size == 2  # files it, without a turn
         await asyncio.sleep(2)
         assert call.cancelled()
         assert timer.size == 0
@@ -157,6 +161,7 @@ def test_another_thread_may_use_it_while_the_loop_sleeps():
         loop, ran, done = asyncio.get_running_loop(), [], asyncio.Event()
         async with AsyncTimer(CascadingWheel()) as timer:
             late = timer.schedule_after(3600, lambda: (ran.append("moved"), done.set()))
+            await asyncio.sleep(0)  # the alarm is set
 
             def use():
                 timer.schedule_after(0, ran.append, "new")
@@ -167,4 +172,4 @@ def test_another_thread_may_use_it_while_the_loop_sleeps():
             await done.wait()
         assert ran == ["new", "moved"]
 
-    asyncio.run(main())
+    asyncio.run(main(), debug=True)  # the loop then refuses a call that would not wake it

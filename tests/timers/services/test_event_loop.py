@@ -106,6 +106,8 @@ def test_a_handle_is_as_asyncio_makes_it(loop):
     for name in slots - {"__weakref__", "_context"}:
         assert getattr(handle, name) == getattr(plain, name), name
     assert dict(handle._context) == dict(plain._context)
+    for call in (loop.call_later, loop.call_at):
+        assert call(105.0, print, context=handle._context)._context is handle._context
     assert repr(handle).replace("WheelHandle", "TimerHandle") == repr(plain)
     handle.cancel()
     plain._scheduled = False

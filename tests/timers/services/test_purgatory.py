@@ -413,7 +413,9 @@ def test_an_operation_that_completes_at_the_second_try_is_not_scheduled(purgator
 
 
 def test_keys_are_not_looked_at_when_no_operation_waits(purgatory):
-    assert purgatory.try_complete_else_watch(Waiting(ready=True), None)
+    operation = Waiting(ready=True)
+    assert purgatory.try_complete_else_watch(operation, None)
+    assert not (operation.force_complete() or operation.cancel())
     assert purgatory.try_complete_else_watch_many([Waiting(ready=True)], None) == 1
     assert purgatory.try_complete_else_watch_many([], None) == 0
     assert purgatory.watched == 0

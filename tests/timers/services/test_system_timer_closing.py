@@ -213,7 +213,7 @@ class Asynchronous:
 @pytest.mark.parametrize(
     "callback", [coroutine, partial(coroutine), Asynchronous(), Asynchronous().method]
 )
-def test_an_async_callback_is_an_error(callback):
+def test_an_async_callback_is_an_error(callback, recwarn):
     reported = Recorder()
     clock, timer = manual(on_error=reported)
     timer.schedule_after(1, callback)
@@ -223,6 +223,8 @@ def test_an_async_callback_is_an_error(callback):
     assert {type(error) for error in reported.errors} == {CallbackError}
     assert all(text.endswith("is async, so nothing of it ran") for text in reported.texts)
     assert every.cancel()
+    reported.errors.clear()  # their frames have the coroutines
+    assert RuntimeWarning not in [each.category for each in recwarn]  # "was never awaited"
 
 
 def test_a_service_that_is_dropped_runs_what_is_pending_and_ends():
