@@ -350,6 +350,7 @@ def test_an_exception_of_one_operation_does_not_stop_the_others():
     assert purgatory.check_and_complete("a") == 1
     purgatory.clock.advance(5)
     assert errors.texts == ["try", "end"]
+    assert errors.callbacks[0] == failing.try_complete
     assert (purgatory.delayed, purgatory._timer.size) == (0, 0)
 
 

@@ -57,13 +57,13 @@ def test_near_the_end_of_the_clock_deadlines_saturate(delay):
     assert all(call.cancel() for call in calls)
 
 
-def test_calls_of_one_unit_run_in_the_order_of_their_nanoseconds():
+def test_calls_of_one_unit_run_in_the_order_of_their_nanoseconds_and_count_once():
     clock, timer = manual()
     ran = []
-    for delay in (900, 100, 500):
-        timer.schedule_after(delay / 1e6, ran.append, delay)
+    calls = [timer.schedule_after(us / 1e6, ran.append, us) for us in (500, 100, 900, 800)]
+    timer.schedule_after(1e-6, lambda: ran.append((calls[2].reschedule(1), timer.size)))
     clock.advance(0.001)
-    assert ran == [100, 500, 900]
+    assert ran == [(True, 4), 100, 500, 800]
 
 
 # ScheduledCall
