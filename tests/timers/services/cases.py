@@ -51,9 +51,9 @@ class SettableClock:
 
 
 def raising(error):
-    """A callback that raises `error`."""
+    """A callback or hook that raises `error`."""
 
-    def callback():
+    def callback(*_):
         raise error
 
     return callback

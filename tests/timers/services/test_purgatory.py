@@ -226,7 +226,7 @@ def test_shutdown_withdraws_and_refuses(purgatory):
     assert operation.is_completed and keyless.is_completed
     assert (purgatory.watched, purgatory.delayed, purgatory._timer.size) == (0, 0, 0)
     late = Waiting()
-    with pytest.raises(ServiceClosedError, match="purgatory 'test' is closed"):
+    with pytest.raises(RuntimeError, match="purgatory 'test' is closed"):
         purgatory.try_complete_else_watch(late, ["a"])
     assert not late.is_completed
     purgatory.clock.advance(5)
@@ -285,7 +285,7 @@ def test_bad_input_is_one_clear_error_and_leaves_nothing(purgatory, make, keys, 
 
 def test_bad_keys_are_refused_by_every_method(purgatory):
     for method in (purgatory.check_and_complete, purgatory.cancel_for_key):
-        with pytest.raises(KeyTypeError, match="a key must be hashable, not {}"):
+        with pytest.raises(TypeError, match="a key must be hashable, not {}"):
             method({})
 
 
@@ -296,7 +296,7 @@ def test_an_operation_is_watched_once(purgatory):
         purgatory.try_complete_else_watch(operation, ["b"])
     assert not operation.is_completed
     twice = Waiting()
-    with pytest.raises(ServiceStateError, match="has been watched"):
+    with pytest.raises(RuntimeError, match="has been watched"):
         purgatory.try_complete_else_watch_many([twice, twice], ["b"])
     assert twice.is_completed
     assert repr(twice) == "<Waiting completed>"

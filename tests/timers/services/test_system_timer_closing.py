@@ -94,8 +94,8 @@ def test_waiting_in_real_time(start, timeout):
 
 @pytest.mark.parametrize("start", [True, False])
 def test_what_is_left_after_the_timeout_of_a_wait_is_cancelled(start):
-    timer = SystemTimer(HierarchicalWheel(), start=start)
-    call = timer.schedule_after(3600, print)
+    timer = SystemTimer(HashedWheel(), start=start)
+    call = timer.schedule_after(10, print)
     timer.close("wait", timeout=0.01)
     assert call.cancelled()
     assert timer.close(timeout=10)
@@ -140,7 +140,7 @@ def test_a_bad_delay_is_an_error_and_the_service_goes_on(delay):
 @pytest.mark.parametrize("schedule", ["schedule_after", "schedule_at", "schedule_every"])
 def test_a_callback_is_callable_and_runs_in_a_context(schedule):
     _, timer = manual()
-    with pytest.raises(CallbackError, match="the callback must be callable, not 7"):
+    with pytest.raises(TypeError, match="the callback must be callable, not 7"):
         getattr(timer, schedule)(1, 7)
     with pytest.raises(CallbackError, match="context must be a Context, not 'x'"):
         getattr(timer, schedule)(1, print, context="x")
