@@ -12,6 +12,13 @@ class Waiting(DelayedOperation):
         return False
 
 
+class Failing(Waiting):
+    """An operation that cannot expire."""
+
+    def on_expiration(self):
+        raise ValueError
+
+
 def manual():
     """A purgatory with a limit of 5, its timer and its clock."""
     clock = ManualClock()
@@ -37,14 +44,21 @@ def test_it_keeps_completed_operations_until_a_scan_finds_them():
     clock.advance(0.8)  # below the limit: the first one times out, and nothing is scanned
     assert (purgatory.queued, purgatory.watched, purgatory.delayed) == (4, 5, 1)
     clock.advance(10)
-    assert (purgatory.queued, purgatory.delayed) == (0, 0)
+    assert (purgatory.queued, purgatory.delayed, timer.size) == (0, 0, 1)
+    purgatory.shutdown()
+    assert timer.size == 0  # the reaper takes no more turns
 
 
 def test_it_scans_in_vain_above_its_limit():
     purgatory, _, clock = manual()
-    purgatory.try_complete_else_watch_many([Waiting(10) for _ in range(9)], ["a"])
+    purgatory.try_complete_else_watch_many(operations := [Waiting(10) for _ in range(9)], ["a"])
     clock.advance(1)
     assert (purgatory.queued, purgatory.watched, purgatory.reap()) == (9, 9, 0)
+    purgatory.try_complete_else_watch(Failing(0.1), ["a"])
+    for operation in operations:
+        operation.force_complete()
+    clock.advance(0.1)  # a turn follows a deadline, even of an operation that fails
+    assert (purgatory.queued, purgatory.watched) == (0, 0)
 
 
 def test_it_keeps_no_operation_that_expires_while_it_is_scheduled(monkeypatch):
