@@ -91,22 +91,28 @@ def test_the_delays_are_the_same_for_all_and_nothing_expires():
     assert first._delays.size == OTHERS + max(BATCHES)
 
 
-def test_event_loops_are_closed_and_the_collector_is_left_as_it_was(monkeypatch):
+def test_event_loops_are_closed_and_the_collector_is_left_as_it_was(clock, monkeypatch):
     loops = []
 
+    class Loop(asyncio.SelectorEventLoop):
+        def run_until_complete(self, future):  # a turn, in which it removes what was cancelled
+            clock.seconds += PAIRS
+            return super().run_until_complete(future)
+
     def factory():
-        loops.append(asyncio.SelectorEventLoop())
+        loops.append(Loop())
         return loops[-1]
 
     monkeypatch.setattr(module, "event_loops", lambda: {"asyncio": factory})
     for collecting in (True, False):
         (gc.enable if collecting else gc.disable)()
         try:
-            measured = calls(repeats=1)
+            measured = calls(repeats=1, clock=clock)
             assert gc.isenabled() == collecting
         finally:
             gc.enable()
     assert keys(measured) == [(None, "asyncio", 1, 0)]
+    assert measured.samples[0]["ns_per_operation"] == 1e9  # of the second turn
     assert len(loops) == 2 and all(loop.is_closed() for loop in loops)
     monkeypatch.setattr(HeapqDelayQueue, "cancel", lambda timer, handle: 1 / 0)
     with pytest.raises(ZeroDivisionError):
