@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.advice import replays
+from compare.advice import replays, search
 from compare.advice.candidates import AdviceError, Bounds
 from compare.advice.prices import Counted
 from compare.advice.replays import Sample, outcomes, sampled
@@ -14,6 +14,7 @@ from compare.executors import Threads
 from compare.replay.contestant import contestant
 from compare.replay.engine import OverBudgetError, replay
 from compare.replay.outcome import Outcome
+from compare.tapes.tape import joined
 from compare.tapes.trace import write_trace
 from compare.workloads.catalogue import make
 from timers.registry import names
@@ -99,15 +100,15 @@ def test_a_timer_has_no_more_room_than_a_program_would_give_it(trace, monkeypatc
 def test_a_sample_has_shards_at_even_distances_or_the_beginning_of_one(tmp_path, monkeypatch):
     monkeypatch.setattr("compare.tapes.trace.PIECE", 16)  # of 40 operations, the last one is a part
     tapes = [make("uniform", operations=100, seed=n).tape for n in range(6)]
-    tapes.insert(0, make("uniform", operations=1, seed=9).tape)
+    tapes[:0] = joined([]), make("uniform", operations=1, seed=9).tape
     trace = write_trace(tmp_path / "t", tapes, unit="ms", source={})
     sample = sampled(trace, 250)
     assert len(sample.shards) == 2 and not sample.whole
     assert sampled(trace, 601).whole
     sample = sampled(trace, 40)  # less than a shard: the beginning of one
-    assert (len(sample.shards), sample.operations) == (1, 40)
-    sample = Sample(trace, [0, 3], 40)
-    assert sample.tape(3).time.tolist() == trace.load(3).time[:40].tolist()
+    assert (sample.shards, sample.operations) == ([1], 40)
+    sample = Sample(trace, [1, 4], 40)
+    assert sample.tape(4).time.tolist() == trace.load(4).time[:40].tolist()
     assert sample.total == 1 + 40
 
 
@@ -154,8 +155,17 @@ def test_what_is_less_precise_is_the_cheapest_outside_the_bounds(advice):
     assert dataclasses.replace(advice, **precise_alone).looser is None
 
 
-def test_memory_is_a_bound_and_an_objective(trace):
+def test_memory_is_a_bound_and_an_objective(trace, monkeypatch):
+    replayed = []
+
+    def recorded(executor, sample, *arguments, counting, **limit):
+        replayed.append((counting, sample.total))
+        return outcomes(executor, sample, *arguments, counting=counting, **limit)
+
+    monkeypatch.setattr(search, "outcomes", recorded)
+    monkeypatch.setattr(search, "SEARCHED", 600)  # one of the two shards
     smallest = advise(trace, Bounds(10_000), Threads(), "memory").best
+    assert (replayed[0], replayed[-1]) == ((True, 600), (False, 1200))
     limit = 2 * smallest.nbytes
     advice = advise(trace, Bounds(10_000, memory=limit), Threads())
     assert all(counted.nbytes <= limit for counted in advice.ranked)
