@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tqdm import tqdm
 
+from compare.bench.calls import Calls
 from compare.bench.comparison import DEFAULT_WORKLOADS, Comparison, workloads_of
 from compare.bench.measure import Bench
 from compare.bench.run import ComparisonError, run_comparison
@@ -188,9 +189,12 @@ def test_replays_are_repeated_within_the_budget(compare, clock):
         assert run.replays["repeat"].to_pylist() == list(range(repeats))
 
 
-def test_contestants_may_differ_in_parameters_alone(compare):
+def test_contestants_may_differ_in_parameters_alone(compare, monkeypatch):
+    called = []
+    monkeypatch.setattr(Calls, "run", lambda calls, step: called.append(calls))
     timers = ("hashed-wheel", "hashed-wheel/tick=1/wheel-size=64", OWN + "Right")
-    run = compare(timers=timers, sizes=(40,), repeats=1)
+    run = compare(timers=timers, sizes=(40,), repeats=1, budget=3e9)
+    assert [(calls.budget, calls.seed) for calls in called] == [(1e9, SMALL.seed)]  # a third
     described = [(traits["timer"], traits["settings"]) for traits in run.manifest["traits"]]
     assert described == [
         ("hashed-wheel", {}),
