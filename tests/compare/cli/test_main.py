@@ -215,13 +215,21 @@ def test_a_reader_that_has_seen_enough_is_no_error(arguments):
     assert process.wait() == 0
 
 
-@pytest.mark.parametrize("closed", ["stdin", "stdout", "stderr"])
-def test_a_closed_stream_is_no_error(closed, here):
+@pytest.mark.parametrize(
+    ("closed", "line", "says"),
+    [
+        ("stdin", "ingest touches - --time t --key k --idle 5s --out o", "error: - is empty"),
+        ("stdout", "timers delay-queue", ""),
+        ("stderr", "timers delay-queue", ""),
+    ],
+)
+def test_a_closed_stream_is_as_an_empty_one(closed, line, says, here):
     number = ["stdin", "stdout", "stderr"].index(closed)
-    command = ["-m", "compare.cli", "timers", "delay-queue"]
+    command = ["-m", "compare.cli", *line.split()]
     done = spawn(*command, preexec_fn=lambda: os.close(number), cwd=here)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert (done.stdout == "") is (closed == "stdout")
+    assert done.returncode == (BAD_INPUT if says else 0)
+    assert done.stderr == (f"wheelwork: {says}\n" if says else "")
+    assert (done.stdout != "") is (closed == "stderr")
     assert list(here.iterdir()) == []
 
 

@@ -134,10 +134,11 @@ def test_what_a_kernel_did_is_what_the_trace_says(tmp_path_factory, program, hz,
             assert abs(deadline - time - timeout * 10**6 / hz) <= 10**6 / hz + 3
 
 
-def test_what_cannot_be_read_is_refused_in_one_line(here, fails):
+def test_what_cannot_be_read_is_refused_in_one_line(here, fails, said):
     log, out = Path("k.txt"), Path("a.trace")
     log.write_text("a 1 [0] 5.0: timer_start: timer=0x1 function=f expires=7 cpu=0\n" + 99 * "x")
     assert "pass --hz, the kernel's CONFIG_HZ" in fails("ingest", "kernel", log, "--out", out)
+    assert "1, 250 jiffies" in said("ingest", "kernel", log, "--out", "b.trace", "--hz", "250")[1]
     log.write_text("root:x:0:0" + 999 * "x")
     with pytest.raises(KernelTraceError, match=r"has no timer events .* is 'root:x:0:0x{70}'$"):
         read_kernel_trace(log, out)
