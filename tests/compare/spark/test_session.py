@@ -17,6 +17,7 @@ from compare.spark import session as module
 from compare.spark.java import java_environment, wrapper_home
 from compare.spark.session import PipelineError, spark_session
 from tests.compare import made_logs as logs
+from timers import TimerError
 from timers.kernels.jit import COMPILING
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -56,7 +57,8 @@ def test_an_unfit_java_is_passed_over(no_java, tmp_path, monkeypatch, version, k
     monkeypatch.setenv(
         "JAVA_HOME", str(fake_java(tmp_path / "java", version, knows_module=knows_module))
     )
-    monkeypatch.setenv("PATH", "/bin:/usr/bin")
+    # One that is fit does not help: Spark's launcher takes JAVA_HOME first.
+    monkeypatch.setenv("PATH", f"{fake_java(tmp_path / 'fit', '21')}/bin:/bin:/usr/bin")
     chosen = java_environment()["JAVA_HOME"]
     assert Path(chosen).name.startswith("wheelwork-java-")
 
@@ -114,6 +116,7 @@ def test_malformed_masters(master):
 def test_masters_that_do_not_answer():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
+        module._check_master(f"spark://127.0.0.1:x,127.0.0.1:{port}")  # one answers
     for address in (f"127.0.0.1:{port}", "127.0.0.1", "127.0.0.1:99999", "127.0.0.1:x"):
         with pytest.raises(PipelineError, match="cannot reach the Spark master") as error:
             module._check_master(f"spark://{address}")
@@ -156,6 +159,8 @@ def test_a_session_that_is_lent_gets_its_settings_back(spark, tmp_path):
             timeout="5s",
             session=spark,
         )
+        with pytest.raises(TimerError), spark_session(session=spark):
+            raise TimerError  # also after an error
         assert {name: spark.conf.get(name) for name in theirs} == theirs
         with (
             pytest.raises(PipelineError, match=r"already running on local\[2,4\]"),
