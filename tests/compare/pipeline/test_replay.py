@@ -520,4 +520,5 @@ def test_two_at_once_are_refused(trace, tmp_path):
     with (other.path / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         refused(ResultsError, "another replay is writing", trace, PAIR[:1], other.path)
+        refused(ResultsError, "is writing", trace, PAIR[1:], other.path, force=True)
     assert names_in(other.path) == before
