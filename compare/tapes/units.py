@@ -75,8 +75,8 @@ def parse_duration(text: str, unit: str) -> int:
 def rounded_duration(units: int, unit: str) -> str:
     """A duration to three significant digits, in the unit that suits it.
 
-    >>> [rounded_duration(us, "us") for us in (0, 996, 131_475, 4_041_564, 86_400_000_000)]
-    ['0s', '996us', '131ms', '4.04s', '86,400s']
+    >>> [rounded_duration(us, "us") for us in (0, 996, 1000, 131_475, 4_041_564, 86_400_000_000)]
+    ['0s', '996us', '1ms', '131ms', '4.04s', '86,400s']
     """
     seconds = units / 10 ** EXPONENTS[unit]
     for name in reversed(TAPE_UNITS):

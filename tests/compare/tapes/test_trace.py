@@ -70,6 +70,7 @@ def test_a_trace_comes_back_as_it_was_written(path, written):
             assert actual.dtype == wanted.dtype
             assert actual.flags.c_contiguous
             assert actual.flags.writeable
+    assert trace.beginning(5).time.tolist() == tape_of(*GOOD[:5]).time.tolist()  # of two pieces
     assert names(path) == ["manifest.json", "shard-00000.parquet", "shard-00001.parquet"]
     assert names(path.parent) == ["a trace"]
 
