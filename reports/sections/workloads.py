@@ -1,7 +1,7 @@
 """Replays of whole workloads and traces."""
 
 from compare.replay.lateness import lateness_text
-from compare.replay.profile import Profile, profile_text
+from compare.replay.profile import SAMPLE, Profile, profile_text
 from reports import formats
 from reports.sections.parts import (
     BOLD,
@@ -114,13 +114,20 @@ def facts(summary: Summary, source: StoredSource) -> dict[str, str]:
     terms = {"operations": described(source)}
     if row := next((replay.row for replay in summary.replays[source].values()), None):
         scheduled, fired = row["scheduled"], row["fired"]
-        terms["pending"] = f"at most {formats.count(row['most_pending'])} at once"
+        several = " in one shard" * (source.details.get("shards", 1) > 1)
+        terms["pending"] = f"at most {formats.count(row['most_pending'])} at once{several}"
         terms["fired"] = f"{formats.count(fired)} of {formats.counted(scheduled, 'timer')}"
         if scheduled:
             terms["fired"] += f" ({formats.share(fired / scheduled)})"
     profile = source.details.get("profile") or {}
     if profile.keys() == {*Profile._fields}:  # else of a run of another version
-        terms |= profile_text(Profile(**profile), source.unit, source.details["shards"])
+        operations, shards = source.details["operations"], source.details["shards"]
+        if shards > 1 or operations > SAMPLE:
+            part = f"first {formats.count(SAMPLE)} operations"
+            part += " of the largest shard, or all of fewer" * (shards > 1)
+            terms["sample"] = f"what follows is about the {part}"
+        # The figures of the whole trace take the place of those of its beginning.
+        terms |= profile_text(Profile(**profile), source.unit, shards) | terms
     return terms
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from compare.bench.task import HOLD, TASKS
 from compare.replay.lateness import lateness_text
-from compare.replay.profile import Profile, profile_text
+from compare.replay.profile import SAMPLE, Profile, profile_text
 from reports import formats
 from reports.sections import memory, method, schemes, times, work, workloads
 from reports.sections.catalogue import sections
@@ -161,15 +161,23 @@ def test_the_facts_of_a_trace_have_the_verdict_of_ingest(distinct):
     )
     source = distinct.own[1]
 
-    def facts(kept):
-        changed = replace(source, details={**source.details, "profile": kept})
+    def facts(kept, **details):
+        changed = replace(source, details={**source.details, "profile": kept, **details})
         summary = replace(distinct, replays={changed: distinct.replays[source]})
         return workloads.facts(summary, changed)
 
-    said = profile_text(profile, "ms", 3)
-    assert said.items() <= facts(profile._asdict()).items()
+    # The figures of the whole trace come first, and take the place of those of its beginning.
+    said, whole = profile_text(profile, "ms", 3), workloads.facts(distinct, source)
+    most = next(iter(distinct.replays[source].values())).row["most_pending"]
+    assert whole["pending"] == f"at most {formats.count(most)} at once in one shard"
+    about = {"sample": f"what follows is about the first {formats.count(SAMPLE)} operations"}
+    shard = {"sample": f"{about['sample']} of the largest shard, or all of fewer"}
+    assert [*facts(profile._asdict()).items()] == [*(whole | shard | said | whole).items()]
+    # It is said where a trace has more operations than its beginning.
+    one = [facts(profile._asdict(), shards=1, operations=SAMPLE + more) for more in (0, 1)]
+    assert "sample" not in one[0] and about.items() <= one[1].items()
     # A run that was stored with other facts has a page without them.
-    assert facts({"other": 1}) == facts({}) == workloads.facts(distinct, source)
+    assert facts({"other": 1}) == facts({}) == whole
 
 
 def test_sources_of_one_name_are_told_apart(distinct):
