@@ -212,7 +212,7 @@ for (const chart of document.querySelectorAll(".chart")) {
     if (event.key === "Escape") tell(null);
     if (!step || !found.length) return;
     event.preventDefault();
-    at = (at + step + found.length) % found.length;
+    at = at < 0 && step < 0 ? found.length - 1 : (at + step + found.length) % found.length;
     tell(found[at]);
   });
 }

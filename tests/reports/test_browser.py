@@ -349,6 +349,8 @@ def test_charts_tell_their_values(opened):
     page.mouse.move(5, 5)
     assert page.locator("#tip").is_hidden()
     chart.focus()
+    page.keyboard.press("ArrowLeft")
+    assert plain(page.inner_text("#tip")).split(": ")[0].endswith("\nN = 100 000")  # the last one
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     assert plain(page.inner_text("#tip")) == "unordered-list\nN = 100 000: 5.00 ns (4.80–5.20)"
