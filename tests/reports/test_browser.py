@@ -196,6 +196,8 @@ def test_a_trace_leads_and_the_controls_start_from_it(opened):
         "caller": "compiled code",
         "rate": "10 000",
     }
+    page.select_option("#case [name=precision]", index=1)
+    assert "Your traffic" in page.inner_text("#verdict")
     page.select_option("#case [name=share]", "0.5")  # then it is not this trace any more
     assert page.locator("#case [name=traffic] option:checked").inner_text() == "as set here"
     assert "Your traffic" not in page.inner_text("#verdict")
@@ -356,6 +358,10 @@ def test_charts_tell_their_values(opened):
     assert plain(page.inner_text("#tip")) == "unordered-list\nN = 100 000: 5.00 ns (4.80–5.20)"
     page.keyboard.press("Escape")
     assert page.locator("#tip").is_hidden()
+    page.locator(".legend button", has_text="unordered-list").click()
+    chart.focus()
+    page.keyboard.press("ArrowLeft")
+    assert "unordered-list" not in page.inner_text("#tip")  # it is hidden
 
 
 CONTRAST = """() => {

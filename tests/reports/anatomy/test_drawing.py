@@ -62,8 +62,9 @@ def test_a_cancelled_entry_is_marked():
     timer = timer_class("heapq-delay-queue")()
     timer.schedule(5)  # at the root, from which cancelled entries are removed at once
     timer.cancel(timer.schedule(500))
+    timer.cancel([timer.schedule(deadline) for deadline in range(501, 541)][-1])  # not drawn
     words, _ = drawn(timer)
-    assert {"cancelled,", "500"} <= {*words}
+    assert "2 cancelled," in " ".join(words) and "500" in words
 
 
 def test_an_empty_structure_is_drawn():
@@ -89,6 +90,7 @@ def test_the_layout_is_that_of_the_largest_step():
 def test_what_is_too_large_is_refused(timer, problem):
     with pytest.raises(AnatomyError, match=problem):
         drawn(timer, [1000])
+    drawn(SimpleWheel(MAX_SLOTS), [1000])
 
 
 # ---- files
@@ -194,7 +196,8 @@ press("End"); look(); press("ArrowRight"); look(); press("Home"); look();
 document.querySelector("[data-move=next]").click(); look();
 slider.value = 4; slider.dispatchEvent(new Event("input")); look();
 press(" "); seen.push(play.textContent); press(" "); seen.push(play.textContent);
-press("End"); press(" "); look(); press(" ");
+press("End"); press(" "); look();
+slider.dispatchEvent(new Event("input")); seen.push(play.textContent);
 document.title = "seen " + seen.join(" ");
 </script>"""
 
@@ -209,4 +212,4 @@ def test_the_player_steps_by_keys_buttons_and_slider(tmp_path):
     command += [f"--user-data-dir={tmp_path / 'profile'}", out.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     [title] = re.findall(r"<title>seen (.*?)</title>", done.stdout)
-    assert title == "0 1 0 0 10 10 0 1 4 Stop Play 0"
+    assert title == "0 1 0 0 10 10 0 1 4 Stop Play 0 Play"
