@@ -17,6 +17,7 @@ from compare.replay.lateness import Lateness
 from compare.replay.outcome import Outcome
 from compare.tapes.trace import open_trace, write_trace
 from compare.workloads.catalogue import make
+from reports.charts.pareto import pareto_picture
 from tests.compare.advice.conftest import short_search  # noqa: F401  # a fixture
 
 
@@ -135,6 +136,21 @@ def test_a_chart_is_drawn(said, name, tmp_path):
     assert code == 0 and out.splitlines()[-1].startswith("chart ")
     assert path.read_bytes().startswith(b"<?xml" if name.endswith("svg") else b"\x89PNG")
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_the_chart_shows_cost_precision_memory_and_the_front(found):
+    found(FIGURES | {"simple-wheel": ([200.0, 220.0], 4_000, 0, True)})
+    [axes] = pareto_picture(search.advise()).figure.axes
+    dots = [dot for dot in axes.collections if len(dot.get_offsets())]
+    shown = [(*dot.get_offsets()[0], len(dot.get_facecolor()) > 0) for dot in dots]
+    assert shown == [
+        (10_000, 100, True),
+        (50_000, 50, True),
+        (0, 130, True),
+        (0, 200, False),
+        (10_000, 100, False),  # the ring of the advice
+    ]
+    assert [dot.get_sizes()[0] / 14 for dot in dots[:-1]] == [12, 12, 1, 2]
 
 
 @pytest.mark.parametrize(
