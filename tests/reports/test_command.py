@@ -149,8 +149,8 @@ def ingested(monkeypatch):
         (ZEEK, ["--touches", "log", "--idle", "1m"], "--time ts --key id.orig_h"),
         (ACCESS, ["--touches", "log"], "--time time --key client --idle 30s"),
         (
-            "start,took\n1,2\n",
-            ["--requests", "log", "--duration", "took"],
+            "1,2\n",
+            ["--requests", "log", "--columns", "start,took", "--duration", "took"],
             "--time start --timeout 5s",
         ),
         (

@@ -34,6 +34,7 @@ FIGURES = {
     "p99.9 lateness": "lateness_p999",
 }
 """Heading -> column of the figures that only grids have, and some of all."""
+ZERO = COUNTERS[-1]
 MADE = {
     "created": "2026-01-31T12:00:00+00:00",
     "command": ["wheelwork", "replay"],
@@ -72,7 +73,7 @@ def row(text: str, number: int, workload: str) -> dict:
         "lateness_p99": high,
         "lateness_p999": high,
         "lateness_max": high,
-        "counters": dict.fromkeys(COUNTERS, 400 * (number + 1)) if counted else None,
+        "counters": {**dict.fromkeys(COUNTERS, 400 * (number + 1)), ZERO: 0} if counted else None,
     }
 
 
@@ -106,6 +107,7 @@ def test_a_grid_is_shown_like_a_run(tmp_path):
     assert (time.text, time.detail, time.best) == ("20.0", "(19.0–22.0)", True)
     counted = "uniform", "comparisons per operation"
     assert shown.entry(summary.contestants[0], counted).text == "0.1"
+    assert formats.counter_title(ZERO) not in " ".join(shown.choices["figure"])
     # It has no kernel that could count.
     assert shown.entry(summary.contestants[4], counted).text == "–"
     assert [picture.name for picture in pictures(summary)["workloads"]] == ["replays", "trade-off"]
@@ -179,11 +181,12 @@ def test_a_directory_of_results_has_its_table(tmp_path):
 
 
 def test_the_page(tmp_path, capsys):
-    command = ["report", "--replayed", str(write(tmp_path / "a.parquet"))]
-    command += ["--out", str(tmp_path / "page")]
+    grids = [str(write(tmp_path / f"{name}.parquet")) for name in "ba"]
+    command = ["report", "--replayed", *grids, "--out", str(tmp_path / "page")]
     assert main(command) == 0
     assert capsys.readouterr().out == f"{tmp_path}/page/index.html\n"
     text = (tmp_path / "page" / "index.html").read_text()
+    assert json.loads((tmp_path / "page" / "report.json").read_text())["run"] == ", ".join(grids)
     assert (
         "Time per operation against precision" in text
         and "of all shards together" in text

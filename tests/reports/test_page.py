@@ -99,6 +99,8 @@ def test_a_report_replaces_a_report_and_leaves_nothing_else_behind(run: Run, tmp
     (out / "figures" / "old.png").touch()
     write_report(run, out)
     assert not (out / "figures" / "old.png").exists()
+    with pytest.raises(ReportError, match="is not a report of wheelwork"):
+        write_report(run, out.parent)
     assert [path.name for path in out.parent.iterdir()] == ["report"]
 
 

@@ -9,7 +9,7 @@ import pytest
 from compare.bench.store import RunError, read_run, traits_of
 from compare.bench.task import TASKS
 from compare.replay.contestant import contestant
-from reports.sections import workloads
+from reports.sections import schemes, workloads
 from reports.sections.parts import MEDIAN
 from reports.statistics import Spread
 from reports.summary import Summary, contestants_of, figures_of, leaders
@@ -110,6 +110,8 @@ def test_contestants_say_their_settings():
         "hashed-wheel (tick=1, wheel-size=64: 0 to 1 late)",
         "hierarchical-wheel (tick=10ms: 0 to 9ms early)",
     ]
+    about = schemes.traits_of(contestants[0])[schemes.DOES, "scheme"]
+    assert about.detail == "tick 1, wheel size 64"
 
 
 @pytest.mark.parametrize("damage", ["traits", "sources", "contestant", "lateness_low", "scheme"])

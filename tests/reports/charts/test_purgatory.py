@@ -98,7 +98,9 @@ def test_repeated_trials_have_a_bar_and_all_is_in_view():
         if row["kind"] == "rate" and row["design"] != "none"
         for factor in (3.0, 1.0, 5.0)
     ]
-    axes = draw_all(rows)["purgatory-rates"].figure.axes[1]
+    axes = draw_all(rows[::-1])["purgatory-rates"].figure.axes[1]
+    for line in axes.lines:  # from left to right
+        assert [*line.get_xdata()] == sorted(line.get_xdata())
     bars = [bar.get_segments()[0].tolist() for bar in axes.collections]
     once = [(row["rate"], row["cpu_us"] * 1e3) for row in rows[1::3]]
     for bar, (x, y) in zip(sorted(bars), sorted(once), strict=True):

@@ -88,6 +88,7 @@ def test_times(primes, distinct, task):
 
 def test_work(primes, distinct):
     table = work.table(distinct)
+    assert table.chosen["size"] == formats.size(SIZES[-1])
     cells = cells_of(table, distinct)
     assert {label for label, *_ in cells} == {
         label for label in LABELS if WHO[label][0] == "compiled"
