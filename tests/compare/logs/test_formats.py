@@ -137,6 +137,7 @@ def test_a_log_without_a_header_and_with_a_mark(path):
     assert rows == [(2, False, "1", "2"), (4, False, "3", "4"), (5, True, "5", None)]
     assert open_log(str(path), layout).fault == "it does not have the 2 fields of --columns"
     assert records(path, ("1",)) == [(4, False, "3"), (5, True, "5")]  # as a header
+    assert records(written(path, b"1\n"), ("a",), Layout(columns=("a",))) == [(1, False, "1")]
 
 
 # ---- JSON
@@ -205,12 +206,12 @@ def test_an_array_over_many_lines(path):
 @pytest.mark.parametrize("name", LINES)
 def test_examples_of_lines(path, name):
     line = LINES[name]
-    written(path, f"{line.example}\n\nnonsense\n{line.example}".encode())
+    written(path, f"nonsense\n{line.example}\n\n{line.example}".encode())
     log = open_log(str(path))
     assert (log.format, log.columns) == (name, line.columns)
-    first, bad, last = records(path, line.columns)
-    assert records(path, line.columns, block=30) == [first, bad, last]
-    assert (first[0], bad[0], last[0]) == (1, 3, 4)
+    bad, first, last = records(path, line.columns)
+    assert records(path, line.columns, block=30) == [bad, first, last]
+    assert (bad[0], first[0], last[0]) == (1, 2, 4)
     assert first[1:] == last[1:] and not first[1]
     assert bad[1] and log.fault == f"it is not {line.what}"
     # A pattern that has a line finds what the others find.
@@ -262,11 +263,12 @@ def test_zeek_logs_behind_each_other(path):
     for block in (1, 10, 1 << 20):
         assert records(path, logs.COLUMNS, block=block) == wanted
     own = b"#separator \\x7c\n#unset_field|none\n#fields|a|b\nnone|2#\n#fields|b|a\n3|4|5\n6|7\n"
-    assert records(written(path, own), ("a", "b")) == [
-        (4, False, None, "2#"),
-        (6, True, "4", "3"),
-        (7, False, "7", "6"),
-    ]
+    for block in (30, 1 << 20):  # the second header begins a block, or is in the middle of one
+        assert records(written(path, own), ("a", "b"), block=block) == [
+            (4, False, None, "2#"),
+            (6, True, "4", "3"),
+            (7, False, "7", "6"),
+        ]
 
 
 def test_parquet_of_all_shapes(path):
