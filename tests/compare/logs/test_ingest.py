@@ -211,12 +211,15 @@ def test_parquet_times_of_all_types(requests, tmp_path, time):
 
 def test_parquet_columns_of_other_types_are_refused(requests, touches, tmp_path):
     pq.write_table(
-        pa.table({"ts": [1.5], "date": pa.array([1], pa.date32()), "list": [[1]]}), tmp_path / "log"
+        pa.table({"ts": [1.5], "date": pa.array([1], pa.date32()), "list": [[1]], "ok": [True]}),
+        tmp_path / "log",
     )
     with pytest.raises(
         LogError, match=r"column 'date' of type date32\[day\] cannot be read as a time"
     ):
         requests(tmp_path / "log", time="date", duration="ts")
+    with pytest.raises(LogError, match="'ok' of type bool cannot be read as a duration"):
+        requests(tmp_path / "log", duration="ok")
     with pytest.raises(LogError, match="column 'list' of type list"):
         touches(tmp_path / "log", key="list")
     assert touches(tmp_path / "log", key="date").rows == 1
@@ -377,12 +380,16 @@ def test_two_rows_are_the_same_requests_as_one(requests, tmp_path):
     two += [f"{a + b:.3f},i{k},end\n" for k, (a, b) in enumerate(rows) if b is not None]
     rng.shuffle(two)
     (tmp_path / "one").write_text("ts,stop\n" + one_row)
-    (tmp_path / "two").write_text("ts,id,type\n" + "".join(two))
+    (tmp_path / "two").mkdir()
+    for number in range(2):
+        lines = ["ts,id,type\n", *["0,none,end\n"] * number, *two[number::2]]
+        (tmp_path / "two" / str(number)).write_text("".join(lines))
     done = requests(tmp_path / "one", duration=None, end="stop", unit="ms")
     again = requests(tmp_path / "two", duration=None, **TWO_ROWS, unit="ms", shards=3, out="again")
     tapes = [again.trace.load(shard) for shard in range(3)]
     assert sorted(logs.rows_of(joined(tapes))) == sorted(logs.rows_of(done.trace.load()))
-    assert again.reading.timed_out == done.reading.timed_out
+    assert (again.unmatched, again.reading.timed_out) == (1, done.reading.timed_out)
+    assert again.reading.most_pending == max(shard.id_space for shard in again.trace.shards)
 
 
 def test_a_pipe_with_ids_is_refused(requests, tmp_path):
