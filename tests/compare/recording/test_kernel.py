@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from compare.recording.kernel import KernelTraceError, read_kernel_trace
 from compare.tapes.tape import CANCEL, REARM, START
 
+# The hrtimer and the first timer have the same address, as one behind the other may.
 TRACE_CMD = """\
 cpus=2
-          <idle>-0     [001] d.h2  1000.000100: hrtimer_expire_entry: hrtimer=0xffff8807dd1e3c0 \
+          <idle>-0     [001] d.h2  1000.000100: hrtimer_expire_entry: hrtimer=0xffff8880041 \
 function=tick_sched_timer now=500000100000
-          <idle>-0     [001] d.h2  1000.000050: hrtimer_cancel:       hrtimer=0xffff8807dd1e3c0
-          <idle>-0     [001] d.h2  1000.000120: hrtimer_start:        hrtimer=0xffff8807dd1e3c0 \
+          <idle>-0     [001] d.h2  1000.000050: hrtimer_cancel:       hrtimer=0xffff8880041
+          <idle>-0     [001] d.h2  1000.000120: hrtimer_start:        hrtimer=0xffff8880041 \
 function=tick_sched_timer expires=500004000000 softexpires=500004000000 mode=ABS
             sshd-901   [000] d.s.  1000.001000: timer_start:          timer=0xffff8880041 \
 function=tcp_write_timer expires=4295000200 [timeout=50] bucket_expiry=4295000200 cpu=0 idx=50

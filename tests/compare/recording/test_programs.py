@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,9 @@ while len(open("a.trace/events", "rb").read().partition(b"\\n")[2]) < 4 * 32:
 
 KILLS_ITSELF = """
 import asyncio, os, signal, sys, time
+signal.alarm(60)  # if nothing is written
+if not os.fork():
+    os._exit(0)
 loop = asyncio.new_event_loop()
 file, size = sys.argv[1] + "/events", 0
 for _ in range(1000):
@@ -196,10 +200,15 @@ def test_the_program_sees_its_own_environment(run_program, monkeypatch):
     print("asyncio" in sys.modules, [p for p in sys.path if p.endswith("startup")])
     """
     monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.setenv("TZ", "XXX9")  # nine hours behind UTC
+    before = datetime.now(UTC).isoformat()[: len("2018-03-24T17:15:20")]
     lines = "False\n1 False False\nFalse []\n"
     assert run_program(shows, starts=0) == (0, f"None {lines}", [])
     monkeypatch.setenv("PYTHONPATH", f"a{os.pathsep}b")
     assert run_program(shows, starts=0) == (0, f"a{os.pathsep}b {lines}", [])
+    source = open_trace("a.trace").source
+    assert source["command"][1:] == ["program.py"]
+    assert source["began"] > before
 
 
 def test_the_programs_own_sitecustomize_is_imported(run_program, monkeypatch, here):
