@@ -68,7 +68,7 @@ def generate(
 
 
 def write_shard(plan: Plan, number: int, directory: Path, progress: Callable[[int], None]) -> Shard:
-    """Write one shard of an unfinished trace, telling the rows of each piece; return its entry."""
+    """Write one shard of an unfinished trace, reporting each piece's rows; return its entry."""
     with new_shard(directory / shard_name(number)) as writer:
         for piece in plan.pieces(number):
             writer.append(piece)

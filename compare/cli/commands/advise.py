@@ -212,7 +212,7 @@ def _runner_up(advice: "Advice") -> str:
     noise = max(advice.noise(best), advice.noise(other))
     compared = f"{abs(more):.0%} {'more' if more >= 0 else 'less'} CPU (noise {noise:.0%})"
     if abs(more) <= noise:
-        compared += ", which is no difference"
+        compared += ", which is within the noise"
     return f"{other.label}: {compared}; {_bytes(other.nbytes)}"
 
 

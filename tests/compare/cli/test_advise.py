@@ -79,7 +79,7 @@ def test_each_figure_of_the_advice_is_in_its_place(said, found):
         f"use hashed-wheel/tick=10ms cost {100 * 500 / trace.span:.3g} ms of CPU per second of this"
         " traffic; 100.0 ns of CPU per operation; 5.0 MB"
         " lateness 0 to 10ms late by its scheme; here p50 500us, p99 990us, at most 1ms"
-        " runner-up delay-queue: 30% more CPU (noise 40%), which is no difference; 2.0 kB"
+        " runner-up delay-queue: 30% more CPU (noise 40%), which is within the noise; 2.0 kB"
         " would change firing 0 to 50ms late, hashed-wheel/tick=50ms takes 50% less CPU;"
         " to save memory, delay-queue takes 2.0 kB"
         " Pareto front ns precision memory bounds hashed-wheel/tick=50ms 50.0 50ms 5.0 MB -"

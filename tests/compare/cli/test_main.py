@@ -223,7 +223,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(arguments):
         ("stderr", "timers delay-queue", ""),
     ],
 )
-def test_a_closed_stream_is_as_an_empty_one(closed, line, says, here):
+def test_a_closed_stream_is_treated_as_an_empty_one(closed, line, says, here):
     number = ["stdin", "stdout", "stderr"].index(closed)
     command = ["-m", "compare.cli", *line.split()]
     done = spawn(*command, preexec_fn=lambda: os.close(number), cwd=here)
