@@ -84,6 +84,9 @@ class HeapqDelayQueue(NotCopied, Timer):
         try:
             if now < self.now:
                 raise ClockError(f"now {now} is before the timer's clock {self.now}")
+            if 2 * len(self._armed) < len(self._heap) > 64:  # most are stale; asyncio does so, too
+                self._heap = list(self._armed.values())
+                heapq.heapify(self._heap)
             rows = self._fire(now)
             self.now = now
         finally:
@@ -95,8 +98,8 @@ class HeapqDelayQueue(NotCopied, Timer):
             raise NestedCallError(NESTED)
         self._busy = True
         try:
-            self._fire(-1)
-            return max(self._heap[0][0], self.now) if self._heap else None
+            entry = self._earliest()
+            return entry and (entry[0] if entry[0] > self.now else self.now)
         finally:
             self._busy = False
 
@@ -129,9 +132,6 @@ class HeapqDelayQueue(NotCopied, Timer):
                 handle = self._free.pop() if self._free else next(self._handles)
             elif handle not in self._armed:
                 return 0
-            elif 2 * len(self._armed) < len(self._heap) > 64:  # most entries are stale
-                self._heap = list(self._armed.values())
-                heapq.heapify(self._heap)
             if deadline is None:
                 self._release(handle)
             else:
@@ -141,18 +141,18 @@ class HeapqDelayQueue(NotCopied, Timer):
         finally:
             self._busy = False
 
-    def _fire(self, now: int) -> list[tuple[int, int, int]]:  # removes stale entries in front, too
+    def _fire(self, now: int) -> list[tuple[int, int, int]]:
         rows = []
-        while self._heap:
-            deadline, _, handle = entry = self._heap[0]
-            live = self._armed.get(handle) is entry
-            if live and deadline > now:
-                break
-            heapq.heappop(self._heap)
-            if live:
-                rows.append((handle, deadline, max(self.now, deadline)))
-                self._release(handle)
+        while (entry := self._earliest()) and entry[0] <= now:
+            deadline, _, handle = heapq.heappop(self._heap)
+            self._release(handle)
+            rows.append((handle, deadline, max(self.now, deadline)))
         return rows
+
+    def _earliest(self) -> tuple[int, int, int] | None:  # removes the stale entries before it
+        while self._heap and self._armed.get(self._heap[0][2]) is not self._heap[0]:
+            heapq.heappop(self._heap)
+        return self._heap[0] if self._heap else None
 
     def _release(self, handle: int) -> None:
         del self._armed[handle]
