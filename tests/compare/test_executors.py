@@ -1,6 +1,5 @@
 """Parts of work are run side by side, in this process and on Spark alike; a failure stops all."""
 
-import signal
 import threading
 import time
 from concurrent.futures import Future
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from compare.executors import Stopped, Threads, even_shares
 from compare.spark.executor import executor
+from tests.compare.interrupts import interrupt_until
 from timers import TimerError
 
 on_both = pytest.mark.parametrize(
@@ -59,15 +59,13 @@ def test_two_parts_run_at_the_same_time(threads):
         assert threads.tasks() == (parts, parts)
 
 
-def fail():
+def fail(stopping):
     raise ValueError("it fails")
 
 
-def interrupt():
-    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-
-
-@pytest.mark.parametrize(("event", "error"), [(fail, ValueError), (interrupt, KeyboardInterrupt)])
+@pytest.mark.parametrize(
+    ("event", "error"), [(fail, ValueError), (interrupt_until, KeyboardInterrupt)]
+)
 def test_a_failure_or_an_interrupt_stops_the_parts_that_run_and_those_that_wait(
     threads, event, error
 ):
@@ -80,7 +78,7 @@ def test_a_failure_or_an_interrupt_stops_the_parts_that_run_and_those_that_wait(
         if part == 1:
             while threads.tasks() != (1, 100):  # the main thread waits for the others
                 time.sleep(0.001)
-            event()
+            event(stopping)
         while not stopping():
             time.sleep(0.001)
         stopped.add(part)

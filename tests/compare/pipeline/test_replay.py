@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -33,6 +32,7 @@ from compare.replay.engine import first_time, replay
 from compare.tapes.tape import START
 from compare.tapes.trace import open_trace, write_trace
 from compare.workloads.catalogue import make
+from tests.compare.interrupts import interrupt_until
 from tests.compare.own_timers import slow_timer
 from tests.compare.small_tapes import tape_of
 from timers.errors import TimerError
@@ -360,9 +360,7 @@ def test_a_replay_that_is_interrupted_is_resumed(whole, tmp_path, monkeypatch):
         if replays == [ShardReplay(0, 5)]:
             while not running.tasks()[0]:  # others are finished before
                 time.sleep(0.001)
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-            while not stopping():
-                time.sleep(0.001)
+            interrupt_until(stopping)
         return real(results, replays, stopping)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
