@@ -351,7 +351,7 @@ def test_a_request_in_two_rows(requests, csv_log):
     done = requests(log, duration=None, **TWO_ROWS, unit="ms")
     wanted = [(1000, 1500), (2000, None), (4000, 4000), (5000, None), (6000, None), (7000, 8000)]
     assert sorted(logs.rows_of(done.trace.load())) == sorted(tape_rows(wanted, 5000))
-    assert (done.rows, done.unmatched, done.unreadable) == (10, 2, 2)
+    assert (done.rows, done.unmatched, done.unreadable, done.reading.rows) == (10, 2, 2, 6)
     assert rejected(done) == [
         (5, "unmatched", "it is an end, and 'c' has no start before it", "3", "c"),
         (8, "unmatched", "it is an end, and 'd' has no start before it", "9", "d"),
