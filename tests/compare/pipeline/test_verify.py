@@ -177,7 +177,8 @@ def test_the_closed_form_of_a_timer_of_ones_own_is_found_by_workers(how, tmp_pat
     lines = f"from {__name__} import HalfTimer", "class Half(HalfTimer):", "    pass"
     (tmp_path / "half.py").write_text("\n".join(lines))
     monkeypatch.syspath_prepend(str(tmp_path))
-    path = write_results(tmp_path / "results", [tape_of((0, START, 0, 9))], ["half:Half"])
+    tape = tape_of((0, START, 0, 9), (1, REARM, 0, 20))  # no arm beside the re-arm
+    path = write_results(tmp_path / "results", [tape], ["half:Half"])
     assert verify(path, **how).timers[0].counts == dict.fromkeys(KINDS, 0) | {"late": 1}
 
 
