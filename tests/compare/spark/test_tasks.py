@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark import TaskContext
 
+from compare.spark.session import PipelineError
 from compare.spark.tasks import SparkTasks, shares
 
 pytestmark = pytest.mark.spark
@@ -44,6 +45,14 @@ def test_spark_does_each_part_once(spark):
     expected = [(part, task) for task, share in enumerate(shares(20, 2)) for part in share]
     assert list(zip(parts, tasks, strict=True)) == expected
     assert max(frozen) > 10_000  # from a worker's second part on
+
+
+def test_a_task_that_fails_is_one_line(spark):
+    def work(part, stopping):
+        raise ValueError(f"part {part} is bad")
+
+    with pytest.raises(PipelineError, match="^a task failed: part 0 is bad$"):
+        SparkTasks(spark).run(1, work)
 
 
 def test_progress_is_over_all_stages_of_the_jobs_that_run():
