@@ -206,7 +206,7 @@ def test_an_array_over_many_lines(path):
 @pytest.mark.parametrize("name", LINES)
 def test_examples_of_lines(path, name):
     line = LINES[name]
-    written(path, f"nonsense\n{line.example}\n\n{line.example}".encode())
+    written(path, f"nonsense\r{line.example}\r\n\n{line.example}".encode())
     log = open_log(str(path))
     assert (log.format, log.columns) == (name, line.columns)
     bad, first, last = records(path, line.columns)

@@ -174,7 +174,8 @@ def test_a_shard_that_is_being_written_is_stopped_when_another_fails(tmp_path, m
 def test_the_failure_of_a_worker_is_its_last_line():
     pytest.importorskip("pyspark", reason="it is Spark that fails")
     text = (
-        "[X] failed: Traceback (most recent call last):\n  File\n"
+        "[X] failed: Traceback (most recent call last):\n  File\nKeyError: 5\n"
+        "During handling of the above exception, another exception occurred:\n  File\n"
         "compare.workloads.WorkloadError: why\n SQLSTATE: 38000"
     )
     assert failure(ValueError(text)) == "why"
