@@ -278,7 +278,7 @@ def test_how_a_log_was_read_is_told():
 
 def test_a_verification_tells_of_each_timer_and_each_kind():
     examples = [
-        Mismatch(kind, n, 10 + n, 20 + n, 30 + n, 40 + n, 50 + n, 60 + n)
+        Mismatch(kind, n, 10 + n, 5 - n, 30 + n, 40 + n, 50 + n, 60 + n)
         for n, kind in enumerate(KINDS)
     ]
     counts = {kind: 100 + n for n, kind in enumerate(KINDS)}
@@ -290,12 +290,12 @@ def test_a_verification_tells_of_each_timer_and_each_kind():
         "out 2 timers 6 shards 90,001 operations must fire fired mismatches"
         " delay-queue 5,003 5,003 0 simple-wheel 7,001 7,003 615"
         " simple-wheel 100 missing 101 spurious 102 early 103 late 104 double 105 altered"
-        " missing shard 0 operation 10 id 20 deadline 30 due 40"
-        " spurious shard 1 operation 11 id 21 deadline 31 fired 51"
-        " early shard 2 operation 12 id 22 deadline 32 fired 52 due 42"
-        " late shard 3 operation 13 id 23 deadline 33 fired 53 due 43"
-        " double shard 4 operation 14 id 24 deadline 34 fired again 54 due 44"
-        " altered shard 5 operation 15 id 25 deadline 35 fired deadline 65",
+        " missing shard 0 operation 10 id 5 deadline 30 due 40"
+        " spurious shard 1 operation 11 id 4 deadline 31 fired 51"
+        " early shard 2 operation 12 id 3 deadline 32 fired 52 due 42"
+        " late shard 3 operation 13 id 2 deadline 33 fired 53 due 43"
+        " double shard 4 operation 14 id 1 deadline 34 fired again 54 due 44"
+        " altered shard 5 operation 15 id 0 deadline 35 fired deadline 65",
     )
     assert replace(result, timers=(right, right)).passed
     assert not any(replace(result, timers=pair).passed for pair in ((wrong, right), (right, wrong)))
