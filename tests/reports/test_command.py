@@ -203,6 +203,10 @@ def test_a_log_is_read_as_by_ingest(ingested, compared, capsys):
     assert (others["duration"], others["timeout"]) == ("b", "1s")
     assert compared[1][0].workloads == ("uniform",)
     assert "assuming" not in capsys.readouterr().err
+    report("--requests", "-", *given)
+    assert ingested.pop()[0][1] == "runs/traces/log.requests"
+    report("--requests", "plain", "--end", "rtt")
+    assert ingested.pop()[1] == expected | {"duration": None, "end": "rtt", "time_is": "start"}
 
 
 def test_traces_take_the_place_of_workloads_as_in_compare(compared):

@@ -153,8 +153,11 @@ def test_what_cannot_be_read_is_refused_in_one_line(here, fails, said):
 
 def test_the_command_says_what_was_read(said):
     Path("k.txt").write_text(TRACE_CMD)
-    code, out, err = said("ingest", "kernel", "k.txt", "--out", "a.trace")
+    command = ("ingest", "kernel", "k.txt", "--out", "a.trace")
+    code, out, err = said(*command)
     assert (code, err) == (0, "")
+    assert "--force" in said(*command)[2]
+    assert said(*command, "--force")[0] == 0
     lines = out.splitlines()
     assert lines[0] == "events      10, 250 jiffies a second"
     assert lines[1].startswith("operations  5: 3 starts, 1 cancel, 1 re-arm")
