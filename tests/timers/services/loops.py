@@ -30,15 +30,15 @@ class JumpingLoop(asyncio.SelectorEventLoop):
         selector.loop = self
         self.now = 100.0
         self.selects = 0
-        self.armed = []  # the moments for which call_at was asked
+        self.armed = []  # what call_at returned
         super().__init__(selector)
 
     def time(self):
         return self.now
 
     def call_at(self, when, callback, *args, **options):
-        self.armed.append(when)
-        return super().call_at(when, callback, *args, **options)
+        self.armed.append(super().call_at(when, callback, *args, **options))
+        return self.armed[-1]
 
 
 def run(main, name="cascading-wheel"):
