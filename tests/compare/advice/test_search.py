@@ -14,9 +14,10 @@ from compare.executors import Threads
 from compare.replay.contestant import contestant
 from compare.replay.engine import OverBudgetError, replay
 from compare.replay.outcome import Outcome
-from compare.tapes.tape import joined
+from compare.tapes.tape import CANCEL, REARM, START, joined
 from compare.tapes.trace import write_trace
 from compare.workloads.catalogue import make
+from tests.compare.small_tapes import tape_of
 from timers.registry import names
 
 # ---- Pareto
@@ -113,6 +114,13 @@ def test_a_sample_has_shards_at_even_distances_or_the_beginning_of_one(tmp_path,
 
 
 # ---- the search
+
+
+def test_the_longest_tick_is_the_median_delay(tmp_path):
+    """A cancel has none."""
+    rows = (0, START, 0, 10), (5, REARM, 0, 35), *[(6, CANCEL, 0, 0)] * 3, (20, START, 1, 320)
+    trace = write_trace(tmp_path / "t", [tape_of(*rows)], unit="ms", source={})
+    assert search._delays(sampled(trace, 100)) == (30, 300)
 
 
 def test_the_advice_keeps_its_bounds_and_beats_the_other_finalists(advice):

@@ -41,7 +41,7 @@ def test_the_line_to_paste_makes_the_timer(unit, label, line):
     assert timer.parameters == best.contestant.parameters(unit)
 
 
-@pytest.mark.parametrize(("size", "netty"), [(100, 128), (128, 128)])  # a power of two
+@pytest.mark.parametrize(("size", "netty"), [(100, 128), (512, 512)])  # a power of two; default
 def test_each_system_gets_the_best_of_its_scheme(size, netty):
     lines = settings(
         advice(

@@ -291,6 +291,8 @@ def test_a_source_has_the_timers_that_exact_contestants_schedule(tmp_path, compa
     assert (source["timers"], source["starts"], source["arms"]) == (3, 2, 1)
     assert run.manifest["agreement"]["expiries"] == 1 + 2  # one timer was cancelled
     assert run.manifest["parameters"]["workloads"] == []
+    run = compare(trace, timers=timers[:1], workloads=None, repeats=1)
+    assert run.manifest["sources"][0]["timers"] == 2  # no contestant is exact: the starts
 
 
 def test_where_lateness_scatters_its_bins_are_wider(tmp_path, compare, monkeypatch):
