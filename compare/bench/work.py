@@ -24,7 +24,7 @@ from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, Tas
 from compare.oracle.compiled import Expected, expect
 from compare.replay.contestant import COMPILED, Contestant
 from compare.replay.engine import Buffers, Clock, Replay, Rows, loop_for, operations_of
-from compare.replay.loops import FIRED, STEPS_IN_LIMIT
+from compare.replay.loops import ALL_STEPS, FIRED, STEPS_IN_LIMIT
 from compare.tapes.tape import CANCEL, START, Tape, part
 from compare.workloads.catalogue import CHOICE, DELAY, Stream
 
@@ -141,12 +141,14 @@ class ScenarioRun:
         limit: float = math.inf,  # seconds for each task
     ) -> None:
         self._contestant, self._tapes, self._limit = contestant, tapes, limit
+        self._steps = ALL_STEPS if limit == math.inf else STEPS_IN_LIMIT
         self._fired = [np.empty(0, FIRED)]
         self.timer = contestant.new(UNIT, 0, tapes.size, counting=counting)
-        self.loop = loop_for(
-            self.timer, tapes.buffers, lambda rows: self._fired.append(rows.copy()), clock
-        )
+        self.loop = loop_for(self.timer, tapes.buffers, self._take, clock, steps=self._steps)
         self.loop.tick(0)  # compiles it outside the tasks; the other loops are compiled already
+
+    def _take(self, rows: Rows) -> None:
+        self._fired.append(rows.copy())
 
     def run(self, task: Task) -> tuple[int, float]:
         """Run a task; returns its operations and seconds. Raises OverBudgetError."""
@@ -157,8 +159,7 @@ class ScenarioRun:
         if task == BY_CLOCK:
             return pending, self.loop.tick(self._tapes.due(self._contestant).last)
         rows = self._tapes.rows[task]
-        at_once = rows.size if self._limit == math.inf else STEPS_IN_LIMIT
-        parts = (rows[k : k + at_once] for k in range(0, rows.size, at_once))
+        parts = (rows[k : k + self._steps] for k in range(0, rows.size, self._steps))
         return self._tapes.operations(task), sum(
             self.loop.run(part, reserve=False) for part in parts
         )

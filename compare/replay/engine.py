@@ -115,7 +115,8 @@ class TimerOnShard:
         self._take_rows, self._lateness = take, Lateness()
         self._overdue = np.empty(0, np.int64)  # tape indices, ascending
         self._armed_at = np.empty(0, np.int64)
-        self._loop = loop_for(timer, buffers, self._take, clock, limit)
+        steps = STEPS_AT_ONCE if limit == math.inf else STEPS_IN_LIMIT
+        self._loop = loop_for(timer, buffers, self._take, clock, limit, steps)
 
     def add(self, batch: Batch) -> None:
         """Run the next operations."""
@@ -187,9 +188,9 @@ class CompiledLoop:
     """
 
     def __init__(
-        self, timer: Any, buffers: Buffers, take: Take, clock: Clock, limit: float
+        self, timer: Any, buffers: Buffers, take: Take, clock: Clock, limit: float, steps: int
     ) -> None:
-        self.timer, self.limit = timer, math.inf
+        self.timer, self.limit, self._steps = timer, math.inf, steps
         self._buffers, self._take, self._clock = buffers, take, clock
         self._early = _max_earliness(timer)
         self._cursor = np.zeros(loops.CELLS, np.int64)
@@ -230,10 +231,6 @@ class CompiledLoop:
         """Advance by one unit at a time up to `until`; the buffers have room for all that fires."""
         timer, cursor = self.timer, self._cursor
         return self._timed(lambda: timer.now >= until, loops.tick, self._steps, until, cursor)
-
-    @property
-    def _steps(self) -> int:
-        return STEPS_AT_ONCE if self.limit == math.inf else STEPS_IN_LIMIT
 
     def finish(self) -> Outcome:
         """Pass the last rows to `take`, and return the outcome, without lateness."""
@@ -419,10 +416,14 @@ def loop_for(
     take: Take,
     clock: Clock = time.perf_counter,
     limit: float = math.inf,
+    steps: int = STEPS_AT_ONCE,
 ) -> CompiledLoop | PythonLoop:
-    """The compiled loop for a timer with a kernel, the Python loop for any other."""
+    """The compiled loop for a timer with a kernel, the Python loop for any other.
+
+    Compiled code drains or ticks up to `steps` advances in one call.
+    """
     if isinstance(timer, KernelTimer):
-        return CompiledLoop(timer, buffers, take, clock, limit)
+        return CompiledLoop(timer, buffers, take, clock, limit, steps)
     return PythonLoop(timer, take, clock, limit)
 
 
