@@ -84,7 +84,7 @@ class HeapqDelayQueue(NotCopied, Timer):
         try:
             if now < self.now:
                 raise ClockError(f"now {now} is before the timer's clock {self.now}")
-            if 2 * len(self._armed) < len(self._heap) > 64:  # most are stale; asyncio does so, too
+            if 2 * len(self._armed) < len(self._heap) > 64:  # most are stale; asyncio does the same
                 self._heap = list(self._armed.values())
                 heapq.heapify(self._heap)
             rows = self._fire(now)

@@ -91,6 +91,18 @@ def test_no_task_makes_room(clock):
     assert (len(run.timer), run.timer.nbytes) == (100, empty)
 
 
+@pytest.mark.parametrize(("task", "loop"), [(BY_CLOCK, "tick"), (BY_EVENT, "drain")])
+def test_a_timed_task_is_one_call_of_compiled_code(clock, monkeypatch, task, loop):
+    """More advances than STEPS_AT_ONCE: to hand over rows between calls leaves the caches cold."""
+    calls = spend_in_compiled_code(monkeypatch, clock)
+    run = work.ScenarioRun(contestant("delay-queue"), tapes_of(10_000, 0), clock)
+    run.run(INSERT)
+    calls.clear()
+    run.run(task)
+    assert [name for name, _ in calls] == [loop]
+    assert run.replay().outcome.wakeups > loops.STEPS_AT_ONCE
+
+
 def test_the_time_of_compiling_is_not_part_of_the_budget(monkeypatch):
     """The first call of each compiled loop, which takes a second here."""
     calls, clock = iter([5.0]), FakeClock()
