@@ -36,10 +36,9 @@ def report(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run all tests: -- [any pytest options]."""
     session.install(*QUIETLY, "-e", ".[pipeline,connect,test]")
-    # Distribute whole files, so that the fixtures of a file are set up once, and in their order:
-    # by default those with few tests come last, and one of them takes a minute.
-    distribution = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
-    session.run("pytest", *distribution, *session.posargs)
+    # Each worker starts with half of the tests in their order, so that the fixtures of a file are
+    # set up once and a kernel is compiled once.
+    session.run("pytest", "-n", "2", "--dist", "worksteal", *session.posargs)
 
 
 @nox.session(venv_backend="none")
@@ -56,7 +55,7 @@ def interpreters(session: nox.Session) -> None:
         python = str(environment / ("Scripts" if os.name == "nt" else "bin") / "python")
         session.run(interpreter, "-m", "venv", str(environment), external=True)
         session.run(python, "-m", "pip", "install", *QUIETLY, "-e", ".[test]", external=True)
-        arguments = ("-n", "2", "--dist", "loadfile", "tests/timers", *session.posargs)
+        arguments = ("-n", "2", "--dist", "worksteal", "tests/timers", *session.posargs)
         session.run(python, "-m", "pytest", *arguments, external=True)
 
 

@@ -14,6 +14,7 @@ from compare.executors import Threads
 from compare.replay.contestant import contestant
 from compare.replay.engine import OverBudgetError, replay
 from compare.replay.outcome import Outcome
+from compare.spark.executor import executor
 from compare.tapes.tape import CANCEL, REARM, START, joined
 from compare.tapes.trace import write_trace
 from compare.workloads.catalogue import make
@@ -161,6 +162,18 @@ def test_what_is_less_precise_is_the_cheapest_outside_the_bounds(advice):
     too_large = {advice.best.label: dataclasses.replace(advice.best, allowed=False)}  # but precise
     precise_alone = {"counted": too_large, "samples": {advice.best.label: [1.0]}}
     assert dataclasses.replace(advice, **precise_alone).looser is None
+
+
+# 8 s: a dozen small jobs, on workers that load the compiled code. Nothing else covers --master.
+@pytest.mark.spark
+def test_a_search_on_spark_counts_the_same_work(trace, advice, spark):
+    with executor(session=spark) as runner:
+        on_spark = advise(trace, Bounds(10_000, 2_000), runner)
+    assert on_spark.best.allowed
+    for label in on_spark.counted.keys() & advice.counted.keys():
+        first, second = (each.counted[label].outcome for each in (advice, on_spark))
+        assert first.counters == second.counters
+        assert first.lateness == second.lateness
 
 
 def test_memory_is_a_bound_and_an_objective(trace, monkeypatch):
