@@ -334,6 +334,13 @@ def test_a_column_with_the_end(requests, csv_log):
         requests(log, duration=None, end="stop", time_is="end", out="other")
 
 
+def test_files_are_read_in_the_order_of_their_first_times(requests, tmp_path):
+    names = tmp_path / "app.log", tmp_path / "app.log.1"  # the older one has been renamed
+    for name, times in zip(names, ([20, 21], [10, 12]), strict=True):
+        name.write_text("".join(["ts,rtt\n", *(f"{time},0.5\n" for time in times)]))
+    assert requests(names, in_order_within="1s").late == 0
+
+
 TWO_ROWS = {"id": "id", "event": "type", "starts": "begin", "ends": "end"}
 
 

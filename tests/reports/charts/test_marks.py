@@ -1,5 +1,6 @@
 """Each mark of a chart stands where its figure of the run is, and says it."""
 
+from dataclasses import replace
 from statistics import median
 
 import pytest
@@ -92,6 +93,14 @@ def test_replays(primes, drawn):
             assert round(x) == place and y == pytest.approx(median(samples))
             assert span == pytest.approx((min(samples), max(samples)))
             assert text.startswith(f"{shorts[place]}: {formats.nanoseconds(y)}")
+
+
+def test_a_source_over_budget_for_every_timer_has_no_column(distinct):
+    first, *others = distinct.replays
+    [picture] = replays.draw(replace(distinct, replays={**distinct.replays, first: {}}))
+    [axes] = picture.figure.axes
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels == [source.short for source in others]
 
 
 def test_memory(primes, drawn):
