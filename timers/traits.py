@@ -15,12 +15,16 @@ from timers.validation import as_parameter
 
 Parameters = Mapping[str, int]
 
-ALL_COUNTERS = "all counters"
-"""Used in place of a counter's name: the sum of all counters."""
+NO_COUNTER = "no counter"
+"""In place of a counter's name: the operation adds to no counter, and is O(1)."""
 
 
 class Load(StrEnum):
-    """The workload for which a cost holds. The tests run each of them to measure the costs."""
+    """The workload for which a cost holds.
+
+    The tests run it to measure the cost. What they run for an operation and a load is in
+    `tests/timers/test_growth.py`; not every load makes sense for every operation.
+    """
 
     ANY = "any"
     RANDOM_DEADLINES = "random deadlines, on average"
@@ -52,7 +56,7 @@ class Cost:
     variable: Literal["N", "wheel_size", "delay", "levels"]
     growth: Literal["1", "log", "linear", "inverse"]
     load: Load  #: the workload for which this cost holds
-    counter: str  #: what shows it (timers.kernels.counters); ALL_COUNTERS for that of a call
+    counter: str  #: what shows it (timers.kernels.counters), or NO_COUNTER, but not for an expiry
 
     def __str__(self) -> str:
         shapes = {"1": "O(1)", "log": "O(log {})", "linear": "O({})", "inverse": "O(1 / {})"}

@@ -16,7 +16,7 @@ from timers.kernels.pool import EXPIRY
 from timers.registry import names, timer_class
 from timers.schemes import heapq_delay_queue
 from timers.schemes.heapq_delay_queue import HeapqDelayQueue
-from timers.traits import ALL_COUNTERS, Cost, Load
+from timers.traits import NO_COUNTER, Cost, Load
 from timers.validation import as_time, as_times
 
 SAMPLE = (
@@ -152,7 +152,7 @@ def ticks_of(timer: Any, ticks: int) -> Measured:
     return counted(timer, run), ticks
 
 
-@workload("schedule", Load.ANY, Load.RANDOM_DEADLINES)
+@workload("schedule", Load.ANY, Load.RANDOM_DEADLINES, Load.UNIFORM_DELAYS)
 def schedule_at_random(setting: Setting) -> Measured:
     timer, _ = filled(setting)
     # Few beside n, as each of them adds to n.
@@ -166,6 +166,15 @@ def schedule_before_all(setting: Setting) -> Measured:
     falling = np.arange(setting.n // 4)[::-1]
     timer.schedule_many(np.arange(setting.n) + falling.size)
     return counted(timer, lambda: timer.schedule_many(falling)), falling.size
+
+
+@workload("schedule", Load.EQUAL_DELAYS)
+def schedule_behind_all(setting: Setting) -> Measured:
+    """As when all timers have the same delay: each deadline is the latest one."""
+    timer = setting.timer()
+    timer.schedule_many(np.arange(setting.n))
+    latest = setting.n + np.arange(min(SAMPLE, setting.n // 4))
+    return counted(timer, lambda: timer.schedule_many(latest)), latest.size
 
 
 @workload("cancel", Load.RANDOM_CANCELS)
@@ -290,11 +299,12 @@ COSTS = [
     pytest.param(timer_class(name), cost, id=f"{name}: {cost}, {cost.counter}, {cost.load}")
     for name in names()
     for cost in timer_class(name).traits.costs
-    if cost.counter != ALL_COUNTERS
+    if cost.counter != NO_COUNTER
 ]
 
 
 def series(timer: Any, cost: Cost) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    assert (cost.operation, cost.load) in WORKLOADS, "add a function with @workload above"
     run = WORKLOADS[cost.operation, cost.load]
     rotating = (cost.variable, cost.load) == ("delay", Load.MANY_ROTATIONS)
     variable = ROTATING_DELAYS if rotating else SWEEPS[cost.variable]
@@ -335,7 +345,7 @@ UNCOUNTED = [
     pytest.param(name, cost.operation, id=f"{name}: {cost}")
     for name in names()
     for cost in timer_class(name).traits.costs
-    if cost.counter == ALL_COUNTERS
+    if cost.counter == NO_COUNTER
 ]
 """Costs that show in no counter, since all of them stay at zero."""
 

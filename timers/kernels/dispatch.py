@@ -102,7 +102,7 @@ def advance(state, now, out):
 
     Returns the number of rows written and whether the clock has arrived at `now`. If not, `out` is
     full: call again with the same `now` to resume, even within one unit. `now` is not before the
-    clock. If `out` has no rows, the clock stops when the first timer is due.
+    clock. If `out` has no rows, the clock stops at the latest when the first timer is due.
     """
 
 

@@ -3,7 +3,7 @@
 from timers.kernels import cascading_wheel
 from timers.rounding import Rounding
 from timers.schemes.base import KernelTimer
-from timers.traits import ALL_COUNTERS, Cost, Load, Traits
+from timers.traits import NO_COUNTER, Cost, Load, Traits
 
 
 class CascadingWheel(KernelTimer):
@@ -26,9 +26,9 @@ class CascadingWheel(KernelTimer):
         order="unspecified",
         exact_next_expiry=True,
         costs=(
-            Cost("schedule", "N", "1", Load.ANY, ALL_COUNTERS),
-            Cost("cancel", "N", "1", Load.ANY, ALL_COUNTERS),
-            Cost("reschedule", "N", "1", Load.ANY, ALL_COUNTERS),
+            Cost("schedule", "N", "1", Load.ANY, NO_COUNTER),
+            Cost("cancel", "N", "1", Load.ANY, NO_COUNTER),
+            Cost("reschedule", "N", "1", Load.ANY, NO_COUNTER),
             Cost("expiry", "N", "1", Load.UNIFORM_DELAYS, "timers_touched"),
             Cost("expiry", "delay", "log", Load.EQUAL_DELAYS, "refiled"),
             Cost("tick", "N", "linear", Load.FULL_SLOT, "refiled"),

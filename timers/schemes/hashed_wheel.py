@@ -3,7 +3,7 @@
 from timers.kernels import hashed_wheel
 from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, MAX_WHEEL_SIZE, KernelTimer
-from timers.traits import ALL_COUNTERS, Cost, Load, Parameter, Traits
+from timers.traits import NO_COUNTER, Cost, Load, Parameter, Traits
 
 
 class HashedWheel(KernelTimer):
@@ -34,9 +34,9 @@ class HashedWheel(KernelTimer):
         parameters={"tick": Parameter(100), "wheel_size": Parameter(512, 1, MAX_WHEEL_SIZE)},
         exact_next_expiry=True,
         costs=(
-            Cost("schedule", "N", "1", Load.ANY, ALL_COUNTERS),
-            Cost("cancel", "N", "1", Load.ANY, ALL_COUNTERS),
-            Cost("reschedule", "N", "1", Load.ANY, ALL_COUNTERS),
+            Cost("schedule", "N", "1", Load.ANY, NO_COUNTER),
+            Cost("cancel", "N", "1", Load.ANY, NO_COUNTER),
+            Cost("reschedule", "N", "1", Load.ANY, NO_COUNTER),
             Cost("expiry", "delay", "linear", Load.MANY_ROTATIONS, "timers_touched"),
             Cost("tick", "N", "linear", Load.MANY_ROTATIONS, "timers_touched"),
             Cost("tick", "wheel_size", "inverse", Load.MANY_ROTATIONS, "timers_touched"),

@@ -3,7 +3,7 @@
 from timers.kernels import hierarchical_wheel
 from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, MAX_WHEEL_SIZE, KernelTimer
-from timers.traits import ALL_COUNTERS, Cost, Load, Parameter, Traits
+from timers.traits import NO_COUNTER, Cost, Load, Parameter, Traits
 
 
 class HierarchicalWheel(KernelTimer):
@@ -29,7 +29,7 @@ class HierarchicalWheel(KernelTimer):
         exact_next_expiry=False,
         costs=(
             Cost("schedule", "N", "1", Load.ANY, "comparisons"),
-            Cost("cancel", "N", "1", Load.ANY, ALL_COUNTERS),
+            Cost("cancel", "N", "1", Load.ANY, NO_COUNTER),
             Cost("reschedule", "N", "1", Load.ANY, "comparisons"),
             Cost("expiry", "N", "1", Load.UNIFORM_DELAYS, "timers_touched"),
             Cost("expiry", "N", "1", Load.UNIFORM_DELAYS, "queue_polls"),

@@ -3,7 +3,7 @@
 from timers.kernels import simple_wheel
 from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, MAX_WHEEL_SIZE, KernelTimer
-from timers.traits import ALL_COUNTERS, Cost, Load, Parameter, Traits
+from timers.traits import NO_COUNTER, Cost, Load, Parameter, Traits
 
 
 class SimpleWheel(KernelTimer):
@@ -28,9 +28,9 @@ class SimpleWheel(KernelTimer):
         parameters={"wheel_size": Parameter(512, 1, MAX_WHEEL_SIZE)},
         exact_next_expiry=True,
         costs=(
-            Cost("schedule", "N", "1", Load.ANY, ALL_COUNTERS),
-            Cost("cancel", "N", "1", Load.ANY, ALL_COUNTERS),
-            Cost("reschedule", "N", "1", Load.ANY, ALL_COUNTERS),
+            Cost("schedule", "N", "1", Load.ANY, NO_COUNTER),
+            Cost("cancel", "N", "1", Load.ANY, NO_COUNTER),
+            Cost("reschedule", "N", "1", Load.ANY, NO_COUNTER),
             Cost("expiry", "N", "1", Load.ONE_ROTATION, "timers_touched"),
             Cost("expiry", "wheel_size", "inverse", Load.MANY_ROTATIONS, "timers_touched"),
             Cost("tick", "N", "linear", Load.MANY_ROTATIONS, "timers_touched"),

@@ -3,7 +3,7 @@
 from timers.kernels import unordered_list
 from timers.rounding import Rounding
 from timers.schemes.base import KernelTimer
-from timers.traits import ALL_COUNTERS, Cost, Load, Traits
+from timers.traits import NO_COUNTER, Cost, Load, Traits
 
 
 class UnorderedList(KernelTimer):
@@ -24,9 +24,9 @@ class UnorderedList(KernelTimer):
         order="fifo",
         exact_next_expiry=True,
         costs=(
-            Cost("schedule", "N", "1", Load.ANY, ALL_COUNTERS),
-            Cost("cancel", "N", "1", Load.ANY, ALL_COUNTERS),
-            Cost("reschedule", "N", "1", Load.ANY, ALL_COUNTERS),
+            Cost("schedule", "N", "1", Load.ANY, NO_COUNTER),
+            Cost("cancel", "N", "1", Load.ANY, NO_COUNTER),
+            Cost("reschedule", "N", "1", Load.ANY, NO_COUNTER),
             Cost("tick", "N", "linear", Load.ANY, "timers_touched"),
             Cost("expiry", "N", "log", Load.ALL_AT_ONCE, "comparisons"),
         ),
