@@ -16,7 +16,7 @@ from reports.summary import StoredContestant, StoredSource, Summary
 from timers.registry import TIMERS
 
 CHEAP = 1e6
-"""Nanoseconds of a core in each second of traffic, 0.1 %: below that, speed decides nothing."""
+"""Nanoseconds of a core in each second of traffic, 0.1 %: below that, speed does not matter."""
 
 SHARES = (0.0, 0.5, 0.9, 0.99, 0.999)
 """Shares of cancelled timers to choose from. Some timers fire in all of them: a timer that only

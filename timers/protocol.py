@@ -4,8 +4,8 @@
 choice. A timer never reads a clock: `advance(now)` tells it the time.
 
 **Threads.** A timer belongs to one thread at a time. Two threads that use one timer at once can
-crash the interpreter. This is not checked: looking up the thread id alone costs 50 ns, over a tenth
-of a scalar call. `timers.services.SystemTimer` takes calls from any thread.
+crash the interpreter. This is not checked: looking up the thread id alone costs 50 ns, a quarter of
+a call for a single timer. `timers.services.SystemTimer` takes calls from any thread.
 
 **Deadlines and delays.** `schedule` takes an absolute deadline, `schedule_after` a delay relative
 to the timer's `now`. A deadline that has passed is legal, and so is a negative delay: the next

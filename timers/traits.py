@@ -16,7 +16,8 @@ from timers.validation import as_parameter
 Parameters = Mapping[str, int]
 
 NO_COUNTER = "no counter"
-"""In place of a counter's name: the operation adds to no counter, and is O(1)."""
+"""In place of a counter's name: the operation adds to no counter, and is O(1). What a tick delivers
+counts as the cost of an expiry."""
 
 
 class Load(StrEnum):
@@ -84,7 +85,8 @@ class Traits:
     scheme: str  #: its name in the literature
     summary: str  #: one sentence
     rounding: Callable[[Parameters], AnyRounding]  #: when a timer fires, with these parameters
-    order: Literal["fifo", "unspecified"]  #: of timers with equal deadlines that fire in one unit
+    #: of timers that fire in one unit; fifo: by deadline, then by their last arming
+    order: Literal["fifo", "unspecified"]
     exact_next_expiry: bool  #: next_expiry() is the next fired_at, not only a bound
     costs: tuple[Cost, ...]  #: how the cost of each operation grows
     jumps: str  #: how advance skips empty time

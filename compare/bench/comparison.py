@@ -25,7 +25,8 @@ class Comparison:
     sizes: tuple[int, ...] = DEFAULT_SIZES
     operations: int = 100_000  #: of each workload
     repeats: int = 5  #: samples of each measurement; fewer if they take long
-    budget: float = 1.0  #: seconds for all samples of a task; see `compare.bench.measure`
+    #: seconds for all samples of a timer at one size; see `compare.bench.measure`
+    budget: float = 1.0
     seed: int = 0  #: of the workloads
     runs: str = "runs"  #: the directory in which the run is stored
     command: tuple[str, ...] = ("run_comparison",)  #: the command line in the manifest

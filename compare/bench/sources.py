@@ -71,4 +71,4 @@ def digest_of(done: Replay) -> bytes:
 def check_same_rows(contestant: Contestant, done: Replay, digest: bytes) -> None:
     """Raise AgreementError if a timed replay fired other rows than the checked one."""
     if digest_of(done) != digest:
-        raise AgreementError(f"{contestant.label} fired other rows when timed than when checked")
+        raise AgreementError(f"{contestant.label} fired different rows when timed")

@@ -26,7 +26,7 @@ TERMINATED = 143  # 128 + SIGTERM
 COMMANDS = {
     "timers": ("compare.cli.commands.timers", "List the timers and their traits."),
     "generate": ("compare.cli.commands.generate", "Write a workload as a trace."),
-    "inspect": ("compare.cli.commands.inspect", "Show what a log is read as."),
+    "inspect": ("compare.cli.commands.inspect", "Show how a log is read."),
     "ingest": ("compare.cli.commands.ingest", "Turn a log into a trace."),
     "record": ("compare.cli.commands.record", "Record the timers of a Python program."),
     "replay": ("compare.cli.commands.replay", "Replay a trace through timers."),

@@ -207,14 +207,14 @@ def time(*, required: bool) -> Decorator:
 def requests(*, required: bool) -> Decorator:
     """What the rows of a log of requests mean, besides --time."""
     return together(
-        option("--duration", "COL", "Column with the time to answer."),
+        option("--duration", "COL", "Column with the response time."),
         option("--end", "COL", "Column with the time of the answer, instead of --duration."),
         option(
             "--id", "COL", "Column with the id of a request in two rows, instead of --duration."
         ),
         option("--event", "COL", "With --id: column that tells starts from ends."),
-        option("--starts", "TEXT", "With --id: what starts have in that column."),
-        option("--ends", "TEXT", "With --id: what ends have in that column."),
+        option("--starts", "TEXT", "With --id: value of --event in the row that starts a request."),
+        option("--ends", "TEXT", "With --id: value of --event in the row that ends it."),
         option("--timeout", "TIME", "Timeout of a request, such as 200ms.", required=required),
         option(
             "--duration-unit",
@@ -248,7 +248,7 @@ layout = together(
         default="auto",
         metavar="FORMAT",
     ),
-    option("--delimiter", "CHAR", "What separates the fields of a CSV log (default: found)."),
+    option("--delimiter", "CHAR", "What separates the fields of a CSV log (default: detected)."),
     option(
         "--columns",
         NAMES,
@@ -329,7 +329,8 @@ def comparison(store: str) -> Decorator:
         option(
             "--budget",
             SECONDS,
-            "Seconds for all samples of a task; a task over budget is not run with more timers.",
+            "Seconds for all samples of a timer at one size; a task of which one sample takes "
+            "longer is not run with more timers.",
             default=default.budget,
         ),
         option("--seed", INTEGER, "Seed of the workloads.", default=default.seed),

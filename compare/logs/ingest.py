@@ -6,7 +6,7 @@ decided in the order of the log, or of its times.
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -310,15 +310,15 @@ def _run(job: Job, master: str | None = None, session: "SparkSession | None" = N
     with here as chosen, progress("ingest", chosen.tasks):
         if not isinstance(chosen, Threads):
             return ingest_on_spark(job, chosen)
-        with suppress(TooManyRows):
+        try:
             return ingest_here(job, chosen)
+        except TooManyRows as error:
+            many = f"more than {error} rows"
     for log in job.logs:
         if log.source.stream is not None:
-            raise IngestError(f"{log.name} has more than {MOST_ROWS:,} rows; write them to a file")
+            raise IngestError(f"{log.name} has {many}, which Spark sorts; write them to a file")
     if missing_packages():
-        raise IngestError(
-            f"{job.name} has more than {MOST_ROWS:,} rows, which are sorted by Spark: {INSTALL}"
-        )
+        raise IngestError(f"{job.name} has {many}, which Spark sorts: {INSTALL}")
     from compare.spark.tasks import SparkTasks
 
     with spark_session() as spark, progress("ingest", (tasks := SparkTasks(spark)).tasks):

@@ -59,7 +59,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a log is read as; a guess is None if nothing is likely."""
+    """How a log is read; a guess is None if nothing is likely."""
 
     log: Log
     columns: tuple[Column, ...]

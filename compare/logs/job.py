@@ -43,7 +43,7 @@ Place = tuple[int, Block]
 
 
 class TooManyRows(Exception):  # not an error: Spark takes over
-    """A log has more than MOST_ROWS."""
+    """A log has more rows than are sorted in memory; the argument says how many are."""
 
 
 class Run(NamedTuple):
@@ -179,7 +179,7 @@ def _decided(job: Job, threads: Threads, row_limit: int) -> Iterator[tuple[Place
             mark_duplicates(rows, texts)
         rows_kept += int(np.count_nonzero(rows.fine))
         if rows_kept > row_limit:
-            raise TooManyRows
+            raise TooManyRows(f"{row_limit:,}")
         yield place, rows
         if left is not None and left <= 0:
             return

@@ -277,7 +277,7 @@ def _check_rows(name: str, traits: Traits, tape: Tape, done: Replay) -> None:
     """Check that no row occurs twice, the deadlines, and the declared order."""
     rows = done.fired
     if rows.size and np.bincount(rows["operation"]).max() > 1:
-        raise AgreementError(f"{name} fired a timer twice: {rows.size} rows for fewer timers")
+        raise AgreementError(f"{name} fired a timer twice: {rows.size} rows are of fewer timers")
     wrong = np.flatnonzero(rows["deadline"] != tape.deadline[rows["operation"]])
     if wrong.size:
         raise AgreementError(f"{name} fired row {wrong[0]} with another deadline: {rows[wrong[0]]}")

@@ -48,7 +48,7 @@ function verdict(form) {
   const ranking = all.filter(([number]) => precise(data.timers[number], limit));
   const where = own ? `${own.own ? "Your traffic" : "The workload"} ${own.name}${own.together ? ` (${own.together})` : ""}` : "";
   if (!ranking.length) {
-    return { ranking, rate, said: [`${where ? `${where}: n` : "N"}o timer of this run that is so precise was measured in this case. Choose fewer pending timers or less precision.`] };
+    return { ranking, rate, said: [`${where ? `${where}: n` : "N"}o timer in this run that is precise enough was measured in this case. Choose fewer pending timers or less precision.`] };
   }
   const per = own ? "operation" : "timer";
   const [[first, best, low, high], second] = ranking;
@@ -56,16 +56,16 @@ function verdict(form) {
   const most = Math.max(...ranking.map((other) => other[3])) * rate;
   const said = [];
   if (rate && most <= data.cheap) {
-    said.push(`Speed decides nothing here: each of these timers takes at most ${time(most)} of each second, ${percent(most / 1e9)} of a core. Choose by precision and memory.`);
+    said.push(`Speed does not matter here: each of these timers takes at most ${time(most)} of each second, ${percent(most / 1e9)} of a core. Choose by precision and memory.`);
   } else if (tied.length) {
-    said.push(`Speed does not decide between it and ${listed(tied.map(([number]) => data.timers[number].name))}: their intervals overlap.`);
+    said.push(`Speed does not separate it from ${listed(tied.map(([number]) => data.timers[number].name))}: their intervals overlap.`);
   }
   const each = rate ? `, ${time(best * rate)} of each second (${percent(best * rate / 1e9)} of a core)` : "";
   said.push(`${data.timers[first].name} has the lowest median: ${time(best)} per ${per}${each}.`);
   if (second) {
     said.push(`The runner-up is ${data.timers[second[0]].name} with ${times(second[1] / best)} the cost (${times(second[2] / high).replace("\u00a0times", "")} to ${times(second[3] / low)}).`);
   } else {
-    said.push("No other timer of this run is so precise and was measured in this case.");
+    said.push("No other timer in this run that is precise enough was measured in this case.");
   }
   const faster = all.find((other) => !ranking.includes(other) && other[3] < low);
   if (faster) said.push(`Faster but less precise: ${data.timers[faster[0]].name}, ${data.timers[faster[0]].fires}, with ${times(faster[1] / best)} the cost.`);

@@ -58,7 +58,7 @@ CALLS = {
     "Python, batches of 1000": ("timer", 1_000, (20, 40, 16, 18, 28, 24, 30)),
     "Python, through a SystemTimer": ("system-timer", 1, (900, 940, 880, 890, 920, 930, 910)),
 }
-NOTHING, TIED = "Speed decides nothing here", "Speed does not decide between"
+NOTHING, TIED = "Speed does not matter here", "Speed does not separate it from"
 
 
 def scaled(ns):

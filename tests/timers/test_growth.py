@@ -196,7 +196,7 @@ def cancel_all(setting: Setting) -> Measured:
     return counted(timer, run), setting.n
 
 
-@workload("reschedule", Load.ANY)
+@workload("reschedule", Load.ANY, Load.RANDOM_DEADLINES)
 def rearm_at_random(setting: Setting) -> Measured:
     timer, handles = filled(setting)
     chosen = setting.random.choice(handles, SAMPLE)

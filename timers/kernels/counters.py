@@ -4,8 +4,9 @@ A State's `counters` field is None (counting compiles to nothing) or an int64 ar
 constants below. A kernel counts only what its scheme does; its other counters stay zero.
 
 The counters show the original's work, not the kernel's. Buckets, units and rotations with nothing
-to do are not counted, and neither are the occupancy bits by which they are skipped. The counts do
-not depend on how many rows `advance` has room for.
+to do are not counted, and neither are the occupancy bits by which they are skipped, nor a look at
+the first timer of an ordered structure. The counts do not depend on how many rows `advance` has
+room for.
 """
 
 from numba import types

@@ -25,7 +25,7 @@ from numba.core import caching, config
 from timers.errors import NestedCallError
 
 COMPILING = (
-    "compiling; this takes a few seconds more than later runs (`wheelwork compile` does it ahead)"
+    "compiling; later runs are a few seconds shorter (`wheelwork compile` compiles ahead of time)"
 )
 UNCACHED = (
     "compiled code cannot be cached, so every start compiles it again; set NUMBA_CACHE_DIR to a "

@@ -179,7 +179,7 @@ def row_of(nodes, cells, handle):
 
 @inlined
 def link(nodes, bucket, i):
-    """Put a row at the tail of a bucket."""
+    """Put a row at the tail of a bucket; or, for a row instead of a bucket, before that."""
     head = np.uint32(bucket)  # tells Numba that the index is not negative
     tail = nodes[head]["prev"]
     nodes[i]["next"] = head

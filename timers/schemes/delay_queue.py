@@ -32,7 +32,7 @@ class DelayQueue(KernelTimer):
         ),
         jumps="straight to the earliest deadline",
         suits="exact order, few timers, or few cancels",
-        drawback="each expiry costs O(log n)",
+        drawback="each expiry costs O(log N)",
         source="Williams, Algorithm 232 (1964); Sedgewick & Wayne, Algorithms, 2.4 (index); "
         "Wegener, Bottom-up heapsort (1993), for the sift on removal",
         deviations=(

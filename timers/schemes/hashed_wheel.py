@@ -11,7 +11,7 @@ class HashedWheel(KernelTimer):
 
     New timers are queued, and hashed into slots by the advance that passes the end of their tick.
     The default tick is 100 units, which is 100 ms if a unit is a millisecond; with another unit,
-    pass another tick. (On the command line the default is 100 ms in every trace.)
+    pass another tick. (On the command line the default is 100 ms where a unit is a duration.)
 
     >>> timer = HashedWheel(tick=100, wheel_size=8)
     >>> handle = timer.schedule(1234)

@@ -45,7 +45,7 @@ class HeapqDelayQueue(NotCopied, Timer):
         ),
         jumps="straight to the earliest deadline",
         suits="a few thousand timers in a Python program, with nothing to install",
-        drawback="Python objects: no faster in batches, and about ten times the memory",
+        drawback="Python objects: no faster in batches, and ten times the memory of others",
         source="heapq in the Python standard library; asyncio.base_events (_timer_cancelled_count)",
         interruptible=False,
     )

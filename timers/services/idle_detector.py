@@ -29,8 +29,8 @@ class IdleDetector:
 
     `timer` is any empty timer at time 0, of the registry or one of your own; the detector owns it
     from now on. One unit of it is a tick. By default it is a hierarchical wheel with room for the
-    timeout, up to 4096 ticks, in its lowest level. A timer that rounds up finds connections later,
-    but none finds them earlier.
+    timeout, up to 4096 ticks, in its lowest level. With a timer that rounds up, idle connections
+    are reported later; no timer reports them early.
 
     Often a scan of an array or a dict costs less: see docs/services.md.
 

@@ -52,7 +52,7 @@ from timers.schemes.base import load_code
 from timers.schemes.unordered_list import UnorderedList
 from timers.services.clock import Clock
 from timers.services.errors import ServiceClosedError, ServiceStateError
-from timers.validation import as_parameter
+from timers.validation import as_parameter, shown
 
 MAILBOX_LIMIT = 128
 """Entries of a full mailbox: a caller who finds it full applies it."""
@@ -114,6 +114,8 @@ class Mailbox:
         if not getattr(sys, "_is_gil_enabled", lambda: True)():
             raise ServiceStateError(f"{name} needs the GIL, which this Python runs without")
         self.unit_ns = as_parameter(unit_ns, "unit_ns", 1, 10**18)
+        if not callable(getattr(timer, "advance", None)):
+            raise ParameterError(f"timer must be a timer, not {shown(timer)}")
         if len(timer):
             raise ParameterError(f"the timer must be empty; it has {len(timer)} pending")
         self.timer = timer

@@ -1,8 +1,8 @@
 """`Purgatory`: requests that wait for a condition or a timeout, as brokers keep them.
 
 A pending operation is in the timer, and in a list of watchers for each of its keys. When it
-completes it leaves the timer at once and stays in the lists. There it is found by the next look at
-the list, when more operations have come, or by a purge of all lists.
+completes, it leaves the timer at once, but stays in the lists until one of its keys is checked or
+all lists are purged.
 """
 
 import math
@@ -213,7 +213,7 @@ class Purgatory:
             if not hasattr(operation, "_purgatory"):
                 name = type(operation).__name__
                 raise ParameterError(
-                    f"a {name} is not a DelayedOperation whose __init__ was called"
+                    f"a {name} object is not a DelayedOperation, or did not run its __init__"
                 )
             if operation._purgatory is not None:
                 raise _is_watched(operation)

@@ -72,7 +72,7 @@ class SystemTimer(CallScheduler):
         on_error: ErrorHook | None = None,
     ) -> None:
         if _exiting:
-            raise ServiceStateError("the interpreter exits; no SystemTimer can be started")
+            raise ServiceStateError("no SystemTimer can be started while the interpreter exits")
         if executor is not None and not callable(getattr(executor, "submit", None)):
             raise ParameterError(f"executor must be an Executor, not {shown(executor)}")
         if on_error is not None and not callable(on_error):
@@ -187,7 +187,7 @@ class SystemTimer(CallScheduler):
 
     def _next_moment(self) -> int | None:
         if self._mailbox.is_held:
-            raise ServiceStateError("the clock cannot advance while its SystemTimer files calls")
+            raise ServiceStateError("the clock cannot advance while its SystemTimer is updated")
         return self._mailbox.next_turn()
 
     def _run_due(self) -> int:

@@ -34,8 +34,8 @@ Examples:
 )
 @options.option("--max-early", "TIME", "How early a timer may fire.", default="0")
 @options.option("--memory", options.SIZE, "What a timer may take, e.g. 100MB.")
-@options.option("--objective", ("cpu", "memory"), "What to save.", default="cpu")
-@options.option("--chart", options.Place("file"), "Draw the candidates, as FILE.svg or FILE.png.")
+@options.option("--objective", ("cpu", "memory"), "What to minimise.", default="cpu")
+@options.option("--chart", options.Place("file"), "Draw the candidates to FILE, an .svg or .png.")
 @options.json
 @options.master
 def advise(
@@ -222,7 +222,7 @@ def _change(advice: "Advice") -> str:
     best, other = advice.best, advice.looser
     texts = []
     if (_ms_per_second(advice, advice.cost(best)) or _CONCERN) < _CONCERN:
-        texts.append("CPU time decides nothing at this rate")
+        texts.append("CPU time does not matter at this rate")
     if other and (saved := 1 - advice.cost(other) / advice.cost(best)) >= _WORTH:
         bounds = lateness_text(*other.contestant.rounding(advice.unit).bounds(), advice.unit)
         texts.append(f"firing {bounds}, {other.label} takes {saved:.0%} less CPU")

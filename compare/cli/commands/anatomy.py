@@ -41,7 +41,7 @@ Examples:
     "Moment to draw, or to begin at: units or, with a trace, a duration after its first operation.",
 )
 @options.flag("--animate", "Write a player that steps through time (.html).")
-@options.option("--steps", options.INTEGER, "Most steps of the player. [default: 60]")
+@options.option("--steps", options.INTEGER, "Maximum number of steps in the player. [default: 60]")
 def anatomy(
     timer: str,
     out: str,

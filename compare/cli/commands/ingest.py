@@ -92,7 +92,7 @@ def touches(**given: Any) -> None:
 @ingest.command(cls=options.Command, epilog=_KERNEL)
 @click.argument("log", type=options.PLACE)
 @options.new_trace()
-@options.option("--hz", options.COUNT, "Jiffies per second (default: found from the events).")
+@options.option("--hz", options.COUNT, "Jiffies per second (default: detected from the events).")
 def kernel(log: str, out: str, force: bool, hz: int | None) -> None:
     """Turn the timers of a Linux kernel into a trace.
 
@@ -167,7 +167,7 @@ def summary(ingested: "Ingested", profile: "Profile | None" = None) -> str:
         # The figures of the whole log take the place of those of its beginning.
         beginning = profile and profile_text(profile, trace.unit, len(trace.shards))
         verdict = (beginning or {}) | {
-            "rate": f"{digits_text(rate, 3)} rows per second",
+            "rate": f"{digits_text(rate, 3)} row{'s' * (rate != 1)} per second",
             "pending": f"at most {reading.most_pending:,} at once{' in one shard' * several}",
             "timed out": f"{reading.timed_out:,} ({share:.1%}), after {reading.timeout}",
         }

@@ -1,4 +1,4 @@
-"""`wheelwork inspect`: what a log is read as, and the command that reads it."""
+"""`wheelwork inspect`: how a log is read, and the command that reads it."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ Example:
 @click.argument("log", type=options.PLACE)
 @options.layout
 def inspect(log: str, **layout: Any) -> None:
-    """Show what a log is read as, and the command that turns it into a trace.
+    """Show how a log is read, and the command that turns it into a trace.
 
     The beginning of LOG, or of the first file of a directory or pattern, shows
     the format and the columns, with the type and the first values of each. What

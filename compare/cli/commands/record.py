@@ -21,8 +21,8 @@ def record(program: tuple[str, ...], out: str, force: bool) -> int:
 
     Timers of asyncio, uvloop, threading.Timer, sched and this project's services
     are recorded, with real deadlines, starts, cancels and re-arms, in
-    microseconds. The program runs as without the recorder. Its exit code is
-    passed on. Only the first Python process is recorded, with all its threads,
+    microseconds. The program runs as it would without the recorder. Its exit code
+    is passed on. Only the first Python process is recorded, with all its threads,
     and none that it starts.
 
     If everything is killed, the next `replay` or `report` completes the trace;

@@ -37,7 +37,7 @@ def timers(names: tuple[str, ...], as_json: bool) -> None:
         click.echo(_row("TIMER", "PARAMETERS (DEFAULTS)", "FIRES", "WITHIN A UNIT"))
         for timer in contestants:
             click.echo(summary(timer.name, timer.traits))
-        click.echo("\nN: pending timers; tick: the clock moves by one unit.")
+        click.echo("\nN: pending timers; tick: an advance of the clock by one tick.")
         click.echo("Run `wheelwork timers NAME` for everything declared about a timer.")
 
 

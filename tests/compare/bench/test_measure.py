@@ -210,7 +210,7 @@ def test_slots_are_told_of_wheels_after_holding(measured):
         ("Late", AgreementError, "Late disagrees with the oracle on the timer armed by operation"),
         ("Twice", ReplayError, "Twice fired handle"),
         ("Asleep", ReplayError, "none has fired"),
-        ("Moody", AgreementError, "Moody fired other rows when timed than when checked"),
+        ("Moody", AgreementError, "Moody fired different rows when timed"),
     ],
 )
 def test_a_wrong_timer_is_never_timed(name, error, says):

@@ -270,8 +270,8 @@ class Unready(DelayedOperation):
         (Waiting, [[]], KeyTypeError, r"a key must be hashable, not \[\]"),
         (Waiting, 5, KeyTypeError, "keys must be an iterable, not 5"),
         (Waiting, "orders", KeyTypeError, "keys must be an iterable of keys, not 'orders'"),
-        (str, ["a"], ParameterError, "a str is not a DelayedOperation"),
-        (Unready, ["a"], ParameterError, "__init__ was called"),
+        (str, ["a"], ParameterError, "a str object is not a DelayedOperation"),
+        (Unready, ["a"], ParameterError, "did not run its __init__"),
         (lambda: DelayedOperation(1), ["a"], NotImplementedError, "does not define try_complete"),
     ],
 )

@@ -366,6 +366,11 @@ def test_a_period_is_at_least_a_nanosecond(period):
         timer.schedule_every(period, print)
 
 
+def test_the_first_argument_is_a_timer():
+    with pytest.raises(ParameterError, match="timer must be a timer, not 3"):
+        SystemTimer(3)
+
+
 def test_missed_is_one_of_three():
     _, timer = manual()
     with pytest.raises(ParameterError, match="missed must be skip, burst or delay, not 'catch up'"):
