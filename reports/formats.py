@@ -110,8 +110,8 @@ def share(value: float) -> str:
     return f"{_trimmed(significant(100 * value, 3 if value >= 0.01 else 1))}%"
 
 
-def short_count(value: int) -> str:
-    """A whole number for a tick: thousands as k, millions as M.
+def short_count(value: float) -> str:
+    """A rounded number for a tick: thousands as k, millions as M.
 
     >>> short_count(256), short_count(1_000), short_count(2_500_000)
     ('256', '1k', '2.5M')
@@ -119,7 +119,7 @@ def short_count(value: int) -> str:
     for factor, letter in ((10**6, "M"), (10**3, "k")):
         if abs(scaled := float(f"{value / factor:.3g}")) >= 1:
             return f"{scaled:g}{letter}"
-    return str(value)
+    return str(round(value))
 
 
 def tick(value: float, form: Callable[[float], str]) -> str:

@@ -99,7 +99,6 @@ def run_comparison(
         "slots": bench.slots,
         "calls": calls.samples,
         "replays": [row for replayed in replays for row in replayed.rows()],
-        "lateness": [row for replayed in replays for row in replayed.lateness()],
     }
     return write_run(options.runs, _manifest(options, workloads, traits, bench, replays), rows)
 
@@ -227,13 +226,6 @@ class Replays:
                 ns = outcome.ns_per_operation
                 repeated = {"repeat": repeat, "ns_per_operation": ns}
                 yield {"contestant": label, **common, **outcome.row(), **repeated}
-
-    def lateness(self) -> Iterator[Row]:
-        """The rows of the table `lateness`."""
-        for label, outcome in self.checked.items():
-            for value, width, timers in outcome.lateness.bins():
-                row = {"contestant": label, "source": self.source.name}
-                yield row | {"lateness": value, "width": width, "timers": timers}
 
 
 # ---- the stored run

@@ -7,7 +7,6 @@ A store is a directory of runs. Each run is a directory that is written once and
         samples.parquet    every sample of insert, cancel, hold and expiry, by timers pending
         counters.parquet   the counted work of the same measurements: the same on every machine
         replays.parquet    every sample of whole tapes, from workloads and traces
-        lateness.parquet   how late, or early if negative, their timers fired
         memory.parquet     bytes at full capacity, and while and after it grows
         slots.parquet      how many pending timers a wheel had in its slots
         calls.parquet      what schedule and cancel cost a Python program, by timers per call
@@ -132,14 +131,6 @@ SCHEMAS: Mapping[str, pa.Schema] = {
         *_OUTCOME,  # of `compare.replay.outcome`; all but `operations` are null if over budget
         nullable=(*_NULLABLE, *(name for name, _ in _OUTCOME if name != "operations")),
     ),
-    # A histogram for each contestant and source, ordered by lateness.
-    "lateness": _schema(
-        _CONTESTANT,
-        ("source", _TEXT),
-        ("lateness", _INTEGER),  # fired_at - max(deadline, armed_at) in units: the bin's minimum
-        ("width", _INTEGER),  # units that the bin covers; 1 if every value has its own bin
-        ("timers", _INTEGER),  # timers in the bin; empty bins are left out
-    ),
     "memory": _schema(
         _CONTESTANT,
         ("capacity", _INTEGER),  # timers pending, so that the timer is full
@@ -210,7 +201,6 @@ class Run:
     samples: pa.Table
     counters: pa.Table
     replays: pa.Table
-    lateness: pa.Table
     memory: pa.Table
     slots: pa.Table
     calls: pa.Table

@@ -11,7 +11,6 @@ to the file several times a second. What is written stays even if the process is
 from __future__ import annotations  # the program's Python may be older than ours
 
 import _thread
-import contextlib
 import fcntl
 import functools
 import json
@@ -240,18 +239,11 @@ def _cancel_pending(original: Any, recorder: Recorder) -> Any:
     return cancel
 
 
-def _enter(original: Any, recorder: Recorder) -> Any:
-    """Patch `enterabs` of `sched.scheduler`."""
-    clock = recorder.clock
-
-    def enterabs(self: Any, time: Any, *args: Any, **more: Any) -> Any:
-        now, present = clock(), self.timefunc()
-        event = original(self, time, *args, **more)
-        with contextlib.suppress(TypeError):  # times that are not numbers
-            recorder.note((STARTED, now, id(event), float(time - present)))
-        return event
-
-    return enterabs
+_enter = _setting(
+    STARTED,
+    lambda scheduler: scheduler.timefunc(),
+    lambda event: event.time if hasattr(event.time, "__float__") else None,  # e.g. not a datetime
+)
 
 
 def _cancel_event(original: Any, recorder: Recorder) -> Any:

@@ -4,7 +4,7 @@ Lateness is `fired_at - max(deadline, armed_at)` in units, negative for a timer 
 Adding distributions adds their counts, so the order of the parts does not matter.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,9 +12,6 @@ import numpy as np
 from compare.tapes.units import duration_text
 from timers.arrays import Int64s
 from timers.rounding import UNKNOWN_BOUNDS
-
-MAX_BINS = 4096
-"""If there are more different values, they are put into bins of equal width."""
 
 DIGITS = 11
 """The leading binary digits of a value that a coarse distribution keeps."""
@@ -99,19 +96,6 @@ class Lateness:
         if not timers:
             return [None for _ in shares]
         return self._of_ranks([max(int(np.ceil(share * timers)), 1) - 1 for share in shares])
-
-    def bins(self) -> Iterator[tuple[int, int, int]]:
-        """(lowest value, width, timers) of each bin that is not empty, ascending.
-
-        The width is 1 for up to MAX_BINS different values.
-        """
-        values, counts, width = self.values, self.counts, 1
-        if values.size > MAX_BINS:
-            first = int(values[0])
-            width = (int(values[-1]) - first) // MAX_BINS + 1
-            values, counts = _merged((values - first) // width, counts)
-            values = first + values * width
-        yield from zip(values.tolist(), [width] * values.size, counts.tolist(), strict=True)
 
     def _of_ranks(self, ranks: Sequence[int]) -> list[int]:
         """The values of the timers with these ranks, from 0, clipped to `min` and `max`."""

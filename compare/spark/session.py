@@ -62,16 +62,6 @@ _MASTER = re.compile(
 _CONNECT_TIMEOUT = 5.0
 """Seconds for a server to accept a connection; Spark itself would wait a minute."""
 
-_CONNECT = {
-    "grpcio": "grpc",
-    "grpcio-status": "grpc_status",
-    "googleapis-common-protos": "google.rpc",
-    "zstandard": "zstandard",
-}
-"""Package that a client of Spark Connect needs -> its module.
-
-If one is missing, PySpark ends the process with status 0.
-"""
 _CONNECT_PORT = 15002
 
 _ON_A_CLUSTER = 64
@@ -210,11 +200,6 @@ def _submitted() -> "SparkSession | None":
 
 def _connect(address: str) -> "SparkSession":
     """A client of a Spark Connect server."""
-    missing = [name for name, module in _CONNECT.items() if not _is_there(module)]
-    if missing:
-        raise PipelineError(
-            f"Spark Connect needs {', '.join(missing)}: pip install 'pyspark[connect]'"
-        )
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -222,17 +207,14 @@ def _connect(address: str) -> "SparkSession":
     _check_answers(f"the Spark Connect server {address}", [f"{host}:{port or _CONNECT_PORT}"])
     try:
         return SparkSession.builder.remote(address).getOrCreate()
+    except (ImportError, SystemExit) as error:  # some versions of PySpark end the process
+        raise PipelineError(
+            f"Spark Connect needs more packages ({error}): pip install 'pyspark[connect]'"
+        ) from None
     except (PySparkException, ValueError) as error:
         raise PipelineError(
             f"cannot use the Spark Connect server {address}: {failure(error)}"
         ) from None
-
-
-def _is_there(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:  # a parent is missing
-        return False
 
 
 def _settings(session: "SparkSession") -> AbstractContextManager[None]:

@@ -144,7 +144,7 @@ def size_axis(axes: Axes, sizes: Sequence[int]) -> None:
     axes.set_xscale("log")
     axes.set_xlim(sizes[0] / 10**0.12, sizes[-1] * 10**0.12)
     axes.xaxis.set_major_locator(FixedLocator(list(sizes)))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: formats.short_count(round(size))))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: formats.short_count(size)))
     axes.xaxis.set_minor_locator(NullLocator())
 
 

@@ -29,10 +29,6 @@ class _Chart(NamedTuple):
     across: str = "requests/s asked for"
 
 
-def _short(value: float) -> str:
-    return formats.short_count(round(value))
-
-
 def _scaled(column: str, factor: float, form: _Form) -> _Figure:
     return lambda row: row[column] and row[column] * factor, form
 
@@ -48,7 +44,7 @@ _CHARTS = (
         "the least to the most. Dashed: load high. Hollow: it did not keep up in most of them. The "
         "thin line is what was asked for.",
         {
-            "requests/s achieved": _scaled("achieved", 1.0, _short),
+            "requests/s achieved": _scaled("achieved", 1.0, formats.short_count),
             "CPU per request": _CPU,
             "lateness, 99% below": _scaled("late_p99_ms", 1e6, formats.nanoseconds),
             **_MEMORY,
@@ -114,7 +110,7 @@ def _picture(drawn: _Chart, cases: Cases) -> Picture:
                 points.append(Point(x, spread, f"at {formats.count(x)}", failed))
             chart.series(axes, case, points, form)
         if any(curves.values()):
-            log_axis(axes, "x", _short, most_ticks=4)
+            log_axis(axes, "x", formats.short_count, most_ticks=4)
             log_axis(axes, "y", form)
         axes.set_xlabel(f"{drawn.across} (log)")
     first = next(row for trials in cases.values() for rows in trials.values() for row in rows)

@@ -39,7 +39,7 @@ def draw(summary: Summary) -> Iterator[Picture]:
             chart.series(axes, timer, [Point(x, time, where)], line=False)
         axes.set_xscale("symlog", linthresh=1)
         axes.set_xlim(-0.9, 2.5 * max([10, *(deviation for _, deviation in measured.values())]))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: formats.short_count(round(x))))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: formats.short_count(x)))
         axes.set_xlabel(f"worst deviation [{source.unit}]")
         log_axis(axes, "y", formats.nanoseconds)
     yield chart.picture(

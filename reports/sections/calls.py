@@ -17,7 +17,6 @@ def section(summary: Summary) -> Section | None:
     beside = f" The same with call_later() of an event loop: {', '.join(loops)}." if loops else ""
     return Section(
         "calls",
-        "Calls",
         "What a Python program pays",
         lead="CPU time of a schedule and its cancel, called from Python with "
         f"{formats.count(OTHERS)} other timers pending.{_range(columns)}{beside}",

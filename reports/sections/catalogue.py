@@ -11,7 +11,7 @@ Maker = Callable[[Summary], Section | None]
 
 def prose(name: str, title: str) -> Maker:
     """What makes a section from its template alone."""
-    section = Section(name, name.capitalize(), title, template=f"{name}.html", folded=True)
+    section = Section(name, title, template=f"{name}.html", folded=True)
     return lambda summary: section if summary.contestants else None
 
 

@@ -31,7 +31,6 @@ def section(summary: Summary) -> Section | None:
     return Section(
         "memory",
         "Memory",
-        "Memory",
         lead="What a pending timer takes, and what happens when there is no room for one more.",
         tables=[table],
         folded=True,

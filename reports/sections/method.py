@@ -31,7 +31,7 @@ def section(summary: Summary) -> Section:
     }
     shown = {term: texts for term, texts in terms.items() if texts}
     prose, title = "method.html" if summary.contestants else "", "How it was measured"
-    return Section("method", "Method", title, terms=shown, template=prose, folded=True)
+    return Section("method", title, terms=shown, template=prose, folded=True)
 
 
 def _commit(manifest: Mapping[str, Any]) -> str:

@@ -10,9 +10,6 @@ from reports import formats
 from reports.statistics import Spread
 from reports.summary import Column, StoredContestant, StoredSource, Subject, Summary, leaders
 
-Terms = Mapping[str, Sequence[str]]
-"""Terms, each with the sentences that explain it."""
-
 LAST = float("inf")
 """The value that sorts an entry after all figures."""
 
@@ -92,12 +89,11 @@ class Section:
     """A part of the page with its own heading; the charts of the same name are added to it."""
 
     name: str
-    short: str  # for the list of sections
     title: str
     headline: str = ""
     lead: str = ""
     tables: Sequence[Table] = ()
-    terms: Terms = field(default_factory=dict)
+    terms: Mapping[str, Sequence[str]] = field(default_factory=dict)  # each with its sentences
     template: str = ""  # of its prose
     folded: bool = False  # behind its heading, until the reader opens it
 

@@ -16,7 +16,6 @@ def section(summary: Summary) -> Section | None:
         return None
     return Section(
         "purgatory",
-        "Purgatory",
         "Requests that wait: the enqueue experiment",
         headline=_headline(rows),
         lead="A purgatory holds requests until they are answered or time out, here after 200 ms. "

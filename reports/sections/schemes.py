@@ -14,7 +14,6 @@ def section(summary: Summary) -> Section | None:
     rows = {timer: traits_of(timer) for timer in summary.contestants}
     return Section(
         "schemes",
-        "Schemes",
         "The schemes",
         lead=f"What each scheme declares about itself. {checked}"
         "The tests check the counted work against the declared costs.",

@@ -22,7 +22,7 @@ def section(summary: Summary) -> Section | None:
             "over budget, and is not run with more timers pending."
         )
     title = "Time against the number of pending timers"
-    return Section("times", "Time", title, lead=" ".join(notes), tables=[table(summary)])
+    return Section("times", title, lead=" ".join(notes), tables=[table(summary)])
 
 
 def table(summary: Summary) -> Table:

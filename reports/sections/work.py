@@ -16,7 +16,6 @@ def section(summary: Summary) -> Section | None:
     uncompiled = any(not timer.compiled for timer in summary.contestants)
     return Section(
         "work",
-        "Work",
         "Counted work: why the times are what they are",
         lead="What the same operations did inside the timer. These counts explain the times, and "
         "they are the same on every machine. Both axes of the charts are logarithmic, so zero is "

@@ -29,7 +29,6 @@ def section(summary: Summary) -> Section | None:
         return None
     return Section(
         "workloads",
-        "Workloads",
         "Whole workloads: time and precision",
         lead="Recorded or generated traffic, replayed from the first operation to the last expiry. "
         "A timer with a coarse tick saves work by firing late or early, so its times are not "

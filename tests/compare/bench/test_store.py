@@ -96,7 +96,7 @@ def test_only_what_can_be_unknown_may_be_null(tmp_path):
         name: [field.name for field in schema if field.nullable] for name, schema in SCHEMAS.items()
     }
     assert nullable["samples"] == ["repeat", "ns_per_operation"]
-    assert [nullable[name] for name in ("counters", "lateness", "memory", "slots")] == [[]] * 4
+    assert [nullable[name] for name in ("counters", "memory", "slots")] == [[]] * 3
     for row in (MEMORY | {"contestant": None}, {"contestant": "t"}):
         with pytest.raises(ValueError, match="non-nullable|null values"):
             write_run(tmp_path / "runs", MANIFEST, {"memory": [row]})

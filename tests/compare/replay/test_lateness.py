@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.replay.lateness import DIGITS, MAX_BINS, Lateness
+from compare.replay.lateness import DIGITS, Lateness
 
 SHARES = (0.001, 0.5, 0.9, 0.99, 1.0)
 NEAR = st.integers(-(2**12), 2**12)
@@ -37,7 +37,6 @@ def test_quantiles_are_exact(values):
     if not values:
         assert (late.min, late.median, late.max) == (None, None, None)
         assert late.quantiles(SHARES) == [None] * len(SHARES)
-        assert list(late.bins()) == []
         return
     assert (late.min, late.max) == (min(values), max(values))
     assert late.median == pytest.approx(np.median(values))
@@ -71,21 +70,3 @@ def test_coarse_values_lose_their_last_binary_digits_towards_zero():
 def test_a_coarse_distribution_is_small():
     values = np.arange(2_000_000)
     assert Lateness.of(values).coarse().values.size < 2**DIGITS * 7
-
-
-def test_many_values_are_put_into_bins():
-    values = np.arange(100, 300) ** 2  # the greater, the fewer in a bin
-    values = np.unique(np.concatenate([values, np.arange(-50_000, 10 * MAX_BINS, 3)]))
-    bins = list(Lateness.of(values).bins())
-    assert len(bins) <= MAX_BINS
-    assert sum(timers for *_, timers in bins) == values.size
-    for low, width, timers in bins:
-        assert timers == ((values >= low) & (values < low + width)).sum()
-    assert list(of([5, -2, 5]).bins()) == [(-2, 1, 1), (5, 1, 2)]
-
-
-def test_bins_are_wider_than_one_only_for_more_values_than_a_chart_shows():
-    even = 2 * np.arange(MAX_BINS + 1) - 7
-    *_, last = all_of_them = list(Lateness.of(even[:-1]).bins())
-    assert (len(all_of_them), last) == (MAX_BINS, (int(even[-2]), 1, 1))
-    assert list(Lateness.of(even).bins())[:2] == [(-7, 3, 2), (-4, 3, 1)]

@@ -6,6 +6,7 @@ import pytest
 import compare.replay.engine
 from compare.replay.contestant import contestant
 from compare.replay.engine import Buffers, OverBudgetError, loop_for, operations_of, replay
+from compare.replay.lateness import Lateness
 from compare.replay.loops import STEPS_AT_ONCE
 from compare.tapes.tape import ARM, CANCEL, REARM, START, part
 from tests.compare.clocks import COSTS, spend_in_compiled_code
@@ -210,8 +211,8 @@ def test_lateness_is_counted_from_the_arming_or_the_deadline_whichever_is_later(
     overdue = [(2, 13, 40), (3, 11, 40), (4, 44, 45)]
     if own:
         assert done.fired.tolist() == [(0, 30, 30), *overdue, (5, 99, 99)]
-        assert list(late.bins()) == [(0, 1, 5)]
+        assert late == Lateness.of(np.zeros(5, np.int64))
     else:
         assert sorted(done.fired.tolist()) == [(0, 30, 40), *overdue, (5, 99, 100)]
-        assert list(late.bins()) == [(0, 1, 3), (1, 1, 1), (10, 1, 1)]
+        assert late == Lateness.of(np.array([0, 0, 0, 1, 10]))
         assert (late.min, late.median, late.max) == (0, 0.0, 10)
