@@ -4,23 +4,16 @@ Only shard numbers and entries of the manifest are exchanged with the executor.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compare.executors import Executor, Stopped, Stopping
+from compare.executors import Executor, Stopping, until_stopping
 from compare.files import CANNOT_WRITE, errors_as
 from compare.progress import progress
 from compare.spark.executor import executor
-from compare.tapes.trace import (
-    Shard,
-    Trace,
-    TraceError,
-    new_shard,
-    new_trace,
-    open_trace,
-    shard_name,
-)
+from compare.tapes.tape import Tape
+from compare.tapes.trace import Shard, Trace, TraceError, new_trace, open_trace, write_shard
 from compare.workloads.catalogue import Plan, make
 
 if TYPE_CHECKING:
@@ -67,27 +60,18 @@ def generate(
     return open_trace(out)
 
 
-def write_shard(plan: Plan, number: int, directory: Path, progress: Callable[[int], None]) -> Shard:
-    """Write one shard of an unfinished trace, reporting each piece's rows; return its entry."""
-    with new_shard(directory / shard_name(number)) as writer:
-        for piece in plan.pieces(number):
-            writer.append(piece)
-            progress(len(piece.time))
-    return writer.shard
-
-
 def _write(runner: Executor, plan: Plan, directory: Path) -> list[Shard]:
     """Write the shards, and return their entries in the manifest, in order."""
     here = [0]  # rows written by this process
 
     def write(number: int, stopping: Stopping) -> Shard:
-        def count(rows: int) -> None:
-            here[0] += rows
-            if stopping():
-                raise Stopped
+        def counted() -> Iterator[Tape]:
+            for piece in until_stopping(plan.pieces(number), stopping):
+                yield piece
+                here[0] += len(piece.time)
 
         with errors_as(TraceError, f"{CANNOT_WRITE} to {directory.parent}"):
-            return write_shard(plan, number, directory, count)
+            return write_shard(directory, number, counted())
 
     def rows_done() -> int:
         finished = (int(path.stem[-5:]) for path in directory.glob("shard-*.parquet"))

@@ -19,10 +19,9 @@ from compare.tapes.trace import (
     PIECE,
     REJECTED,
     TraceError,
-    new_shard,
     remove_unlisted,
-    shard_name,
     write_manifest,
+    write_shard,
 )
 from timers.arrays import Int64s
 
@@ -57,12 +56,10 @@ def finish(path: str | os.PathLike[str]) -> None:
             ) from None
         header = _header(file, path)
         tape = RecordedTape(header["origin"])
-        with new_shard(path / shard_name(0)) as writer:
-            for events in _pieces(file):
-                writer.append(tape.add(events))
+        shard = write_shard(path, 0, map(tape.add, _pieces(file)))
         (path / REJECTED).unlink(missing_ok=True)  # of the trace that this one replaces
-        write_manifest(path, UNIT, header["source"], [writer.shard], path)
-        remove_unlisted(path, [writer.shard])
+        write_manifest(path, UNIT, header["source"], [shard], path)
+        remove_unlisted(path, [shard])
 
 
 def _header(file: IO[bytes], path: Path) -> dict[str, Any]:

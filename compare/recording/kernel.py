@@ -14,7 +14,7 @@ import numpy as np
 from compare.files import errors_as
 from compare.recording.events import UNIT, Float64s, RecordedTape
 from compare.recording.recorder import CANCELLED, FIELDS, MOVED, STARTED
-from compare.tapes.trace import PIECE, Trace, new_shard, new_trace, open_trace, shard_name
+from compare.tapes.trace import PIECE, Trace, new_trace, open_trace, write_shard
 from timers.errors import TimerError
 
 RATES = (100, 250, 300, 1000)
@@ -83,10 +83,8 @@ def read_kernel_trace(
     columns = _recorded(events, readings, hz)
     source = {"kind": "kernel", "log": str(log), "hz": hz}
     with new_trace(out, unit=UNIT, source=source, force=force) as unfinished:
-        with new_shard(unfinished.directory / shard_name(0)) as writer:
-            for start in range(0, len(columns), PIECE):
-                writer.append(tape.add(columns[start : start + PIECE]))
-        unfinished.shards.append(writer.shard)
+        pieces = (columns[start : start + PIECE] for start in range(0, len(columns), PIECE))
+        unfinished.shards.append(write_shard(unfinished.directory, 0, map(tape.add, pieces)))
     return KernelTrace(open_trace(out), len(events), hz, lost)
 
 

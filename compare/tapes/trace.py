@@ -227,9 +227,7 @@ def write_trace(
                 validate(tape, id_space_of(tape))
             except TapeError as error:
                 raise TapeError(f"shard {number}: {error}", error.row) from None
-            with new_shard(unfinished.directory / shard_name(number)) as writer:
-                writer.append(tape)
-            unfinished.shards.append(writer.shard)
+            unfinished.shards.append(write_shard(unfinished.directory, number, [tape]))
     return open_trace(path)
 
 
@@ -334,6 +332,14 @@ def new_shard(path: Path) -> Iterator["ShardWriter"]:
         writer = ShardWriter(path.name, file)
         yield writer
         writer.flush()
+
+
+def write_shard(directory: Path, number: int, pieces: Iterable[Tape]) -> Shard:
+    """Write one shard piece by piece, and return its entry in the manifest."""
+    with new_shard(directory / shard_name(number)) as writer:
+        for piece in pieces:
+            writer.append(piece)
+    return writer.shard
 
 
 class ShardWriter:

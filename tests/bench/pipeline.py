@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 from compare.arguments import count
 from compare.cli.commands.summarise import text_of
 from compare.logs.ingest import Options, ingest_requests, ingest_touches
-from compare.pipeline.generate import generate, write_shard
+from compare.pipeline.generate import generate
 from compare.pipeline.replay import replay_trace
 from compare.pipeline.summarise import summarise
 from compare.pipeline.verify import verify
@@ -48,7 +48,7 @@ from compare.replay.engine import (
 )
 from compare.spark.session import spark_session
 from compare.tapes.tape import Tape, part
-from compare.tapes.trace import Trace, open_trace
+from compare.tapes.trace import Trace, open_trace, write_shard
 from compare.workloads.catalogue import Plan
 
 PROCESSES = 2
@@ -141,9 +141,12 @@ def _spread(samples: list[float]) -> str:
 def plain_generate(pool: Any, plan: Plan, directory: Path) -> None:
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir()
-    pool.starmap(
-        write_shard, [(plan, number, directory) for number in range(plan.shards)], chunksize=1
-    )
+    shards = [(plan, number, directory) for number in range(plan.shards)]
+    pool.starmap(plain_generate_shard, shards, chunksize=1)
+
+
+def plain_generate_shard(plan: Plan, number: int, directory: Path) -> None:
+    write_shard(directory, number, plan.pieces(number))
 
 
 def plain_replay_shard(path: str, id_space: int, timer: str, unit: str) -> int:

@@ -18,11 +18,12 @@ from compare.cli.commands.compare import calls_text, text_of
 from compare.cli.commands.generate import summary
 from compare.cli.commands.verify import MISMATCHES
 from compare.cli.main import BAD_INPUT, COMMANDS, INTERRUPTED, TERMINATED, cli, main
-from compare.pipeline.generate import write_shard
 from compare.pipeline.results import open_results
 from compare.purgatory.options import QUICK, Experiment
 from compare.replay.contestant import PYTHON_LOOP
+from compare.tapes.tape import joined
 from compare.tapes.trace import open_trace
+from compare.workloads.catalogue import Plan
 from reports.summary import figures_of
 from tests.compare.conftest import NOTICE
 from tests.words import tells
@@ -146,16 +147,20 @@ def test_what_goes_wrong_is_one_line(said, monkeypatch, error, code, says):
 
 
 def test_sigterm_leaves_nothing_behind(said, monkeypatch, here):
-    def write(plan, number, directory, progress):
+    first_pieces = Plan.pieces
+
+    def pieces(plan, number=0):
         if number == 0:
-            return write_shard(plan, number, directory, progress)
+            yield from first_pieces(plan, number)
+            return
         os.kill(os.getpid(), signal.SIGTERM)
         while True:
-            progress(0)  # asks whether to stop
+            yield joined([])
 
     # One shard after the other: when the second one is begun, no thread is just being started.
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0}, raising=False)
-    monkeypatch.setattr("compare.pipeline.generate.write_shard", write)
+    monkeypatch.setattr("compare.pipeline.generate.make", lambda *_, **__: None)
+    monkeypatch.setattr(Plan, "pieces", pieces)
     remove = shutil.rmtree
 
     def remove_and_terminate(*arguments, **options):

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 
 from compare.executors import even_shares
-from compare.pipeline.generate import generate, write_shard
+from compare.pipeline.generate import generate
 from compare.spark.session import failure
 from compare.tapes import ids
-from compare.tapes.tape import validate
+from compare.tapes.tape import joined, validate
+from compare.tapes.trace import write_shard
 from compare.workloads import generator
 from compare.workloads.catalogue import Plan, WorkloadError, make
 from tests.compare.small_tapes import digest
@@ -83,11 +84,10 @@ def test_workers_find_the_machine_code_that_the_driver_compiled(spark, tmp_path)
 
 def test_a_shard_that_is_written_twice_is_written_once(tmp_path):
     plan = Plan.of("uniform", timers=1000, shards=2)
-    counts = []
-    first = write_shard(plan, 1, tmp_path, counts.append)
-    assert sum(counts) == 500
+    first = write_shard(tmp_path, 1, plan.pieces(1))
+    assert first.rows == 500
     content = (tmp_path / first.file).read_bytes()
-    assert write_shard(plan, 1, tmp_path, counts.append) == first
+    assert write_shard(tmp_path, 1, plan.pieces(1)) == first
     assert (tmp_path / first.file).read_bytes() == content
     assert [path.name for path in tmp_path.iterdir()] == ["shard-00001.parquet"]
 
@@ -105,17 +105,17 @@ def test_progress_is_in_rows_if_their_number_is_known(tmp_path, monkeypatch):
         yield
         shown.append((rows, rows_done()))
 
-    def write(plan, number, directory, here):
-        for rows in (1, 2) if number == 0 else ():
-            here(rows)
+    def write(directory, number, pieces):
+        tapes = list(pieces)
+        if number == 0:
             shown.append(counts[-1]())
-        return write_shard(plan, number, directory, int)
+        return write_shard(directory, number, tapes)
 
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0}, raising=False)
     monkeypatch.setattr("compare.pipeline.generate.progress", progress)
     monkeypatch.setattr("compare.pipeline.generate.write_shard", write)
     generate("uniform", tmp_path / "one", operations=10, shards=3)
-    assert shown == [(10, 0), 1, 3, (10, 10)]
+    assert shown == [(10, 0), 4, (10, 10)]
     shown.clear()
     generate("keepalive", tmp_path / "two", timers=10)
     assert shown[0] == shown[-1] == (None, 0)
@@ -156,15 +156,16 @@ def test_a_tape_that_becomes_too_long_leaves_nothing(where, tmp_path, monkeypatc
 def test_a_shard_that_is_being_written_is_stopped_when_another_fails(tmp_path, monkeypatch):
     begun = threading.Event()
 
-    def write(plan, number, directory, progress):
+    def pieces(plan, number=0):
         if number == 0:
             begun.wait()
             raise WorkloadError("a bad shard")
         while True:  # as one that takes hours
             begun.set()
-            progress(0)
+            yield joined([])
 
-    monkeypatch.setattr("compare.pipeline.generate.write_shard", write)
+    monkeypatch.setattr("compare.pipeline.generate.make", lambda *_, **__: None)
+    monkeypatch.setattr(Plan, "pieces", pieces)
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1}, raising=False)
     with pytest.raises(WorkloadError, match="a bad shard"):
         generate("uniform", tmp_path / "trace", timers=100, shards=2)

@@ -165,7 +165,7 @@ def test_finish_leaves_everything_else_alone(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize("place", ["new_shard", "write_manifest", "remove_unlisted"])
+@pytest.mark.parametrize("place", ["write_shard", "write_manifest", "remove_unlisted"])
 def test_an_interrupted_finish_is_repeated(tmp_path, monkeypatch, place):
     def interrupt(*_):
         raise KeyboardInterrupt
