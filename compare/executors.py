@@ -59,22 +59,20 @@ class Threads:
 
     def __init__(self) -> None:
         self.workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-        self._stop = threading.Event()
         self._ended = self._parts = 0
 
     def run(self, parts: int, work: Work[Result]) -> list[Result]:
         """See `Executor.run`. An exception or an interrupt stops the parts that are running."""
-        self._stop.clear()
+        stop = threading.Event()
         self._ended, self._parts = 0, parts
         with ThreadPoolExecutor(self.workers, "wheelwork") as pool:
             try:
-                stopping = self._stop.is_set
-                submitted = [pool.submit(work, part, stopping) for part in range(parts)]
+                submitted = [pool.submit(work, part, stop.is_set) for part in range(parts)]
                 for done in as_completed(submitted):
                     done.result()
                     self._ended += 1
             except BaseException:
-                self._stop.set()
+                stop.set()
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
         return [done.result() for done in submitted]

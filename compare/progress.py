@@ -11,14 +11,16 @@ INTERVAL = 0.25  # seconds between updates
 _WIDTH = 54  # columns before the bar
 
 
-def progress_bar(total: float) -> tqdm:
+def progress_bar(
+    total: float | None, form: str = "{desc} {percentage:3.0f}% {bar} {elapsed}"
+) -> tqdm:
     """A bar that disappears when it is closed; invisible unless stderr is a terminal."""
     return tqdm(
         total=total,
         disable=not sys.stderr.isatty(),
         leave=False,
         dynamic_ncols=True,
-        bar_format="{desc} {percentage:3.0f}% {bar} {elapsed}",
+        bar_format=form,
     )
 
 

@@ -145,10 +145,11 @@ def _guessed(kind: str, given: Mapping[str, Any]) -> dict[str, str]:
     if len(guessed) == len(missing):
         return guessed
     from compare.logs.formats.base import Layout
-    from compare.logs.inspect import guess_columns
+    from compare.logs.inspect import inspect
 
     layout = {name: given[name] for name in Layout._fields}
-    log, likely = guess_columns(path, Layout(**layout))
+    inspection = inspect(path, Layout(**layout))
+    log, likely = inspection.log, inspection.guesses
     context = click.get_current_context()
     if "duration" in missing:  # what else is known of the column that is guessed
         default = click.core.ParameterSource.DEFAULT

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from compare.bench.slots import slots_of
 from compare.bench.sources import check_same_rows, digest_of
 from compare.bench.store import Row
 from compare.bench.task import BY_CLOCK, BY_EVENT, HOLD, INSERT, TASKS, Task
@@ -40,6 +39,7 @@ from compare.oracle.compiled import check_agreement
 from compare.replay.contestant import COMPILED, Contestant
 from compare.replay.engine import Buffers, Clock, OverBudgetError, loop_for
 from compare.replay.loops import OPERATION
+from timers.schemes.base import KernelTimer
 
 CALLS = 64  # empty calls; their median is subtracted from the time of each call
 
@@ -257,3 +257,16 @@ def overhead(contestant: Contestant, clock: Clock = time.perf_counter) -> Mappin
         BY_CLOCK: lambda: loop.tick(0),
     }
     return {task: median(call() for _ in range(CALLS)) for task, call in calls.items()}
+
+
+def slots_of(contestant: str, size: int, timer: Any) -> list[Row]:
+    """The row of a wheel in the table `slots`; none for any other timer. O(pending).
+
+    Timers that are not in a slot wait in a list until the wheel's range reaches them, or until the
+    tick in which they arrived ends. While all timers wait, a measurement shows the list and not the
+    wheel.
+    """
+    rings = timer.snapshot().rings if isinstance(timer, KernelTimer) else ()
+    in_slots = sum(len(timers) for ring in rings for timers in ring.slots.values())
+    row = {"contestant": contestant, "size": size, "pending": len(timer), "in_slots": in_slots}
+    return [row] if rings else []

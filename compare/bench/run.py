@@ -32,16 +32,12 @@ from compare.replay.engine import Clock, OverBudgetError, first_time, replay
 from compare.replay.outcome import Outcome
 from compare.tapes.trace import Trace, open_trace
 from compare.workloads.catalogue import LARGEST_SEED, MAX_IN_MEMORY, workload_named
-from timers.errors import TimerError
+from timers.errors import ParameterError
 from timers.registry import names
 
 LARGEST_SIZE = 10**7  # 600 MB of tapes and timers
 LARGEST_REPEATS = 1000
 _STEP_WIDTH = 48  # fits "checking hierarchical-wheel on lognormal-high"
-
-
-class ComparisonError(TimerError, ValueError):
-    """A comparison is empty, contains something twice, or has a number that is out of range."""
 
 
 def run_comparison(
@@ -54,7 +50,7 @@ def run_comparison(
     stderr is a terminal, a progress bar is shown.
 
     Raises:
-        TimerError: ComparisonError, UnknownTimerError, ParameterError, TraceError, WorkloadError or
+        TimerError: ParameterError, UnknownTimerError, TraceError, WorkloadError or
             RunError for invalid options; AgreementError for a timer that violates its traits.
     """
     _check(options, traces)
@@ -111,20 +107,20 @@ def _check(options: Comparison, traces: Sequence[Trace]) -> None:
         ("seed", options.seed, 0, LARGEST_SEED),
     ]
     for bound in bounds:
-        check_integer(ComparisonError, *bound)
+        check_integer(ParameterError, *bound)
     if not (isinstance(options.budget, (int, float)) and 0.0 < options.budget < float("inf")):
-        raise ComparisonError(
+        raise ParameterError(
             f"budget must be a positive number of seconds, not {options.budget!r:.40}"
         )
     _refuse_twice("size", options.sizes)
     if not (options.sizes or options.traces or traces or workloads_of(options, traces)):
-        raise ComparisonError("there is nothing to compare: no size, no trace, no workload")
+        raise ParameterError("there is nothing to compare: no size, no trace, no workload")
 
 
 def _refuse_twice(kind: str, items: Sequence[Hashable]) -> None:
     for item, times in Counter(items).items():
         if times > 1:
-            raise ComparisonError(f"{kind} {item} is given {times} times")
+            raise ParameterError(f"{kind} {item} is given {times} times")
 
 
 def _order(labels: Sequence[str], sample: Row) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from compare.logs.numbers import NUMBER
 from timers.arrays import Bools
-from timers.errors import TimerError
+from timers.errors import ParameterError
 
 _CONDITION = re.compile(r"\s*(?P<column>\S.*?)\s*(?P<operator><=|>=|!=|=|<|>)\s*(?P<value>.*?)\s*")
 _COMPARISONS = {
@@ -22,10 +22,6 @@ _COMPARISONS = {
     ">=": pc.greater_equal,
 }
 _SHARE = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(?P<percent>%?)")
-
-
-class ChoiceError(TimerError, ValueError):
-    """A condition or a share cannot be understood."""
 
 
 class Condition(NamedTuple):
@@ -52,14 +48,14 @@ class Condition(NamedTuple):
 
 
 def parse_condition(text: str) -> Condition:
-    """Parse `COLUMN OPERATOR VALUE`. Raises ChoiceError.
+    """Parse `COLUMN OPERATOR VALUE`. Raises ParameterError.
 
     >>> parse_condition("status >= 500")
     Condition(column='status', operator='>=', value='500')
     """
     match = _CONDITION.fullmatch(text)
     if match is None:
-        raise ChoiceError(
+        raise ParameterError(
             f"condition {text[:80]!r} is not a comparison with =, !=, <, <=, > or >=, such as"
             " 'status = 504'"
         )
@@ -67,7 +63,7 @@ def parse_condition(text: str) -> Condition:
 
 
 def parse_share(text: str) -> float:
-    """Parse a share such as `1%` or `0.01`. Raises ChoiceError.
+    """Parse a share such as `1%` or `0.01`. Raises ParameterError.
 
     >>> parse_share("2.5%"), parse_share("1")
     (0.025, 1.0)
@@ -75,5 +71,5 @@ def parse_share(text: str) -> float:
     match = _SHARE.fullmatch(text.strip())
     share = Fraction(match["number"]) / (100 if match["percent"] else 1) if match else Fraction(0)
     if not 0 < share <= 1:
-        raise ChoiceError(f"sample {text[:80]!r} is not a share above 0 and up to 1, such as 1%")
+        raise ParameterError(f"sample {text[:80]!r} is not a share above 0 and up to 1, such as 1%")
     return float(share)

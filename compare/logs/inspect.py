@@ -100,12 +100,6 @@ def inspect(name: str, layout: Layout) -> Inspection:
     return Inspection(log, tuple(columns), guesses, time and _form(log, sample, time))
 
 
-def guess_columns(name: str, layout: Layout) -> tuple[Log, dict[str, str]]:
-    """The first file of a log, and what its columns are for; see `Inspection`. Raises LogError."""
-    log = open_log(expand([name])[0], layout)
-    return log, _guesses(log, _sample(log))
-
-
 def _sample(log: Log) -> dict[str, list[str]]:
     """The first values of the columns that are read."""
     names = [name for name in log.columns if log.columns.count(name) == 1]

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from compare.tapes.units import EXPONENTS, SUFFIXES
 from timers.arrays import Int64s
-from timers.errors import TimerError
+from timers.errors import ParameterError
 from timers.kernels.jit import long_entry
 from timers.limits import LIMIT
 
@@ -128,11 +128,11 @@ def read_times(
 
 
 def check_zone(name: str) -> None:
-    """Raise FormatError unless the time zone exists."""
+    """Raise ParameterError unless the time zone exists."""
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise FormatError(
+        raise ParameterError(
             f"time zone {name!r} is not in the database of this machine; a name is like"
             " Europe/Berlin, and `pip install tzdata` installs one"
         ) from None
@@ -310,19 +310,15 @@ def _duration(text: str, default: str, places: int) -> _One:
     return _number(text.removesuffix(suffix).rstrip(" "), places - exponent)
 
 
-class FormatError(TimerError, ValueError):
-    """A format of times does not exist."""
-
-
 def check_directives(form: str) -> None:
-    """Raise FormatError unless the directives of strptime in a format tell the day."""
+    """Raise ParameterError unless the directives of strptime in a format tell the day."""
     try:
         datetime.strptime("", _with_year(form))
     except (ValueError, re.error) as error:
         if "does not match" not in str(error):
-            raise FormatError(f"time format {form!r}: {error}") from None
+            raise ParameterError(f"time format {form!r}: {error}") from None
     if not re.search("%[cxdjGUW]", form):
-        raise FormatError(f"time format {form!r} has no day, such as %d")
+        raise ParameterError(f"time format {form!r} has no day, such as %d")
 
 
 def _with_year(form: str) -> str:

@@ -65,7 +65,7 @@ def ingest_on_spark(job: Job, tasks: "SparkTasks") -> Result:
         def read(part: int) -> Iterator[pa.RecordBatch]:
             for place, rows in reader.rows(part):
                 runs, about = job.sort_out(place, rows)
-                columns = [(run.shard, run.first, _packed(run.rows)) for run in runs]
+                columns = [(run.shard, run.first, pickle.dumps(run.rows)) for run in runs]
                 shard, first, data = zip(*columns, (shards, 0, pickle.dumps(about)), strict=True)
                 position = [position_of(place)] * len(data)
                 yield pa.RecordBatch.from_arrays([shard, first, position, data], schema=_RUNS)
@@ -155,18 +155,11 @@ def _marked(reader: _Reader, tasks: "SparkTasks", role: str) -> Int64s:
     return np.asarray(table["position"]) & ~END
 
 
-def _packed(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return bytes(sink.getvalue())
-
-
 def _write(job: Job, number: int, runs: Iterable[dict[str, Any]]) -> Any:
     """Write a shard, or the rejected rows, and return what is known of it."""
     with errors_as(LogError, f"{CANNOT_WRITE} to {job.directory.parent}"):
         if number < job.meaning.shards:
-            tables = (pa.ipc.open_stream(run["rows"]).read_all() for run in runs)
+            tables = (pickle.loads(run["rows"]) for run in runs)
             return job.write(number, tables)
         table, seen = job.rejected(), Seen()
         for run in runs:

@@ -129,8 +129,6 @@ def interpret(log: Log, block: Block, meaning: Meaning) -> Rows:
         present = ended.flags & ABSENT == 0
         in_time = present & (ended.whole - start < meaning.timeout)
         end = np.where(in_time, ended.whole, NONE)
-        shard = (_mixed(start, end) % np.uint64(meaning.shards)).astype(np.int32)
-        chosen &= _sampled(start, meaning)
         problems |= {
             "end '{end}' is not {form} or is out of range": present & (ended.flags & VALID == 0),
             "end '{end}' is before its start": (
@@ -142,8 +140,6 @@ def interpret(log: Log, block: Block, meaning: Meaning) -> Rows:
         present = duration.flags & ABSENT == 0
         start, end = _started(time, duration, meaning)
         end = np.where(present & (end - start < meaning.timeout), end, NONE)
-        shard = (_mixed(start, end) % np.uint64(meaning.shards)).astype(np.int32)
-        chosen &= _sampled(start, meaning)
         problems |= {
             "duration '{duration}' is negative": duration.flags & NEGATIVE,
             "duration '{duration}' is not a number in range": (
@@ -166,6 +162,9 @@ def interpret(log: Log, block: Block, meaning: Meaning) -> Rows:
             )
             chosen &= is_start | is_end
             end = np.where(is_end, start, NONE)
+    if meaning.value in ("end", "duration"):
+        shard = (_mixed(start, end) % np.uint64(meaning.shards)).astype(np.int32)
+        chosen &= _mixed(start) % np.uint64(_SAMPLES) < meaning.sample * _SAMPLES
     problems["its deadline would be beyond 2**63 - 1 {unit}"] = start > LIMIT - meaning.timeout
     masks = [mask != 0 for mask in problems.values()]
     problem = np.select(masks, range(1, len(masks) + 1), _FINE).astype(np.int8)
@@ -185,10 +184,6 @@ def _started(time: Numbers, duration: Numbers, meaning: Meaning) -> tuple[Int64s
     # Beyond the timeout the sum is not needed, and might overflow.
     in_time = (whole >= 0) & (whole < meaning.timeout)
     return time.whole, time.whole + np.where(in_time, whole, meaning.timeout)
-
-
-def _sampled(start: Int64s, meaning: Meaning) -> Bools:
-    return np.asarray(_mixed(start) % np.uint64(_SAMPLES) < meaning.sample * _SAMPLES)
 
 
 def _mixed(*columns: Int64s) -> npt.NDArray[np.uint64]:

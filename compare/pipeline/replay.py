@@ -93,7 +93,7 @@ def replay_trace(
     contestants = [contestant(text) for text in timers]
     for timer in contestants:
         # Compile the timer into the disk cache, where workers look.
-        compiled = timer.new(opened.unit, counting=counting and timer.engine == COMPILED)
+        compiled = timer.new(opened.unit, counting=counting)
         TimerOnShard(compiled, Buffers(1), lambda rows: None).finish()
     options = {"expiries": expiries, "drained": drained, "counting": counting}
     manifest = _manifest(opened, contestants, options)
@@ -290,8 +290,7 @@ def _running(
     """Yield a function to call with each batch; the files are complete after the block."""
     manifest, trace = results.manifest, results.trace
     shard, replayed = trace.shards[replay.shard], results.contestants[replay.timer]
-    counting = manifest["counting"] and replayed.engine == COMPILED
-    timer = replayed.new(trace.unit, shard.first_time or 0, counting=counting)
+    timer = replayed.new(trace.unit, shard.first_time or 0, counting=manifest["counting"])
     with ExitStack() as stack:
         writer = None
         if manifest["expiries"]:

@@ -27,7 +27,7 @@ from compare.oracle.compiled import Rows
 from compare.replay.contestant import Contestant, contestant
 from compare.replay.lateness import Lateness
 from compare.replay.loops import FIRED
-from compare.replay.outcome import Outcome, columns
+from compare.replay.outcome import NUMBERS, Outcome, columns
 from compare.tapes.trace import Trace, columns_text, open_trace, shard_name
 from timers.errors import TimerError
 
@@ -152,7 +152,9 @@ def outcome_table(timer: int, shard: int, engine: str, outcome: Outcome) -> pa.T
 def outcome_of(row: Mapping[str, Any]) -> Outcome:
     """Return the outcome from a row of schema OUTCOMES."""
     values, counts = (np.array(row[f"lateness_{part}"], np.int64) for part in ("values", "counts"))
-    return Outcome.of_row(row, Lateness(values, counts, row["lateness_min"], row["lateness_max"]))
+    lateness = Lateness(values, counts, row["lateness_min"], row["lateness_max"])
+    counters = None if row["counters"] is None else dict(row["counters"])
+    return Outcome(**{name: row[name] for name in NUMBERS}, counters=counters, lateness=lateness)
 
 
 @contextmanager

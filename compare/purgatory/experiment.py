@@ -1,24 +1,22 @@
 """The whole experiment: both designs at rising rates, in real time and compiled."""
 
 import math
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 
-from tqdm import tqdm
-
 from compare.arguments import check_integer
 from compare.bench.machine import surroundings
 from compare.bench.store import check_store, write_run
+from compare.progress import progress_bar
 from compare.purgatory import figures
 from compare.purgatory.figures import NONE, PURGING, SCANNING, Row
 from compare.purgatory.options import INTERVALS, Experiment
 from compare.purgatory.simulation import simulate
 from compare.purgatory.traffic import LOADS, MICROSECONDS, traffic
 from compare.purgatory.trial import Trial, measure
-from timers.errors import TimerError
+from timers.errors import ParameterError
 from timers.registry import timer_class
 
 LARGEST_RATE = 10**7
@@ -27,22 +25,16 @@ LARGEST_TRIAL = 10**7  # requests
 _traffic = lru_cache(maxsize=4)(traffic)
 
 
-class ExperimentError(TimerError, ValueError):
-    """A number out of range for the experiment."""
-
-
 def run_experiment(options: Experiment) -> Path:
     """Run all trials, store them as a run, and return its path.
 
     Raises:
-        TimerError: ExperimentError, UnknownTimerError or RunError for options that cannot be used.
+        TimerError: ParameterError, UnknownTimerError or RunError for options that cannot be used.
     """
     _check(options)
     check_store(options.runs)
     timer_class(options.timer)
-    with tqdm(
-        disable=not sys.stderr.isatty(), leave=False, bar_format="{desc} {elapsed}", miniters=1
-    ) as bar:
+    with progress_bar(None, "{desc} {elapsed}") as bar:
         rows = _rows(options, bar.set_description_str)
     manifest = {
         "command": list(options.command),
@@ -66,11 +58,11 @@ def _check(options: Experiment) -> None:
         ("seed", options.seed, 0, 2**63 - 1),
     ]
     for bound in bounds:
-        check_integer(ExperimentError, *bound)
+        check_integer(ParameterError, *bound)
     if not options.rates:
-        raise ExperimentError("no rate is given: name at least one")
+        raise ParameterError("no rate is given: name at least one")
     if not 0.1 <= options.seconds <= LARGEST_TRIAL / max(options.rates):
-        raise ExperimentError(
+        raise ParameterError(
             f"seconds must lie in [0.1, {LARGEST_TRIAL / max(options.rates):g}] at a rate of "
             f"{max(options.rates)}, not {options.seconds:g}"
         )

@@ -67,13 +67,6 @@ class Outcome:
             "counters": self.counters,
         }
 
-    @classmethod
-    def of_row(cls, row: Mapping[str, Any], lateness: Lateness) -> "Outcome":
-        """The outcome in a row of a table, which lacks the distribution of the lateness."""
-        counters = None if row["counters"] is None else dict(row["counters"])
-        numbers = {name: row[name] for name in NUMBERS}
-        return cls(**numbers, counters=counters, lateness=lateness)
-
 
 NUMBERS: Mapping[str, Any] = {
     part.name: part.type for part in fields(Outcome) if part.type in (int, float)

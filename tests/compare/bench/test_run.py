@@ -9,7 +9,7 @@ from tqdm import tqdm
 from compare.bench.calls import Calls
 from compare.bench.comparison import DEFAULT_WORKLOADS, Comparison, workloads_of
 from compare.bench.measure import Bench
-from compare.bench.run import ComparisonError, run_comparison
+from compare.bench.run import run_comparison
 from compare.bench.sources import trace_source, workload_source
 from compare.bench.store import latest_run, read_run
 from compare.bench.task import TASKS
@@ -245,18 +245,18 @@ def test_workloads_are_replayed_unless_traces_are_given():
         ({"timers": (OWN + "NoTimer",)}, ContestantError, "it lacks now, parameters"),
         ({"workloads": ("nix",)}, WorkloadError, "no workload is called 'nix'"),
         ({"traces": ("nowhere",)}, TraceError, "nowhere does not exist"),
-        ({"timers": ("delay-queue",) * 2}, ComparisonError, "timer delay-queue is given 2 times"),
-        ({"workloads": ("uniform",) * 2}, ComparisonError, "source uniform is given 2 times"),
-        ({"sizes": (5, 5)}, ComparisonError, "size 5 is given 2 times"),
-        ({"sizes": (0,)}, ComparisonError, "size must lie in [1, 10000000], not 0"),
-        ({"sizes": (1.5,)}, ComparisonError, "not 1.5"),
-        ({"sizes": ()}, ComparisonError, "there is nothing to compare"),
-        ({"operations": 0}, ComparisonError, "operations must lie in"),
-        ({"repeats": 0}, ComparisonError, "repeats must lie in"),
-        ({"seed": -1}, ComparisonError, "seed must lie in"),
-        ({"budget": float("nan")}, ComparisonError, "positive number of seconds, not nan"),
-        ({"budget": "2"}, ComparisonError, "positive number of seconds, not '2'"),
-        ({"budget": 0}, ComparisonError, "budget must be a positive number of seconds, not 0"),
+        ({"timers": ("delay-queue",) * 2}, ParameterError, "timer delay-queue is given 2 times"),
+        ({"workloads": ("uniform",) * 2}, ParameterError, "source uniform is given 2 times"),
+        ({"sizes": (5, 5)}, ParameterError, "size 5 is given 2 times"),
+        ({"sizes": (0,)}, ParameterError, "size must lie in [1, 10000000], not 0"),
+        ({"sizes": (1.5,)}, ParameterError, "not 1.5"),
+        ({"sizes": ()}, ParameterError, "there is nothing to compare"),
+        ({"operations": 0}, ParameterError, "operations must lie in"),
+        ({"repeats": 0}, ParameterError, "repeats must lie in"),
+        ({"seed": -1}, ParameterError, "seed must lie in"),
+        ({"budget": float("nan")}, ParameterError, "positive number of seconds, not nan"),
+        ({"budget": "2"}, ParameterError, "positive number of seconds, not '2'"),
+        ({"budget": 0}, ParameterError, "budget must be a positive number of seconds, not 0"),
     ],
 )
 def test_nonsense_is_refused_before_anything_is_measured(

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from compare.bench.slots import slots_of
+from compare.bench.measure import slots_of
 from compare.replay.contestant import contestant
 from timers.registry import names
 

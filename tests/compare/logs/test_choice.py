@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.logs.choice import ChoiceError, Condition, parse_condition, parse_share
+from compare.logs.choice import Condition, parse_condition, parse_share
 from compare.logs.numbers import NUMBER
+from timers.errors import ParameterError
 
 OPERATORS = {
     "=": operator.eq,
@@ -58,7 +59,7 @@ def test_conditions_are_parsed(text, parts):
 
 @pytest.mark.parametrize("text", ["", "status", "= 504", "status ~ 504"])
 def test_what_is_not_a_condition(text):
-    with pytest.raises(ChoiceError, match=f"condition '{text}' is not a comparison with ="):
+    with pytest.raises(ParameterError, match=f"condition '{text}' is not a comparison with ="):
         parse_condition(text)
 
 
@@ -67,5 +68,7 @@ def test_shares():
         *(1, 1, 0.5, 0.01, 0.001)
     ]
     for text in ("0", "0%", "101%", "1.1", "-1%", "half", ""):
-        with pytest.raises(ChoiceError, match=f"sample '{text}' is not a share above 0 and up to"):
+        with pytest.raises(
+            ParameterError, match=f"sample '{text}' is not a share above 0 and up to"
+        ):
             parse_share(text)

@@ -21,7 +21,6 @@ from compare.logs.numbers import (
     ONE,
     VALID,
     Assumed,
-    FormatError,
     check_directives,
     check_zone,
     guess_form,
@@ -29,6 +28,7 @@ from compare.logs.numbers import (
     read_times,
 )
 from compare.tapes.units import EXPONENTS
+from timers.errors import ParameterError
 
 NUMBERS = [
     "-0",
@@ -326,7 +326,7 @@ def test_times_without_a_year():
     ],
 )
 def test_directives_that_cannot_be(form, problem):
-    with pytest.raises(FormatError, match=f"^time format '{form}'.* ?{problem}"):
+    with pytest.raises(ParameterError, match=f"^time format '{form}'.* ?{problem}"):
         check_directives(form)
 
 
@@ -379,7 +379,7 @@ def test_what_a_zone_does_not_change():
     )
     assert (early.flags & NEGATIVE).all()
     for name in ("Europe/Nowhere", "Europe", "../etc/passwd", "/etc/passwd", "", "\0"):
-        with pytest.raises(FormatError, match="is not in the database"):
+        with pytest.raises(ParameterError, match="is not in the database"):
             check_zone(name)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from compare.bench.store import SCHEMAS, RunError, read_run
 from compare.purgatory import experiment
-from compare.purgatory.experiment import ExperimentError, run_experiment
+from compare.purgatory.experiment import run_experiment
 from compare.purgatory.figures import (
     PURGING,
     SCANNING,
@@ -24,7 +24,7 @@ from compare.purgatory.options import QUICK
 from compare.purgatory.simulation import Simulated
 from compare.purgatory.traffic import traffic
 from compare.purgatory.trial import Trial
-from timers.errors import UnknownTimerError
+from timers.errors import ParameterError, UnknownTimerError
 
 CAN = {"none": 10**9, PURGING: 90_000, SCANNING: 30_000}
 """Requests in a second that the made-up designs can do."""
@@ -237,17 +237,17 @@ def test_a_design_keeps_up_if_it_is_in_time_and_fails_nothing(achieved, late, fa
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"rates": ()}, ExperimentError, "no rate is given"),
-        ({"rates": (99,)}, ExperimentError, "rate must lie in [100, 10000000], not 99"),
-        ({"rates": (100, 10**7 + 1)}, ExperimentError, "rate must lie in [100, 10000000], not 1"),
-        ({"limits": (-1,)}, ExperimentError, "limit must lie in [0, 10000000], not -1"),
-        ({"memory_mib": 0}, ExperimentError, "memory must lie in [1, 1048576], not 0"),
-        ({"requests": 0}, ExperimentError, "requests must lie in [1, 10000000], not 0"),
-        ({"repeats": 0}, ExperimentError, "repeats must lie in [1, 1000], not 0"),
-        ({"refinements": 11}, ExperimentError, "refinements must lie in [0, 10], not 11"),
-        ({"seed": -1}, ExperimentError, "seed must lie in [0, 9223372036854775807], not -1"),
-        ({"seconds": 0.05}, ExperimentError, "seconds must lie in [0.1, 250] at a rate of 40000"),
-        ({"seconds": 251.0}, ExperimentError, "a rate of 40000, not 251"),
+        ({"rates": ()}, ParameterError, "no rate is given"),
+        ({"rates": (99,)}, ParameterError, "rate must lie in [100, 10000000], not 99"),
+        ({"rates": (100, 10**7 + 1)}, ParameterError, "rate must lie in [100, 10000000], not 1"),
+        ({"limits": (-1,)}, ParameterError, "limit must lie in [0, 10000000], not -1"),
+        ({"memory_mib": 0}, ParameterError, "memory must lie in [1, 1048576], not 0"),
+        ({"requests": 0}, ParameterError, "requests must lie in [1, 10000000], not 0"),
+        ({"repeats": 0}, ParameterError, "repeats must lie in [1, 1000], not 0"),
+        ({"refinements": 11}, ParameterError, "refinements must lie in [0, 10], not 11"),
+        ({"seed": -1}, ParameterError, "seed must lie in [0, 9223372036854775807], not -1"),
+        ({"seconds": 0.05}, ParameterError, "seconds must lie in [0.1, 250] at a rate of 40000"),
+        ({"seconds": 251.0}, ParameterError, "a rate of 40000, not 251"),
         ({"timer": "no-such"}, UnknownTimerError, "no-such"),
         ({"runs": "/dev/null/x"}, RunError, "cannot store runs"),
     ],

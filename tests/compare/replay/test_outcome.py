@@ -4,6 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compare.pipeline.results import outcome_of
 from compare.replay.outcome import NUMBERS, Outcome, columns
 from tests.compare.replay.test_lateness import of
 
@@ -39,8 +40,9 @@ def test_a_row_holds_everything_but_the_distribution(outcome):
     row = outcome.row()
     assert list(row) == schema.names
     (read,) = pa.Table.from_pylist([row], schema=schema).to_pylist()
-    assert Outcome.of_row(read, outcome.lateness) == outcome
     late = outcome.lateness
+    stored = {"lateness_values": late.values.tolist(), "lateness_counts": late.counts.tolist()}
+    assert outcome_of(read | stored) == outcome
     assert [read[f"lateness_{name}"] for name in ("min", "median", "max")] == [
         late.min,
         late.median,
