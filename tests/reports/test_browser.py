@@ -277,7 +277,7 @@ def test_no_answer_contradicts_the_tables(opened, name):
         assert (NOTHING in text) == (highest <= 1e6), text
         if highest > 1e6:
             assert (TIED in text) == bool(tied)
-            between = text.partition("between it and ")[2].partition(":")[0]
+            between = text.partition("separate it from ")[2].partition(":")[0]
             assert {*filter(None, re.split(", | and ", between))} == tied
         faster = [timer for timer in everyone if cost(timer, "greatest") < least]
         less_precise = text.partition("Faster but less precise: ")[2]
