@@ -207,9 +207,9 @@ def _connect(address: str) -> "SparkSession":
     _check_answers(f"the Spark Connect server {address}", [f"{host}:{port or _CONNECT_PORT}"])
     try:
         return SparkSession.builder.remote(address).getOrCreate()
-    except (ImportError, SystemExit) as error:  # some versions of PySpark end the process
+    except (ImportError, SystemExit):  # in `python -c`, PySpark ends the process
         raise PipelineError(
-            f"Spark Connect needs more packages ({error}): pip install 'pyspark[connect]'"
+            "Spark Connect needs more packages: pip install 'pyspark[connect]'"
         ) from None
     except (PySparkException, ValueError) as error:
         raise PipelineError(
