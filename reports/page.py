@@ -25,6 +25,7 @@ from reports.trials import Case
 from timers.errors import TimerError
 
 PAGE = "index.html"
+FIGURES = "figures"
 JOINER = "\u2060"  # after a dash, so that a range stays on one line
 MARK = "report.json"
 """The file by which a directory is known as a report, and may be replaced by a newer one."""
@@ -45,9 +46,11 @@ def check_target(out: str | os.PathLike[str]) -> None:
     """
     path = Path(out)
     if path.is_dir():
-        if not has_format(path / MARK, FORMAT) and any(path.iterdir()):
+        names = {entry.name for entry in path.iterdir()}
+        if names and (names - {PAGE, MARK, FIGURES} or not has_format(path / MARK, FORMAT)):
             raise ReportError(
-                f"{out} is not a report of wheelwork, so it is not replaced; choose another --out"
+                f"{out} is not a report of wheelwork, or has other files, so it is not replaced;"
+                " choose another --out"
             )
     elif path.exists() or path.is_symlink():
         raise ReportError(f"{out} is not a directory; choose another --out")
@@ -79,7 +82,7 @@ def write_page(summary: Summary, origin: str, out: str | os.PathLike[str]) -> Pa
 
 
 def _write(summary: Summary, origin: str, directory: Path) -> None:
-    figures = directory / "figures"
+    figures = directory / FIGURES
     figures.mkdir()
     number = numbers(summary)
     charts = {

@@ -37,7 +37,7 @@ def timer_class(name: str) -> Any:
         raise UnknownTimerError(unknown_name("timer", name, [*TIMERS, "or module:Class"]))
     try:
         cls = getattr(import_module(module_name), class_name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, ValueError, TypeError, SystemExit) as error:
         raise UnknownTimerError(f"cannot import {name!r}: {error}") from None
     if not isinstance(cls, type):
         raise UnknownTimerError(f"{name!r} is not a class")

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module, metadata
 from typing import Any
@@ -130,8 +130,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     _open_streams()
     code = 0
     try:
-        with _terminable():
-            code = _run(list(sys.argv[1:] if argv is None else argv))
+        with _terminable() as is_terminated:
+            code = _run(list(sys.argv[1:] if argv is None else argv), is_terminated)
         sys.stdout.flush()
         if argv is None and code in (INTERRUPTED, TERMINATED) and "pyspark" in sys.modules:
             # A thread that is waiting for Spark may abort the interpreter at exit.
@@ -153,19 +153,24 @@ class _Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
-    """Raise _Terminated on SIGTERM. Python handles signals only in the main thread."""
+def _terminable() -> Iterator[Callable[[], bool]]:
+    """Raise _Terminated on SIGTERM, and yield a function that says whether that has happened.
+
+    Python handles signals only in the main thread.
+    """
+    happened = threading.Event()
 
     def terminate(*_: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not stop the cleanup
+        happened.set()
         raise _Terminated
 
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield happened.is_set
         return
     previous = signal.signal(signal.SIGTERM, terminate)
     try:
-        yield
+        yield happened.is_set
     finally:
         signal.signal(signal.SIGTERM, previous)
 
@@ -180,7 +185,7 @@ def _open_streams() -> None:
         reconfigure(errors="backslashreplace")
 
 
-def _run(argv: list[str]) -> int:
+def _run(argv: list[str], is_terminated: Callable[[], bool]) -> int:
     if instruction := os.environ.get("_WHEELWORK_COMPLETE"):
         from click.shell_completion import shell_complete
 
@@ -191,17 +196,21 @@ def _run(argv: list[str]) -> int:
     except click.exceptions.Exit as leaving:  # --help and --version
         return leaving.exit_code
     except KeyboardInterrupt as error:
-        terminated = isinstance(error, _Terminated)
-        word = "terminated" if terminated else "interrupted"
-        print(f"{DISTRIBUTION}: {word}", file=sys.stderr)
-        return TERMINATED if terminated else INTERRUPTED
+        return _stopped(isinstance(error, _Terminated))
     except BrokenPipeError:
         raise
     except Exception as error:
+        if is_terminated():  # a library has caught _Terminated, and then failed
+            return _stopped(terminated=True)
         message = _explain(error)
         if message is None:
             raise
         return _fail(message)
+
+
+def _stopped(terminated: bool) -> int:
+    print(f"{DISTRIBUTION}: {'terminated' if terminated else 'interrupted'}", file=sys.stderr)
+    return TERMINATED if terminated else INTERRUPTED
 
 
 def _explain(error: Exception) -> str | None:

@@ -185,6 +185,8 @@ def load(source: Source, block: Block) -> bytes:
         before = min(block.first, 1)  # a line begins behind a line end
         file.seek(block.first - before)
         data: bytes = file.read(before + block.length)
+        if len(data) < before + block.length:
+            raise LogError(f"{source.name} became shorter while it was read")
         begin = data.find(b"\n") + 1 if before else 0
         if before and not begin:
             return b""

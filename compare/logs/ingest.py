@@ -406,7 +406,7 @@ def _check_counts(counts: Counts, name: str, options: Options) -> None:
         raise IngestError(f"{name} has no row that can be read with {' and '.join(options.where)}")
     if counts.left_out and counts.left_out == counts.rows:
         raise IngestError(
-            f"none of the {counts.rows} rows of {name} can be read; {counts.examples[0]}"
+            f"no row of {name} can be read; {counts.examples[0]}"
             " (`wheelwork inspect` shows how it is read)"
         )
     if options.strict and counts.left_out:

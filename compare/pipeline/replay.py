@@ -45,6 +45,7 @@ from compare.pipeline.results import (
     results_manifest,
     timer_name,
 )
+from compare.pipeline.summarise import SUMMARY
 from compare.progress import progress
 from compare.replay.contestant import COMPILED, Contestant, contestant
 from compare.replay.engine import OPERATIONS_AT_ONCE, Batch, Buffers, Rows, TimerOnShard, batches
@@ -182,6 +183,11 @@ def _prepare(path: Path, manifest: dict[str, Any], force: bool) -> bool:
                 f"{path} has results of another replay ({differences[0]}); choose another path, or"
                 " pass --force to replace them"
             )
+        if others := {entry.name for entry in path.iterdir()} - ENTRIES:
+            raise ResultsError(
+                f"{path} has {min(others)}, which is not of a replay and would be lost; choose"
+                " another path"
+            )
         with _lock(path):
             pass  # no other process is writing to it
     with new_directory(path, replace=exists) as unfinished:
@@ -191,6 +197,9 @@ def _prepare(path: Path, manifest: dict[str, Any], force: bool) -> bool:
         write_json(unfinished / MANIFEST, manifest)
     return True
 
+
+ENTRIES = {MANIFEST, "outcomes", "expiries", SUMMARY, ".lock"}
+"""What a directory of results has."""
 
 _DESCRIPTIONS = {
     "timers": "the list of timers",
@@ -268,7 +277,7 @@ def replay_side_by_side(
     """
     shard = replays[0].shard
     # Spark may retry a task that has finished some of its replays.
-    todo = [replay for replay in replays if not results.outcome_file(*replay).exists()]
+    todo = [replay for replay in replays if not results.is_finished(replay)]
     # A single timer replays each batch while it is in the cache. Several take turns, but so rarely
     # that it hardly matters that the others' timers are in the cache when a turn begins.
     at_once = 1 if len(todo) == 1 else BATCHES_AT_ONCE

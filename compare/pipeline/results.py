@@ -100,8 +100,15 @@ class Results:
                 yield ShardReplay(timer, shard)
 
     def unfinished(self) -> list[ShardReplay]:
-        """The shard replays that have no outcome yet."""
-        return [replay for replay in self.replays() if not self.outcome_file(*replay).exists()]
+        """The shard replays that have no outcome yet, or whose expiries are missing."""
+        return [replay for replay in self.replays() if not self.is_finished(replay)]
+
+    def is_finished(self, replay: ShardReplay) -> bool:
+        """Whether a shard replay has its files."""
+        kept = self.manifest["expiries"]
+        return self.outcome_file(*replay).exists() and (
+            not kept or self.expiries_file(*replay).exists()
+        )
 
     def read_outcomes(self) -> pa.Table:
         """All outcomes, of schema OUTCOMES, ordered by timer and shard.
@@ -113,7 +120,9 @@ class Results:
             path = self.outcome_file(timer, shard)
             with open_parquet(path, ResultsError) as file:
                 table = file.read()
-            if not table.schema.equals(OUTCOMES) or table.num_rows != 1:
+            if not table.schema.equals(OUTCOMES) or table.select(
+                ["timer", "shard"]
+            ).to_pylist() != [{"timer": timer, "shard": shard}]:
                 raise ResultsError(
                     f"{path} is not the outcome of a replay; remove it and rerun the replay"
                 )

@@ -16,8 +16,8 @@ from compare.purgatory.options import INTERVALS, Experiment
 from compare.purgatory.simulation import simulate
 from compare.purgatory.traffic import LOADS, MICROSECONDS, traffic
 from compare.purgatory.trial import Trial, measure
+from compare.replay.contestant import COMPILED, contestant
 from timers.errors import ParameterError
-from timers.registry import timer_class
 
 LARGEST_RATE = 10**7
 LARGEST_TRIAL = 10**7  # requests
@@ -33,7 +33,9 @@ def run_experiment(options: Experiment) -> Path:
     """
     _check(options)
     check_store(options.runs)
-    timer_class(options.timer)
+    timer = contestant(options.timer)
+    if timer.engine != COMPILED or timer.label != timer.name:
+        raise ParameterError(f"timer {options.timer!r} is not a compiled timer without parameters")
     with progress_bar(None, "{desc} {elapsed}") as bar:
         rows = _rows(options, bar.set_description_str)
     manifest = {

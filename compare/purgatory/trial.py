@@ -7,6 +7,7 @@ requests; it measures the cost of the experiment's own two threads.
 
 import gc
 import resource
+import signal
 import sys
 import threading
 import time
@@ -70,7 +71,7 @@ def measure(trial: Trial, traffic: Traffic) -> dict[str, Any]:
     context = get_context("forkserver")  # children start within ms and inherit no threads
     context.set_forkserver_preload([__name__])
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_run, args=(trial, traffic, sender))
+    process = context.Process(target=_run, args=(trial, traffic, sender), daemon=True)
     process.start()
     sender.close()
     figures: dict[str, Any] = {}
@@ -82,6 +83,7 @@ def measure(trial: Trial, traffic: Traffic) -> dict[str, Any]:
 
 def _run(trial: Trial, traffic: Traffic, sender: Connection) -> None:
     """In the new process: run the first requests to warm up, then run and measure all."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the parent, too
     first = {name: getattr(traffic, name)[:_WARM_UP] for name in ("arrivals", "services", "keys")}
     warm_up = traffic._replace(**first, timeout=_WARM_UP_TIMEOUT)
     _Run(replace(trial, memory_bytes=None), warm_up).measure()

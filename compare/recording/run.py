@@ -68,7 +68,7 @@ def record_program(
     RecordingError if the command cannot be run or does not start Python, TraceError as `record`.
     """
     if shutil.which(command[0]) is None:
-        raise RecordingError(f"{command[0]} is not a program that can be run")
+        raise RecordingError(f"{command[0]!r} is not a program that can be run")
     others = os.environ.get("PYTHONPATH")
     search = str(STARTUP) + (os.pathsep + others if others else "")
     with _directory(path, force) as directory:
@@ -82,7 +82,7 @@ def record_program(
         if not (directory / recorder.FILE).exists():
             raise RecordingError(
                 f"{command[0]} has ended with code {code}, and nothing was recorded: it is not a"
-                " Python program, or runs Python with -I, -E or -S"
+                " Python program, runs Python with -I, -E or -S, or ended before Python had started"
             )
         events.finish(directory)
     return code, open_trace(path)

@@ -242,7 +242,7 @@ class UnfinishedTrace:
 
 def new_target(path: str | os.PathLike[str], *, force: bool) -> Path:
     """The absolute path of a new trace. Raises TraceError if none can be created there."""
-    target = Path(path).resolve()
+    target = Path(os.path.realpath(path))  # `resolve` refuses a loop of links
     if problem := obstacle(target.parent):
         raise TraceError(f"{CANNOT_WRITE} {path}: {problem}")
     if target.exists():

@@ -105,6 +105,14 @@ def test_a_report_replaces_a_report_and_leaves_nothing_else_behind(run: Run, tmp
 
 
 @pytest.mark.usefixtures("bare")
+def test_other_files_beside_a_report_are_not_lost(run: Run, tmp_path):
+    page = write_report(run, tmp_path / "out")
+    (page.parent / "mine").touch()
+    with pytest.raises(ReportError, match="or has other files, so it is not replaced"):
+        write_report(run, tmp_path / "out")
+
+
+@pytest.mark.usefixtures("bare")
 def test_a_failure_leaves_the_old_report(run: Run, tmp_path, monkeypatch):
     out = tmp_path / "report"
     out.mkdir()  # an empty directory may be used

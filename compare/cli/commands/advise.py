@@ -55,9 +55,9 @@ def advise(
     The bounds hold for the scheme of a timer, whatever the traffic. The shards of
     a large trace are sampled for the search. With --master it runs on Spark.
     """
-    from compare.advice.candidates import Bounds
+    from compare.advice.candidates import AdviceError, Bounds
     from compare.advice.search import advise as search
-    from compare.files import new_file, parents
+    from compare.files import CANNOT_WRITE, errors_as, new_file, parents
     from compare.spark.executor import executor
     from compare.tapes.trace import open_trace
     from compare.tapes.units import TAPE_UNITS
@@ -70,15 +70,16 @@ def advise(
     early = _units("--max-early", max_early, opened.unit)
     with executor(master) as runner:
         advice = search(opened, Bounds(late, early, memory), runner, objective)
-    if chart:
-        from reports.charts.pareto import pareto_picture
-
-        picture = pareto_picture(advice)
-        with parents(chart), new_file(chart) as temporary:
-            data = picture.png() if chart.endswith(".png") else picture.svg().encode()
-            temporary.write_bytes(data)
     click.echo(json.dumps(_object(advice), indent=1) if as_json else text_of(advice))
-    if chart and not as_json:
+    if not chart:
+        return
+    from reports.charts.pareto import pareto_picture
+
+    picture = pareto_picture(advice)
+    data = picture.png() if chart.endswith(".png") else picture.svg().encode()
+    with errors_as(AdviceError, f"{CANNOT_WRITE} {chart}"), parents(chart), new_file(chart) as file:
+        file.write_bytes(data)
+    if not as_json:
         click.echo("\n" + labelled("chart", chart, width=_WIDTH))
 
 
@@ -90,7 +91,7 @@ def _check_chart(chart: str | None) -> None:
 
     if Path(chart).suffix not in FORMATS:
         raise click.UsageError(f"--chart {chart} does not end in .svg or .png")
-    if problem := obstacle(Path(chart).parent):
+    if problem := "it is a directory" if Path(chart).is_dir() else obstacle(Path(chart).parent):
         raise click.UsageError(f"cannot write {chart}: {problem}")
 
 

@@ -1,6 +1,7 @@
 """`wheelwork compile`: compile everything ahead of time."""
 
 import tempfile
+from pathlib import Path
 
 import click
 
@@ -18,6 +19,7 @@ def compile() -> None:  # the name of the command
     """
     from compare.bench.comparison import Comparison
     from compare.bench.run import run_comparison
+    from compare.logs.ingest import Options, ingest_requests, ingest_touches
     from compare.pipeline.generate import generate
     from compare.pipeline.replay import replay_trace
     from compare.pipeline.verify import verify
@@ -41,6 +43,11 @@ def compile() -> None:  # the name of the command
         trace = generate("keepalive", f"{folder}/trace", operations=1000)
         verify(replay_trace(trace, names(), f"{folder}/results").path)
         replay_trace(trace, names(), f"{folder}/counted", counting=True)
+        log = Path(folder, "log.csv")
+        log.write_text("time,key,duration\n1,a,0.5\n")
+        options_ = Options("time")
+        ingest_requests(log, f"{folder}/requests", options_, duration="duration", timeout="5s")
+        ingest_touches(log, f"{folder}/touches", options_, key="key", idle="5s")
         for design in (PURGING, SCANNING):
             simulate(design, traffic("high", 1000, 100), 10)
     click.echo("compiled")

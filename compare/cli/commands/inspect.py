@@ -74,6 +74,8 @@ def _commands(log: str, layout: Mapping[str, Any], guesses: Mapping[str, str]) -
         "--columns": ",".join(layout["columns"]),
         "--pattern": layout["pattern"],
     }
+    if log.startswith("-") and log != "-":  # as a name, not as an option
+        log = f"./{log}"
     for kind, (roles, span) in _COMMANDS.items():
         named = {f"--{role.replace('_', '-')}": guesses.get(role) for role in roles}
         if named["--time"] and any(map(named.get, ("--duration", "--end", "--key"))):

@@ -13,7 +13,7 @@ import pytest
 
 from compare.cli import options
 from compare.logs import blocks
-from compare.logs.blocks import LogError
+from compare.logs.blocks import LogError, file_blocks, load, open_source
 from compare.logs.formats import FORMATS
 from compare.logs.ingest import IngestError, Options, ingest_requests, ingest_touches
 from compare.logs.numbers import FORMS
@@ -341,6 +341,15 @@ def test_files_are_read_in_the_order_of_their_first_times(requests, tmp_path):
     assert requests(names, in_order_within="1s").late == 0
 
 
+def test_a_log_that_is_cut_off_while_it_is_read_is_an_error(csv_log):
+    log = csv_log("ts,rtt\n1,0.5\n2,0.5\n")
+    source = open_source(str(log))
+    (block,) = file_blocks(source)
+    log.write_text("ts,rtt\n1,0.5\n")
+    with pytest.raises(LogError, match=r"log.csv became shorter while it was read"):
+        load(source, block)
+
+
 TWO_ROWS = {"id": "id", "event": "type", "starts": "begin", "ends": "end"}
 
 
@@ -558,7 +567,7 @@ def test_a_log_without_rows_is_an_empty_trace(requests, touches, csv_log):
         assert done.reading.warnings == ("The log has no rows.",)
         assert open_trace(done.trace.path).source["time_format"] is None
     log.write_text("ts,rtt\n,1\n-,2\n")
-    with pytest.raises(IngestError, match="none of the 2 rows of .* line 2: it has no time"):
+    with pytest.raises(IngestError, match="no row of .* can be read; line 2: it has no time"):
         requests(log, out="timeless")
 
 

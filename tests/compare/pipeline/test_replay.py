@@ -477,6 +477,20 @@ def test_another_replay_is_refused_and_replaced_by_force(trace, tmp_path):
     assert open_results(out).contestants[0].name == "delay-queue"
     forced = replay_trace(trace, ["simple-wheel"], out, force=True)
     assert [timer.name for timer in forced.contestants] == ["simple-wheel"]
+    (out / "notes.txt").touch()
+    refused(ResultsError, "has notes.txt, which is not of", trace, PAIR[:1], out, force=True)
+
+
+def test_lost_expiries_are_written_again_and_a_moved_outcome_is_refused(trace, tmp_path):
+    results = replay_trace(trace, PAIR[:1], tmp_path / "out")
+    lost = results.expiries_file(0, 1)
+    content = lost.read_bytes()
+    lost.unlink()
+    replay_trace(trace, PAIR[:1], tmp_path / "out")
+    assert lost.read_bytes() == content
+    results.outcome_file(0, 0).write_bytes(results.outcome_file(0, 1).read_bytes())
+    with pytest.raises(ResultsError, match="is not the outcome of a replay; remove it and rerun"):
+        results.read_outcomes()
 
 
 def test_nothing_is_left_of_a_replay_that_could_not_begin(trace, tmp_path):

@@ -249,6 +249,8 @@ def test_a_design_keeps_up_if_it_is_in_time_and_fails_nothing(achieved, late, fa
         ({"seconds": 0.05}, ParameterError, "seconds must lie in [0.1, 250] at a rate of 40000"),
         ({"seconds": 251.0}, ParameterError, "a rate of 40000, not 251"),
         ({"timer": "no-such"}, UnknownTimerError, "no-such"),
+        ({"timer": "heapq-delay-queue"}, ParameterError, "is not a compiled timer without"),
+        ({"timer": "hashed-wheel/tick=1us"}, ParameterError, "is not a compiled timer without"),
         ({"runs": "/dev/null/x"}, RunError, "cannot store runs"),
     ],
 )
