@@ -205,7 +205,11 @@ def _setting(kind: float, time_of: Any, deadline_of: Any) -> Any:
             answer = original(owner, *args, **more)
             timer = owner if answer is None or answer is True else answer
             if answer is not False and (deadline := deadline_of(timer)) is not None:
-                recorder.note((kind, now, id(timer), deadline - present))
+                try:
+                    delay = float(deadline - present)
+                except (TypeError, ValueError, OverflowError):  # e.g. datetimes
+                    return answer
+                recorder.note((kind, now, id(timer), delay))
             return answer
 
         return patched
@@ -239,11 +243,7 @@ def _cancel_pending(original: Any, recorder: Recorder) -> Any:
     return cancel
 
 
-_enter = _setting(
-    STARTED,
-    lambda scheduler: scheduler.timefunc(),
-    lambda event: event.time if hasattr(event.time, "__float__") else None,  # e.g. not a datetime
-)
+_enter = _setting(STARTED, lambda scheduler: scheduler.timefunc(), lambda event: event.time)
 
 
 def _cancel_event(original: Any, recorder: Recorder) -> Any:

@@ -80,7 +80,13 @@ class _WheelLoop(asyncio.AbstractEventLoop):
     def __init__(self, timer: Timer, unit_ns: int, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.debugging = self.get_debug()
-        self._driver = LoopDriver(timer, unit_ns, self, self.call_soon, _run_handle, "Event loop")
+        try:
+            self._driver = LoopDriver(
+                timer, unit_ns, self, self.call_soon, _run_handle, "Event loop"
+            )
+        except BaseException:
+            super().close()
+            raise
         self.wheel = self._driver.mailbox
 
     def call_later(  # type: ignore[override]  # returns what uvloop returns, too

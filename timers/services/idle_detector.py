@@ -174,7 +174,7 @@ class IdleDetector:
         self._idle_at.update(zip(keys, deadlines, strict=True))
         handles = self._timer.schedule_many(np.array(deadlines, np.int64))
         places = (handles & PLACE_MASK).tolist()
-        self._keys.extend(repeat(_NOBODY, max(places) + 1 - len(self._keys)))
+        self._keys.extend(repeat(_NOBODY, max(places, default=-1) + 1 - len(self._keys)))
         for key, place in zip(keys, places, strict=True):
             self._keys[place] = key
         self._handles.update(zip(keys, handles.tolist(), strict=True))

@@ -114,7 +114,7 @@ class Mailbox:
         if not getattr(sys, "_is_gil_enabled", lambda: True)():
             raise ServiceStateError(f"{name} needs the GIL, which this Python runs without")
         self.unit_ns = as_parameter(unit_ns, "unit_ns", 1, 10**18)
-        if not callable(getattr(timer, "advance", None)):
+        if isinstance(timer, type) or not callable(getattr(timer, "advance", None)):
             raise ParameterError(f"timer must be a timer, not {shown(timer)}")
         if len(timer):
             raise ParameterError(f"the timer must be empty; it has {len(timer)} pending")

@@ -5,10 +5,10 @@ import logging
 import os
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
-from queue import Empty, SimpleQueue
 from typing import Any, Literal, Self
 
 from timers.errors import ParameterError
@@ -77,11 +77,10 @@ class SystemTimer(CallScheduler):
             raise ParameterError(f"executor must be an Executor, not {shown(executor)}")
         if on_error is not None and not callable(on_error):
             raise ParameterError(f"on_error must be callable, not {shown(on_error)}")
-        # Wakes the driver. Unlike an Event, a SimpleQueue may be used in finalizers and handlers.
-        # Its items keep a service with something to run until the thread takes them.
-        self._bell: SimpleQueue[SystemTimer | None] = SimpleQueue()
+        # It keeps a service with something to run until the thread takes that.
+        self._bell = _Bell()
         bell, this = self._bell, weakref.ref(self)
-        self._mailbox = Mailbox(timer, unit_ns, clock, lambda: bell.put(this()), "SystemTimer")
+        self._mailbox = Mailbox(timer, unit_ns, clock, lambda: bell.ring(this()), "SystemTimer")
         self._executor = executor
         self._on_error = _log_error if on_error is None else on_error
         self._started = 0  # callbacks
@@ -95,13 +94,13 @@ class SystemTimer(CallScheduler):
         if isinstance(clock, ManualClock):
             clock._attach(self)
         elif start:
-            self._dropped = weakref.ref(self, lambda _: bell.put(None))
+            self._dropped = weakref.ref(self, lambda _: bell.ring(None))
             self._thread = threading.Thread(
                 target=_drive, args=(bell,), name="SystemTimer", daemon=True
             )
             self._thread.start()
             self._mailbox.has_thread = True
-            bell.put(self)
+            bell.ring(self)
 
     def __enter__(self) -> Self:
         return self
@@ -148,7 +147,7 @@ class SystemTimer(CallScheduler):
             raise ParameterError(f"pending must be cancel or wait, not {shown(pending)}")
         seconds = None if timeout is None else duration_ns(timeout, "timeout") / NS_PER_S
         cancelled = self._mailbox.close(runs_rest=pending == "wait")
-        self._bell.put(self)
+        self._bell.ring(self)
         if not cancelled:
             return False
         if self._thread is None:
@@ -246,7 +245,34 @@ class SystemTimer(CallScheduler):
             mailbox.abandon()
 
 
-def _drive(bell: "SimpleQueue[SystemTimer | None]") -> None:
+class _Bell:
+    """Wakes the driver, also from finalizers and signal handlers, where an Event could deadlock.
+
+    A SimpleQueue can miss the end of a timeout on CPython before 3.13, and then waits for ever.
+    """
+
+    def __init__(self) -> None:
+        self._rung_by: deque[SystemTimer | None] = deque(maxlen=1)
+        self._silence = threading.Lock()
+        self._silence.acquire()
+
+    def ring(self, service: SystemTimer | None) -> None:
+        self._rung_by.append(service)
+        with suppress(RuntimeError):  # it rings already
+            self._silence.release()
+
+    def wait(self, seconds: float = -1) -> None:
+        """Wait until it rings, or for some seconds, perhaps less."""
+        self._silence.acquire(timeout=seconds)
+
+    def get(self) -> SystemTimer | None:
+        """Wait until it rings, and return the service, or None if that has been dropped."""
+        while not self._rung_by:
+            self.wait()
+        return self._rung_by.popleft()
+
+
+def _drive(bell: _Bell) -> None:
     """The thread of a service: run what is due, sleep until the next expiry.
 
     While nothing is pending, it does not keep the service alive.
@@ -258,8 +284,9 @@ def _drive(bell: "SimpleQueue[SystemTimer | None]") -> None:
                 moment = service._mailbox.turn(service._start)
             except Exception as error:
                 service._report(None, error)
-                with suppress(Empty):  # perhaps it is the clock that fails
-                    bell.get(timeout=_RETRY_S)
+                bell.wait(_RETRY_S)  # perhaps it is the clock that fails
+                if service._has_ended(0):
+                    return
                 continue
             if service._has_ended(moment):
                 return
@@ -268,12 +295,12 @@ def _drive(bell: "SimpleQueue[SystemTimer | None]") -> None:
         del service
 
 
-def _wait(bell: "SimpleQueue[SystemTimer | None]", mailbox: Mailbox, moment: int | None) -> None:
+def _wait(bell: _Bell, mailbox: Mailbox, moment: int | None) -> None:
     """Wait until the bell rings, or until a moment."""
-    seconds = None if moment is None else (moment - mailbox.now()) / NS_PER_S
-    if seconds is None or seconds > 0:
-        with suppress(Empty):
-            bell.get(timeout=None if seconds is None else min(seconds, threading.TIMEOUT_MAX))
+    if moment is None:
+        bell.wait()
+    elif (seconds := (moment - mailbox.now()) / NS_PER_S) > 0:
+        bell.wait(min(seconds, threading.TIMEOUT_MAX))
 
 
 def _log_error(callback: Callback | None, error: BaseException) -> None:

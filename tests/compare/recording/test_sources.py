@@ -10,6 +10,7 @@ import sys
 import threading
 import zipfile
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -184,6 +185,8 @@ def test_sched(recorded):
         with pytest.raises(ValueError):
             events.cancel(second)
         dates = sched.scheduler(datetime.now)
+        sched.scheduler().enterabs(Decimal("0.5"), 1, print)
+        sched.scheduler(lambda: np.datetime64("2026-01-01")).enter(np.timedelta64(1, "s"), 1, print)
         dates.cancel(dates.enter(timedelta(1), 1, print))
 
     rows = recorded(run)

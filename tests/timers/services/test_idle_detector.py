@@ -129,6 +129,20 @@ def test_a_bad_timer_is_refused():
             IdleDetector(timer=timer)
 
 
+def test_a_key_that_fails_leaves_an_empty_detector_usable(make):
+    class Key:
+        hashes = iter(range(2, -9, -1))  # the third one fails, while the detector arms it
+
+        def __hash__(self):
+            return 1 // next(self.hashes)
+
+    detector = make(10, 1)
+    with pytest.raises(ZeroDivisionError):
+        detector.touch(Key(), at=0)
+    detector.touch("a", at=0)
+    assert detector.advance(10) == ["a"]
+
+
 def test_by_default_a_connection_is_idle_at_the_first_whole_second_after_thirty():
     detector = IdleDetector()
     detector.touch("a", at=0.5)

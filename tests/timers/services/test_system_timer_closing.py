@@ -5,13 +5,14 @@
 import gc
 import sys
 import threading
+import time
 from datetime import timedelta
 from functools import partial
 
 import pytest
 
 from tests.timers.services.cases import MS, Recorder, SettableClock, manual
-from timers import HashedWheel, HierarchicalWheel
+from timers import CascadingWheel, HashedWheel, HierarchicalWheel
 from timers.errors import ClockError, ParameterError, TimeRangeError, TimeTypeError
 from timers.services import (
     CallbackError,
@@ -237,3 +238,16 @@ def test_a_service_that_is_dropped_runs_what_is_pending_and_ends():
     assert ran.wait(10)
     thread.join(10)
     assert not thread.is_alive()
+
+
+def test_close_does_not_wait_for_a_clock_that_has_stepped_back():
+    clock, told = SettableClock(), threading.Event()
+    clock.value = 10**15
+    service = SystemTimer(CascadingWheel(), clock=clock, on_error=lambda *_: told.set())
+    service.schedule_after(100, print)
+    while not len(service._mailbox.timer):  # until the driver has taken it
+        time.sleep(0.001)
+    clock.value = 0
+    service.schedule_after(0, print)
+    assert told.wait(10)
+    assert service.close(timeout=10)
