@@ -182,8 +182,10 @@ def test_sigterm_reaches_the_program(begun):
 
 def test_ctrl_c_reaches_the_program_once(begun):
     """A terminal sends it to both processes; the program goes on, and so does the recording."""
-    process = begun(  # a signal that comes just before a long sleep does not end it
-        "import time\ntry:\n    open('ready', 'w').close()\n    while True: time.sleep(0.01)\n"
+    # A signal just before a long sleep does not end it, and one in a finalizer, as that of a file
+    # that has been closed, is ignored.
+    process = begun(
+        "import os, time\ntry:\n    os.mkdir('ready')\n    while True: time.sleep(0.01)\n"
         "except KeyboardInterrupt:\n    print('interrupted', flush=True)\n" + SETS_TWO
     )
     os.killpg(process.pid, signal.SIGINT)
