@@ -1,21 +1,25 @@
 """Ctrl-C while parts of work run on other threads."""
 
-import signal
 import threading
-import time
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, as_completed
+from typing import Any
+
+import pytest
+
+import compare.executors
 
 
-def interrupt_until(stopping: Callable[[], bool]) -> None:
-    """Interrupt the main thread, until it has stopped the parts.
+def interrupt_when_one_has_ended(patch: pytest.MonkeyPatch, running: threading.Event) -> None:
+    """Let the wait for parts be interrupted when one has ended and another is running.
 
-    Once is not enough: CPython notices a signal that comes just before the main thread begins to
-    wait only when it has waited. That happens in about 3 of 1000 cases.
+    No signal is sent: CPython notices one that comes just before the main thread begins to wait
+    only when it has waited. The tests of whole commands send signals.
     """
-    for waited in count():
-        if stopping():
-            return
-        if waited % 1000 == 0:
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-        time.sleep(0.001)
+
+    def interrupted(parts: Iterable[Future[Any]]) -> Iterator[Future[Any]]:
+        yield next(as_completed(parts))
+        assert running.wait(60)
+        raise KeyboardInterrupt
+
+    patch.setattr(compare.executors, "as_completed", interrupted)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from compare.executors import Stopped, Threads, even_shares
 from compare.spark.executor import executor
-from tests.compare.interrupts import interrupt_until
+from tests.compare.interrupts import interrupt_when_one_has_ended
 from timers import TimerError
 
 on_both = pytest.mark.parametrize(
@@ -59,35 +59,33 @@ def test_two_parts_run_at_the_same_time(threads):
         assert threads.tasks() == (parts, parts)
 
 
-def fail(stopping):
-    raise ValueError("it fails")
-
-
-@pytest.mark.parametrize(
-    ("event", "error"), [(fail, ValueError), (interrupt_until, KeyboardInterrupt)]
-)
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_a_failure_or_an_interrupt_stops_the_parts_that_run_and_those_that_wait(
-    threads, event, error
+    threads, monkeypatch, error
 ):
-    begun, stopped = set(), set()
+    begun, stopped, running = set(), set(), threading.Event()
 
     def work(part, stopping):
         begun.add(part)
         if part == 0:
             return
-        if part == 1:
+        if part == 1 and error is ValueError:
             while threads.tasks() != (1, 100):  # the main thread waits for the others
                 time.sleep(0.001)
-            event(stopping)
+            raise error
+        if part == 1:
+            running.set()
         while not stopping():
             time.sleep(0.001)
         stopped.add(part)
         raise Stopped
 
-    with pytest.raises(error):
+    with monkeypatch.context() as patch, pytest.raises(error):
+        if error is KeyboardInterrupt:
+            interrupt_when_one_has_ended(patch, running)
         threads.run(100, work)
     assert begun <= {0, 1, 2, 3}  # the thread of the one that has failed may begin another
-    assert stopped == begun - {0} - ({1} if event is fail else set())
+    assert stopped == begun - {0} - ({1} if error is ValueError else set())
     # Of the next ones, none is stopped.
     assert threads.run(3, lambda part, stopping: stopping()) == [False] * 3
 

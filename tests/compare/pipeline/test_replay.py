@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -32,7 +33,7 @@ from compare.replay.engine import first_time, replay
 from compare.tapes.tape import START
 from compare.tapes.trace import open_trace, write_trace
 from compare.workloads.catalogue import make
-from tests.compare.interrupts import interrupt_until
+from tests.compare.interrupts import interrupt_when_one_has_ended
 from tests.compare.own_timers import slow_timer
 from tests.compare.small_tapes import tape_of
 from timers.errors import TimerError
@@ -355,19 +356,20 @@ def test_a_shard_that_cannot_be_read_ends_the_replay_in_one_line(
 
 
 def test_a_replay_that_is_interrupted_is_resumed(whole, tmp_path, monkeypatch):
-    running, real = Threads(), replay_side_by_side
-    running.workers = 2
+    threads, running, real = Threads(), threading.Event(), replay_side_by_side
+    threads.workers = 2
 
     def interrupted(results, replays, stopping):
         if replays == [ShardReplay(0, 5)]:
-            while not running.tasks()[0]:  # others are finished before
+            running.set()
+            while not stopping():
                 time.sleep(0.001)
-            interrupt_until(stopping)
         return real(results, replays, stopping)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(compare.pipeline.replay, "executor", lambda *_: nullcontext(running))
+        patch.setattr(compare.pipeline.replay, "executor", lambda *_: nullcontext(threads))
         patch.setattr(compare.pipeline.replay, "replay_side_by_side", interrupted)
+        interrupt_when_one_has_ended(patch, running)
         replay_trace(whole.trace, PAIR, tmp_path / "out")
     assert not list(tmp_path.rglob(".shard-*"))
     resumes(tmp_path / "out", whole)
