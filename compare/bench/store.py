@@ -282,15 +282,14 @@ def write_run(
 
 
 def runs_in(root: str | os.PathLike[str]) -> list[Path]:
-    """The runs in a store, oldest first. Raises RunError if it is not a directory."""
+    """The runs in a store, by the names it gave them, oldest first.
+
+    Raises RunError if it is not a directory.
+    """
     root = Path(root)
     if not root.is_dir():
         raise RunError(f"{root} is not a directory of runs; `wheelwork compare` creates one")
-    return sorted(
-        entry
-        for entry in root.iterdir()
-        if not entry.name.startswith(".") and (entry / MANIFEST).is_file()
-    )
+    return sorted(manifest.parent for manifest in root.glob(f"[0-9]*T*Z-*/{MANIFEST}"))
 
 
 def latest_run(root: str | os.PathLike[str]) -> Path:

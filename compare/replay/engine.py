@@ -18,7 +18,7 @@ from compare.replay import loops
 from compare.replay.lateness import Lateness
 from compare.replay.loops import FIRED, MAX_IDLE, OPERATION, STEPS_AT_ONCE, STEPS_IN_LIMIT
 from compare.replay.outcome import Outcome
-from compare.tapes.tape import ARM, CANCEL, START, Tape, part
+from compare.tapes.tape import ARM, CANCEL, START, Tape, part, validate
 from timers.arrays import Int64s
 from timers.errors import TimerError
 from timers.kernels.operations import NONE
@@ -35,7 +35,7 @@ FIRED_AT_ONCE = 1 << 16  # rows collected before Python takes them, while they a
 
 
 class ReplayError(TimerError, RuntimeError):
-    """A timer without a kernel breaks the protocol, so its replay cannot continue."""
+    """A timer is not empty, is too late, or has no kernel and breaks the protocol."""
 
 
 class OverBudgetError(TimerError, RuntimeError):
@@ -60,13 +60,19 @@ def replay(
     limit: float = math.inf,
     at_once: int | None = None,
 ) -> Replay:
-    """Run a tape through an empty timer whose clock is at the tape's first time.
+    """Run a tape through an empty timer whose clock is not beyond the tape's first time.
 
     Without `drain_timer`, stop at the last operation. Before every `at_once` operations (default:
     OPERATIONS_AT_ONCE) the timer reserves room for them, so a lower number keeps it smaller. Raises
-    ReplayError if a timer without a kernel breaks the protocol, and OverBudgetError after more than
-    `limit` seconds.
+    TapeError if the tape breaks a rule, ReplayError for another timer or one without a kernel that
+    breaks the protocol, and OverBudgetError after more than `limit` seconds.
     """
+    validate(tape, id_space)
+    if len(timer) or (tape.time.size and timer.now > first_time(tape)):
+        raise ReplayError(
+            f"the timer has {len(timer)} pending at {timer.now}; it must be empty, and not beyond "
+            f"the first operation"
+        )
     parts = [np.empty(0, FIRED)]
     room = min(int(np.count_nonzero(tape.op != CANCEL)), FIRED_AT_ONCE)
     buffers = Buffers(id_space, room)

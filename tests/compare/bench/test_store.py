@@ -88,6 +88,7 @@ def test_other_things_in_the_store_are_no_runs(stored):
     (stored.parent / "notes.txt").write_text("mine")
     (stored.parent / "zzz").mkdir()
     shutil.copytree(stored, stored.parent / f".{stored.name}-new")  # one that is being written
+    shutil.copytree(stored, stored.parent / "trace")  # traces have a manifest, too
     assert runs_in(stored.parent) == [stored]
 
 

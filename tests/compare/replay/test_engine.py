@@ -13,7 +13,7 @@ from compare.replay.engine import MAX_IDLE, Replay, ReplayError, first_time, rep
 from compare.replay.lateness import Lateness
 from compare.replay.loops import STEPS_AT_ONCE
 from compare.replay.outcome import NUMBERS
-from compare.tapes.tape import CANCEL, START, id_space_of
+from compare.tapes.tape import CANCEL, START, TapeError, id_space_of
 from compare.workloads.catalogue import WORKLOADS, make
 from tests.compare.own_timers import Asleep, Twice
 from tests.compare.small_tapes import tape_of, tapes
@@ -168,3 +168,16 @@ class StandsStill(HeapqDelayQueue):
 def test_a_timer_that_breaks_the_protocol_is_named(timer, says):
     with pytest.raises(ReplayError, match=says):
         replay(timer(), tape_of((0, START, 0, 5)), 1)
+
+
+@both_loops
+def test_what_cannot_be_replayed_is_refused(plain):
+    """Compiled loops check nothing: they would write elsewhere, or advance for ever."""
+    tape = tape_of((5, START, 0, 10), (6, START, 1, 12))
+    late, used = (contestant("hierarchical-wheel").new("unit", start) for start in (6, 5))
+    used.schedule(7)
+    for timer, says in ((late, "0 pending at 6; it must be"), (used, "1 pending at 5; it must be")):
+        with pytest.raises(ReplayError, match=says):
+            replay(Plain(timer) if plain else timer, tape, 2)
+    with pytest.raises(TapeError, match="row 1: id 1"):
+        replay(late, tape, 1)
