@@ -1,1 +1,1 @@
-"""Charts, tables, findings and one self-contained page from stored runs and replayed results."""
+"""Charts, tables and one self-contained page from stored runs and replayed results."""

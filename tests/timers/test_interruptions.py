@@ -60,6 +60,8 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "_FIRST_ROWS", 2)
 
 
+# CPython 3.12 reports an exception that comes while it closes a generator.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("event", EVENTS)
 @every_timer
 def test_nothing_is_lost_wherever_a_method_is_interrupted(
