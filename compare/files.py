@@ -97,12 +97,16 @@ def new_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path for a file, which is renamed to `path` when the block ends.
 
     It is removed if the block fails. Two processes may write the same file at the same time; the
-    last one to finish wins.
+    last one to finish wins. A link stays; the file that it names is written. Raises OSError, also
+    for a device.
     """
-    temporary = _temporary(Path(path))
+    target = _target(path)
+    if target.exists() and not target.is_file():
+        raise OSError("it is not a regular file")
+    temporary = _temporary(target)
     try:
         yield temporary
-        temporary.replace(path)
+        temporary.replace(target)
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
@@ -114,10 +118,10 @@ def new_directory(path: str | os.PathLike[str], *, replace: bool = False) -> Ite
     """Create a temporary directory, and rename it to `path` when the block ends.
 
     Missing parents are created. Everything is removed if the block fails. With `replace`, it
-    replaces an existing directory, which the caller has checked. Raises OSError if it cannot be
-    created.
+    replaces an existing directory, which the caller has checked. A link stays; the directory that
+    it names is written. Raises OSError if it cannot be created.
     """
-    target = Path(path)
+    target = _target(path)
     temporary = _temporary(target)
     old = temporary.with_name(temporary.name + _REPLACED)
     with parents(target):
@@ -140,6 +144,10 @@ def new_directory(path: str | os.PathLike[str], *, replace: bool = False) -> Ite
 
 _REPLACED = ".old"
 """The ending of a directory that is being replaced, which is its only copy for a moment."""
+
+
+def _target(path: str | os.PathLike[str]) -> Path:
+    return Path(os.path.realpath(path))
 
 
 def _temporary(path: Path) -> Path:

@@ -1,12 +1,13 @@
 """`wheelwork report`: write results as a page with charts, and print its path last."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from compare.bench.comparison import DEFAULT_WORKLOADS
 from compare.cli import options
@@ -78,6 +79,8 @@ def report(
     if stored and traces:
         raise click.UsageError(f"--run shows a stored run; the trace {traces[0]} is not used")
     _check_unused(given)
+    if stored or replayed:
+        _refuse_options(given, "--run" if stored else "--replayed")
 
     from reports.page import check_target, write_page, write_report
 
@@ -117,6 +120,15 @@ def _check_unused(given: Mapping[str, Any]) -> None:
             raise click.UsageError(f"--{name} needs {needed}")
 
 
+def _refuse_options(given: Iterable[str], shown: str) -> None:
+    """Refuse what has no effect on stored results."""
+    context = click.get_current_context()
+    for name in given:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = next(param.opts[0] for param in context.command.params if param.name == name)
+            raise click.UsageError(f"{shown} shows what is stored; {option} is not used")
+
+
 # ---- logs
 
 
@@ -152,7 +164,7 @@ def _guessed(kind: str, given: Mapping[str, Any]) -> dict[str, str]:
     log, likely = inspection.log, inspection.guesses
     context = click.get_current_context()
     if "duration" in missing:  # what else is known of the column that is guessed
-        default = click.core.ParameterSource.DEFAULT
+        default = ParameterSource.DEFAULT
         how = [name for name in _HOW if context.get_parameter_source(name) is default]
         missing += [name for name in how if name in likely]
     for name in missing:

@@ -94,9 +94,26 @@ def test_a_file_that_fails_leaves_the_old_one(tmp_path):
         write_json(path, {"x": float("nan")})
     assert path.read_text() == "old"
     (tmp_path / "directory").mkdir()
-    with pytest.raises(OSError, match="Is a directory"):
-        write_json(tmp_path / "directory", {})
-    assert names(tmp_path) == ["directory", "file"]
+    os.mkfifo(tmp_path / "pipe")
+    for other in ("directory", "pipe"):  # or a device: /dev/null must stay one
+        with pytest.raises(OSError, match="it is not a regular file"):
+            write_json(tmp_path / other, {})
+    assert names(tmp_path) == ["directory", "file", "pipe"]
+
+
+def test_a_link_stays_and_what_it_names_is_written(tmp_path):
+    disk, file, directory = tmp_path / "disk", tmp_path / "file", tmp_path / "directory"
+    disk.mkdir()
+    file.symlink_to("disk/file")
+    directory.symlink_to("disk/directory")
+    for _ in range(2):
+        write_json(file, {})
+        with new_directory(directory, replace=True):
+            pass
+        assert file.is_symlink()
+        assert directory.is_symlink()
+        assert names(disk) == ["directory", "file"]
+    assert names(tmp_path) == ["directory", "disk", "file"]
 
 
 def test_a_directory_appears_when_it_is_complete(tmp_path):

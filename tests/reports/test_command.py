@@ -81,6 +81,8 @@ def test_without_a_run_one_is_made(tmp_path, compared, capsys):
             r"cannot write file/below: .*file is not a directory",
         ),
         (["--run", "run", "some.trace"], r"the trace some\.trace is not used"),
+        (["--run", "run", "--timers", "delay-queue"], r"is stored; --timers is not used"),
+        (["--replayed", "results", "--strict"], r"--replayed shows what is stored; --strict"),
         (["--run", "run", "--timeout", "5s"], r"--timeout needs --requests"),
         (["--idle", "5s"], r"--idle needs --touches"),
         (["--time", "ts"], r"--time needs --requests or --touches"),
