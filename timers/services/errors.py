@@ -1,5 +1,7 @@
 """The errors of the services; times out of range raise the errors of `timers.errors`."""
 
+from collections.abc import Hashable, Iterable
+
 from timers.errors import TimerError
 from timers.validation import shown
 
@@ -26,3 +28,14 @@ def check_key(key: object) -> None:
         hash(key)
     except TypeError:
         raise KeyTypeError(f"a key must be hashable, not {shown(key)}") from None
+
+
+def key_list(keys: Iterable[Hashable]) -> list[Hashable]:
+    """The keys in a list. Raises KeyTypeError for what is not iterable, and for a string."""
+    if isinstance(keys, (str, bytes)):
+        raise KeyTypeError(f"keys must be an iterable of keys, not {shown(keys)}; use a list")
+    try:
+        iterator = iter(keys)
+    except TypeError:
+        raise KeyTypeError(f"keys must be an iterable, not {shown(keys)}") from None
+    return list(iterator)

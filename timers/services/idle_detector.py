@@ -13,7 +13,7 @@ from timers.protocol import Timer
 from timers.schemes.base import load_code
 from timers.schemes.hierarchical_wheel import HierarchicalWheel
 from timers.services.clock import duration_ns
-from timers.services.errors import KeyTypeError, check_key
+from timers.services.errors import check_key, key_list
 from timers.validation import shown
 
 _NOBODY = object()
@@ -88,16 +88,11 @@ class IdleDetector:
         """`touch` for each key; all come at the same time. O(1) each.
 
         Raises:
-            KeyTypeError: also if `keys` is not iterable.
+            KeyTypeError: also if `keys` is not iterable, or a string.
             TimeTypeError, TimeRangeError: as `touch`; in all cases nothing has changed.
         """
         deadline, idle_at = self._deadline(at), self._idle_at
-        if isinstance(keys, np.ndarray):
-            keys = keys.tolist()
-        try:
-            touched = list(keys)
-        except TypeError:
-            raise KeyTypeError(f"keys must be an iterable, not {shown(keys)}") from None
+        touched = key_list(keys.tolist() if isinstance(keys, np.ndarray) else keys)
         try:
             touches = dict.fromkeys(touched, deadline)
         except TypeError:

@@ -17,7 +17,7 @@ from timers.limits import LIMIT
 from timers.services.calls import ScheduledCall
 from timers.services.clock import NS_PER_S
 from timers.services.delayed_operation import UNWATCHED, DelayedOperation, try_each
-from timers.services.errors import KeyTypeError, ServiceClosedError, ServiceStateError, check_key
+from timers.services.errors import ServiceClosedError, ServiceStateError, check_key, key_list
 from timers.services.mailbox import PENDING
 from timers.services.system_timer import SystemTimer
 from timers.validation import as_parameter, shown
@@ -273,13 +273,7 @@ class Purgatory:
 
 
 def _checked(keys: Iterable[Hashable]) -> list[Hashable]:
-    if isinstance(keys, (str, bytes)):
-        raise KeyTypeError(f"keys must be an iterable of keys, not {shown(keys)}; use a list")
-    try:
-        iterator = iter(keys)
-    except TypeError:
-        raise KeyTypeError(f"keys must be an iterable, not {shown(keys)}") from None
-    checked = list(iterator)
+    checked = key_list(keys)
     for key in checked:
         check_key(key)
     return checked

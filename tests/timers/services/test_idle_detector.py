@@ -175,6 +175,8 @@ def test_bad_input_changes_nothing(make):
     for keys in (5, None, np.array(5), np.array(0.5)):
         with pytest.raises(KeyTypeError, match=r"keys must be an iterable, not (None|5|0\.5)"):
             detector.touch_many(keys)
+    with pytest.raises(KeyTypeError, match="an iterable of keys, not 'abc'; use a list"):
+        detector.touch_many("abc")  # one key, or three
     with pytest.raises(ClockError, match=r"the clock cannot go back from 5.0 to 4.9"):
         detector.advance(4.9)
     detector.touch_many(np.array([], np.int64))
