@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from compare.advice.prices import Counted
     from compare.advice.search import Advice
 
+NONE = "no wheel of its scheme keeps the bounds"
 _JAVA = {"us": "MICROSECONDS", "ms": "MILLISECONDS", "s": "SECONDS"}
 
 
@@ -32,36 +33,50 @@ def settings(advice: "Advice") -> dict[str, str]:
         reason = "its ticks are durations, and the unit of this trace is not"
         loop = f"wheel_event_loop(lambda: {line}, unit_ns=...)"
         return {**dict.fromkeys(("Netty", "Kafka", "tokio"), reason), "asyncio": loop}
-    unit_ns = 10 ** (EXPONENTS["ns"] - EXPONENTS[unit])
+    asyncio = "every sleep of the loop would take whole units, and 1 s is too coarse for that"
+    if unit != "s":
+        unit_ns = 10 ** (EXPONENTS["ns"] - EXPONENTS[unit])
+        asyncio = f"wheel_event_loop(lambda: {line}, unit_ns={unit_ns:_})"
     return {
-        "Netty": _netty(advice.best_of("hashed-wheel"), unit),
-        "Kafka": _kafka(advice.best_of("hierarchical-wheel"), unit),
+        "Netty": _netty(advice.best_of("hashed-wheel"), bounds, unit),
+        "Kafka": _kafka(advice.best_of("hierarchical-wheel"), bounds, unit),
         "tokio": _tokio(bounds, unit),
-        "asyncio": f"wheel_event_loop(lambda: {line}, unit_ns={unit_ns:_})",
+        "asyncio": asyncio,
     }
 
 
-def _netty(best: "Counted | None", unit: str) -> str:
-    tick = best.contestant.parameters(unit)[TICK] if best else 0
-    if best is None or not _milliseconds(tick, unit):
-        return "fires up to a tick late, and 1 ms is its shortest; --max-late is below that"
-    number, symbol = re.findall(r"\d+|\D+", duration_text(tick, unit))
+def _netty(best: "Counted | None", bounds: "Bounds", unit: str) -> str:
+    if not _milliseconds(bounds.max_late, unit):
+        bound = _given("--max-late", bounds.max_late, unit)
+        return f"fires up to a tick late, and {bound} does not allow its shortest, 1 ms"
+    if best is None:
+        return NONE
+    tick = best.contestant.parameters(unit)[TICK]
+    text = duration_text(tick, unit) if _milliseconds(tick, unit) else "1ms"
+    number, symbol = re.findall(r"\d+|\D+", text)
     size = 1 << (best.wheel_size - 1).bit_length()  # Netty rounds up to a power of two
     return f"new HashedWheelTimer({number}, TimeUnit.{_JAVA[symbol]}, {size})"
 
 
-def _kafka(best: "Counted | None", unit: str) -> str:
-    tick = _milliseconds(best.contestant.parameters(unit)[TICK], unit) if best else 0
-    if best is None or not tick:
-        return "fires up to a tick early, and 1 ms is its shortest; --max-early is below that"
+def _kafka(best: "Counted | None", bounds: "Bounds", unit: str) -> str:
+    longest = _milliseconds(bounds.max_early + 1, unit)  # a tick of n units is up to n - 1 early
+    if not longest:
+        bound = _given("--max-early", bounds.max_early, unit)
+        return f"fires up to a tick early, and {bound} does not allow its shortest, 1 ms"
+    if best is None:
+        return NONE
+    tick = max(_milliseconds(best.contestant.parameters(unit)[TICK], unit), 1)
     return f'new SystemTimer("name", {tick}, {best.wheel_size}, Time.SYSTEM.hiResClockMs())'
 
 
 def _tokio(bounds: "Bounds", unit: str) -> str:
-    late = duration_text(bounds.max_late, unit)
     fits = "keeps" if _milliseconds(bounds.max_late, unit) else "does not keep"
-    bound = f"--max-late {late}" if bounds.max_late else "--max-late 0"
-    return f"nothing to set: 6 levels of 64 slots of 1 ms, up to 1 ms late; {fits} {bound}"
+    late = _given("--max-late", bounds.max_late, unit)
+    return f"nothing to set: 6 levels of 64 slots of 1 ms, up to 1 ms late; {fits} {late}"
+
+
+def _given(option: str, bound: int, unit: str) -> str:
+    return f"{option} {duration_text(bound, unit) if bound else 0}"
 
 
 def _milliseconds(units: int, unit: str) -> int:

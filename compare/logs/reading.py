@@ -60,7 +60,7 @@ class Reading:
         elif self.timed_out == self.rows and self.kind == "requests":
             texts.append(f"Every request timed out. {doubt}")
         elif 2 * self.timed_out > self.rows and self.kind == "requests":
-            texts.append(f"{self.timed_out / self.rows:.0%} of the requests timed out. {doubt}")
+            texts.append(f"{self.timed_out:,} of {self.rows:,} requests timed out. {doubt}")
         elif self.timed_out == self.rows:
             texts.append(f"No key was touched again within {self.timeout}.")
         for column, unit in self.units:

@@ -68,14 +68,15 @@ def profile_text(profile: Profile, unit: str, shards: int) -> dict[str, str]:
     unit = next((name for name in TAPE_UNITS[::-1] if lowest * 10 ** EXPONENTS[name] >= 1), "ns")
     ascending = sorted(known.items(), key=itemgetter(1))
     costs = [f"{timer} {digits_text(cost * 10 ** EXPONENTS[unit], 2)}" for timer, cost in ascending]
-    over = [f"{timer} more" for timer in profile.cost if timer not in known]
+    over = [f"{timer} over budget" for timer in profile.cost if timer not in known]
     per = f"{unit} of a core per second of traffic{shard}"
     lines["cost"] = f"{per}: {', '.join(costs + over)}"
     ticks = [
-        f"{duration_text(tick, trace_unit) if tick else 0} in {scheme} (rounds {direction})"
+        f"in {scheme} (rounds {direction}) "
+        + (f"up to {duration_text(tick, trace_unit)}" if tick else "at no tick")
         for (direction, scheme), tick in zip(ROUNDED.items(), profile.ticks.values(), strict=True)
     ]
-    lines["tick"] = f"no outcome changes up to {'; '.join(ticks)}"
+    lines["tick"] = f"the same timers time out {'; '.join(ticks)}"
     return lines
 
 

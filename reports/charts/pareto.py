@@ -4,9 +4,12 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from compare.advice.prices import Counted
 from compare.advice.search import Advice
+from reports import formats
+from reports.charts.axes import log_axis
 from reports.charts.pictures import SETTINGS, Picture
 from reports.palette import INK, look_of
 
@@ -29,7 +32,8 @@ def pareto_picture(advice: Advice) -> Picture:
         def dot(candidate: Counted, area: int, **style: Any) -> None:
             axes.scatter(candidate.deviation, advice.cost(candidate), area, **style)
 
-        for candidate in advice.measured:
+        # The largest first, so that none covers another.
+        for candidate in sorted(advice.measured, key=lambda candidate: -candidate.nbytes):
             colour = look_of(candidate.contestant.name).colour
             inside = colour if candidate.label in front else "none"
             area = _AREA * (candidate.nbytes // smallest).bit_length()
@@ -39,13 +43,13 @@ def pareto_picture(advice: Advice) -> Picture:
         label = f"advice: {advice.best.label}"
         dot(advice.best, 200, facecolors="none", edgecolors=INK, label=label)
         axes.set_xscale("symlog", linthresh=1)
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("{x:g}")
         axes.set_xlim(left=-0.5)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: formats.short_count(x)))
         axes.set_xlabel(f"late or early by at most [{advice.unit}]")
-        axes.set_ylabel("ns of CPU per operation")
+        axes.set_ylabel("CPU time per operation")
+        log_axis(axes, "y", formats.nanoseconds)
         figure.suptitle(f"Cost and precision of timers for {advice.trace.path.name}")
-        figure.legend(loc="outside lower center", ncols=3, title="area: memory; filled: best")
+        title = "area: memory; filled: on the Pareto front"
+        figure.legend(loc="outside lower center", ncols=2, title=title)
     caption = "Filled points are the Pareto front in cost, precision and memory."
     return Picture("advice", caption, figure)

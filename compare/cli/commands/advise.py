@@ -107,7 +107,11 @@ def _units(option: str, text: str, unit: str) -> int:
         if text.strip() == "0":
             return 0
         if unit in TAPE_UNITS:
-            return int(Fraction(parse_duration(text, "us"), parse_duration(f"1{unit}", "us")))
+            units = Fraction(parse_duration(text, "us"), parse_duration(f"1{unit}", "us"))
+            if units.denominator > 1:
+                rounded = f"{option} {text} is rounded down to {int(units)} {unit}"
+                click.echo(f"wheelwork: {rounded}, in units of the trace", err=True)
+            return int(units)
         number = integer(text)
     except ValueError as error:
         raise click.UsageError(f"{option}: {error}") from None
@@ -158,7 +162,8 @@ def text_of(advice: "Advice") -> str:
     best, unit = advice.best, advice.unit
     cost = f"{advice.cost(best):,.1f} ns of CPU per operation"
     if ms := _ms_per_second(advice, advice.cost(best)):
-        cost = f"{ms:.3g} ms of CPU per second of this traffic; {cost}"
+        spent = f"{ms:.3g} ms" if ms >= 0.001 else f"{ms * 1e6:.3g} ns"
+        cost = f"{spent} of CPU per second of this traffic; {cost}"
     answer = {
         "use": best.label,
         "cost": f"{cost}; {_bytes(best.nbytes)}",
@@ -226,7 +231,10 @@ def _change(advice: "Advice") -> str:
         texts.append("CPU time does not matter at this rate")
     if other and (saved := 1 - advice.cost(other) / advice.cost(best)) >= _WORTH:
         bounds = lateness_text(*other.contestant.rounding(advice.unit).bounds(), advice.unit)
-        texts.append(f"firing {bounds}, {other.label} takes {saved:.0%} less CPU")
+        text = f"firing {bounds}, {other.label} takes {saved:.0%} less CPU"
+        if more := other.outcome.fired - best.outcome.fired:
+            text += f", but {abs(more):,} {'more' if more > 0 else 'fewer'} timers fire"
+        texts.append(text)
     smallest = min(advice.ranked, key=lambda candidate: candidate.nbytes)
     if smallest.nbytes < (1 - _WORTH) * best.nbytes:
         texts.append(f"to save memory, {smallest.label} takes {_bytes(smallest.nbytes)}")

@@ -50,7 +50,7 @@ def summary(name: str, traits: "Traits") -> str:
         operation, shape = str(cost).split(": ")
         costs.setdefault(operation, {})[shape] = None
     entries = {
-        "costs": "; ".join(f"{name} {', '.join(shapes)}" for name, shapes in costs.items()),
+        "costs": "; ".join(f"{name} {' or '.join(shapes)}" for name, shapes in costs.items()),
         "suits": traits.suits,
         "but": traits.drawback,
     }
@@ -66,7 +66,7 @@ def details(name: str, traits: "Traits") -> str:
         ("fires", f"{fires_text(traits)}: {traits.rounding(traits.defaults)}"),
         ("same unit", "in arming order" if traits.order == "fifo" else "in any order"),
         ("next_expiry", "exact" if traits.exact_next_expiry else "a lower bound"),
-        *(("cost", f"{cost}; {cost.load}; counted by {cost.counter}") for cost in traits.costs),
+        *(("cost", f"{cost}; {cost.load}; adds to {cost.counter}") for cost in traits.costs),
         ("horizon", traits.horizon),
         ("jumps", traits.jumps),
         ("suits", traits.suits),

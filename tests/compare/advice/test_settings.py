@@ -5,7 +5,7 @@ import pytest
 import timers
 from compare.advice.candidates import Bounds
 from compare.advice.prices import Counted
-from compare.advice.settings import python_line, settings
+from compare.advice.settings import NONE, python_line, settings
 from compare.replay.contestant import contestant
 from compare.replay.outcome import Outcome
 
@@ -67,9 +67,26 @@ def test_systems_that_cannot_be_that_precise_say_so(unit, late, shown):
     if unit == "us":
         labels += ["hashed-wheel/tick=500us", "hierarchical-wheel/tick=1us"]
     lines = settings(advice(unit, *labels, bounds=Bounds(late)))
-    assert "1 ms is its shortest; --max-late is below that" in lines["Netty"]
-    assert "1 ms is its shortest; --max-early is below that" in lines["Kafka"]
+    assert f"--max-late {shown} does not allow its shortest, 1 ms" in lines["Netty"]
+    if unit == "us":
+        assert "--max-early 0 does not allow its shortest, 1 ms" in lines["Kafka"]
+    else:  # a tick of one unit is exact
+        assert lines["Kafka"] == NONE
     assert lines["tokio"].endswith(f"does not keep --max-late {shown}")
+
+
+def test_the_shortest_ticks_of_others_are_a_millisecond():
+    """Of this project's timers, one with a shorter tick may be the best."""
+    labels = "hashed-wheel/tick=900us/wheel-size=8", "hierarchical-wheel/tick=10us/wheel-size=64"
+    lines = settings(advice("us", *labels, bounds=Bounds(1000, 999)))
+    assert lines["Netty"] == "new HashedWheelTimer(1, TimeUnit.MILLISECONDS, 8)"
+    assert lines["Kafka"] == 'new SystemTimer("name", 1, 64, Time.SYSTEM.hiResClockMs())'
+    lines = settings(advice("us", "delay-queue", bounds=Bounds(1000, 999)))
+    assert lines["Netty"] == lines["Kafka"] == NONE
+
+
+def test_a_loop_is_not_given_seconds_as_units():
+    assert "1 s is too coarse" in settings(advice("s", "delay-queue"))["asyncio"]
 
 
 def test_units_that_are_not_durations_have_no_settings_elsewhere():

@@ -349,7 +349,7 @@ def test_traits_stand_beside_their_names():
     assert tells(
         plain(timers.summary("made-up", DECLARED)),
         "made-up tick 7 wheel-size 64 0 to 7 late arming order schedule O(1) tick O(wheel_size)"
-        " O(log N) what it suits the drawback",
+        " or O(log N) what it suits the drawback",
     )
     said = plain(timers.details("made-up", DECLARED))
     assert said.startswith(
@@ -358,9 +358,9 @@ def test_traits_stand_beside_their_names():
     for part in (
         f"fires 0 to 7 late: {Rounding('up', 7)} same unit in arming order",
         "next_expiry a lower bound",
-        "cost schedule: O(1); any; counted by comparisons",
-        "tick: O(wheel_size); uniform delays; counted by slots_visited",
-        "tick: O(log N); the worst tick: all timers in one upper slot; counted by refiled",
+        "cost schedule: O(1); any; adds to comparisons",
+        "tick: O(wheel_size); uniform delays; adds to slots_visited",
+        "tick: O(log N); the worst tick: all timers in one upper slot; adds to refiled",
         "horizon the horizon jumps the jumps suits what it suits drawback the drawback",
     ):
         assert part in said

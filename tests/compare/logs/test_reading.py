@@ -29,7 +29,7 @@ YEAR = 366 * 86_400 * 1000
         ({"rows": 0, "timed_out": 0}, "The log has no rows."),
         ({"timed_out": 0}, "No request timed out. Are the timeout of 5s and the unit of the"),
         ({"timed_out": 7}, "Every request timed out. Are the timeout of 5s and the unit of the"),
-        ({"timed_out": 4}, "57% of the requests timed out. Are the timeout of 5s and the unit"),
+        ({"timed_out": 4}, "4 of 7 requests timed out. Are the timeout of 5s and the unit"),
         (
             {"units": (("ts", "ms"), ("latency_ms", "s"), ("took_s", "s"))},
             "Column 'latency_ms' was read in s, and its name says ms. See --duration-unit and",

@@ -173,13 +173,14 @@ def test_a_profile_is_told():
         "delay": "always 5s",
         "answered": "p50 996us, max 4.04s",
         "cost": "us of a core per second of traffic: delay-queue 1.2, simple-wheel 2,500,"
-        " unordered-list more",
-        "tick": "no outcome changes up to 0 in hierarchical-wheel (rounds down); 20ms in"
-        " hashed-wheel (rounds up)",
+        " unordered-list over budget",
+        "tick": "the same timers time out in hierarchical-wheel (rounds down) at no tick; in"
+        " hashed-wheel (rounds up) up to 20ms",
     }
     summary = summary._replace(answered={}, cost={"delay-queue": 1.5, "simple-wheel": 200.4})
     lines = profile_text(summary, "us", 2)
     shard = "s of a core per second of traffic of the largest shard: "
     assert lines["cost"] == f"{shard}delay-queue 1.5, simple-wheel 200"
     assert lines["rate"].endswith(" of the largest shard") and "answered" not in lines
-    assert "more" in profile_text(summary._replace(cost={"delay-queue": None}), "us", 1)["cost"]
+    lines = profile_text(summary._replace(cost={"delay-queue": None}), "us", 1)
+    assert "over budget" in lines["cost"]
