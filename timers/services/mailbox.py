@@ -184,9 +184,13 @@ class Mailbox:
         raise ServiceClosedError(f"{self.name} is closed")
 
     def hurry(self) -> None:
-        """Wake the driver, which would sleep beyond the deadline of an entry that came."""
-        self.wake()
-        self.alarm = AWAKE
+        """Wake the driver, which would sleep beyond the deadline of an entry that came.
+
+        Without the lock, it could take a turn between the two steps and sleep with a false alarm.
+        """
+        with self.lock:
+            self.wake()
+            self.alarm = AWAKE
 
     def size(self) -> int:
         """The number of pending entries. O(entries in the mailbox + due)."""

@@ -29,7 +29,8 @@ from timers.services import (
     SystemTimer,
     mailbox,
 )
-from timers.services.mailbox import MAILBOX_LIMIT
+from timers.services.clock import MonotonicClock
+from timers.services.mailbox import MAILBOX_LIMIT, NEVER
 
 # Callers beside the driver, and beside each other
 
@@ -274,3 +275,48 @@ def test_a_signal_handler_that_outlasts_a_wait_does_not_stop_the_service():
     finally:
         signal.signal(signal.SIGALRM, former)
     assert ran == ["late"]
+
+
+def test_a_turn_while_a_caller_wakes_the_driver_leaves_no_false_alarm(monkeypatch):
+    """Private: the caller is held up between the two steps of waking, where a thread may be
+    switched.
+    """
+    with SystemTimer(CascadingWheel()) as service:
+        mailbox, wake = service._mailbox, service._mailbox.wake
+        while mailbox.alarm != NEVER:  # until the driver sleeps
+            time.sleep(0.001)
+
+        def slow():
+            wake()
+            time.sleep(0.1)  # time for a turn
+
+        monkeypatch.setattr(mailbox, "wake", slow)
+        first, second = threading.Event(), threading.Event()
+        service.schedule_after(0, first.set)
+        assert first.wait(10)
+        monkeypatch.setattr(mailbox, "wake", wake)
+        service.schedule_after(0, second.set)
+        assert second.wait(10)
+
+
+def test_a_close_that_interrupted_a_call_cancels_although_the_clock_fails():
+    """The driver does it: the interrupted frame holds the lock."""
+
+    class Clock(MonotonicClock):
+        failing = False
+
+        def now(self):
+            if self.failing:
+                raise OSError("the clock")
+            return super().now()
+
+    clock = Clock()
+    service = SystemTimer(CascadingWheel(), clock=clock, on_error=lambda *_: None)
+    call = service.schedule_after(100, print)
+    while service._mailbox.alarm < 0:  # until the driver sleeps
+        time.sleep(0.001)
+    with service._mailbox.lock:
+        clock.failing = True
+        assert not service.close()
+    service._thread.join(10)
+    assert call.cancelled()
