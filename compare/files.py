@@ -80,9 +80,10 @@ def parents(path: str | os.PathLike[str]) -> Iterator[None]:
 
     Temporary files that killed processes have left beside the path are removed, too.
     """
-    missing = [parent for parent in Path(path).parents if not parent.exists()]
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    _remove_leftovers(Path(path).parent)
+    target = _target(path)
+    missing = [parent for parent in target.parents if not parent.exists()]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(target.parent)
     try:
         yield
     except BaseException:
@@ -137,7 +138,7 @@ def new_directory(path: str | os.PathLike[str], *, replace: bool = False) -> Ite
                     old.rename(target)
                 raise
             shutil.rmtree(old, ignore_errors=True)
-            _remove_leftovers(target.parent, _REPLACED)
+            remove_leftovers(target.parent, _REPLACED)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
@@ -155,7 +156,7 @@ def _temporary(path: Path) -> Path:
     return path.with_name(f".{path.name}.{owner}.{uuid.uuid4().hex}")
 
 
-def _remove_leftovers(directory: Path, ending: str = "") -> None:
+def remove_leftovers(directory: Path, ending: str = "") -> None:
     """Remove the temporary files and directories of processes of this machine that have ended."""
     name = re.compile(rf"\..+\.{re.escape(socket.gethostname())}-(\d+)\.[0-9a-f]{{32}}{ending}")
     with suppress(OSError):  # no permission to read the directory

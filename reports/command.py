@@ -1,7 +1,7 @@
 """`wheelwork report`: write results as a page with charts, and print its path last."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,13 +120,13 @@ def _check_unused(given: Mapping[str, Any]) -> None:
             raise click.UsageError(f"--{name} needs {needed}")
 
 
-def _refuse_options(given: Iterable[str], shown: str) -> None:
+def _refuse_options(given: Mapping[str, Any], shown: str) -> None:
     """Refuse what has no effect on stored results."""
     context = click.get_current_context()
-    for name in given:
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            option = next(param.opts[0] for param in context.command.params if param.name == name)
-            raise click.UsageError(f"{shown} shows what is stored; {option} is not used")
+    for param in context.command.params:
+        source = context.get_parameter_source(param.name or "")
+        if param.name in given and source is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{shown} shows what is stored; {param.opts[0]} is not used")
 
 
 # ---- logs

@@ -47,11 +47,13 @@ def check_target(out: str | os.PathLike[str]) -> None:
     path = Path(out)
     if path.is_dir():
         names = {entry.name for entry in path.iterdir()}
-        if names and (names - {PAGE, MARK, FIGURES} or not has_format(path / MARK, FORMAT)):
+        if others := names - {PAGE, MARK, FIGURES}:
             raise ReportError(
-                f"{out} is not a report of wheelwork, or has other files, so it is not replaced;"
-                " choose another --out"
+                f"{out} has {min(others)}, which is not of a report and would be lost; choose"
+                " another --out"
             )
+        if names and not has_format(path / MARK, FORMAT):
+            raise ReportError(f"{out} is not a report of wheelwork; choose another --out")
     elif path.exists() or path.is_symlink():
         raise ReportError(f"{out} is not a directory; choose another --out")
     if problem := obstacle(path.absolute().parent):

@@ -33,12 +33,14 @@ def timer_class(name: str) -> Any:
     """
     target = TIMERS.get(name, name)
     module_name, colon, class_name = target.partition(":")
-    if not colon:
+    if not colon or module_name.startswith("."):
         raise UnknownTimerError(unknown_name("timer", name, [*TIMERS, "or module:Class"]))
     try:
         cls = getattr(import_module(module_name), class_name)
-    except (ImportError, AttributeError, ValueError, TypeError, SystemExit) as error:
+    except (ImportError, AttributeError, ValueError) as error:
         raise UnknownTimerError(f"cannot import {name!r}: {error}") from None
+    except SystemExit as error:
+        raise UnknownTimerError(f"cannot import {name!r}: it exits with {error}") from None
     if not isinstance(cls, type):
         raise UnknownTimerError(f"{name!r} is not a class")
     return cls

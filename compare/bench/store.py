@@ -48,6 +48,7 @@ import pyarrow.parquet as pq
 from compare.files import (
     MANIFEST,
     errors_as,
+    has_format,
     new_directory,
     obstacle,
     open_parquet,
@@ -282,14 +283,12 @@ def write_run(
 
 
 def runs_in(root: str | os.PathLike[str]) -> list[Path]:
-    """The runs in a store, by the names it gave them, oldest first.
-
-    Raises RunError if it is not a directory.
-    """
+    """The runs in a store, oldest first. Raises RunError if it is not a directory."""
     root = Path(root)
     if not root.is_dir():
         raise RunError(f"{root} is not a directory of runs; `wheelwork compare` creates one")
-    return sorted(manifest.parent for manifest in root.glob(f"[0-9]*T*Z-*/{MANIFEST}"))
+    found = root.glob(f"[!.]*/{MANIFEST}")
+    return sorted(manifest.parent for manifest in found if has_format(manifest, FORMAT))
 
 
 def latest_run(root: str | os.PathLike[str]) -> Path:

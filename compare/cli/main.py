@@ -148,22 +148,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-class _Terminated(KeyboardInterrupt):
-    """SIGTERM, handled like Ctrl-C so that nothing half-done is left behind."""
-
-
 @contextmanager
 def _terminable() -> Iterator[Callable[[], bool]]:
-    """Raise _Terminated on SIGTERM, and yield a function that says whether that has happened.
+    """Raise KeyboardInterrupt on SIGTERM, and yield a function that says whether it has come.
 
-    Python handles signals only in the main thread.
+    So nothing half-done is left behind, as after Ctrl-C. Python handles signals only in the main
+    thread.
     """
     happened = threading.Event()
 
     def terminate(*_: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not stop the cleanup
         happened.set()
-        raise _Terminated
+        raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():
         yield happened.is_set
@@ -195,12 +192,12 @@ def _run(argv: list[str], is_terminated: Callable[[], bool]) -> int:
             return cli.invoke(ctx) or 0
     except click.exceptions.Exit as leaving:  # --help and --version
         return leaving.exit_code
-    except KeyboardInterrupt as error:
-        return _stopped(isinstance(error, _Terminated))
+    except KeyboardInterrupt:
+        return _stopped(is_terminated())
     except BrokenPipeError:
         raise
     except Exception as error:
-        if is_terminated():  # a library has caught _Terminated, and then failed
+        if is_terminated():  # a library has caught the interrupt, and then failed
             return _stopped(terminated=True)
         message = _explain(error)
         if message is None:

@@ -31,6 +31,7 @@ from compare.files import (
     new_file,
     obstacle,
     parents,
+    remove_leftovers,
     write_json,
 )
 from compare.pipeline.results import (
@@ -183,6 +184,7 @@ def _prepare(path: Path, manifest: dict[str, Any], force: bool) -> bool:
                 f"{path} has results of another replay ({differences[0]}); choose another path, or"
                 " pass --force to replace them"
             )
+        remove_leftovers(path)
         if others := {entry.name for entry in path.iterdir()} - ENTRIES:
             raise ResultsError(
                 f"{path} has {min(others)}, which is not of a replay and would be lost; choose"
@@ -231,8 +233,7 @@ def _run(runner: Executor, results: Results, todo: Sequence[ShardReplay]) -> Non
         replay_side_by_side(results, groups[number], stopping)
 
     def rows_done() -> int:
-        done = (replay for replay in todo if results.outcome_file(*replay).exists())
-        return sum(entries[replay.shard].rows for replay in done)
+        return sum(entries[replay.shard].rows for replay in filter(results.is_finished, todo))
 
     with progress("replay", runner.tasks, rows, rows_done):
         runner.run(len(groups), work)
@@ -303,7 +304,9 @@ def _running(
     with ExitStack() as stack:
         writer = None
         if manifest["expiries"]:
-            path = stack.enter_context(new_file(results.expiries_file(*replay)))
+            file = results.expiries_file(*replay)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            path = stack.enter_context(new_file(file))
             writer = stack.enter_context(pq.ParquetWriter(path, EXPIRIES, **_WRITING))
 
         def write(rows: Rows) -> None:

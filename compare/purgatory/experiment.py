@@ -34,7 +34,7 @@ def run_experiment(options: Experiment) -> Path:
     _check(options)
     check_store(options.runs)
     timer = contestant(options.timer)
-    if timer.engine != COMPILED or timer.label != timer.name:
+    if timer.engine != COMPILED or options.timer != timer.name:
         raise ParameterError(f"timer {options.timer!r} is not a compiled timer without parameters")
     with progress_bar(None, "{desc} {elapsed}") as bar:
         rows = _rows(options, bar.set_description_str)

@@ -75,8 +75,12 @@ def measure(trial: Trial, traffic: Traffic) -> dict[str, Any]:
     process.start()
     sender.close()
     figures: dict[str, Any] = {}
-    with suppress(EOFError):
-        figures = receiver.recv()
+    try:
+        with suppress(EOFError):
+            figures = receiver.recv()
+    except BaseException:  # Ctrl-C, which the process ignores
+        process.kill()
+        raise
     process.join()
     return figures or {"failed": f"the process ended with exit code {process.exitcode}"}
 

@@ -206,10 +206,12 @@ def _setting(kind: float, time_of: Any, deadline_of: Any) -> Any:
             timer = owner if answer is None or answer is True else answer
             if answer is not False and (deadline := deadline_of(timer)) is not None:
                 try:
-                    delay = float(deadline - present)
+                    delay = deadline - present
+                    seconds = float(delay)
                 except (TypeError, ValueError, OverflowError):  # e.g. datetimes
                     return answer
-                recorder.note((kind, now, id(timer), delay))
+                if type(delay).__name__ != "timedelta64":  # whose number may be of nanoseconds
+                    recorder.note((kind, now, id(timer), seconds))
             return answer
 
         return patched

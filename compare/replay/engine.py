@@ -70,8 +70,8 @@ def replay(
     validate(tape, id_space)
     if len(timer) or (tape.time.size and timer.now > first_time(tape)):
         raise ReplayError(
-            f"the timer has {len(timer)} pending at {timer.now}; it must be empty, and not beyond "
-            f"the first operation"
+            f"the timer has {len(timer)} pending at {timer.now}; it must be empty, and not beyond"
+            " the first operation"
         )
     parts = [np.empty(0, FIRED)]
     room = min(int(np.count_nonzero(tape.op != CANCEL)), FIRED_AT_ONCE)

@@ -88,8 +88,10 @@ def test_other_things_in_the_store_are_no_runs(stored):
     (stored.parent / "notes.txt").write_text("mine")
     (stored.parent / "zzz").mkdir()
     shutil.copytree(stored, stored.parent / f".{stored.name}-new")  # one that is being written
-    shutil.copytree(stored, stored.parent / "trace")  # traces have a manifest, too
-    assert runs_in(stored.parent) == [stored]
+    shutil.copytree(stored, stored.parent / "before")  # one that was renamed
+    (stored.parent / "trace").mkdir()
+    (stored.parent / "trace" / store.MANIFEST).write_text('{"format": "of a trace"}')
+    assert runs_in(stored.parent) == [stored, stored.parent / "before"]
 
 
 def test_only_what_can_be_unknown_may_be_null(tmp_path):

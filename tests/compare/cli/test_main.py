@@ -173,6 +173,19 @@ def test_sigterm_leaves_nothing_behind(said, monkeypatch, here):
     assert list(here.iterdir()) == []
 
 
+def test_a_termination_that_a_library_turns_into_an_interrupt_is_one(said, monkeypatch):
+    """As a Spark session does, when PySpark fails after an interrupt."""
+
+    def interrupted(*_, **__):
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("compare.pipeline.generate.generate", interrupted)
+    line = "generate uniform --timer-count 5 --out new"
+    assert said(*line.split()) == (TERMINATED, "", "wheelwork: terminated\n")
+
+
 def test_missing_packages_are_named_with_their_remedy(fails, monkeypatch):
     missing = "pyspark"
 

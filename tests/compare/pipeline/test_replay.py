@@ -3,7 +3,9 @@
 import dataclasses
 import fcntl
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -477,6 +479,9 @@ def test_another_replay_is_refused_and_replaced_by_force(trace, tmp_path):
         differs = f"another replay .{says} differs."
         refused(ResultsError, differs, trace, [timer], out, **option)
     assert open_results(out).contestants[0].name == "delay-queue"
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    (out / f".summary.parquet.{socket.gethostname()}-{ended.pid}.{'0' * 32}").touch()  # killed
     forced = replay_trace(trace, ["simple-wheel"], out, force=True)
     assert [timer.name for timer in forced.contestants] == ["simple-wheel"]
     (out / "notes.txt").touch()
@@ -487,9 +492,10 @@ def test_lost_expiries_are_written_again_and_a_moved_outcome_is_refused(trace, t
     results = replay_trace(trace, PAIR[:1], tmp_path / "out")
     lost = results.expiries_file(0, 1)
     content = lost.read_bytes()
-    lost.unlink()
-    replay_trace(trace, PAIR[:1], tmp_path / "out")
-    assert lost.read_bytes() == content
+    for lose in (lost.unlink, lambda: shutil.rmtree(tmp_path / "out" / "expiries")):
+        lose()
+        replay_trace(trace, PAIR[:1], tmp_path / "out")
+        assert lost.read_bytes() == content
     results.outcome_file(0, 0).write_bytes(results.outcome_file(0, 1).read_bytes())
     with pytest.raises(ResultsError, match="is not the outcome of a replay; remove it and rerun"):
         results.read_outcomes()

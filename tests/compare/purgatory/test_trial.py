@@ -4,8 +4,11 @@ Private names: in public, a trial runs in a process of its own and in real time.
 run one at a time, on a clock that the tests move.
 """
 
+import signal
 from collections import deque
 from functools import partial
+from multiprocessing import active_children
+from multiprocessing.connection import Connection
 from types import SimpleNamespace
 
 import numpy as np
@@ -288,3 +291,15 @@ def test_with_little_memory_only_the_old_design_fails(design, timer, interval, f
     given = traffic("low", 20_000, 45_000, seed=1)
     figures = measure(Trial(design, timer, interval, 8 * MEBIBYTE), given)
     assert figures["failed"] == failed
+
+
+def test_an_interrupt_ends_the_process_of_a_trial(monkeypatch):
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Connection, "recv", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        measure(NEW, traffic("low", 1000, 10**6))  # for 1000 seconds
+    for process in active_children():
+        process.join(60)
+        assert process.exitcode == -signal.SIGKILL

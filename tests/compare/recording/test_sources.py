@@ -186,7 +186,9 @@ def test_sched(recorded):
             events.cancel(second)
         dates = sched.scheduler(datetime.now)
         sched.scheduler().enterabs(Decimal("0.5"), 1, print)
-        sched.scheduler(lambda: np.datetime64("2026-01-01")).enter(np.timedelta64(1, "s"), 1, print)
+        for unit in ("s", "ns"):
+            delay = np.timedelta64(1, unit)
+            sched.scheduler(lambda: np.datetime64("2026-01-01")).enter(delay, 1, print)
         dates.cancel(dates.enter(timedelta(1), 1, print))
 
     rows = recorded(run)

@@ -141,6 +141,14 @@ def test_a_cluster_has_more_cores_than_are_known_at_the_start(master, known, cor
 
 
 @pytest.mark.spark
+def test_java_options_of_the_driver_are_left_to_the_user(spark):
+    java = spark.sparkContext._jvm.java.lang.management.ManagementFactory
+    options = java.getRuntimeMXBean().getInputArguments()
+    assert "-XX:-BytecodeVerificationRemote" in options
+    assert not spark.conf.get("spark.driver.extraJavaOptions", "")
+
+
+@pytest.mark.spark
 def test_a_session_that_is_lent_gets_its_settings_back(spark, tmp_path):
     logs.as_jsonl(tmp_path / "log")
     theirs = {
