@@ -141,7 +141,8 @@ def _case(summary: Summary, source: StoredSource) -> dict[str, Any]:
     replays = summary.replays[source]
     rivals = {number: timer for number, timer in competing(summary).items() if timer in replays}
     row = next((replays[timer].row for timer in rivals.values()), {})
-    started = row.get("scheduled") or 0
+    rearmed = row.get("rescheduled") or 0  # which costs about a cancel and an insert
+    started = (row.get("scheduled") or 0) + rearmed
     return {
         "name": summary.called(source),
         "own": source.own and not source.generated,
@@ -149,7 +150,7 @@ def _case(summary: Summary, source: StoredSource) -> dict[str, Any]:
         "rate": source.rate,
         "timers_per_second": started / source.seconds if source.seconds else 0,
         "pending": row.get("most_pending") or 0,
-        "share": (row.get("cancelled") or 0) / max(started, 1),
+        "share": ((row.get("cancelled") or 0) + rearmed) / max(started, 1),
         "costs": {number: cost(replays[timer].time) for number, timer in rivals.items()},
     }
 

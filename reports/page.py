@@ -48,10 +48,7 @@ def check_target(out: str | os.PathLike[str]) -> None:
     if path.is_dir():
         names = {entry.name for entry in path.iterdir()}
         if others := names - {PAGE, MARK, FIGURES}:
-            raise ReportError(
-                f"{out} has {min(others)}, which is not of a report and would be lost; choose"
-                " another --out"
-            )
+            raise ReportError(f"{out} has {min(others)}, which would be lost; choose another --out")
         if names and not has_format(path / MARK, FORMAT):
             raise ReportError(f"{out} is not a report of wheelwork; choose another --out")
     elif path.exists() or path.is_symlink():

@@ -55,7 +55,7 @@ def profile_text(profile: Profile, unit: str, shards: int) -> dict[str, str]:
     lines = {
         "rate": f"{digits_text(profile.rate, 3)} timers armed per second{shard}",
         "pending": f"at most {profile.most_pending:,} at once",
-        "timed out": f"{profile.timed_out:.1%}",
+        "timed out": f"{profile.timed_out:.1%} of the times that a timer was armed",
     }
     for label, quantiles in (("delay", profile.delay), ("answered", profile.answered)):
         texts = [f"{name} {rounded_duration(time, unit)}" for name, time in quantiles.items()]

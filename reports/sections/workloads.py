@@ -1,5 +1,6 @@
 """Replays of whole workloads and traces."""
 
+from compare.replay.engine import OPERATIONS_AT_ONCE
 from compare.replay.lateness import lateness_text
 from compare.replay.profile import SAMPLE, Profile, profile_text
 from reports import formats
@@ -42,10 +43,13 @@ def table(summary: Summary) -> Table:
     first = next(iter(summary.replays))
     about = (
         "Times are those of all shards together; lateness is that of all timers that fired; memory "
-        "is the most that one shard's timer held at the end."
+        "is the most that one shard's timer held at the end"
         if summary.of_shards
-        else "Times are those of the whole sequence, expiries included."
+        else "Times are those of the whole sequence, expiries included; memory is what the timer "
+        "held at the end"
     )
+    room = formats.count(OPERATIONS_AT_ONCE)
+    about += f", with the room that compiled timers reserve for up to {room} operations at a time."
     return Table(
         "replays",
         "Replays",

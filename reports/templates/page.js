@@ -48,7 +48,7 @@ function verdict(form) {
   const ranking = all.filter(([number]) => precise(data.timers[number], limit));
   const where = own ? `${own.own ? "Your traffic" : "The workload"} ${own.name}${own.together ? ` (${own.together})` : ""}` : "";
   if (!ranking.length) {
-    return { ranking, rate, said: [`${where ? `${where}: n` : "N"}o timer in this run that is precise enough was measured in this case. Choose fewer pending timers or less precision.`] };
+    return { ranking, rate, said: [`${where ? `${where}: n` : "N"}o timer in this run that is precise enough was measured in this case. Choose ${own ? "" : "fewer pending timers or "}less precision.`] };
   }
   const per = own ? "operation" : "timer";
   const [[first, best, low, high], second] = ranking;
@@ -57,7 +57,8 @@ function verdict(form) {
   const said = [];
   if (rate && most <= data.cheap) {
     said.push(`Speed does not matter here: each of these timers takes at most ${time(most)} of each second, ${percent(most / 1e9)} of a core. Choose by precision and memory.`);
-  } else if (tied.length) {
+  }
+  if (tied.length) {
     said.push(`Speed does not separate it from ${listed(tied.map(([number]) => data.timers[number].name))}: their intervals overlap.`);
   }
   const each = rate ? `, ${time(best * rate)} of each second (${percent(best * rate / 1e9)} of a core)` : "";
@@ -140,6 +141,8 @@ function startCase() {
   }
   form.traffic.value = modelled && !data.cases[0]?.own ? "" : "0";
   follow();
+  const answered = data.precisions.find((number) => verdict({ ...values(), precision: number }).ranking.length);
+  form.precision.value = answered ?? data.precisions[0];
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("change", ({ target }) => {
     if (target.name === "traffic") follow();

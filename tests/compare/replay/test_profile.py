@@ -169,7 +169,7 @@ def test_a_profile_is_told():
     assert profile_text(summary, "us", 1) == {
         "rate": "42.2 timers armed per second",
         "pending": "at most 1,285 at once",
-        "timed out": "26.0%",
+        "timed out": "26.0% of the times that a timer was armed",
         "delay": "always 5s",
         "answered": "p50 996us, max 4.04s",
         "cost": "us of a core per second of traffic: delay-queue 1.2, simple-wheel 2,500,"
