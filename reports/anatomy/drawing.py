@@ -22,7 +22,7 @@ MAX_LEVELS, MAX_SLOTS = 9, 1024
 WIDTH, EDGE = 9.0, 0.15  # inches, as are all lengths below
 HELD, CLOCK, ON_HELD = "#0072b2", "#d55e00", "#fefefe"  # timers; the clock and what moves
 _TITLE, _LINE, _ROW = 0.42, 0.2, 0.5
-_QUEUE_WIDTH, _QUEUE_ROW = 2.05, 0.25
+_QUEUE_WIDTH, _QUEUE_ROW = 2.2, 0.25
 _RING, _LARGE_RING = 2.55, 3.4  # the square of a ring; of one that stands alone
 _LABELS = 0.47  # around a ring
 _BOX, _STEP = 0.48, 0.66  # a timer in a list, and the distance to the next
@@ -31,6 +31,7 @@ _CLOCK = 0.85
 _NUMBERED, _SEPARATED = 24, 64  # slots of a ring, each with its number; with a line around it
 _APART = 20  # degrees between the labels of a ring
 _LINES = (3, 3, 3, 3, 3, 2, 2, 2, 1)  # of each label, by the number of labels
+_OF_LINE = 12  # degrees that each line of a label takes up
 
 Position = tuple[float, float]
 
@@ -181,10 +182,14 @@ class _Drawing:
             if ring.size <= _NUMBERED or slot % ceil(ring.size / 4) == 0:
                 self.text(*middle, str(slot), size=8.5, color=ON_HELD if timers else INK)
         groups = _neighbours(ring)
+        middles = [(slots[0] + slots[-1]) / 2 * 360 / ring.size for slots in groups]
+        around = [*middles, *(middle + 360 for middle in middles[:1])]
+        nearest = min((later - earlier for earlier, later in pairwise(around)), default=360)
+        lines = min(_LINES[min(len(groups), len(_LINES)) - 1], max(int(nearest / _OF_LINE), 1))
         for slots in groups:
-            self.deadlines(ring, slots, _LINES[min(len(groups), len(_LINES)) - 1], centre, radius)
+            self.deadlines(ring, slots, lines, centre, radius)
         tip = self.on(centre, inner * 0.98, ring.current, ring.size)
-        base = self.on(centre, inner * 0.7, ring.current, ring.size)
+        base = self.on(centre, inner * 0.78, ring.current, ring.size)
         self.arrow(base, tip, mutation_scale=11, lw=1.6)
         held = sum(map(len, ring.slots.values()))
         name = "" if ring.level is None else f"level {ring.level}"
@@ -228,8 +233,8 @@ class _Drawing:
             y = top - (k + 1.6) * _QUEUE_ROW
             empty = "" if (bucket.level, bucket.slot) in held else ", empty"
             moment = number(bucket.expiration - self.origin)
-            self.text(left + 0.55, y, moment, ha="right", weight="normal" if k else "bold")
-            self.text(left + 0.65, y, f"{bucket_text(bucket)}{empty}", size=8.5, ha="left")
+            self.text(left + 0.5, y, moment, ha="right", weight="normal" if k else "bold")
+            self.text(left + 0.6, y, f"{bucket_text(bucket)}{empty}", size=8, ha="left")
         if len(queue) > rows:
             y = top - (rows + 1.6) * _QUEUE_ROW
             self.text(left + 0.65, y, f"and {len(queue) - rows:,} more", size=8.5, ha="left")

@@ -6,7 +6,7 @@ import pytest
 
 from compare.bench.store import Run, read_run
 from reports.charts.pictures import Picture
-from reports.page import ReportError, write_report
+from reports.page import MARK, ReportError, write_report
 from tests.reports.html import Page
 from tests.reports.synthetic import write_synthetic
 from timers.registry import names
