@@ -185,9 +185,9 @@ class _Drawing:
         middles = [(slots[0] + slots[-1]) / 2 * 360 / ring.size for slots in groups]
         around = [*middles, *(middle + 360 for middle in middles[:1])]
         nearest = min((later - earlier for earlier, later in pairwise(around)), default=360)
-        lines = min(_LINES[min(len(groups), len(_LINES)) - 1], max(int(nearest / _OF_LINE), 1))
+        most = min(_LINES[min(len(groups), len(_LINES)) - 1], max(int(nearest / _OF_LINE), 1))
         for slots in groups:
-            self.deadlines(ring, slots, lines, centre, radius)
+            self.deadlines(ring, slots, most, centre, radius)
         tip = self.on(centre, inner * 0.98, ring.current, ring.size)
         base = self.on(centre, inner * 0.78, ring.current, ring.size)
         self.arrow(base, tip, mutation_scale=11, lw=1.6)

@@ -11,10 +11,9 @@ import compare.executors
 
 
 def interrupt_when_one_has_ended(patch: pytest.MonkeyPatch, running: threading.Event) -> None:
-    """Let the wait for parts be interrupted when one has ended and another is running.
+    """Interrupt the wait for parts when one has ended and another is running, without a signal.
 
-    No signal is sent: CPython notices one that comes just before the main thread begins to wait
-    only when it has waited. The tests of whole commands send signals.
+    CPython may notice a signal too late. The tests of whole commands send signals.
     """
 
     def interrupted(parts: Iterable[Future[Any]]) -> Iterator[Future[Any]]:

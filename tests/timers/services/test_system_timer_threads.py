@@ -20,6 +20,7 @@ from tests.timers.services.cases import (
     held_elsewhere,
     in_thread,
     manual,
+    raising,
 )
 from timers import CascadingWheel
 from timers.errors import ClockError
@@ -29,7 +30,6 @@ from timers.services import (
     SystemTimer,
     mailbox,
 )
-from timers.services.clock import MonotonicClock
 from timers.services.mailbox import MAILBOX_LIMIT, NEVER
 
 # Callers beside the driver, and beside each other
@@ -301,22 +301,12 @@ def test_a_turn_while_a_caller_wakes_the_driver_leaves_no_false_alarm(monkeypatc
 
 def test_a_close_that_interrupted_a_call_cancels_although_the_clock_fails():
     """The driver does it: the interrupted frame holds the lock."""
-
-    class Clock(MonotonicClock):
-        failing = False
-
-        def now(self):
-            if self.failing:
-                raise OSError("the clock")
-            return super().now()
-
-    clock = Clock()
-    service = SystemTimer(CascadingWheel(), clock=clock, on_error=lambda *_: None)
+    service = SystemTimer(CascadingWheel(), on_error=lambda *_: None)
     call = service.schedule_after(100, print)
     while service._mailbox.alarm < 0:  # until the driver sleeps
         time.sleep(0.001)
     with service._mailbox.lock:
-        clock.failing = True
+        service._mailbox.now = raising(OSError("the clock"))
         assert not service.close()
     service._thread.join(10)
     assert call.cancelled()
