@@ -40,7 +40,7 @@ def timer_class(name: str) -> Any:
     except (ImportError, AttributeError, ValueError) as error:
         raise UnknownTimerError(f"cannot import {name!r}: {error}") from None
     except SystemExit as error:
-        raise UnknownTimerError(f"cannot import {name!r}: it exits with {error}") from None
+        raise UnknownTimerError(f"cannot import {name!r}: it exits with {error.code!r}") from None
     if not isinstance(cls, type):
         raise UnknownTimerError(f"{name!r} is not a class")
     return cls

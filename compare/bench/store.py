@@ -287,8 +287,12 @@ def runs_in(root: str | os.PathLike[str]) -> list[Path]:
     root = Path(root)
     if not root.is_dir():
         raise RunError(f"{root} is not a directory of runs; `wheelwork compare` creates one")
-    found = root.glob(f"[!.]*/{MANIFEST}")
-    return sorted(manifest.parent for manifest in found if has_format(manifest, FORMAT))
+    return sorted(
+        manifest.parent
+        for manifest in root.glob(f"[!.]*/{MANIFEST}")
+        # One that is damaged is known by its name.
+        if manifest.parent.match("[0-9]*T*Z-*") or has_format(manifest, FORMAT)
+    )
 
 
 def latest_run(root: str | os.PathLike[str]) -> Path:

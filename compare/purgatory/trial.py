@@ -14,7 +14,6 @@ import time
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -76,8 +75,9 @@ def measure(trial: Trial, traffic: Traffic) -> dict[str, Any]:
     sender.close()
     figures: dict[str, Any] = {}
     try:
-        with suppress(EOFError):
-            figures = receiver.recv()
+        figures = receiver.recv()
+    except EOFError:
+        pass
     except BaseException:  # Ctrl-C, which the process ignores
         process.kill()
         raise

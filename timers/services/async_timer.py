@@ -54,8 +54,7 @@ class LoopDriver:
 
     def close(self) -> None:
         """Cancel every pending entry and refuse new ones. Closing again is legal."""
-        if not self.mailbox.close() and not self._loop.is_closed():
-            self._loop.call_soon(self.close)
+        self.mailbox.close()
         self._set_alarm(None)
 
     def _turn(self) -> None:

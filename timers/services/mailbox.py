@@ -104,8 +104,8 @@ class Entry:
 class Mailbox:
     """Entries that are new or have changed, the timer that holds the others, and what is due.
 
-    `wake` is called, with the lock held, if an entry is due before the moment at which the driver
-    looks next (the `alarm`).
+    `wake` is called, on any thread, if an entry is due before the moment at which the driver looks
+    next (the `alarm`, which only the driver sets).
     """
 
     def __init__(
@@ -129,6 +129,7 @@ class Mailbox:
         self.start_unit = timer.now
         self.origin = self.latest = clock.now()  # the latest moment to which the timer was advanced
         self.alarm = AWAKE
+        self.alarms, self.woken = 0, -1  # how many were set; for which the driver was woken last
         self.has_thread = False  # whether the driver has a thread of its own
         self.in_callback = False  # whether it runs one
         self.entries: list[Entry] = []  # to be applied, in this order
@@ -186,11 +187,12 @@ class Mailbox:
     def hurry(self) -> None:
         """Wake the driver, which would sleep beyond the deadline of an entry that came.
 
-        Without the lock, it could take a turn between the two steps and sleep with a false alarm.
+        Once for each alarm is enough: the driver looks at the entries when it has set the next one.
         """
-        with self.lock:
+        alarms = self.alarms
+        if self.woken != alarms:
             self.wake()
-            self.alarm = AWAKE
+            self.woken = alarms
 
     def size(self) -> int:
         """The number of pending entries. O(entries in the mailbox + due)."""
@@ -205,14 +207,13 @@ class Mailbox:
     def close(self, runs_rest: bool = False) -> bool:
         """Refuse new entries, and cancel what is pending unless the driver `runs_rest`.
 
-        False if a frame below holds the lock: the driver has to take a turn, which cancels them.
+        False if a frame below holds the lock: the timer follows with the next turn.
         """
         held = self.is_held
         with self.lock:
             self.runs_rest = runs_rest and (self.runs_rest or not self.closed)
             self.closed = True
-            if not held:
-                self._cancel_rest()
+            self._cancel_rest(apply=not held)
         return not held
 
     def abandon(self) -> None:
@@ -248,6 +249,7 @@ class Mailbox:
                 moment = self.latest
             elif expiry is not None:
                 moment = self.origin + (expiry - self.start_unit) * self.unit_ns
+            self.alarms += 1
             self.alarm = NEVER if moment is None else moment - self.unit_ns + 1
             if self.entries:  # perhaps they came before the alarm was published
                 self.alarm, moment = AWAKE, self.latest
@@ -310,13 +312,14 @@ class Mailbox:
                 entry._finish()  # an exception came before the end of its run
             ready.popleft()
 
-    def _cancel_rest(self) -> None:
+    def _cancel_rest(self, apply: bool = True) -> None:
         """Cancel what a closed mailbox has pending, unless it is to run."""
         if self.closed and not self.runs_rest:
             for entry in [*self.entries, *self._held, *[entry for entry, _ in self.ready.copy()]]:
                 if entry is not None:
                     entry.cancel()
-            self.apply()
+            if apply:
+                self.apply()
 
     def _file(self, entries: list[Entry]) -> None:
         """Schedule entries that are not in the timer."""

@@ -286,7 +286,6 @@ def _drive(bell: _Bell) -> None:
                 service._report(None, error)
                 bell.wait(_RETRY_S)  # perhaps it is the clock that fails
                 if service._has_ended(0):
-                    service._mailbox.close()  # which an interrupted `close` leaves to this thread
                     return
                 continue
             if service._has_ended(moment):

@@ -91,6 +91,7 @@ def test_other_things_in_the_store_are_no_runs(stored):
     shutil.copytree(stored, stored.parent / "before")  # one that was renamed
     (stored.parent / "trace").mkdir()
     (stored.parent / "trace" / store.MANIFEST).write_text('{"format": "of a trace"}')
+    (stored / store.MANIFEST).write_text("{ damaged")
     assert runs_in(stored.parent) == [stored, stored.parent / "before"]
 
 

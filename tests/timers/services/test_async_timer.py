@@ -132,7 +132,7 @@ def test_a_finalizer_may_close_the_service_while_it_files_calls(in_turn):
         timer._mailbox.timer = Interposed(timer._mailbox.timer)
         timer._mailbox.timer.before["schedule_many"] = timer.close
         call = timer.schedule_after(0.1, print)
-        assert in_turn or timer.size == 2  # files it, without a turn
+        assert in_turn or timer.size < 2  # files it, without a turn
         await asyncio.sleep(2)
         assert call.cancelled()
         assert timer.size == 0

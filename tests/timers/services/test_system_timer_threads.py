@@ -20,7 +20,6 @@ from tests.timers.services.cases import (
     held_elsewhere,
     in_thread,
     manual,
-    raising,
 )
 from timers import CascadingWheel
 from timers.errors import ClockError
@@ -299,14 +298,17 @@ def test_a_turn_while_a_caller_wakes_the_driver_leaves_no_false_alarm(monkeypatc
         assert second.wait(10)
 
 
-def test_a_close_that_interrupted_a_call_cancels_although_the_clock_fails():
-    """The driver does it: the interrupted frame holds the lock."""
-    service = SystemTimer(CascadingWheel(), on_error=lambda *_: None)
+def test_a_close_that_interrupts_another_method_cancels_at_once(monkeypatch):
+    """Private: as from a signal handler in `size`, which holds the lock, or in `schedule_after`."""
+    _, service = manual()
     call = service.schedule_after(100, print)
-    while service._mailbox.alarm < 0:  # until the driver sleeps
-        time.sleep(0.001)
     with service._mailbox.lock:
-        service._mailbox.now = raising(OSError("the clock"))
         assert not service.close()
-    service._thread.join(10)
+        assert call.cancelled()
+    assert service.size == 0
+    clock, service = manual()
+    clock.advance(1)  # nothing is pending: the next call wakes the driver
+    monkeypatch.setattr(service._mailbox, "wake", service.close)
+    call = service.schedule_after(100, print)
     assert call.cancelled()
+    assert service.size == 0
