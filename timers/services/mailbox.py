@@ -105,7 +105,7 @@ class Mailbox:
     """Entries that are new or have changed, the timer that holds the others, and what is due.
 
     `wake` is called, on any thread, if an entry is due before the moment at which the driver looks
-    next (the `alarm`, which only the driver sets).
+    next (the `alarm`).
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Mailbox:
         self.start_unit = timer.now
         self.origin = self.latest = clock.now()  # the latest moment to which the timer was advanced
         self.alarm = AWAKE
-        self.alarms, self.woken = 0, -1  # how many were set; for which the driver was woken last
+        self.alarms = 0  # how many the driver has set
         self.has_thread = False  # whether the driver has a thread of its own
         self.in_callback = False  # whether it runs one
         self.entries: list[Entry] = []  # to be applied, in this order
@@ -185,14 +185,12 @@ class Mailbox:
         raise ServiceClosedError(f"{self.name} is closed")
 
     def hurry(self) -> None:
-        """Wake the driver, which would sleep beyond the deadline of an entry that came.
-
-        Once for each alarm is enough: the driver looks at the entries when it has set the next one.
-        """
+        """Wake the driver, which would sleep beyond the deadline of an entry that came."""
         alarms = self.alarms
-        if self.woken != alarms:
+        self.wake()
+        self.alarm = AWAKE  # nobody else has to wake it
+        if self.alarms != alarms:  # it has set another one meanwhile, which is lost
             self.wake()
-            self.woken = alarms
 
     def size(self) -> int:
         """The number of pending entries. O(entries in the mailbox + due)."""
@@ -249,7 +247,7 @@ class Mailbox:
                 moment = self.latest
             elif expiry is not None:
                 moment = self.origin + (expiry - self.start_unit) * self.unit_ns
-            self.alarms += 1
+            self.alarms += 1  # before the alarm: see `hurry`
             self.alarm = NEVER if moment is None else moment - self.unit_ns + 1
             if self.entries:  # perhaps they came before the alarm was published
                 self.alarm, moment = AWAKE, self.latest
