@@ -58,11 +58,11 @@ function verdict(form) {
   if (rate && most <= data.cheap) {
     said.push(`Speed does not matter here: each of these timers takes at most ${time(most)} of each second, ${percent(most / 1e9)} of a core. Choose by precision and memory.`);
   }
+  const each = rate ? `, ${time(best * rate)} of each second (${percent(best * rate / 1e9)} of a core)` : "";
+  said.push(`${data.timers[first].name} has the lowest median: ${time(best)} per ${per}${each}.`);
   if (tied.length) {
     said.push(`Speed does not separate it from ${listed(tied.map(([number]) => data.timers[number].name))}: their intervals overlap.`);
   }
-  const each = rate ? `, ${time(best * rate)} of each second (${percent(best * rate / 1e9)} of a core)` : "";
-  said.push(`${data.timers[first].name} has the lowest median: ${time(best)} per ${per}${each}.`);
   if (second) {
     said.push(`The runner-up is ${data.timers[second[0]].name} with ${times(second[1] / best)} the cost (${times(second[2] / high).replace("\u00a0times", "")} to ${times(second[3] / low)}).`);
   } else {

@@ -14,7 +14,8 @@ mailbox; the interrupted method applies what it appended.
 step of CPython, which no other thread can divide:
 
 - To schedule is `entries.append(call)`. The caller looks at `closed` and `alarm` after it; whoever
-  changes these looks at `entries` after that.
+  closes, and the driver when it sets the alarm, looks at `entries` after that. A caller only sets
+  it to AWAKE, after it has woken the driver.
 - To cancel is `del call._callback`. This attribute is the *token* of a call: of all threads that
   delete it, one succeeds. The caller looks at `_handle` after it; whoever sets `_handle` looks at
   the state after that. An operation of a purgatory has a token of its own.

@@ -364,7 +364,7 @@ def test_a_replay_that_is_interrupted_is_resumed(whole, tmp_path, monkeypatch):
     def interrupted(results, replays, stopping):
         if replays == [ShardReplay(0, 5)]:
             running.set()
-            while not stopping():
+            while not stopping():  # until the interrupt has come
                 time.sleep(0.001)
         return real(results, replays, stopping)
 
