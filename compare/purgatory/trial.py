@@ -291,7 +291,7 @@ class _Run:
 
 
 _STATM = Path("/proc/self/statm")
-_TOTAL, _RESIDENT = range(2)  # columns of the file, in pages
+_RESIDENT, _DATA = 1, 5  # columns of the file, in pages
 
 
 def _memory(column: int) -> int:
@@ -305,7 +305,11 @@ def _memory(column: int) -> int:
 
 
 def _limit_memory(extra: int | None) -> None:
-    """Limit further allocation to `extra` bytes, or lift the limit."""
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    soft = hard if extra is None else _memory(_TOTAL) + extra
-    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    """Limit further allocation to `extra` bytes, or lift the limit.
+
+    A limit of the address space would not do: what malloc has only reserved for threads that have
+    ended, 64 MiB each, counts there from the start, and can be filled afterwards.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    soft = hard if extra is None else _memory(_DATA) + extra
+    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))

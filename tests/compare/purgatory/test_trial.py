@@ -206,7 +206,7 @@ def test_requests_complete_in_the_first_tick_after_their_service_time(clock, sho
 
 def test_memory_and_sizes_are_looked_at_every_20_ms(clock, short, monkeypatch, tmp_path):
     statm = tmp_path / "statm"
-    statm.write_text("90 30 8 7")
+    statm.write_text("90 30 8 7 0 60")
     monkeypatch.setattr(module, "_STATM", statm)
     usage = SimpleNamespace(ru_maxrss=77)
     limits = []
@@ -215,7 +215,7 @@ def test_memory_and_sizes_are_looked_at_every_20_ms(clock, short, monkeypatch, t
         "resource",
         SimpleNamespace(
             RUSAGE_SELF=0,
-            RLIMIT_AS=9,
+            RLIMIT_DATA=9,
             getpagesize=lambda: 4096,
             getrusage=lambda process: usage,
             getrlimit=lambda which: (5, 10**9),
@@ -226,7 +226,7 @@ def test_memory_and_sizes_are_looked_at_every_20_ms(clock, short, monkeypatch, t
     run.purgatory = SimpleNamespace(estimated_total=11, watched=30)
 
     def then():
-        statm.write_text("900 50 8 7" if clock.now == 20 * MS else "80 40 8 7")
+        statm.write_text("90 50 8 7 0 70" if clock.now == 20 * MS else "90 40 8 7 0 80")
         run.purgatory.watched += 3
         run.over = clock.now == 60 * MS
 
@@ -282,15 +282,15 @@ def test_a_process_warms_up_and_sends_the_figures_of_the_trial(monkeypatch):
 @pytest.mark.parametrize(
     ("design", "timer", "interval", "failed"),
     [
-        (SCANNING, "delay-queue", 10**6, "MemoryError"),
-        (PURGING, "hierarchical-wheel", 1000, None),
+        (SCANNING, "delay-queue", 10**6, ("MemoryError", "CapacityError")),
+        (PURGING, "hierarchical-wheel", 1000, (None,)),
     ],
 )
 def test_with_little_memory_only_the_old_design_fails(design, timer, interval, failed):
-    # The old design keeps them all; some 29 000 fill the memory.
+    # The old design keeps them all; some 22 000 fill the memory.
     given = traffic("low", 20_000, 45_000, seed=1)
     figures = measure(Trial(design, timer, interval, 8 * MEBIBYTE), given)
-    assert figures["failed"] == failed
+    assert figures["failed"] in failed
 
 
 def test_an_interrupt_ends_the_process_of_a_trial(monkeypatch):
