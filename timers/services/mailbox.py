@@ -64,6 +64,9 @@ AWAKE = -1
 NEVER = LIMIT + 1
 """The alarm of a service with nothing pending: above every moment."""
 
+TRIED = -1
+"""In place of the deadline of an entry in `ready` that has been asked to begin."""
+
 NO_HANDLE = 0
 """The handle of an entry that has not been in the timer yet; timers never return 0."""
 
@@ -303,6 +306,7 @@ class Mailbox:
             entry, moment = ready[0]
             with self.lock:
                 starts = entry._begin(moment)
+                ready[0] = entry, TRIED  # what is filed from now on, for the same moment, is new
             if starts:
                 self.in_callback = True
                 run(entry)

@@ -391,6 +391,15 @@ class HeldExecutor(Executor):
         return Future()
 
 
+class CountingExecutor(Executor):
+    """Runs at once what is submitted, and applies the mailbox, as a caller may just then."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        fn(*args, **kwargs)
+        self.size = self.service.size
+        return Future()
+
+
 class RefusingExecutor(Executor):
     def __init__(self, error=None):
         self.error = error or RuntimeError("no more")
@@ -418,6 +427,18 @@ def test_a_periodic_call_never_overlaps_itself_in_an_executor():
     clock.advance(10)
     assert executor.tasks == []
     assert timer.size == 0
+
+
+def test_a_periodic_call_that_is_applied_before_the_driver_goes_on_is_not_lost():
+    executor, ran = CountingExecutor(), []
+    clock, executor.service = manual(executor=executor)
+    call = executor.service.schedule_every(
+        9, lambda: ran.append(len(ran) < 3 and call.reschedule(0))
+    )
+    call.reschedule(0)
+    clock.advance(0)
+    assert ran == [True, True, True, False]
+    assert executor.size == 1
 
 
 def test_the_hook_is_told_what_an_executor_refuses():
