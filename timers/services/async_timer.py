@@ -50,7 +50,7 @@ class LoopDriver:
         self._alarm: asyncio.TimerHandle | None = None
         wake = partial(call_soon, self.turn)
         self.mailbox = Mailbox(timer, unit_ns, LoopClock(loop), wake, name)
-        self.mailbox.alarm = NEVER
+        self.mailbox.alarm = [NEVER]
 
     def close(self) -> None:
         """Cancel every pending entry and refuse new ones. Closing again is legal."""

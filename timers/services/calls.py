@@ -105,7 +105,7 @@ class ScheduledCall(Entry):
         with mailbox.lock:
             if self._handle and self._state == PENDING:
                 mailbox.entries.append(self)
-            if moment < mailbox.alarm:
+            if moment < mailbox.alarm[0]:
                 mailbox.hurry()
             if self._state != PENDING:
                 return False
@@ -173,7 +173,7 @@ class PeriodicCall(ScheduledCall):
             if self._state != STARTED:
                 return
             moment = self._moment if self._moved else self._following(now)
-            if moment < mailbox.alarm:
+            if moment < mailbox.alarm[0]:
                 mailbox.hurry()
             mailbox.entries.append(self)
             self._moment, self._moved, self._state = moment, False, PENDING
@@ -231,7 +231,7 @@ class CallScheduler:
         entries.append(call)
         if mailbox.closed:
             mailbox.refuse(call)
-        if moment < mailbox.alarm:
+        if moment < mailbox.alarm[0]:
             mailbox.hurry()
         return call
 

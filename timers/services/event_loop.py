@@ -130,7 +130,7 @@ class _WheelLoop(asyncio.AbstractEventLoop):
             mailbox.make_room()
         if mailbox.closed:
             raise RuntimeError("Event loop is closed")
-        if moment < mailbox.alarm:
+        if moment < mailbox.alarm[0]:
             mailbox.hurry()
         mailbox.entries.append(handle)
         return handle

@@ -14,8 +14,8 @@ mailbox; the interrupted method applies what it appended.
 step of CPython, which no other thread can divide:
 
 - To schedule is `entries.append(call)`. The caller looks at `closed` and `alarm` after it; whoever
-  closes, and the driver when it sets the alarm, looks at `entries` after that. A caller only sets
-  it to AWAKE, after it has woken the driver.
+  closes, and the driver when it sets the alarm, looks at `entries` after that. A caller only marks
+  an alarm as AWAKE, after it has woken the driver.
 - To cancel is `del call._callback`. This attribute is the *token* of a call: of all threads that
   delete it, one succeeds. The caller looks at `_handle` after it; whoever sets `_handle` looks at
   the state after that. An operation of a purgatory has a token of its own.
@@ -132,8 +132,7 @@ class Mailbox:
         self.clock, self.now, self.wake, self.name = clock, clock.now, wake, name
         self.start_unit = timer.now
         self.origin = self.latest = clock.now()  # the latest moment to which the timer was advanced
-        self.alarm = AWAKE
-        self.alarms = 0  # how many the driver has set
+        self.alarm = [AWAKE]  # a new list with each turn: see `hurry`
         self.has_thread = False  # whether the driver has a thread of its own
         self.in_callback = False  # whether it runs one
         self.entries: list[Entry] = []  # to be applied, in this order
@@ -165,7 +164,7 @@ class Mailbox:
         if self.closed:
             self.refuse(*entries)
         for entry in entries:
-            if entry._moment < self.alarm:
+            if entry._moment < self.alarm[0]:
                 self.hurry()
 
     def make_room(self) -> None:
@@ -175,7 +174,7 @@ class Mailbox:
         it needs the GIL, too, which each of them would keep for 5 ms.
         """
         if not self.is_held:
-            if self.has_thread and not self.in_callback and self.alarm < self.now():
+            if self.has_thread and not self.in_callback and self.alarm[0] < self.now():
                 time.sleep(0.001)
             with self.lock:
                 if len(self.entries) >= MAILBOX_LIMIT:
@@ -190,11 +189,9 @@ class Mailbox:
 
     def hurry(self) -> None:
         """Wake the driver, which would sleep beyond the deadline of an entry that came."""
-        alarms = self.alarms
+        alarm = self.alarm
         self.wake()
-        self.alarm = AWAKE  # nobody else has to wake it
-        if self.alarms != alarms:  # it has set another one meanwhile, which is lost
-            self.wake()
+        alarm[0] = AWAKE  # nobody else has to wake it; an alarm that it has set meanwhile stays
 
     def size(self) -> int:
         """The number of pending entries. O(entries in the mailbox + due)."""
@@ -232,7 +229,7 @@ class Mailbox:
     def turn(self, run: Callable[[Entry], object]) -> int | None:
         """Run what is due; returns the moment of the next turn, None if nothing is pending."""
         with self.lock:
-            self.alarm = AWAKE
+            self.alarm = [AWAKE]
             self._collect()
             self._cancel_rest()
         self._run_ready(run)
@@ -251,10 +248,9 @@ class Mailbox:
                 moment = self.latest
             elif expiry is not None:
                 moment = self.origin + (expiry - self.start_unit) * self.unit_ns
-            self.alarms += 1  # before the alarm: see `hurry`
-            self.alarm = NEVER if moment is None else moment - self.unit_ns + 1
+            self.alarm = [NEVER if moment is None else moment - self.unit_ns + 1]
             if self.entries:  # perhaps they came before the alarm was published
-                self.alarm, moment = AWAKE, self.latest
+                self.alarm[0], moment = AWAKE, self.latest
             return moment
 
     # With the lock held

@@ -272,6 +272,7 @@ def test_a_signal_handler_that_outlasts_a_wait_does_not_stop_the_service():
         signal.setitimer(signal.ITIMER_REAL, 0.02)
         assert service.advance_clock(timeout=5) == 1
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, former)
     assert ran == ["late"]
 
@@ -282,7 +283,7 @@ def test_a_turn_while_a_caller_wakes_the_driver_leaves_no_false_alarm(monkeypatc
     """
     with SystemTimer(CascadingWheel()) as service:
         mailbox, wake = service._mailbox, service._mailbox.wake
-        while mailbox.alarm != NEVER:  # until the driver sleeps
+        while mailbox.alarm != [NEVER]:  # until the driver sleeps
             time.sleep(0.001)
 
         def slow():
