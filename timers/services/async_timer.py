@@ -115,6 +115,7 @@ class AsyncTimer(CallScheduler):
         try:
             (self._loop.call_soon if here else self._loop.call_soon_threadsafe)(turn)
         except RuntimeError:
+            self.close()
             raise ServiceClosedError("the loop of this AsyncTimer is closed") from None
 
     def _report(self, callback: Callback, error: BaseException) -> None:

@@ -64,7 +64,8 @@ class ScheduledCall(Entry):
         """Give the call a new deadline: the clock's seconds or an aware datetime.
 
         True exactly if the former deadline will not fire. False if the call has started or was
-        cancelled; it is not revived. A periodic call goes on from the new deadline.
+        cancelled; it is not revived. A periodic call goes on from the new deadline, also if it is
+        running.
 
         Raises:
             TimeTypeError, TimeRangeError: for what is not a moment.
@@ -167,8 +168,6 @@ class PeriodicCall(ScheduledCall):
     def _finish(self) -> None:
         """File the call for its next deadline, unless it was cancelled or the service is closed."""
         mailbox, now = self._mailbox, self._mailbox.now()
-        if mailbox.closed:
-            self.cancel()
         with mailbox.lock:
             if self._state != STARTED:
                 return
@@ -179,6 +178,8 @@ class PeriodicCall(ScheduledCall):
             self._moment, self._moved, self._state = moment, False, PENDING
             if self.done():  # whoever cancelled it may have seen another state
                 self._state = CANCELLED
+        if mailbox.closed:
+            self.cancel()
 
     def _following(self, now: int) -> int:
         moment, period = self._moment, self._period

@@ -28,7 +28,11 @@ class Clock(Protocol):
     """What a service needs to know of time, in integer nanoseconds."""
 
     def now(self) -> int:
-        """Nanoseconds since a fixed moment; never decreases."""
+        """Nanoseconds since a fixed moment; never decreases.
+
+        A thread that waits for a deadline sleeps in real time: if the clock jumps ahead, it wakes
+        no earlier.
+        """
 
     def wall(self) -> int:
         """Nanoseconds since 1970-01-01 UTC; used once for each datetime that is converted."""

@@ -1,5 +1,6 @@
 """`DelayedOperation`: a request that waits for a condition or for its timeout."""
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -20,6 +21,13 @@ from timers.services.mailbox import (
 
 UNWATCHED = threading.RLock()
 """In place of the mailbox's lock, for operations that no purgatory watches yet."""
+
+if hasattr(os, "register_at_fork"):  # no thread holds it at a fork, which a child would not have
+    os.register_at_fork(
+        before=UNWATCHED.acquire,
+        after_in_parent=UNWATCHED.release,
+        after_in_child=UNWATCHED.release,
+    )
 
 
 class DelayedOperation(Entry):
@@ -61,7 +69,8 @@ class DelayedOperation(Entry):
         """Complete the operation by `force_complete` if its condition holds; for subclasses.
 
         Return what `force_complete` returned, or False if the condition does not hold. The
-        purgatory calls this when it gets the operation, and for each `check_and_complete`.
+        purgatory calls this when it gets the operation, and for each `check_and_complete`. It must
+        not check a key of the operation itself, which would then be tried again, for ever.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define try_complete")
 
@@ -69,7 +78,7 @@ class DelayedOperation(Entry):
         """Called exactly once, when the operation completes, also by its timeout."""
 
     def on_expiration(self) -> None:
-        """Called after `on_complete` if the operation completed by its timeout."""
+        """Called after `on_complete`, unless that raised, if the operation timed out."""
 
     @property
     def is_completed(self) -> bool:

@@ -125,7 +125,8 @@ class Mailbox:
         self.timer = timer
         self.closed = False  # refuses new entries
         self.runs_rest = False  # closed, but what is pending still runs
-        if any(mailbox.timer is timer and not mailbox.closed for mailbox in _mailboxes):
+        owner = _owners.get(id(timer))
+        if owner is not None and owner.timer is timer and not owner.closed:
             raise ParameterError("the timer belongs to another service")
         # Otherwise the first caller to use it would wait, and all others for the lock.
         load_code(timer, "move_all", "schedule_many", "cancel_many", "advance", "next_expiry")
@@ -145,7 +146,7 @@ class Mailbox:
         self._strays = 0  # handles in the timer that an interruption kept from their entries
         self.unsettled = False
         self.lock = threading.RLock()
-        _mailboxes.add(self)
+        _owners[id(timer)] = self
 
     # What callers use
 
@@ -206,13 +207,13 @@ class Mailbox:
     def close(self, runs_rest: bool = False) -> bool:
         """Refuse new entries, and cancel what is pending unless the driver `runs_rest`.
 
-        False if a frame below holds the lock: the timer follows with the next turn.
+        False if a frame below holds the lock: the timer follows when the mailbox is next applied.
         """
         held = self.is_held
         with self.lock:
             self.runs_rest = runs_rest and (self.runs_rest or not self.closed)
             self.closed = True
-            self._cancel_rest(apply=not held)
+        self._cancel_rest(apply=not held)
         return not held
 
     def abandon(self) -> None:
@@ -231,7 +232,7 @@ class Mailbox:
         with self.lock:
             self.alarm = [AWAKE]
             self._collect()
-            self._cancel_rest()
+        self._cancel_rest()
         self._run_ready(run)
         return self.next_turn()
 
@@ -309,16 +310,23 @@ class Mailbox:
                 self.in_callback = False
             elif entry._state == STARTED:
                 entry._finish()  # an exception came before the end of its run
-            ready.popleft()
+            if ready:  # as in all processes but a child that a callback has forked
+                ready.popleft()
 
     def _cancel_rest(self, apply: bool = True) -> None:
-        """Cancel what a closed mailbox has pending, unless it is to run."""
+        """Cancel what a closed mailbox has pending, unless it is to run.
+
+        Without the lock, as finalizers of what the entries drop may run.
+        """
         if self.closed and not self.runs_rest:
-            for entry in [*self.entries, *self._held, *[entry for entry, _ in self.ready.copy()]]:
+            with self.lock:
+                rest = [*self.entries, *self._held, *[entry for entry, _ in self.ready.copy()]]
+            for entry in rest:
                 if entry is not None:
                     entry.cancel()
             if apply:
-                self.apply()
+                with self.lock:
+                    self.apply()
 
     def _file(self, entries: list[Entry]) -> None:
         """Schedule entries that are not in the timer."""
@@ -395,4 +403,5 @@ class Mailbox:
         return np.array(units, np.int64)
 
 
-_mailboxes: "weakref.WeakSet[Mailbox]" = weakref.WeakSet()
+_owners: "weakref.WeakValueDictionary[int, Mailbox]" = weakref.WeakValueDictionary()
+"""By the id of a timer, the last mailbox that had it."""

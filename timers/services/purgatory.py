@@ -112,7 +112,8 @@ class Purgatory:
 
         True if this call completed it. Its condition is tried once more after it has been added to
         the lists, so that progress in between is not missed. Without keys, only its timeout and
-        `force_complete` complete it. An error withdraws the operation. O(keys).
+        `force_complete` complete it. An error withdraws the operation, unless it could not be
+        watched at all. O(keys).
 
         Raises:
             KeyTypeError: for a key that is not hashable, and keys that are not iterable.
@@ -128,7 +129,8 @@ class Purgatory:
         """`try_complete_else_watch` for many operations that watch the same keys.
 
         Returns the number of them that this call completed. If none of them waits, `keys` is not
-        looked at. An error withdraws all of them. O(operations * keys).
+        looked at. If the purgatory is closed, or one of them cannot be watched, nothing happens to
+        any of them. A later error withdraws them all. O(operations * keys).
 
         Raises:
             As `try_complete_else_watch`.

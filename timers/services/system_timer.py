@@ -25,6 +25,7 @@ ErrorHook = Callable[[Callback | None, BaseException], object]
 
 _MONOTONIC = MonotonicClock()
 _SECONDS_AT_EXIT = 1.0  # for which interpreter exit waits for a callback that is running
+_SECONDS_TO_END = 1.0  # at most, for a thread that runs no callback; beyond the timeout
 _RETRY_S = 0.1  # after the timer itself failed, e.g. for lack of memory
 
 
@@ -57,7 +58,7 @@ class SystemTimer(CallScheduler):
 
     Raises:
         ParameterError: for a timer that is not empty or belongs to another service, another
-            `unit_ns` than 1 .. 10**18, or what is not an executor or a hook.
+            `unit_ns` than 1 .. 10**18, or what is not an executor, a clock or a hook.
         ServiceStateError: while the interpreter exits.
     """
 
@@ -75,6 +76,8 @@ class SystemTimer(CallScheduler):
             raise ServiceStateError("no SystemTimer can be started while the interpreter exits")
         if executor is not None and not callable(getattr(executor, "submit", None)):
             raise ParameterError(f"executor must be an Executor, not {shown(executor)}")
+        if not callable(getattr(clock, "now", None)):
+            raise ParameterError(f"clock must be a Clock, not {shown(clock)}")
         if on_error is not None and not callable(on_error):
             raise ParameterError(f"on_error must be callable, not {shown(on_error)}")
         # It keeps a service with something to run until the thread takes that.
@@ -135,9 +138,9 @@ class SystemTimer(CallScheduler):
 
         With `pending="wait"`, a periodic call runs once more, and what is left after `timeout`
         seconds is cancelled. On a ManualClock it does not wait: `advance` runs the rest. Returns
-        whether the service has ended: False if a callback is still running after `timeout`, and
-        False in a callback of this service, which never waits for itself. Closing again is legal;
-        `close()` ends a wait.
+        whether the service has ended: False if its thread still runs a callback after `timeout`. In
+        a callback on that thread, and while another call advances the service, it is False at once.
+        Callbacks in an executor do not count. Closing again is legal; `close()` ends a wait.
 
         Raises:
             ParameterError: for another `pending`.
@@ -146,9 +149,9 @@ class SystemTimer(CallScheduler):
         if pending not in ("cancel", "wait"):
             raise ParameterError(f"pending must be cancel or wait, not {shown(pending)}")
         seconds = None if timeout is None else duration_ns(timeout, "timeout") / NS_PER_S
-        cancelled = self._mailbox.close(runs_rest=pending == "wait")
+        applied = self._mailbox.close(runs_rest=pending == "wait")
         self._bell.ring(self)
-        if not cancelled:
+        if not applied:
             return False
         if self._thread is None:
             return self._finish_without_thread(seconds)
@@ -157,6 +160,8 @@ class SystemTimer(CallScheduler):
         self._thread.join(seconds)
         if self._thread.is_alive() and self._mailbox.runs_rest:
             return self.close("cancel", timeout=0)
+        if not self._mailbox.in_callback:
+            self._thread.join(_SECONDS_TO_END)
         return not self._thread.is_alive()
 
     # Driving

@@ -154,6 +154,7 @@ def test_a_timer_belongs_to_a_loop():
     loop.close()
     with pytest.raises(ServiceClosedError, match="the loop of this AsyncTimer is closed"):
         timer.schedule_after(1, print)
+    assert timer.size == 0
 
 
 def test_another_thread_may_use_it_while_the_loop_sleeps():

@@ -6,12 +6,13 @@ import gc
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 
 import pytest
 
-from tests.timers.services.cases import MS, Recorder, SettableClock, manual
+from tests.timers.services.cases import MS, Recorder, SettableClock, in_thread, manual
 from timers import CascadingWheel, HashedWheel, HierarchicalWheel
 from timers.errors import ClockError, ParameterError, TimeRangeError, TimeTypeError
 from timers.services import (
@@ -97,9 +98,19 @@ def test_waiting_in_real_time(start, timeout):
 def test_what_is_left_after_the_timeout_of_a_wait_is_cancelled(start):
     timer = SystemTimer(HashedWheel(), start=start)
     call = timer.schedule_after(10, print)
-    timer.close("wait", timeout=0.01)
+    assert timer.close("wait", timeout=0.01)
     assert call.cancelled()
-    assert timer.close(timeout=10)
+
+
+def test_a_finalizer_that_close_runs_may_wait_for_another_thread():
+    class Connection:
+        def __del__(self):
+            sizes.append(in_thread(lambda: timer.size))
+
+    sizes, timer = [], SystemTimer(HierarchicalWheel())
+    timer.schedule_after(60, print, Connection())
+    assert timer.close()
+    assert sizes == [0]
 
 
 @pytest.mark.parametrize("pending", ["cancel", "wait"])
@@ -192,9 +203,22 @@ def test_a_timer_belongs_to_one_service():
     SystemTimer(wheel, start=False).close()
 
 
-def test_an_executor_and_a_hook_are_what_they_should_be():
+def test_threads_may_make_services_at_the_same_time():
+    former = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            made = pool.map(lambda _: SystemTimer(HashedWheel(), start=False), range(800))
+            assert len(list(made)) == 800
+    finally:
+        sys.setswitchinterval(former)
+
+
+def test_an_executor_a_clock_and_a_hook_are_what_they_should_be():
     with pytest.raises(ParameterError, match="executor must be an Executor, not 3"):
         SystemTimer(HierarchicalWheel(), executor=3)
+    with pytest.raises(ParameterError, match="clock must be a Clock, not None"):
+        SystemTimer(HierarchicalWheel(), clock=None)
     with pytest.raises(ParameterError, match="on_error must be callable, not 3"):
         SystemTimer(HierarchicalWheel(), on_error=3)
 

@@ -1,23 +1,23 @@
 """SystemTimer in forked processes, and at the exit of the interpreter."""
 
-# `_mailbox.lock` is private: another thread holds it when the process forks.
+# `_mailbox.lock` and `UNWATCHED` are private: another thread holds them when the process forks.
 
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
 import pytest
 
-from tests.timers.services.cases import Interposed, caller_driven, held_elsewhere, manual
+from tests.timers.services.cases import Interposed, Waiting, caller_driven, held_elsewhere, manual
 from timers import CascadingWheel, HierarchicalWheel
 from timers.kernels.jit import COMPILING
-from timers.services import (
-    ServiceClosedError,
-    SystemTimer,
-)
+from timers.services import ServiceClosedError, SystemTimer
+from timers.services.delayed_operation import UNWATCHED
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
@@ -27,6 +27,7 @@ def status_of_child(work):
     """The exit status of a forked child: 0 if `work` returns True there."""
     child = os.fork()
     if not child:
+        signal.alarm(60)  # if it hangs
         status = 1
         try:
             status = 0 if work() else 2
@@ -52,9 +53,11 @@ def status_of_both(work, children):
 def test_a_forked_child_has_a_closed_copy(lock_held):
     ran = threading.Event()
     with SystemTimer(HierarchicalWheel()) as service:
-        call = service.schedule_after(0.05, ran.set)
+        service.schedule_after(0.05, ran.set)
+        call = service.schedule_after(3600, print)
 
         def is_closed():
+            ran.clear()  # it may have run before the fork
             with pytest.raises(ServiceClosedError):
                 service.schedule_after(1, print)
             time.sleep(0.1)  # a driver, if there were one, would run the call
@@ -63,6 +66,14 @@ def test_a_forked_child_has_a_closed_copy(lock_held):
         with held_elsewhere(service._mailbox.lock) if lock_held else nullcontext():
             assert status_of_child(is_closed) == 0
         assert ran.wait(10)
+
+
+@forks
+def test_a_forked_child_may_use_new_operations():
+    with ThreadPoolExecutor(1) as other:  # in the middle of its own `try_complete_else_watch`
+        other.submit(UNWATCHED.acquire).result(10)
+        other.submit(lambda: (time.sleep(0.1), UNWATCHED.release()))
+        assert status_of_child(Waiting().cancel) == 0
 
 
 @forks
@@ -148,9 +159,8 @@ for _ in services:
 
 
 def test_at_exit_pending_calls_are_cancelled_and_a_running_one_has_a_second_to_end():
-    result = subprocess.run(
-        [sys.executable, "-c", EXIT], capture_output=True, text=True, timeout=60, check=False
-    )
+    command = [sys.executable, "-c", EXIT]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
     complaints = result.stderr.replace(f"{COMPILING}\n", "")
     assert (result.returncode, result.stdout, complaints) == (0, "ended\n", "")
 
