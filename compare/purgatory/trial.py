@@ -14,6 +14,7 @@ import time
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -75,13 +76,11 @@ def measure(trial: Trial, traffic: Traffic) -> dict[str, Any]:
     sender.close()
     figures: dict[str, Any] = {}
     try:
-        figures = receiver.recv()
-    except EOFError:
-        pass
-    except BaseException:  # Ctrl-C, which the process ignores
-        process.kill()
-        raise
-    process.join()
+        with suppress(EOFError):
+            figures = receiver.recv()
+        process.join()
+    finally:
+        process.kill()  # if it has not ended: it ignores Ctrl-C
     return figures or {"failed": f"the process ended with exit code {process.exitcode}"}
 
 
@@ -285,23 +284,23 @@ class _Run:
 
     def _note_collection(self, phase: str, _: object) -> None:
         if phase == "start":
-            self._gc_began = time.perf_counter_ns()
+            self._gc_began = time.thread_time_ns()
         else:
-            self.gc_ns += time.perf_counter_ns() - self._gc_began
+            self.gc_ns += time.thread_time_ns() - self._gc_began
 
 
-_STATM = Path("/proc/self/statm")
-_RESIDENT, _DATA = 1, 5  # columns of the file, in pages
+_STATUS = Path("/proc/self/status")
+_RESIDENT, _DATA = "VmRSS", "VmData"  # lines of the file, in KiB
 
 
-def _memory(column: int) -> int:
+def _memory(kind: str) -> int:
     """The process's memory in bytes."""
     try:
-        pages = int(_STATM.read_text().split()[column])
+        line = _STATUS.read_text().partition(f"{kind}:")[2]
     except OSError:  # not Linux: use the peak so far
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if sys.platform == "darwin" else peak * 1024
-    return pages * resource.getpagesize()
+    return int(line.split()[0]) * 1024
 
 
 def _limit_memory(extra: int | None) -> None:

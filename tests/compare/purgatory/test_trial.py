@@ -109,7 +109,7 @@ def clock(monkeypatch):
         clock.then()
 
     monkeypatch.setattr(module, "_now", lambda: clock.now)
-    namespace = SimpleNamespace(sleep=sleep, perf_counter_ns=lambda: clock.now)
+    namespace = SimpleNamespace(sleep=sleep, thread_time_ns=lambda: clock.now)
     monkeypatch.setattr(module, "time", namespace)
     return clock
 
@@ -205,9 +205,10 @@ def test_requests_complete_in_the_first_tick_after_their_service_time(clock, sho
 
 
 def test_memory_and_sizes_are_looked_at_every_20_ms(clock, short, monkeypatch, tmp_path):
-    statm = tmp_path / "statm"
-    statm.write_text("90 30 8 7 0 60")
-    monkeypatch.setattr(module, "_STATM", statm)
+    status = tmp_path / "status"
+    text = "VmPeak:\t9000 kB\nVmRSS:\t{} kB\nVmData:\t{} kB\nVmStk:\t132 kB\n"
+    status.write_text(text.format(300, 600))
+    monkeypatch.setattr(module, "_STATUS", status)
     usage = SimpleNamespace(ru_maxrss=77)
     limits = []
     monkeypatch.setattr(
@@ -216,7 +217,6 @@ def test_memory_and_sizes_are_looked_at_every_20_ms(clock, short, monkeypatch, t
         SimpleNamespace(
             RUSAGE_SELF=0,
             RLIMIT_DATA=9,
-            getpagesize=lambda: 4096,
             getrusage=lambda process: usage,
             getrlimit=lambda which: (5, 10**9),
             setrlimit=lambda *limit: limits.append(limit),
@@ -226,21 +226,21 @@ def test_memory_and_sizes_are_looked_at_every_20_ms(clock, short, monkeypatch, t
     run.purgatory = SimpleNamespace(estimated_total=11, watched=30)
 
     def then():
-        statm.write_text("90 50 8 7 0 70" if clock.now == 20 * MS else "90 40 8 7 0 80")
+        status.write_text(text.format(*(500, 700) if clock.now == 20 * MS else (400, 800)))
         run.purgatory.watched += 3
         run.over = clock.now == 60 * MS
 
     clock.then = then
     run._watch()
     assert run.totals == [(11, 10.0), (11, 11.0), (11, 12.0)]
-    assert run.peak == 50 * 4096
+    assert run.peak == 500 * 1024
     module._limit_memory(5000)
     module._limit_memory(None)
-    assert limits == [(9, (80 * 4096 + 5000, 10**9)), (9, (10**9, 10**9))]
-    statm.unlink()
+    assert limits == [(9, (800 * 1024 + 5000, 10**9)), (9, (10**9, 10**9))]
+    status.unlink()
     for platform, size in (("darwin", 77), ("freebsd", 77 * 1024)):
         monkeypatch.setattr(module.sys, "platform", platform)
-        assert module._memory(0) == size
+        assert module._memory("VmRSS") == size
 
 
 def test_the_last_requests_are_waited_for(clock, short):
