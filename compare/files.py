@@ -64,7 +64,7 @@ def open_parquet(
 
 def obstacle(path: str | os.PathLike[str]) -> str | None:
     """Return why `path` cannot be created, or None if it can. Parents are checked too."""
-    existing = Path(path)
+    existing = _target(path)
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
     if not existing.is_dir():
@@ -98,8 +98,8 @@ def new_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path for a file, which is renamed to `path` when the block ends.
 
     It is removed if the block fails. Two processes may write the same file at the same time; the
-    last one to finish wins. A link stays; the file that it names is written. Raises OSError, also
-    for a device.
+    last one to finish wins. A link stays; the file that it names is written. Raises OSError if it
+    cannot be written or is not a regular file.
     """
     target = _target(path)
     if target.exists() and not target.is_file():

@@ -283,16 +283,21 @@ def write_run(
 
 
 def runs_in(root: str | os.PathLike[str]) -> list[Path]:
-    """The runs in a store, oldest first. Raises RunError if it is not a directory."""
+    """The runs in a store, also renamed ones, in the order in which their manifests were written.
+
+    Raises RunError if it is not a directory.
+    """
     root = Path(root)
     if not root.is_dir():
         raise RunError(f"{root} is not a directory of runs; `wheelwork compare` creates one")
-    return sorted(
-        manifest.parent
+    manifests = [
+        manifest
         for manifest in root.glob(f"[!.]*/{MANIFEST}")
-        # One that is damaged is known by its name.
+        # A damaged run is recognised by its name.
         if manifest.parent.match("[0-9]*T*Z-*") or has_format(manifest, FORMAT)
-    )
+    ]
+    manifests.sort(key=lambda manifest: (manifest.stat().st_mtime_ns, manifest))
+    return [manifest.parent for manifest in manifests]
 
 
 def latest_run(root: str | os.PathLike[str]) -> Path:

@@ -178,6 +178,7 @@ def _prepare(path: Path, manifest: dict[str, Any], force: bool) -> bool:
             if name not in ("complete", "made") and existing.get(name) != value
         ]
         if not differences:
+            _make_directories(path, manifest)  # in case some are lost
             return False
         if not force:
             raise ResultsError(
@@ -193,11 +194,15 @@ def _prepare(path: Path, manifest: dict[str, Any], force: bool) -> bool:
         with _lock(path):
             pass  # no other process is writing to it
     with new_directory(path, replace=exists) as unfinished:
-        for kind in ("outcomes", *(["expiries"] if manifest["expiries"] else [])):
-            for timer in range(len(manifest["timers"])):
-                (unfinished / kind / timer_name(timer)).mkdir(parents=True)
+        _make_directories(unfinished, manifest)
         write_json(unfinished / MANIFEST, manifest)
     return True
+
+
+def _make_directories(path: Path, manifest: Mapping[str, Any]) -> None:
+    for kind in ("outcomes", *(["expiries"] if manifest["expiries"] else [])):
+        for timer in range(len(manifest["timers"])):
+            (path / kind / timer_name(timer)).mkdir(parents=True, exist_ok=True)
 
 
 ENTRIES = {MANIFEST, "outcomes", "expiries", SUMMARY, ".lock"}
@@ -304,9 +309,7 @@ def _running(
     with ExitStack() as stack:
         writer = None
         if manifest["expiries"]:
-            file = results.expiries_file(*replay)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            path = stack.enter_context(new_file(file))
+            path = stack.enter_context(new_file(results.expiries_file(*replay)))
             writer = stack.enter_context(pq.ParquetWriter(path, EXPIRIES, **_WRITING))
 
         def write(rows: Rows) -> None:

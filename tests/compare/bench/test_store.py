@@ -88,11 +88,12 @@ def test_other_things_in_the_store_are_no_runs(stored):
     (stored.parent / "notes.txt").write_text("mine")
     (stored.parent / "zzz").mkdir()
     shutil.copytree(stored, stored.parent / f".{stored.name}-new")  # one that is being written
-    shutil.copytree(stored, stored.parent / "before")  # one that was renamed
+    stored.rename(before := stored.parent / "renamed")
+    stored = write_run(stored.parent, MANIFEST, {})
     (stored.parent / "trace").mkdir()
     (stored.parent / "trace" / store.MANIFEST).write_text('{"format": "of a trace"}')
     (stored / store.MANIFEST).write_text("{ damaged")
-    assert runs_in(stored.parent) == [stored, stored.parent / "before"]
+    assert runs_in(stored.parent) == [before, stored]
 
 
 def test_only_what_can_be_unknown_may_be_null(tmp_path):

@@ -492,7 +492,11 @@ def test_lost_expiries_are_written_again_and_a_moved_outcome_is_refused(trace, t
     results = replay_trace(trace, PAIR[:1], tmp_path / "out")
     lost = results.expiries_file(0, 1)
     content = lost.read_bytes()
-    for lose in (lost.unlink, lambda: shutil.rmtree(tmp_path / "out" / "expiries")):
+    for lose in (
+        lost.unlink,
+        lambda: shutil.rmtree(tmp_path / "out" / "expiries"),
+        lambda: shutil.rmtree(tmp_path / "out" / "outcomes"),
+    ):
         lose()
         replay_trace(trace, PAIR[:1], tmp_path / "out")
         assert lost.read_bytes() == content
