@@ -64,13 +64,13 @@ def open_parquet(
 
 def obstacle(path: str | os.PathLike[str]) -> str | None:
     """Return why `path` cannot be created, or None if it can. Parents are checked too."""
-    existing = _target(path)
+    existing = _target(path) if Path(path).is_symlink() else Path(path)
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
     if not existing.is_dir():
         return f"{existing} is not a directory"
     if not os.access(existing, os.W_OK | os.X_OK):
-        return f"no permission to write in {existing}"
+        return f"no permission to write in {existing.absolute()}"
     return None
 
 

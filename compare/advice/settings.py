@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from compare.advice.prices import Counted
     from compare.advice.search import Advice
 
-NONE = "no wheel of its scheme keeps the bounds"
+NO_WHEEL = "no wheel of its scheme keeps the bounds"
 _JAVA = {"us": "MICROSECONDS", "ms": "MILLISECONDS", "s": "SECONDS"}
 
 
@@ -50,7 +50,7 @@ def _netty(best: "Counted | None", bounds: "Bounds", unit: str) -> str:
         bound = _given("--max-late", bounds.max_late, unit)
         return f"fires up to a tick late, and {bound} does not allow its shortest, 1 ms"
     if best is None:
-        return NONE
+        return NO_WHEEL
     tick = best.contestant.parameters(unit)[TICK]
     text = duration_text(tick, unit) if _milliseconds(tick, unit) else "1ms"
     number, symbol = re.findall(r"\d+|\D+", text)
@@ -64,7 +64,7 @@ def _kafka(best: "Counted | None", bounds: "Bounds", unit: str) -> str:
         bound = _given("--max-early", bounds.max_early, unit)
         return f"fires up to a tick early, and {bound} does not allow its shortest, 1 ms"
     if best is None:
-        return NONE
+        return NO_WHEEL
     tick = max(_milliseconds(best.contestant.parameters(unit)[TICK], unit), 1)
     return f'new SystemTimer("name", {tick}, {best.wheel_size}, Time.SYSTEM.hiResClockMs())'
 

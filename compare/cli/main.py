@@ -152,7 +152,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _terminable() -> Iterator[Callable[[], bool]]:
     """Raise KeyboardInterrupt on SIGTERM, and yield a function that says whether it has come.
 
-    So nothing half-done is left behind, as after Ctrl-C. Python handles signals only in the main
+    As after Ctrl-C, nothing half-done is left behind. Python handles signals only in the main
     thread.
     """
     happened = threading.Event()

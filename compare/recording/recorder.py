@@ -210,7 +210,7 @@ def _setting(kind: float, time_of: Any, deadline_of: Any) -> Any:
                     seconds = float(delay)
                 except (TypeError, ValueError, OverflowError):  # e.g. datetimes
                     return answer
-                if type(delay).__name__ != "timedelta64":  # whose number may be of nanoseconds
+                if type(delay).__name__ != "timedelta64":  # its number may be of nanoseconds
                     recorder.note((kind, now, id(timer), seconds))
             return answer
 

@@ -64,14 +64,14 @@ def replay(
 
     Without `drain_timer`, stop at the last operation. Before every `at_once` operations (default:
     OPERATIONS_AT_ONCE) the timer reserves room for them, so a lower number keeps it smaller. Raises
-    TapeError if the tape breaks a rule, ReplayError for another timer or one without a kernel that
-    breaks the protocol, and OverBudgetError after more than `limit` seconds.
+    TapeError if the tape breaks a rule; ReplayError if the timer is not empty, is too late, or has
+    no kernel and breaks the protocol; OverBudgetError after more than `limit` seconds.
     """
     validate(tape, id_space)
     if len(timer) or (tape.time.size and timer.now > first_time(tape)):
         raise ReplayError(
-            f"the timer has {len(timer)} pending at {timer.now}; it must be empty, and not beyond"
-            " the first operation"
+            f"the timer is at {timer.now} with {len(timer)} pending; it must be empty, and no later"
+            " than the first operation"
         )
     parts = [np.empty(0, FIRED)]
     room = min(int(np.count_nonzero(tape.op != CANCEL)), FIRED_AT_ONCE)

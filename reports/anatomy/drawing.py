@@ -237,7 +237,7 @@ class _Drawing:
             self.text(left + 0.6, y, f"{bucket_text(bucket)}{empty}", size=8, ha="left")
         if len(queue) > rows:
             y = top - (rows + 1.6) * _QUEUE_ROW
-            self.text(left + 0.65, y, f"and {len(queue) - rows:,} more", size=8.5, ha="left")
+            self.text(left + 0.6, y, f"and {len(queue) - rows:,} more", size=8, ha="left")
         elif not queue:
             self.text(left, top - 1.6 * _QUEUE_ROW, "empty", size=8.5, ha="left")
 

@@ -32,7 +32,7 @@ def pareto_picture(advice: Advice) -> Picture:
         def dot(candidate: Counted, area: int, **style: Any) -> None:
             axes.scatter(candidate.deviation, advice.cost(candidate), area, **style)
 
-        # The largest first, so that none covers another.
+        # The largest first, so that no dot hides a smaller one.
         for candidate in sorted(advice.measured, key=lambda candidate: -candidate.nbytes):
             colour = look_of(candidate.contestant.name).colour
             inside = colour if candidate.label in front else "none"

@@ -110,7 +110,7 @@ def _units(option: str, text: str, unit: str) -> int:
             units = Fraction(parse_duration(text, "us"), parse_duration(f"1{unit}", "us"))
             if units.denominator > 1:
                 rounded = f"{option} {text} is rounded down to {int(units)} {unit}"
-                click.echo(f"wheelwork: {rounded}, in units of the trace", err=True)
+                click.echo(f"wheelwork: {rounded}: the trace is in whole {unit}", err=True)
             return int(units)
         number = integer(text)
     except ValueError as error:

@@ -5,7 +5,7 @@ import pytest
 import timers
 from compare.advice.candidates import Bounds
 from compare.advice.prices import Counted
-from compare.advice.settings import NONE, python_line, settings
+from compare.advice.settings import NO_WHEEL, python_line, settings
 from compare.replay.contestant import contestant
 from compare.replay.outcome import Outcome
 
@@ -71,7 +71,7 @@ def test_systems_that_cannot_be_that_precise_say_so(unit, late, shown):
     if unit == "us":
         assert "--max-early 0 does not allow its shortest, 1 ms" in lines["Kafka"]
     else:  # a tick of one unit is exact
-        assert lines["Kafka"] == NONE
+        assert lines["Kafka"] == NO_WHEEL
     assert lines["tokio"].endswith(f"does not keep --max-late {shown}")
 
 

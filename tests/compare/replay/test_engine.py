@@ -176,7 +176,7 @@ def test_what_cannot_be_replayed_is_refused(plain):
     tape = tape_of((5, START, 0, 10), (6, START, 1, 12))
     late, used = (contestant("hierarchical-wheel").new("unit", start) for start in (6, 5))
     used.schedule(7)
-    for timer, says in ((late, "0 pending at 6; it must be"), (used, "1 pending at 5; it must be")):
+    for timer, says in ((late, "is at 6 with 0 pending; it"), (used, "is at 5 with 1 pending; it")):
         with pytest.raises(ReplayError, match=says):
             replay(Plain(timer) if plain else timer, tape, 2)
     with pytest.raises(TapeError, match="row 1: id 1"):

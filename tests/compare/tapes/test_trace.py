@@ -194,7 +194,7 @@ def test_a_link_to_a_trace_stays_a_link(path, written, tmp_path):
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
 def test_a_directory_without_permission(tmp_path):
     tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    with pytest.raises(TraceError, match="cannot write .*: Permission denied"):
+    with pytest.raises(TraceError, match="no permission to write in"):
         write_trace(tmp_path / "trace", [tape_of(*GOOD)], unit="ms", source={})
     tmp_path.chmod(stat.S_IRWXU)
 

@@ -77,7 +77,7 @@ def new_purgatory(*, on_error=None, executor=None, **options):
 class Waiting(DelayedOperation):
     """An operation whose condition the test sets, and which keeps what it was told.
 
-    `during(number)` is called while it is tried for the so-manieth time, after it has looked at its
+    `during(number)` is called in each try, with the number of the try, after it has looked at its
     condition.
     """
 
