@@ -6,6 +6,7 @@ and not repeats of the same tape.
 
 import json
 import os
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,8 +42,15 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
     about = [json.loads(table.schema.metadata[ABOUT]) for table in tables.values()]
     return Summary(
         manifest={
-            **about[0],  # where the first was made; of the others, what was asked
-            "parameters": {f"results {i}": other["asked"] for i, other in enumerate(about, 1)},
+            **about[0],  # where the first was made
+            "parameters": {
+                f"results {i}": {
+                    "created": other["created"],
+                    "command": shlex.join(other["command"]),
+                    **other["asked"],
+                }
+                for i, other in enumerate(about, 1)
+            },
             "agreement": {
                 "checked": "not by this report; `wheelwork verify RESULTS` checks every expiry of "
                 "replayed results against the oracle"

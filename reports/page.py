@@ -91,7 +91,8 @@ def _write(summary: Summary, origin: str, directory: Path) -> None:
         ]
         for section, drawn in pictures(summary).items()
     }
-    page = render(summary, origin.rpartition("/")[2], charts)
+    names = ", ".join(part.rpartition("/")[2] for part in origin.split(", "))
+    page = render(summary, names, charts)
     (directory / PAGE).write_text(page, encoding="utf-8")
     mark = {"format": FORMAT, "version": 1, "run": origin, "created": summary.manifest["created"]}
     write_json(directory / MARK, mark)

@@ -59,6 +59,9 @@ def run_comparison(
     for name in workloads:
         workload_named(name)
     opened = [*traces, *map(open_trace, options.traces)]
+    for trace in opened:
+        if not trace.totals["rows"]:
+            raise ParameterError(f"{trace.path} has no operations, so there is nothing to replay")
     _refuse_twice("source", [*(str(trace.path) for trace in opened), *workloads])
     contestants = [parse_contestant(text) for text in options.timers or names()]
     _refuse_twice("timer", [contestant.label for contestant in contestants])

@@ -132,7 +132,7 @@ def read_some(stream: Any, source: Source, size: int) -> bytes:
         return bytes(stream.read(size))
     except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
         kind = source.compression
-        what = f"is damaged: its {kind} data" if kind else "cannot be read:"
+        what = f"has damaged {kind} data:" if kind else "cannot be read:"
         raise LogError(f"{source.name} {what} {reason(error)}") from None
 
 

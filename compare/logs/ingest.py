@@ -170,7 +170,7 @@ def ingest_requests(
     roles = {role: column for role, column in values.items() if column is not None}
     if len(roles) != 1:
         raise IngestError(
-            "a log of requests needs one of --duration, --end and --id, with the name of a column"
+            "a log of requests needs exactly one of --duration, --end and --id, with a column"
         )
     if duration is None and time_is != "start":
         raise IngestError("with --end and --id, --time is the start, so --time-is cannot be end")

@@ -134,6 +134,7 @@ def _manifest(
                 f"shard {number} of {trace.path} has {shard.rows} rows; the maximum is {MAX_ROWS}"
             )
     created = datetime.now(UTC).isoformat(timespec="seconds")
+    command = [Path(sys.argv[0]).name, *sys.argv[1:]]
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -144,7 +145,7 @@ def _manifest(
         "shards": len(trace.shards),
         **options,
         "code": source_digest("compare"),
-        "made": {"created": created, "command": sys.argv, **surroundings()},
+        "made": {"created": created, "command": command, **surroundings()},
         "complete": False,
     }
 

@@ -233,7 +233,8 @@ class _Drawing:
             y = top - (k + 1.6) * _QUEUE_ROW
             empty = "" if (bucket.level, bucket.slot) in held else ", empty"
             moment = number(bucket.expiration - self.origin)
-            self.text(left + 0.5, y, moment, ha="right", weight="normal" if k else "bold")
+            weight = "normal" if k else "bold"
+            self.text(left + 0.5, y, moment, size=8, ha="right", weight=weight)
             self.text(left + 0.6, y, f"{bucket_text(bucket)}{empty}", size=8, ha="left")
         if len(queue) > rows:
             y = top - (rows + 1.6) * _QUEUE_ROW

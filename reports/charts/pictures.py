@@ -6,6 +6,7 @@ the SVG files, legible and searchable.
 
 import io
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
@@ -17,6 +18,9 @@ from matplotlib.figure import Figure
 
 from reports.palette import FAINT, INK, PAPER
 from reports.summary import Subject
+
+# A name may have letters that the font lacks. Browsers have them, and a PNG shows a box.
+warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font", UserWarning)
 
 WIDTH = 4.8  # inches; a phone shows it at 1.07 CSS pixels a point, so that letters are 11 px high
 PNG_DPI = 180

@@ -26,7 +26,7 @@ class _Chart(NamedTuple):
     caption: str
     figures: Mapping[str, _Figure]
     varied: str = "rate"
-    across: str = "requests/s asked for"
+    across: str = "requests/s asked"
 
 
 def _scaled(column: str, factor: float, form: _Form) -> _Figure:

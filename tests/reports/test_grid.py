@@ -124,7 +124,8 @@ def test_each_figure_of_a_grid_is_in_its_place(tmp_path):
     ]
     summary = read_grids([store(tmp_path / "a", rows, {**MADE, "asked": {"drained": True}})])
     assert (summary.of_shards, summary.manifest["machine"]) == (True, MADE["machine"])
-    assert summary.manifest["parameters"] == {"results 1": {"drained": True}}
+    made = {"created": MADE["created"], "command": "wheelwork replay"}
+    assert summary.manifest["parameters"] == {"results 1": {**made, "drained": True}}
     [(source, replays)] = summary.replays.items()
     assert (source.unit, source.own, source.details) == (
         "ms",

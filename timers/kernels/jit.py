@@ -121,9 +121,18 @@ class _Compilation(threading.Thread):
             self.error = error
 
 
-@cache
+_warned: set[str] = set()
+
+
 def _warn_once(message: str) -> None:
-    _log.warning(message)
+    if message not in _warned:
+        _warned.add(message)
+        _log.warning(message)
+
+
+def can_cache() -> bool:
+    """Whether compiled code is kept on disk; known once a module with an `entry` is imported."""
+    return UNCACHED not in _warned
 
 
 def _boxing(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -107,6 +107,10 @@ def _after(text: str | None, unit: str) -> int:
         return 0
     if unit in TAPE_UNITS and not text.strip().lstrip("+-").isdigit():
         return parse_duration(text, unit)
-    moment = integer(text)
+    try:
+        moment = integer(text)
+    except ParameterError:
+        rule = "a number of units; a duration needs a --trace with a unit of time"
+        raise ParameterError(f"--at must be {rule}, not {text[:40]!r}") from None
     check_integer(ParameterError, "--at", moment, 0, LIMIT)
     return moment

@@ -106,7 +106,7 @@ def _measurements(summary: "Summary") -> list[str]:
 
 def _replays(summary: "Summary", sources: Sequence["StoredSource"]) -> list[str]:
     columns = [summary.replayed(source) for source in sources]
-    rows = [["", *(_short(source) for source in sources)]]
+    rows = [["", *(_short(summary.called(source)) for source in sources)]]
     for contestant in summary.contestants:
         rows.append([_label(contestant), *(_figure(cells.get(contestant)) for cells in columns)])
     return ["ns per replayed operation, expiries included", *table(rows)]
@@ -150,5 +150,8 @@ def _label(contestant: "StoredContestant") -> str:
     return contestant.label + " *" * (not contestant.compiled) + " +" * (not contestant.exact)
 
 
-def _short(source: "StoredSource") -> str:
-    return source.short if len(source.short) <= _SHORT else f"{source.short[: _SHORT - 1]}~"
+def _short(name: str) -> str:
+    if len(name) <= _SHORT:
+        return name
+    # Of a path, the end: several traces may have one name.
+    return f"~{name[1 - _SHORT :]}" if "/" in name else f"{name[: _SHORT - 1]}~"

@@ -14,7 +14,8 @@ Example, in the Dockerfile of a container image after the installation:
 def compile() -> None:  # the name of the command
     """Compile the timers and the commands, so that no later run has to.
 
-    The compiled code is kept beside the package, or where NUMBA_CACHE_DIR says.
+    The compiled code is kept beside the package, or where NUMBA_CACHE_DIR says;
+    it is an error if it cannot be.
     Without this command, code is compiled when it is first used.
     """
     from compare.bench.comparison import Comparison
@@ -28,10 +29,14 @@ def compile() -> None:  # the name of the command
     from compare.purgatory.traffic import traffic
     from compare.replay.contestant import contestant
     from timers import CascadingWheel
+    from timers.errors import ParameterError
+    from timers.kernels import jit
     from timers.registry import names
     from timers.schemes.base import load_code
     from timers.services import SystemTimer
 
+    if not jit.can_cache():
+        raise ParameterError("nothing was compiled, as it could not be kept")
     for name in names():
         timer = contestant(name)
         load_code(timer.new("unit"))

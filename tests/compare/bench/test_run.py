@@ -278,6 +278,12 @@ def trace_of(path, *rows, unit="ms"):
     return write_trace(path, [tape_of(*rows)], unit=unit, source={})
 
 
+def test_a_trace_without_operations_is_refused(tmp_path, compare):
+    trace = trace_of(tmp_path / "t")
+    with pytest.raises(ParameterError, match="t has no operations, so there is nothing to replay"):
+        compare(traces=(str(trace.path),))
+
+
 def test_a_source_has_the_timers_that_exact_contestants_schedule(tmp_path, compare):
     """The first timer has fired when its id is armed again, but not in a coarse wheel."""
     rows = (0, START, 0, 10), (12, ARM, 0, 30), (13, START, 1, 99), (14, CANCEL, 1, 0)

@@ -310,7 +310,7 @@ def test_compressed_files(path, kind, name):
     long = pack(b"ts,client\n" + random.Random(1).randbytes(50_000).hex().encode())
     flipped = long[:20] + bytes([long[20] ^ 0x55]) + long[21:]
     for damaged in (long[: len(long) // 2], long[:-2], flipped):
-        with pytest.raises(LogError, match=rf"^\S+ is damaged: its {kind} data .+") as error:
+        with pytest.raises(LogError, match=rf"^\S+ has damaged {kind} data: .+") as error:
             records(written(path, damaged), ("ts",))
         assert "\n" not in str(error.value)
 

@@ -328,7 +328,7 @@ def test_a_column_with_the_end(requests, csv_log):
     source = logs.manifest(done.trace)["source"]
     assert source["columns"] == {"time": "ts", "end": "stop"}
     for settings in ({"end": "stop"}, {"duration": None}):
-        with pytest.raises(IngestError, match="needs one of --duration, --end and --id"):
+        with pytest.raises(IngestError, match="needs exactly one of --duration, --end and --id"):
             requests(log, out="other", **settings)
     with pytest.raises(IngestError, match="--time-is cannot be end"):
         requests(log, duration=None, end="stop", time_is="end", out="other")
@@ -380,7 +380,7 @@ def test_a_request_in_two_rows(requests, csv_log):
     for change, problem in {
         ("event", None): "--id needs --event, a column, and --starts",
         ("ends", "begin"): "starts and ends are both 'begin'",
-        ("id", None): "needs one of --duration, --end and --id",
+        ("id", None): "needs exactly one of --duration, --end and --id",
         ("time_is", "end"): "--time-is cannot be end",
         ("event", "nix"): "has no column 'nix'",
     }.items():

@@ -190,7 +190,7 @@ def test_what_goes_wrong_on_spark_is_one_line(spark, tmp_path):
     data = gzip.compress(b"ts,rtt\n" + b"1.5,2\n" * 300_000)
     log.write_bytes(data[:-12])
     for session in (None, spark):
-        with pytest.raises(TimerError, match=r"^\S+log.gz is damaged: its gzip data .+") as error:
+        with pytest.raises(TimerError, match=r"^\S+log.gz has damaged gzip data: .+") as error:
             ingest_requests(
                 log, tmp_path / "out", options, duration="rtt", timeout="5s", session=session
             )

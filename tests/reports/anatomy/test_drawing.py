@@ -166,7 +166,7 @@ REFUSED = {
     "--deadlines 1,x": "'x' is not an integer",
     "--deadlines 1,-5": "a moment must lie in [0, 9223372036854775807], not -5",
     "--deadlines 1 --at -5": "--at must lie in",
-    "--deadlines 1 --at 5s": "'5s' is not an integer",
+    "--deadlines 1 --at 5s": "--at must be a number of units; a duration needs a --trace",
     "--trace {trace} --at 5parsecs": "'5parsecs' is not a number with a unit",
     "--trace none": "none does not exist",
     "--deadlines 1 --timer nope": "no timer is called 'nope'",
