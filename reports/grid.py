@@ -42,14 +42,10 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
     about = [json.loads(table.schema.metadata[ABOUT]) for table in tables.values()]
     return Summary(
         manifest={
-            **about[0],  # where the first was made
+            **about[0],  # how the first was made; of several, the parameters say it of each
             "parameters": {
-                f"results {i}": {
-                    "created": other["created"],
-                    "command": shlex.join(other["command"]),
-                    **other["asked"],
-                }
-                for i, other in enumerate(about, 1)
+                f"results {i}": (_made(each) if len(about) > 1 else {}) | each["asked"]
+                for i, each in enumerate(about, 1)
             },
             "agreement": {
                 "checked": "not by this report; `wheelwork verify RESULTS` checks every expiry of "
@@ -71,6 +67,10 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
         memory={},
         of_shards=True,
     )
+
+
+def _made(about: Mapping[str, Any]) -> dict[str, str]:
+    return {"created": about["created"], "command": shlex.join(about["command"])}
 
 
 def _read(path: Path) -> pa.Table:

@@ -124,8 +124,11 @@ def test_each_figure_of_a_grid_is_in_its_place(tmp_path):
     ]
     summary = read_grids([store(tmp_path / "a", rows, {**MADE, "asked": {"drained": True}})])
     assert (summary.of_shards, summary.manifest["machine"]) == (True, MADE["machine"])
-    made = {"created": MADE["created"], "command": "wheelwork replay"}
-    assert summary.manifest["parameters"] == {"results 1": {**made, "drained": True}}
+    assert summary.manifest["parameters"] == {"results 1": {"drained": True}}
+    another = store(tmp_path / "b", rows, {**MADE, "command": ["wheelwork", "b c"], "asked": {}})
+    both = read_grids([tmp_path / "a", another]).manifest["parameters"]
+    assert both["results 1"]["command"] == "wheelwork replay"
+    assert both["results 2"] == {"created": MADE["created"], "command": "wheelwork 'b c'"}
     [(source, replays)] = summary.replays.items()
     assert (source.unit, source.own, source.details) == (
         "ms",

@@ -254,6 +254,38 @@ class Mailbox:
                 self.alarm[0], moment = AWAKE, self.latest
             return moment
 
+    def _run_ready(self, run: Callable[[Entry], object]) -> None:
+        """Run what is due, without the lock. An entry stays in `ready` until it has run."""
+        ready = self.ready
+        while ready:
+            entry, moment = ready[0]
+            with self.lock:
+                starts = entry._begin(moment)
+                ready[0] = entry, TRIED  # what is filed from now on, for the same moment, is new
+            if starts:
+                self.in_callback = True
+                run(entry)
+                self.in_callback = False
+            elif entry._state == STARTED:
+                entry._finish()  # an exception came before the end of its run
+            if ready:  # as in all processes but a child that a callback has forked
+                ready.popleft()
+
+    def _cancel_rest(self, apply: bool = True) -> None:
+        """Cancel what a closed mailbox has pending, unless it is to run.
+
+        Without the lock, as finalizers of what the entries drop may run.
+        """
+        if self.closed and not self.runs_rest:
+            with self.lock:
+                rest = [*self.entries, *self._held, *[entry for entry, _ in self.ready.copy()]]
+            for entry in rest:
+                if entry is not None:
+                    entry.cancel()
+            if apply:
+                with self.lock:
+                    self.apply()
+
     # With the lock held
 
     def apply(self) -> None:
@@ -295,38 +327,6 @@ class Mailbox:
         if handles.size:
             self._take(handles)
         self.unsettled = False
-
-    def _run_ready(self, run: Callable[[Entry], object]) -> None:
-        """Run what is due, without the lock. An entry stays in `ready` until it has run."""
-        ready = self.ready
-        while ready:
-            entry, moment = ready[0]
-            with self.lock:
-                starts = entry._begin(moment)
-                ready[0] = entry, TRIED  # what is filed from now on, for the same moment, is new
-            if starts:
-                self.in_callback = True
-                run(entry)
-                self.in_callback = False
-            elif entry._state == STARTED:
-                entry._finish()  # an exception came before the end of its run
-            if ready:  # as in all processes but a child that a callback has forked
-                ready.popleft()
-
-    def _cancel_rest(self, apply: bool = True) -> None:
-        """Cancel what a closed mailbox has pending, unless it is to run.
-
-        Without the lock, as finalizers of what the entries drop may run.
-        """
-        if self.closed and not self.runs_rest:
-            with self.lock:
-                rest = [*self.entries, *self._held, *[entry for entry, _ in self.ready.copy()]]
-            for entry in rest:
-                if entry is not None:
-                    entry.cancel()
-            if apply:
-                with self.lock:
-                    self.apply()
 
     def _file(self, entries: list[Entry]) -> None:
         """Schedule entries that are not in the timer."""

@@ -72,6 +72,7 @@ def test_a_forked_child_has_a_closed_copy(lock_held):
 def test_a_forked_child_may_use_new_operations():
     with ThreadPoolExecutor(1) as other:  # in the middle of its own `try_complete_else_watch`
         other.submit(UNWATCHED.acquire).result(10)
+        # In real time: the thread is to release the lock while the fork waits for it.
         other.submit(lambda: (time.sleep(0.1), UNWATCHED.release()))
         assert status_of_child(Waiting().cancel) == 0
 
