@@ -7,9 +7,9 @@ in nanoseconds, where the interval from low to high is that of `Spread.interval`
 from collections.abc import Mapping
 from typing import Any
 
-from compare.bench.calls import SERVICE, TIMER
-from compare.bench.task import BY_EVENT, HOLD, INSERT
-from compare.tapes.units import parse_duration
+from compare.traffic.tapes.units import parse_duration
+from compare.trial.bench.calls import SERVICE, TIMER
+from compare.trial.bench.task import BY_EVENT, HOLD, INSERT
 from reports import formats
 from reports.statistics import Spread
 from reports.summary import StoredContestant, StoredSource, Summary

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from compare.bench.store import Run, RunError
-from compare.bench.task import Task
+from compare.trial.bench.store import Run, RunError
+from compare.trial.bench.task import Task
 from reports.statistics import FEW, Spread
 from reports.summary import YARDSTICK
 

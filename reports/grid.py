@@ -14,11 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from compare.bench.store import traits_of
-from compare.files import open_parquet
-from compare.pipeline.results import ResultsError
-from compare.pipeline.summarise import ABOUT, SCHEMA, SUMMARY, summarise
-from compare.replay.contestant import contestant
+from compare.base.files import open_parquet
+from compare.trial.bench.store import traits_of
+from compare.trial.pipeline.results import ResultsError
+from compare.trial.pipeline.summarise import ABOUT, SCHEMA, SUMMARY, summarise
+from compare.trial.replay.contestant import contestant
 from reports.statistics import Spread
 from reports.summary import Replayed, StoredSource, Summary, contestants_of
 

@@ -10,9 +10,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from compare.bench.store import Run
-from compare.files import errors_as, has_format, new_directory, obstacle, write_json
-from compare.purgatory.figures import NONE
+from compare.base.files import errors_as, has_format, new_directory, obstacle, write_json
+from compare.trial.bench.store import Run
+from compare.trial.purgatory.figures import NONE
 from reports import statistics
 from reports.answer import data, noise
 from reports.charts.catalogue import pictures

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from compare.bench.store import Run, RunError, traits_of
-from compare.bench.task import TASKS, Task
-from compare.purgatory.figures import Row
-from compare.replay.contestant import COMPILED, contestant
-from compare.replay.lateness import lateness_text
-from compare.tapes.units import EXPONENTS
+from compare.traffic.tapes.units import EXPONENTS
+from compare.trial.bench.store import Run, RunError, traits_of
+from compare.trial.bench.task import TASKS, Task
+from compare.trial.purgatory.figures import Row
+from compare.trial.replay.contestant import COMPILED, contestant
+from compare.trial.replay.lateness import lateness_text
 from reports import formats
 from reports.statistics import Spread, fastest
 from reports.trials import Case
@@ -29,7 +29,7 @@ class StoredContestant:
     """A timer with its parameters, as it took part in the run."""
 
     label: str  # as on the command line: the name with the parameters that are not the defaults
-    traits: Mapping[str, Any] = field(repr=False)  # compare.bench.store.traits_of
+    traits: Mapping[str, Any] = field(repr=False)  # compare.trial.bench.store.traits_of
     variant: int = 0  # its number among the contestants of the same timer
 
     @property
@@ -345,7 +345,7 @@ def _nested(items: Iterable[tuple[tuple[Any, ...], Any]]) -> dict[Any, Any]:
 
 
 def contestants_of(traits: Iterable[Mapping[str, Any]]) -> tuple[StoredContestant, ...]:
-    """Contestants from what is kept of them (`compare.bench.store.traits_of`), in that order."""
+    """Contestants from their stored traits (`compare.trial.bench.store.traits_of`), in order."""
     entries = list(traits)
     timers = [entry["timer"] for entry in entries]
     return tuple(

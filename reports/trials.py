@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from compare.purgatory.figures import DESIGNS, NONE, PURGING, SCANNING, Row
+from compare.trial.purgatory.figures import DESIGNS, NONE, PURGING, SCANNING, Row
 
 _TIMERS = {PURGING: "hierarchical-wheel", SCANNING: "delay-queue"}
 

@@ -27,7 +27,7 @@ from timers.registry import names
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
 RUN_ELSEWHERE = ("spark_", "aiohttp_")
-"""By tests/compare/spark/test_examples.py and tests/compare/recording/test_examples.py."""
+"""By tests/compare/spark/test_examples.py and tests/compare/traffic/recording/test_examples.py."""
 RUN_HERE = [path for path in EXAMPLES if not path.name.startswith(RUN_ELSEWHERE)]
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

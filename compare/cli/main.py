@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from compare.bench.machine import DISTRIBUTION
+from compare.trial.bench.machine import DISTRIBUTION
 
 GROUP = "wheelwork.commands"
 BAD_INPUT = 2
@@ -36,7 +36,7 @@ COMMANDS = {
     "diff": ("compare.cli.commands.diff", "Compare two stored runs; for CI."),
     "advise": ("compare.cli.commands.advise", "Find the best timer for a trace."),
     "purgatory": ("compare.cli.commands.purgatory", "Compare designs for delayed requests."),
-    "report": ("reports.command", "Write results as a page with charts."),
+    "report": ("compare.cli.commands.report", "Write results as a page with charts."),
     "anatomy": ("compare.cli.commands.anatomy", "Draw what a timer's structure holds."),
     "compile": ("compare.cli.commands.compile", "Compile everything ahead of time."),
 }

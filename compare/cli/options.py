@@ -8,9 +8,9 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from compare.arguments import count, counts, integer, names, seconds, setting, size
-from compare.bench.comparison import DEFAULT_WORKLOADS, Comparison
-from compare.tapes.units import EXPONENTS, TAPE_UNITS
+from compare.base.arguments import count, counts, integer, names, seconds, setting, size
+from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS
+from compare.trial.bench.comparison import DEFAULT_WORKLOADS, Comparison
 
 LOG_FORMATS = (
     *("auto", "csv", "tsv", "jsonl", "parquet", "zeek", "w3c"),
@@ -56,7 +56,7 @@ SETTING = Parsed("name=value", setting)
 TIMER = Parsed("name", str, "timers.registry:TIMERS")
 NAMES = Parsed("name,...", names)
 TIMERS = Parsed("name,...", names, "timers.registry:TIMERS")
-WORKLOAD = Parsed("name", str, "compare.workloads.catalogue:WORKLOADS")
+WORKLOAD = Parsed("name", str, "compare.traffic.workloads.catalogue:WORKLOADS")
 
 
 def time_format(text: str) -> str:
@@ -95,7 +95,7 @@ class TracePlace(Place):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Complete a recording; anything else is left to the command."""
         path = super().convert(value, param, ctx)
-        from compare.recording.events import finish
+        from compare.traffic.recording.events import finish
 
         finish(path)
         return path
@@ -295,7 +295,7 @@ reading = together(
     ),
     master,
 )
-"""How a log is read; the names are those of `compare.logs.ingest.Options`."""
+"""How a log is read; the names are those of `compare.traffic.logs.ingest.Options`."""
 
 
 def runs(name: str, default: str) -> Decorator:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from compare.executors import Threads
+from compare.base.executors import Threads
 from compare.spark.session import spark_session
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from compare.files import CANNOT_WRITE
+from compare.base.files import CANNOT_WRITE
 from compare.spark.java import INSTALL, java_environment
 from compare.spark.java import PipelineError as PipelineError  # re-exported
 

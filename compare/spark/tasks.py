@@ -9,14 +9,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from compare.executors import Result, Work, never_stopping
+from compare.base.executors import Result, Work, never_stopping
 from compare.spark.session import cores, is_remote, plain_failures
 
 _RESULTS = pa.schema([("part", pa.int64()), ("result", pa.binary())])
 
 
 class SparkTasks:
-    """An executor (`compare.executors`) that runs parts of work as Spark tasks."""
+    """An executor (`compare.base.executors`) that runs parts of work as Spark tasks."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session

@@ -11,8 +11,8 @@ repeated after a pause that grows.
 import asyncio
 from collections import Counter
 
-from compare.recording import record
-from compare.tapes.trace import open_trace
+from compare.traffic.recording import record
+from compare.traffic.tapes.trace import open_trace
 
 JOBS, WORKERS = 100, 4
 TIMEOUT, PAUSE = 5.0, 0.01

@@ -7,7 +7,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from compare.files import errors_as, new_file, parents
+from compare.base.files import errors_as, new_file, parents
 from reports.anatomy.drawing import Layout, picture
 from reports.anatomy.steps import AnatomyError, Step
 from reports.charts.pictures import inline

@@ -6,8 +6,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from compare.advice.prices import Counted
-from compare.advice.search import Advice
+from compare.trial.advice.prices import Counted
+from compare.trial.advice.search import Advice
 from reports import formats
 from reports.charts.axes import log_axis
 from reports.charts.pictures import SETTINGS, Picture

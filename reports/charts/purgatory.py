@@ -3,7 +3,15 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from compare.purgatory.figures import COMPILED, LIMIT, PURGING, RATE, Row, mostly_keeps_up, scanned
+from compare.trial.purgatory.figures import (
+    COMPILED,
+    LIMIT,
+    PURGING,
+    RATE,
+    Row,
+    mostly_keeps_up,
+    scanned,
+)
 from reports import formats
 from reports.charts.axes import Chart, Point, log_axis, stroke_of
 from reports.charts.pictures import Picture

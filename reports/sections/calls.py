@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from compare.bench.calls import OTHERS, SERVICE
+from compare.trial.bench.calls import OTHERS, SERVICE
 from reports import formats
 from reports.sections.parts import BOLD, Section, Table, plain_row, with_range
 from reports.summary import Column, Summary, leaders

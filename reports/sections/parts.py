@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from compare.bench.task import Task
+from compare.trial.bench.task import Task
 from reports import formats
 from reports.statistics import Spread
 from reports.summary import Column, StoredContestant, StoredSource, Subject, Summary, leaders

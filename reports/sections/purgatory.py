@@ -2,7 +2,15 @@
 
 from collections.abc import Sequence
 
-from compare.purgatory.figures import MEMORY, PURGING, RATE, SCANNING, Row, median_row, saturation
+from compare.trial.purgatory.figures import (
+    MEMORY,
+    PURGING,
+    RATE,
+    SCANNING,
+    Row,
+    median_row,
+    saturation,
+)
 from reports import formats
 from reports.sections.parts import Entry, Figures, Section, Table, entries, plain_row
 from reports.summary import Summary

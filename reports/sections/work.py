@@ -1,6 +1,6 @@
 """The work that was counted while the tasks ran."""
 
-from compare.bench.task import HOLD
+from compare.trial.bench.task import HOLD
 from reports import formats
 from reports.sections.parts import Entry, Row, Section, Table, entry
 from reports.summary import StoredContestant, Summary

@@ -1,8 +1,8 @@
 """Replays of whole workloads and traces."""
 
-from compare.replay.engine import OPERATIONS_AT_ONCE
-from compare.replay.lateness import lateness_text
-from compare.replay.profile import SAMPLE, Profile, profile_text
+from compare.trial.replay.engine import OPERATIONS_AT_ONCE
+from compare.trial.replay.lateness import lateness_text
+from compare.trial.replay.profile import SAMPLE, Profile, profile_text
 from reports import formats
 from reports.sections.parts import (
     BOLD,

@@ -16,15 +16,15 @@ import time
 from fractions import Fraction
 from statistics import median
 
-from compare.advice.candidates import Bounds
-from compare.advice.prices import rank_correlation
-from compare.advice.replays import outcomes
-from compare.advice.search import advise
-from compare.executors import Threads
-from compare.pipeline.generate import generate
-from compare.tapes.trace import open_trace
-from compare.tapes.units import TAPE_UNITS, parse_duration
-from compare.workloads.catalogue import WORKLOADS
+from compare.base.executors import Threads
+from compare.traffic.tapes.trace import open_trace
+from compare.traffic.tapes.units import TAPE_UNITS, parse_duration
+from compare.traffic.workloads.catalogue import WORKLOADS
+from compare.trial.advice.candidates import Bounds
+from compare.trial.advice.prices import rank_correlation
+from compare.trial.advice.replays import outcomes
+from compare.trial.advice.search import advise
+from compare.trial.pipeline.generate import generate
 
 NEAREST = 20
 LIMIT = 1000  # ns per operation; slower candidates cannot be the best

@@ -31,25 +31,25 @@ import duckdb
 import numpy as np
 import pyarrow.parquet as pq
 
-from compare.arguments import count
+from compare.base.arguments import count
 from compare.cli.commands.summarise import text_of
-from compare.logs.ingest import Options, ingest_requests, ingest_touches
-from compare.pipeline.generate import generate
-from compare.pipeline.replay import replay_trace
-from compare.pipeline.summarise import summarise
-from compare.pipeline.verify import verify
-from compare.replay.contestant import contestant
-from compare.replay.engine import (
+from compare.spark.session import spark_session
+from compare.traffic.logs.ingest import Options, ingest_requests, ingest_touches
+from compare.traffic.tapes.tape import Tape, part
+from compare.traffic.tapes.trace import Trace, open_trace, write_shard
+from compare.traffic.workloads.catalogue import Plan
+from compare.trial.pipeline.generate import generate
+from compare.trial.pipeline.replay import replay_trace
+from compare.trial.pipeline.summarise import summarise
+from compare.trial.pipeline.verify import verify
+from compare.trial.replay.contestant import contestant
+from compare.trial.replay.engine import (
     OPERATIONS_AT_ONCE,
     Buffers,
     first_time,
     loop_for,
     operations_of,
 )
-from compare.spark.session import spark_session
-from compare.tapes.tape import Tape, part
-from compare.tapes.trace import Trace, open_trace, write_shard
-from compare.workloads.catalogue import Plan
 
 PROCESSES = 2
 PLAIN, THREADS, SPARK = "plain, 2 processes", "threads", "Spark, local[2]"

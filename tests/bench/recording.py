@@ -17,8 +17,8 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
-from compare.recording.events import finish
-from compare.recording.recorder import Recorder
+from compare.traffic.recording.events import finish
+from compare.traffic.recording.recorder import Recorder
 from tests.bench.services import (
     PAIRS,
     WHEEL_LOOP,

@@ -10,10 +10,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from compare.bench import work
-from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, Task
-from compare.bench.work import LONGEST_DELAY, SCENARIOS, SETTLE, SETTLING, ScenarioRun
-from compare.replay.contestant import contestant
+from compare.trial.bench import work
+from compare.trial.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, Task
+from compare.trial.bench.work import LONGEST_DELAY, SCENARIOS, SETTLE, SETTLING, ScenarioRun
+from compare.trial.replay.contestant import contestant
 from tests.bench import yardstick
 from timers import timer_class
 

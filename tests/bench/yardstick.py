@@ -10,7 +10,7 @@ take beyond that is the price of their contract, or room for improvement.
 import numpy as np
 from numba import njit
 
-from compare.replay.loops import LOOK_AHEAD
+from compare.trial.replay.loops import LOOK_AHEAD
 from timers.kernels.prefetch import prefetch
 
 LEVELS, SLOT_BITS = 5, 8

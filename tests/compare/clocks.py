@@ -2,7 +2,7 @@
 
 import pytest
 
-import compare.replay.loops as loops
+import compare.trial.replay.loops as loops
 from timers.kernels.pool import PENDING
 
 

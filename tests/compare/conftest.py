@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from compare.bench import calls, work
 from compare.cli.main import BAD_INPUT, main
+from compare.trial.bench import calls, work
 from tests.compare.clocks import FakeClock
 from tests.compare.daemons import Daemons
 from tests.compare.own_timers import Timed

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import compare.executors
+import compare.base.executors
 
 
 def interrupt_when_one_has_ended(patch: pytest.MonkeyPatch, running: threading.Event) -> None:
@@ -21,4 +21,4 @@ def interrupt_when_one_has_ended(patch: pytest.MonkeyPatch, running: threading.E
         assert running.wait(60)
         raise KeyboardInterrupt
 
-    patch.setattr(compare.executors, "as_completed", interrupted)
+    patch.setattr(compare.base.executors, "as_completed", interrupted)

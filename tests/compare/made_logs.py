@@ -10,7 +10,7 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compare.tapes.tape import ARM, CANCEL, REARM, START
+from compare.traffic.tapes.tape import ARM, CANCEL, REARM, START
 
 # Not in order of time; the third was never answered, the fourth took exactly 5 s, the fifth nearly.
 REQUESTS = [

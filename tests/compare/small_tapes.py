@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 from hypothesis import strategies as st
 
-from compare.tapes.tape import ARM, CANCEL, DTYPES, REARM, START, Tape
+from compare.traffic.tapes.tape import ARM, CANCEL, DTYPES, REARM, START, Tape
 from timers.limits import LIMIT
 
 

@@ -12,7 +12,7 @@ from tests.mutation.trial import ROOT
 AREAS = {
     "wheel": (50, ["timers/kernels/cascading_wheel.py"]),
     "heap": (50, ["timers/kernels/delay_queue.py"]),
-    "tapes": (10, ["compare/tapes/tape.py", "compare/replay/lateness.py"]),
+    "tapes": (10, ["compare/traffic/tapes/tape.py", "compare/trial/replay/lateness.py"]),
     "figures": (10, ["reports/statistics.py", "reports/answer.py"]),
 }
 """Files, and the part of their mutants that is tried: one of so many."""

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from compare.bench.store import Run, read_run
+from compare.trial.bench.store import Run, read_run
 from reports.statistics import Spread
 from reports.summary import Summary, figures_of
 from tests.reports.primes import Primes, make

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from compare.bench.store import SCHEMAS, Run
-from compare.bench.task import TASKS, Task
+from compare.trial.bench.store import SCHEMAS, Run
+from compare.trial.bench.task import TASKS, Task
 from reports.summary import StoredContestant, Summary
 from tests.reports.stored import repeated
 

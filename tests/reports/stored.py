@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from compare.bench.store import write_run
+from compare.trial.bench.store import write_run
 
 BASE = {
     "command": ["wheelwork", "compare"],

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from compare.bench.store import SCHEMAS, traits_of
-from compare.bench.task import TASKS, Task
-from compare.replay.contestant import COMPILED, contestant
+from compare.trial.bench.store import SCHEMAS, traits_of
+from compare.trial.bench.task import TASKS, Task
+from compare.trial.replay.contestant import COMPILED, contestant
 from tests.reports.stored import repeated, store
 from timers.registry import names
 

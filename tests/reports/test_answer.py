@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from compare.bench.store import traits_of as stored
-from compare.bench.task import BY_EVENT, HOLD, INSERT
-from compare.replay.contestant import contestant
+from compare.trial.bench.store import traits_of as stored
+from compare.trial.bench.task import BY_EVENT, HOLD, INSERT
+from compare.trial.replay.contestant import contestant
 from reports.answer import code_of, data, noise
 from reports.statistics import Spread
 from reports.summary import contestants_of

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from compare.bench.store import SCHEMAS, read_run, traits_of
-from compare.bench.task import BY_EVENT, HOLD, INSERT
-from compare.replay.contestant import contestant
+from compare.trial.bench.store import SCHEMAS, read_run, traits_of
+from compare.trial.bench.task import BY_EVENT, HOLD, INSERT
+from compare.trial.replay.contestant import contestant
 from reports.charts.pictures import Picture
 from reports.page import write_report
 from tests.reports.stored import repeated, store

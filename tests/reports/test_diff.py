@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.bench.store import RunError, read_run
-from compare.bench.task import BY_CLOCK, HOLD, INSERT
-from compare.bench.task import TASKS as TASKS_OF_A_RUN
 from compare.cli.main import BAD_INPUT, main
+from compare.trial.bench.store import RunError, read_run
+from compare.trial.bench.task import BY_CLOCK, HOLD, INSERT
+from compare.trial.bench.task import TASKS as TASKS_OF_A_RUN
 from reports.diff import difference
 from reports.summary import YARDSTICK
 from tests.reports.stored import repeated

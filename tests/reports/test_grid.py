@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from compare.cli.main import main
-from compare.pipeline.summarise import ABOUT, SCHEMA, SUMMARY
-from compare.replay.contestant import contestant
+from compare.trial.pipeline.summarise import ABOUT, SCHEMA, SUMMARY
+from compare.trial.replay.contestant import contestant
 from reports import formats
 from reports.charts.catalogue import pictures
 from reports.grid import read_grids

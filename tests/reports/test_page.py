@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from compare.bench.store import Run, read_run
+from compare.trial.bench.store import Run, read_run
 from reports.charts.pictures import Picture
 from reports.page import MARK, ReportError, write_report
 from tests.reports.html import Page

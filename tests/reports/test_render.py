@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from compare.bench.task import TASKS
+from compare.trial.bench.task import TASKS
 from reports.page import render
 from reports.palette import INK, look_of
 from reports.sections import workloads

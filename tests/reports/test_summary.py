@@ -6,9 +6,9 @@ import json
 import pyarrow as pa
 import pytest
 
-from compare.bench.store import RunError, read_run, traits_of
-from compare.bench.task import TASKS
-from compare.replay.contestant import contestant
+from compare.trial.bench.store import RunError, read_run, traits_of
+from compare.trial.bench.task import TASKS
+from compare.trial.replay.contestant import contestant
 from reports.sections import schemes, workloads
 from reports.sections.parts import MEDIAN
 from reports.statistics import Spread

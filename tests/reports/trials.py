@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from compare.bench.store import SCHEMAS
+from compare.trial.bench.store import SCHEMAS
 from tests.reports.stored import store
 
 RATES = (10_000, 40_000)

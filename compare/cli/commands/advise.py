@@ -11,8 +11,8 @@ from compare.cli import options
 from compare.cli.text import labelled, table
 
 if TYPE_CHECKING:
-    from compare.advice.prices import Counted
-    from compare.advice.search import Advice
+    from compare.trial.advice.prices import Counted
+    from compare.trial.advice.search import Advice
 
 DEFAULT_LATE = "10ms"
 FORMATS = (".svg", ".png")
@@ -55,12 +55,12 @@ def advise(
     The bounds hold for the scheme of a timer, whatever the traffic. The shards of
     a large trace are sampled for the search. With --master it runs on Spark.
     """
-    from compare.advice.candidates import AdviceError, Bounds
-    from compare.advice.search import advise as search
-    from compare.files import CANNOT_WRITE, errors_as, new_file, parents
+    from compare.base.files import CANNOT_WRITE, errors_as, new_file, parents
     from compare.spark.executor import executor
-    from compare.tapes.trace import open_trace
-    from compare.tapes.units import TAPE_UNITS
+    from compare.traffic.tapes.trace import open_trace
+    from compare.traffic.tapes.units import TAPE_UNITS
+    from compare.trial.advice.candidates import AdviceError, Bounds
+    from compare.trial.advice.search import advise as search
 
     _check_chart(chart)
     opened = open_trace(trace)
@@ -87,7 +87,7 @@ def _check_chart(chart: str | None) -> None:
     """Refuse a chart that cannot be written, before a long search."""
     if chart is None:
         return
-    from compare.files import obstacle
+    from compare.base.files import obstacle
 
     if Path(chart).suffix not in FORMATS:
         raise click.UsageError(f"--chart {chart} does not end in .svg or .png")
@@ -100,8 +100,8 @@ def _units(option: str, text: str, unit: str) -> int:
 
     Raises UsageError.
     """
-    from compare.arguments import integer
-    from compare.tapes.units import TAPE_UNITS, parse_duration
+    from compare.base.arguments import integer
+    from compare.traffic.tapes.units import TAPE_UNITS, parse_duration
 
     try:
         if text.strip() == "0":
@@ -124,7 +124,7 @@ def _units(option: str, text: str, unit: str) -> int:
 
 
 def _object(advice: "Advice") -> dict[str, Any]:
-    from compare.advice.settings import python_line, settings
+    from compare.trial.advice.settings import python_line, settings
 
     def entry(candidate: "Counted | None") -> dict[str, Any] | None:
         if candidate is None:
@@ -157,7 +157,7 @@ def _object(advice: "Advice") -> dict[str, Any]:
 
 def text_of(advice: "Advice") -> str:
     """The advice in five lines, the Pareto front, and code to paste; in 80 columns."""
-    from compare.advice.settings import python_line, settings
+    from compare.trial.advice.settings import python_line, settings
 
     best, unit = advice.best, advice.unit
     cost = f"{advice.cost(best):,.1f} ns of CPU per operation"
@@ -183,7 +183,7 @@ def text_of(advice: "Advice") -> str:
 
 def _ms_per_second(advice: "Advice", ns: float) -> float | None:
     """Milliseconds of CPU per second of the trace; None if its time is not in seconds."""
-    from compare.tapes.units import EXPONENTS
+    from compare.traffic.tapes.units import EXPONENTS
 
     if advice.unit not in EXPONENTS or not advice.trace.span:
         return None
@@ -196,8 +196,8 @@ def _bytes(number: int) -> str:
 
 
 def _lateness(candidate: "Counted", unit: str) -> str:
-    from compare.replay.lateness import lateness_text
-    from compare.tapes.units import duration_text
+    from compare.traffic.tapes.units import duration_text
+    from compare.trial.replay.lateness import lateness_text
 
     low, high = candidate.contestant.rounding(unit).bounds()
     declared, late = lateness_text(low, high, unit), candidate.outcome.lateness
@@ -223,7 +223,7 @@ def _runner_up(advice: "Advice") -> str:
 
 
 def _change(advice: "Advice") -> str:
-    from compare.replay.lateness import lateness_text
+    from compare.trial.replay.lateness import lateness_text
 
     best, other = advice.best, advice.looser
     texts = []
@@ -243,7 +243,7 @@ def _change(advice: "Advice") -> str:
 
 def _front(advice: "Advice") -> list[str]:
     """The Pareto front as a table, with the advice if that is not on it."""
-    from compare.tapes.units import duration_text
+    from compare.traffic.tapes.units import duration_text
 
     rows = [["Pareto front", "ns", "precision", "memory", "bounds"]]
     shown = {candidate.label: candidate for candidate in [*advice.front, advice.best]}.values()

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from compare.arguments import check_integer, integer, moments
+from compare.base.arguments import check_integer, integer, moments
 from compare.cli import options
 
 if TYPE_CHECKING:
-    from compare.tapes.trace import Trace
+    from compare.traffic.tapes.trace import Trace
     from reports.anatomy.steps import Row
 
 MAX_STEPS = 200
@@ -64,8 +64,8 @@ def anatomy(
     if steps is not None and not animate:
         raise click.UsageError("--steps needs --animate")
 
-    from compare.replay.contestant import contestant
-    from compare.tapes.trace import open_trace
+    from compare.traffic.tapes.trace import open_trace
+    from compare.trial.replay.contestant import contestant
     from reports.anatomy.page import form_of, write
     from reports.anatomy.steps import AnatomyError, Walk
 
@@ -99,7 +99,7 @@ def _rows(trace: "Trace") -> "Iterator[Row]":
 
 def _after(text: str | None, unit: str) -> int:
     """Units after the first operation. Raises ParameterError or DurationError."""
-    from compare.tapes.units import TAPE_UNITS, parse_duration
+    from compare.traffic.tapes.units import TAPE_UNITS, parse_duration
     from timers.errors import ParameterError
     from timers.limits import LIMIT
 

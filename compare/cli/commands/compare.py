@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.bench.calls import SERVICE
-from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT
 from compare.cli import options
 from compare.cli.text import table
+from compare.trial.bench.calls import SERVICE
+from compare.trial.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT
 
 if TYPE_CHECKING:
-    from compare.bench.store import Run
+    from compare.trial.bench.store import Run
     from reports.statistics import Spread
     from reports.summary import StoredContestant, StoredSource, Summary
 
@@ -35,8 +35,8 @@ def compare(traces: tuple[str, ...], as_json: bool, **given: Any) -> None:
     timers; then workloads or TRACEs are replayed. Every expiry is first checked
     against the oracle.
     """
-    from compare.bench.run import run_comparison
-    from compare.bench.store import read_run
+    from compare.trial.bench.run import run_comparison
+    from compare.trial.bench.store import read_run
     from reports.summary import figures_of
 
     path = run_comparison(options.comparison_from(given, traces))

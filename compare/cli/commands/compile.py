@@ -18,16 +18,16 @@ def compile() -> None:  # the name of the command
     it is an error if it cannot be.
     Without this command, code is compiled when it is first used.
     """
-    from compare.bench.comparison import Comparison
-    from compare.bench.run import run_comparison
-    from compare.logs.ingest import Options, ingest_requests, ingest_touches
-    from compare.pipeline.generate import generate
-    from compare.pipeline.replay import replay_trace
-    from compare.pipeline.verify import verify
-    from compare.purgatory.figures import PURGING, SCANNING
-    from compare.purgatory.simulation import simulate
-    from compare.purgatory.traffic import traffic
-    from compare.replay.contestant import contestant
+    from compare.traffic.logs.ingest import Options, ingest_requests, ingest_touches
+    from compare.trial.bench.comparison import Comparison
+    from compare.trial.bench.run import run_comparison
+    from compare.trial.pipeline.generate import generate
+    from compare.trial.pipeline.replay import replay_trace
+    from compare.trial.pipeline.verify import verify
+    from compare.trial.purgatory.figures import PURGING, SCANNING
+    from compare.trial.purgatory.simulation import simulate
+    from compare.trial.purgatory.traffic import traffic
+    from compare.trial.replay.contestant import contestant
     from timers import CascadingWheel
     from timers.errors import ParameterError
     from timers.kernels import jit

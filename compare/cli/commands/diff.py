@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from compare.arguments import percent
+from compare.base.arguments import percent
 from compare.cli import options
 from compare.cli.text import columns, figure, plural
 
@@ -43,7 +43,7 @@ def diff(run_a: str, run_b: str, threshold: float, base: str | None, as_json: bo
     Runs of different machines are compared by the ratios to --base, by default
     delay-queue.
     """
-    from compare.bench.store import find_run, read_run
+    from compare.trial.bench.store import find_run, read_run
     from reports.diff import difference
 
     compared = difference(read_run(find_run(run_a)), read_run(find_run(run_b)), base)

@@ -8,7 +8,7 @@ from compare.cli import options
 from compare.cli.text import labelled, operations_text
 
 if TYPE_CHECKING:
-    from compare.tapes.trace import Trace
+    from compare.traffic.tapes.trace import Trace
 
 
 @options.command("""\b
@@ -47,8 +47,8 @@ def generate(
     the traffic of one machine at the full rate of the workload, so 64 shards are
     the traffic of 64 machines.
     """
-    from compare.pipeline.generate import generate as generate_trace
-    from compare.workloads.catalogue import workload_named
+    from compare.traffic.workloads.catalogue import workload_named
+    from compare.trial.pipeline.generate import generate as generate_trace
 
     if workload is None:
         click.echo(listing())
@@ -78,7 +78,7 @@ def summary(trace: "Trace") -> str:
 
 def listing() -> str:
     """The workloads with their parameters."""
-    from compare.workloads.catalogue import WORKLOADS
+    from compare.traffic.workloads.catalogue import WORKLOADS
 
     lines = []
     for workload in WORKLOADS.values():

@@ -9,12 +9,12 @@ import click
 
 from compare.cli import options
 from compare.cli.text import labelled, operations_text
-from compare.tapes.units import digits_text
+from compare.traffic.tapes.units import digits_text
 
 if TYPE_CHECKING:
-    from compare.logs.ingest import Ingested
-    from compare.replay.profile import Profile
-    from compare.tapes.trace import Trace
+    from compare.traffic.logs.ingest import Ingested
+    from compare.traffic.tapes.trace import Trace
+    from compare.trial.replay.profile import Profile
 
 _LOGS = """\
 Logs: tables, JSON, Parquet, Zeek and W3C logs (IIS), and lines of Apache,
@@ -102,8 +102,8 @@ def kernel(log: str, out: str, force: bool, hz: int | None) -> None:
     cancels and deadlines, in microseconds. A cancel and a start of the same timer
     within 10 us are a re-arm.
     """
-    from compare.recording.kernel import read_kernel_trace
-    from compare.replay.profile import profile, profile_text
+    from compare.traffic.logs.formats.kernel import read_kernel_trace
+    from compare.trial.replay.profile import profile, profile_text
 
     read = read_kernel_trace(Path(log), Path(out), hz=hz, force=force)
     trace_profile = profile(read.trace)
@@ -120,8 +120,8 @@ def kernel(log: str, out: str, force: bool, hz: int | None) -> None:
 
 def ingest_log(kind: str, given: Mapping[str, Any]) -> "Trace":
     """Turn a log into a trace as the options say, and print a summary."""
-    from compare.logs.ingest import Options, ingest_requests, ingest_touches
-    from compare.replay.profile import profile
+    from compare.traffic.logs.ingest import Options, ingest_requests, ingest_touches
+    from compare.trial.replay.profile import profile
 
     known = {field.name for field in fields(Options)}
     settings = Options(**{name: value for name, value in given.items() if name in known})
@@ -138,10 +138,10 @@ def ingest_log(kind: str, given: Mapping[str, Any]) -> "Trace":
 
 def summary(ingested: "Ingested", profile: "Profile | None" = None) -> str:
     """How a log was read, what the trace contains, and what its timers cost."""
-    from compare.logs.reading import time_text
-    from compare.logs.rows import KINDS
-    from compare.replay.profile import profile_text
-    from compare.tapes.trace import REJECTED
+    from compare.traffic.logs.reading import time_text
+    from compare.traffic.logs.rows import KINDS
+    from compare.traffic.tapes.trace import REJECTED
+    from compare.trial.replay.profile import profile_text
 
     trace, examples, reading = ingested.trace, ingested.examples, ingested.reading
     counts = {name: getattr(ingested, name) for name in KINDS}

@@ -8,10 +8,10 @@ import click
 
 from compare.cli import options
 from compare.cli.text import WIDTH, labelled
-from compare.logs.blocks import printable
+from compare.traffic.logs.blocks import printable
 
 if TYPE_CHECKING:
-    from compare.logs.inspect import Inspection
+    from compare.traffic.logs.inspect import Inspection
 
 _LONGEST = 24
 """Characters of a name or an example."""
@@ -35,8 +35,8 @@ def inspect(log: str, **layout: Any) -> None:
     the columns are for is guessed from their names and values. The timeout of 5s
     and the idle time of 30s are examples.
     """
-    from compare.logs.formats.base import Layout
-    from compare.logs.inspect import inspect
+    from compare.traffic.logs.formats.base import Layout
+    from compare.traffic.logs.inspect import inspect
 
     seen = inspect(log, Layout(**layout))
     for label, text in _facts(seen):

@@ -11,9 +11,9 @@ from click.core import ParameterSource
 
 from compare.cli import options
 from compare.cli.text import columns, figure
-from compare.purgatory import figures
-from compare.purgatory.figures import Row
-from compare.purgatory.options import QUICK, Experiment
+from compare.trial.purgatory import figures
+from compare.trial.purgatory.figures import Row
+from compare.trial.purgatory.options import QUICK, Experiment
 
 _DEFAULT = Experiment()
 
@@ -61,8 +61,8 @@ def purgatory(quick: bool, as_json: bool, **values: Any) -> None:
     in real time, with threads, and compiled, in simulated time. The whole run takes
     about ten minutes.
     """
-    from compare.bench.store import read_run
-    from compare.purgatory.experiment import run_experiment
+    from compare.trial.bench.store import read_run
+    from compare.trial.purgatory.experiment import run_experiment
 
     ctx = click.get_current_context()
     for name in list(values):

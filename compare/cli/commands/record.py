@@ -31,7 +31,7 @@ def record(program: tuple[str, ...], out: str, force: bool) -> int:
     if not program:
         raise click.UsageError("name the program to run, after --: -- python app.py")
 
-    from compare.recording import record_program
+    from compare.traffic.recording import record_program
 
     code, trace = record_program(program, out, force=force)
     line = f"recorded {plural(trace.totals['starts'], 'timer')} in {out}"

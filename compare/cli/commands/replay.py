@@ -13,9 +13,9 @@ from compare.cli import options
 from compare.cli.text import replays_text
 
 if TYPE_CHECKING:
-    from compare.pipeline.results import Results
-    from compare.pipeline.verify import Verification
-    from compare.replay.outcome import Outcome
+    from compare.trial.pipeline.results import Results
+    from compare.trial.pipeline.verify import Verification
+    from compare.trial.replay.outcome import Outcome
 
 
 @options.command("""\b
@@ -63,9 +63,9 @@ def replay(
 
     from compare.cli.commands.verify import MISMATCHES
     from compare.cli.commands.verify import text_of as verification_text
-    from compare.pipeline.replay import replay_trace
-    from compare.pipeline.verify import verify
-    from compare.replay.outcome import Outcome
+    from compare.trial.pipeline.replay import replay_trace
+    from compare.trial.pipeline.verify import verify
+    from compare.trial.replay.outcome import Outcome
 
     with nullcontext("") if out else TemporaryDirectory(prefix="wheelwork-") as temporary:
         results = replay_trace(

@@ -25,7 +25,7 @@ def summarise(results: str, out: str | None, as_json: bool) -> None:
     The table has one row for each timer, over all shards. It is printed and
     written as a Parquet file.
     """
-    from compare.pipeline.summarise import summarise as summary_of
+    from compare.trial.pipeline.summarise import summarise as summary_of
 
     rows = summary_of(results, out).to_pylist()
     if as_json:

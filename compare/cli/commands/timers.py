@@ -8,7 +8,7 @@ import click
 
 from compare.cli import options
 from compare.cli.text import labelled
-from compare.replay.lateness import lateness_text
+from compare.trial.replay.lateness import lateness_text
 
 if TYPE_CHECKING:
     from timers.traits import Traits
@@ -23,8 +23,8 @@ def timers(names: tuple[str, ...], as_json: bool) -> None:
     With NAMEs, print everything declared about these timers. A NAME is a
     registered timer, or module:Class for your own.
     """
-    from compare.bench.store import traits_of
-    from compare.replay.contestant import contestant
+    from compare.trial.bench.store import traits_of
+    from compare.trial.replay.contestant import contestant
     from timers.registry import names as registered
 
     contestants = [contestant(name) for name in names or registered()]

@@ -11,8 +11,8 @@ from compare.cli import options
 from compare.cli.text import WIDTH, replays_text, table
 
 if TYPE_CHECKING:
-    from compare.oracle.mismatches import Mismatch
-    from compare.pipeline.verify import Verification
+    from compare.trial.oracle.mismatches import Mismatch
+    from compare.trial.pipeline.verify import Verification
 
 MISMATCHES = 1
 """The exit code if there is a mismatch; 2 is for bad input."""
@@ -49,7 +49,7 @@ def verify(results: str, method: str, examples: int, as_json: bool, master: str 
 
     The exit code is 1 if there is a mismatch.
     """
-    from compare.pipeline.verify import verify as verification_of
+    from compare.trial.pipeline.verify import verify as verification_of
 
     result = verification_of(results, method=method, examples=examples, master=master)
     click.echo(json.dumps(_object(result), indent=1) if as_json else text_of(result))

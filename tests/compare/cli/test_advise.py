@@ -8,17 +8,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from compare.advice import search
-from compare.advice.candidates import Bounds
-from compare.advice.prices import Counted
-from compare.advice.replays import sampled
-from compare.replay.contestant import contestant
-from compare.replay.lateness import Lateness
-from compare.replay.outcome import Outcome
-from compare.tapes.trace import open_trace, write_trace
-from compare.workloads.catalogue import make
+from compare.traffic.tapes.trace import open_trace, write_trace
+from compare.traffic.workloads.catalogue import make
+from compare.trial.advice import search
+from compare.trial.advice.candidates import Bounds
+from compare.trial.advice.prices import Counted
+from compare.trial.advice.replays import sampled
+from compare.trial.replay.contestant import contestant
+from compare.trial.replay.lateness import Lateness
+from compare.trial.replay.outcome import Outcome
 from reports.charts.pareto import pareto_picture
-from tests.compare.advice.conftest import short_search  # noqa: F401  # a fixture
+from tests.compare.trial.advice.conftest import short_search  # noqa: F401  # a fixture
 
 
 @pytest.fixture(scope="module")

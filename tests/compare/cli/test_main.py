@@ -12,18 +12,18 @@ import click
 import pytest
 
 import compare.cli.main
-from compare.bench.comparison import Comparison
-from compare.bench.store import latest_run, read_run
 from compare.cli.commands.compare import calls_text, text_of
 from compare.cli.commands.generate import summary
 from compare.cli.commands.verify import MISMATCHES
 from compare.cli.main import BAD_INPUT, COMMANDS, INTERRUPTED, TERMINATED, cli, main
-from compare.pipeline.results import open_results
-from compare.purgatory.options import QUICK, Experiment
-from compare.replay.contestant import PYTHON_LOOP
-from compare.tapes.tape import joined
-from compare.tapes.trace import open_trace
-from compare.workloads.catalogue import Plan
+from compare.traffic.tapes.tape import joined
+from compare.traffic.tapes.trace import open_trace
+from compare.traffic.workloads.catalogue import Plan
+from compare.trial.bench.comparison import Comparison
+from compare.trial.bench.store import latest_run, read_run
+from compare.trial.pipeline.results import open_results
+from compare.trial.purgatory.options import QUICK, Experiment
+from compare.trial.replay.contestant import PYTHON_LOOP
 from reports.summary import figures_of
 from tests.compare.conftest import NOTICE
 from tests.words import tells
@@ -142,7 +142,7 @@ def test_what_goes_wrong_is_one_line(said, monkeypatch, error, code, says):
     def fail(name):
         raise error
 
-    monkeypatch.setattr("compare.replay.contestant.contestant", fail)
+    monkeypatch.setattr("compare.trial.replay.contestant.contestant", fail)
     assert said("timers") == (code, "", says)
 
 
@@ -159,7 +159,7 @@ def test_sigterm_leaves_nothing_behind(said, monkeypatch, here):
 
     # One shard after the other: when the second one is begun, no thread is just being started.
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0}, raising=False)
-    monkeypatch.setattr("compare.pipeline.generate.make", lambda *_, **__: None)
+    monkeypatch.setattr("compare.trial.pipeline.generate.make", lambda *_, **__: None)
     monkeypatch.setattr(Plan, "pieces", pieces)
     remove = shutil.rmtree
 
@@ -167,7 +167,7 @@ def test_sigterm_leaves_nothing_behind(said, monkeypatch, here):
         os.kill(os.getpid(), signal.SIGTERM)  # a second one does not stop the cleanup
         remove(*arguments, **options)
 
-    monkeypatch.setattr("compare.files.shutil.rmtree", remove_and_terminate)
+    monkeypatch.setattr("compare.base.files.shutil.rmtree", remove_and_terminate)
     line = "generate uniform --timer-count 5 --shards 2 --out new/t"
     assert said(*line.split()) == (TERMINATED, "", "wheelwork: terminated\n")
     assert list(here.iterdir()) == []
@@ -181,7 +181,7 @@ def test_a_termination_that_a_library_turns_into_an_interrupt_is_one(said, monke
             os.kill(os.getpid(), signal.SIGTERM)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("compare.pipeline.generate.generate", interrupted)
+    monkeypatch.setattr("compare.trial.pipeline.generate.generate", interrupted)
     line = "generate uniform --timer-count 5 --out new"
     assert said(*line.split()) == (TERMINATED, "", "wheelwork: terminated\n")
 
@@ -192,7 +192,7 @@ def test_missing_packages_are_named_with_their_remedy(fails, monkeypatch):
     def fail(name):
         raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
 
-    monkeypatch.setattr("compare.replay.contestant.contestant", fail)
+    monkeypatch.setattr("compare.trial.replay.contestant.contestant", fail)
     installed = {"pyspark": None, "pandas": object()}
     monkeypatch.setattr("compare.spark.session.find_spec", installed.get)
     line = fails("timers")
@@ -204,7 +204,7 @@ def test_missing_packages_are_named_with_their_remedy(fails, monkeypatch):
 
 
 def test_a_bug_is_not_hidden(monkeypatch):
-    monkeypatch.setattr("compare.replay.contestant.contestant", lambda name: 1 / 0)
+    monkeypatch.setattr("compare.trial.replay.contestant.contestant", lambda name: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(["timers"])
 
@@ -567,14 +567,14 @@ def test_nonsense_is_one_line_and_leaves_nothing(fails, trace, here, line, says)
 # ---- options
 
 
-GENERATE = "compare.pipeline.generate.generate"
-REPLAY = "compare.pipeline.replay.replay_trace"
-VERIFY = "compare.pipeline.verify.verify"
-SUMMARISE = "compare.pipeline.summarise.summarise"
-COMPARE = "compare.bench.run.run_comparison"
-PURGATORY = "compare.purgatory.experiment.run_experiment"
-REQUESTS = "compare.logs.ingest.ingest_requests"
-TOUCHES = "compare.logs.ingest.ingest_touches"
+GENERATE = "compare.trial.pipeline.generate.generate"
+REPLAY = "compare.trial.pipeline.replay.replay_trace"
+VERIFY = "compare.trial.pipeline.verify.verify"
+SUMMARISE = "compare.trial.pipeline.summarise.summarise"
+COMPARE = "compare.trial.bench.run.run_comparison"
+PURGATORY = "compare.trial.purgatory.experiment.run_experiment"
+REQUESTS = "compare.traffic.logs.ingest.ingest_requests"
+TOUCHES = "compare.traffic.logs.ingest.ingest_touches"
 GENERATED = {"timers": None, "operations": None, "shards": 1, "seed": 0, "parameters": {}}
 WRITTEN = {"force": False, "master": None}
 REPLAYED = {"expiries": True, "drained": True, "counting": False} | WRITTEN
@@ -713,7 +713,7 @@ def test_each_option_is_handed_on_as_its_own_argument(
     said, monkeypatch, line, target, given, named
 ):
     if "ingest" in line:
-        from compare.logs.ingest import Options
+        from compare.traffic.logs.ingest import Options
 
         given = (("log.csv",), "o", Options(**given))
     elif target == GENERATE:

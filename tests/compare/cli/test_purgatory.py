@@ -2,9 +2,9 @@
 
 import json
 
-from compare.bench.store import latest_run, read_run
 from compare.cli.commands.purgatory import text_of
-from compare.purgatory import experiment
+from compare.trial.bench.store import latest_run, read_run
+from compare.trial.purgatory import experiment
 from tests.reports.trials import trials
 
 QUICKLY = ("purgatory", "--quick", "--rates", "1e4,2e4", "--seconds", "0.1", "--requests", "300")

@@ -10,16 +10,16 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from compare.bench.store import SCHEMAS, read_run
-from compare.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT
 from compare.cli.commands import compare, generate, ingest, timers
 from compare.cli.commands import verify as verification
 from compare.cli.text import table
-from compare.oracle.mismatches import KINDS, Mismatch
-from compare.pipeline.verify import Verdict, Verification
-from compare.tapes.tape import ARM, CANCEL, REARM, START
-from compare.tapes.trace import write_trace
-from compare.workloads.catalogue import WORKLOADS
+from compare.traffic.tapes.tape import ARM, CANCEL, REARM, START
+from compare.traffic.tapes.trace import write_trace
+from compare.traffic.workloads.catalogue import WORKLOADS
+from compare.trial.bench.store import SCHEMAS, read_run
+from compare.trial.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT
+from compare.trial.oracle.mismatches import KINDS, Mismatch
+from compare.trial.pipeline.verify import Verdict, Verification
 from reports.summary import figures_of
 from tests.compare.small_tapes import tape_of
 from tests.reports.synthetic import write_synthetic
@@ -306,7 +306,7 @@ def test_a_mismatch_is_an_exit_code(said, monkeypatch, mismatches, code):
     example = Mismatch("late", 1, 2, 3, 4, 5, 6, 7)
     verdict = Verdict(7, 8, {"late": mismatches}, (example,), "simple-wheel")
     result = Verification(Path("out"), "sql", "us", 90_001, 6, (verdict,))
-    monkeypatch.setattr("compare.pipeline.verify.verify", lambda results, **settings: result)
+    monkeypatch.setattr("compare.trial.pipeline.verify.verify", lambda results, **settings: result)
     ended, out, _ = said("verify", "out", "--json")
     assert ended == code
     timer = {"timer": "simple-wheel", "expected": 7, "fired": 8, "mismatches": mismatches}

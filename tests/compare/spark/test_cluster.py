@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from compare.pipeline.replay import replay_trace
-from compare.pipeline.results import open_results
-from compare.tapes.trace import write_trace
-from compare.workloads.catalogue import make
+from compare.traffic.tapes.trace import write_trace
+from compare.traffic.workloads.catalogue import make
+from compare.trial.pipeline.replay import replay_trace
+from compare.trial.pipeline.results import open_results
 from tests.compare.daemons import ROOT, TIME_LIMIT, Daemons, until
 from tests.compare.own_timers import slow_timer
 from timers.kernels.jit import COMPILING

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from compare.pipeline.generate import generate
-from compare.tapes.trace import open_trace
+from compare.traffic.tapes.trace import open_trace
+from compare.trial.pipeline.generate import generate
 from tests.compare.daemons import ROOT, TIME_LIMIT, Daemons
 from timers.kernels.jit import COMPILING
 

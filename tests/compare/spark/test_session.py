@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from compare.logs.ingest import Options, ingest_requests
 from compare.spark import session as module
 from compare.spark.java import java_environment, wrapper_home
 from compare.spark.session import PipelineError, spark_session
+from compare.traffic.logs.ingest import Options, ingest_requests
 from tests.compare import made_logs as logs
 from timers import TimerError
 from timers.kernels.jit import COMPILING

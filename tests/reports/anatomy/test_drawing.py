@@ -7,9 +7,9 @@ import subprocess
 import pytest
 
 from compare.cli.main import BAD_INPUT, main
-from compare.replay.contestant import contestant
-from compare.tapes.tape import START
-from compare.tapes.trace import open_trace
+from compare.traffic.tapes.tape import START
+from compare.traffic.tapes.trace import open_trace
+from compare.trial.replay.contestant import contestant
 from reports.anatomy.drawing import MAX_LEVELS, MAX_SLOTS, Layout, picture
 from reports.anatomy.steps import AnatomyError, Walk
 from tests.reports.anatomy.test_steps import WALK_THROUGH

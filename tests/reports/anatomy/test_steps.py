@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compare.tapes.tape import ARM, CANCEL, REARM, START
+from compare.traffic.tapes.tape import ARM, CANCEL, REARM, START
 from reports.anatomy.steps import AnatomyError, Walk
 from tests.model import Model
 from tests.timers.cases import DEFAULTS, Case, check_snapshot

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from compare.bench.store import read_run
-from compare.bench.task import BY_CLOCK, HOLD, TASKS
+from compare.trial.bench.store import read_run
+from compare.trial.bench.task import BY_CLOCK, HOLD, TASKS
 from reports.charts.catalogue import pictures
 from reports.charts.pictures import Picture
 from reports.palette import look_of

@@ -8,7 +8,7 @@ from matplotlib import rc_context
 from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 
-from compare.bench.task import TASKS
+from compare.trial.bench.task import TASKS
 from reports import formats
 from reports.charts import pending, replays
 from reports.charts.pictures import SETTINGS

@@ -6,7 +6,7 @@ import pytest
 from matplotlib import rc_context
 from matplotlib.lines import Line2D
 
-from compare.purgatory.figures import scanned
+from compare.trial.purgatory.figures import scanned
 from reports.charts.pictures import SETTINGS
 from reports.charts.purgatory import draw
 from reports.palette import INK

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from compare.bench.store import read_run
+from compare.trial.bench.store import read_run
 from reports import formats
 from reports.page import write_report
 from reports.sections.purgatory import of_memory, of_rates, section

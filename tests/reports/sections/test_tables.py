@@ -5,9 +5,9 @@ from statistics import median
 
 import pytest
 
-from compare.bench.task import HOLD, TASKS
-from compare.replay.lateness import lateness_text
-from compare.replay.profile import SAMPLE, Profile, profile_text
+from compare.trial.bench.task import HOLD, TASKS
+from compare.trial.replay.lateness import lateness_text
+from compare.trial.replay.profile import SAMPLE, Profile, profile_text
 from reports import formats
 from reports.sections import memory, method, schemes, times, work, workloads
 from reports.sections.catalogue import sections

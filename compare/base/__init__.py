@@ -1,0 +1,1 @@
+"""Arguments, files, progress and executors, which everything else uses."""

@@ -1,6 +1,0 @@
-"""Recording the timers that a live Python program sets as a trace."""
-
-from compare.recording.events import finish
-from compare.recording.run import RecordingError, record, record_program
-
-__all__ = ["RecordingError", "finish", "record", "record_program"]

@@ -1,0 +1,1 @@
+"""Timer operations: tapes, workloads, logs and recordings of programs."""

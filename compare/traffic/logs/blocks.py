@@ -1,0 +1,223 @@
+"""Files of a log and their blocks: consecutive bytes that are read at a time.
+
+A plain file is cut at line ends, and its blocks are read independently. A compressed file, a pipe,
+and a format whose records may contain line ends are one stream of blocks.
+"""
+
+import bz2
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from glob import glob
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyarrow.fs import FileSystem
+
+from compare.base.files import errors_as, reason
+from timers import TimerError
+
+BLOCK = 1 << 23
+"""Bytes of a block, about: its last line is not cut off."""
+HEAD_BYTES = 1 << 20
+"""Uncompressed bytes from which the format of a file is determined."""
+STDIN = "-"
+
+_OPENERS: dict[str, Callable[[Any], Any]] = {
+    "gzip": gzip.open,
+    "bzip2": bz2.open,
+    "zstd": lambda file: pa.input_stream(pa.PythonFile(file), compression="zstd"),
+}
+_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
+_UNKNOWN = {b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip"}
+_LONGEST_MAGIC = 6
+
+
+class LogError(TimerError, ValueError):
+    """A log cannot be read as asked."""
+
+
+class EmptyError(LogError):
+    """A file has no data."""
+
+
+def printable(text: str) -> str:
+    """Replace the characters of a log's text that cannot be printed."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+@dataclass
+class Source:
+    """A file whose head has been read."""
+
+    name: str
+    compression: str | None
+    head: bytes  # uncompressed
+    stream: Any = field(default=None, repr=False)  # behind the head of a pipe
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the file may be longer than its head."""
+        return len(self.head) == HEAD_BYTES
+
+    @property
+    def seekable(self) -> bool:
+        """Whether it can be read from any byte."""
+        return self.stream is None and self.compression is None
+
+
+class Block(NamedTuple):
+    """A part of a file."""
+
+    first: int  # its first byte or row, uncompressed
+    length: int  # lines that begin in these bytes; or the number of a row group
+    data: bytes | None = None  # of a stream
+    context: Any = None  # what a format needs to know of the bytes before
+
+
+_PIPES: dict[str, Source] = {}
+"""Pipes whose head has been read, which cannot be read again, and whose rest has not."""
+
+
+def open_source(name: str) -> Source:
+    """Read the head of a file, a pipe, or standard input (`-`). Raises LogError."""
+    if name in _PIPES:
+        return _PIPES[name]
+    with errors_as(LogError, f"cannot read {name}"):
+        file = opened(name)
+        start = file.peek(_LONGEST_MAGIC)
+        if not start:
+            raise EmptyError(f"{name} is empty")
+        for magic, other in _UNKNOWN.items():
+            if start.startswith(magic):
+                raise LogError(
+                    f"{name} is compressed with {other}; a log is plain or compressed with"
+                    f" {', '.join(_OPENERS)}"
+                )
+        compressions = (kind for magic, kind in _MAGIC.items() if start.startswith(magic))
+        source = Source(name, next(compressions, None), b"")
+        stream = _decompressed(file, source)
+        source.head = read_some(stream, source, HEAD_BYTES)
+        if file.seekable():
+            file.close()
+        else:
+            source.stream = stream
+            _PIPES[name] = source
+    return source
+
+
+def opened(name: str) -> Any:
+    """Open a path, a URI that Arrow can read, or standard input."""
+    if name == STDIN:
+        return sys.stdin.buffer
+    if "://" in name:
+        system, path = FileSystem.from_uri(name)
+        return io.BufferedReader(system.open_input_file(path), HEAD_BYTES)
+    if not Path(name).exists():
+        raise LogError(f"{name} does not exist")
+    return Path(name).open("rb", HEAD_BYTES)
+
+
+def _decompressed(file: Any, source: Source) -> Any:
+    return file if source.compression is None else _OPENERS[source.compression](file)
+
+
+def read_some(stream: Any, source: Source, size: int) -> bytes:
+    """Read up to `size` bytes, fewer only at the end. Raises LogError for damaged data."""
+    try:
+        return bytes(stream.read(size))
+    except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
+        kind = source.compression
+        what = f"has damaged {kind} data:" if kind else "cannot be read:"
+        raise LogError(f"{source.name} {what} {reason(error)}") from None
+
+
+Cut = Callable[[bytes, bool], int]
+"""The bytes at the beginning of some data that are whole records; all, if these are the last."""
+
+
+def line_end(data: bytes, last: bool) -> int:
+    """Cut behind the last line end."""
+    return len(data) if last else data.rfind(b"\n") + 1
+
+
+def stream_blocks(source: Source, cut: Cut) -> Iterator[Block]:
+    """Read a file as one stream of blocks."""
+    first, held, stream = 0, source.head, source.stream
+    _PIPES.pop(source.name, None)
+    if stream is None:
+        held, stream = b"", _decompressed(opened(source.name), source)
+    while True:
+        # A record that is longer than a block is sought again only when the data has doubled.
+        more = read_some(stream, source, max(BLOCK - len(held), len(held)))
+        held += more
+        size = cut(held, not more)
+        if size:
+            yield Block(first, size, held[:size])
+        first, held = first + size, held[size:]
+        if not more:
+            return
+
+
+def file_blocks(source: Source) -> Iterator[Block]:
+    """Divide a plain file into blocks that are read by `load`."""
+    with opened(source.name) as file:
+        size = file.seek(0, io.SEEK_END)
+    for first in range(0, size, BLOCK):
+        yield Block(first, min(BLOCK, size - first))
+
+
+def is_readable(name: str) -> bool:
+    """Whether a path, or a URI, is one that Arrow can read."""
+    try:
+        return "://" not in name or FileSystem.from_uri(name) is not None
+    except (pa.ArrowException, OSError):
+        return False
+
+
+def load(source: Source, block: Block) -> bytes:
+    """Read the lines that begin in a block of a plain file."""
+    with errors_as(LogError, f"{source.name} cannot be read"), opened(source.name) as file:
+        before = min(block.first, 1)  # a line begins behind a line end
+        file.seek(block.first - before)
+        data: bytes = file.read(before + block.length)
+        if len(data) < before + block.length:
+            raise LogError(f"{source.name} became shorter while it was read")
+        begin = data.find(b"\n") + 1 if before else 0
+        if before and not begin:
+            return b""
+        if len(data) > begin and not data.endswith(b"\n"):
+            data += file.readline()
+    return data[begin:]
+
+
+def expand(names: list[str]) -> list[str]:
+    """The files of paths, directories and patterns, each once.
+
+    Raises:
+        LogError: if a directory or pattern has none.
+    """
+    files: dict[str, None] = {}
+    for name in names:
+        name = name.removeprefix("file://")
+        path = Path(name)
+        if (
+            name == STDIN
+            or "://" in name
+            or path.exists()
+            or not any(sign in name for sign in "*?[")
+        ):
+            matches = [name]
+            if name != STDIN and path.is_dir():
+                visible = sorted(path.glob("[!._]*"))
+                matches = [str(entry) for entry in visible if entry.is_file()]
+                if not matches:
+                    raise LogError(f"{name} is a directory without logs")
+        elif not (matches := sorted(glob(name))):  # noqa: PTH207  # of absolute paths, too
+            raise LogError(f"no file matches {name}")
+        files |= dict.fromkeys(matches)
+    return list(files)

@@ -1,0 +1,169 @@
+"""What all formats of logs have in common."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import ClassVar, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from compare.traffic.logs.blocks import (
+    Block,
+    LogError,
+    Source,
+    file_blocks,
+    line_end,
+    load,
+    printable,
+    stream_blocks,
+)
+from compare.traffic.logs.numbers import guess_form
+from timers.arrays import Bools, Int32s
+
+Roles = Mapping[str, str]
+"""What a column is for ("time", "duration", "key", "unique") -> its name in the log."""
+
+BOM = b"\xef\xbb\xbf"
+_LISTED, _QUOTED = 20, 40
+"""The number of columns that a message lists, and of the characters of each."""
+
+
+class Layout(NamedTuple):
+    """What a user says about the format of a log."""
+
+    format: str = "auto"
+    delimiter: str | None = None
+    columns: tuple[str, ...] = ()  # of a log without a header
+    pattern: str | None = None  # of a line
+
+
+class Records(NamedTuple):
+    """The records of a block."""
+
+    number: Int32s  # of its line or record in the block, from 0
+    fault: Bools  # whether it is damaged
+    texts: Mapping[str, pa.Array]  # by role, or by column as a format parses it; bytes, or null
+    total: int  # lines or records in the block, with the blank lines
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log(ABC):
+    """A file of a log; its head has been read."""
+
+    source: Source
+    columns: tuple[str, ...]
+
+    format: str
+    fault: str  # what is wrong with a damaged record
+    duration_unit: str = "s"  # usually
+    time_is: str = "start"  # the same
+    point: str = "."  # what may stand in numbers as the decimal point
+
+    record: ClassVar[str] = "line"
+    # whether a record may have columns that the head does not show
+    columns_vary: ClassVar[bool] = False
+
+    @classmethod
+    @abstractmethod
+    def fits(cls, lines: list[str]) -> bool:
+        """Whether the first lines, the first of which is not blank, are in this format."""
+
+    @classmethod
+    @abstractmethod
+    def from_head(cls, source: Source, lines: list[str], blank: int, layout: Layout) -> "Log":
+        """The log that begins with these lines, after a number of blank ones.
+
+        Raises:
+            LogError: if it cannot be in this format.
+        """
+
+    @abstractmethod
+    def parse(self, data: bytes, block: Block, names: Sequence[str]) -> Records:
+        """The records of a block's bytes, with these columns. A pure function of these."""
+
+    @property
+    def name(self) -> str:
+        """The path of the file."""
+        return self.source.name
+
+    @property
+    def divisible(self) -> bool:
+        """Whether blocks can be read independently of each other."""
+        return self.source.seekable
+
+    def cut(self, data: bytes, last: bool) -> int:
+        """Where a stream is cut: see `Cut`."""
+        return line_end(data, last)
+
+    def blocks(self) -> Iterator[Block]:
+        """The blocks of the file, in order."""
+        return file_blocks(self.source) if self.divisible else stream_blocks(self.source, self.cut)
+
+    def beginning(self) -> list[Block]:
+        """The first records as a block of their own, if they are known before the file is read."""
+        head = self.source.head
+        size = self.cut(head, not self.source.cut_off)
+        return [Block(0, size, head[:size])]
+
+    def read(self, block: Block, roles: Roles) -> Records:
+        """The records of a block."""
+        data = load(self.source, block) if block.data is None else block.data
+        names = dict.fromkeys(chain.from_iterable(map(self.parts, roles.values())))
+        records = self.parse(data if block.first else data.removeprefix(BOM), block, list(names))
+        texts = {}
+        for role, joined in roles.items():
+            columns = [records.texts[name] for name in self.parts(joined)]
+            several = len(columns) > 1
+            texts[role] = pc.binary_join_element_wise(*columns, b" ") if several else columns[0]
+        return records._replace(texts=texts)
+
+    def parts(self, name: str) -> tuple[str, ...]:
+        """The columns with a name; `date,time` stands for two, whose texts are joined."""
+        return (name,) if name in self.columns or "," not in name else tuple(name.split(","))
+
+    def has(self, name: str) -> bool:
+        """Whether the head shows the columns with a name."""
+        return all(part in self.columns for part in self.parts(name))
+
+    def implied_form(self, column: str) -> str | None:
+        """The time format that the type of a column implies; None for text."""
+        return None
+
+    def check_columns(self, names: Iterable[str], error: type[Exception]) -> None:
+        """Raise `error` for a column that the log does not have, or has several times."""
+        for name in chain.from_iterable(map(self.parts, names)):
+            if self.columns.count(name) > 1:
+                raise error(f"{self.name} has {self.columns.count(name)} columns named {name!r}")
+            if name not in self.columns and not self.columns_vary:
+                raise error(self.lacks(name))
+
+    def lacks(self, name: str) -> str:
+        """What an error says of a column that the log does not have."""
+        hint = "; pass --columns if its first line is not a header" if self.headless else ""
+        return f"{self.name} has no column {name!r}; it has {self.listed}{hint}"
+
+    @property
+    def headless(self) -> bool:
+        """Whether names of columns look like values."""
+        return any(guess_form(name) for name in self.columns)
+
+    @property
+    def listed(self) -> str:
+        """The names of the first columns, for a message."""
+        names = ", ".join(printable(name[:_QUOTED]) for name in self.columns[:_LISTED])
+        more = len(self.columns) - _LISTED
+        return f"{names} and {more:,} more" if more > 0 else names or "none"
+
+
+def head_lines(source: Source) -> list[str]:
+    """The whole lines of the head. Raises LogError if they are not text."""
+    if source.head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise LogError(f"{source.name} is UTF-16; convert it to UTF-8, for example with iconv")
+    if b"\0" in source.head:
+        raise LogError(f"{source.name} is neither text nor a Parquet file")
+    # Python's splitlines has more line ends.
+    lines = re.split("\r\n|\n|\r", source.head.removeprefix(BOM).decode(errors="replace"))
+    return lines[:-1] if source.cut_off and len(lines) > 1 else lines

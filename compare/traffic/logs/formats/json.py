@@ -1,0 +1,165 @@
+"""JSON objects, one per line or in an array; numbers keep the digits of the file."""
+
+import json
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from compare.traffic.logs.blocks import Block, Source
+from compare.traffic.logs.formats.base import Layout, Log, Records
+
+_SEEN = 1000
+"""The number of records whose keys are the columns that a message lists."""
+_AT_ONCE = 500
+"""Texts that are read at a time: few, so that their objects are soon freed."""
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]]|[^\s,{}\[\]"]+', re.DOTALL)
+_DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JsonLog(Log):
+    """JSON objects; a column is a key, or the keys that lead to it: `client.ip`."""
+
+    is_array: bool
+
+    format: str = "jsonl"
+    fault: str = "it is not a JSON object"
+    record = "record"
+    columns_vary = True
+
+    @classmethod
+    def fits(cls, lines: list[str]) -> bool:
+        """The first line begins an object, or an array of objects."""
+        return lines[0].lstrip().startswith("{") or _begins_array(lines)
+
+    @classmethod
+    def from_head(cls, source: Source, lines: list[str], blank: int, layout: Layout) -> Log:
+        """The columns are the keys that are seen."""
+        is_array = _begins_array(lines)
+        texts = [source.head[first:end] for first, end in _elements(source.head)]
+        columns: dict[str, None] = {}
+        for text in texts[:_SEEN] if is_array else source.head.splitlines():
+            columns |= dict.fromkeys(_paths(_object(text) or {}))
+        return cls(source=source, columns=tuple(columns), is_array=is_array)
+
+    @property
+    def divisible(self) -> bool:
+        """Unless line ends mean nothing."""
+        return super().divisible and not self.is_array
+
+    def cut(self, data: bytes, last: bool) -> int:
+        """Behind an object of an array."""
+        if last or not self.is_array:
+            return super().cut(data, last)
+        # The last element may go on in the next data.
+        ends = [end for _, end in _elements(data)]
+        return ends[-2] if len(ends) > 1 else 0
+
+    def parse(self, data: bytes, block: Block, names: Sequence[str]) -> Records:
+        """Find the values of keys."""
+        if self.is_array:
+            texts = [data[first:end] for first, end in _elements(data)]
+        else:
+            texts = data.splitlines()
+        texts = [text for text in texts if text.strip(b" ")]
+        fault: list[bool] = []
+        columns: dict[str, list[Any]] = {name: [] for name in names}
+        for first in range(0, len(texts), _AT_ONCE):
+            objects = _objects(texts[first : first + _AT_ONCE])
+            fault += [record is None for record in objects]
+            for name, values in columns.items():
+                values += _values(objects, name)
+        number = np.arange(len(texts), dtype=np.int32)
+        arrays = {name: _array(values) for name, values in columns.items()}
+        return Records(number, np.array(fault, np.bool_), arrays, len(texts))
+
+
+def _begins_array(lines: list[str]) -> bool:
+    start = "".join(lines[:100]).replace(" ", "").replace("\t", "")
+    return start.startswith("[{") or start == "[]"
+
+
+def _objects(texts: list[bytes]) -> list[dict[str, Any] | None]:
+    """The objects in texts: read at once, or where that fails one by one."""
+    # Two texts may together be an object, as `{"a": [{}` and `{}]}`. What separates them is then
+    # inside of it, and not one of the values; it is random, so that no log contains it.
+    between = secrets.token_hex(8)
+    joined = f',"{between}",'.encode().join(texts)
+    with suppress(ValueError, RecursionError):
+        values = _DECODER.decode(f"[{joined.decode(errors='surrogateescape')}]")
+        objects: list[dict[str, Any] | None] = values[::2]
+        if values[1::2] == [between] * (len(texts) - 1) and {*map(type, objects)} == {dict}:
+            return objects
+    return [_object(text) for text in texts]
+
+
+def _object(text: bytes) -> dict[str, Any] | None:
+    """The object in a text, or None if there is none. Its numbers are texts."""
+    characters = text.strip(b" \t\r\n").decode(errors="surrogateescape")
+    try:
+        record, end = _DECODER.raw_decode(characters)
+    except (ValueError, RecursionError):
+        return None
+    return record if end == len(characters) and isinstance(record, dict) else None
+
+
+def _values(objects: list[dict[str, Any] | None], name: str) -> list[Any]:
+    """What each object has under a name."""
+    if "." in name:
+        return [_nested(record or {}, name) for record in objects]
+    return [None if record is None else record.get(name) for record in objects]
+
+
+def _array(values: list[Any]) -> pa.Array:
+    """The texts of values."""
+    with suppress(pa.ArrowTypeError, UnicodeEncodeError):
+        return pa.array(values, pa.string()).cast(pa.binary())
+    return pa.array([None if value is None else _bytes(value) for value in values], pa.binary())
+
+
+def _nested(record: dict[str, Any], name: str) -> Any:
+    """The value under a name, or under the names of objects that lead to it."""
+    value = record.get(name)
+    for key, inner in record.items():
+        if value is None and isinstance(inner, dict) and name.startswith(f"{key}."):
+            value = _nested(inner, name.removeprefix(f"{key}."))
+    return value
+
+
+def _bytes(value: Any) -> bytes:
+    text = value if isinstance(value, str) else json.dumps(value)
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:  # half a character, as in "\ud800"
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def _paths(record: dict[str, Any], before: str = "") -> Iterator[str]:
+    """The keys of an object, and of the objects in it."""
+    for key, value in record.items():
+        if isinstance(value, dict) and value:
+            yield from _paths(value, f"{before}{key}.")
+        else:
+            yield before + key
+
+
+def _elements(data: bytes) -> Iterator[tuple[int, int]]:
+    """The elements of an array: from, to. The last one may be cut off."""
+    depth = first = 0
+    for token in _TOKEN.finditer(data):
+        sign = token[0]
+        if depth == 0 and sign in (b"[", b"]", b"}"):
+            continue
+        if depth == 0:
+            first = token.start()
+        depth += (sign in (b"{", b"[")) - (sign in (b"}", b"]"))
+        if depth == 0:
+            yield first, token.end()
+    if depth:
+        yield first, len(data)

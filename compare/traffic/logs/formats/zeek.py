@@ -1,0 +1,123 @@
+r"""Formats in which lines such as #fields describe the lines below them: Zeek's and W3C's."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from compare.traffic.logs.blocks import Block, LogError, Source, stream_blocks
+from compare.traffic.logs.formats.base import BOM, Layout, Log, Records
+from compare.traffic.logs.formats.fields import Fields, split
+
+_LINE = re.compile(rb"^#[^\n]*\n?", re.MULTILINE)
+
+
+class Header(NamedTuple):
+    """What describes the lines below it."""
+
+    separator: str = "\t"
+    unset: str = "-"
+    fields: tuple[str, ...] = ()
+
+    def followed_by(self, text: bytes) -> "Header":
+        """The header with one more line."""
+        line = text.decode(errors="replace").rstrip("\r\n")
+        if line.startswith("#separator "):  # written as in `\x09`
+            code = re.sub(r"\\x(..)", lambda code: chr(int(code[1], 16)), line.split(" ", 1)[1])
+            return self._replace(separator=code)
+        if line.startswith("#Fields: "):
+            return self._replace(separator=" ", fields=tuple(line.split()[1:]))
+        name, *values = line.split(self.separator)
+        if name == "#unset_field" and values:
+            return self._replace(unset=values[0])
+        return self._replace(fields=tuple(values)) if name == "#fields" else self
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZeekLog(Log):
+    """Lines below headers, of which there may be several in joined logs."""
+
+    format: str = "zeek"
+    fault: str = "it does not have the fields of the header above it"
+    what: ClassVar = "Zeek"
+    marker: ClassVar = "#fields"
+    divisible = False  # a block must know the header above it
+
+    @classmethod
+    def fits(cls, lines: list[str]) -> bool:
+        """It begins with a header."""
+        return lines[0].startswith(("#separator", cls.marker))
+
+    @classmethod
+    def from_head(cls, source: Source, lines: list[str], blank: int, layout: Layout) -> Log:
+        """The columns are those of the first header."""
+        header = Header()
+        for line in _LINE.findall(source.head.removeprefix(BOM)):
+            header = header.followed_by(line)
+            if header.fields:
+                return cls(source=source, columns=header.fields)
+        raise LogError(
+            f"{source.name} is not a {cls.what} log: it has no {cls.marker} line at its beginning"
+        )
+
+    def blocks(self) -> Iterator[Block]:
+        """The blocks of the stream, each with the header above it."""
+        header = Header()
+        for block in stream_blocks(self.source, self.cut):
+            yield block._replace(context=header)
+            header = reduce(Header.followed_by, _LINE.findall(block.data or b""), header)
+
+    def parse(self, data: bytes, block: Block, names: Sequence[str]) -> Records:
+        """Split the lines below each header into fields."""
+        header = block.context or Header()
+        parts: list[Fields] = []
+        begin = lines = 0
+        for match in [*_LINE.finditer(data), None]:
+            first, end = match.span() if match else (len(data), len(data))
+            if begin < first:
+                fields = _section(data[begin:first], header, names)
+                parts.append(fields._replace(line=fields.line + lines))
+                lines += fields.lines
+            if match:
+                header, begin, lines = header.followed_by(match[0]), end, lines + 1
+        parts = parts or [_section(b"", header, names)]
+        number, fault = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+        columns = zip(*(part.texts for part in parts), strict=True)
+        texts = dict(zip(names, map(pa.concat_arrays, columns), strict=True))
+        return Records(number, fault, texts, lines)
+
+
+@dataclass(frozen=True, kw_only=True)
+class W3cLog(ZeekLog):
+    """The W3C's extended log file format, which IIS writes."""
+
+    format: str = "w3c"
+    duration_unit: str = "ms"
+    time_is: str = "end"
+    what = "W3C"
+    marker = "#Fields"
+
+    @classmethod
+    def fits(cls, lines: list[str]) -> bool:
+        """It begins with directives."""
+        return lines[0].startswith((cls.marker, "#Software: ", "#Version: "))
+
+
+def _section(data: bytes, header: Header, names: Sequence[str]) -> Fields:
+    """Split the lines below a header."""
+    places = {name: place for place, name in enumerate(header.fields) if name in names}
+    fields = split(data, header.separator, len(header.fields), list(places.values()), quotes=False)
+    unset, none = pa.scalar(header.unset.encode()), pa.scalar(None, pa.binary())
+    known = {
+        name: pc.if_else(pc.equal(text, unset), none, text)
+        for name, text in zip(places, fields.texts, strict=True)
+    }
+    # A header may lack a column that another one has.
+    absent = pa.nulls(len(fields.line), pa.binary())
+    texts = [known.get(name, absent) for name in names]
+    return fields._replace(texts=texts)

@@ -1,0 +1,420 @@
+"""Turn a log into a trace: read it, interpret each row, sort, and write tapes.
+
+Blocks of the log are read by a pure function, on threads of this process or by Spark. The rest is
+decided in the order of the log, or of its times.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from compare.base.arguments import check_integer
+from compare.base.executors import Threads
+from compare.base.files import CANNOT_WRITE, errors_as
+from compare.base.progress import progress
+from compare.spark.executor import executor
+from compare.spark.java import INSTALL
+from compare.spark.session import missing_packages, plain_failures, spark_session
+from compare.traffic.logs.blocks import EmptyError, expand, is_readable, printable
+from compare.traffic.logs.choice import parse_condition, parse_share
+from compare.traffic.logs.formats import FORMATS, open_log
+from compare.traffic.logs.formats.base import Layout, Log, Roles
+from compare.traffic.logs.inspect import SAMPLE, values
+from compare.traffic.logs.job import MOST_ROWS, Job, Result, TooManyRows, ingest_here
+from compare.traffic.logs.numbers import (
+    EPOCHS,
+    FORMS,
+    VALID,
+    Assumed,
+    check_directives,
+    check_zone,
+    guess_form,
+    read_times,
+)
+from compare.traffic.logs.on_spark import ingest_on_spark
+from compare.traffic.logs.reading import Reading, Seen
+from compare.traffic.logs.rows import KINDS, NONE, QUOTE, Meaning
+from compare.traffic.tapes.trace import MAX_SHARDS, Trace, new_trace, open_trace
+from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS, parse_duration
+from timers import TimerError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+MOST_READ = MOST_ROWS // 4
+"""The largest limit: so many rows are sorted in this process, also with a column `unique`."""
+
+_CHOICES = ("time_zone", "in_order_within", "where", "sample", "limit")
+"""Fields of Options that the manifest has if they are given."""
+
+
+class IngestError(TimerError, ValueError):
+    """A log cannot be turned into a trace as asked."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a log is read.
+
+    Raises:
+        IngestError: if a choice does not exist.
+    """
+
+    time: str  # the time column
+    unit: str = "ms"  # of the tape
+    format: str = "auto"  # or one of FORMATS
+    delimiter: str | None = None  # of a CSV log
+    columns: tuple[str, ...] = ()  # of a CSV log without a header
+    pattern: str | None = None  # of a line, with named groups: its columns
+    time_format: str = "auto"  # or one of FORMS, or as for strptime, such as "%d/%m/%Y %H:%M:%S"
+    time_zone: str | None = None  # of times without one, such as "Europe/Berlin"; UTC if not given
+    shards: int = 1
+    strict: bool = False  # whether a row that is left out is an error
+    unique: str | None = None  # a column; a row with the text of an earlier row is a duplicate
+    in_order_within: str | None = None  # such as "10s"; a row further behind is late
+    where: tuple[str, ...] = ()  # conditions such as "status = 504" for a row that is used
+    sample: str = "100%"  # the share of the keys, or of the requests, that is used
+    limit: int | None = None  # lines (with a header) or records that are read, from the beginning
+    force: bool = False  # whether a trace that exists is replaced
+    master: str | None = None  # Spark's; threads of this process if none is given
+
+    def __post_init__(self) -> None:
+        _check_choice("unit", self.unit, TAPE_UNITS)
+        _check_choice("format", self.format, ("auto", *FORMATS))
+        if "%" in self.time_format:
+            check_directives(self.time_format)
+        else:
+            _check_choice("time format", self.time_format, ("auto", *FORMS))
+        if self.pattern is not None and self.format != "auto":
+            raise IngestError("--pattern says what a line is, so --log-format cannot be given")
+        if self.time_zone is not None:
+            check_zone(self.time_zone)
+        if self.limit is not None:
+            check_integer(IngestError, "limit", self.limit, 1, MOST_READ)
+        check_integer(IngestError, "shards", self.shards, 1, MAX_SHARDS)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The rows of a log."""
+
+    rows: int
+    unreadable: int
+    duplicate: int
+    late: int
+    unmatched: int
+    examples: tuple[str, ...]  # the first rejected rows, as in "line 7: time 'x' is not iso"
+
+    @property
+    def left_out(self) -> int:
+        """How many were rejected."""
+        return self.unreadable + self.duplicate + self.late + self.unmatched
+
+
+@dataclass(frozen=True)
+class Ingested(Counts):
+    """The result of an ingestion. The rejected rows are in the table `trace.rejected`."""
+
+    trace: Trace
+    reading: Reading
+
+
+Places = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""A log: one path, directory, pattern or URI, or several; `-` is standard input."""
+
+
+def ingest_requests(
+    log: Places,
+    out: str | os.PathLike[str],
+    options: Options,
+    *,
+    timeout: str,
+    duration: str | None = None,
+    end: str | None = None,
+    duration_unit: str = "s",
+    time_is: str = "start",
+    id: str | None = None,
+    event: str | None = None,
+    starts: str | None = None,
+    ends: str | None = None,
+    session: "SparkSession | None" = None,
+) -> Ingested:
+    """Turn a log of requests into a trace.
+
+    Each row starts a timer, and cancels it at its end if the answer came in time.
+
+    `duration` is the column with the time from start to end, or `end` that with the end, in the
+    format of the times; no value means that no answer came. Durations without a unit are in
+    `duration_unit`. `timeout` is a text such as "5s". `time_is`
+    says what the time column has, "start" or "end".
+
+    With `id`, a request has two rows with the same text in that column; the column `event` has
+    `starts` in one and `ends` in the other. The files of a log may be in any order. With a
+    `session`, Spark reads them. O(n log n).
+
+    Raises:
+        TimerError: if anything is wrong; in that case nothing is left behind.
+    """
+    _check_choice("duration unit", duration_unit, EXPONENTS)
+    _check_choice("time-is", time_is, ("start", "end"))
+    values = {"duration": duration, "end": end, "id": id}
+    roles = {role: column for role, column in values.items() if column is not None}
+    if len(roles) != 1:
+        raise IngestError(
+            "a log of requests needs exactly one of --duration, --end and --id, with a column"
+        )
+    if duration is None and time_is != "start":
+        raise IngestError("with --end and --id, --time is the start, so --time-is cannot be end")
+    events = {"event": event, "starts": starts, "ends": ends}
+    if [value is not None for value in events.values()] != [id is not None] * 3:
+        raise IngestError("--id needs --event, a column, and --starts and --ends, its texts")
+    meant = {"time_is": time_is, "duration_unit": duration_unit}
+    if id is not None and event is not None:
+        if starts == ends:
+            raise IngestError(f"starts and ends are both {starts!r}")
+        roles["event"] = event
+        meant |= {"starts": str(starts), "ends": str(ends)}
+    source = {"timeout": timeout, **meant}
+    return _ingest(log, out, options, session, "requests", roles, timeout, meant, source)
+
+
+def ingest_touches(
+    log: Places,
+    out: str | os.PathLike[str],
+    options: Options,
+    *,
+    key: str,
+    idle: str,
+    session: "SparkSession | None" = None,
+) -> Ingested:
+    """Turn a log of touches into a trace; see `ingest_requests`.
+
+    Each row re-arms the timer of its key, to fire after an idle period such as "30s".
+    """
+    return _ingest(log, out, options, session, "touches", {"key": key}, idle, {}, {"idle": idle})
+
+
+def _ingest(
+    log: Places,
+    out: str | os.PathLike[str],
+    options: Options,
+    session: "SparkSession | None",
+    kind: str,
+    column: Roles,  # besides the time
+    timeout: str,  # the timeout, or the idle period
+    meant: Mapping[str, Any],
+    source: Mapping[str, Any],  # for the manifest
+) -> Ingested:
+    units = parse_duration(timeout, options.unit)
+    late = options.in_order_within
+    bound = None if late is None else parse_duration(late, options.unit)
+    roles = {"time": options.time, **column}
+    if options.unique is not None:
+        roles["unique"] = options.unique
+    columns = dict(roles)
+    where = tuple(map(parse_condition, options.where))
+    roles |= {f"where{number}": condition.column for number, condition in enumerate(where)}
+    sample = parse_share(options.sample)
+    places = [log] if isinstance(log, str | os.PathLike) else log
+    names = [os.fspath(place) for place in places]
+    short = [name.rstrip("/").rpartition("/")[2] for name in names]
+    initial_source = {"kind": kind, "log": short[0] if len(short) == 1 else short}
+    with (
+        new_trace(out, unit=options.unit, source=initial_source, force=options.force) as unfinished,
+        _within_reach(names, options.master, session) as files,
+    ):
+        logs = _opened(files, options, roles)
+        for log_ in logs:
+            if "id" in roles and log_.source.stream is not None:
+                raise IngestError(
+                    f"{log_.name} is a pipe; a log with ids is read twice, so write it to a file"
+                )
+        form, guessed = _time_form(logs, options)
+        choice: dict[str, Any] = {"where": where, "sample": sample, "assumed": _assumed(options)}
+        meaning = Meaning(
+            roles, options.unit, units, form, guessed, options.shards, **meant, **choice
+        )
+        logs = _in_order(logs, meaning)
+        name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        job = Job(name, tuple(logs), meaning, bound, unfinished.directory, options.limit)
+        with errors_as(IngestError, f"{CANNOT_WRITE} to {unfinished.directory.parent}"):
+            result = _run(job, options.master, session) if files == names else _run(job)
+        _check_presence(logs, roles, result.seen)
+        rows = sum(shard.starts + shard.arms for shard, *_ in result.shards)
+        kinds = {kind: result.kinds.get(kind, 0) for kind in KINDS}
+        rows += sum(kinds.values())
+        counts = Counts(rows, **kinds, examples=tuple(map(printable, result.examples)))
+        _check_counts(counts, name, options)
+        unfinished.shards += [written.shard for written in result.shards]
+        time_format = form if counts.rows else None
+        described = {"format": logs[0].format, "columns": columns, "time_format": time_format}
+        choices = {name: getattr(options, name) for name in _CHOICES}
+        described |= {n: value for n, value in choices.items() if value != getattr(Options, n)}
+        unfinished.source |= {**described, **source, **asdict(counts)}
+    trace = open_trace(out)
+    read_in = {role: EPOCHS[form] for role in ("time", "end") if form in EPOCHS}
+    read_in["duration"] = meaning.duration_unit
+    ends = [time for shard in trace.shards for time in (shard.first_time, shard.last_time)]
+    times_on_tape = [time for time in ends if time is not None]
+    reading = Reading(
+        kind=kind,
+        unit=options.unit,
+        timeout=timeout,
+        time_format=time_format,
+        guessed=guessed,
+        rows=counts.rows - counts.left_out,
+        first=min(times_on_tape, default=0),
+        last=max(times_on_tape, default=0),
+        timed_out=sum(written.timed_out for written in result.shards),
+        most_pending=max(written.most_pending for written in result.shards),
+        times=result.seen.times(options.unit, units),
+        units=tuple((columns[role], unit) for role, unit in read_in.items() if role in columns),
+    )
+    return Ingested(**vars(counts), trace=trace, reading=reading)
+
+
+@contextmanager
+def _within_reach(
+    names: list[str], master: str | None, session: "SparkSession | None"
+) -> Iterator[list[str]]:
+    """Replace URIs that Arrow cannot read by copies that Spark makes, at most 2 GB a file."""
+    far = [name for name in names if not is_readable(name)]
+    if not far:
+        yield names
+        return
+    with TemporaryDirectory(prefix="wheelwork-") as directory:
+        files = [name for name in names if name not in far]
+        with (
+            spark_session(master, session) as spark,
+            plain_failures(f"{', '.join(far)} cannot be read"),
+        ):
+            for row in spark.read.format("binaryFile").load(far).toLocalIterator():
+                files.append(str(Path(directory, row["path"].rpartition("/")[2])))
+                Path(files[-1]).write_bytes(row["content"])
+        yield files
+
+
+def _run(job: Job, master: str | None = None, session: "SparkSession | None" = None) -> Result:
+    """Read the log here, or on Spark if that is asked for or the log is large."""
+    # Up to a limit, a log is read in its order.
+    here = nullcontext(Threads()) if job.limit is not None else executor(master, session)
+    with here as chosen, progress("ingest", chosen.tasks):
+        if not isinstance(chosen, Threads):
+            return ingest_on_spark(job, chosen)
+        try:
+            return ingest_here(job, chosen)
+        except TooManyRows as error:
+            many = f"more than {error} rows"
+    for log in job.logs:
+        if log.source.stream is not None:
+            raise IngestError(f"{log.name} has {many}, which Spark sorts; write them to a file")
+    if missing_packages():
+        raise IngestError(f"{job.name} has {many}, which Spark sorts: {INSTALL}")
+    from compare.spark.tasks import SparkTasks
+
+    with spark_session() as spark, progress("ingest", (tasks := SparkTasks(spark)).tasks):
+        return ingest_on_spark(job, tasks)
+
+
+# ---- what is read
+
+
+def _opened(names: list[str], options: Options, roles: Roles) -> list[Log]:
+    """The files of a log, whose heads have been read."""
+    layout = Layout(options.format, options.delimiter, options.columns, options.pattern)
+    logs, files = [], expand(names)
+    for name in files:
+        try:
+            logs.append(open_log(name, layout))
+        except EmptyError:
+            if not logs and name == files[-1]:  # others are empty, too
+                raise
+    for other in logs:
+        if other.format != logs[0].format:
+            raise IngestError(
+                f"{logs[0].name} is {logs[0].format} and {other.name} is {other.format}; the files"
+                " of a log have one format"
+            )
+        other.check_columns(roles.values(), IngestError)
+    return logs
+
+
+def _time_form(logs: Sequence[Log], options: Options) -> tuple[str, bool]:
+    """The time format, and whether it was guessed from the first value that has one."""
+    implied = logs[0].implied_form(options.time)
+    if implied is not None:
+        if options.time_format not in ("auto", implied):
+            raise IngestError(
+                f"{logs[0].name}: column {options.time!r} holds timestamps, so its time format"
+                f" cannot be {options.time_format}"
+            )
+        return implied, False
+    if options.time_format != "auto":
+        return options.time_format, False
+    first = None
+    for log in logs:
+        for text in islice(values(log, options.time), SAMPLE):
+            first = first or text
+            if form := guess_form(text.replace(log.point, ".")):
+                return form, True
+    if first is None:  # any format will do
+        return "iso", False
+    raise IngestError(
+        f"{logs[0].name}: {printable(first[:QUOTE])!r} in column {options.time!r} is not a time in"
+        f" a known format ({', '.join(FORMS)}); pass --time-format, such as '%d/%m/%Y %H:%M:%S'"
+    )
+
+
+def _assumed(options: Options) -> Assumed:
+    # A log may come from a zone that is ahead of UTC.
+    before = datetime.now(UTC).replace(tzinfo=None) + timedelta(days=1)
+    return Assumed(before, options.time_zone or "")
+
+
+def _in_order(logs: list[Log], meaning: Meaning) -> list[Log]:
+    """The files in the order of their first times, whatever their names."""
+
+    def first_time(log: Log) -> tuple[int, str]:
+        for text in islice(values(log, meaning.roles["time"]), SAMPLE):
+            texts = pa.array([text.encode()])
+            time = read_times(texts, meaning.form, meaning.unit, log.point, meaning.assumed)
+            if time.flags[0] == VALID:
+                return int(time.whole[0]), log.name
+        return NONE, log.name
+
+    return sorted(logs, key=first_time) if len(logs) > 1 else logs
+
+
+def _check_presence(logs: Sequence[Log], roles: Roles, seen: Seen) -> None:
+    """Raise IngestError for a column that no record has, if the head could not tell."""
+    for role, name in roles.items():
+        if role not in seen.present and not any(log.has(name) for log in logs):
+            raise IngestError(logs[0].lacks(name))
+
+
+def _check_counts(counts: Counts, name: str, options: Options) -> None:
+    if options.where and counts.left_out == counts.rows:
+        raise IngestError(f"{name} has no row that can be read with {' and '.join(options.where)}")
+    if counts.left_out and counts.left_out == counts.rows:
+        raise IngestError(
+            f"no row of {name} can be read; {counts.examples[0]}"
+            " (`wheelwork inspect` shows how it is read)"
+        )
+    if options.strict and counts.left_out:
+        why = "cannot be read" if counts.left_out == counts.unreadable else "cannot be used"
+        which = f"{counts.left_out} of the {counts.rows} rows of {name}"
+        raise IngestError(f"{which} {why}; {'; '.join(counts.examples)}")
+
+
+def _check_choice(what: str, value: str, choices: Iterable[str]) -> None:
+    if value not in choices:
+        raise IngestError(f"{what} {value!r} is not one of {', '.join(choices)}")

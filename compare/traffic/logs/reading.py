@@ -1,0 +1,129 @@
+"""How a log was read, with warnings about anything that looks wrong."""
+
+from dataclasses import dataclass
+from math import gcd
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from compare.traffic.logs.inspect import unit_in_name
+from compare.traffic.logs.numbers import NO_ZONE
+from compare.traffic.tapes.units import EXPONENTS
+from timers.arrays import Int64s
+
+_STEPS = {"1ms": 10**3, "10ms": 10**4, "100ms": 10**5, "1s": 10**6, "1m": 60 * 10**6}
+"""Step of timestamps -> microseconds. Each step divides the next one."""
+_YEAR = 366 * 86_400  # seconds
+
+
+class Times(NamedTuple):
+    """Properties of the times in a log."""
+
+    step: str | None  # the longest of _STEPS that divides all times, if it is coarse
+    without_zone: int  # times without a time zone, if the format allows one
+    zones: tuple[int, int] | None  # minimum and maximum, in minutes ahead of UTC
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a log was read, and the result."""
+
+    kind: str  # "requests" or "touches"
+    unit: str
+    timeout: str  # the timeout or the idle period, as given
+    time_format: str | None  # None if there are no rows
+    guessed: bool  # whether the format was guessed from the first value
+    rows: int  # without the rejected ones
+    first: int  # time of the first operation, in units; 0 if there are none
+    last: int
+    timed_out: int
+    most_pending: int  # in one shard
+    times: Times
+    units: tuple[tuple[str, str], ...] = ()  # columns of numbers, and in which unit they were read
+
+    @property
+    def seconds(self) -> float:
+        """The time from the first operation to the last."""
+        return (self.last - self.first) / float(10 ** EXPONENTS[self.unit])
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences about what looks wrong."""
+        if not self.rows:
+            return ("The log has no rows.",)
+        step, without_zone, zones = self.times
+        doubt = f"Are the timeout of {self.timeout} and the unit of the durations right?"
+        texts = []
+        if not self.timed_out:
+            texts.append(f"No request timed out. {doubt}")
+        elif self.timed_out == self.rows and self.kind == "requests":
+            texts.append(f"Every request timed out. {doubt}")
+        elif 2 * self.timed_out > self.rows and self.kind == "requests":
+            texts.append(f"{self.timed_out:,} of {self.rows:,} requests timed out. {doubt}")
+        elif self.timed_out == self.rows:
+            texts.append(f"No key was touched again within {self.timeout}.")
+        for column, unit in self.units:
+            if (named := unit_in_name(column) or unit) != unit:
+                which = f"Column {column!r} was read in {unit}, and its name says {named}."
+                texts.append(f"{which} See --duration-unit and --time-format.")
+        if step is not None:
+            texts.append(f"All times are multiples of {step}, which is coarse for {self.timeout}.")
+        if without_zone:
+            texts.append(
+                f"{without_zone:,} of {self.rows:,} times without a zone were read as UTC."
+            )
+        if zones is not None and zones[0] != zones[1]:
+            texts.append(f"The times have different zones, {' to '.join(map(_zone, zones))}.")
+        if self.seconds > _YEAR:
+            years = f"{self.seconds / _YEAR:,.1f}"
+            texts.append(f"The log spans {years} years. Are all times in the same format?")
+        return tuple(texts)
+
+
+def _zone(minutes: int) -> str:
+    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
+
+
+def time_text(moment: int, unit: str) -> str:
+    """Return a time as text, such as `2018-03-24 17:15:20.865`."""
+    return str(np.array(moment, f"datetime64[{unit}]")).replace("T", " ")
+
+
+@dataclass
+class Seen:
+    """What was seen in some blocks of a log: sums that do not depend on their order."""
+
+    step: int = 0  # the greatest common divisor of the times, in units
+    without_zone: int = 0
+    least_zone: int = -NO_ZONE - 1
+    greatest_zone: int = NO_ZONE
+    present: frozenset[str] = frozenset()  # roles with a value
+
+    def add(self, times: Int64s, zone: npt.NDArray[np.int16]) -> None:
+        """Add the times of some rows, and the minutes by which their zones are ahead of UTC."""
+        # A few rows usually show that there is no common divisor.
+        for some in (times[:100], times):
+            if self.step != 1:
+                self.step = gcd(self.step, int(np.gcd.reduce(some, initial=0)))
+        zones = zone[zone != NO_ZONE]
+        self.without_zone += len(zone) - len(zones)
+        self.least_zone = int(zones.min(initial=self.least_zone))
+        self.greatest_zone = int(zones.max(initial=self.greatest_zone))
+
+    def merge(self, other: "Seen") -> None:
+        """Add what was seen in other blocks."""
+        self.step = gcd(self.step, other.step)
+        self.without_zone += other.without_zone
+        self.least_zone = min(self.least_zone, other.least_zone)
+        self.greatest_zone = max(self.greatest_zone, other.greatest_zone)
+        self.present |= other.present
+
+    def times(self, unit: str, timeout: int) -> Times:
+        """The properties of all times; `timeout` in units."""
+        scale = 10**6 // 10 ** EXPONENTS[unit]
+        # A step of less than a unit divides all times.
+        coarse = [name for name, step in _STEPS.items() if self.step * scale % step == 0]
+        step = coarse[-1] if coarse and 10 * _STEPS[coarse[-1]] > timeout * scale else None
+        zones = (self.least_zone, self.greatest_zone)
+        return Times(step, self.without_zone, zones if zones[0] <= zones[1] else None)

@@ -1,0 +1,71 @@
+"""Turns the events of a recording into a trace."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from compare.base.files import CANNOT_WRITE, errors_as
+from compare.traffic.recording.recorder import FILE, FORMAT, VERSION
+from compare.traffic.tapes.recorded import FIELDS, UNIT, Float64s, RecordedTape
+from compare.traffic.tapes.trace import (
+    PIECE,
+    REJECTED,
+    TraceError,
+    remove_unlisted,
+    write_manifest,
+    write_shard,
+)
+
+
+def finish(path: str | os.PathLike[str]) -> None:
+    """Complete the trace of a recorded program that was killed; anything else stays as it is.
+
+    If this is interrupted, nothing is lost: call it again. O(events); memory for the pending
+    timers. Raises TraceError if the program still runs, for a damaged file, and if the trace cannot
+    be written.
+    """
+    path = Path(path)
+    if not (path / FILE).is_file():
+        return
+    with (
+        errors_as(TraceError, f"{CANNOT_WRITE} the trace of the recording {path}"),
+        (path / FILE).open("rb") as file,
+    ):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise TraceError(
+                f"{path} is still being recorded, or is being completed by another process"
+            ) from None
+        header = _header(file, path)
+        tape = RecordedTape(header["origin"])
+        shard = write_shard(path, 0, map(tape.add, _pieces(file)))
+        (path / REJECTED).unlink(missing_ok=True)  # of the trace that this one replaces
+        write_manifest(path, UNIT, header["source"], [shard], path)
+        remove_unlisted(path, [shard])
+
+
+def _header(file: IO[bytes], path: Path) -> dict[str, Any]:
+    try:
+        header = json.loads(file.readline())
+    except ValueError:
+        header = None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise TraceError(f"{path / FILE} is not a file of recorded events")
+    if header.get("version") != VERSION:
+        version = header.get("version")
+        raise TraceError(f"{path / FILE} has version {version!r}; this release reads {VERSION}")
+    return header
+
+
+def _pieces(file: IO[bytes]) -> Iterator[Float64s]:
+    """The events, without one that was not written completely. Shape (n, FIELDS)."""
+    size = FIELDS * np.dtype(np.float64).itemsize
+    while data := file.read(PIECE * size):
+        whole = len(data) // size * size
+        yield np.frombuffer(data[:whole]).reshape(-1, FIELDS)

@@ -1,0 +1,1 @@
+"""Timers under traffic: replay, oracle, measurement, advice and the pipeline."""

@@ -1,0 +1,105 @@
+"""Replays of the candidates, on an executor: counted for the search, and timed at the end."""
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+
+from compare.base.executors import Executor, Stopping, even_shares, until_stopping
+from compare.traffic.tapes.tape import Tape, joined
+from compare.traffic.tapes.trace import Trace
+from compare.trial.replay.contestant import Contestant
+from compare.trial.replay.engine import OverBudgetError, first_time, replay
+from compare.trial.replay.outcome import Outcome
+
+SHORTEST_LIMIT = 0.01  # seconds of a replay; a shorter one is never left out
+AT_ONCE = 2048  # operations for which room is reserved at a time
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some shards of a trace, and how many of the first operations of each are replayed."""
+
+    trace: Trace
+    shards: Sequence[int]
+    operations: int
+
+    @property
+    def total(self) -> int:
+        """The operations of all shards together."""
+        return sum(min(self.trace.shards[n].rows, self.operations) for n in self.shards)
+
+    @property
+    def whole(self) -> bool:
+        """Whether this is the whole trace."""
+        return self.total == self.trace.totals["rows"]
+
+    def tape(self, shard: int) -> Tape:
+        """The operations of one of the shards. Raises TraceError, TapeError."""
+        return self.trace.beginning(self.operations, shard)
+
+
+def sampled(trace: Trace, operations: int) -> Sample:
+    """Shards at even distances with about this many operations in total; at least one shard.
+
+    Of a shard with more operations, the first ones.
+    """
+    used = [n for n, shard in enumerate(trace.shards) if shard.rows]
+    number = max(operations * len(used) // trace.totals["rows"], 1)
+    shards = [used[share[0]] for share in even_shares(len(used), number)]
+    return Sample(trace, shards, operations)
+
+
+def outcomes(
+    executor: Executor,
+    sample: Sample,
+    candidates: Sequence[Contestant],
+    *,
+    counting: bool,
+    limit: float = math.inf,
+) -> dict[str, Outcome]:
+    """Replay the sample through the candidates; returns the outcomes by label.
+
+    With `counting`, the candidates are divided among the workers. Without it, they run one after
+    the other in the thread that has the shard, so that their times compare. Candidates that take
+    longer than `limit` ns per operation are left out.
+    """
+    unit = sample.trace.unit
+    for candidate in {candidate.name: candidate for candidate in candidates}.values():
+        # Compile it into the disk cache, where workers look.
+        replay(candidate.new(unit, counting=counting), joined([]), 0)
+    shares = even_shares(len(candidates), 4 * executor.workers if counting else 1)
+    parts = [(shard, share) for shard in sample.shards for share in shares]
+
+    def work(number: int, stopping: Stopping) -> list[tuple[int, Outcome]]:
+        shard, share = parts[number]
+        tape, id_space = sample.tape(shard), sample.trace.shards[shard].id_space
+        seconds = max(limit * tape.time.size / 1e9, SHORTEST_LIMIT)
+        outcomes = []
+        for index in until_stopping(share, stopping):
+            candidate = candidates[index]
+            # As small as in a program with this traffic: a hashed wheel skips idle time in
+            # O(capacity).
+            timer = candidate.new(unit, first_time(tape), counting=counting, capacity=1)
+            with suppress(OverBudgetError):
+                done = replay(
+                    timer,
+                    tape,
+                    id_space,
+                    clock=time.thread_time,  # other threads run beside this one
+                    limit=seconds,
+                    at_once=AT_ONCE,
+                )
+                outcomes.append((index, done.outcome))
+        return outcomes
+
+    shards: dict[int, list[Outcome]] = {}
+    for index, outcome in chain.from_iterable(executor.run(len(parts), work)):
+        shards.setdefault(index, []).append(outcome)
+    return {
+        candidates[index].label: sum(done, Outcome())
+        for index, done in sorted(shards.items())
+        if len(done) == len(sample.shards)
+    }

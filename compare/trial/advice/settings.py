@@ -1,0 +1,84 @@
+"""The result of a search as code: for Python, and for the timers of other systems."""
+
+import re
+from typing import TYPE_CHECKING
+
+from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS, duration_text, parse_duration
+from compare.trial.replay.contestant import TICK
+
+if TYPE_CHECKING:
+    from compare.trial.advice.candidates import Bounds
+    from compare.trial.advice.prices import Counted
+    from compare.trial.advice.search import Advice
+
+NO_WHEEL = "no wheel of its scheme keeps the bounds"
+_JAVA = {"us": "MICROSECONDS", "ms": "MILLISECONDS", "s": "SECONDS"}
+
+
+def python_line(candidate: "Counted", unit: str) -> str:
+    """The call that makes the timer.
+
+    A capacity would only save its growth, so it is left out.
+    """
+    parameters = candidate.contestant.parameters(unit).items()
+    arguments = ", ".join(f"{name}={value:_}" for name, value in parameters)
+    return f"timers.{candidate.contestant.timer_class.__name__}({arguments})"
+
+
+def settings(advice: "Advice") -> dict[str, str]:
+    """The setting of each system that corresponds to the best of its scheme within the bounds."""
+    unit, bounds = advice.unit, advice.grid.bounds
+    line = python_line(advice.best, unit)
+    if unit not in TAPE_UNITS:
+        reason = "its ticks are durations, and the unit of this trace is not"
+        loop = f"wheel_event_loop(lambda: {line}, unit_ns=...)"
+        return {**dict.fromkeys(("Netty", "Kafka", "tokio"), reason), "asyncio": loop}
+    asyncio = "every sleep of the loop would take whole units, and 1 s is too coarse for that"
+    if unit != "s":
+        unit_ns = 10 ** (EXPONENTS["ns"] - EXPONENTS[unit])
+        asyncio = f"wheel_event_loop(lambda: {line}, unit_ns={unit_ns:_})"
+    return {
+        "Netty": _netty(advice.best_of("hashed-wheel"), bounds, unit),
+        "Kafka": _kafka(advice.best_of("hierarchical-wheel"), bounds, unit),
+        "tokio": _tokio(bounds, unit),
+        "asyncio": asyncio,
+    }
+
+
+def _netty(best: "Counted | None", bounds: "Bounds", unit: str) -> str:
+    if not _milliseconds(bounds.max_late, unit):
+        bound = _given("--max-late", bounds.max_late, unit)
+        return f"fires up to a tick late, and {bound} does not allow its shortest, 1 ms"
+    if best is None:
+        return NO_WHEEL
+    tick = best.contestant.parameters(unit)[TICK]
+    text = duration_text(tick, unit) if _milliseconds(tick, unit) else "1ms"
+    number, symbol = re.findall(r"\d+|\D+", text)
+    size = 1 << (best.wheel_size - 1).bit_length()  # Netty rounds up to a power of two
+    return f"new HashedWheelTimer({number}, TimeUnit.{_JAVA[symbol]}, {size})"
+
+
+def _kafka(best: "Counted | None", bounds: "Bounds", unit: str) -> str:
+    longest = _milliseconds(bounds.max_early + 1, unit)  # a tick of n units is up to n - 1 early
+    if not longest:
+        bound = _given("--max-early", bounds.max_early, unit)
+        return f"fires up to a tick early, and {bound} does not allow its shortest, 1 ms"
+    if best is None:
+        return NO_WHEEL
+    tick = max(_milliseconds(best.contestant.parameters(unit)[TICK], unit), 1)
+    return f'new SystemTimer("name", {tick}, {best.wheel_size}, Time.SYSTEM.hiResClockMs())'
+
+
+def _tokio(bounds: "Bounds", unit: str) -> str:
+    fits = "keeps" if _milliseconds(bounds.max_late, unit) else "does not keep"
+    late = _given("--max-late", bounds.max_late, unit)
+    return f"nothing to set: 6 levels of 64 slots of 1 ms, up to 1 ms late; {fits} {late}"
+
+
+def _given(option: str, bound: int, unit: str) -> str:
+    return f"{option} {duration_text(bound, unit) if bound else 0}"
+
+
+def _milliseconds(units: int, unit: str) -> int:
+    """Whole milliseconds; 0 for less than one."""
+    return units * parse_duration(f"1{unit}", "us") // parse_duration("1ms", "us")

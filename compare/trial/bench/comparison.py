@@ -1,0 +1,42 @@
+"""The options of a comparison, for the commands `compare` and `report` and for Python.
+
+>>> from compare.trial.bench.run import run_comparison
+>>> options = Comparison(timers=("delay-queue",), sizes=(100,), repeats=1)
+>>> run = run_comparison(options)  # doctest: +SKIP
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+DEFAULT_SIZES = (1_000, 10_000, 100_000, 1_000_000)
+DEFAULT_WORKLOADS = ("lognormal-low", "lognormal-high", "keepalive", "cancel-heavy")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What to compare. The defaults are those of the command line."""
+
+    traces: tuple[str, ...] = ()  #: directories
+    #: names; None: the default workloads, or none if there are traces
+    workloads: tuple[str, ...] | None = None
+    #: NAME, NAME/parameter=value/... or module:Class; empty: all registered timers
+    timers: tuple[str, ...] = ()
+    #: numbers of pending timers; empty: only replay traces and workloads, and measure no calls
+    sizes: tuple[int, ...] = DEFAULT_SIZES
+    operations: int = 100_000  #: of each workload
+    repeats: int = 5  #: samples of each measurement; fewer if they take long
+    #: seconds for all samples of a timer at one size; see `compare.trial.bench.measure`
+    budget: float = 1.0
+    seed: int = 0  #: of the workloads
+    runs: str = "runs"  #: the directory in which the run is stored
+    command: tuple[str, ...] = ("run_comparison",)  #: the command line in the manifest
+
+
+def workloads_of(options: Comparison, traces: Sequence[object] = ()) -> tuple[str, ...]:
+    """The workloads to replay: those given or, without workloads and traces, the default ones.
+
+    `traces` are given in addition to those in the options.
+    """
+    if options.workloads is not None:
+        return options.workloads
+    return () if options.traces or traces else DEFAULT_WORKLOADS

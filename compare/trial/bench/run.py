@@ -1,0 +1,287 @@
+"""Runs a comparison: measures the contestants, replays the sources, and stores one run."""
+
+import json
+import time
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from compare.base.arguments import check_integer
+from compare.base.progress import progress_bar
+from compare.traffic.tapes.trace import Trace, open_trace
+from compare.traffic.workloads.catalogue import LARGEST_SEED, MAX_IN_MEMORY, workload_named
+from compare.trial.bench import work
+from compare.trial.bench.calls import Calls
+from compare.trial.bench.comparison import Comparison, workloads_of
+from compare.trial.bench.machine import surroundings
+from compare.trial.bench.measure import Bench, Progress, another_fits
+from compare.trial.bench.sources import (
+    Source,
+    check_same_rows,
+    digest_of,
+    trace_source,
+    workload_source,
+)
+from compare.trial.bench.store import Row, check_store, traits_of, write_run
+from compare.trial.bench.task import TASKS, Task
+from compare.trial.oracle.compiled import check_agreement, expect
+from compare.trial.replay.contestant import Contestant
+from compare.trial.replay.contestant import contestant as parse_contestant
+from compare.trial.replay.engine import Clock, OverBudgetError, first_time, replay
+from compare.trial.replay.outcome import Outcome
+from timers.errors import ParameterError
+from timers.registry import names
+
+LARGEST_SIZE = 10**7  # 600 MB of tapes and timers
+LARGEST_REPEATS = 1000
+_STEP_WIDTH = 48  # fits "checking hierarchical-wheel on lognormal-high"
+
+
+def run_comparison(
+    options: Comparison, traces: Sequence[Trace] = (), clock: Clock = time.perf_counter
+) -> Path:
+    """Measure, replay and store; returns the path of the stored run.
+
+    The opened `traces` come before those that the options name. `clock` returns seconds. All
+    options are checked before anything is measured, and a comparison that fails stores nothing. If
+    stderr is a terminal, a progress bar is shown.
+
+    Raises:
+        TimerError: ParameterError, UnknownTimerError, TraceError, WorkloadError or
+            RunError for invalid options; AgreementError for a timer that violates its traits.
+    """
+    _check(options, traces)
+    check_store(options.runs)
+    workloads = workloads_of(options, traces)
+    for name in workloads:
+        workload_named(name)
+    opened = [*traces, *map(open_trace, options.traces)]
+    for trace in opened:
+        if not trace.totals["rows"]:
+            raise ParameterError(f"{trace.path} has no operations, so there is nothing to replay")
+    _refuse_twice("source", [*(str(trace.path) for trace in opened), *workloads])
+    contestants = [parse_contestant(text) for text in options.timers or names()]
+    _refuse_twice("timer", [contestant.label for contestant in contestants])
+    sources = [trace_source(trace) for trace in opened]
+    sources += [workload_source(name, options.operations, options.seed) for name in workloads]
+    units = [work.UNIT] * bool(options.sizes) + [source.unit for source in sources]
+    for contestant in contestants:
+        for unit in units:
+            contestant.new(unit)  # raises now, and not after hours of measuring
+
+    bench = Bench(contestants, options.sizes, options.repeats, options.budget, options.seed, clock)
+    repeats_of_calls = options.repeats if options.sizes else 0
+    # A third of the budget leaves a Python loop one or two samples. They are enough to tell it from
+    # compiled timers, and the whole comparison takes no longer for them.
+    calls = Calls(contestants, repeats_of_calls, options.budget / 3, options.seed)
+    replays = [
+        Replays(contestants, source, options.repeats, options.budget, clock) for source in sources
+    ]
+    measured: list[Bench | Calls | Replays] = [bench, calls, *replays]
+    with progress_bar(sum(each.steps for each in measured)) as bar:
+
+        def step(description: str) -> None:
+            bar.set_description_str(f"{description:<{_STEP_WIDTH}}", refresh=False)
+            bar.update()
+
+        for each in measured:
+            each.run(step)
+    traits = [traits_of(contestant, units) for contestant in contestants]
+    labels = [contestant.label for contestant in contestants]
+    rows = {
+        "samples": sorted(bench.samples, key=partial(_order, labels)),
+        "counters": bench.counters,
+        "memory": bench.memory,
+        "slots": bench.slots,
+        "calls": calls.samples,
+        "replays": [row for replayed in replays for row in replayed.rows()],
+    }
+    return write_run(options.runs, _manifest(options, workloads, traits, bench, replays), rows)
+
+
+def _check(options: Comparison, traces: Sequence[Trace]) -> None:
+    bounds = [
+        *(("size", size, 1, LARGEST_SIZE) for size in options.sizes),
+        ("operations", options.operations, 1, MAX_IN_MEMORY),
+        ("repeats", options.repeats, 1, LARGEST_REPEATS),
+        ("seed", options.seed, 0, LARGEST_SEED),
+    ]
+    for bound in bounds:
+        check_integer(ParameterError, *bound)
+    if not (isinstance(options.budget, (int, float)) and 0.0 < options.budget < float("inf")):
+        raise ParameterError(
+            f"budget must be a positive number of seconds, not {options.budget!r:.40}"
+        )
+    _refuse_twice("size", options.sizes)
+    if not (options.sizes or options.traces or traces or workloads_of(options, traces)):
+        raise ParameterError("there is nothing to compare: no size, no trace, no workload")
+
+
+def _refuse_twice(kind: str, items: Sequence[Hashable]) -> None:
+    for item, times in Counter(items).items():
+        if times > 1:
+            raise ParameterError(f"{kind} {item} is given {times} times")
+
+
+def _order(labels: Sequence[str], sample: Row) -> tuple[int, ...]:
+    """The place of a sample in its table: by size, task, contestant and repeat."""
+    task = Task(sample["operation"], sample["driver"])
+    contestant = labels.index(sample["contestant"])
+    return sample["size"], TASKS.index(task), contestant, sample["repeat"] or 0
+
+
+@dataclass
+class Replays:
+    """Replays one source through all contestants: checks them against the oracle, then times them.
+
+    The contestants take turns. A contestant that takes longer than `budget` seconds when it is
+    checked is not timed. The others are timed at least once, and again as long as all of their
+    rounds fit into the budget.
+    """
+
+    contestants: Sequence[Contestant]
+    source: Source
+    repeats: int
+    budget: float
+    clock: Clock
+    # By label: the outcome of the check, None if it was over budget; and the seconds of each round.
+    outcomes: dict[str, Outcome | None] = field(default_factory=dict)
+    rounds: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    _digests: dict[tuple[str, int], bytes] = field(default_factory=dict)  # by label and shard
+
+    @property
+    def steps(self) -> int:
+        """How often `run` calls `step`."""
+        return len(self.contestants) * (1 + self.repeats) * self.source.shards
+
+    @property
+    def checked(self) -> dict[str, Outcome]:
+        """The outcomes of the contestants that were not over budget, by label."""
+        return {label: done for label, done in self.outcomes.items() if done is not None}
+
+    def run(self, step: Progress) -> None:
+        """Check, then time. Raises AgreementError."""
+        self.outcomes = {contestant.label: Outcome() for contestant in self.contestants}
+        self._check(step)
+        for _ in range(self.repeats):
+            self._time(step)
+
+    def _check(self, step: Progress) -> None:
+        for shard in range(self.source.shards):
+            tape, id_space = self.source.load(shard)
+            expected = cache(partial(expect, tape, id_space))  # shared by contestants of a rounding
+            for contestant in self.contestants:
+                step(f"checking {contestant.name} on {Path(self.source.name).name}")
+                label = contestant.label
+                if (so_far := self.outcomes[label]) is None:
+                    continue
+                timer = contestant.new(self.source.unit, first_time(tape), counting=True)
+                limit = self.budget - so_far.seconds
+                try:
+                    done = replay(timer, tape, id_space, clock=self.clock, limit=limit)
+                except OverBudgetError:
+                    self.outcomes[label] = None
+                    continue
+                due = expected(contestant.rounding(self.source.unit))
+                check_agreement(label, contestant.traits, tape, due, done)
+                self.outcomes[label] = so_far + done.outcome
+                self._digests[label, shard] = digest_of(done)
+
+    def _time(self, step: Progress) -> None:
+        spent = {
+            label: 0.0 for label in self.checked if another_fits(self.rounds[label], self.budget)
+        }
+        for shard in range(self.source.shards):
+            tape, id_space = self.source.load(shard)
+            for contestant in self.contestants:
+                step(f"timing {contestant.name} on {Path(self.source.name).name}")
+                label = contestant.label
+                if label in spent:
+                    timer = contestant.new(self.source.unit, first_time(tape))
+                    done = replay(timer, tape, id_space, clock=self.clock)
+                    check_same_rows(contestant, done, self._digests[label, shard])
+                    spent[label] += done.outcome.seconds
+        for label, seconds in spent.items():
+            self.rounds[label].append(seconds)
+
+    def rows(self) -> Iterator[Row]:
+        """The rows of the table `replays`."""
+        source = self.source
+        common = {
+            "source": source.name,
+            "source_json": json.dumps(dict(source.details)),
+            "unit": source.unit,
+            "operations": source.counts["operations"],
+        }
+        for label, checked in self.outcomes.items():
+            if checked is None:
+                yield {"contestant": label, **common}
+                continue
+            for repeat, seconds in enumerate(self.rounds[label]):
+                outcome = replace(checked, seconds=seconds)
+                ns = outcome.ns_per_operation
+                repeated = {"repeat": repeat, "ns_per_operation": ns}
+                yield {"contestant": label, **common, **outcome.row(), **repeated}
+
+
+# ---- the stored run
+
+
+def _manifest(
+    options: Comparison,
+    workloads: Sequence[str],
+    traits: Sequence[Mapping[str, Any]],
+    bench: Bench,
+    replays: Sequence[Replays],
+) -> dict[str, Any]:
+    sources = [replayed.source.name for replayed in replays]
+    checked = [outcome for replayed in replays for outcome in replayed.checked.values()]
+    return {
+        "command": list(options.command),
+        **surroundings(),
+        "parameters": {
+            **{name: value for name, value in asdict(options).items() if name != "command"},
+            "traces": [name for name in sources if name not in workloads],
+            "timers": [entry["label"] for entry in traits],
+            "workloads": workloads,
+            "longest_delay": work.LONGEST_DELAY,
+            "settling": work.SETTLING,
+            "hold_pairs": work.HOLD_PAIRS,
+            "pairs_per_unit": work.PAIRS_PER_UNIT,
+            "min_timed": work.MIN_TIMED,
+            "min_fired": work.MIN_FIRED,
+        },
+        "sources": [_source_entry(replayed) for replayed in replays],
+        "agreement": {
+            "checked": "Before anything was timed, every expiry of every tape was checked against"
+            " the closed form that the timer's traits declare, with the order and the counts. The"
+            " timed runs fired the same rows. A tape on which a task was over budget is cut short,"
+            " so it was checked at smaller sizes only.",
+            "contestants": len(traits),
+            "tapes": bench.tapes
+            + sum(len(replayed.checked) * replayed.source.shards for replayed in replays),
+            "expiries": bench.expiries + sum(outcome.fired for outcome in checked),
+        },
+        "traits": traits,
+    }
+
+
+def _source_entry(replays: Replays) -> dict[str, Any]:
+    source, profile = replays.source, replays.source.profile()
+    # At a touch, an inexact timer may re-arm where an exact one starts a timer, or the reverse.
+    scheduled = [
+        replays.checked[contestant.label].scheduled
+        for contestant in replays.contestants
+        if contestant.label in replays.checked and contestant.rounding(source.unit).exact
+    ]
+    return {
+        "name": source.name,
+        "unit": source.unit,
+        "timers": scheduled[0] if scheduled else source.counts["starts"],
+        **source.counts,
+        "details": dict(source.details),
+        "profile": profile._asdict() if profile else None,
+    }

@@ -1,0 +1,74 @@
+"""Sources of tapes: traces and workloads, with one tape for each shard."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compare.traffic.tapes.tape import Tape, count_ops
+from compare.traffic.tapes.trace import Trace
+from compare.traffic.workloads.catalogue import make
+from compare.trial.oracle.compiled import AgreementError
+from compare.trial.replay.contestant import Contestant
+from compare.trial.replay.engine import Replay
+from compare.trial.replay.profile import Profile, profile
+
+
+@dataclass(frozen=True)
+class Source:
+    """Tapes to replay, one for each shard, loaded one at a time."""
+
+    name: str
+    unit: str
+    details: Mapping[str, Any]  # its origin, as in a trace's manifest
+    counts: Mapping[str, int]  # shards, operations, starts, cancels, rearms, arms, id_space, span
+    load: Callable[[int], tuple[Tape, int]]  # shard -> tape and its id space
+    profile: Callable[[], Profile | None] = lambda: None  # of a trace; replays a part of it
+
+    @property
+    def shards(self) -> int:
+        """The number of tapes."""
+        return self.counts["shards"]
+
+
+def trace_source(trace: Trace) -> Source:
+    """A trace on disk. Loading raises TraceError, TapeError."""
+    totals = dict(trace.totals)
+    counts = {
+        "shards": len(trace.shards),
+        "operations": totals.pop("rows"),
+        **totals,
+        "id_space": max(shard.id_space for shard in trace.shards),
+        "span": trace.span,
+    }
+
+    def load(shard: int) -> tuple[Tape, int]:
+        return trace.load(shard), trace.shards[shard].id_space
+
+    name = str(trace.path)
+    return Source(name, trace.unit, trace.source, counts, load, lambda: profile(trace))
+
+
+def workload_source(name: str, operations: int, seed: int) -> Source:
+    """The first operations of a workload. Raises WorkloadError."""
+    workload = make(name, operations=operations, seed=seed)
+    tape, id_space = workload.tape, workload.id_space
+    counts = {
+        "shards": 1,
+        "operations": tape.time.size,
+        **count_ops(tape),
+        "id_space": id_space,
+        "span": int(tape.time[-1] - tape.time[0]),
+    }
+    return Source(name, workload.unit, workload.source, counts, lambda shard: (tape, id_space))
+
+
+def digest_of(done: Replay) -> bytes:
+    """A digest of the rows that fired, in order."""
+    return hashlib.blake2b(done.fired.tobytes()).digest()
+
+
+def check_same_rows(contestant: Contestant, done: Replay, digest: bytes) -> None:
+    """Raise AgreementError if a timed replay fired other rows than the checked one."""
+    if digest_of(done) != digest:
+        raise AgreementError(f"{contestant.label} fired different rows when timed")

@@ -1,0 +1,231 @@
+"""Results of replaying a trace through several timers, on disk.
+
+    RESULTS/manifest.json
+    RESULTS/outcomes/timer-000/shard-00000.parquet   one row, written last: the replay is finished
+    RESULTS/expiries/timer-000/shard-00000.parquet   what fired, in order of delivery; optional
+
+A shard replay is one shard replayed through one timer. The manifest has the labels of the timers.
+docs/pipeline.md explains the columns.
+"""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from compare.base.executors import Executor
+from compare.base.files import MANIFEST, open_parquet, read_manifest
+from compare.traffic.tapes.trace import Trace, columns_text, open_trace, shard_name
+from compare.trial.oracle.compiled import Rows
+from compare.trial.replay.contestant import Contestant, contestant
+from compare.trial.replay.lateness import Lateness
+from compare.trial.replay.loops import FIRED
+from compare.trial.replay.outcome import NUMBERS, Outcome, columns
+from timers.errors import TimerError
+
+FORMAT = "wheelwork-results"
+VERSION = 2
+
+EXPIRIES = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in FIRED.names or ()])
+"""`operation` is the row of the shard's tape that last armed the timer."""
+
+_ROWS_AT_ONCE = 1 << 18
+
+OUTCOMES = pa.schema(
+    [
+        ("timer", pa.int32()),
+        ("shard", pa.int32()),
+        ("engine", pa.string()),
+        *columns(),
+        ("lateness_values", pa.list_(pa.int64())),
+        ("lateness_counts", pa.list_(pa.int64())),
+    ]
+)
+"""A row for each shard replay; see docs/pipeline.md."""
+
+
+class ResultsError(TimerError, ValueError):
+    """Results cannot be read, written or verified. The message is one line."""
+
+
+class ShardReplay(NamedTuple):
+    """One shard replayed through one timer, both by number."""
+
+    timer: int
+    shard: int
+
+
+@dataclass(frozen=True)
+class Results:
+    """Open results, complete or not."""
+
+    path: Path
+    manifest: Mapping[str, Any]
+    trace: Trace
+
+    def __reduce__(self) -> Any:
+        """Pickle an absolute path: a worker may have another working directory."""
+        return Results, (self.path.resolve(), self.manifest, self.trace)
+
+    @cached_property
+    def contestants(self) -> tuple[Contestant, ...]:
+        """The timers of the replay."""
+        return tuple(map(contestant, self.manifest["timers"]))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every shard replay is finished."""
+        return bool(self.manifest["complete"])
+
+    def outcome_file(self, timer: int, shard: int) -> Path:
+        """The outcome of a shard replay; the file exists once the replay is finished."""
+        return self.path / "outcomes" / timer_name(timer) / shard_name(shard)
+
+    def expiries_file(self, timer: int, shard: int) -> Path:
+        """The expiries of a shard replay, if they are kept."""
+        return self.path / "expiries" / timer_name(timer) / shard_name(shard)
+
+    def replays(self) -> Iterator[ShardReplay]:
+        """All shard replays, ordered by shard, so that neighbours can be replayed together."""
+        for shard in range(len(self.trace.shards)):
+            for timer in range(len(self.manifest["timers"])):
+                yield ShardReplay(timer, shard)
+
+    def unfinished(self) -> list[ShardReplay]:
+        """The shard replays that have no outcome yet, or whose expiries are missing."""
+        return [replay for replay in self.replays() if not self.is_finished(replay)]
+
+    def is_finished(self, replay: ShardReplay) -> bool:
+        """Whether a shard replay has its files."""
+        kept = self.manifest["expiries"]
+        return self.outcome_file(*replay).exists() and (
+            not kept or self.expiries_file(*replay).exists()
+        )
+
+    def read_outcomes(self) -> pa.Table:
+        """All outcomes, of schema OUTCOMES, ordered by timer and shard.
+
+        Raises ResultsError for a damaged file.
+        """
+        tables = []
+        for timer, shard in sorted(self.replays()):
+            path = self.outcome_file(timer, shard)
+            with open_parquet(path, ResultsError) as file:
+                table = file.read()
+            if not table.schema.equals(OUTCOMES) or table.select(
+                ["timer", "shard"]
+            ).to_pylist() != [{"timer": timer, "shard": shard}]:
+                raise ResultsError(
+                    f"{path} is not the outcome of a replay; remove it and rerun the replay"
+                )
+            tables.append(table)
+        return pa.concat_tables(tables)
+
+    def outcomes(self) -> list[list[Outcome]]:
+        """The outcomes of each timer, by shard. Raises ResultsError."""
+        outcomes: list[list[Outcome]] = [[] for _ in self.contestants]
+        for row in self.read_outcomes().to_pylist():
+            outcomes[row["timer"]].append(outcome_of(row))
+        return outcomes
+
+    def send_own_timers(self, runner: Executor) -> None:
+        """Send the modules of users' own timers to the workers, if they are single files."""
+        own = [timer for timer in self.contestants if ":" in timer.name]
+        for module in {timer.timer_class.__module__ for timer in own}:
+            file = getattr(sys.modules[module], "__file__", None)
+            if file and "." not in module:
+                runner.send_module(file)
+
+
+def outcome_table(timer: int, shard: int, engine: str, outcome: Outcome) -> pa.Table:
+    """Return a table of one row, of schema OUTCOMES."""
+    row = {
+        "timer": timer,
+        "shard": shard,
+        "engine": engine,
+        **outcome.row(),
+        "lateness_values": outcome.lateness.values.tolist(),
+        "lateness_counts": outcome.lateness.counts.tolist(),
+    }
+    return pa.Table.from_pylist([row], schema=OUTCOMES)
+
+
+def outcome_of(row: Mapping[str, Any]) -> Outcome:
+    """Return the outcome from a row of schema OUTCOMES."""
+    values, counts = (np.array(row[f"lateness_{part}"], np.int64) for part in ("values", "counts"))
+    lateness = Lateness(values, counts, row["lateness_min"], row["lateness_max"])
+    counters = None if row["counters"] is None else dict(row["counters"])
+    return Outcome(**{name: row[name] for name in NUMBERS}, counters=counters, lateness=lateness)
+
+
+@contextmanager
+def open_expiries(path: Path) -> Iterator[pq.ParquetFile]:
+    """Open a file of expiries and check its columns. Raises ResultsError if it cannot be read."""
+    with open_parquet(path, ResultsError) as file:
+        types = {field.name: field.type for field in file.schema_arrow}
+        if any(types.get(field.name) != field.type for field in EXPIRIES):
+            raise ResultsError(
+                f"{path} has the columns ({columns_text(file.schema_arrow)}); expiries have"
+                f" ({columns_text(EXPIRIES)})"
+            )
+        yield file
+
+
+def read_expiries(path: Path) -> Iterator[Rows]:
+    """Read a file of expiries, piece by piece. Raises ResultsError."""
+    with open_expiries(path) as file:
+        for batch in file.iter_batches(_ROWS_AT_ONCE, columns=list(Rows._fields)):
+            for name in Rows._fields:
+                if batch.column(name).null_count:
+                    raise ResultsError(f"{path} has a row without {name}")
+            # Arrow's memory is read-only, which is another type to jitted code: copy it.
+            yield Rows(*(np.array(batch.column(name).to_numpy()) for name in Rows._fields))
+
+
+def timer_name(timer: int) -> str:
+    """Return the name of the directory of a timer's files."""
+    return f"timer-{timer:03d}"
+
+
+def open_results(path: str | os.PathLike[str], *, complete: bool = True) -> Results:
+    """Open the results in the directory `path`, and their trace.
+
+    Raises ResultsError for a path that does not exist or does not hold results, a damaged manifest,
+    a trace that has moved or changed and, with `complete`, for an unfinished replay.
+    """
+    path = Path(path)
+    manifest = results_manifest(path)
+    try:
+        trace = open_trace(manifest["trace"]["path"])
+    except TimerError as error:
+        raise ResultsError(f"the trace of {path} cannot be opened: {error}") from None
+    if trace.manifest_digest != manifest["trace"]["digest"]:
+        raise ResultsError(f"{trace.path} is not the trace that was replayed for {path}")
+    results = Results(path, manifest, trace)
+    if complete and not results.complete:
+        total, missing = len(list(results.replays())), len(results.unfinished())
+        raise ResultsError(
+            f"{path} is not complete: {missing} of {total} shard replays are missing; rerun the"
+            " replay to resume it"
+        )
+    return results
+
+
+def results_manifest(path: Path) -> dict[str, Any]:
+    """Read the manifest of the results in `path`. Raises ResultsError."""
+    flags = dict.fromkeys(("expiries", "drained", "counting", "complete"), bool)
+    entries = {"trace": dict, "timers": list, "made": dict, **flags}
+    manifest = read_manifest(path, "a stored replay", FORMAT, VERSION, entries, ResultsError)
+    if not all(isinstance(timer, str) for timer in manifest["timers"]):
+        raise ResultsError(f"{path / MANIFEST}: timers is not a list of strings")
+    if not {"path", "digest"} <= manifest["trace"].keys():
+        raise ResultsError(f"{path / MANIFEST}: trace must have a path and a digest")
+    return manifest

@@ -1,0 +1,153 @@
+"""The whole experiment: both designs at rising rates, in real time and compiled."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from functools import lru_cache
+from pathlib import Path
+
+from compare.base.arguments import check_integer
+from compare.base.progress import progress_bar
+from compare.trial.bench.machine import surroundings
+from compare.trial.bench.store import check_store, write_run
+from compare.trial.purgatory import figures
+from compare.trial.purgatory.figures import NONE, PURGING, SCANNING, Row
+from compare.trial.purgatory.options import INTERVALS, Experiment
+from compare.trial.purgatory.simulation import simulate
+from compare.trial.purgatory.traffic import LOADS, MICROSECONDS, traffic
+from compare.trial.purgatory.trial import Trial, measure
+from compare.trial.replay.contestant import COMPILED, contestant
+from timers.errors import ParameterError
+
+LARGEST_RATE = 10**7
+LARGEST_TRIAL = 10**7  # requests
+
+_traffic = lru_cache(maxsize=4)(traffic)
+
+
+def run_experiment(options: Experiment) -> Path:
+    """Run all trials, store them as a run, and return its path.
+
+    Raises:
+        TimerError: ParameterError, UnknownTimerError or RunError for options that cannot be used.
+    """
+    _check(options)
+    check_store(options.runs)
+    timer = contestant(options.timer)
+    if timer.engine != COMPILED or options.timer != timer.name:
+        raise ParameterError(f"timer {options.timer!r} is not a compiled timer without parameters")
+    with progress_bar(None, "{desc} {elapsed}") as bar:
+        rows = _rows(options, bar.set_description_str)
+    manifest = {
+        "command": list(options.command),
+        **surroundings(),
+        "parameters": {name: value for name, value in asdict(options).items() if name != "command"},
+        "sources": [],
+        "agreement": {},
+        "traits": [],
+    }
+    return write_run(options.runs, manifest, {"purgatory": rows})
+
+
+def _check(options: Experiment) -> None:
+    bounds = [
+        *(("rate", rate, 100, LARGEST_RATE) for rate in options.rates),
+        *(("limit", limit, 0, LARGEST_TRIAL) for limit in options.limits),
+        ("memory", options.memory_mib, 1, 2**20),
+        ("requests", options.requests, 1, LARGEST_TRIAL),
+        ("repeats", options.repeats, 1, 1000),
+        ("refinements", options.refinements, 0, 10),
+        ("seed", options.seed, 0, 2**63 - 1),
+    ]
+    for bound in bounds:
+        check_integer(ParameterError, *bound)
+    if not options.rates:
+        raise ParameterError("no rate is given: name at least one")
+    if not 0.1 <= options.seconds <= LARGEST_TRIAL / max(options.rates):
+        raise ParameterError(
+            f"seconds must lie in [0.1, {LARGEST_TRIAL / max(options.rates):g}] at a rate of "
+            f"{max(options.rates)}, not {options.seconds:g}"
+        )
+
+
+def _simulated(options: Experiment, load: str, trial: Trial, rate: int) -> Iterator[Row]:
+    """Run a trial compiled and yield a row per sample."""
+    requests = _traffic(load, rate, options.requests, options.seed)
+    for _ in range(options.repeats):
+        result = simulate(trial.design, requests, trial.interval, timer=trial.timer)
+        yield {
+            **asdict(trial),
+            "kind": figures.COMPILED,
+            "load": load,
+            "rate": rate,
+            "requests": options.requests,
+            "cpu_us": result.seconds / options.requests * MICROSECONDS,
+            "share_expired": result.share_expired,
+            "counters": list(result.counters.items()),
+        }
+        if result.seconds > 1.0:
+            break
+
+
+def _rows(options: Experiment, step: Callable[[str], None]) -> list[Row]:
+    """Run all trials in order and return their rows."""
+    rates, rows = sorted({*options.rates}), list[Row]()
+    new = Trial(PURGING, options.timer, INTERVALS[PURGING])
+    old = Trial(SCANNING, "delay-queue", INTERVALS[SCANNING])
+    none = Trial(NONE, options.timer, INTERVALS[NONE])
+    cases = [(load, trial) for load in LOADS for trial in (new, old)]
+    for load, trial in cases:
+        for rate in rates:
+            step(f"compiled: {trial.design}, {load}, {rate}/s")
+            samples = list(_simulated(options, load, trial, rate))
+            rows += samples
+            if rate * min(sample["cpu_us"] for sample in samples) > MICROSECONDS:
+                break  # too fast for one processor
+
+    finished: dict[tuple[str, Trial, int], list[Row]] = {}
+
+    def sustained(kind: str, load: str, trial: Trial, rate: int) -> bool:
+        """Repeat a trial until it is clear whether the design mostly keeps up; return the answer.
+
+        A trial that has been run before, at this rate or with this limit, is not run again.
+        """
+        repeats = finished.setdefault((load, trial, rate), [])
+        if not repeats:
+            key = {"load": load, "rate": rate, **asdict(trial)}
+            given = _traffic(load, rate, max(int(rate * options.seconds), 1), options.seed)
+            for number in range(options.repeats):
+                step(f"{kind}: {trial.design}, {load}, {rate}/s, {number + 1}")
+                repeats.append(key | measure(trial, given))
+                failures = sum(not figures.keeps_up(row) for row in repeats)
+                if kind == figures.RATE and 2 * failures >= options.repeats:
+                    break
+        rows.extend(row | {"kind": kind} for row in repeats)
+        return figures.mostly_keeps_up(repeats)
+
+    for rate in rates:
+        sustained(figures.RATE, "low", none, rate)
+    for load, trial in cases:
+        kept_up, too_fast = 0, 0
+        for rate in rates:
+            if not sustained(figures.RATE, load, trial, rate):
+                too_fast = rate
+                break
+            kept_up = rate
+        for _ in range(options.refinements if kept_up and too_fast else 0):
+            rate = round(math.sqrt(kept_up * too_fast) / 1000) * 1000
+            if not kept_up < rate < too_fast:
+                break  # they are less than a thousand apart
+            if sustained(figures.RATE, load, trial, rate):
+                kept_up = rate
+            else:
+                too_fast = rate
+    rate = rates[min(2, len(rates) - 1)]
+    sustained(figures.LIMIT, "low", new, rate)
+    for limit in options.limits:
+        sustained(figures.LIMIT, "low", replace(old, interval=limit), rate)
+    # With its highest limit the old design scans least.
+    patient = replace(old, interval=max(options.limits, default=old.interval))
+    for trial in (patient, new):
+        limited = replace(trial, memory_bytes=options.memory_mib << 20)
+        sustained(figures.MEMORY, "low", limited, rate)
+    return rows

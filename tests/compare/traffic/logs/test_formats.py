@@ -1,0 +1,344 @@
+"""Blocks of bytes become the records that Python's own readers find, wherever a log is cut."""
+
+import csv
+import gzip
+import io
+import json
+import os
+import random
+import re
+import threading
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from compare.traffic.logs import blocks
+from compare.traffic.logs.blocks import LogError, expand
+from compare.traffic.logs.formats import ANY, LINES, open_log
+from compare.traffic.logs.formats.base import Layout
+from compare.traffic.logs.formats.lines import capturing
+from tests.compare import made_logs as logs
+
+PIECE = st.sampled_from([1, 2, 3, 7, 50, 1 << 20])
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return tmp_path_factory.mktemp("formats") / "log"
+
+
+def text_of(value):
+    return value.as_py().decode(errors="replace") if value.is_valid else None
+
+
+def records(path, roles, layout=ANY, block=1 << 20):
+    """(number of the line or record, whether it is damaged, its texts) of a log."""
+    rows, before = [], 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "BLOCK", block)
+        log = open_log(str(path), layout)
+        for piece in log.blocks():
+            read = log.read(piece, {name: name for name in roles})
+            for row, (number, fault) in enumerate(
+                zip(read.number.tolist(), read.fault.tolist(), strict=True)
+            ):
+                texts = [text_of(read.texts[name][row]) for name in roles]
+                rows.append((before + number + 1, fault, *texts))
+            before += read.total
+    return rows
+
+
+def written(path, data):
+    path.write_bytes(data)
+    return path
+
+
+# ---- values between delimiters
+
+FIELD = st.text('ab,;" \té', max_size=5)
+LINE_END = st.sampled_from(["\n", "\r\n", "\r"])
+
+
+@given(
+    st.lists(st.lists(FIELD, min_size=1, max_size=4).map(",".join), max_size=8),
+    LINE_END,
+    st.booleans(),
+    PIECE,
+)
+@example(['"a""b"c,d', ' "x",y', '"a,b"', '"', 'a"b",c'], "\n", True, 3)
+def test_lines_of_values_are_read_as_by_python(path, lines, end, ended, block):
+    """Line by line, with a quote that is not closed as the only difference."""
+    text = end.join(["x,y", *lines]) + end * ended
+    layout = Layout("csv", ",", ("x", "y"))
+    wanted = []
+    for number, line in enumerate(["x,y", *lines], 1):
+        if line.strip(" "):
+            (fields,) = csv.reader([line])
+            closed = not _is_open(line)
+            fault = len(fields) != 2 or not closed
+            wanted.append((number, fault, *(fields if not fault else ())))
+    written(path, text.encode())
+    rows = [
+        (number, fault, *(values if not fault else ()))
+        for number, fault, *values in records(path, ("x", "y"), layout, block)
+    ]
+    if not open_log(str(path), layout).multiline:
+        assert rows == wanted
+
+
+def _is_open(line):
+    reader = csv.reader([f"{line}\n", "end\n"])
+    next(reader)
+    return reader.line_num > 1
+
+
+@given(st.lists(st.tuples(FIELD, st.text('a,"\n', max_size=4)), min_size=2, max_size=8), PIECE)
+def test_line_ends_in_quotes(path, rows, block):
+    rows = [("x", "y"), ("1", "a\nb"), *rows]  # one in the head
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows(rows)
+    numbers = [1]
+    for row in rows:
+        numbers.append(numbers[-1] + 1 + "".join(row).count("\n"))
+    as_read = records(written(path, text.getvalue().encode()), ("x", "y"), block=block)
+    assert as_read == [
+        (number, False, *row) for number, row in list(zip(numbers, rows, strict=False))[1:]
+    ]
+
+
+def test_a_quote_that_is_not_closed_damages_one_line(path):
+    lines = ["x,y", '1,"a', 'b"', '2,"never', *(f"{k},{'z' * 100}" for k in range(2000)), "3,c"]
+    rows = records(written(path, "\n".join(lines).encode()), ("x", "y"))
+    assert rows[0] == (2, False, "1", "a\nb")
+    assert [row[0] for row in rows if row[1]] == [4]
+    assert rows[-1] == (len(lines), False, "3", "c")
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter", "point"),
+    [("a;b\n1,5;2\n", None, ","), ("a|b\n1.5|2\n", None, "."), ("a b\n1.5 2\n", " ", ".")],
+)
+def test_other_delimiters(path, text, delimiter, point):
+    layout = Layout(delimiter=delimiter)
+    log = open_log(str(written(path, text.encode())), layout)
+    assert (log.columns, log.point) == (("a", "b"), point)
+    assert records(path, ("b",), layout) == [(2, False, "2")]
+    with pytest.raises(LogError, match="delimiter '::' is not one character"):
+        open_log(str(path), Layout(delimiter="::"))
+
+
+def test_a_log_without_a_header_and_with_a_mark(path):
+    data = b"\xef\xbb\xbf\n1,2\n\n3,4\n5\n"
+    layout = Layout(columns=("a", "b"))
+    rows = records(written(path, data), ("a", "b"), layout)
+    assert rows == [(2, False, "1", "2"), (4, False, "3", "4"), (5, True, "5", None)]
+    assert open_log(str(path), layout).fault == "it does not have the 2 fields of --columns"
+    assert records(path, ("1",)) == [(4, False, "3"), (5, True, "5")]  # as a header
+    assert records(written(path, b"1\n"), ("a",), Layout(columns=("a",))) == [(1, False, "1")]
+
+
+# ---- JSON
+
+
+def test_values_of_objects(path):
+    line = (
+        '{"n": 1.50e-3, "s": "\\u00e9\\ud83d\\ude00\\ud800x\\n", "o": {"s": [1, "]}"]}, "s2": ""}'
+    )
+    names = ("n", "s", "o", "o.s", "s2", "none")
+    assert records(written(path, line.encode()), names) == [
+        (1, False, "1.50e-3", "é😀\ufffdx\n", '{"s": ["1", "]}"]}', '["1", "]}"]', "", None)
+    ]
+    assert open_log(str(path)).columns == ("n", "s", "o.s", "s2")
+    lines = ['{"a.b": 1, "a": {"b": 2}}', '{"a": {"b": null}, "a.b": true}', '{"a": [{"b": 1}]}']
+    lines += [
+        ' {"a": {"b": "\\ud800"}}\t',
+        '{"a.b": "\udcff"}',
+        '{"a": {"b": NaN}} ',
+        "5",
+        '{"a": 1} {}',
+    ]
+    data = "\n".join(lines).encode(errors="surrogateescape")
+    assert [row[1:] for row in records(written(path, data), ("a.b",))] == [
+        (False, "1"),
+        (False, "true"),
+        (False, None),
+        (False, "\ufffd"),
+        (False, "\ufffd"),
+        (False, "NaN"),
+        (True, None),
+        (True, None),
+    ]
+    deep = "[" * 100_000 + "]" * 100_000
+    assert records(written(path, f'{{"a": {deep}}}\n{{}}'.encode()), ("a",))[0][1]
+
+
+HOSTILE = ["5", '"x"', '{"a": [{}', "{}]}", '{}, {"a": 2}', '{"a": 3}, 0, {}', '{"a": "', '"}', " "]
+
+
+@example(['{"a": [{}', "{}]}", '{}, {"a": 2}'])
+@example(['{"a": "', '"}', '{"a": 3}, 0, {}', "5"])
+@given(st.lists(st.sampled_from(['{"a": 1}', *HOSTILE]), max_size=6))
+def test_a_line_is_an_object_by_itself(path, lines):
+    """Lines that are read at once are not taken for parts of each other."""
+    data = "\n".join(['{"a": 0}', *lines]).encode()
+    rows = records(written(path, data), ("a",), Layout("jsonl"))
+    assert rows == records(path, ("a",), Layout("jsonl"), block=1)
+    whole = [line == '{"a": 1}' for line in lines if line != " "]
+    assert [not row[1] for row in rows[1:]] == whole
+
+
+def test_an_array_over_many_lines(path):
+    objects = [{"ts": k, "text": ']}\\"' * k} for k in range(20)]
+    for data in (json.dumps(objects), json.dumps(objects, indent=2), json.dumps(objects) + "\n"):
+        for block in (1, 40, 1 << 20):
+            rows = records(written(path, data.encode()), ("ts",), block=block)
+            assert rows == [(k + 1, False, str(k)) for k in range(20)]
+    rows = records(written(path, b'[{"ts": 1}, 5, {"ts": 2}, {"ts": '), ("ts",), Layout("jsonl"))
+    assert [row[1] for row in rows] == [False, True, False, True]
+
+
+# ---- lines
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_examples_of_lines(path, name):
+    line = LINES[name]
+    written(path, f"nonsense\r{line.example}\r\n\n{line.example}".encode())
+    log = open_log(str(path))
+    assert (log.format, log.columns) == (name, line.columns)
+    bad, first, last = records(path, line.columns)
+    assert records(path, line.columns, block=30) == [bad, first, last]
+    assert (bad[0], first[0], last[0]) == (1, 2, 4)
+    assert first[1:] == last[1:] and not first[1]
+    assert bad[1] and log.fault == f"it is not {line.what}"
+    # A pattern that has a line finds what the others find.
+    matches = [re.match(pattern, line.example) for pattern in line.patterns]
+    for match in filter(None, matches):
+        for group, text in match.groupdict().items():
+            assert matches[-1][group] == text
+
+
+def test_columns_of_access_logs(path):
+    rest = '[17/May/2015:10:05:03 +0000] "GET /a HTTP/1.1" 200 17'
+    lines = [
+        f'a - frank {rest} "-" "x \\"y\\"" rt=0.005 "k=v w" "3"',
+        f"b - - {rest}",
+        f'c - of many words {rest.replace("GET /a", "GET /" + chr(34) + "a" + chr(34))} "-" "cut',
+        rest,
+    ]
+    names = ("client", "user", "request", "method", "status", "agent", "extra1", "extra4")
+    rows = records(written(path, "\n".join(lines).encode()), names)
+    get = "GET /a HTTP/1.1"
+    assert rows == [
+        (1, False, "a", "frank", get, "GET", "200", 'x \\"y\\"', "0.005", "3"),
+        (2, False, "b", "-", get, "GET", "200", "", "", None),
+        (3, False, "c", "of many words", 'GET /"a" HTTP/1.1', "GET", "200", "cut", "", None),
+        (4, True, *[None] * len(names)),
+    ]
+    for name in ("client", "status", "extra2"):  # alone, with other patterns
+        alone = [row[2] for row in records(path, (name,))]
+        assert (
+            alone
+            == {
+                "client": ["a", "b", "c", None],
+                "status": ["200"] * 3 + [None],
+                "extra2": ["v", None, None, None],
+            }[name]
+        )
+    assert capturing("(?P<a>x(?P<b>y))", frozenset("b")) == "(?:x(?P<b>y))"
+
+
+# ---- Zeek, Parquet
+
+
+def test_zeek_logs_behind_each_other(path):
+    logs.as_zeek(path)
+    wanted = [
+        (k + 1, False, ts, rtt, client)
+        for k, (ts, rtt, client) in zip((7, 8, 9, 18, 19, 20), logs.REQUESTS, strict=True)
+    ]
+    for block in (1, 10, 1 << 20):
+        assert records(path, logs.COLUMNS, block=block) == wanted
+    own = b"#separator \\x7c\n#unset_field|none\n#fields|a|b\nnone|2#\n#fields|b|a\n3|4|5\n6|7\n"
+    for block in (30, 1 << 20):  # the second header begins a block, or is in the middle of one
+        assert records(written(path, own), ("a", "b"), block=block) == [
+            (4, False, None, "2#"),
+            (6, True, "4", "3"),
+            (7, False, "7", "6"),
+        ]
+
+
+def test_parquet_of_all_shapes(path):
+    inner = pa.array([{"ip": "x", "deep": {"n": 1}}, None])
+    table = pa.table(
+        {
+            "a.b": [1.5, float("nan")],
+            "client": inner,
+            "k": pa.array(["u", "v"]).dictionary_encode(),
+            "d": pa.array([1, None], pa.decimal128(20, 3)),
+        }
+    )
+    pq.write_table(table, path, row_group_size=1)
+    names = ("a.b", "client.ip", "client.deep.n", "k", "d")
+    log = open_log(str(path))
+    assert log.columns == names
+    assert [block.first for block in log.blocks()] == [0, 1]
+    assert records(path, names) == [
+        (1, False, "1.5", "x", "1", "u", "1.000"),
+        (2, False, None, None, None, "v", None),
+    ]
+
+
+# ---- files
+
+
+@pytest.mark.parametrize("kind", logs.PACKED)
+@pytest.mark.parametrize("name", ["csv", "jsonl", "zeek"])
+def test_compressed_files(path, kind, name):
+    getattr(logs, f"as_{name}")(path)
+    pack = logs.PACKED[kind]
+    plain = records(path, ("ts", "client"))
+    data = path.read_bytes()
+    for block in (5, 1 << 20):
+        whole = written(path, pack(data))
+        assert records(whole, ("ts", "client"), block=block) == plain
+    parts = pack(data[:50]) + pack(data[50:])
+    assert records(written(path, parts), ("ts", "client")) == plain
+    long = pack(b"ts,client\n" + random.Random(1).randbytes(50_000).hex().encode())
+    flipped = long[:20] + bytes([long[20] ^ 0x55]) + long[21:]
+    for damaged in (long[: len(long) // 2], long[:-2], flipped):
+        with pytest.raises(LogError, match=rf"^\S+ has damaged {kind} data: .+") as error:
+            records(written(path, damaged), ("ts",))
+        assert "\n" not in str(error.value)
+
+
+def test_a_pipe(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    data = b"ts,client\n" + b"1,a\n" * 500_000
+    writer = threading.Thread(target=lambda: pipe.write_bytes(gzip.compress(data)))
+    writer.start()
+    rows = records(pipe, ("client",))
+    writer.join()
+    assert (len(rows), rows[-1]) == (500_000, (500_001, False, "a"))
+
+
+def test_files_of_directories_and_patterns(tmp_path):
+    for name in ("b.log", "a.log", ".hidden", "_SUCCESS", "[odd]"):
+        (tmp_path / name).touch()
+    (tmp_path / "empty").mkdir()
+    paths = [str(tmp_path / name) for name in ("[odd]", "a.log", "b.log")]
+    assert sorted(expand([str(tmp_path)])) == paths
+    assert expand([f"{tmp_path}/*.log", paths[1], paths[0], "-", "missing"]) == [
+        *paths[1:],
+        paths[0],
+        "-",
+        "missing",
+    ]
+    with pytest.raises(LogError, match="empty is a directory without logs"):
+        expand([str(tmp_path / "empty")])
+    with pytest.raises(LogError, match=r"no file matches \S+/\*\.txt"):
+        expand([f"{tmp_path}/*.txt"])

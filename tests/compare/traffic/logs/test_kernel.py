@@ -1,0 +1,165 @@
+"""Timer events of a Linux kernel become a trace: simulated kernels, and texts of both tools."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compare.traffic.logs.formats.kernel import KernelTraceError, read_kernel_trace
+from compare.traffic.tapes.tape import CANCEL, REARM, START
+
+# The hrtimer and the first timer have the same address, as one behind the other may.
+TRACE_CMD = """\
+cpus=2
+          <idle>-0     [001] d.h2  1000.000100: hrtimer_expire_entry: hrtimer=0xffff8880041 \
+function=tick_sched_timer now=500000100000
+          <idle>-0     [001] d.h2  1000.000050: hrtimer_cancel:       hrtimer=0xffff8880041
+          <idle>-0     [001] d.h2  1000.000120: hrtimer_start:        hrtimer=0xffff8880041 \
+function=tick_sched_timer expires=500004000000 softexpires=500004000000 mode=ABS
+            sshd-901   [000] d.s.  1000.001000: timer_start:          timer=0xffff8880041 \
+function=tcp_write_timer expires=4295000200 [timeout=50] bucket_expiry=4295000200 cpu=0 idx=50
+            sshd-901   [000] d.s.  1000.051000: timer_cancel:         timer=0xffff8880041
+            sshd-901   [000] d.s.  1000.051002: timer_start:          timer=0xffff8880041 \
+function=tcp_write_timer expires=4295000213 [timeout=51] bucket_expiry=4295000200 cpu=0 idx=50
+            sshd-901   [000] d.s.  1000.061000: timer_start:          timer=0xffff8880099 \
+function=delayed_work_timer_fn expires=4295000415 [timeout=250] cpu=0 idx=50 flags=D|I
+CPU:1 [LOST 7 EVENTS]
+CPU:0 [LOST 5 EVENTS]
+          <idle>-0     [000] ..s.  1000.259000: timer_cancel:         timer=0xffff8880041
+          <idle>-0     [000] ..s.  1000.259001: timer_expire_entry:   timer=0xffff8880041 \
+function=tcp_write_timer now=4295000214 baseclk=4295000213
+            sshd-901   [000] ..s.  1000.300000: timer_cancel:         timer=0xffff8880099
+"""
+PERF = re.sub(
+    r"^ +(\S+)-(\d+) +(\[\d+\]) +\S+ +([\d.]+): (h?r?timer_\w+): +(.*)$",
+    r"\1 \2 \3 \4:  timer:\5: \6",
+    TRACE_CMD,
+    flags=re.MULTILINE,
+)
+# At 250 Hz; the jiffies of the timer that is moved show best how far the clocks are apart.
+OPERATIONS = [
+    (70, START, 0, 3950),
+    (950, START, 1, 200_950),
+    (50_952, REARM, 1, 252_950),
+    (60_950, START, 0, 1_060_950),
+    (299_950, CANCEL, 0, 0),
+]
+
+
+def rows(trace):
+    return [tuple(int(value) for value in row) for row in zip(*trace.load(), strict=True)]
+
+
+@pytest.mark.parametrize("text", [TRACE_CMD, PERF], ids=["trace-cmd", "perf"])
+def test_the_text_of_both_tools_is_read(tmp_path, text):
+    log = tmp_path / "kernel.txt"
+    log.write_text(text)
+    trace, events, hz, lost = read_kernel_trace(log, tmp_path / "a.trace")
+    assert (events, hz, lost) == (10, 250, 12)
+    assert rows(trace) == OPERATIONS
+
+
+class Kernel:
+    """A kernel with one clock for its text and its jiffies, `ahead` seconds apart."""
+
+    def __init__(self, hz, ahead):
+        self.hz, self.ahead = hz, ahead
+        self.now, self.lines, self.due, self.operations = 0, [], {}, []
+
+    def event(self, name, timer, rest=""):
+        time = self.ahead + self.now / 10**6
+        self.now += 1
+        self.lines.append(f"task-1 [000] d.s. {time:.6f}: timer_{name}: timer=0x{timer} {rest}")
+
+    @property
+    def jiffies(self):
+        return self.now * self.hz // 10**6
+
+    def start(self, timer, timeout):
+        if timer in self.due:  # mod_timer
+            self.event("cancel", timer)
+        self.operations.append((self.now, REARM if timer in self.due else START, timer, timeout))
+        self.due[timer] = expires = self.jiffies + timeout
+        self.event("start", timer, f"function=f expires={expires} [timeout={timeout}] cpu=0")
+        self.now += 20  # it does not cancel the timer at once
+
+    def cancel(self, timer):
+        if self.due.pop(timer, None) is not None:
+            self.event("cancel", timer)
+            self.operations.append((self.now - 1, CANCEL, timer, 0))
+            self.now += 20  # nor start it again
+
+    def wait(self, jiffies):
+        for _ in range(jiffies):
+            self.now = -(-(self.jiffies + 1) * 10**6 // self.hz)  # the next tick
+            for timer in [timer for timer, due in self.due.items() if due <= self.jiffies]:
+                del self.due[timer]
+                self.event("cancel", timer)
+                self.event("expire_entry", timer, f"function=f now={self.jiffies} baseclk=7")
+        self.now += 100  # within the jiffy
+
+
+PROGRAMS = st.lists(
+    st.one_of(
+        st.tuples(st.just("start"), st.integers(1, 3), st.integers(1, 9)),
+        st.tuples(st.just("cancel"), st.integers(1, 3)),
+        st.tuples(st.just("wait"), st.integers(1, 4)),
+    ),
+    max_size=30,
+)
+
+
+@given(program=PROGRAMS, hz=st.sampled_from([100, 250, 1000]), ahead=st.sampled_from([0, 12345]))
+def test_what_a_kernel_did_is_what_the_trace_says(tmp_path_factory, program, hz, ahead):
+    """A deadline is at most one jiffy off; a timer has an id of its own while it is pending."""
+    kernel = Kernel(hz, ahead)
+    for call in [("start", 9, 1), ("wait", 2), *program]:
+        getattr(kernel, call[0])(*call[1:])
+    folder = tmp_path_factory.mktemp("kernel")
+    Path(folder, "k.txt").write_text("\n".join(kernel.lines))
+    trace = read_kernel_trace(folder / "k.txt", folder / "a.trace", hz=hz).trace
+    ids = {}
+    operations = rows(trace)
+    assert len(operations) == len(kernel.operations)
+    for (time, op, id_, deadline), (then, kind, timer, timeout) in zip(
+        operations, kernel.operations, strict=True
+    ):
+        assert op == kind
+        assert 0 <= time - then <= 1
+        if op == START:
+            ids[timer] = id_
+        assert ids[timer] == id_
+        if op != CANCEL:
+            assert abs(deadline - time - timeout * 10**6 / hz) <= 10**6 / hz + 3
+
+
+def test_what_cannot_be_read_is_refused_in_one_line(here, fails, said):
+    log, out = Path("k.txt"), Path("a.trace")
+    log.write_text("a 1 [0] 5.0: timer_start: timer=0x1 function=f expires=7 cpu=0\n" + 99 * "x")
+    assert "pass --hz, the kernel's CONFIG_HZ" in fails("ingest", "kernel", log, "--out", out)
+    assert "1, 250 jiffies" in said("ingest", "kernel", log, "--out", "b.trace", "--hz", "250")[1]
+    log.write_text("root:x:0:0" + 999 * "x")
+    with pytest.raises(KernelTraceError, match=r"has no timer events .* is 'root:x:0:0x{70}'$"):
+        read_kernel_trace(log, out)
+    log.write_text("")
+    with pytest.raises(KernelTraceError, match=r"perf script`$"):
+        read_kernel_trace(log, out)
+    with pytest.raises(KernelTraceError, match="cannot read"):
+        read_kernel_trace(here / "none", out)
+    assert not out.exists()
+
+
+def test_the_command_says_what_was_read(said):
+    Path("k.txt").write_text(TRACE_CMD)
+    command = ("ingest", "kernel", "k.txt", "--out", "a.trace")
+    code, out, err = said(*command)
+    assert (code, err) == (0, "")
+    assert "--force" in said(*command)[2]
+    assert said(*command, "--force")[0] == 0
+    lines = out.splitlines()
+    assert lines[0] == "events      10, 250 jiffies a second"
+    assert lines[1].startswith("operations  5: 3 starts, 1 cancel, 1 re-arm")
+    assert lines[-1] == "warning     The kernel has lost 12 events."
+    assert max(map(len, lines)) <= 80

@@ -1,0 +1,458 @@
+"""Numbers, times and durations, against Decimal, Fraction and datetime."""
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_DOWN, Context, Decimal, localcontext
+from fractions import Fraction
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compare.traffic.logs.numbers import (
+    ABSENT,
+    FORMS,
+    FRACTION_DIGITS,
+    MORE,
+    NEGATIVE,
+    NO_ZONE,
+    ONE,
+    VALID,
+    Assumed,
+    check_directives,
+    check_zone,
+    guess_form,
+    read_durations,
+    read_times,
+)
+from compare.traffic.tapes.units import EXPONENTS
+from timers.errors import ParameterError
+
+NUMBERS = [
+    "-0",
+    "-0.0",
+    "5.960464477539063e-08",
+    "1521911720.865716",
+    "1521911720.865716123456789",
+    "0.99999999999999999",
+    "0.999999999999999999",
+    "0.9999999999999999999",
+    "1e-18",
+    "1e-19",
+    "0.1e-17",
+    "9223372036854775807",
+    "9223372036854775807.9",
+    "9223372036854775808",
+    "922337203685477580700e-2",
+    "9223372036854775.8079",
+    "9223372036855",
+    "0" * 50 + "12.5",
+    "12.5" + "0" * 50,
+    "0e9999",
+    "1e-9999",
+    "123456789012345678901234567890e-20",
+    "0.00000000000000000000000000012e30",
+    " 42 ",
+]
+# Only spaces at either end of a text are ignored.
+CONTROLS = ("12{}", "{}12", "12.5{}", "12.{}", "12{}.5", "1.0625{}")
+NOT_NUMBERS = [
+    "",
+    "x",
+    "1,5",
+    "1.2.3",
+    "1..2",
+    "1.2.",
+    "--1",
+    "1e",
+    "e5",
+    "0x10",
+    "1_000",
+    "NaN",
+    "Infinity",
+    "1e99999",
+    "١",
+    "1 2",
+    ".",
+    "+",
+    "-.",
+    *(form.format(control) for form in CONTROLS for control in "\t\n\v\x00\x1f"),
+]
+
+
+def expected(text, places):
+    """(value rounded down, whether digits were cut off, whether it is negative), by Decimal."""
+    with localcontext(Context(prec=30_000, Emax=MAX_EMAX, Emin=MIN_EMIN)):
+        number = Decimal(text.strip()).scaleb(places)
+        kept = abs(number).quantize(Decimal(f"1e-{FRACTION_DIGITS}"), ROUND_DOWN)
+        return Fraction(kept), kept != abs(number), number < 0
+
+
+def texts(rows):
+    # The first text is cut off again: the others do not begin where their buffer does.
+    return pa.array(["cut off", *rows], pa.string()).cast(pa.binary()).slice(1)
+
+
+def read(numbers):
+    """What was read from each row: its number, or None, and two flags."""
+    assert ((numbers.fraction >= 0) & (numbers.fraction < ONE)).all()
+    return [
+        (
+            whole + Fraction(fraction, ONE) if flags & VALID else None,
+            bool(flags & MORE),
+            bool(flags & NEGATIVE),
+        )
+        for whole, fraction, flags in zip(*(column.tolist() for column in numbers[:3]), strict=True)
+    ]
+
+
+@st.composite
+def numbers(draw):
+    """Texts of numbers, up to far beyond the digits that are kept."""
+    digits = st.text("0123456789", max_size=25)
+    whole, behind = draw(digits), draw(st.none() | digits)
+    if not whole and not behind:
+        whole = "0"
+    text = draw(st.sampled_from(["", "", "+", "-"])) + whole
+    text += "" if behind is None else f".{behind}"
+    if draw(st.booleans()):
+        text += draw(st.sampled_from("eE")) + draw(st.sampled_from(["", "+", "-"]))
+        text += str(draw(st.integers(0, 40)))
+    return text
+
+
+EPOCH_OF = {-9: ("epoch-ns", "s"), -3: ("epoch-ms", "s"), 0: ("epoch-s", "s"), 6: ("epoch-s", "us")}
+
+
+def check_number(text, places):
+    form, unit = EPOCH_OF[places]
+    number = expected(text, places)
+    (numbers_read,) = read(read_times(texts([text]), form, unit))
+    assert numbers_read == (number if number[0] < 2**63 else (None, False, False))
+
+
+@pytest.mark.parametrize("places", EPOCH_OF)
+@pytest.mark.parametrize("text", NUMBERS)
+def test_numbers_in_odd_forms(text, places):
+    check_number(text, places)
+
+
+@given(numbers(), st.sampled_from(list(EPOCH_OF)))
+def test_numbers_keep_every_digit(text, places):
+    check_number(text, places)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_not_a_number(form):
+    rows = [*NOT_NUMBERS, "1e9999", "1" * 50]
+    present = [text.strip(" ") not in ("", "-") for text in rows]
+    for numbers in (read_times(texts(rows), form, "us"), read_durations(texts(rows), "s", "us")):
+        assert [row[0] for row in read(numbers)] == [None] * len(rows)
+        assert ((numbers.flags & ABSENT) == 0).tolist() == present
+
+
+def test_no_value():
+    rows = [None, "", "  ", "-", " - "]
+    for numbers in (read_times(texts(rows), "iso", "us"), read_durations(texts(rows), "s", "us")):
+        assert numbers.flags.tolist() == [ABSENT] * len(rows)
+
+
+@given(
+    st.lists(st.text("0123456789.eE+- T:Zzs", max_size=12), max_size=8),
+    st.sampled_from(list(FORMS)),
+)
+def test_any_text_is_a_number_as_its_pattern_says(rows, form):
+    numbers = read_times(texts(rows), form, "ns" if form in ("iso", "access") else "s")
+    for text, flags in zip(rows, numbers.flags.tolist(), strict=True):
+        matches = re.fullmatch(FORMS[form], text.strip(" "))
+        in_range = matches and (form in ("iso", "access") or abs(float(text)) < 2**63)
+        if not matches or in_range:  # a day may not exist
+            assert bool(flags & VALID) == bool(in_range), text
+
+
+def test_a_decimal_comma():
+    rows = ["1,5", "1.5", "1,5,5", "1.5,5", ",5"]
+    assert [row[0] for row in read(read_durations(texts(rows), "s", "ms", ","))] == [
+        1500,
+        1500,
+        None,
+        None,
+        500,
+    ]
+
+
+def seconds(*moment, fraction=0, zone=UTC):
+    since = datetime(*moment, tzinfo=zone) - datetime(1970, 1, 1, tzinfo=UTC)
+    return since // timedelta(seconds=1) + Fraction(fraction)
+
+
+INDIA, NEW_YORK = timezone(timedelta(hours=5, minutes=30)), timezone(timedelta(hours=-4))
+ISO = {
+    "2015-05-17T10:05:03Z": seconds(2015, 5, 17, 10, 5, 3),
+    "2015-05-17 10:05:03": seconds(2015, 5, 17, 10, 5, 3),
+    "2015-05-17t10:05:03z": seconds(2015, 5, 17, 10, 5, 3),
+    "2015-05-17T10:05": seconds(2015, 5, 17, 10, 5),
+    "2015-05-17T10:05-04": seconds(2015, 5, 17, 10, 5, zone=NEW_YORK),
+    "2015-05-17T10:05:03+05:30": seconds(2015, 5, 17, 10, 5, 3, zone=INDIA),
+    "2015-05-17T10:05:03 +0530": seconds(2015, 5, 17, 10, 5, 3, zone=INDIA),
+    "2015-05-17T10:05:03.123456789Z": seconds(2015, 5, 17, 10, 5, 3, fraction="0.123456789"),
+    "2015-05-17T10:05:03,5-04:00": seconds(2015, 5, 17, 10, 5, 3, fraction="0.5", zone=NEW_YORK),
+    "2016-02-29T23:59:59.999999999999": seconds(2016, 2, 29, 23, 59, 59, fraction="0.999999999999"),
+    "2016-12-31T23:59:60Z": seconds(
+        2017, 1, 1, 0, 0, 0
+    ),  # the leap second is the next day's first one
+    "1970-01-01T00:00:00Z": Fraction(0),
+    " 1970-01-01T00:00:01Z ": Fraction(1),
+}
+NO_ISO = [
+    "2015-02-29T10:00:00Z",
+    "2015-13-01T10:00:00Z",
+    "2015-05-17T24:00:00Z",
+    "2015-05-17T10:60:00Z",
+    "2015-05-17",
+    "2015-05-17T10:05:03+25:00",
+    "2015-05-17T10:05:03.Z",
+    "17/May/2015:10:05:03 +0000",
+    "20150517T100503Z",
+    "now",
+]
+ACCESS = {
+    "17/May/2015:10:05:03 +0000": seconds(2015, 5, 17, 10, 5, 3),
+    "17/May/2015:10:05:03+0000": seconds(2015, 5, 17, 10, 5, 3),
+    "[17/May/2015:10:05:03 +0530]": seconds(2015, 5, 17, 10, 5, 3, zone=INDIA),
+    "01/Jan/1970:00:00:00 +0000": Fraction(0),
+    "31/Dec/2015:23:59:59.250 -0400": seconds(
+        2015, 12, 31, 23, 59, 59, fraction="0.25", zone=NEW_YORK
+    ),
+    "29/Feb/2016:00:00:00 +0000": seconds(2016, 2, 29),
+    "06/Feb/2009:12:14:14.655": seconds(2009, 2, 6, 12, 14, 14, fraction="0.655"),
+}
+NO_ACCESS = [
+    "17/Mai/2015:10:05:03 +0000",
+    "31/Jun/2015:10:05:03 +0000",
+    "2015-05-17T10:05:03Z",
+]
+
+
+@pytest.mark.parametrize(
+    ("form", "times", "bad"), [("iso", ISO, NO_ISO), ("access", ACCESS, NO_ACCESS)]
+)
+@pytest.mark.parametrize("unit", ["us", "s"])
+def test_times_in_words(form, times, bad, unit):
+    numbers_read = read(read_times(texts([*times, *bad]), form, unit))
+    scaled = [moment * 10 ** EXPONENTS[unit] for moment in times.values()]
+    assert [row[0] for row in numbers_read[: len(times)]] == scaled
+    assert [row[0] for row in numbers_read[len(times) :]] == [None] * len(bad)
+
+
+ZONES = st.none() | st.integers(-23 * 60 - 59, 23 * 60 + 59)
+
+
+@given(
+    st.datetimes(datetime(1969, 12, 20), datetime(9999, 12, 31)),  # gets a zone
+    ZONES,
+    st.sampled_from(["iso", "access"]),
+    st.integers(0, 10),
+)
+def test_moments_of_all_years_and_zones(moment, zone, form, cut):
+    """Against datetime; a text is also cut off, and is then what its pattern says."""
+    text = moment.strftime("%d/%b/%Y:%H:%M:%S" if form == "access" else "%Y-%m-%dT%H:%M:%S")
+    text += f".{moment.microsecond:06}"
+    if form == "access":
+        zone = zone or 0
+    if zone is not None:
+        sign = "-" if zone < 0 else "+"
+        text += f" {sign}{abs(zone) // 60:02}:{abs(zone) % 60:02}"
+    zoned = moment.replace(tzinfo=timezone(timedelta(minutes=zone or 0)))
+    since = (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    numbers = read_times(texts([text]), form, "us")
+    assert numbers.zone.tolist() == [NO_ZONE if zone is None else zone]
+    if since < 0:
+        assert numbers.flags[0] & NEGATIVE
+    else:
+        assert read(numbers) == [(since, False, False)]
+    cut_off = text[: len(text) - cut]
+    valid = read_times(texts([cut_off]), form, "us").flags[0] & VALID
+    assert bool(valid) == bool(re.fullmatch(FORMS[form], cut_off.strip(" ")))
+
+
+@given(st.integers(0, 9999), st.integers(0, 13), st.integers(0, 32))
+def test_days_that_exist(year, month, day):
+    text = f"{year:04}-{month:02}-{day:02}T00:00"
+    try:
+        datetime(year or 4, month, day)  # there is no year 0 in datetime; a leap year
+        exists = True
+    except ValueError:
+        exists = False
+    assert bool(read_times(texts([text]), "iso", "s").flags[0] & VALID) == exists
+
+
+FORMATS = ("%d/%m/%Y, %H:%M:%S", "%y%m%d %I:%M:%S.%f %p", "%c", "%d %b %Y %H:%M %z", "%j %Y")
+
+
+@given(st.datetimes(datetime(1971, 1, 1), datetime(2068, 12, 31)), st.sampled_from(FORMATS))
+def test_times_in_formats_of_strptime(moment, form):
+    text = moment.replace(tzinfo=INDIA if "%z" in form else UTC).strftime(form)
+    parsed = datetime.strptime(text, form)
+    zoned = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    since = (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    # A decimal point is one of numbers alone.
+    numbers = read_times(texts([text, f"{text} x", "never"]), form, "us", ",")
+    assert read(numbers) == [(since, False, False), (None, False, False), (None, False, False)]
+    assert numbers.zone[0] == (330 if "%z" in form else NO_ZONE)
+
+
+def test_times_without_a_year():
+    assumed = Assumed(before=datetime(2023, 3, 2, 12))
+    years = {"Mar  2 11:59:59": 2023, "Mar 02 12:00:00": 2022, "Dec 31 00:00:00": 2022}
+    years |= {"Feb 29 00:00:00": 2020, "Feb 30 00:00:00": None}
+    numbers = read_times(texts(list(years)), "%b %d %H:%M:%S", "s", assumed=assumed)
+    numbers_read = [
+        datetime.fromtimestamp(whole, UTC).year if flags & VALID else None
+        for whole, flags in zip(numbers.whole.tolist(), numbers.flags.tolist(), strict=True)
+    ]
+    assert numbers_read == list(years.values())
+
+
+@pytest.mark.parametrize(
+    ("form", "problem"),
+    [
+        ("%Q", "'Q' is a bad directive in format '.*%Q'"),
+        ("%d %", "stray %"),
+        ("%d %d", "redefinition of group name"),
+        ("%H:%M", "has no day"),
+    ],
+)
+def test_directives_that_cannot_be(form, problem):
+    with pytest.raises(ParameterError, match=f"^time format '{form}'.* ?{problem}"):
+        check_directives(form)
+
+
+ZONE_NAMES = (
+    *(
+        "Europe/Berlin",
+        "America/New_York",
+        "Asia/Kolkata",
+        "Australia/Lord_Howe",
+        "America/St_Johns",
+    ),
+    *("Africa/Cairo", "Pacific/Apia", "Etc/GMT+12", "UTC"),
+)
+CHANGE = datetime(2024, 3, 31), datetime(2024, 10, 27)
+
+
+@given(
+    st.lists(
+        st.datetimes(datetime(1970, 1, 3), datetime(2100, 1, 1))
+        | st.builds(
+            lambda day, minutes: day + timedelta(minutes=minutes),
+            st.sampled_from(CHANGE),
+            st.integers(0, 300),
+        )
+    ),
+    st.sampled_from(ZONE_NAMES),
+    st.sampled_from(["iso", "%Y-%m-%dT%H:%M:%S.%f"]),
+    st.sampled_from(["us", "s"]),
+)
+def test_times_without_a_zone_are_in_the_zone_that_is_assumed(moments, name, form, unit):
+    """As in zoneinfo, where a time that occurs twice is the first one."""
+    rows = [moment.isoformat(timespec="microseconds") for moment in moments]
+    numbers = read_times(texts([*rows, "x", ""]), form, unit, assumed=Assumed(zone=name))
+    epoch, step = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+    wanted = [(moment.replace(tzinfo=ZoneInfo(name)) - epoch) // step for moment in moments]
+    scale = 10**6 // 10 ** EXPONENTS[unit]
+    numbers_read = [row[0] for row in read(numbers)]
+    assert numbers_read == [*(Fraction(number, scale) for number in wanted), None, None]
+    assert NO_ZONE not in numbers.zone[: len(rows)].tolist()
+
+
+def test_what_a_zone_does_not_change():
+    berlin = Assumed(zone="Europe/Berlin")
+    rows = ["2024-07-01T00:00:00Z", "2024-07-01T02:00:00+02:00", "2024-07-01T02:00:00"]
+    assert len({row[0] for row in read(read_times(texts(rows), "iso", "s", assumed=berlin))}) == 1
+    assert read(read_times(texts(["7"]), "epoch-s", "s", assumed=berlin))[0][0] == 7
+    early = read_times(
+        texts(["1970-01-01T00:30:00", "1969-12-31T23:00:00", "0000-01-01T00:00:00"]),
+        *("iso", "s", ".", berlin),
+    )
+    assert (early.flags & NEGATIVE).all()
+    for name in ("Europe/Nowhere", "Europe", "../etc/passwd", "/etc/passwd", "", "\0"):
+        with pytest.raises(ParameterError, match="is not in the database"):
+            check_zone(name)
+
+
+CLOCKS = {
+    "00:00:01": 1,
+    "01:02:03.25": Fraction("3723.25"),
+    "100:59:59,5": Fraction("363599.5"),
+    "0:00:00.000000000000000001": Fraction(1, 10**18),
+    "PT1.5S": Fraction("1.5"),
+    "PT1M": 60,
+    "PT0,5H2S": 1802,
+    "P1DT2H": 93600,
+    "P2W": 1209600,
+    "P0D": 0,
+    " PT1H ": 3600,
+}
+NO_CLOCKS = [
+    "1:2",
+    "00:60:00",
+    "00:00:60",
+    "1:2:3",
+    "P",
+    "PT",
+    "P1DT",
+    "P1Y",
+    "P1M",
+    "PT1",
+    "1H",
+    "T1S",
+]
+
+
+def test_durations_in_hours_minutes_and_seconds():
+    numbers_read = [row[0] for row in read(read_durations(texts([*CLOCKS, *NO_CLOCKS]), "ms", "s"))]
+    assert numbers_read == [*CLOCKS.values(), *[None] * len(NO_CLOCKS)]
+    negative = read_durations(texts(["-00:00:01", "-PT1S", "-PT0S"]), "s", "s")
+    assert (negative.flags & NEGATIVE != 0).tolist() == [True, True, False]
+
+
+def test_durations_may_have_a_unit_of_their_own():
+    durations = {
+        "2": 2000,
+        "2ms": 2,
+        "2 ms": 2,
+        "2.5s": 2500,
+        "2500us": Decimal("2.5"),
+        "2500µs": Decimal("2.5"),
+        "2500\u03bcs": Decimal("2.5"),
+        "7e9ns": 7000,
+        "1e-3": 1,
+        "2e3ms": 2000,
+        " 3  us ": Decimal("0.003"),
+    }
+    numbers_read = read(read_durations(texts([*durations, "2m", "s", "ms", "2 min"]), "s", "ms"))
+    assert [row[0] for row in numbers_read] == [*durations.values(), None, None, None, None]
+
+
+def test_guesses_go_by_magnitude_and_form():
+    guesses = {
+        "0": "epoch-s",
+        "99999999999": "epoch-s",
+        "1521911720.865716": "epoch-s",
+        "1.521911720865716E9": "epoch-s",
+        "100000000000": "epoch-ms",
+        "1521911720865": "epoch-ms",
+        "1521911720865.716": "epoch-ms",
+        "1521911720865716": "epoch-us",
+        "1521911720865716123": "epoch-ns",
+        " 5 ": "epoch-s",
+        "2015-05-17T10:05:03Z": "iso",
+        "17/May/2015:10:05:03 +0000": "access",
+        "May 17": None,
+        "": None,
+        "nan": None,
+    }
+    assert {text: guess_form(text) for text in guesses} == guesses

@@ -1,0 +1,226 @@
+"""Spark and the threads of this process write the same trace, whatever is in a log."""
+
+import gzip
+import random
+import shlex
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from compare.base.executors import even_shares
+from compare.cli.main import main
+from compare.traffic.logs import blocks, job, shards
+from compare.traffic.logs.formats import open_log
+from compare.traffic.logs.ingest import IngestError, Options, ingest_requests, ingest_touches
+from tests.compare import made_logs as logs
+from tests.compare.traffic.logs.test_samples import COMMANDS
+from timers import TimerError
+
+pytestmark = pytest.mark.spark
+
+STATUS = ("200", "504", " 5.04e2 ", "504.5", "-", "x", "")
+TIMES = ("{}", "{}.123456789", "{}e0", " {} ", "-5", "", "never", "99999999999999999999", "{}.5")
+DURATIONS = ("0.1", "2ms", "", "-", "-1", "soon", "1e-7", "9e99", "300us", '"0.2"')
+KEYS = ("a", '"b ""c"""', "", "-", "\udcff\udcfe", "d e", '"f,g"', "é")
+
+
+def hostile(rng, rows):
+    """Lines of a log that is hardly in order, with rows that are late or bad in all ways."""
+    lines = ["ts,rtt,client,id,status,stop", "1000,0.1,a,,200,1001"]  # decides the time format
+    for k in range(rows):
+        now = 1000 + k // 5 - 150 * (300 <= k < 1100)  # for longer than a block
+        time = rng.choice(TIMES).format(now + rng.randrange(20))
+        fields = [time, rng.choice(DURATIONS), rng.choice(KEYS), rng.choice(["", f"i{k % 97}"])]
+        fields += [rng.choice(STATUS), rng.choice(TIMES).format(now + 1 + rng.randrange(20))]
+        lines.append(",".join(fields))
+        if rng.random() < 0.05:
+            lines.append(rng.choice(["", "  ", "x", "1,2,3,4,5,6,7", '1,2,3,4,5,6,"7', "0,,,,,"]))
+    return "\r\n".join(lines).encode(errors="surrogateescape")
+
+
+REQUESTS = {"duration": "rtt", "timeout": "3s"}
+ENDS = {"end": "stop", "timeout": "3s"}
+IDS = {"id": "client", "event": "status", "starts": "200", "ends": "504", "timeout": "3s"}
+TOUCHES = {"key": "client", "idle": "3s"}
+CHECKED = {"unique": "id", "in_order_within": "15s"}
+CHOSEN = {"where": ("status >= 504", "client != a"), "sample": "50%"}
+CASES = {
+    "requests": (REQUESTS, {}),
+    "requests in order": (REQUESTS, CHECKED | {"shards": 3}),
+    "requests chosen": (REQUESTS | {"duration_unit": "ms"}, CHOSEN | {"unique": "id"}),
+    "requests at their end": (REQUESTS | {"time_is": "end"}, {"shards": 3, "unit": "ms"}),
+    "requests up to a limit": (REQUESTS, {"limit": 1000, "in_order_within": "15s"}),
+    "strptime": (REQUESTS, {"time": "ts,status", "time_format": "%m%d %f"}),
+    "start and end": (ENDS, {"shards": 2, "time_zone": "Europe/Berlin"}),
+    "ids": (IDS, CHECKED | {"shards": 2}),
+    "ids chosen": (IDS, {"sample": "50%"}),
+    "touches": (TOUCHES, {}),
+    "touches in order": (TOUCHES, CHECKED | {"shards": 3}),
+    "touches chosen": (TOUCHES, CHOSEN),
+}
+"""What the rows of a log mean, and how it is read."""
+
+
+@pytest.fixture
+def both(spark, tmp_path, monkeypatch):
+    """Ingest a log in both ways, with tiny blocks on Spark; return the trace."""
+
+    def ingest(log, meant, block=10_000, **settings):
+        options = Options(**{"time": "ts", "unit": "us", "force": True} | settings)
+        ingest = ingest_touches if "key" in meant else ingest_requests
+        here = ingest(log, tmp_path / "here", options, **meant)
+        monkeypatch.setattr(blocks, "BLOCK", block)
+        monkeypatch.setattr(shards, "_PIECE", 100)
+        # On a cluster, the rows of later parts may arrive first.
+        monkeypatch.setattr(
+            "compare.spark.tasks.shares", lambda parts, _: even_shares(parts, 3)[::-1]
+        )
+        there = ingest(log, tmp_path / "there", options, **meant, session=spark)
+        monkeypatch.undo()
+        assert vars(here) | {"trace": 0} == vars(there) | {"trace": 0}
+        assert files(here.trace.path) == files(there.trace.path)
+        return here
+
+    return ingest
+
+
+def files(trace):
+    return {path.name: path.read_bytes() for path in trace.iterdir()}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_options_among_hostile_rows(both, tmp_path, case):
+    meant, settings = CASES[case]
+    log = tmp_path / "log.csv"
+    log.write_bytes(hostile(random.Random(case), 2000))
+    assert open_log(str(log)).divisible  # no quote is closed in another line
+    done = both(log, meant, **settings)
+    assert done.rows > done.unreadable > 50
+    assert (done.late > 0) == ("in_order_within" in settings)
+    assert (done.duplicate > 0) == ("unique" in settings)
+    assert (done.unmatched > 0) == ("id" in meant)
+
+
+def test_formats_with_line_ends_in_quotes_packed_or_not(both, tmp_path):
+    """Several files with marks, out of order, one of them empty."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    packed = {"plain": bytes, **logs.PACKED}
+    for number, pack in enumerate(packed.values()):
+        rows = [
+            f'{1000 - 100 * number + k / 5:.3f},"{k % 3},\r\n","k ""{k % 7}"' for k in range(500)
+        ]
+        rows[7::50] = ["x"] * 10
+        rows[8::50] = [""] * 10
+        text = "\r\n".join(['ts,"a b",client', *rows])
+        (folder / str(number)).write_bytes(pack(b"\xef\xbb\xbf" + text.encode()))
+    (folder / "9").touch()
+    done = both(folder, TOUCHES, 3000, shards=2, unique="client")
+    assert (done.unreadable, done.duplicate) == (4 * 10, done.rows - done.unreadable - 7)
+    assert done.examples[0].startswith(f"{folder}/3, line 16: it does not have the 3 fields")
+    table = pq.read_table(done.trace.rejected)
+    assert table.column_names == ["file", "line", "kind", "problem", "time", "key"]
+    files_in_order = list(dict.fromkeys(Path(name).name for name in table["file"].to_pylist()))
+    assert files_in_order == ["3", "2", "1", "0"]
+    lines = table.filter(pc.equal(table["kind"], "unreadable"))["line"].to_pylist()
+    # A row has two lines, but for a bad or a blank one.
+    assert lines == [16 + 98 * k for k in range(10)] * 4
+    # Files may be given in any order.
+    names = [str(folder / str(number)) for number in range(4)]
+    assert both(names, TOUCHES, 3000, shards=2, unique="client").trace.shards == done.trace.shards
+
+
+ELEMENTS = (
+    '{"ts": %d.5, "rtt": 0.1, "client": {"ip": "a"}}',
+    '{"client": {"ip": "]},{"}, "ts": "%d", "rtt": "2ms"}',
+    '{"ts": %d, "rtt": -1e-1, "client.ip": "\\ud83d\\ude00"}',
+    '[{"ts": %d}]',
+    '{"ts": %d, "ts": 5, "rtt": null}',
+    '"%d"',
+    "{}",
+)
+
+
+def test_an_array_of_objects_and_other_things(both, tmp_path):
+    rng = random.Random(5)
+    some = [rng.choice(ELEMENTS) for _ in range(1000)]
+    texts = [text % (1000 + k) if "%d" in text else text for k, text in enumerate(some)]
+    separators = [rng.choice([",", ",\n  ", " ,\r\n"]) for _ in texts[1:]]
+    log = tmp_path / "log.json"
+    inner = "".join(map("".join, zip(texts, [*separators, ""], strict=True)))
+    log.write_text(f'[{inner}, {{"ts": 2000, "rtt": ')  # the last one is cut off
+    for meant in (REQUESTS, TOUCHES | {"key": "client.ip"}):
+        done = both(log, meant, 300, shards=2)
+        assert 1001 > done.unreadable > 300
+
+
+ONE_OF_EACH_CLASS = ("export.csv", "events.json", "access.log", "iis.log", "own.log", "dns.log")
+
+
+@pytest.mark.parametrize(
+    "command", [line for line in COMMANDS if line.split()[3] in (*ONE_OF_EACH_CLASS, "spans/")]
+)
+def test_what_the_documentation_says_to_type(spark, samples, monkeypatch, capsys, command):
+    """Of a sample of each kind, twice, with bad lines at its end."""
+    monkeypatch.setattr("compare.trial.replay.profile.profile", lambda trace: None)
+    arguments = shlex.split(command)[1:]
+    path = samples / arguments[2]
+    if path.is_file():
+        data = path.read_bytes()
+        path.write_bytes(data + b"\n\r\n" + data[:-20] + b"\xff\n" + data)
+    written = []
+    monkeypatch.setattr(blocks, "BLOCK", 150)
+    for where in ([], ["--master", "local[2]"]):
+        arguments[2] = str(path)  # Spark's workers run where the session began
+        assert main([*arguments, *where, "--force"]) == 0, capsys.readouterr().err
+        written.append(files(Path(arguments[-1])))
+    assert written[0] == written[1]
+
+
+def test_logs_without_rows(both, tmp_path):
+    log = tmp_path / "log"
+    log.write_text("ts,rtt,client\n")
+    assert both(log, REQUESTS, 5, shards=2).rows == 0
+
+
+def test_what_goes_wrong_on_spark_is_one_line(spark, tmp_path):
+    log, options = tmp_path / "log.gz", Options("ts")
+    data = gzip.compress(b"ts,rtt\n" + b"1.5,2\n" * 300_000)
+    log.write_bytes(data[:-12])
+    for session in (None, spark):
+        with pytest.raises(TimerError, match=r"^\S+log.gz has damaged gzip data: .+") as error:
+            ingest_requests(
+                log, tmp_path / "out", options, duration="rtt", timeout="5s", session=session
+            )
+        assert "\n" not in str(error.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["log.gz"]
+
+
+def test_a_large_log_is_left_to_spark(spark, tmp_path, monkeypatch):
+    log = tmp_path / "log.csv"
+    log.write_text("ts,rtt\n" + "1.5,2\n" * 300)
+    monkeypatch.setattr(job, "MOST_ROWS", 200)
+    meant = {"duration": "rtt", "timeout": "5s"}
+    done = ingest_requests(log, tmp_path / "out", Options("ts"), **meant)  # in the active session
+    assert done.trace.totals["starts"] == 300
+    monkeypatch.setattr("compare.traffic.logs.ingest.missing_packages", lambda: "pyspark")
+    with pytest.raises(
+        IngestError, match=r"log.csv has more than 200 rows, which Spark sorts: run pip"
+    ):
+        ingest_requests(log, tmp_path / "other", Options("ts"), **meant)
+
+
+def test_a_log_that_only_spark_can_reach(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr("compare.traffic.logs.ingest.is_readable", lambda name: "://" not in name)
+    logs.as_zeek(tmp_path / "log")
+    meant = {"duration": "rtt", "timeout": "5s"}
+    here = ingest_requests(tmp_path / "log", tmp_path / "here", Options("ts"), **meant)
+    done = ingest_requests(
+        f"file://{tmp_path}/log", tmp_path / "out", Options("ts"), **meant, session=spark
+    )
+    assert done.trace.source["log"] == "log"
+    assert done.trace.shards == here.trace.shards
+    with pytest.raises(TimerError, match="cannot be read: .*Path does not exist: file:.*nowhere"):
+        ingest_requests(f"file://{tmp_path}/nowhere", tmp_path / "no", Options("ts"), **meant)

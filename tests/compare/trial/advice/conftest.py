@@ -1,0 +1,29 @@
+import pytest
+
+from compare.base.executors import Threads
+from compare.traffic.tapes.trace import write_trace
+from compare.traffic.workloads.catalogue import make
+from compare.trial.advice import search
+
+
+@pytest.fixture(scope="package", autouse=True)
+def short_search():
+    """One round of each measurement: the tests check what is searched, not how fast it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"FIT": (1, 0.0), "FINAL": (2, 0.0), "CHECKED": 8}.items():
+            patch.setattr(search, name, value)
+        yield
+
+
+@pytest.fixture(scope="package")
+def trace(tmp_path_factory):
+    """Two shards of requests in microseconds."""
+    tapes = [make("lognormal-low", operations=600, seed=5, shard=n).tape for n in (0, 1)]
+    path = tmp_path_factory.mktemp("advice") / "low.trace"
+    return write_trace(path, tapes, unit="us", source={"kind": "test"})
+
+
+@pytest.fixture(scope="package")
+def advice(trace):
+    """The advice for 10 ms late, up to 2 ms early."""
+    return search.advise(trace, search.Bounds(10_000, 2_000), Threads())

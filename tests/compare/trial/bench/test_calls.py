@@ -1,0 +1,125 @@
+import asyncio
+import gc
+import sys
+
+import pytest
+
+from compare.trial.bench import calls as module
+from compare.trial.bench.calls import SERVICE, SHORTEST, TIMER, Calls, event_loops
+from compare.trial.oracle.compiled import AgreementError
+from compare.trial.replay.contestant import contestant
+from tests.compare.conftest import SMALL_CALLS
+from tests.compare.own_timers import Timed
+from timers import HeapqDelayQueue
+from timers.protocol import Timer
+from timers.registry import names
+
+OTHERS, PAIRS, BATCHES = SMALL_CALLS.values()
+OWN = "tests.compare.own_timers:Timed"
+
+
+def calls(*timers, repeats=2, budget=1e9, **options):
+    measured = Calls([*map(contestant, timers)], repeats, budget, seed=3, **options)
+    measured.run()
+    return measured
+
+
+def keys(measured):
+    return [
+        (row["contestant"], row["interface"], row["batch"], row["repeat"])
+        for row in measured.samples
+    ]
+
+
+def test_every_timer_and_event_loop_is_called_in_every_way():
+    expected = []
+    for repeat in (0, 1):
+        for name in names():
+            expected += [(name, TIMER, batch, repeat) for batch in BATCHES]
+            expected.append((name, SERVICE, 1, repeat))
+        expected += [(None, name, 1, repeat) for name in event_loops()]
+    measured = calls(*names())
+    assert keys(measured) == expected
+    assert all(row["ns_per_operation"] > 0 and row["pending"] == OTHERS for row in measured.samples)
+    assert {row["operations"] for row in measured.samples} == {PAIRS, 100}
+
+
+def test_a_sample_is_the_second_round_of_a_pair_with_one_advance(clock):
+    measured = calls(OWN, clock=clock)
+    timed = {row["batch"]: row for row in measured.samples if row["interface"] == TIMER}
+    for batch, row in timed.items():
+        pairs = max(PAIRS, batch)
+        single = Timed.SCHEDULE + Timed.CANCEL if batch == 1 else 0  # it times no batch form
+        seconds = single + Timed.ADVANCE / pairs
+        assert row["ns_per_operation"] == pytest.approx(seconds * 1e9)
+
+
+def test_fewer_samples_if_all_would_take_longer_than_the_budget(clock):
+    whole = calls(OWN, clock=clock, repeats=1)
+    spent = clock.seconds
+    for budget, repeats in ((spent * 0.5, 1), (spent * 2.5, 2), (spent * 9, 4)):
+        measured = calls(OWN, clock=clock, repeats=4, budget=budget)
+        counts = [row["repeat"] for row in measured.samples if row["interface"] == SERVICE]
+        assert counts == list(range(repeats))
+        assert measured.steps == 4 * whole.steps
+
+
+class Forgetful(HeapqDelayQueue):
+    """Never cancels."""
+
+    def cancel(self, handle):
+        return True
+
+
+def test_a_timer_that_does_not_cancel_is_refused():
+    with pytest.raises(AgreementError, match=f"Forgetful has {2 * PAIRS + OTHERS} timers pending"):
+        calls(f"{__name__}:Forgetful")
+
+
+def test_a_timer_without_batch_forms_is_called_one_by_one(monkeypatch):
+    for cls in (HeapqDelayQueue, Timer):
+        monkeypatch.delattr(cls, "schedule_many")
+    measured = calls("heapq-delay-queue", repeats=1)
+    assert [row["interface"] for row in measured.samples] == [TIMER, *event_loops()]
+
+
+def test_the_delays_are_the_same_for_all_and_nothing_expires():
+    first, again = Calls([], 1, 1.0, 3), Calls([], 1, 1.0, 3)
+    # Private: a run does not store the delays.
+    assert first._delays.tolist() == again._delays.tolist() != Calls([], 1, 1.0, 4)._delays.tolist()
+    assert SHORTEST <= first._delays.min() <= first._delays.max() < 2 * SHORTEST
+    assert first._delays.size == OTHERS + max(BATCHES)
+
+
+def test_event_loops_are_closed_and_the_collector_is_left_as_it_was(clock, monkeypatch):
+    loops = []
+
+    class Loop(asyncio.SelectorEventLoop):
+        def run_until_complete(self, future):  # a turn, in which it removes what was cancelled
+            clock.seconds += PAIRS
+            return super().run_until_complete(future)
+
+    def factory():
+        loops.append(Loop())
+        return loops[-1]
+
+    monkeypatch.setattr(module, "event_loops", lambda: {"asyncio": factory})
+    for collecting in (True, False):
+        (gc.enable if collecting else gc.disable)()
+        try:
+            measured = calls(repeats=1, clock=clock)
+            assert gc.isenabled() == collecting
+        finally:
+            gc.enable()
+    assert keys(measured) == [(None, "asyncio", 1, 0)]
+    assert measured.samples[0]["ns_per_operation"] == 1e9  # of the second turn
+    assert len(loops) == 2 and all(loop.is_closed() for loop in loops)
+    monkeypatch.setattr(HeapqDelayQueue, "cancel", lambda timer, handle: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        calls("heapq-delay-queue")
+    assert gc.isenabled()
+
+
+def test_without_uvloop_asyncio_is_measured_alone(monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    assert list(event_loops()) == ["asyncio"]

@@ -1,0 +1,104 @@
+"""A disk that is full: one line, and no half result."""
+
+import os
+import resource
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from compare.traffic.logs.ingest import Options, ingest_requests
+from compare.traffic.tapes.trace import write_trace
+from compare.traffic.workloads.catalogue import make
+from compare.trial.pipeline.generate import generate
+from compare.trial.pipeline.replay import replay_trace
+from compare.trial.pipeline.results import ResultsError, open_results
+from compare.trial.pipeline.summarise import summarise
+from timers.errors import TimerError
+
+on_both = pytest.mark.parametrize(
+    "where", ["threads", pytest.param("spark", marks=pytest.mark.spark)], indirect=True
+)
+
+
+def descendants(pid):
+    """The processes below one."""
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # it has ended meanwhile
+            for child in map(int, file.read_text().split()):
+                yield child
+                yield from descendants(child)
+
+
+@contextmanager
+def full(where, size=1 << 14):
+    """No file gets more bytes from this process, nor from Spark's Python workers."""
+    if not hasattr(resource, "prlimit"):
+        pytest.skip("limits of other processes can be set on Linux alone")
+    if where:  # so that there are workers
+        where["session"].range(2).mapInArrow(lambda batches: batches, "id bigint").collect()
+    before = {}
+    for pid in [os.getpid(), *descendants(os.getpid())]:
+        with suppress(OSError):  # it has ended meanwhile
+            # The name, not the executable: a process that was not waited for has none.
+            if Path(f"/proc/{pid}/comm").read_text().strip() != "java":
+                before[pid] = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    assert len(before) > 1 or not where
+    for pid, (_, hard) in before.items():
+        with suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        for pid, limits in before.items():
+            with suppress(ProcessLookupError):
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
+
+
+def fails(where, call, *arguments, size=1 << 14, **keywords):
+    # The path is not that of a temporary directory.
+    says = r"^cannot write (to )?[^:]*/[^.:/][^:/]*: .*File too large"
+    with full(where, size), pytest.raises(TimerError, match=says) as raised:
+        call(*arguments, **keywords)
+    assert "\n" not in str(raised.value)
+
+
+@on_both
+def test_generate_leaves_nothing(where, tmp_path):
+    fails(
+        where, generate, "uniform", tmp_path / "new" / "trace", operations=90_000, shards=2, **where
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.spark
+def test_ingest_leaves_nothing(spark, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("ts,rtt\n" + "".join(f"{k * 7919 % 20_011}.{k:06},0.1\n" for k in range(20_000)))
+    where, keywords = {"session": spark}, {"duration": "rtt", "timeout": "5s"}
+    options = Options("ts", unit="us")
+    fails(where, ingest_requests, log, tmp_path / "trace", options, **keywords, **where)
+    assert list(tmp_path.iterdir()) == [log]
+
+
+@on_both
+def test_a_replay_never_looks_complete(where, tmp_path):
+    tapes = [make("uniform", operations=size, seed=size).tape for size in (50, 20_000)]
+    trace = write_trace(tmp_path / "trace", tapes, unit="ms", source={"kind": "test"})
+    out, timers = tmp_path / "out", ["delay-queue"]
+    replay_trace(trace, timers, tmp_path / "first")  # compiles: later, the cache cannot be written
+    fails(where, replay_trace, trace, timers, out, **where)
+    if out.exists():  # the small shard may have been finished
+        with pytest.raises(ResultsError, match="is not complete: 1 of 2 shard replays are missing"):
+            open_results(out)
+        assert where or not list(out.rglob(".shard-*"))  # Spark kills the other task
+    assert replay_trace(trace, timers, out, **where).complete
+
+
+def test_a_summary_is_written_whole_or_not_at_all(tmp_path):
+    trace = write_trace(
+        tmp_path / "trace", [make("uniform", operations=50).tape], unit="ms", source={}
+    )
+    results = replay_trace(trace, ["delay-queue"], tmp_path / "out")
+    fails({}, summarise, results.path, tmp_path / "new" / "summary.parquet", size=1 << 9)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "trace"]
