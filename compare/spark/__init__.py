@@ -1,5 +1,1 @@
-"""Spark sessions, tasks and progress, and workloads as a data source."""
-
-from compare.spark.session import spark_session
-
-__all__ = ["spark_session"]
+"""Spark sessions, and an executor that runs work as Spark tasks."""

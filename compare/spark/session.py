@@ -83,7 +83,7 @@ def spark_session(
 ) -> Iterator["SparkSession"]:
     """Yield a SparkSession, even on a machine without Java, and stop it on exit.
 
-    >>> from compare.spark import spark_session
+    >>> from compare import spark_session
     >>> with spark_session("local[2]") as spark:  # doctest: +SKIP
     ...     spark.read.parquet("replayed/expiries").count()
     25000

@@ -5,9 +5,7 @@ makes timers fire later. A shorter tick makes the wheel visit more slots. The fi
 on the machine.
 """
 
-from compare.traffic.workloads.catalogue import make
-from compare.trial.replay.contestant import contestant
-from compare.trial.replay.engine import replay
+from compare import contestant, make, replay
 
 # Connections with an idle timeout of 30 s. One unit is 1 ms.
 workload = make("keepalive", operations=20_000, seed=1)

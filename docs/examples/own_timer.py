@@ -105,9 +105,7 @@ class CoarseBuckets(Timer):
 
 
 if __name__ == "__main__":
-    from compare.trial.bench.comparison import Comparison
-    from compare.trial.bench.run import run_comparison
-    from compare.trial.bench.store import read_run
+    from compare import Comparison, read_run, run_comparison
 
     with tempfile.TemporaryDirectory() as directory:
         # `module:Class` names any class that can be imported. A command also looks in the current

@@ -11,8 +11,7 @@ repeated after a pause that grows.
 import asyncio
 from collections import Counter
 
-from compare.traffic.recording import record
-from compare.traffic.tapes.trace import open_trace
+from compare import open_trace, record
 
 JOBS, WORKERS = 100, 4
 TIMEOUT, PAUSE = 5.0, 0.01

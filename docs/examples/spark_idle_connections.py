@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from pyspark.sql import functions as F
 
-from compare.spark import spark_session
+from compare import spark_session
 
 EVENTS = """\
 2026-01-31 12:00:00,a

@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 from compare.base.arguments import count
 from compare.cli.commands.summarise import text_of
 from compare.spark.session import spark_session
-from compare.traffic.logs.ingest import Options, ingest_requests, ingest_touches
+from compare.traffic.logs.ingest import LogOptions, ingest_requests, ingest_touches
 from compare.traffic.tapes.tape import Tape, part
 from compare.traffic.tapes.trace import Trace, open_trace, write_shard
 from compare.traffic.workloads.catalogue import Plan
@@ -302,7 +302,7 @@ def bench_ingest(
     time_ = "time" if kind == "access" else "start"
 
     def ingest(touches: bool = False, shards: int = INGEST_SHARDS, session: Any = None) -> Any:
-        settings = Options(time_, unit="us", shards=shards, force=True)
+        settings = LogOptions(time_, unit="us", shards=shards, force=True)
         out: tuple[Any, ...] = (log, directory / "ingested", settings)
         if touches:
             key = "client" if kind == "access" else "key"

@@ -18,7 +18,7 @@ def compile() -> None:  # the name of the command
     it is an error if it cannot be.
     Without this command, code is compiled when it is first used.
     """
-    from compare.traffic.logs.ingest import Options, ingest_requests, ingest_touches
+    from compare.traffic.logs.ingest import LogOptions, ingest_requests, ingest_touches
     from compare.trial.bench.comparison import Comparison
     from compare.trial.bench.run import run_comparison
     from compare.trial.pipeline.generate import generate
@@ -50,7 +50,7 @@ def compile() -> None:  # the name of the command
         replay_trace(trace, names(), f"{folder}/counted", counting=True)
         log = Path(folder, "log.csv")
         log.write_text("time,key,duration\n1,a,0.5\n")
-        options_ = Options("time")
+        options_ = LogOptions("time")
         ingest_requests(log, f"{folder}/requests", options_, duration="duration", timeout="5s")
         ingest_touches(log, f"{folder}/touches", options_, key="key", idle="5s")
         for design in (PURGING, SCANNING):

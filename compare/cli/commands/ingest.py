@@ -120,11 +120,11 @@ def kernel(log: str, out: str, force: bool, hz: int | None) -> None:
 
 def ingest_log(kind: str, given: Mapping[str, Any]) -> "Trace":
     """Turn a log into a trace as the options say, and print a summary."""
-    from compare.traffic.logs.ingest import Options, ingest_requests, ingest_touches
+    from compare.traffic.logs.ingest import LogOptions, ingest_requests, ingest_touches
     from compare.trial.replay.profile import profile
 
-    known = {field.name for field in fields(Options)}
-    settings = Options(**{name: value for name, value in given.items() if name in known})
+    known = {field.name for field in fields(LogOptions)}
+    settings = LogOptions(**{name: value for name, value in given.items() if name in known})
     log, out = given["log"], given["out"]
     if kind == "requests":
         names = ["duration", "end", "timeout", "duration_unit", "time_is"]

@@ -54,7 +54,7 @@ MOST_READ = MOST_ROWS // 4
 """The largest limit: so many rows are sorted in this process, also with a column `unique`."""
 
 _CHOICES = ("time_zone", "in_order_within", "where", "sample", "limit")
-"""Fields of Options that the manifest has if they are given."""
+"""Fields of LogOptions that the manifest has if they are given."""
 
 
 class IngestError(TimerError, ValueError):
@@ -62,7 +62,7 @@ class IngestError(TimerError, ValueError):
 
 
 @dataclass(frozen=True)
-class Options:
+class LogOptions:
     """How a log is read.
 
     Raises:
@@ -135,7 +135,7 @@ Places = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 def ingest_requests(
     log: Places,
     out: str | os.PathLike[str],
-    options: Options,
+    options: LogOptions,
     *,
     timeout: str,
     duration: str | None = None,
@@ -190,7 +190,7 @@ def ingest_requests(
 def ingest_touches(
     log: Places,
     out: str | os.PathLike[str],
-    options: Options,
+    options: LogOptions,
     *,
     key: str,
     idle: str,
@@ -206,7 +206,7 @@ def ingest_touches(
 def _ingest(
     log: Places,
     out: str | os.PathLike[str],
-    options: Options,
+    options: LogOptions,
     session: "SparkSession | None",
     kind: str,
     column: Roles,  # besides the time
@@ -258,7 +258,7 @@ def _ingest(
         time_format = form if counts.rows else None
         described = {"format": logs[0].format, "columns": columns, "time_format": time_format}
         choices = {name: getattr(options, name) for name in _CHOICES}
-        described |= {n: value for n, value in choices.items() if value != getattr(Options, n)}
+        described |= {n: value for n, value in choices.items() if value != getattr(LogOptions, n)}
         unfinished.source |= {**described, **source, **asdict(counts)}
     trace = open_trace(out)
     read_in = {role: EPOCHS[form] for role in ("time", "end") if form in EPOCHS}
@@ -328,7 +328,7 @@ def _run(job: Job, master: str | None = None, session: "SparkSession | None" = N
 # ---- what is read
 
 
-def _opened(names: list[str], options: Options, roles: Roles) -> list[Log]:
+def _opened(names: list[str], options: LogOptions, roles: Roles) -> list[Log]:
     """The files of a log, whose heads have been read."""
     layout = Layout(options.format, options.delimiter, options.columns, options.pattern)
     logs, files = [], expand(names)
@@ -348,7 +348,7 @@ def _opened(names: list[str], options: Options, roles: Roles) -> list[Log]:
     return logs
 
 
-def _time_form(logs: Sequence[Log], options: Options) -> tuple[str, bool]:
+def _time_form(logs: Sequence[Log], options: LogOptions) -> tuple[str, bool]:
     """The time format, and whether it was guessed from the first value that has one."""
     implied = logs[0].implied_form(options.time)
     if implied is not None:
@@ -374,7 +374,7 @@ def _time_form(logs: Sequence[Log], options: Options) -> tuple[str, bool]:
     )
 
 
-def _assumed(options: Options) -> Assumed:
+def _assumed(options: LogOptions) -> Assumed:
     # A log may come from a zone that is ahead of UTC.
     before = datetime.now(UTC).replace(tzinfo=None) + timedelta(days=1)
     return Assumed(before, options.time_zone or "")
@@ -401,7 +401,7 @@ def _check_presence(logs: Sequence[Log], roles: Roles, seen: Seen) -> None:
             raise IngestError(logs[0].lacks(name))
 
 
-def _check_counts(counts: Counts, name: str, options: Options) -> None:
+def _check_counts(counts: Counts, name: str, options: LogOptions) -> None:
     if options.where and counts.left_out == counts.rows:
         raise IngestError(f"{name} has no row that can be read with {' and '.join(options.where)}")
     if counts.left_out and counts.left_out == counts.rows:

@@ -713,9 +713,9 @@ def test_each_option_is_handed_on_as_its_own_argument(
     said, monkeypatch, line, target, given, named
 ):
     if "ingest" in line:
-        from compare.traffic.logs.ingest import Options
+        from compare.traffic.logs.ingest import LogOptions
 
-        given = (("log.csv",), "o", Options(**given))
+        given = (("log.csv",), "o", LogOptions(**given))
     elif target == GENERATE:
         named = GENERATED | WRITTEN | named
     elif target == REPLAY:

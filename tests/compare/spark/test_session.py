@@ -15,7 +15,7 @@ import pytest
 from compare.spark import session as module
 from compare.spark.java import java_environment, wrapper_home
 from compare.spark.session import PipelineError, spark_session
-from compare.traffic.logs.ingest import Options, ingest_requests
+from compare.traffic.logs.ingest import LogOptions, ingest_requests
 from tests.compare import made_logs as logs
 from timers import TimerError
 from timers.kernels.jit import COMPILING
@@ -162,7 +162,7 @@ def test_a_session_that_is_lent_gets_its_settings_back(spark, tmp_path):
         done = ingest_requests(
             tmp_path / "log",
             tmp_path / "trace",
-            Options("ts", unit="us"),
+            LogOptions("ts", unit="us"),
             duration="rtt",
             timeout="5s",
             session=spark,

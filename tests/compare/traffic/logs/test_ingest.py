@@ -15,7 +15,7 @@ from compare.cli import options
 from compare.traffic.logs import blocks
 from compare.traffic.logs.blocks import LogError, file_blocks, load, open_source
 from compare.traffic.logs.formats import FORMATS
-from compare.traffic.logs.ingest import IngestError, Options, ingest_requests, ingest_touches
+from compare.traffic.logs.ingest import IngestError, LogOptions, ingest_requests, ingest_touches
 from compare.traffic.logs.numbers import FORMS
 from compare.traffic.tapes.tape import CANCEL, START, joined
 from compare.traffic.tapes.trace import TraceError, open_trace
@@ -31,7 +31,7 @@ def requests(tmp_path):
     def ingest(log, out="trace", duration="rtt", timeout="5s", **settings):
         names = ("duration_unit", "time_is", "end", "id", "event", "starts", "ends")
         extra = {name: settings.pop(name) for name in names if name in settings}
-        options = Options(**{"time": "ts", "unit": "us"} | settings)
+        options = LogOptions(**{"time": "ts", "unit": "us"} | settings)
         return ingest_requests(
             log, tmp_path / out, options, duration=duration, timeout=timeout, **extra
         )
@@ -51,7 +51,7 @@ def csv_log(tmp_path):
 @pytest.fixture
 def touches(tmp_path):
     def ingest(log, out="trace", key="client", idle="5s", **settings):
-        options = Options(**{"time": "ts", "unit": "us"} | settings)
+        options = LogOptions(**{"time": "ts", "unit": "us"} | settings)
         return ingest_touches(log, tmp_path / out, options, key=key, idle=idle)
 
     return ingest

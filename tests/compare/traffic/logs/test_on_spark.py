@@ -13,7 +13,7 @@ from compare.base.executors import even_shares
 from compare.cli.main import main
 from compare.traffic.logs import blocks, job, shards
 from compare.traffic.logs.formats import open_log
-from compare.traffic.logs.ingest import IngestError, Options, ingest_requests, ingest_touches
+from compare.traffic.logs.ingest import IngestError, LogOptions, ingest_requests, ingest_touches
 from tests.compare import made_logs as logs
 from tests.compare.traffic.logs.test_samples import COMMANDS
 from timers import TimerError
@@ -68,7 +68,7 @@ def both(spark, tmp_path, monkeypatch):
     """Ingest a log in both ways, with tiny blocks on Spark; return the trace."""
 
     def ingest(log, meant, block=10_000, **settings):
-        options = Options(**{"time": "ts", "unit": "us", "force": True} | settings)
+        options = LogOptions(**{"time": "ts", "unit": "us", "force": True} | settings)
         ingest = ingest_touches if "key" in meant else ingest_requests
         here = ingest(log, tmp_path / "here", options, **meant)
         monkeypatch.setattr(blocks, "BLOCK", block)
@@ -186,7 +186,7 @@ def test_logs_without_rows(both, tmp_path):
 
 
 def test_what_goes_wrong_on_spark_is_one_line(spark, tmp_path):
-    log, options = tmp_path / "log.gz", Options("ts")
+    log, options = tmp_path / "log.gz", LogOptions("ts")
     data = gzip.compress(b"ts,rtt\n" + b"1.5,2\n" * 300_000)
     log.write_bytes(data[:-12])
     for session in (None, spark):
@@ -203,24 +203,26 @@ def test_a_large_log_is_left_to_spark(spark, tmp_path, monkeypatch):
     log.write_text("ts,rtt\n" + "1.5,2\n" * 300)
     monkeypatch.setattr(job, "MOST_ROWS", 200)
     meant = {"duration": "rtt", "timeout": "5s"}
-    done = ingest_requests(log, tmp_path / "out", Options("ts"), **meant)  # in the active session
+    done = ingest_requests(
+        log, tmp_path / "out", LogOptions("ts"), **meant
+    )  # in the active session
     assert done.trace.totals["starts"] == 300
     monkeypatch.setattr("compare.traffic.logs.ingest.missing_packages", lambda: "pyspark")
     with pytest.raises(
         IngestError, match=r"log.csv has more than 200 rows, which Spark sorts: run pip"
     ):
-        ingest_requests(log, tmp_path / "other", Options("ts"), **meant)
+        ingest_requests(log, tmp_path / "other", LogOptions("ts"), **meant)
 
 
 def test_a_log_that_only_spark_can_reach(spark, tmp_path, monkeypatch):
     monkeypatch.setattr("compare.traffic.logs.ingest.is_readable", lambda name: "://" not in name)
     logs.as_zeek(tmp_path / "log")
     meant = {"duration": "rtt", "timeout": "5s"}
-    here = ingest_requests(tmp_path / "log", tmp_path / "here", Options("ts"), **meant)
+    here = ingest_requests(tmp_path / "log", tmp_path / "here", LogOptions("ts"), **meant)
     done = ingest_requests(
-        f"file://{tmp_path}/log", tmp_path / "out", Options("ts"), **meant, session=spark
+        f"file://{tmp_path}/log", tmp_path / "out", LogOptions("ts"), **meant, session=spark
     )
     assert done.trace.source["log"] == "log"
     assert done.trace.shards == here.trace.shards
     with pytest.raises(TimerError, match="cannot be read: .*Path does not exist: file:.*nowhere"):
-        ingest_requests(f"file://{tmp_path}/nowhere", tmp_path / "no", Options("ts"), **meant)
+        ingest_requests(f"file://{tmp_path}/nowhere", tmp_path / "no", LogOptions("ts"), **meant)

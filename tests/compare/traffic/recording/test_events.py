@@ -11,6 +11,7 @@ import pytest
 
 from compare.traffic.recording import events, finish, record, recorder
 from compare.traffic.recording.recorder import FILE, FORMAT, VERSION, Recorder
+from compare.traffic.tapes import recorded
 from compare.traffic.tapes.recorded import CANCELLED, FIELDS, MOVED, STARTED, RecordedTape
 from compare.traffic.tapes.tape import CANCEL, START, joined, validate
 from compare.traffic.tapes.trace import TraceError, open_trace
@@ -118,8 +119,8 @@ def test_the_queue_of_deadlines_is_cleaned(monkeypatch):
     expected = rows_of(*noted)
     tape = RecordedTape(0.0)
     tape.add(np.array(noted))
-    assert len(tape._due) < 2 * 51 + events._FEW + 2
-    monkeypatch.setattr(events, "_FEW", 10**9)
+    assert len(tape._due) < 2 * 51 + recorded._FEW + 2
+    monkeypatch.setattr(recorded, "_FEW", 10**9)
     assert rows_of(*noted) == expected
     assert sum(row[1] == CANCEL for row in expected) > 3000
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compare.traffic.logs.ingest import Options, ingest_requests
+from compare.traffic.logs.ingest import LogOptions, ingest_requests
 from compare.traffic.tapes.trace import write_trace
 from compare.traffic.workloads.catalogue import make
 from compare.trial.pipeline.generate import generate
@@ -76,7 +76,7 @@ def test_ingest_leaves_nothing(spark, tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("ts,rtt\n" + "".join(f"{k * 7919 % 20_011}.{k:06},0.1\n" for k in range(20_000)))
     where, keywords = {"session": spark}, {"duration": "rtt", "timeout": "5s"}
-    options = Options("ts", unit="us")
+    options = LogOptions("ts", unit="us")
     fails(where, ingest_requests, log, tmp_path / "trace", options, **keywords, **where)
     assert list(tmp_path.iterdir()) == [log]
 

@@ -1,0 +1,35 @@
+# The public names. `__init__.py` reads them from this file, and so do type checkers.
+
+from .spark.session import spark_session as spark_session
+from .traffic.logs.ingest import LogOptions as LogOptions
+from .traffic.logs.ingest import ingest_requests as ingest_requests
+from .traffic.logs.ingest import ingest_touches as ingest_touches
+from .traffic.recording import finish as finish
+from .traffic.recording import record as record
+from .traffic.recording import record_program as record_program
+from .traffic.tapes.tape import ARM as ARM
+from .traffic.tapes.tape import CANCEL as CANCEL
+from .traffic.tapes.tape import REARM as REARM
+from .traffic.tapes.tape import START as START
+from .traffic.tapes.tape import Tape as Tape
+from .traffic.tapes.tape import validate as validate
+from .traffic.tapes.trace import Trace as Trace
+from .traffic.tapes.trace import open_trace as open_trace
+from .traffic.tapes.trace import write_trace as write_trace
+from .traffic.workloads.catalogue import make as make
+from .trial.advice.candidates import Bounds as Bounds
+from .trial.advice.search import advise as advise
+from .trial.bench.comparison import Comparison as Comparison
+from .trial.bench.run import run_comparison as run_comparison
+from .trial.bench.store import latest_run as latest_run
+from .trial.bench.store import read_run as read_run
+from .trial.bench.store import runs_in as runs_in
+from .trial.pipeline.generate import generate as generate
+from .trial.pipeline.replay import replay_trace as replay_trace
+from .trial.pipeline.summarise import summarise as summarise
+from .trial.pipeline.verify import verify as verify
+from .trial.purgatory.experiment import run_experiment as run_experiment
+from .trial.purgatory.options import Experiment as Experiment
+from .trial.replay.contestant import Contestant as Contestant
+from .trial.replay.contestant import contestant as contestant
+from .trial.replay.engine import replay as replay
