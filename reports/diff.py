@@ -1,11 +1,11 @@
-"""Two stored runs side by side: what became faster or slower, beyond the noise of the samples.
+"""Compare two stored runs: which timers became faster or slower, beyond the noise of the samples.
 
-A figure is the median of the samples of one timer for one task and size, or one replayed source. It
-differs beyond noise if the intervals of the two medians (`reports.statistics`) are APART: the
-samples of one run do not show how much runs differ. With fewer than FEW samples in either run it is
-not judged, because their range says too little. With a base, each sample is first divided by the
-base's sample of the same repeat, so that the speed of the machine, and its drift while a run lasts,
-cancel out.
+A figure is the median of the samples of one timer for one task and size, or for one replayed
+source. It differs beyond noise if the intervals of the two medians (`reports.statistics`) are at
+least APART, because the samples of one run do not show how much runs differ. A figure with fewer
+than FEW samples in either run is not judged: their range is too small to tell. With a base, each
+sample is first divided by the base's sample of the same repeat. This cancels the speed of the
+machine, and its drift during a run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _MACHINE = ("cpu", "cores", "memory_bytes")  # its platform changes with every u
 
 
 class Subject(NamedTuple):
-    """What was measured: a task with `size` timers pending or, if the size is None, a source."""
+    """A measured task with `size` pending timers, or a replayed source if `size` is None."""
 
     task: str
     size: int | None
@@ -66,7 +66,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference:
-    """All figures that both runs have, and how many there are in only one of them."""
+    """The figures that both runs have, and the number of those that only one has."""
 
     base: str | None  # what the samples were divided by
     changes: Sequence[Change]  # the largest ratio first
@@ -74,7 +74,7 @@ class Difference:
     missing: tuple[int, int]  # figures of each run that the other lacks
 
     def regressions(self, threshold: float) -> list[Change]:
-        """What is slower beyond noise, and by more than `threshold`: 0.1 is 10 %."""
+        """Changes slower than `threshold` (0.1 = 10 %) and outside the noise."""
         return [
             change
             for change in self.changes
@@ -140,7 +140,7 @@ def samples_of(run: Run) -> Samples:
 
 
 def _multiples(samples: Samples, base: str) -> Samples:
-    """Each sample over the base's sample of the same repeat; subjects without the base go."""
+    """Divide each sample by the base's sample of the same repeat; drop subjects without one."""
     return {
         (subject, label): {
             repeat: ns / yardstick[repeat]

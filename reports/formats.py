@@ -1,4 +1,4 @@
-"""Numbers, units, names and lists as tables, charts and sentences write them."""
+"""Format numbers, units, names and lists for tables, charts and sentences."""
 
 from collections.abc import Callable, Sequence
 
@@ -24,7 +24,7 @@ _COUNTERS = {
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """A number with `digits` significant digits, in groups of three, without an exponent.
+    """Format a number with `digits` significant digits, in groups of three, without an exponent.
 
     >>> significant(0.012345), significant(12.3), significant(1_234_567)
     ('0.0123', '12.3', '1\\u202f230\\u202f000')
@@ -37,7 +37,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def nanoseconds(value: float) -> str:
-    """A time given in nanoseconds, in the unit that suits it.
+    """Format a time in nanoseconds with a suitable unit.
 
     >>> [nanoseconds(ns) for ns in (0.5, 999.9, 2_000_000, 75e9)]
     ['0.500\\xa0ns', '1.00\\xa0µs', '2.00\\xa0ms', '1.25\\xa0min']
@@ -46,7 +46,7 @@ def nanoseconds(value: float) -> str:
 
 
 def span(low: float, high: float, form: Callable[[float], str] = nanoseconds) -> str:
-    """From one value to another; if both have the same unit, without it.
+    """Format a range of values; a unit that both ends share is left out.
 
     >>> span(9.81, 11.2), span(950.0, 1100.0)
     ('9.81–11.2', '950\\xa0ns–1.10\\xa0µs')
@@ -57,7 +57,7 @@ def span(low: float, high: float, form: Callable[[float], str] = nanoseconds) ->
 
 
 def data_size(count: float) -> str:
-    """Bytes in the unit that suits them.
+    """Format a number of bytes with a suitable unit.
 
     >>> data_size(32), data_size(3 * 2**20)
     ('32.0\\xa0B', '3.00\\xa0MiB')
@@ -66,7 +66,7 @@ def data_size(count: float) -> str:
 
 
 def count(value: float) -> str:
-    """A number in groups of three, with all its digits.
+    """Format a number with all its digits, in groups of three.
 
     >>> count(1_000_000), count(1234.5)
     ('1\\u202f000\\u202f000', '1\\u202f234.5')
@@ -75,7 +75,7 @@ def count(value: float) -> str:
 
 
 def size(value: int) -> str:
-    """A number of pending timers, on one line.
+    """Format a number of pending timers, without a line break.
 
     >>> size(1000)
     'N\\xa0=\\xa01\\u202f000'
@@ -84,7 +84,7 @@ def size(value: int) -> str:
 
 
 def ratio(value: float) -> str:
-    """How many times as much.
+    """Format a ratio.
 
     >>> ratio(1.0), ratio(0.123), ratio(1234.5)
     ('1.00×', '0.12×', '1\\u202f230×')
@@ -93,7 +93,7 @@ def ratio(value: float) -> str:
 
 
 def amount(value: float) -> str:
-    """A count per operation, which may be a small fraction.
+    """Format a count per operation, which may be a small fraction.
 
     >>> amount(2.5), amount(60.0), amount(0.000123), amount(0)
     ('2.5', '60', '0.00012', '0')
@@ -102,7 +102,7 @@ def amount(value: float) -> str:
 
 
 def share(value: float) -> str:
-    """A part of a whole.
+    """Format a share as a percentage.
 
     >>> share(0.9871), share(0.0004), share(1.0)
     ('98.7%', '0.04%', '100%')
@@ -111,7 +111,7 @@ def share(value: float) -> str:
 
 
 def short_count(value: float) -> str:
-    """A rounded number for a tick: thousands as k, millions as M.
+    """Format a round number for a tick label: thousands as k, millions as M.
 
     >>> short_count(256), short_count(1_000), short_count(2_500_000)
     ('256', '1k', '2.5M')
@@ -123,7 +123,7 @@ def short_count(value: float) -> str:
 
 
 def tick(value: float, form: Callable[[float], str]) -> str:
-    """The text of a tick: a form without the zeros that only a measured figure needs.
+    """Format a tick label: like a figure, but without trailing zeros.
 
     >>> tick(1000.0, nanoseconds), tick(0.1, amount)
     ('1\\xa0µs', '0.1')
@@ -133,7 +133,7 @@ def tick(value: float, form: Callable[[float], str]) -> str:
 
 
 def counter_title(name: str) -> str:
-    """What a cost counter counts.
+    """The title of a cost counter.
 
     >>> counter_title("refiled"), counter_title("a_new_one")
     ('timers re-filed', 'a new one')
@@ -142,7 +142,7 @@ def counter_title(name: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things.
+    """Format a count with its noun, in the singular or plural.
 
     >>> counted(0, "id"), counted(1, "id"), counted(1200, "id")
     ('0\\xa0ids', '1\\xa0id', '1\\u202f200\\xa0ids')
@@ -151,7 +151,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def cut(text: str, characters: int) -> str:
-    """The text, cut to at most `characters` characters.
+    """Truncate a text to at most `characters` characters.
 
     >>> cut("hashed-wheel", 12), cut("hashed-wheel", 7)
     ('hashed-wheel', 'hashed…')
@@ -160,12 +160,12 @@ def cut(text: str, characters: int) -> str:
 
 
 def _scaled(value: float, units: Sequence[tuple[float, str]]) -> str:
-    """A value in the largest of the units (largest first) in which it is at least 1."""
+    """Format a value in the largest of `units`, sorted downwards, in which it is at least 1."""
     fitting = (pair for pair in units if float(f"{value / pair[0]:.2e}") >= 1)
     factor, unit = next(fitting, units[-1])
     return f"{significant(value / factor)}{SPACE}{unit}"
 
 
 def _trimmed(number: str) -> str:
-    """Without the zeros at the end of its fraction."""
+    """Remove the trailing zeros of a fraction."""
     return number.rstrip("0").rstrip(".") if "." in number else number

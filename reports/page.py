@@ -28,7 +28,7 @@ PAGE = "index.html"
 FIGURES = "figures"
 JOINER = "\u2060"  # after a dash, so that a range stays on one line
 MARK = "report.json"
-"""The file by which a directory is known as a report, and may be replaced by a newer one."""
+"""The file that marks a directory as a report, which a newer one may replace."""
 FORMAT = "wheelwork-report"
 
 
@@ -48,7 +48,9 @@ def check_target(out: str | os.PathLike[str]) -> None:
     if path.is_dir():
         names = {entry.name for entry in path.iterdir()}
         if others := names - {PAGE, MARK, FIGURES}:
-            raise ReportError(f"{out} has {min(others)}, which would be lost; choose another --out")
+            raise ReportError(
+                f"{out} contains {min(others)}, which would be deleted; choose another --out"
+            )
         if names and not has_format(path / MARK, FORMAT):
             raise ReportError(f"{out} is not a report of wheelwork; choose another --out")
     elif path.exists() or path.is_symlink():
@@ -70,7 +72,7 @@ def write_report(run: Run, out: str | os.PathLike[str]) -> Path:
 
 
 def write_page(summary: Summary, origin: str, out: str | os.PathLike[str]) -> Path:
-    """Like `write_report`, for figures that were read from `origin`."""
+    """Write a report, as `write_report` does, from figures that were read from `origin`."""
     check_target(out)
     target = Path(out).absolute()
     with errors_as(ReportError, f"cannot write {out}"):
@@ -85,7 +87,7 @@ def _write(summary: Summary, origin: str, directory: Path) -> None:
     figures.mkdir()
     number = numbers(summary)
     charts = {
-        # The only text that is not escaped: Matplotlib escapes the names that it draws.
+        # Only this text is not escaped: Matplotlib escapes the names that it draws.
         section: [
             (picture, Markup(element(picture, save(picture, figures), number))) for picture in drawn
         ]
@@ -99,7 +101,7 @@ def _write(summary: Summary, origin: str, directory: Path) -> None:
 
 
 def numbers(summary: Summary) -> dict[Subject, int]:
-    """Contestants and cases of trials, each with its number, in the order of the legend."""
+    """The entries of the legend, in order, with their numbers: contestants and cases of trials."""
     cases = (Case(row["load"], row["design"]) for row in summary.trials if row["design"] != NONE)
     subjects: list[Subject] = [*summary.contestants, *dict.fromkeys(cases)]
     return {subject: number for number, subject in enumerate(subjects)}
@@ -108,7 +110,7 @@ def numbers(summary: Summary) -> dict[Subject, int]:
 def render(
     summary: Summary, run_name: str, charts: Mapping[str, Sequence[tuple[Picture, str]]]
 ) -> str:
-    """The page's text; `charts` are those of each section with their SVG elements."""
+    """The HTML of the page; `charts` has the charts of each section with their SVG elements."""
     environment = Environment(
         loader=PackageLoader("reports"),
         autoescape=True,

@@ -10,11 +10,11 @@ from zlib import crc32
 from timers.registry import names
 
 INK = "#1f2328"
-"""Text and axes. The page replaces it by the colour of its own text, for dark mode."""
+"""Text and axes. The page uses the colour of its own text instead, for dark mode."""
 FAINT = "#d5d9de"
-"""Grid lines. The page replaces it by its own grid colour."""
+"""Grid lines. The page uses its own grid colour instead."""
 PAPER = "#ffffff"
-"""Background, and the inside of hollow markers. The page replaces it by its own background."""
+"""Background, and the inside of hollow markers. The page uses its own background instead."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ _LOOKS = (
 
 
 def look_of(timer: str) -> Look:
-    """The look of a timer by its name: by its place in the registry.
+    """The look of a timer, which follows from its place in the registry.
 
-    A timer that is not registered gets one that no registered timer has, always the same.
+    Unregistered timers share a look that no registered timer has.
 
     >>> look_of("somebody.else:Wheel") == look_of("somebody.else:Wheel")
     True

@@ -1,4 +1,4 @@
-"""The median of samples, the interval that holds it, and which of several measurements are tied."""
+"""The median of samples, its confidence interval, and ties between measurements."""
 
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
@@ -7,16 +7,16 @@ from statistics import median
 from typing import NamedTuple, TypeVar
 
 UNSURE = 0.1
-"""An interval leaves out the true median with at most this probability."""
+"""The probability that an interval misses the true median is at most this."""
 
 FEW, MARGIN = 5, 1.1
-"""With fewer samples than FEW even the whole range says too little: it is widened by MARGIN."""
+"""With fewer than FEW samples, even their whole range is too narrow: it is widened by MARGIN."""
 
 _Measured = TypeVar("_Measured")
 
 
 class Spread(NamedTuple):
-    """The median, least and greatest of some samples, and the interval of the true median."""
+    """The median, minimum and maximum of samples, and the interval of the true median."""
 
     level: float  # the median; of shards, the time of all of them together
     low: float
@@ -26,10 +26,10 @@ class Spread(NamedTuple):
 
     @classmethod
     def of(cls, values: Iterable[float]) -> "Spread":
-        """Of one or more samples. O(n log n).
+        """The spread of one or more samples. O(n log n).
 
-        The interval is that of the sign test, which assumes no distribution: the least and the
-        greatest sample for 5 to 7 of them, the second least and the second greatest for 8.
+        The interval is that of the sign test, which assumes no distribution: for 5 to 7 samples,
+        from the smallest to the largest; for 8, from the second smallest to the second largest.
 
         >>> Spread.of([3.0, 1.0, 8.0, 4.0, 2.0])
         Spread(level=3.0, low=1.0, high=8.0, samples=5, interval=(1.0, 8.0))
@@ -42,7 +42,7 @@ class Spread(NamedTuple):
 
     @classmethod
     def between(cls, level: float, low: float, high: float, samples: int) -> "Spread":
-        """Of samples that lie between two values.
+        """The spread of samples that lie between two values.
 
         >>> Spread.between(22.0, 22.0, 30.0, 1).interval
         (20.0, 33.0)
@@ -51,7 +51,7 @@ class Spread(NamedTuple):
         return cls(level, low, high, samples, (low / margin, high * margin))
 
     def tied_with(self, other: "Spread") -> bool:
-        """Whether the intervals overlap, so that the samples do not tell which is less.
+        """Whether the intervals overlap, so that the samples do not decide which is smaller.
 
         >>> a, b, c = (Spread.between(n, n - 1, n + 1, 5) for n in (10, 12, 13))
         >>> a.tied_with(b), a.tied_with(c)
@@ -62,12 +62,12 @@ class Spread(NamedTuple):
 
     @property
     def scatter(self) -> float:
-        """The greatest sample over the least."""
+        """The ratio of the largest sample to the smallest."""
         return self.high / self.low if self.low > 0 else 1.0
 
 
 def fastest(spreads: Mapping[_Measured, Spread]) -> list[_Measured]:
-    """The one with the least median, followed by those that are tied with it.
+    """The key with the smallest median, followed by those that are tied with it.
 
     >>> fastest({"a": Spread.of([3, 4]), "b": Spread.of([2.9, 3.8]), "c": Spread.of([9])})
     ['b', 'a']
@@ -84,10 +84,10 @@ def fastest(spreads: Mapping[_Measured, Spread]) -> list[_Measured]:
 
 
 def _left_out(samples: int) -> int:
-    """How many samples lie outside the interval at each of its ends.
+    """The number of samples outside the interval, at each of its ends.
 
-    The true median is below the k-th least of n samples as often as fewer than k of n coins show
-    heads.
+    The true median is below the k-th smallest of n samples with the probability that fewer than k
+    of n coins show heads.
 
     >>> [_left_out(n) for n in (1, 5, 7, 8, 11, 13)]
     [0, 0, 0, 1, 2, 3]

@@ -1,4 +1,4 @@
-"""The figures of a stored run, one for each contestant, task and size. Nothing is measured here."""
+"""The figures of a stored run: one for each contestant, task and size."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from reports.statistics import Spread, fastest
 from reports.trials import Case
 
 YARDSTICK = "delay-queue"
-"""The timer that ratios refer to, where it took part: what one would use without wheels."""
+"""The timer that ratios refer to, if it took part: the usual choice without wheels."""
 
 LONGEST_NAME = 24  # characters of a timer's name in a chart
 
@@ -34,12 +34,12 @@ class StoredContestant:
 
     @property
     def timer(self) -> str:
-        """Its name, without parameters."""
+        """The timer's name, without parameters."""
         return str(self.traits["timer"])
 
     @property
     def lateness(self) -> tuple[int, int]:
-        """The least and greatest that its scheme allows, in units."""
+        """The lowest and highest lateness that its scheme allows, in units."""
         return self.traits["lateness_low"], self.traits["lateness_high"]
 
     @property
@@ -49,28 +49,28 @@ class StoredContestant:
 
     @property
     def compiled(self) -> bool:
-        """Whether it ran in the compiled loop; else its times include the Python interpreter's."""
+        """Whether it ran in the compiled loop; otherwise its times include the interpreter's."""
         return bool(self.traits["engine"] == COMPILED)
 
     @property
     def dashed(self) -> bool:
-        """Whether its lines are dashed: those of a Python loop."""
+        """Whether its lines are dashed, as those of a Python loop are."""
         return not self.compiled
 
     @property
     def settings(self) -> str:
-        """Its parameters where they are not the defaults."""
+        """The parameters that differ from the defaults."""
         own = self.traits["settings"].items()
         return ", ".join(f"{name.replace('_', '-')}={value}" for name, value in own)
 
     @property
     def precision(self) -> str:
-        """When it may fire: "exact", "0 to 100ms late"."""
+        """The precision in words: "exact" or "0 to 100ms late"."""
         return lateness_text(*self.lateness, self.traits["unit"])
 
     @property
     def remark(self) -> str:
-        """Its settings, precision and engine, where they matter for comparing its figures."""
+        """Settings, precision and engine, as far as they matter for a comparison."""
         precision = "" if self.exact else self.precision
         parts = [": ".join(filter(None, (self.settings, precision)))]
         if not self.compiled:
@@ -79,26 +79,26 @@ class StoredContestant:
 
     @property
     def short(self) -> str:
-        """Its name, or the class alone of `module:Class`, cut to what fits beside a chart."""
+        """The name, or only the class of `module:Class`, truncated to fit beside a chart."""
         return formats.cut(self.timer.rpartition(":")[2], LONGEST_NAME)
 
     @property
     def plain(self) -> str:
-        """Its short name with its settings."""
+        """The short name with the settings."""
         return f"{self.short} ({self.settings})" if self.settings else self.short
 
     @property
     def full(self) -> str:
-        """Its short name with the remark."""
+        """The short name with the remark."""
         return f"{self.short} ({self.remark})" if self.remark else self.short
 
 
 Subject = StoredContestant | Case
-"""What a line of a chart or a row of a table is about."""
+"""The subject of a line of a chart or a row of a table."""
 
 
 class Footprint(NamedTuple):
-    """Bytes for each pending timer when all room is used, and what happens with one more."""
+    """Bytes for each pending timer at full capacity, and the cost of growing."""
 
     at_rest: float
     peak: float  # while it grows
@@ -107,20 +107,20 @@ class Footprint(NamedTuple):
 
 
 class Replayed(NamedTuple):
-    """What was found for one contestant and source."""
+    """One contestant's results on one source."""
 
     time: Spread  # in ns per operation
     row: Mapping[str, Any]  # the counts, alike in all samples; see SCHEMAS["replays"]
 
     @property
     def late(self) -> tuple[int, int] | None:
-        """The least and the greatest lateness seen; None where nothing fired."""
+        """The lowest and highest lateness seen; None if nothing fired."""
         low, high = self.row["lateness_min"], self.row["lateness_max"]
         return None if low is None else (low, high)
 
     @property
     def counters(self) -> Sequence[tuple[str, int]]:
-        """Cost counters of the whole tape; empty where it has none."""
+        """Cost counters of the whole tape; empty if nothing was counted."""
         return self.row["counters"] or ()
 
 
@@ -140,24 +140,24 @@ class StoredSource:
 
     @property
     def generated(self) -> bool:
-        """Whether its traffic was made up, and not read from a log."""
+        """Whether its traffic was generated, not read from a log."""
         return "workload" in self.details.get("details", {})
 
     @property
     def together(self) -> str:
-        """What its rate and costs are of, where it has several shards."""
+        """Label for figures that cover several shards."""
         shards = self.details.get("shards", 1)
         return f"all {formats.counted(shards, 'shard')} together" if shards > 1 else ""
 
     @property
     def seconds(self) -> float:
-        """From its first operation to its last; 0.0 where that or the unit is not known."""
+        """Seconds from the first operation to the last; 0.0 if unknown."""
         exponent = EXPONENTS.get(self.unit)
         return 0.0 if exponent is None else self.details.get("span", 0) / 10**exponent
 
     @property
     def rate(self) -> float:
-        """Operations per second; 0.0 where that is not known."""
+        """Operations per second; 0.0 if unknown."""
         return self.details["operations"] / self.seconds if self.seconds else 0.0
 
 
@@ -167,7 +167,7 @@ Column = Mapping[StoredContestant, Spread]
 
 @dataclass(frozen=True)
 class Summary:
-    """A run's figures. Contestants are in the order of tables and charts, in each mapping too."""
+    """The figures of a run. Contestants are in the order of tables and charts, also in mappings."""
 
     manifest: Mapping[str, Any]
     contestants: tuple[StoredContestant, ...]
@@ -202,21 +202,21 @@ class Summary:
 
     @cached_property
     def base(self) -> StoredContestant | None:
-        """What ratios refer to: the yardstick, else the first compiled contestant, else the
-        first.
+        """The contestant that ratios refer to: the yardstick, else the first compiled contestant,
+        else the first.
         """
         compiled = [timer for timer in self.contestants if timer.compiled]
         yardsticks = [timer for timer in compiled if timer.timer == YARDSTICK]
         return next(iter([*yardsticks, *compiled, *self.contestants]), None)
 
     def stopped(self, count: Callable[[int], str] = formats.count) -> Iterator[str]:
-        """A text for each task and source that was over budget, and whose it was."""
+        """A text for each task and source that was over budget, with the timers concerned."""
         for (what, timer), size in self.over_budget.items():
             title = what.title.lower() if isinstance(what, Task) else what.short
             yield f"{timer.full}, {title}: over budget{f' at {count(size)}' if size else ''}"
 
     def called(self, source: StoredSource) -> str:
-        """The short name of a source, or all of it where another one has the same."""
+        """The short name of a source, or the full name if another has the same short name."""
         alike = [other for other in self.replays if other.short == source.short]
         return source.name if len(alike) > 1 else source.short
 
@@ -229,7 +229,7 @@ class Summary:
         return {timer: replayed.time for timer, replayed in self.replays[source].items()}
 
     def counters(self, task: Task) -> list[str]:
-        """The counters of a task that are not zero everywhere."""
+        """The counters of a task that are not zero for all contestants."""
         return [
             name
             for name, curves in self.counts.get(task, {}).items()
@@ -238,10 +238,10 @@ class Summary:
 
 
 def leaders(column: Column) -> list[StoredContestant]:
-    """The fastest of the exact timers in a column, first, and those that are tied with it.
+    """The fastest exact timer of a column, followed by those that are tied with it.
 
-    Where no exact timer was measured, of all. A Python loop does not compete with compiled timers,
-    and leads only where there are no others.
+    If no exact timer was measured, all timers compete. Python loops compete only if there are no
+    compiled timers.
     """
     exact = {timer: time for timer, time in column.items() if timer.exact}
     compiled = {timer: time for timer, time in exact.items() if timer.compiled}
@@ -268,7 +268,7 @@ def figures_of(run: Run) -> Summary:
     over_budget: dict[tuple[Any, StoredContestant], int | None] = {}
 
     def rows_of(table: pa.Table) -> list[tuple[StoredContestant, dict[str, Any]]]:
-        """The rows with their contestants, in the order of these and of sizes."""
+        """The rows with their contestants, ordered by contestant and size."""
         rows, order = table.to_pylist(), [*by_label]
         if unknown := {row["contestant"] for row in rows} - by_label.keys():
             raise RunError(f"{run.path}: the manifest does not describe {min(unknown)}")
@@ -330,7 +330,7 @@ def figures_of(run: Run) -> Summary:
 
 
 def _nested(items: Iterable[tuple[tuple[Any, ...], Any]]) -> dict[Any, Any]:
-    """Mappings in mappings, one for each part of a key but the last.
+    """Nest mappings: one level for each part of a key but the last.
 
     >>> _nested([(("a", 1), 2), (("b", 1), 3), (("a", 4), 5)])
     {'a': {1: 2, 4: 5}, 'b': {1: 3}}

@@ -1,4 +1,4 @@
-"""Where numbered parts of work run: on threads of this process, or as tasks of Spark."""
+"""Executors run numbered parts of work: on threads of this process, or as tasks of Spark."""
 
 import os
 import threading
@@ -12,7 +12,7 @@ Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 Stopping = Callable[[], bool]
 Work = Callable[[int, Stopping], Result]
-"""Computes the result of a part, given its number. A long part regularly asks whether to stop; if
+"""Compute the result of a part, given its number. A long part regularly asks whether to stop; if
 so, it raises `Stopped`.
 """
 
@@ -22,7 +22,7 @@ class Stopped(Exception):  # not an error: something else has failed before
 
 
 def never_stopping() -> bool:
-    """For work that can be killed at any moment."""
+    """Return False: for work that can be killed at any moment."""
     return False
 
 
@@ -39,7 +39,7 @@ class Executor(Protocol):
 
     @property
     def workers(self) -> int:
-        """How many parts can run at a time, or a higher number."""
+        """The number of parts that can run at a time, or a higher number."""
 
     def run(self, parts: int, work: Work[Result]) -> list[Result]:
         """The results of `work` for the parts in [0, parts), in order; they may be pickled.

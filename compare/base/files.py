@@ -1,4 +1,4 @@
-"""Files and directories that are never visible half-written, and one-line errors."""
+"""Write files and directories that are never visible half-written; report errors in one line."""
 
 import json
 import os
@@ -144,7 +144,7 @@ def new_directory(path: str | os.PathLike[str], *, replace: bool = False) -> Ite
 
 
 _REPLACED = ".old"
-"""The ending of a directory that is being replaced, which is its only copy for a moment."""
+"""The suffix of a directory that is being replaced, which for a moment is the only copy."""
 
 
 def _target(path: str | os.PathLike[str]) -> Path:

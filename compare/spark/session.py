@@ -235,7 +235,7 @@ def is_remote(session: "SparkSession") -> bool:
 
 
 def cores(session: "SparkSession") -> int:
-    """How many tasks may run at a time, rather too many than too few.
+    """An upper estimate of how many tasks can run at a time.
 
     The executors of a cluster register one by one after a session has started, and Spark Connect
     does not report how many there are.

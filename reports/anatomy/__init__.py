@@ -1,4 +1,4 @@
-"""Drawings of what a timer's structure holds, and of what changes from moment to moment.
+"""Drawings of the contents of a timer's structure, and of the changes from moment to moment.
 
-What is drawn follows from the parts of a `timers.snapshot.Snapshot`, not from the timer's name.
+A drawing follows from the parts of a `timers.snapshot.Snapshot`, not from the timer's name.
 """

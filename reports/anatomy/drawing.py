@@ -38,7 +38,7 @@ Position = tuple[float, float]
 
 @dataclass(frozen=True)
 class Layout:
-    """What has to have room: the same for all steps of a player."""
+    """Fixed layout shared by all frames."""
 
     rings: int
     lists: tuple[str, ...]
@@ -48,7 +48,7 @@ class Layout:
 
     @classmethod
     def for_steps(cls, steps: Sequence[Step], *, with_text: bool) -> "Layout":
-        """Room for every step. Raises AnatomyError for what a drawing cannot show."""
+        """The layout that fits every step. Raises AnatomyError for a state that cannot be drawn."""
         snapshots = [step.after for step in steps]
         rings = max(len(snapshot.rings) for snapshot in snapshots)
         slots = max((ring.size for snapshot in snapshots for ring in snapshot.rings), default=0)
@@ -70,12 +70,12 @@ class Layout:
 
     @property
     def across(self) -> int:
-        """Rings in a row: as few as possible in no more rows than needed."""
+        """The number of rings in a row: as few as possible without adding a row."""
         return ceil(self.rings / ceil(self.rings / 3)) if self.rings else 1
 
     @property
     def ring(self) -> float:
-        """The square of one ring."""
+        """The side of the square that holds one ring."""
         return min(_LARGE_RING if self.rings == 1 else _RING, self.room / self.across)
 
     @property
@@ -85,21 +85,21 @@ class Layout:
 
     @property
     def wheels(self) -> float:
-        """The height of all rings, and of the queue beside them."""
+        """The height of all rings and of the queue beside them."""
         rows = min(self.queued or 0, 8) + 2.5
         queue = 0.0 if self.queued is None else rows * _QUEUE_ROW
         return max(ceil(self.rings / self.across) * self.ring, queue)
 
     @property
     def height(self) -> float:
-        """Of the whole picture."""
+        """The height of the whole picture."""
         tree = (self.depth + 0.6) * _ROW if self.depth else 0.0
         text = self.lines * _LINE
         return _TITLE + text + self.wheels + tree + len(self.lists) * _ROW + _CLOCK
 
 
 def picture(step: Step, title: str, layout: Layout, origin: int = 0) -> Picture:
-    """Draw one step. `title` stands above it; moments are shown as units after `origin`."""
+    """Draw one step below `title`; moments are shown as units after `origin`."""
     with mpl.rc_context(SETTINGS):
         figure = Figure(figsize=(WIDTH, layout.height))
         axes = figure.add_axes((0, 0, 1, 1))
@@ -219,7 +219,7 @@ class _Drawing:
 
     @staticmethod
     def on(centre: Position, radius: float, slot: float, size: int) -> Position:
-        """The middle of a slot at a distance from the centre: slot 0 on top, then clockwise."""
+        """The middle of a slot at a distance from the centre: slot 0 at the top, then clockwise."""
         angle = pi / 2 - 2 * pi * slot / size
         return centre[0] + radius * cos(angle), centre[1] + radius * sin(angle)
 
@@ -285,7 +285,7 @@ class _Drawing:
         self.text(*spot, label, size=size, color=ON_HELD if timer.pending else INK, zorder=3)
 
     def clock(self, visited: Sequence[int]) -> None:
-        """The last moments at which something happened, evenly spaced, and the jumps between."""
+        """The last moments with events, evenly spaced, and the jumps between them."""
         y, left = 0.3, EDGE + 0.75
         self.text(EDGE, y, "clock", ha="left", weight="bold")
         step = (WIDTH - left - 0.4) / 11
@@ -309,7 +309,7 @@ class _Drawing:
         return number(timer.deadline - self.origin) + rounds
 
     def text(self, x: float, y: float, text: str, **style: Any) -> None:
-        """One text, centred unless the style says otherwise."""
+        """Draw a text, centred unless the style says otherwise."""
         settings = {"size": 9, "ha": "center", "va": "center", "color": INK, **style}
         self.axes.text(x, y, text, **settings)
 
@@ -319,7 +319,7 @@ class _Drawing:
 
 
 def _neighbours(ring: Ring) -> list[list[int]]:
-    """The occupied slots, those that are too close for a label of their own together.
+    """The occupied slots, in groups that share a label because they are close together.
 
     >>> _neighbours(Ring(None, 1, 256, 0, {5: (), 6: (), 30: ()}))
     [[5, 6], [30]]
@@ -335,7 +335,7 @@ def _neighbours(ring: Ring) -> list[list[int]]:
 
 
 def _node(index: int, top: float) -> Position:
-    """Where an entry of the heap is drawn.
+    """The position of an entry of the heap.
 
     >>> _node(0, 4.0), _node(2, 4.0)
     ((4.5, 4.0), (6.75, 3.5))

@@ -1,4 +1,4 @@
-"""A picture of a timer's structure as a file: SVG, PNG, or a page that steps through time."""
+"""Write a picture of a timer's structure as SVG, PNG, or a page that steps through time."""
 
 import os
 from collections.abc import Sequence
@@ -28,7 +28,8 @@ def write(
 ) -> None:
     """Write the steps to the file `out`: one as a picture, or any number as a page.
 
-    `more` says what follows the last step. Raises AnatomyError for what cannot be drawn or written.
+    `more` describes what follows the last step. Raises AnatomyError if a step cannot be drawn or
+    the file cannot be written.
     """
     form = form_of(out)
     layout = Layout.for_steps(steps, with_text=form != ".html")

@@ -1,4 +1,4 @@
-"""A timer taken through operations: what it holds after each moment, and a sentence about it."""
+"""Steps of a timer through operations: its contents after each moment, and a sentence about it."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ class AnatomyError(TimerError, ValueError):
 
 @dataclass(frozen=True)
 class Step:
-    """What happened at one moment."""
+    """The events of one moment."""
 
     after: Snapshot
     moved: Mapping[int, tuple[Place, Place]]
@@ -33,7 +33,7 @@ class Step:
 
 
 class Walk:
-    """A timer on its way through the rows of a tape, from one moment to the next.
+    """Take a timer through the rows of a tape, from one moment to the next.
 
     Moments are shown as units after `origin`. Raises AnatomyError for a timer without `snapshot`.
     """
@@ -56,7 +56,7 @@ class Walk:
             yield self._step(moment)
 
     def _next_moment(self) -> int | None:
-        """When the timer wants to be woken or the next operation comes; None if never."""
+        """The time of the next wake-up or operation; None if neither follows."""
         moments = [self.timer.next_wakeup(), self._next and self._next[0]]
         return min((moment for moment in moments if moment is not None), default=None)
 
@@ -76,7 +76,7 @@ class Walk:
         return Step(after, moved, " ".join(sentences), tuple(self._visited))
 
     def _go(self, moment: int) -> tuple[list[int], list[tuple[str, int | None]]]:
-        """Advance, then operate; the deadlines that fired, and (what was done, deadline)."""
+        """Advance, then run the operations; return fired deadlines and (operation, deadline)."""
         fired, operations = self.timer.advance(moment).deadlines.tolist(), []
         while self._next is not None and self._next[0] <= moment:
             operations.append(self._operate(*self._next[1:]))
@@ -85,7 +85,7 @@ class Walk:
         return fired, operations
 
     def _operate(self, op: int, id_: int, deadline: int) -> tuple[str, int | None]:
-        """Run an operation of a tape; what was done, and the new deadline."""
+        """Run an operation of a tape; return its name and the new deadline."""
         handle = self._handles.get(id_, 0)
         if op == CANCEL:
             return ("cancelled" if self.timer.cancel(handle) else "cancelled too late"), None
@@ -101,7 +101,7 @@ class Walk:
 
 
 def number(moment: int) -> str:
-    """A moment in up to eight characters.
+    """Format a moment in up to eight characters.
 
     >>> number(12345678), number(2**63 - 1)
     ('12345678', '9.22e18')
@@ -114,7 +114,7 @@ def _verb(timers: Sequence[object], verb: str) -> str:
 
 
 def _named(deadlines: Sequence[int], origin: int) -> str:
-    """Timers by their deadlines, or their number.
+    """Name timers by their deadlines, or give their number.
 
     >>> _named([9], 0), _named([10, 11, 12], 5), _named([1] * 7, 0)
     ('9', '5, 6 and 7', '7 timers')
@@ -126,7 +126,7 @@ def _named(deadlines: Sequence[int], origin: int) -> str:
 
 
 def place_text(place: Place) -> str:
-    """A place in words.
+    """Describe a place.
 
     >>> place_text({"level": 2, "slot": 8}), place_text({"bucket": "due"})
     ('level 2, slot 8', 'the list "due"')
@@ -143,7 +143,7 @@ def _clock_text(before: int, now: int, origin: int) -> str:
 
 
 def _queue_texts(before: Snapshot, after: Snapshot) -> Iterator[str]:
-    """Which buckets have left the queue, and whether they were empty."""
+    """Describe the buckets that have left the queue, and whether they were empty."""
     held = {(ring.level, slot) for ring in before.rings for slot in ring.slots}
     for bucket in sorted(set(before.queue or ()) - set(after.queue or ())):
         empty = "" if (bucket.level, bucket.slot) in held else " It is empty."
@@ -151,7 +151,7 @@ def _queue_texts(before: Snapshot, after: Snapshot) -> Iterator[str]:
 
 
 def bucket_text(bucket: Queued) -> str:
-    """A queued bucket in words: "level 2, slot 8"."""
+    """Describe a queued bucket: "level 2, slot 8"."""
     return place_text({"level": bucket.level, "slot": bucket.slot})
 
 
@@ -167,7 +167,7 @@ def _moved(before: Snapshot, after: Snapshot) -> dict[int, tuple[Place, Place]]:
 def _move_texts(
     moved: Mapping[int, tuple[Place, Place]], after: Snapshot, origin: int
 ) -> Iterator[str]:
-    """Which timers have moved, grouped by where they were and are."""
+    """Describe the timers that have moved, grouped by their former and present places."""
     deadlines = {timer.handle: timer.deadline for timer, _ in after.places()}
     groups: dict[tuple[str, str], list[int]] = {}
     turned = 0

@@ -33,15 +33,15 @@ class Point(NamedTuple):
 
 
 def stroke_of(subject: Subject) -> dict[str, Any]:
-    """The line of a subject."""
+    """Line style for a contestant or case."""
     style = (0, (4, 2)) if subject.dashed else "solid"
     return {"color": look_of(subject.timer).colour, "linewidth": 1.8, "linestyle": style}
 
 
 def mark_of(subject: Subject, size: float = 5.5, *, hollow: bool = False) -> dict[str, Any]:
-    """The marker of a subject, with an edge that keeps it apart from what it lies on.
+    """Marker style for a contestant or case, with an edge that separates it from what it covers.
 
-    It is half filled for further contestants of the same timer.
+    Further contestants of the same timer get half-filled markers.
     """
     look = look_of(subject.timer)
     filling: dict[str, Any] = {"markeredgecolor": PAPER, "markeredgewidth": 0.5}
@@ -56,9 +56,9 @@ def mark_of(subject: Subject, size: float = 5.5, *, hollow: bool = False) -> dic
 
 
 class Chart:
-    """A figure of panels in up to two columns above a legend of its subjects.
+    """A figure with panels in up to two columns above a legend.
 
-    `shown` has the subjects of each panel by its heading.
+    `shown` maps the heading of each panel to its subjects.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Chart:
         legend.set_gid("legend")
 
     def mark(self, artist: Artist, subject: Subject, panel: str, text: str = "") -> None:
-        """Give what was drawn an id, and say what it shows."""
+        """Give a drawn element an id, and record what it shows."""
         name = f"mark-{len(self.marks)}"
         artist.set_gid(name)
         self.marks[name] = Mark(subject, panel, text)
@@ -112,7 +112,7 @@ class Chart:
     ) -> None:
         """Draw points, each with the range of its samples, and a line through them.
 
-        The values are written in a form.
+        `form` formats the values.
         """
         panel = axes.get_title("left")
         if line:
@@ -149,7 +149,7 @@ def size_axis(axes: Axes, sizes: Sequence[int]) -> None:
 
 
 def log_axis(axes: Axes, which: str, form: Callable[[float], str], *, most_ticks: int = 6) -> None:
-    """A logarithmic axis over all that is drawn, with at most `most_ticks` labelled ticks."""
+    """A logarithmic axis over everything drawn, with at most `most_ticks` labelled ticks."""
     low, high = getattr(axes.dataLim, f"interval{which}")
     margin = 10 ** max(0.06 * math.log10(high / low), 0.12)
     low, high = low / margin, high * margin

@@ -1,4 +1,4 @@
-"""All charts by the section that shows them. A new one is a file and a line here."""
+"""All charts, by the section that shows them. A new chart is a file and a line here."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -16,11 +16,11 @@ CHARTS: tuple[tuple[str, Callable[[Summary], Iterator[Picture]]], ...] = (
     ("memory", pending.memory),
     ("purgatory", purgatory.draw),
 )
-"""Section, and what draws its charts, or none where the run has no figures for them."""
+"""Section, and a function that draws its charts; without figures it draws none."""
 
 
 def pictures(summary: Summary) -> Mapping[str, list[Picture]]:
-    """The charts that the run has figures for, by section, in the order of the page."""
+    """The charts for which the run has figures, by section, in the order of the page."""
     by_section: dict[str, list[Picture]] = {}
     with mpl.rc_context(SETTINGS):
         for section, draw in CHARTS:

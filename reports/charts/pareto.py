@@ -18,7 +18,7 @@ _AREA = 14  # square points of a marker for each doubling of the memory
 
 
 def pareto_picture(advice: Advice) -> Picture:
-    """Precision across, CPU time up, memory as the area.
+    """Draw the candidates: precision on the x axis, CPU time on the y axis, memory as the area.
 
     The Pareto front is filled; the advice has a ring.
     """

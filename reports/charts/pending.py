@@ -13,7 +13,7 @@ Curves = Mapping[StoredContestant, Mapping[int, Spread]]
 
 
 def times(summary: Summary) -> Iterator[Picture]:
-    """Time of one operation: a chart for each task."""
+    """Draw the time of one operation: a chart for each task."""
     for task, curves in summary.cells.items():
         if curves:
             title = f"{task.title}: time per {task.unit}"
@@ -21,7 +21,7 @@ def times(summary: Summary) -> Iterator[Picture]:
 
 
 def work(summary: Summary) -> Iterator[Picture]:
-    """Cost counters per operation: a chart for each task, and a panel for each counter."""
+    """Draw cost counters per operation: a chart for each task, with a panel for each counter."""
     for task, by_counter in summary.counts.items():
         shown = {
             formats.counter_title(name): {
@@ -48,7 +48,7 @@ def work(summary: Summary) -> Iterator[Picture]:
 
 
 def memory(summary: Summary) -> Iterator[Picture]:
-    """Bytes per pending timer at full capacity."""
+    """Draw the bytes per pending timer at full capacity."""
     if summary.memory:
         curves = {
             timer: {size: Spread.of([footprint.at_rest]) for size, footprint in footprints.items()}
@@ -71,7 +71,7 @@ def _chart(
     form: Callable[[float], str] = formats.nanoseconds,
     height: float = 2.1,
 ) -> Picture:
-    """A chart with a panel for each heading; points are moved apart sideways."""
+    """Draw a chart with a panel for each heading; points are moved apart sideways."""
     chart = Chart(title, summary.contestants, shown, height)
     sizes = sorted({n for curves in shown.values() for curve in curves.values() for n in curve})
     # Within a tenth of a decade in total.

@@ -62,7 +62,7 @@ SETTINGS: dict[Any, Any] = {
 
 
 class Mark(NamedTuple):
-    """What an element of a chart shows: whose it is, where, and the value in words."""
+    """The meaning of an element of a chart: subject, position, and the value in words."""
 
     who: Subject
     panel: str
@@ -71,7 +71,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart; `caption` stands below it, and `alt` takes its place where it cannot be seen."""
+    """A chart, its caption, and a text alternative for readers who cannot see it."""
 
     name: str  # stem of its files
     caption: str
@@ -80,7 +80,7 @@ class Picture:
 
     @property
     def title(self) -> str:
-        """What stands above it."""
+        """The title."""
         return self.figure.get_suptitle()
 
     @property
@@ -119,8 +119,8 @@ def save(picture: Picture, directory: Path) -> str:
 def element(picture: Picture, svg: str, number: Mapping[Subject, int]) -> str:
     """The <svg> element of a chart for use inside a page.
 
-    Its legend is cut off, since the page has one for all charts. What it shows of a subject has the
-    subject's number and the value in words as data attributes. The colours are left to the page.
+    Its legend is cut off, since the page has one for all charts. Elements have the subject's number
+    and the value in words as data attributes. The page sets the colours.
     """
     text = inline(svg, picture.name)
     for name, mark in picture.marks.items():

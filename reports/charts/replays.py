@@ -11,7 +11,7 @@ NAME = 16  # characters of a source below its column
 
 
 def draw(summary: Summary) -> Iterator[Picture]:
-    """Median time per operation, with the spread."""
+    """Draw the median time per operation, with the spread."""
     columns = {
         source: summary.replayed(source) for source, replays in summary.replays.items() if replays
     }

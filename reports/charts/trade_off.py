@@ -10,11 +10,11 @@ from reports.charts.pictures import Picture
 from reports.summary import Summary
 
 FEW_PRECISIONS = 2
-"""Up to this number of precisions, the charts of time and lateness are enough."""
+"""Up to this number of precisions, the charts of time and lateness suffice."""
 
 
 def draw(summary: Summary) -> Iterator[Picture]:
-    """Time per operation against the worst lateness seen."""
+    """Draw the time per operation against the worst lateness seen."""
     if (
         len({timer.lateness for timer in summary.contestants}) <= FEW_PRECISIONS
         or not summary.replays

@@ -1,4 +1,4 @@
-"""What a Python program pays to schedule and cancel."""
+"""The cost of scheduling and cancelling from Python."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from reports.summary import Column, Summary, leaders
 
 
 def section(summary: Summary) -> Section | None:
-    """The times of single calls, batches and a service, beside those of event loops."""
+    """Make the section: single calls, batches and a service, beside event loops."""
     if not summary.calls:
         return None
     columns = {_heading(*way): column for way, column in summary.calls.items()}
@@ -26,7 +26,7 @@ def section(summary: Summary) -> Section | None:
 
 
 def _range(columns: Mapping[str, Column]) -> str:
-    """How far the compiled timers are apart."""
+    """The ratio of the slowest compiled timer to the fastest, in words."""
     texts = []
     for heading, column in columns.items():
         levels = [cell.level for timer, cell in column.items() if timer.compiled]

@@ -10,7 +10,7 @@ Maker = Callable[[Summary], Section | None]
 
 
 def prose(name: str, title: str) -> Maker:
-    """What makes a section from its template alone."""
+    """A function that makes a section from its template alone."""
     section = Section(name, title, template=f"{name}.html", folded=True)
     return lambda summary: section if summary.contestants else None
 
@@ -27,10 +27,10 @@ SECTIONS: tuple[Maker, ...] = (
     method.section,
     prose("limits", "What these figures cannot say"),
 )
-"""Each makes its section, or None where the run has no figures for it."""
+"""Each function makes its section, or returns None if the run has no figures for it."""
 
 
 def sections(summary: Summary) -> list[Section]:
-    """The sections that the run has figures for."""
+    """The sections for which the run has figures."""
     results = (make(summary) for make in SECTIONS)
     return [section for section in results if section is not None]

@@ -1,4 +1,4 @@
-"""Memory per pending timer, and what it costs to grow."""
+"""Memory per pending timer, and the cost of growing."""
 
 from reports import formats
 from reports.sections.parts import NOTHING, Entry, Section, Table, entry
@@ -6,7 +6,7 @@ from reports.summary import Footprint, Summary
 
 
 def section(summary: Summary) -> Section | None:
-    """Bytes per timer for each contestant and capacity, and the cost of growing."""
+    """Make the section: bytes per timer by contestant and capacity, and the cost of growing."""
     if not summary.memory:
         return None
     sizes = sorted({capacity for footprints in summary.memory.values() for capacity in footprints})

@@ -1,4 +1,4 @@
-"""How a run was measured, and what was over budget."""
+"""The method of measurement, and the tasks that were over budget."""
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from reports.summary import Summary
 
 
 def section(summary: Summary) -> Section:
-    """All that is known about the measurement."""
+    """Make the section: everything known about the measurement."""
     manifest = summary.manifest
     terms: dict[str, Sequence[str]] = {
         "When": [manifest["created"]],

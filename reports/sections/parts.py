@@ -1,4 +1,4 @@
-"""What sections are made of: tables of plain text, for the page to lay out and tests to read."""
+"""Building blocks of sections: plain-text tables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,12 +11,12 @@ from reports.statistics import Spread
 from reports.summary import Column, StoredContestant, StoredSource, Subject, Summary, leaders
 
 LAST = float("inf")
-"""The value that sorts an entry after all figures."""
+"""A value that sorts an entry after all figures."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell of a table: its text, and in smaller print what qualifies it."""
+    """One cell of a table: a text, and a qualification in smaller print."""
 
     text: str
     detail: str = ""
@@ -27,16 +27,16 @@ class Entry:
 NOTHING = Entry("–", value=LAST)
 
 Row = Mapping[tuple[str, ...], Entry]
-"""Entries by their headings, which have a part for each facet of the table."""
+"""The cells of a row by heading; a heading has one part for each facet of the table."""
 
 
 @dataclass(frozen=True)
 class Table:
     """A table with a row for each contestant, or case, that has a figure.
 
-    Each column is headed by its part of every facet, such as ("Hold", "N = 1000"). The page shows
-    the columns with the parts that the reader chooses: at first those in `chosen`, and all of a
-    facet that is not there.
+    The heading of a column has a part for each facet, such as ("Hold", "N = 1000"). The page shows
+    the columns with the parts that the reader chooses: at first those in `chosen`, and all parts of
+    a facet without a choice.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Table:
 
     @cached_property
     def choices(self) -> dict[str, list[str]]:
-        """The facets that have several parts, and these."""
+        """The facets with more than one part, and their parts."""
         parts = {
             facet: [*dict.fromkeys(heading[place] for heading in self.headings)]
             for place, facet in enumerate(self.facets)
@@ -75,18 +75,18 @@ class Table:
         return self.rows[subject].get(heading, NOTHING)
 
     def is_number(self, heading: tuple[str, ...]) -> bool:
-        """Whether a column holds numbers, and so is aligned at the right."""
+        """Whether a column holds numbers, which are right-aligned."""
         return all(self.entry(subject, heading).value is not None for subject in self.rows)
 
     @property
     def in_words(self) -> bool:
-        """Whether it holds texts, which need broad columns."""
+        """Whether it holds texts, which need wide columns."""
         return not any(map(self.is_number, self.headings))
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page with its own heading; the charts of the same name are added to it."""
+    """A part of the page with a heading of its own; the page adds the charts of the same name."""
 
     name: str
     title: str
@@ -99,12 +99,12 @@ class Section:
 
 
 def plain_row(values: Mapping[str, Entry]) -> Row:
-    """A row of a table with one facet."""
+    """Make a row of a table with one facet."""
     return {(heading,): entry for heading, entry in values.items()}
 
 
 def entry(value: Any, form: Callable[[Any], str] = formats.count) -> Entry:
-    """An entry for a figure that may be missing."""
+    """Make a cell for a figure that may be missing."""
     return NOTHING if value is None else Entry(form(value), value=value)
 
 
@@ -113,7 +113,7 @@ Figures = Mapping[str, tuple[str, Callable[[Any], str]]]
 
 
 def entries(row: Mapping[str, Any], figures: Figures) -> dict[str, Entry]:
-    """The figures of a row by their headings, without those that the row has no column for."""
+    """The figures of a row by heading, as far as the row has them."""
     return {
         heading: entry(row[column], form)
         for heading, (column, form) in figures.items()
@@ -122,7 +122,7 @@ def entries(row: Mapping[str, Any], figures: Figures) -> dict[str, Entry]:
 
 
 def with_range(time: Spread, *, best: bool) -> Entry:
-    """An entry for a time in nanoseconds, with the range of its samples."""
+    """Make a cell for a time in nanoseconds, with the range of its samples."""
     ends = formats.span(time.low, time.high, formats.significant)
     detail = f"({ends})" if time.samples > 1 else ""
     return Entry(formats.significant(time.level), detail, best, value=time.level)
@@ -134,9 +134,9 @@ MEDIAN, LEAST, GREATEST = "median [ns]", "least [ns]", "greatest [ns]"
 def times(
     summary: Summary, measured: Task | StoredSource, column: Column, contestant: StoredContestant
 ) -> dict[str, Entry]:
-    """The statistics of a time: all in nanoseconds, so that a column has one unit.
+    """The statistics of a time, all in nanoseconds so that a column has one unit.
 
-    A timer that was over budget has the size at which it was.
+    For a timer that was over budget, the cell names the size.
     """
     base, time = summary.base and column.get(summary.base), column.get(contestant)
     ratio = f"ratio to {summary.base.timer}" if summary.base and base and base.level else ""

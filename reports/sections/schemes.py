@@ -1,4 +1,4 @@
-"""What is declared about each scheme: its traits."""
+"""The declared traits of each scheme."""
 
 from reports.sections.parts import Entry, Row, Section, Table
 from reports.summary import StoredContestant, Summary
@@ -7,7 +7,7 @@ DOES, SUITS = "what it does", "what it costs and suits"
 
 
 def section(summary: Summary) -> Section | None:
-    """The traits of all contestants."""
+    """Make the section: the traits of all contestants."""
     if not summary.contestants:
         return None
     checked = "" if summary.of_shards else "Expiries are checked before anything is timed. "
@@ -23,7 +23,7 @@ def section(summary: Summary) -> Section | None:
 
 
 def traits_of(timer: StoredContestant) -> Row:
-    """The traits of a timer, by what they are about."""
+    """The traits of a timer, by their titles."""
     traits = timer.traits
     shown = {**traits["defaults"], **traits["settings"]}
     if traits["tick"] is not None:

@@ -6,7 +6,7 @@ from reports.summary import Summary
 
 
 def section(summary: Summary) -> Section | None:
-    """The times of all tasks."""
+    """Make the section: the times of all tasks."""
     if not summary.cells:
         return None
     notes = [
@@ -26,7 +26,7 @@ def section(summary: Summary) -> Section | None:
 
 
 def table(summary: Summary) -> Table:
-    """Every statistic of each timer, task and size."""
+    """A table with every statistic for each timer, task and size."""
     columns = {
         (task, size): summary.column(task, size) for task in summary.cells for size in summary.sizes
     }

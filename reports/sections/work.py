@@ -1,4 +1,4 @@
-"""The work that was counted while the tasks ran."""
+"""Counted work: the cost counters of the tasks."""
 
 from compare.trial.bench.task import HOLD
 from reports import formats
@@ -9,7 +9,7 @@ IN_SLOTS = "in slots"
 
 
 def section(summary: Summary) -> Section | None:
-    """The counts of all tasks."""
+    """Make the section: the counts of all tasks."""
     counted = table(summary)
     if not counted.rows:
         return None
@@ -27,7 +27,7 @@ def section(summary: Summary) -> Section | None:
 
 
 def table(summary: Summary) -> Table:
-    """Counts per operation for each timer, task, size and counter."""
+    """A table of counts per operation for each timer, task, size and counter."""
     tasks = [task for task in summary.cells if summary.counters(task)]
 
     def counts(timer: StoredContestant) -> Row:

@@ -25,7 +25,7 @@ PER_SECOND = "cost of a second [ms]"
 
 
 def section(summary: Summary) -> Section | None:
-    """All replays."""
+    """Make the section: all replays."""
     if not summary.replays:
         return None
     return Section(
@@ -39,7 +39,7 @@ def section(summary: Summary) -> Section | None:
 
 
 def table(summary: Summary) -> Table:
-    """What each timer did with each source, and how long it took."""
+    """A table of each timer's results and times on each source."""
     first = next(iter(summary.replays))
     about = (
         "Times are those of all shards together; lateness is that of all timers that fired; memory "
@@ -84,7 +84,7 @@ _OUTCOME: Figures = {  # a row of a run has no quantiles
 
 
 def figures(summary: Summary, source: StoredSource, timer: StoredContestant) -> dict[str, Entry]:
-    """The time of one timer with one source, and what it did."""
+    """The time and the results of one timer on one source."""
     column, replayed = summary.replayed(source), summary.replays[source].get(timer)
     timed = times(summary, source, column, timer)
     shown = {f"time per operation, {MEDIAN}": timed.pop(MEDIAN), **timed}
@@ -113,7 +113,7 @@ def figures(summary: Summary, source: StoredSource, timer: StoredContestant) -> 
 
 
 def facts(summary: Summary, source: StoredSource) -> dict[str, str]:
-    """What the replays and `ingest` say about a source itself, by terms."""
+    """Facts about a source, from its replays and from `ingest`, by title."""
     terms = {"operations": described(source)}
     if row := next((replay.row for replay in summary.replays[source].values()), None):
         scheduled, fired = row["scheduled"], row["fired"]
@@ -135,7 +135,7 @@ def facts(summary: Summary, source: StoredSource) -> dict[str, str]:
 
 
 def described(source: StoredSource) -> str:
-    """How much was replayed, at which rate."""
+    """The amount of traffic that was replayed, and its rate."""
     counts = {"operation": "operations", "timer": "timers", "id": "id_space", "shard": "shards"}
     parts = [
         formats.counted(source.details[name], noun)

@@ -99,7 +99,7 @@ def test_a_report_replaces_a_report_and_leaves_nothing_else_behind(run: Run, tmp
     (out / "figures" / "old.png").touch()
     write_report(run, out)
     assert not (out / "figures" / "old.png").exists()
-    with pytest.raises(ReportError, match="deep has report, which would be lost"):
+    with pytest.raises(ReportError, match="deep contains report, which would be deleted"):
         write_report(run, out.parent)
     assert [path.name for path in out.parent.iterdir()] == ["report"]
 
@@ -108,7 +108,7 @@ def test_a_report_replaces_a_report_and_leaves_nothing_else_behind(run: Run, tmp
 def test_other_files_beside_a_report_are_not_lost(run: Run, tmp_path):
     page = write_report(run, tmp_path / "out")
     (page.parent / "mine").touch()
-    with pytest.raises(ReportError, match="has mine, which would be lost"):
+    with pytest.raises(ReportError, match="contains mine, which would be deleted"):
         write_report(run, tmp_path / "out")
     (page.parent / "mine").unlink()
     (page.parent / MARK).unlink()

@@ -64,7 +64,7 @@ def generate(
 
 
 def summary(trace: "Trace") -> str:
-    """What a trace contains."""
+    """Summarise a trace."""
     number, pending = len(trace.shards), max(shard.id_space for shard in trace.shards)
     several = number > 1
     entries = {

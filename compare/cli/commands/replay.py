@@ -109,7 +109,7 @@ def _stored(results: "Results", totals: "list[Outcome]") -> str:
 def _texts(
     trace: str, results: "Results", totals: "list[Outcome]", verification: "Verification | None"
 ) -> list[str]:
-    """What each timer did, over all shards."""
+    """The results of each timer, over all shards."""
     number, texts = len(results.trace.shards), []
     shards = f"in {number} shards, " if number > 1 else ""
     for index, (contestant, outcome) in enumerate(zip(results.contestants, totals, strict=True)):

@@ -91,7 +91,7 @@ def defaults_text(traits: "Traits") -> str:
 
 
 def fires_text(traits: "Traits") -> str:
-    """How late a timer fires with the default parameters: "exact", "0 to 100 late"."""
+    """The lateness of a timer with the default parameters: "exact", "0 to 100 late"."""
     rounding = traits.rounding(traits.defaults)
     if not rounding.exact:
         return lateness_text(*rounding.bounds())

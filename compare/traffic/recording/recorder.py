@@ -140,7 +140,7 @@ class Recorder:
                 setattr(owner, attribute, former)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """As a finder of `sys.meta_path`: patch a source when it has been imported."""
+        """Patch a source when it has been imported; the method of a finder in `sys.meta_path`."""
         if name not in SOURCES:
             return None
         finders = (finder for finder in sys.meta_path if finder is not self)
@@ -161,7 +161,7 @@ class Recorder:
 
 
 def _ignore(event: tuple[float, ...]) -> None:
-    """In place of `note` when nothing is recorded."""
+    """Replace `note` when nothing is recorded."""
 
 
 # How functions are patched. The clock is read before a timer is set, so that no timer fires before
@@ -294,7 +294,7 @@ class _UvloopCall:
         return getattr(self.handle, name)
 
     def cancel(self) -> None:
-        """As in asyncio."""
+        """Mirror `asyncio.Handle.when`."""
         self.handle.cancel()
         if self._waits and current is not None:
             current.note((CANCELLED, current.clock(), id(self), 0.0))

@@ -125,7 +125,7 @@ _RULES = (
     "cancel of id {id}, which was never started",
     "re-arm of id {id}, which was never started",
 )
-"""What is wrong with a row, by the number of the rule that it breaks."""
+"""Messages for a bad row, by the number of the rule that it breaks."""
 
 
 @long_entry

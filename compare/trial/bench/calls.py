@@ -1,4 +1,4 @@
-"""Measures what a Python program pays to schedule and cancel a timer, in CPU time.
+"""Measure the CPU time of scheduling and cancelling a timer from Python.
 
 In a round, PAIRS timers are scheduled and then cancelled, while OTHERS others are pending. The
 program calls a timer's `schedule` and `cancel` for each of them, or the batch forms with BATCHES
@@ -61,7 +61,7 @@ class Calls:
 
     @property
     def steps(self) -> int:
-        """How often `run` calls `progress`."""
+        """The number of calls of `progress` by `run`."""
         return self.repeats * (len(self.contestants) + 1)
 
     def run(self, progress: Progress = lambda step: None) -> None:
@@ -84,7 +84,7 @@ class Calls:
     def _cases(
         self, contestant: Contestant | None
     ) -> Iterator[tuple[str, int, Callable[[], float]]]:
-        """The interface, the timers per call, and what returns the CPU seconds of a sample."""
+        """The interface, the timers per call, and a function that takes a sample."""
         if contestant is None:
             for name, factory in event_loops().items():
                 yield name, 1, partial(self._loop_seconds, factory)
@@ -98,7 +98,7 @@ class Calls:
 
     @cached_property
     def _delays(self) -> np.ndarray[Any, Any]:
-        """Of the others, and then of the timers of a round: int64, in units."""
+        """Delays of the other timers, then of the timers of a round: int64, in units."""
         uniform = Stream(self.seed, 0, 0).uniform(DELAY, OTHERS + max(PAIRS, *BATCHES))
         return SHORTEST + (uniform * SHORTEST).astype(np.int64)
 
@@ -139,7 +139,7 @@ class Calls:
     def _callback_seconds(
         self, schedule: Callable[..., Any], afterwards: Callable[[], None] = lambda: None
     ) -> float:
-        """Of a `schedule` that takes a delay and a callback, and returns what can be cancelled."""
+        """A sample of a `schedule` that takes a delay and a callback, and returns a call."""
         seconds = (self._delays[: OTHERS + PAIRS] / _PER_SECOND).tolist()
         others, delays = seconds[:OTHERS], seconds[OTHERS:]
         for delay in others:

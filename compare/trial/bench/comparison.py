@@ -14,7 +14,7 @@ DEFAULT_WORKLOADS = ("lognormal-low", "lognormal-high", "keepalive", "cancel-hea
 
 @dataclass(frozen=True)
 class Comparison:
-    """What to compare. The defaults are those of the command line."""
+    """The options of a comparison. The defaults are those of the command line."""
 
     traces: tuple[str, ...] = ()  #: directories
     #: names; None: the default workloads, or none if there are traces

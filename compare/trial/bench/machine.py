@@ -1,4 +1,4 @@
-"""Where a run took place: versions, machine and commit. Anything unknown is None, not an error."""
+"""The surroundings of a run: versions, machine and commit. Unknown facts are None."""
 
 import importlib.metadata
 import os

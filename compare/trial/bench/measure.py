@@ -1,4 +1,4 @@
-"""Measures insert, cancel, hold and expiry against the number of pending timers.
+"""Measure insert, cancel, hold and expiry against the number of pending timers.
 
 First, each contestant runs the scenarios of `compare.trial.bench.work` with counters, and the
 oracle checks it. Then it is timed without counters, and must fire the same rows again. The
@@ -76,7 +76,7 @@ class _Series:
 
 @dataclass
 class Bench:
-    """Runs all measurements and collects them as rows of the tables of a stored run.
+    """Run all measurements, and collect them as rows of the tables of a stored run.
 
     Each task is sampled at most `repeats` times at each size. A contestant gets fewer samples if
     they would take longer than `budget` seconds in total.
@@ -99,7 +99,7 @@ class Bench:
 
     @property
     def steps(self) -> int:
-        """How often `run` calls `progress`."""
+        """The number of calls of `progress` by `run`."""
         return len(self.contestants) * (1 + self.repeats) * len(self.sizes)
 
     def run(self, progress: Progress = lambda step: None) -> None:

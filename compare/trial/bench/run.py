@@ -154,7 +154,7 @@ class Replays:
 
     @property
     def steps(self) -> int:
-        """How often `run` calls `step`."""
+        """The number of calls of `step` by `run`."""
         return len(self.contestants) * (1 + self.repeats) * self.source.shards
 
     @property

@@ -11,12 +11,12 @@ class Task(NamedTuple):
 
     @property
     def name(self) -> str:
-        """For file names and anchors."""
+        """A short name for file names and anchors."""
         return self.operation if self.driver == "none" else f"{self.operation}-{self.driver}"
 
     @property
     def title(self) -> str:
-        """As a heading."""
+        """The heading."""
         title = self.operation.capitalize()
         return title if self.driver == "none" else f"{title}, {self.driver}-driven"
 
@@ -38,7 +38,7 @@ BY_CLOCK = Task("expiry", "clock")
 BY_EVENT = Task("expiry", "event")
 
 TASKS = (INSERT, CANCEL_ALL, HOLD, BY_CLOCK, BY_EVENT)
-"""In the order of tables and charts."""
+"""All tasks, in the order of tables and charts."""
 
 _UNITS = {"hold": "cancel and insert", "expiry": "timer fired"}
 _MEANINGS = {

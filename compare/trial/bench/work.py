@@ -49,7 +49,7 @@ SCENARIOS: tuple[Scenario, ...] = (
 
 
 class Due(NamedTuple):
-    """What contestants with the same rounding must do at one size."""
+    """Expected results for a rounding at one size."""
 
     filling: Expected
     holding: Expected
@@ -86,7 +86,7 @@ class Tapes:
         return Buffers(self.size, self.size + HOLD_PAIRS)
 
     def due(self, contestant: Contestant) -> Due:
-        """What a contestant must do; computed once for each rounding."""
+        """The expected results of a contestant, computed once for each rounding."""
         rounding = contestant.rounding(UNIT)
         if rounding not in self._due:
             tapes = self.filling, self.holding
@@ -123,7 +123,7 @@ def tapes_of(size: int, seed: int) -> Tapes:
 
 
 def runs_per_sample(contestant: Contestant, scenario: Scenario, size: int) -> int:
-    """How often a scenario is run for one sample: several times if compiled code is quick."""
+    """The number of runs of a scenario in one sample: several if compiled code is fast."""
     minimum = {CANCEL_ALL: MIN_TIMED, BY_EVENT: MIN_FIRED}.get(scenario[-1], 1)
     return -(-minimum // size) if contestant.engine == COMPILED else 1
 

@@ -33,7 +33,7 @@ class AgreementError(TimerError, RuntimeError):
 
 @dataclass(frozen=True)
 class Expected:
-    """What a timer with a given rounding must do with a tape."""
+    """The expected results of a timer with a given rounding on a tape."""
 
     scheduled: int
     cancelled: int
@@ -48,7 +48,7 @@ class Expected:
 
 
 def expect(tape: Tape, id_space: int, rounding: AnyRounding, *, drained: bool = True) -> Expected:
-    """What a timer with this rounding must do with a tape. O(operations).
+    """Return the expected results of a timer with this rounding on a tape. O(operations).
 
     With `drained`, the clock advances after the last operation until nothing is pending.
     """
@@ -124,7 +124,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class Check:
-    """Compares the rows that a timer fired from one shard with those that it must fire.
+    """Compare the rows that a timer fired from one shard with the expected ones.
 
     `pieces` and `rows` return the tape and the rows piece by piece. They are called once for each
     WINDOW of operations. `examples` limits the mismatches of each kind that are listed.

@@ -1,4 +1,4 @@
-"""How the rows that a timer fired can differ from those that the oracle expects."""
+"""Kinds of differences between the rows that a timer fired and those that the oracle expects."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -16,7 +16,9 @@ from timers.rounding import Rounding
 
 
 def due(rounding: Rounding) -> str:
-    """When an armed timer fires: an expression of `deadline` and `time` that never overflows.
+    """The time at which an armed timer fires, as an expression of `deadline` and `time`.
+
+    It never overflows.
 
     It is meaningless for a cancel.
     """
@@ -115,7 +117,7 @@ COUNTS = """
         count_if(is_first AND expected IS NOT NULL) AS timers
     FROM {wrong} GROUP BY kind
 """
-"""By kind of mismatch: the number of all rows, of fired rows, and of timers that must fire."""
+"""Numbers of rows, fired rows, and timers that must fire, by kind of mismatch."""
 
 
 def examples(limit: int) -> str:

@@ -196,8 +196,7 @@ def _prepare(path: Path, manifest: dict[str, Any], force: bool) -> bool:
         remove_leftovers(path)
         if others := {entry.name for entry in path.iterdir()} - ENTRIES:
             raise ResultsError(
-                f"{path} has {min(others)}, which is not of a replay and would be lost; choose"
-                " another path"
+                f"{path} contains {min(others)}, which would be deleted; choose another path"
             )
         with _lock(path):
             pass  # no other process is writing to it
@@ -214,7 +213,7 @@ def _make_directories(path: Path, manifest: Mapping[str, Any]) -> None:
 
 
 ENTRIES = {MANIFEST, "outcomes", "expiries", SUMMARY, ".lock"}
-"""What a directory of results has."""
+"""The entries of a directory of results."""
 
 _DESCRIPTIONS = {
     "timers": "the list of timers",

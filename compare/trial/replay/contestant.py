@@ -93,7 +93,7 @@ class Contestant:
         raise ParameterError(f"{self.label}: {default}tick {tick} {problem}")
 
     def rounding(self, unit: str) -> AnyRounding:
-        """When it fires in a trace of this unit."""
+        """The rounding of its scheme in a trace of this unit."""
         return self.traits.rounding(self.parameters(unit))
 
     def bounds(self, units: Iterable[str]) -> tuple[int, int, str]:

@@ -1,4 +1,4 @@
-"""Replays a tape through a timer, in a compiled loop if it has a kernel, else in a Python loop.
+"""Replay a tape through a timer: in a compiled loop if it has a kernel, else in a Python loop.
 
 A replay first advances to an operation's time, so a cancel or re-arm at the moment of the expiry is
 too late. It skips the advance if the time has not changed and nothing is due. After the last

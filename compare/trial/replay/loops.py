@@ -33,9 +33,9 @@ operation.
 
 STEPS_AT_ONCE = 4096  # advances of `drain` and `tick` in one call, so that a caller can stop them
 STEPS_IN_LIMIT = 512
-"""The same where there is a time limit, as a list scans up to 10**7 timers in each."""
+"""A lower number for replays with a time limit: a list scans up to 10**7 timers in each advance."""
 ALL_STEPS = 1 << 62
-"""All in one call: the caller works between calls, which leaves the caches cold."""
+"""No limit: a timed task is one call, because work between calls would leave the caches cold."""
 LOOK_AHEAD = 8  # operations by which the id -> handle map is prefetched
 MAX_IDLE = 4096
 """After this many wake-ups in a row with nothing due, draining jumps to the next expiry instead."""

@@ -72,7 +72,7 @@ def test_without_a_run_one_is_made(tmp_path, compared, capsys):
         (["--run", "cut"], r"cut/samples\.parquet is not a readable Parquet file"),
         (
             ["--run", "run", "--out", "thesis"],
-            r"thesis has chapter, which would be lost; choose another --out",
+            r"thesis contains chapter, which would be deleted; choose another --out",
         ),
         (["--run", "run", "--out", "file"], r"file is not a directory"),
         (["--run", "run", "--out", "broken"], r"broken is not a directory"),
