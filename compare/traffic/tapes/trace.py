@@ -113,7 +113,7 @@ class Trace:
 
     @property
     def rejected(self) -> Path | None:
-        """The table of rejected rows of the log, if there are any; see docs/traces.md."""
+        """The table of rejected rows of the log, if there are any; see docs/logs.md."""
         path = self.path / REJECTED
         return path if path.exists() else None
 

@@ -1,4 +1,4 @@
-"""A realistic log of each kind, by the names that docs/traces.md uses."""
+"""A realistic log of each kind, by the names that docs/logs.md uses."""
 
 import shutil
 from pathlib import Path

@@ -12,7 +12,7 @@ from compare.traffic.tapes.trace import open_trace
 
 ROOT = Path(__file__).resolve().parents[4]
 
-SECTION = re.search(r"## From logs\n(.*?)```\n", (ROOT / "docs/traces.md").read_text(), re.DOTALL)
+SECTION = re.search(r"## What to type\n(.*?)```\n", (ROOT / "docs/logs.md").read_text(), re.DOTALL)
 LINES = SECTION[1].replace("\\\n", " ").splitlines()
 COMMANDS = [line for line in LINES if line.startswith("wheelwork ingest")]
 
