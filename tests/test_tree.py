@@ -1,4 +1,4 @@
-"""The layout: what the README says of each folder is what the folder says of itself."""
+"""The layout: its drawing in the README, and what each folder says of itself."""
 
 import ast
 import re
@@ -20,9 +20,10 @@ def docstring(package):
     return ast.get_docstring(ast.parse((ROOT / package / "__init__.py").read_text())) or ""
 
 
-def folders_in_readme():
-    rows = re.findall(r"^\| `([a-z_/]+)` \| (.*) \|$", (ROOT / "README.md").read_text(), re.M)
-    return dict(rows)
+def drawn_layers():
+    """The README's drawing of the layers, from top to bottom: a package, and the folders in it."""
+    rows = re.findall(r"│ ([a-z/]+) +│ .* │ (.*) │$", (ROOT / "README.md").read_text(), re.M)
+    return {layer: [f"{layer}/{folder}" for folder in folders.split()] for layer, folders in rows}
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -31,12 +32,18 @@ def test_a_folder_says_in_one_sentence_what_it_holds(package):
     assert re.fullmatch(r"[A-Z][^.]*(\.\w[^.]*)*\.", first.replace("\n", " ")), first
 
 
-def test_the_readme_lists_every_folder_with_its_sentence():
-    sentences = {
-        package: " ".join(docstring(package).split("\n\n")[0].split()) for package in PACKAGES
-    }
-    listed = {name: text for name, text in folders_in_readme().items() if name in sentences}
-    assert listed == sentences
+def test_the_drawing_of_the_layers_names_every_package():
+    named = set()
+    for layer, folders in drawn_layers().items():
+        for path in map(Path, (layer, *folders)):
+            named |= {path, *path.parents}
+    assert sorted(path.as_posix() for path in named - {Path()}) == PACKAGES
+
+
+def test_the_drawing_has_the_layers_in_the_order_of_imports():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = settings["contracts"][0]["layers"]
+    assert [layer.replace("/", ".") for layer in drawn_layers()] == layers
 
 
 def test_tests_mirror_the_packages():
