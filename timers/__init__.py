@@ -8,7 +8,7 @@ True
 >>> timer.advance(30_000).handles.tolist() == [connection]
 True
 
-The contract that they all keep is in `timers.protocol`.
+`timers.protocol` states the contract that they all keep.
 """
 
 from collections.abc import Callable

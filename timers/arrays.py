@@ -1,4 +1,4 @@
-"""Types of the arrays that all packages pass around."""
+"""Array types that all packages share."""
 
 import numpy as np
 import numpy.typing as npt

@@ -50,7 +50,7 @@ class UnknownTimerError(TimerError, LookupError):
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
-    """An error message that suggests the nearest known name, or lists all of them.
+    """Return an error message that suggests the nearest known name, or lists all of them.
 
     >>> unknown_name("timer", "HashedWheel", ["delay-queue", "hashed-wheel"])
     "no timer is called 'HashedWheel'; did you mean 'hashed-wheel'?"

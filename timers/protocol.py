@@ -1,7 +1,7 @@
-"""The contract of a timer. Every implementation keeps it, and so does the model in the tests.
+"""The contract of a timer, which every implementation and the model in the tests keep.
 
 **Time** is an integer count of *units* in [0, 2**63 - 1]. You say what a unit is; 1 ms is the usual
-choice. A timer never reads a clock: `advance(now)` tells it the time.
+choice. A timer never reads a clock: you pass the time to `advance(now)`.
 
 **Threads.** A timer belongs to one thread at a time. Two threads that use one timer at once can
 crash the interpreter. This is not checked: looking up the thread id alone costs 50 ns, a quarter of
@@ -12,10 +12,10 @@ to the timer's `now`. A deadline that has passed is legal, and so is a negative 
 `advance` delivers the timer, even an advance to the same `now`. `now + delay` is clamped to the
 range; it never wraps.
 
-**Firing.** When a timer fires is a closed form of its deadline, the clock when it was last armed
-and the scheme's parameters: `due_at` of the traits' rounding. `advance` returns all timers with
-due_at <= now, ordered by `fired_at`; one big jump and many small ones return the same rows. A timer
-that is due but not yet delivered is still pending: it can be cancelled or re-armed.
+**Firing.** The moment at which a timer fires is a closed form of its deadline, the clock when it
+was last armed and the scheme's parameters: `due_at` of the traits' rounding. `advance` returns all
+timers with due_at <= now, ordered by `fired_at`; one big jump and many small ones return the same
+rows. A timer that is due but not yet delivered is still pending: it can be cancelled or re-armed.
 
 **Handles** are positive int64 values. A handle dies when its timer fires or is cancelled. A dead or
 unknown handle is harmless: `cancel` and `reschedule` return False. A timer cannot recognise handles
@@ -23,9 +23,9 @@ that belong to another timer. The function `place_of` (`from timers import place
 handle's place: a dense index from 0, stable while the timer is pending. Keep payloads in arrays
 indexed by it.
 
-**Looking inside.** The timers of this package also have `snapshot`, which returns what the
-structure holds (`timers.snapshot`), and those with a kernel have `locate`, which says where it
-holds a timer. A timer of your own needs neither; with `snapshot` it can be drawn (`wheelwork
+**Inspection.** The timers of this package also have `snapshot`, which returns the contents of the
+structure (`timers.snapshot`), and those with a kernel have `locate`, which returns the place of a
+timer in it. A timer of your own needs neither; with `snapshot` it can be drawn (`wheelwork
 anatomy`).
 
 **Errors** derive from `timers.TimerError` and from the nearest builtin. An operation that raises
@@ -76,32 +76,33 @@ class Timer(Protocol):
     """The interface of every timer.
 
     A constructor takes the scheme's parameters, and the keywords `start` (the clock's first value)
-    and `capacity` (how many pending timers it has room for initially).
+    and `capacity` (the number of pending timers for which it initially has room).
 
-    A timer of your own may inherit from this class. It then has `next_wakeup` (the next expiry),
-    `schedule_after` and the batches (by single calls), and a `check` that checks nothing. All other
-    methods are required. `now` and `parameters` may be class attributes, which instances replace.
+    A timer of your own may inherit from this class. It then inherits `schedule_after`,
+    `next_wakeup` (the next expiry), the batch forms (made of single calls) and a `check` that does
+    nothing. All other methods are required. `now` and `parameters` may be class attributes that
+    instances replace.
     """
 
     @property
     @abstractmethod
     def now(self) -> int:
-        """The clock: the argument of the last `advance`, initially `start`."""
+        """The clock: the argument of the last `advance`; initially `start`."""
 
     @property
     @abstractmethod
     def traits(self) -> Traits:
-        """The facts that the scheme declares about itself."""
+        """The declared properties of the scheme."""
 
     @property
     @abstractmethod
     def parameters(self) -> Mapping[str, int]:
-        """The scheme's parameters of this instance, e.g. {"tick": 1, "wheel_size": 20}."""
+        """This instance's parameters of the scheme, e.g. {"tick": 1, "wheel_size": 20}."""
 
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes held, all bookkeeping included."""
+        """Bytes held, including all bookkeeping."""
 
     @abstractmethod
     def schedule(self, deadline: int) -> int:
@@ -125,10 +126,10 @@ class Timer(Protocol):
 
     @abstractmethod
     def next_expiry(self) -> int | None:
-        """A lower bound of the next `fired_at`; None if nothing is pending."""
+        """A lower bound of the next `fired_at`, or None if nothing is pending."""
 
     def next_wakeup(self) -> int | None:
-        """When `advance` should next be called, even if nothing expires then; None if never."""
+        """The moment of the next useful `advance`, even if nothing expires then; None if never."""
         return self.next_expiry()
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""The timers by name. A new timer is a kernel file, a class file and one line here."""
+"""The registry of timers. A new timer takes a kernel file, a class file and one line here."""
 
 from importlib import import_module
 from typing import Any
@@ -18,12 +18,12 @@ TIMERS = {
 
 
 def names() -> list[str]:
-    """All names, in the order of the tables and charts."""
+    """Return all names, in the order of the tables and charts."""
     return list(TIMERS)
 
 
 def timer_class(name: str) -> Any:
-    """The class of a registered name, or of a `module:Class` of your own.
+    """Return the class of a registered name, or of a `module:Class` of your own.
 
     Raises:
         UnknownTimerError: the name is unknown, or the class cannot be imported.

@@ -1,7 +1,8 @@
-"""When a timer fires: a closed form of its deadline and of the clock when it was last armed.
+"""Roundings: closed forms of the moment at which a timer fires.
 
-The traits of a scheme map parameters to one of these values. The model, the compiled oracle, the
-tables and the tests all use it; the SQL oracle states the closed forms independently.
+They depend on the deadline and on the clock when the timer was last armed. The traits of a scheme
+map its parameters to a rounding, which the model, the compiled oracle, the tables and the tests
+use. The SQL oracle states the closed forms independently.
 
 >>> kafka = Rounding("down", 200)
 >>> kafka.due_at(399, 0), kafka.due_at(399, 250), kafka.bounds()
@@ -26,14 +27,14 @@ UNKNOWN_BOUNDS = (-LIMIT, LIMIT)
 
 @dataclass(frozen=True)
 class Rounding:
-    """How a scheme rounds deadlines to ticks of `tick` units.
+    """The rounding of deadlines to ticks of `tick` units.
 
     "exact" fires at the deadline. "down" fires at the start of the deadline's tick (Kafka's
     TimingWheel.add files by `expiration / tickMs` and expires the bucket at its start). "up" fires
     when the deadline's tick has passed (Netty's HashedWheelTimer.Worker), so never at the deadline
     itself. A timer never fires before it was armed: if it is overdue then, it fires at once.
 
-    Roundings are equal if they fire alike: rounding down to ticks of one unit is "exact". Raises
+    Roundings that fire alike are equal: rounding down to ticks of one unit is "exact". Raises
     ParameterError for any other direction, or a tick outside [1, 2**63 - 1].
     """
 
@@ -56,7 +57,7 @@ class Rounding:
     def due_at(self, deadline: Any, armed_at: Any) -> Any:
         """The moment at which a timer fires, for ints or for int64 arrays of the same shape.
 
-        The calculation stays in [0, 2**63 - 1]: the end of the last tick is the last moment.
+        The calculation stays in [0, 2**63 - 1]: the last tick ends at the last moment.
         """
         arrays = isinstance(deadline, np.ndarray)
         latest, earliest = (np.maximum, np.minimum) if arrays else (max, min)
@@ -71,7 +72,7 @@ class Rounding:
         return armed_at if deadline <= armed_at else end
 
     def bounds(self) -> tuple[int, int]:
-        """The least and the greatest `fired_at - max(deadline, armed_at)`, in units."""
+        """The least and greatest lateness, `fired_at - max(deadline, armed_at)`, in units."""
         match self.direction:
             case "exact":
                 return 0, 0
@@ -99,9 +100,9 @@ class Rounding:
 class OwnRounding:
     """The closed form of a timer from outside this package.
 
-    `function(deadline, armed_at)` takes two ints and returns the moment. `least` and `greatest`
-    bound `fired_at - max(deadline, armed_at)`. Without them, the timer may be early or late by any
-    amount.
+    `function(deadline, armed_at)` takes two ints and returns the moment. `least` and `greatest` are
+    the bounds of `fired_at - max(deadline, armed_at)`; by default, the timer may be early or late
+    by any amount.
 
     >>> halves = OwnRounding(lambda deadline, armed_at: max(deadline // 2, armed_at))
     >>> halves.due_at(10, 0), halves.exact, halves.bounds() == UNKNOWN_BOUNDS

@@ -1,7 +1,7 @@
-"""What a timer's structure holds at one moment: wheels, lists, a heap, a queue of buckets.
+"""Snapshots: the contents of a timer's structure at one moment (wheels, lists, a heap, a queue).
 
-`timer.snapshot()` returns one, for drawings, for learning and for tests. Nothing in it changes when
-the timer does.
+`timer.snapshot()` returns a snapshot, for drawings, learning and tests. It does not change when the
+timer does.
 
 >>> from timers import HierarchicalWheel
 >>> timer = HierarchicalWheel(tick=1, wheel_size=10)
@@ -24,7 +24,7 @@ class Waiting(NamedTuple):
     handle: int
     deadline: int
     rounds: int | None = None  #: rotations left to wait, in a wheel that counts them
-    pending: bool = True  #: False for one that has been cancelled and not been removed yet
+    pending: bool = True  #: False if it was cancelled and has not been removed yet
 
 
 Timers = tuple[Waiting, ...]
@@ -33,15 +33,15 @@ Timers = tuple[Waiting, ...]
 class Ring(NamedTuple):
     """A wheel: `size` slots of `tick` units each, then slot 0 again."""
 
-    level: int | None  #: its number among several wheels, as `locate` counts; None for the only one
+    level: int | None  #: level number, as in `locate`; None if there is only one wheel
     tick: int
     size: int
     current: int  #: the slot of the present moment
-    slots: Mapping[int, Timers]  #: the slots that hold timers, each in the order of its list
+    slots: Mapping[int, Timers]  #: the occupied slots, each in the order of its list
 
 
 class Queued(NamedTuple):
-    """A bucket in a queue that drives the clock; it may have been emptied by cancels."""
+    """A bucket in the queue that drives the clock; cancels may have emptied it."""
 
     expiration: int
     level: int
@@ -49,16 +49,16 @@ class Queued(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """The state of a structure; the parts that it does not have are empty or None."""
+    """The contents of a structure; parts that it does not have are empty or None."""
 
     now: int
-    rings: tuple[Ring, ...] = ()  #: the lowest level first; levels that were never used may lack
+    rings: tuple[Ring, ...] = ()  #: the lowest level first; unused levels may be missing
     lists: Mapping[str, Timers] = MappingProxyType({})  #: by name, empty lists included
     heap: Timers | None = None  #: entry k has its children at 2k + 1 and 2k + 2
-    queue: tuple[Queued, ...] | None = None  #: of buckets, as a heap like the other
+    queue: tuple[Queued, ...] | None = None  #: of buckets, in the order of a heap
 
     def places(self) -> Iterator[tuple[Waiting, dict[str, int | str]]]:
-        """Each timer with its place, as `locate` describes it. O(timers)."""
+        """Yield each timer with its place, in the form of `locate`. O(timers)."""
         for ring in self.rings:
             level = {} if ring.level is None else {"level": ring.level}
             for slot, timers in ring.slots.items():

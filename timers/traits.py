@@ -1,4 +1,4 @@
-"""Traits: what a scheme declares about when its timers fire, in which order and at what cost.
+"""Traits: the declared properties of a scheme, such as rounding, order and cost.
 
 The tables, tests and charts read the traits. These facts are not stated anywhere else.
 """
@@ -16,15 +16,15 @@ from timers.validation import as_parameter
 Parameters = Mapping[str, int]
 
 NO_COUNTER = "no counter"
-"""In place of a counter's name: the operation adds to no counter, and is O(1). What a tick delivers
-counts as the cost of an expiry."""
+"""Stands for a counter's name where an operation increments no counter and is O(1). The timers that
+a tick delivers count as the cost of an expiry."""
 
 
 class Load(StrEnum):
     """The workload for which a cost holds.
 
-    The tests run it to measure the cost. What they run for an operation and a load is in
-    `tests/timers/test_growth.py`; not every load makes sense for every operation.
+    `tests/timers/test_growth.py` has the workload for each operation and load, and measures the
+    cost. Not every load makes sense for every operation.
     """
 
     ANY = "any"
@@ -43,11 +43,11 @@ class Load(StrEnum):
 
 @dataclass(frozen=True)
 class Cost:
-    """How the cost of one operation grows: `counter` is O(growth) in `variable` under `load`.
+    """The growth of an operation's cost: `counter` is O(growth) in `variable` under `load`.
 
-    N timers are pending meanwhile. The cost of an expiry is all the work of event-driven advances
-    from arming to firing, per timer that fires. The cost of a tick is that of one clock-driven
-    `advance` by one tick.
+    N timers are pending. The cost of an expiry is all the work of event-driven advances from arming
+    to firing, per timer that fires. The cost of a tick is that of one clock-driven `advance` by one
+    tick.
 
     >>> str(Cost("tick", "wheel_size", "inverse", Load.MANY_ROTATIONS, "timers_touched"))
     'tick: O(1 / wheel_size)'
@@ -57,7 +57,7 @@ class Cost:
     variable: Literal["N", "wheel_size", "delay", "levels"]
     growth: Literal["1", "log", "linear", "inverse"]
     load: Load  #: the workload for which this cost holds
-    counter: str  #: what shows it (timers.kernels.counters), or NO_COUNTER, but not for an expiry
+    counter: str  #: of timers.kernels.counters; or NO_COUNTER, except for an expiry
 
     def __str__(self) -> str:
         shapes = {"1": "O(1)", "log": "O(log {})", "linear": "O({})", "inverse": "O(1 / {})"}
@@ -73,32 +73,32 @@ class Parameter:
     highest: int = LIMIT
 
     def check(self, value: object, name: str) -> int:
-        """`value` as an int in range. Raises TimeTypeError, ParameterError."""
+        """Return `value` as an int in range. Raises TimeTypeError, ParameterError."""
         return as_parameter(value, name, self.lowest, self.highest)
 
 
 @dataclass(frozen=True)
 class Traits:
-    """Everything that a scheme declares."""
+    """The declared properties of a scheme."""
 
     name: str  #: in kebab case, as on the command line
     scheme: str  #: its name in the literature
     summary: str  #: one sentence
-    rounding: Callable[[Parameters], AnyRounding]  #: when a timer fires, with these parameters
-    #: of timers that fire in one unit; fifo: by deadline, then by their last arming
+    rounding: Callable[[Parameters], AnyRounding]  #: from parameters to when a timer fires
+    #: of timers that fire in one unit; fifo: by deadline, then by last arming
     order: Literal["fifo", "unspecified"]
     exact_next_expiry: bool  #: next_expiry() is the next fired_at, not only a bound
-    costs: tuple[Cost, ...]  #: how the cost of each operation grows
-    jumps: str  #: how advance skips empty time
-    suits: str  #: what it is good for
-    drawback: str  #: what it is bad at
+    costs: tuple[Cost, ...]  #: growth of the cost of each operation
+    jumps: str  #: the way in which advance skips empty time
+    suits: str  #: the uses it is good for
+    drawback: str  #: the main disadvantage
     source: str  #: paper and section, or the original's file
     parameters: Mapping[str, Parameter] = field(default_factory=dict)  #: of the constructor
-    #: how far ahead the structure itself reaches, and where later timers are kept
+    #: the reach of the structure itself, and the place of later timers
     horizon: str = "none: any deadline"
-    deviations: tuple[str, ...] = ()  #: from the original
-    #: whether it keeps the contract's rules for interruptions; if not, a call made by a finalizer
-    #: or signal handler during another call raises NestedCallError
+    deviations: tuple[str, ...] = ()  #: differences from the original
+    #: whether it keeps the contract's rules for interruptions; if not, a call by a finalizer or
+    #: signal handler during another call raises NestedCallError
     interruptible: bool = True
 
     @property

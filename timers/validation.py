@@ -1,6 +1,6 @@
 """Validation and conversion of arguments: integers, moments, arrays of them, and parameters.
 
-An illegal argument raises an error with a one-line message: the argument, the value and the rule.
+An illegal argument raises an error whose one-line message names argument, value and rule.
 """
 
 import operator
@@ -16,11 +16,11 @@ from timers.limits import LIMIT
 
 INT64, BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
-_MAX_BITS_SHOWN = 256  # of an integer in an error message
+_MAX_BITS_SHOWN = 256  # longer integers are not printed in error messages
 
 
 def as_integer(value: Any, name: str) -> int:
-    """`value` as a Python int.
+    """Return `value` as a Python int.
 
     NumPy integers and other types with `__index__` are converted; bool and float are refused.
     Raises TimeTypeError.
@@ -38,7 +38,7 @@ def as_integer(value: Any, name: str) -> int:
 
 
 def as_time(value: Any, name: str) -> int:
-    """`value` as a moment in [0, LIMIT]. Raises TimeTypeError, TimeRangeError."""
+    """Return `value` as a moment in [0, LIMIT]. Raises TimeTypeError, TimeRangeError."""
     if type(value) is int and 0 <= value <= LIMIT:
         return value
     moment = as_integer(value, name)
@@ -48,7 +48,10 @@ def as_time(value: Any, name: str) -> int:
 
 
 def as_parameter(value: Any, name: str, lowest: int, highest: int) -> int:
-    """`value` as a parameter in [lowest, highest]. Raises TimeTypeError, ParameterError."""
+    """Return `value` as a parameter in [lowest, highest].
+
+    Raises TimeTypeError, ParameterError.
+    """
     parameter = as_integer(value, name)
     if not lowest <= parameter <= highest:
         raise ParameterError(f"{name} must lie in [{lowest}, {highest}], not {shown(parameter)}")
@@ -56,9 +59,9 @@ def as_parameter(value: Any, name: str, lowest: int, highest: int) -> int:
 
 
 def as_integers(values: Any, name: str, *, or_zero: bool = False) -> Int64s:
-    """`values` as a 1-D int64 array; it is not copied if it is one already.
+    """Return `values` as a 1-D int64 array, uncopied if it is one already.
 
-    Raises TimeTypeError or TimeRangeError, naming the first element that is not an int64. With
+    Raises TimeTypeError or TimeRangeError with the first element that is not an int64. With
     `or_zero`, integers that do not fit become 0 instead.
     """
     is_plain = type(values) is np.ndarray and values.dtype is INT64 and values.ndim == 1
@@ -76,14 +79,14 @@ def as_integers(values: Any, name: str, *, or_zero: bool = False) -> Int64s:
 
 
 def as_handles(values: npt.ArrayLike, name: str) -> Int64s:
-    """`as_integers`, with 0 (never a handle) for each integer that does not fit into int64."""
+    """`as_integers`, with 0 (never a handle) for integers that do not fit into int64."""
     return as_integers(values, name, or_zero=True)
 
 
 def as_times(values: npt.ArrayLike, name: str) -> Int64s:
-    """`values` as a 1-D int64 array of moments in [0, LIMIT].
+    """Return `values` as a 1-D int64 array of moments in [0, LIMIT].
 
-    Raises TimeTypeError or TimeRangeError, naming the first bad element.
+    Raises TimeTypeError or TimeRangeError with the first bad element.
     """
     array = as_integers(values, name)
     if array.size and array.min() < 0:
@@ -93,7 +96,7 @@ def as_times(values: npt.ArrayLike, name: str) -> Int64s:
 
 
 def as_pairs(handles: npt.ArrayLike, deadlines: npt.ArrayLike) -> tuple[Int64s, Int64s]:
-    """Two arrays of equal length. Raises TimeTypeError, TimeRangeError."""
+    """Return two arrays of equal length. Raises TimeTypeError, TimeRangeError."""
     handles, deadlines = as_handles(handles, "handles"), as_integers(deadlines, "deadlines")
     if handles.size != deadlines.size:
         raise TimeRangeError(
@@ -103,7 +106,7 @@ def as_pairs(handles: npt.ArrayLike, deadlines: npt.ArrayLike) -> tuple[Int64s, 
 
 
 def shown(value: Any) -> str:
-    """A value as one short line for an error message."""
+    """Return a value as one short line for an error message."""
     if isinstance(value, int):  # Python refuses to print an int of thousands of digits
         bits = value.bit_length()
         return str(value) if bits <= _MAX_BITS_SHOWN else f"of {bits} bits"
@@ -111,7 +114,7 @@ def shown(value: Any) -> str:
 
 
 def _converted(values: Any, name: str, or_zero: bool) -> Int64s:
-    """`as_integers` for anything but an INT64 array or a list of ints that fit into int64."""
+    """`as_integers` for all but an INT64 array or a list of ints that fit into int64."""
     if isinstance(values, (Mapping, np.ma.MaskedArray, bytes, bytearray)):
         raise _not_an_array(values, name)
     if not isinstance(values, np.ndarray):

@@ -1,7 +1,7 @@
-"""Occupancy bits: one for each bucket that is not empty, so that empty time can be skipped.
+"""Occupancy bits: a bit is set if its bucket is not empty, so that empty time can be skipped.
 
-The bits are part of an int64 array, 32 to a word. So a word is never negative, and shifts work the
-same compiled and interpreted.
+The bits are part of an int64 array, 32 to a word. So a word is never negative, and shifts give the
+same result compiled and interpreted.
 """
 
 from numba.core import cgutils
@@ -16,12 +16,12 @@ _WORD_MASK = (1 << WORD_BITS) - 1
 
 
 def words_for(bits: int) -> int:
-    """The number of words for `bits` bits."""
+    """Return the number of words for `bits` bits."""
     return -(-bits // WORD_BITS)
 
 
 def lowest(word):
-    """Position of the lowest set bit of a word that is not zero."""
+    """Return the position of the lowest set bit of a word that is not zero."""
     return (int(word) & -int(word)).bit_length() - 1
 
 
@@ -53,13 +53,13 @@ def unmark(words, base, bit):
 
 @inlined
 def marked(words, base, bit):
-    """Whether a bit is set."""
+    """Return whether a bit is set."""
     return (words[base + (bit >> _WORD_SHIFT)] >> (bit & _BIT_MASK)) & 1 == 1
 
 
 @inlined
 def next_marked(words, base, start, stop):
-    """The first set bit in [start, stop), or -1. O((stop - start) / 32)."""
+    """Return the first set bit in [start, stop), or -1. O((stop - start) / 32)."""
     if start >= stop:
         return -1
     i = start >> _WORD_SHIFT
@@ -76,7 +76,10 @@ def next_marked(words, base, start, stop):
 
 @inlined
 def ahead_in_ring(words, base, first, size, start):
-    """How far after bit `start` of the ring [first, first + size) the first set bit is, or -1."""
+    """Return the distance from bit `start` to the first set bit of a ring, or -1. It may be 0.
+
+    The ring is [first, first + size).
+    """
     bit = next_marked(words, base, start, first + size)
     if bit >= 0:
         return bit - start

@@ -1,7 +1,7 @@
 """Cascading wheel: five wheels of 256 slots; a slot spans one rotation of the wheel below.
 
-A slot of the lowest wheel is one unit, a slot of the next wheel 256 units, and so on. The later a
-timer's deadline, the higher its wheel and the coarser its slot. When the lowest wheel wraps, the
+A slot of the lowest wheel spans one unit, a slot of the next wheel 256 units, and so on. The later
+a timer's deadline, the higher its wheel and the coarser its slot. When the lowest wheel wraps, the
 next slot of the wheel above is emptied and its timers are inserted again into lower wheels (a
 cascade). A timer moves down at most four times.
 
@@ -13,8 +13,21 @@ cascade). A timer moves down at most four times.
     4           2**32  2**32 .. 2**40 - 1     2**40 ~ 1.1 * 10**12
     overflow           2**40 and more: a list, scanned when one of its timers can fit a wheel
 
-Example: at 1000 a timer for 1300 is 300 away: level 1, slot (1300 >> 8) & 255 = 5. At 1280 level 0
-wraps; slot 5 cascades; the timer is 20 away: level 0, slot 1300 & 255 = 20. At 1300 it fires.
+    level 0, a slot is 1 unit       level 1, a slot is 256 units
+
+        0    ..    20                   3     4     5
+     +-----+-----+-----+             +-----+-----+-----+
+     |     |     |  B  |             | now |     |  A  |
+     +-----+-----+-----+             +-----+-----+-----+
+ 255 |     |     |     | ..        2 |     |     |     | 6
+     +-----+     +-----+             +-----+     +-----+
+     |     | now |     |             |     |     |     |
+     +-----+-----+-----+             +-----+-----+-----+
+       ..    232   ..                   1     0    ..
+
+Example: at 1000, the clock is in slot 1000 & 255 = 232 of level 0 and 1000 >> 8 = 3 of level 1. A
+timer for 1300 is 300 units away: level 1, slot 1300 >> 8 & 255 = 5 (A). At 1280 level 0 wraps and
+slot 5 cascades. The timer is 20 units away: level 0, slot 1300 & 255 = 20 (B). It fires at 1300.
 
 Costs: schedule and cancel O(1); advance O(1) for each move of a timer to a lower wheel, in bursts
 of whole slots. Drawback: one tick can move all the timers of an upper slot. Occupancy bits let

@@ -1,12 +1,12 @@
-"""Cost counters: how much work an operation did, the same on every machine for the same operations.
+"""Cost counters: the work of operations, equal on every machine for equal operations.
 
 A State's `counters` field is None (counting compiles to nothing) or an int64 array indexed by the
-constants below. A kernel counts only what its scheme does; its other counters stay zero.
+constants below. Counters of work that does not occur in a scheme stay zero.
 
 The counters show the original's work, not the kernel's. Buckets, units and rotations with nothing
 to do are not counted, and neither are the occupancy bits by which they are skipped, nor a look at
-the first timer of an ordered structure. The counts do not depend on how many rows `advance` has
-room for.
+the first timer of an ordered structure. The counts do not depend on the number of rows for which
+`advance` has room.
 """
 
 from numba import types
@@ -24,13 +24,13 @@ COUNTERS = (
 )
 (
     COMPARISONS,  # of two timers' deadlines, or of two buckets' expirations
-    TIMERS_TOUCHED,  # timers that advance examined, whether it left, moved or delivered them
-    SLOTS_VISITED,  # buckets that advance expired, cascaded or scanned; empty polls included
+    TIMERS_TOUCHED,  # timers that advance examined, and then left, moved or delivered
+    SLOTS_VISITED,  # buckets that advance expired, cascaded or scanned, empty polls included
     REFILED,  # timers that advance took from an upper level or overflow list and inserted again
     QUEUE_OFFERS,  # buckets put into the delay queue of buckets
     QUEUE_POLLS,  # buckets taken out of it
-    EMPTY_POLLS,  # buckets taken out of it that no longer held a timer
-    CLOCK_VISITS,  # later moments at which advance stopped the clock
+    EMPTY_POLLS,  # buckets taken out of it without a timer
+    CLOCK_VISITS,  # moments, after the first, at which advance stopped the clock
 ) = range(len(COUNTERS))
 
 

@@ -1,13 +1,13 @@
 """Delay queue: a binary heap ordered by deadline, with a position index for random removal.
 
 The heap's entry k has its parent at (k - 1) // 2 and its children at 2k + 1 and 2k + 2. An entry
-holds its deadline and a sequence number, so a comparison reads nothing else and equal deadlines
-fire in the order of arming. Each place holds the index of its entry, so a cancel finds it at once.
-An entry is 16 bytes, a place 8: a pending timer costs 24. Sequence numbers have 31 bits; before
-they run out, the entries are renumbered.
+contains its deadline and a sequence number, so a comparison reads nothing else and equal deadlines
+fire in the order of arming. Each place contains the index of its entry, so a cancel finds it at
+once. An entry takes 16 bytes and a place 8, so a pending timer takes 24. Sequence numbers have 31
+bits; before they run out, the entries are renumbered.
 
 Example: deadlines 30, 10, 20 are armed in this order. The heap is [10, 30, 20]: 30 sank from the
-root when 10 came. Cancelling 30 moves the last entry, 20, into its index 1; the heap is [10, 20].
+root when 10 was added. Cancelling 30 moves the last entry, 20, to its index 1: [10, 20].
 
 Costs: schedule O(log n), O(1) on average; cancel and re-arm O(log n), wherever the entry is; expiry
 O(log n). Drawback: each expiry walks from the root to a leaf, with one or two cache misses a level.
@@ -47,8 +47,8 @@ PLACE = np.dtype(
     ]
 )
 
-SEQUENCE = HEADER  # number of armings so far, since the last renumbering
-HEAP = HEADER + 4  # here start two cells for each entry of the heap; see `aligned`
+SEQUENCE = HEADER  # number of armings since the last renumbering
+HEAP = HEADER + 4  # two cells for each entry of the heap start here; see `aligned`
 DEADLINE = 0
 ORDER = 1  # sequence number of the arming * 2**32 + the place; the number is unique
 ENTRY = 2
@@ -98,7 +98,7 @@ def move_all(state, target):
 
 
 def aligned(length: int) -> np.ndarray[Any, Any]:
-    """Zeros, aligned to a cache line, so that an entry's four grandchildren share a line."""
+    """Return zeros, aligned to a cache line so that an entry's four grandchildren share a line."""
     zeros = np.zeros(length + LINE // 8, np.int64)
     first = -zeros.ctypes.data % LINE // 8
     return zeros[first : first + length]
@@ -118,7 +118,7 @@ def child_of(k):
 
 @inlined
 def entry_of(k, cell):
-    """The index in `cells` of DEADLINE or ORDER of entry k."""
+    """The index in `cells` of entry k's DEADLINE or ORDER."""
     return np.uint64(HEAP + ENTRY * k + cell)  # unsigned: no test for a negative index
 
 
@@ -167,7 +167,7 @@ def move(nodes, cells, source, target):
 
 @inlined
 def precedes(cells, k, deadline, order):
-    """Whether entry k comes before (deadline, order)."""
+    """Return whether entry k precedes (deadline, order)."""
     other = cells[entry_of(k, DEADLINE)]
     return other < deadline or (other == deadline and cells[entry_of(k, ORDER)] < order)
 
@@ -187,7 +187,7 @@ def sift_up(nodes, cells, counters, k, deadline, order):
 
 @inlined
 def sink_hole(nodes, cells, counters, k, size):
-    """Move the smaller child up into the hole at k until it is a leaf; returns its index."""
+    """Move the smaller child into the hole at k until the hole is a leaf; return its index."""
     while child_of(k) + 1 < size:
         child = child_of(k)
         # Two levels ahead, so that two cache misses overlap. A fetch past the end has no effect.
@@ -288,8 +288,8 @@ def remove(nodes, cells, counters, i):
 def rearm(nodes, cells, counters, i, deadline):
     """Give a place's entry, which stays in the heap, another deadline."""
     number_arming(nodes, cells)
-    # A re-arm is the newest of its deadline, so the entry moves down if the deadline is later or
-    # equal, and up only if it is earlier.
+    # A re-arm is the newest of its deadline: the entry moves up only if the deadline is earlier,
+    # and down if it is later or equal.
     k = nodes[i]["index"]
     if deadline >= cells[entry_of(k, DEADLINE)]:
         k = sink_hole(nodes, cells, counters, k, cells[PENDING])

@@ -1,4 +1,4 @@
-"""The functions of every kernel, declared once: `schedule(state, ...)` runs the State's own kernel.
+"""The functions of every kernel, declared once: `schedule(state, ...)` calls the State's kernel.
 
 In compiled code, the type of the State selects the kernel at compile time (`overload`). So code
 like `replay` is written once, costs nothing extra and can be cached on disk. In interpreted code,
@@ -31,13 +31,13 @@ PYTHON_FUNCTIONS = {
 """The functions of a kernel that are plain Python, and their parameters.
 
 `allocate` returns the State of a new timer, and `enlarged` a State with more places for `move_all`
-to fill; both may raise MemoryError. `snapshot` copies what the structure holds, and `check` raises
-InvariantError if a structural invariant does not hold.
+to fill; both may raise MemoryError. `snapshot` copies the contents of the structure, and `check`
+raises InvariantError if a structural invariant does not hold.
 """
 
 
 def kernel_of(state_class: type) -> ModuleType:
-    """The kernel module of a State class."""
+    """Return the kernel module of a State class."""
     return sys.modules[state_class.__module__]
 
 
@@ -108,7 +108,7 @@ def advance(state, now, out):
 
 @dispatched
 def due(state):
-    """Whether an advance to the current time would deliver something."""
+    """Return whether an advance to the current time would deliver something."""
 
 
 @dispatched
@@ -121,7 +121,7 @@ def next_wakeup(state):
     """The next moment at which advance has work to do, emptied buckets included; NONE if never."""
 
 
-# What `Calls.advance` returns: it has arrived, `out` is full, or `now` is before the clock.
+# Results of `Calls.advance`: it has arrived, `out` is full, or `now` is before the clock.
 ARRIVED, FULL, BACKWARDS = 1, 0, -1
 
 # Fields of the first row of an EXPIRY array that `Calls.advance` fills:

@@ -2,8 +2,8 @@
 
     handle = generation * 2**32 + place        1 <= generation <= 2**31 - 1,  0 <= place < 2**31
 
-The place is the row that the timer occupies; it is re-used after the timer fires or is cancelled.
-The generation counts the uses, so a stale handle never matches the place's next timer. Generations
+The place is the row of the timer; it is re-used after the timer fires or is cancelled. The
+generation counts the uses, so a stale handle never matches the place's next timer. Generations
 start at 1, so a handle is always positive.
 """
 
@@ -20,7 +20,7 @@ LOWEST_HANDLE = FIRST_GENERATION << PLACE_BITS
 
 @inlined
 def encode(generation, place):
-    """The handle of `place` in its `generation`-th use."""
+    """Return the handle of `place` in its `generation`-th use."""
     return (np.int64(generation) << PLACE_BITS) | place
 
 

@@ -1,14 +1,25 @@
 """Hashed wheel: one wheel of unsorted buckets; each timer counts the rotations left to wait.
 
-Time is divided into ticks. A deadline belongs to tick number `deadline // tick`, in slot number
-`deadline // tick % wheel_size`. It fires when its tick has passed, so 1 to `tick` units late. A
-timer more than a rotation away shares its slot with nearer ones: each time the slot comes round,
-its rounds are decremented, and at zero it fires. New timers wait in a queue until the tick in
-progress has passed, and are then hashed into their slots. A timer cancelled before that is never
-hashed.
+Time is divided into ticks. A deadline belongs to tick `deadline // tick`, and so to slot
+`deadline // tick % wheel_size`. It fires when its tick has passed, 1 to `tick` units late. Timers
+of different rotations share a slot: each visit decrements a timer's rounds or, at zero, fires it.
+New timers wait in a queue until the current tick has passed, and are then hashed into their slots.
+A timer cancelled before that is never hashed.
 
-Example, tick 1, wheel_size 8, now 0: deadlines 7 and 15 both hash to slot 7, with 0 and 1 rounds; 8
-and 16 to slot 0, with 1 and 2. They fire at 8, 16, 9 and 17.
+        0         1         2
+    +---------+---------+---------+      The clock moves clockwise, one slot per tick.
+    |         |   now   |         |
+    +---------+---------+---------+
+  7 |         |         |         | 3
+    +---------+         +---------+
+    |         |         | 450  +0 |  <-- deadline  450: tick  4, slot  4 % 8 = 4, 0 rounds
+    |         |         | 1234 +1 |  <-- deadline 1234: tick 12, slot 12 % 8 = 4, 1 round
+    +---------+---------+---------+
+        6         5         4
+
+Example, tick 100, wheel_size 8: at 0, timers for 450 and 1234 are queued. At 100 both are hashed
+into slot 4, with 0 and 1 rounds. At 500 tick 4 has passed: 450 fires, and 1234 has 0 rounds left.
+It fires at 1300, when tick 12 has passed.
 
 Costs: schedule and cancel O(1); a tick O(n / wheel_size) on average, since it visits all the timers
 of a slot, due or not, plus O(1) for each timer that arrived during the tick. Drawback: a timer with
@@ -55,17 +66,17 @@ from timers.limits import LIMIT
 from timers.snapshot import Ring, Snapshot
 
 WHEEL_SIZE = HEADER  # number of slots: the buckets [0, wheel_size); then come DUE and ARRIVALS
-TICK = HEADER + 1  # units in a tick
-CURRENT_TICK = HEADER + 2  # number of ticks that have passed, so the number of the current one
+TICK = HEADER + 1  # units per tick
+CURRENT_TICK = HEADER + 2  # the number of ticks that have passed, which is the current tick
 TICK_START = HEADER + 3  # the moment when the current tick began
-CURRENT_SLOT = HEADER + 4  # the slot of the tick in progress
+CURRENT_SLOT = HEADER + 4  # the slot of the current tick
 TICK_MULTIPLIER, TICK_SHIFT = HEADER + 5, HEADER + 6  # the tick's reciprocal (pool.py)
 WHEEL_MASK = HEADER + 7  # wheel_size - 1 if the wheel size is a power of two, else NONE
 WHEEL_SHIFT = HEADER + 8  # its logarithm to base 2, or NONE
 WORDS = HEADER + 9
 
-MAX_ROUNDS = 2**31 - 1  # that the field can hold
-FAR = -1  # stands for more rounds than that: they are computed again at each visit
+MAX_ROUNDS = 2**31 - 1  # the maximum of the field
+FAR = -1  # more rounds than that; they are recomputed at each visit
 
 
 class HashedWheelState(NamedTuple):
@@ -102,7 +113,7 @@ def due_bucket(cells):
 
 @inlined
 def arrivals_bucket(cells):
-    """The bucket of timers armed during the tick in progress, which are not in a slot yet."""
+    """The bucket of timers armed during the current tick, which are not in a slot yet."""
     return cells[WHEEL_SIZE] + 1
 
 
@@ -123,7 +134,7 @@ def slot_of(tick_number, cells):
 
 @inlined
 def enter_tick(cells, tick_number):
-    """Make a tick the one in progress."""
+    """Make a tick the current one."""
     cells[CURRENT_TICK] = tick_number
     cells[TICK_START] = tick_number * cells[TICK]
     cells[CURRENT_SLOT] = slot_of(tick_number, cells)
@@ -153,7 +164,7 @@ def insert(nodes, cells, counters, i, deadline):
 
 @jit
 def transfer(nodes, cells, counters):
-    """Hash the timers that arrived during the tick in progress into slots."""
+    """Hash the timers that arrived during the current tick into slots."""
     bucket = arrivals_bucket(cells)
     i = detach(nodes, bucket)
     while i != bucket:
@@ -175,14 +186,14 @@ schedule, cancel, reschedule = bucket_operations(insert, WORDS)
 
 @inlined
 def next_occupied(cells):
-    """The first tick with an occupied slot, from CURRENT_TICK on, or NONE."""
+    """The first tick from CURRENT_TICK on that has an occupied slot, or NONE."""
     ahead = ahead_in_ring(cells, WORDS, 0, cells[WHEEL_SIZE], cells[CURRENT_SLOT])
     return NONE if ahead == NONE else cells[CURRENT_TICK] + ahead
 
 
 @jit
 def visit(nodes, cells, counters, tick_number):
-    """Visit the slot of a tick that has passed: a timer is due or has one round less to wait."""
+    """Visit the slot of a tick that has passed: decrement rounds, and move due timers to DUE."""
     slot = slot_of(tick_number, cells)
     count(counters, SLOTS_VISITED, 1)
     i = nodes[slot]["next"]
@@ -227,7 +238,7 @@ def advance(state, now, out):
     n = 0
     quiet_since = cells[CURRENT_TICK]  # the tick after the last one with a due timer
     until = quotient(now, cells[TICK])
-    # At LIMIT the tick in progress has passed: LIMIT is the last moment.
+    # At LIMIT the current tick has passed: LIMIT is the last moment.
     if until > cells[CURRENT_TICK] or now == LIMIT:
         transfer(nodes, cells, counters)
     while True:

@@ -1,11 +1,11 @@
 """Hierarchical wheel: wheels of growing ticks, and a delay queue of their buckets.
 
-Each level has `wheel_size` slots; its tick is the interval that the whole level below spans. A
-timer goes into the first level that covers its deadline. The first timer in a bucket sets the
-bucket's expiration, the start of its slot, and puts the bucket into a delay queue, a binary heap.
-That queue drives the clock: when a bucket expires, its timers are inserted again, into a finer
-level or among the due timers. Empty ticks cost nothing. If all timers of a bucket are cancelled,
-the bucket stays queued and is polled empty.
+Each level has `wheel_size` slots; its tick is the interval of the level below. A timer goes into
+the first level that covers its deadline. The first timer in a bucket sets the bucket's expiration,
+the start of its slot, and puts the bucket into a delay queue, a binary heap. That queue drives the
+clock: when a bucket expires, its timers are inserted again, into a finer level or among the due
+timers. Empty ticks cost nothing. If all timers of a bucket are cancelled, the bucket stays queued
+and is polled empty.
 
     level  tick 1, 20 slots: tick   interval
     1                           1         20
@@ -14,9 +14,21 @@ the bucket stays queued and is polled empty.
     4                       8 000    160 000
     ...                                           level 15 reaches 2**63 - 1
 
-Example, (1, 20), now 0: a delay of 450 is beyond level 2 (400): level 3, slot 1, expiration 400. At
-400 it is 50 away: level 2, slot 450 // 20 % 20 = 2, expiration 440. At 440: level 1, slot 10. At
-450 it fires.
+    level 1, tick 1             level 2, tick 20            level 3, tick 400
+
+        0     1    ..               0     1     2               0     1     2
+     +-----+-----+-----+         +-----+-----+-----+         +-----+-----+-----+
+     | now |     |     |         | now |     |  B  |         | now |  A  |     |
+     +-----+-----+-----+         +-----+-----+-----+         +-----+-----+-----+
+  19 |     |     |     | 9    19 |     |     |     | 3    19 |     |     |     | 3
+     +-----+     +-----+         +-----+     +-----+         +-----+     +-----+
+     |     |     |  C  |         |     |     |     |         |     |     |     |
+     +-----+-----+-----+         +-----+-----+-----+         +-----+-----+-----+
+       ..    11    10              ..     5     4              ..     5     4
+
+Example, tick 1, wheel_size 20: at 0, a timer for 450 is beyond level 2. It goes into level 3, slot
+450 // 400 % 20 = 1 (A), which expires at 400. Then it is 50 units away: level 2, slot
+450 // 20 % 20 = 2 (B), which expires at 440. Then level 1, slot 450 % 20 = 10 (C); it fires at 450.
 
 Costs: schedule O(levels), plus O(log buckets) if its bucket was not queued; cancel O(1); later up
 to levels - 1 moves. Drawback: deadlines are rounded down, so a timer fires up to tick - 1 early;
@@ -74,9 +86,9 @@ LEVELS_TO_LIMIT = HEADER + 1  # number of levels up to the one that reaches LIMI
 LEVELS = HEADER + 2  # number of levels used so far
 QUEUED = HEADER + 3  # number of buckets in the delay queue
 QUEUE = HEADER + 4  # index in `cells` of the queue's first entry
-FIRST_LEVEL = HEADER + 5  # here start LEVEL_FIELDS cells for each level:
+FIRST_LEVEL = HEADER + 5  # LEVEL_FIELDS cells for each level start here:
 TICK, INTERVAL = 0, 1  # units per slot, units per rotation
-CURRENT, SLOT = 2, 3  # its clock: now aligned down to the tick, and the slot of that moment
+CURRENT, SLOT = 2, 3  # its clock: now, aligned down to the tick; and the slot of that moment
 LAST = 4  # the last deadline that its interval covers
 MULTIPLIER, SHIFT = 5, 6  # the tick's reciprocal (pool.py)
 LEVEL_FIELDS = 7
@@ -151,7 +163,7 @@ def level_of(cells, deadline):
 
 @inlined
 def precedes(nodes, counters, a, b):
-    """Whether bucket `a` expires before bucket `b`."""
+    """Return whether bucket `a` expires before bucket `b`."""
     count(counters, COMPARISONS, 1)
     return nodes[a]["deadline"] < nodes[b]["deadline"]
 

@@ -1,12 +1,12 @@
-"""How the kernels are compiled, and how compiled code is cached on disk.
+"""Compilation of the kernels, and the disk cache of compiled code.
 
 `jit` marks a function that other compiled functions call; `entry` marks one that Python calls. Only
 entries are cached on disk: a cached entry includes the machine code of everything it calls.
 
 Numba's disk cache checks only the file of the cached function. After a change in a kernel, a cached
 caller in another file would silently return the old result. So every cached entry is stamped with a
-digest of all the files that it may be compiled from: the kernels, and the files of its own package
-that import from them.
+digest of all files that it may be compiled from: the kernels, and the files of its own package that
+import from them.
 """
 
 import hashlib
@@ -33,16 +33,16 @@ UNCACHED = (
 )
 
 _log = logging.getLogger(__name__)
-"""Logs, once, that something is compiled because it is not in the disk cache."""
+"""Reports once that code is compiled because it is not in the disk cache."""
 
 # Kernels allocate nothing, so they need no reference counting (`_nrt`): LLVM would leave calls to
 # it inside the hot loops, at ten times the cost of the work itself. The "numpy" error model drops
-# the test for division by zero: the constructors refuse a tick or wheel size of zero. Nobody calls
-# the C wrappers, and compiling them would take an eighth of the time.
+# the test for division by zero: the constructors refuse a tick or wheel size of zero. The C
+# wrappers are unused; skipping them saves an eighth of the compile time.
 _OPTIONS: Any = {"_nrt": False, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 FORCE_INLINE: Any = {"forceinline": True, **_OPTIONS}
-"""Options of functions that LLVM inlines into every caller."""
+"""Options for functions that LLVM inlines into every caller."""
 
 
 def jit(function: Callable[..., Any]) -> Any:
@@ -53,7 +53,8 @@ def jit(function: Callable[..., Any]) -> Any:
 def inlined(function: Callable[..., Any]) -> Any:
     """Compile a short function that is inlined into every caller.
 
-    Otherwise LLVM sometimes calls it, and a call passes each array as seven words on the stack.
+    LLVM alone would not inline it everywhere, and a call passes each array as seven words on the
+    stack.
     """
     return njit(**FORCE_INLINE)(function)
 
@@ -86,10 +87,10 @@ def specialised(function: Callable[..., Any], signature: tuple[Any, ...]) -> Any
 
 
 def _undisturbed(compile_: Callable[..., Any], signature: tuple[Any, ...]) -> Any:
-    """Compile on a thread of its own, as signal handlers run on the main thread alone.
+    """Compile on a separate thread, since signal handlers run only on the main thread.
 
-    A handler that interrupted Numba, and then called it as well, would abort the process. The
-    thread itself may run finalizers: one that needs other compiled code raises NestedCallError.
+    A handler that interrupts Numba and calls it would abort the process. The thread itself may run
+    finalizers; a finalizer that needs other compiled code raises NestedCallError.
     """
     if isinstance(threading.current_thread(), _Compilation):
         raise NestedCallError("a finalizer used a timer whose code is not compiled yet")
@@ -106,7 +107,7 @@ def _undisturbed(compile_: Callable[..., Any], signature: tuple[Any, ...]) -> An
 
 
 class _Compilation(threading.Thread):
-    """A thread that compiles one function."""
+    """The thread that compiles one function."""
 
     error: BaseException | None = None
 
@@ -131,7 +132,7 @@ def _warn_once(message: str) -> None:
 
 
 def can_cache() -> bool:
-    """Whether compiled code is kept on disk; known once a module with an `entry` is imported."""
+    """Return whether compiled code is kept on disk, once a module with an `entry` is imported."""
     return UNCACHED not in _warned
 
 
@@ -148,7 +149,7 @@ def _boxing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def source_digest(package: str) -> str:
-    """A digest of the files that code in an import package may be compiled from.
+    """Return a digest of the files from which the code of an import package may be compiled.
 
     These are the kernels and the package's files that import from `timers.kernels`. Compiled
     functions, and the constants that they use, must not come from any other file.

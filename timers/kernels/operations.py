@@ -1,6 +1,6 @@
-"""`schedule`, `cancel` and `reschedule`.
+"""`schedule`, `cancel` and `reschedule`, which all kernels share.
 
-Kernels differ only in how a timer is put into the structure and removed from it.
+A kernel only adds the functions that put a timer into its structure and remove it.
 """
 
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ NONE = -1  # no moment, no row
 
 
 class Places(NamedTuple):
-    """How a kernel handles places: compiled functions."""
+    """A kernel's compiled functions for places."""
 
     claim: Any  # (nodes, cells) -> a free row, now taken
     release: Any  # (nodes, cells, i): free a row
@@ -20,7 +20,7 @@ class Places(NamedTuple):
 
 
 def operations(places: Places, insert: Any, remove: Any, rearm: Any = None) -> tuple[Any, Any, Any]:
-    """The three operations of a kernel.
+    """Return the three operations of a kernel.
 
     `insert(nodes, cells, counters, i, deadline)` puts a row into the structure, and
     `remove(nodes, cells, counters, i)` takes it out. `rearm` has the parameters of `insert` and

@@ -1,11 +1,11 @@
-"""Places and buckets: the rows that all wheel kernels share.
+"""Places and buckets, in the rows that all wheel kernels share.
 
 One record array holds both. Rows [0, base) are the buckets' sentinels; row base + p is place p. A
 bucket is a circular doubly linked list through its sentinel, so linking and unlinking have no
 special cases. A pending timer costs one row of 24 bytes.
 
 Free places are chained through `next` (last released, first re-used) and marked by `prev` =
-FREE_ROW; their generation is that of their next use. A place that has used up its generations is
+FREE_ROW; their generation is that of their next use. A place whose generations are used up is
 retired: it looks free, but is in no chain, so it is never used again.
 """
 
@@ -37,7 +37,7 @@ NO_ROW = 0  # ends the chain of free rows: row 0 is always a sentinel
 
 NODE = np.dtype(
     [
-        ("deadline", "i8"),  # of a timer; the kernel may use a sentinel's for something else
+        ("deadline", "i8"),  # of a timer; in a sentinel, for the kernel's own use
         ("next", "u4"),  # the next row in the bucket; of a free row: the next free one, or NO_ROW
         ("prev", "u4"),  # the row before in the bucket; of a free row: FREE_ROW
         ("generation", "i4"),  # of the handle; sentinels: zero
@@ -48,7 +48,7 @@ NODE = np.dtype(
 SHORT = 1 << 31  # a dividend below this, times a reciprocal, stays below 2**63
 MAX_PLACES = 2**31 - 2**23  # rows, buckets included, are counted in 31 bits
 
-# What advance returns: one row for each timer that fired.
+# The result of advance: one row for each timer that fired.
 EXPIRY = np.dtype([("handle", "i8"), ("deadline", "i8"), ("fired_at", "i8")])
 
 # The first cells of every State's `cells`, int64. A kernel's own cells start at HEADER.
@@ -62,9 +62,9 @@ HEADER = 6
 
 
 def allocate_pool(start: int, capacity: int, buckets: int, words: int, bits: int = 0) -> Any:
-    """Rows for empty buckets and `capacity` free places; and the cells of a State at `start`.
+    """Allocate rows for empty buckets and `capacity` free places, and a State's cells at `start`.
 
-    There are `words` cells, header included, and then those of `bits` occupancy bits.
+    There are `words` cells, including the header, followed by those of `bits` occupancy bits.
     """
     nodes = np.zeros(buckets + capacity, NODE)
     nodes["next"][:buckets] = nodes["prev"][:buckets] = np.arange(buckets)
@@ -78,9 +78,9 @@ def allocate_pool(start: int, capacity: int, buckets: int, words: int, bits: int
 
 
 def grown_capacity(capacity: int, used: int, extra: int) -> int:
-    """The capacity, doubled until `extra` places are free besides the `used` ones.
+    """Return the capacity, doubled until `extra` places are free besides the `used` ones.
 
-    Raises MemoryError if there are more places than handles can name.
+    Raises MemoryError if handles cannot number so many places.
     """
     if used + extra > MAX_PLACES:
         raise MemoryError
@@ -90,7 +90,7 @@ def grown_capacity(capacity: int, used: int, extra: int) -> int:
 
 
 def enlarged_pool(state: Any, capacity: int) -> Any:
-    """A State with `capacity` places for `move_pool` to fill; marked as replaced until then."""
+    """Return a State with `capacity` places for `move_pool` to fill, marked as replaced."""
     cells = state.cells
     larger = np.empty(int(cells[BASE]) + capacity, NODE)
     return state._replace(nodes=larger, cells=np.full(cells.size, NONE))
@@ -125,7 +125,7 @@ def move_cells(cells, target):
 
 @inlined
 def is_replaced(cells):
-    """Whether a State has been moved to larger arrays, or is not filled yet."""
+    """Return whether a State has been moved to larger arrays, or is not filled yet."""
     return cells[NOW] == NONE
 
 
@@ -179,7 +179,7 @@ def row_of(nodes, cells, handle):
 
 @inlined
 def link(nodes, bucket, i):
-    """Put a row at the tail of a bucket; or, for a row instead of a bucket, before that."""
+    """Append a row to a bucket; if `bucket` is another row, insert it before that row."""
     head = np.uint32(bucket)  # tells Numba that the index is not negative
     tail = nodes[head]["prev"]
     nodes[i]["next"] = head
@@ -216,7 +216,7 @@ def unlink_marked(nodes, cells, bits, i):
 
 @inlined
 def is_empty(nodes, bucket):
-    """Whether a bucket holds no timer."""
+    """Return whether a bucket is empty."""
     return nodes[np.uint32(bucket)]["next"] == bucket
 
 
@@ -246,7 +246,7 @@ def append_bucket(nodes, bucket, target):
 
 @inlined
 def deliver(nodes, cells, bucket, out, n):
-    """Write a bucket's timers to out[n:], fired now, until the bucket is empty or `out` is full.
+    """Write a bucket's timers to out[n:], as fired now, until the bucket is empty or `out` is full.
 
     Returns the new number of rows in `out`.
     """
@@ -323,7 +323,7 @@ def bucket_operations(insert: Any, bits: int | None = None) -> tuple[Any, Any, A
 
 
 def timers_in(state: Any, bucket: int, *, rounds: bool = False) -> Timers:
-    """The timers of a bucket in the order of its list. O(timers in it)."""
+    """Return the timers of a bucket in the order of its list. O(timers in it)."""
     nodes, cells, _ = state
     chain, following = [], nodes["next"]
     i = following.item(bucket)
@@ -339,14 +339,14 @@ def timers_in(state: Any, bucket: int, *, rounds: bool = False) -> Timers:
 
 
 def slots_in(state: Any, first: int, size: int, *, rounds: bool = False) -> dict[int, Timers]:
-    """The occupied slots of a wheel whose slot 0 is the bucket `first`, with their timers."""
+    """Return the occupied slots, with timers, of a wheel whose slot 0 is the bucket `first`."""
     buckets = np.arange(first, first + size)
     occupied = buckets[state.nodes["next"][first : first + size] != buckets].tolist()
     return {bucket - first: timers_in(state, bucket, rounds=rounds) for bucket in occupied}
 
 
 def dump(nodes: np.ndarray[Any, Any], cells: np.ndarray[Any, Any]) -> str:
-    """The cells, the buckets in use and the pending timers, for error messages."""
+    """Return the cells, the buckets in use and the pending timers, for error messages."""
     index = np.arange(nodes.size)
     in_use = np.where(index < cells[BASE], nodes["next"] != index, nodes["prev"] != FREE_ROW)
     rows = "\n".join(f"  row {i}: {nodes[i]}" for i in np.flatnonzero(in_use).tolist())
@@ -359,7 +359,7 @@ def check_pool(
     belongs: Callable[[int, int], bool],
     marked_buckets: int = 0,
 ) -> None:
-    """Check what all wheel kernels share, and `belongs(bucket, row)` for each pending row.
+    """Check the invariants of all wheel kernels, and `belongs(bucket, row)` for each pending row.
 
     The first `marked_buckets` buckets have occupancy bits. Raises InvariantError for a broken link,
     a wrong bit, or a row that is not in exactly one chain.

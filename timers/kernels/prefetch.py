@@ -6,7 +6,7 @@ from numba.extending import intrinsic, overload
 
 
 def prefetch(array, index):
-    """Ask the processor to fetch array[index] into the cache; no other effect."""
+    """Ask the processor to fetch array[index] into the cache. There is no other effect."""
 
 
 @intrinsic

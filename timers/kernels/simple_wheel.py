@@ -1,19 +1,28 @@
 """Simple wheel: a ring with one slot for each of the next `wheel_size` units.
 
 A deadline less than one rotation away goes into slot `deadline % wheel_size`, so all timers of a
-slot have one deadline. Later ones wait in an overflow list, which is scanned when the ring reaches
-slot 0 again.
+slot have the same deadline. Later deadlines wait in an overflow list, which is scanned when the
+clock reaches slot 0 again.
 
-Example, wheel_size 8, now 5: deadline 11 is 6 away: slot 3. Deadline 13 is a full rotation away:
-overflow; at 8 the list is scanned, 13 is 5 away and goes into slot 5. At 11 slot 3 fires, at
-13 slot 5.
+        0     1     2
+     +-----+-----+-----+                 The clock moves clockwise, one slot per unit.
+     |     |     |     |
+     +-----+-----+-----+
+   7 |     |     | 11  | 3  <-- deadline 11, 6 units away: 11 % 8 = 3
+     +-----+     +-----+
+     |     | now |     |
+     +-----+-----+-----+                 overflow: 13, a full rotation away
+        6     5     4
+
+Example, wheel_size 8, now 5: deadline 11 goes into slot 3, and deadline 13 into the overflow list.
+At 8 the list is scanned: 13 is 5 units away and goes into slot 5. Slot 3 fires at 11, slot 5 at 13.
 
 Costs: schedule and cancel O(1); a unit O(1); a rotation O(timers in the overflow list). Drawback:
 unless the wheel is as large as the longest delay, the overflow list is scanned again and again.
 
 Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 4 and its
 remark on timers beyond MaxInterval. Here advance skips empty units, and rotations in which no timer
-of the list gets close enough to leave it.
+leaves the list.
 """
 
 from typing import Any, NamedTuple
@@ -78,7 +87,7 @@ def due_bucket(cells):
 
 @inlined
 def overflow_bucket(cells):
-    """The bucket of timers a rotation or more away."""
+    """The bucket of timers that are at least a rotation away."""
     return cells[WHEEL_SIZE] + 1
 
 

@@ -1,11 +1,11 @@
 """Unordered list: all pending timers in one list; every advance examines all of them.
 
 Example: timers for 30, 10 and 20 are listed in the order of arming. An advance to 20 examines all
-three, takes out those for 10 and 20, and sorts the two; the one for 30 stays.
+three, removes the timers for 10 and 20, and sorts these two. The timer for 30 stays.
 
 Costs: schedule and cancel O(1); each advance to a later moment O(n), whether anything is due or
-not, plus a merge sort of the due timers. Drawback: each step of the clock costs time in proportion
-to all pending timers. Wheels exist to avoid that.
+not, plus a merge sort of the due timers. Drawback: the cost of each step of the clock is
+proportional to the number of pending timers. Wheels exist to avoid that.
 
 Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 1, which
 decrements a counter in each timer at each tick; here the deadline is compared instead, which
@@ -41,7 +41,7 @@ LIST = 0  # bucket of the timers that are not due, in the order of arming
 DUE = 1  # bucket of the timers to be delivered, with all deadlines up to SCANNED
 BUCKETS = 2
 
-SCANNED = HEADER  # all deadlines in the list are after this moment, which is not before the clock
+SCANNED = HEADER  # all deadlines in the list are later than this, which is not before the clock
 SORTED = HEADER + 1  # 1 while the due bucket is in the order of delivery
 WORDS = HEADER + 2
 
@@ -161,7 +161,7 @@ def advance(state, now, out):
             return n, False
         i = nodes[DUE]["next"]
         deadline = nodes[i]["deadline"]
-        if deadline > now:  # an advance that was given up has scanned further
+        if deadline > now:  # an interrupted advance has scanned further
             break
         if deadline > cells[NOW]:
             cells[NOW] = deadline

@@ -9,11 +9,14 @@ from timers.traits import NO_COUNTER, Cost, Load, Traits
 class CascadingWheel(KernelTimer):
     """Five wheels of 256 slots that cascade, as in Linux before 4.8.
 
-    >>> timer = CascadingWheel()
-    >>> handle = timer.schedule(300)
+    >>> timer = CascadingWheel(start=1000)
+    >>> handle = timer.schedule(1300)
     >>> timer.locate(handle)
-    {'level': 1, 'slot': 1}
-    >>> timer.advance(300).handles.tolist() == [handle]
+    {'level': 1, 'slot': 5}
+    >>> _ = timer.advance(1280)
+    >>> timer.locate(handle)
+    {'level': 0, 'slot': 20}
+    >>> timer.advance(1300).handles.tolist() == [handle]
     True
     """
 

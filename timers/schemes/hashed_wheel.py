@@ -9,19 +9,19 @@ from timers.traits import NO_COUNTER, Cost, Load, Parameter, Traits
 class HashedWheel(KernelTimer):
     """One wheel of `wheel_size` slots (1 .. 2**20) of `tick` units each, with rounds; as in Netty.
 
-    New timers are queued, and hashed into slots by the advance that passes the end of their tick.
-    The default tick is 100 units, which is 100 ms if a unit is a millisecond; with another unit,
-    pass another tick. (On the command line the default is 100 ms where a unit is a duration.)
+    New timers are queued; the advance that passes the end of the current tick hashes them into
+    slots. The default tick is 100 units, which is 100 ms if a unit is a millisecond; with another
+    unit, pass another tick. (On the command line the default is 100 ms where a unit is a duration.)
 
     >>> timer = HashedWheel(tick=100, wheel_size=8)
-    >>> handle = timer.schedule(1234)
-    >>> timer.locate(handle)
-    {'bucket': 'arrivals'}
+    >>> handles = timer.schedule_many([450, 1234]).tolist()
+    >>> [timer.locate(handle) for handle in handles]
+    [{'bucket': 'arrivals'}, {'bucket': 'arrivals'}]
     >>> _ = timer.advance(100)
-    >>> timer.locate(handle)
-    {'slot': 4, 'rounds': 1}
+    >>> [timer.locate(handle) for handle in handles]
+    [{'slot': 4, 'rounds': 0}, {'slot': 4, 'rounds': 1}]
     >>> timer.advance(1300).fired_at.tolist()
-    [1300]
+    [500, 1300]
     """
 
     _kernel = hashed_wheel

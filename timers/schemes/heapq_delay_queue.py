@@ -1,4 +1,4 @@
-"""`HeapqDelayQueue`: plain Python on heapq, what programs such as asyncio and sched use today."""
+"""`HeapqDelayQueue`: heapq in plain Python, as in asyncio and sched."""
 
 import heapq
 import sys

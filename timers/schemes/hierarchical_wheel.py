@@ -12,10 +12,14 @@ class HierarchicalWheel(KernelTimer):
     A slot of the lowest wheel spans `tick` units.
 
     >>> timer = HierarchicalWheel(tick=1, wheel_size=20)
-    >>> timer.locate(timer.schedule(450))
-    {'level': 3, 'slot': 1}
-    >>> timer.next_wakeup(), timer.advance(450).fired_at.tolist()
-    (400, [450])
+    >>> handle = timer.schedule(450)
+    >>> timer.locate(handle), timer.next_wakeup()
+    ({'level': 3, 'slot': 1}, 400)
+    >>> _ = timer.advance(400)
+    >>> timer.locate(handle), timer.next_wakeup()
+    ({'level': 2, 'slot': 2}, 440)
+    >>> timer.advance(450).fired_at.tolist()
+    [450]
     """
 
     _kernel = hierarchical_wheel

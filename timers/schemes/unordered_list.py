@@ -7,7 +7,7 @@ from timers.traits import NO_COUNTER, Cost, Load, Traits
 
 
 class UnorderedList(KernelTimer):
-    """All pending timers in one list, scanned by every advance. Wheels exist to avoid this.
+    """A list of all pending timers, scanned by every advance. Wheels exist to avoid this.
 
     >>> timer = UnorderedList()
     >>> handles = timer.schedule_many([30, 10, 20])
