@@ -1,17 +1,9 @@
-"""The enqueue experiment: figures against the rate and the limit, and the compiled work."""
+"""The enqueue experiment: figures against the rate and the limit."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from compare.trial.purgatory.figures import (
-    COMPILED,
-    LIMIT,
-    PURGING,
-    RATE,
-    Row,
-    mostly_keeps_up,
-    scanned,
-)
+from compare.trial.purgatory.figures import LIMIT, PURGING, RATE, Row, mostly_keeps_up
 from reports import formats
 from reports.charts.axes import Chart, Point, log_axis, stroke_of
 from reports.charts.pictures import Picture
@@ -69,15 +61,6 @@ _CHARTS = (
         "interval",
         "limit, entries",
     ),
-    _Chart(
-        COMPILED,
-        "purgatory-compiled",
-        "Both designs compiled, in simulated time",
-        "The bookkeeping alone, on one core: watcher lists, timer, purges and scans. The counted "
-        "work is the same on every machine. Dashed: load high. A design is not run at rates above "
-        "the first that is too high for one core.",
-        {"time per request": _CPU, "scans per request": (scanned, formats.amount)},
-    ),
 )
 
 
@@ -114,7 +97,7 @@ def _picture(drawn: _Chart, cases: Cases) -> Picture:
                 continue
             points = []
             for x, spread in curve.items():
-                failed = drawn.kind != COMPILED and not mostly_keeps_up(cases[case][x])
+                failed = not mostly_keeps_up(cases[case][x])
                 points.append(Point(x, spread, f"at {formats.count(x)}", failed))
             chart.series(axes, case, points, form)
         if any(curves.values()):

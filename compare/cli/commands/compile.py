@@ -24,9 +24,6 @@ def compile() -> None:  # the name of the command
     from compare.trial.pipeline.generate import generate
     from compare.trial.pipeline.replay import replay_trace
     from compare.trial.pipeline.verify import verify
-    from compare.trial.purgatory.figures import PURGING, SCANNING
-    from compare.trial.purgatory.simulation import simulate
-    from compare.trial.purgatory.traffic import traffic
     from compare.trial.replay.contestant import contestant
     from timers import CascadingWheel
     from timers.errors import ParameterError
@@ -53,6 +50,4 @@ def compile() -> None:  # the name of the command
         options_ = LogOptions("time")
         ingest_requests(log, f"{folder}/requests", options_, duration="duration", timeout="5s")
         ingest_touches(log, f"{folder}/touches", options_, key="key", idle="5s")
-        for design in (PURGING, SCANNING):
-            simulate(design, traffic("high", 1000, 100), 10)
     click.echo("compiled")

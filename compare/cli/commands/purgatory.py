@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from statistics import median
 from typing import Any
 
 import click
@@ -45,7 +44,6 @@ Examples:
 )
 @_setting("--limits", options.COUNTS, "Reaper limits of the old design to try.")
 @_setting("--memory", options.COUNT, "MiB available in the low-memory trials.", "memory_mib")
-@_setting("--requests", options.COUNT, "Requests in each compiled trial.")
 @_setting("--repeats", options.COUNT, "Runs of each trial; medians are shown.")
 @_setting("--timer", options.TIMER, "Timer of the new design.")
 @_setting("--seed", options.INTEGER, "Seed of the requests.")
@@ -57,9 +55,9 @@ def purgatory(quick: bool, as_json: bool, **values: Any) -> None:
     Requests arrive at rising rates. Each watches 3 keys and waits for 200 ms. The
     loads "low" and "high" are those of the workloads lognormal-low and
     lognormal-high. The new design removes an answered request from its timer at
-    once. The old one leaves it in a delay queue, which a reaper scans. Both are run
-    in real time, with threads, and compiled, in simulated time. The whole run takes
-    about ten minutes.
+    once. The old one leaves it in a delay queue, which a reaper scans. Both run in
+    real time, each trial in a process of its own. The whole run takes about ten
+    minutes.
     """
     from compare.trial.bench.store import read_run
     from compare.trial.purgatory.experiment import run_experiment
@@ -69,7 +67,7 @@ def purgatory(quick: bool, as_json: bool, **values: Any) -> None:
         if ctx.get_parameter_source(name) is ParameterSource.DEFAULT:
             del values[name]  # --quick has other defaults
     path = run_experiment(replace(QUICK if quick else _DEFAULT, **values, command=ctx.obj))
-    rows = read_run(path).purgatory.to_pylist(maps_as_pydicts="strict")
+    rows = read_run(path).purgatory.to_pylist()
     if as_json:
         click.echo(json.dumps({"run": str(path), "trials": rows}, indent=1))
     else:
@@ -82,7 +80,7 @@ _LEGEND = """\
 CPU: microseconds of processor time per request, and the range of the trials;
 GC: the part of that spent in garbage collection; MiB: peak memory above that at
 the start; late: lateness of timeouts in ms, p50/p99/max; out: share of requests
-that timed out; scanned: entries of lists and queue examined per request"""
+that timed out"""
 
 
 def text_of(rows: Sequence[Row]) -> str:
@@ -100,8 +98,6 @@ def text_of(rows: Sequence[Row]) -> str:
             room = f", {memory >> 20} MiB more than at the start" if memory else ""
             title = f"{title}: load {trials[0]['load']} at {trials[0]['rate']:,}/s{room}"
             parts.append([title, *_trials(trials, "interval", "limit")])
-    if trials := kinds.get(figures.COMPILED):
-        parts.append(["Compiled, simulated time, one core", *_compiled(trials)])
     return "\n\n".join(["\n".join(lines) for lines in parts if lines] + [_LEGEND])
 
 
@@ -167,21 +163,3 @@ def _totals(rows: Iterable[Row]) -> list[str]:
         if row["estimated_total"] is not None
     ]
     return ["Requests in the lists", *columns(shown)] if shown else []
-
-
-def _compiled(rows: Iterable[Row]) -> list[str]:
-    shown = []
-    for samples in _grouped(rows):
-        us, row = median(figures.values_of(samples, "cpu_us")), samples[0]
-        shown.append(
-            {
-                "": _name(row),
-                "rate": figure(row["rate"], ","),
-                "ns each": figure(us * 1000, ",.0f"),
-                "M/s": f"{1 / us:,.2f}" if us else "-",  # too few requests for the clock
-                "scanned each": figure(figures.scanned(row), ",.1f"),
-                "most queued": figure(row["counters"]["most_queued"], ","),
-                "out": figure(row["share_expired"], ".1%"),
-            }
-        )
-    return columns(shown)

@@ -61,7 +61,7 @@ from timers.errors import TimerError
 from timers.traits import Load
 
 FORMAT = "wheelwork-run"
-VERSION = 4
+VERSION = 5
 
 
 Row = dict[str, Any]
@@ -88,8 +88,8 @@ _NULLABLE = ("repeat", "ns_per_operation")
 _OUTCOME = columns()
 _TRIAL = (
     ("requests", _INTEGER),  # enqueued
-    ("achieved", _NUMBER),  # requests per second; null in simulated time
-    ("cpu_us", _NUMBER),  # processor time per request, of all threads or of the compiled code
+    ("achieved", _NUMBER),  # requests per second
+    ("cpu_us", _NUMBER),  # processor time of all threads per request
     ("gc_us", _NUMBER),  # the part of it spent in garbage collection
     ("peak_bytes", _INTEGER),  # peak of resident memory, minus that at the start
     ("late_p50_ms", _NUMBER),  # quantiles of the lateness of timeouts
@@ -100,7 +100,6 @@ _TRIAL = (
     ("exact_total", _NUMBER),  # mean of the exact number of requests in the lists
     ("estimate_error", _NUMBER),  # the greatest difference between the two
     ("failed", _TEXT),  # the reason if it failed, else null
-    ("counters", pa.map_(_TEXT, _INTEGER)),  # of compare.trial.purgatory.kernels; null in real time
 )
 FIGURES = [name for name, kind in _TRIAL if kind in (_INTEGER, _NUMBER)]
 """The numeric columns of a trial."""
@@ -161,7 +160,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     ),
     # One row for each trial of the enqueue experiment, in execution order.
     "purgatory": _schema(
-        ("kind", _TEXT),  # "rate", "limit", "memory": in real time; "compiled": in simulated time
+        ("kind", _TEXT),  # what is varied: "rate", "limit" or "memory"
         ("load", _TEXT),  # rate of timeouts: low or high
         ("design", _TEXT),  # purging (new), scanning (old), or none: the experiment's own threads
         ("timer", _TEXT),  # name

@@ -1,7 +1,7 @@
-"""The whole experiment: both designs at rising rates, in real time and compiled."""
+"""The whole experiment: both designs at rising rates, and with other limits and less memory."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
@@ -13,8 +13,7 @@ from compare.trial.bench.store import check_store, write_run
 from compare.trial.purgatory import figures
 from compare.trial.purgatory.figures import NONE, PURGING, SCANNING, Row
 from compare.trial.purgatory.options import INTERVALS, Experiment
-from compare.trial.purgatory.simulation import simulate
-from compare.trial.purgatory.traffic import LOADS, MICROSECONDS, traffic
+from compare.trial.purgatory.traffic import LOADS, traffic
 from compare.trial.purgatory.trial import Trial, measure
 from compare.trial.replay.contestant import COMPILED, contestant
 from timers.errors import ParameterError
@@ -54,7 +53,6 @@ def _check(options: Experiment) -> None:
         *(("rate", rate, 100, LARGEST_RATE) for rate in options.rates),
         *(("limit", limit, 0, LARGEST_TRIAL) for limit in options.limits),
         ("memory", options.memory_mib, 1, 2**20),
-        ("requests", options.requests, 1, LARGEST_TRIAL),
         ("repeats", options.repeats, 1, 1000),
         ("refinements", options.refinements, 0, 10),
         ("seed", options.seed, 0, 2**63 - 1),
@@ -70,25 +68,6 @@ def _check(options: Experiment) -> None:
         )
 
 
-def _simulated(options: Experiment, load: str, trial: Trial, rate: int) -> Iterator[Row]:
-    """Run a trial compiled and yield a row per sample."""
-    requests = _traffic(load, rate, options.requests, options.seed)
-    for _ in range(options.repeats):
-        result = simulate(trial.design, requests, trial.interval, timer=trial.timer)
-        yield {
-            **asdict(trial),
-            "kind": figures.COMPILED,
-            "load": load,
-            "rate": rate,
-            "requests": options.requests,
-            "cpu_us": result.seconds / options.requests * MICROSECONDS,
-            "share_expired": result.share_expired,
-            "counters": list(result.counters.items()),
-        }
-        if result.seconds > 1.0:
-            break
-
-
 def _rows(options: Experiment, step: Callable[[str], None]) -> list[Row]:
     """Run all trials in order and return their rows."""
     rates, rows = sorted({*options.rates}), list[Row]()
@@ -96,14 +75,6 @@ def _rows(options: Experiment, step: Callable[[str], None]) -> list[Row]:
     old = Trial(SCANNING, "delay-queue", INTERVALS[SCANNING])
     none = Trial(NONE, options.timer, INTERVALS[NONE])
     cases = [(load, trial) for load in LOADS for trial in (new, old)]
-    for load, trial in cases:
-        for rate in rates:
-            step(f"compiled: {trial.design}, {load}, {rate}/s")
-            samples = list(_simulated(options, load, trial, rate))
-            rows += samples
-            if rate * min(sample["cpu_us"] for sample in samples) > MICROSECONDS:
-                break  # too fast for one processor
-
     finished: dict[tuple[str, Trial, int], list[Row]] = {}
 
     def sustained(kind: str, load: str, trial: Trial, rate: int) -> bool:

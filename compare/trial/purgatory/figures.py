@@ -7,7 +7,7 @@ from typing import Any
 Row = dict[str, Any]
 """A row of the table `purgatory` of `compare.trial.bench.store`."""
 
-RATE, LIMIT, MEMORY, COMPILED = "rate", "limit", "memory", "compiled"
+RATE, LIMIT, MEMORY = "rate", "limit", "memory"
 """The kinds of rows."""
 
 PURGING, SCANNING, NONE = "purging", "scanning", "none"
@@ -47,12 +47,6 @@ def keeps_up(row: Row) -> bool:
         and achieved >= _KEPT_UP * row["rate"]
         and (late is None or late <= _IN_TIME_MS)
     )
-
-
-def scanned(row: Row) -> float:
-    """The entries of lists and queue that a compiled design examined per request."""
-    counters = dict(row["counters"])
-    return float(counters["entries_scanned"] + counters["queue_scanned"]) / float(row["requests"])
 
 
 def mostly_keeps_up(rows: Sequence[Row]) -> bool:

@@ -21,7 +21,6 @@ class Experiment:
     refinements: int = 2  #: further rates between the last sustained and the next
     limits: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)  #: of the old design's reaper
     memory_mib: int = 8  #: available in the trials with little memory
-    requests: int = 200_000  #: of each compiled trial
     repeats: int = 3  #: of each trial; medians are shown
     timer: str = "hierarchical-wheel"  #: of the new design
     seed: int = 0
@@ -34,7 +33,6 @@ QUICK = Experiment(
     seconds=0.2,
     refinements=0,
     limits=(1_000, 1_000_000),
-    requests=20_000,
     repeats=1,
 )
 """A run of seconds: enough to see that it works, not to compare figures."""

@@ -6,8 +6,6 @@ which nothing can be removed but the head, so completed requests stay in it.
 
 from collections.abc import Sequence
 
-from compare.trial.purgatory.kernels import REAPER_PERIOD, TICK
-from compare.trial.purgatory.traffic import MICROSECONDS
 from timers.limits import LIMIT
 from timers.services.calls import ScheduledCall
 from timers.services.delayed_operation import DelayedOperation
@@ -15,7 +13,8 @@ from timers.services.purgatory import Purgatory
 from timers.services.system_timer import SystemTimer
 from timers.validation import as_parameter
 
-_REAPER_PERIOD_S = REAPER_PERIOD * TICK / MICROSECONDS
+_REAPER_PERIOD = 0.2
+"""Maximum number of seconds between two turns of the reaper."""
 
 
 class ScanningPurgatory(Purgatory):
@@ -49,7 +48,7 @@ class ScanningPurgatory(Purgatory):
         super().__init__(name, timer, reaper=False)
         self._limit = as_parameter(limit, "limit", 0, LIMIT)
         self._queue: dict[DelayedOperation, ScheduledCall] = {}
-        self._turns = timer.schedule_every(_REAPER_PERIOD_S, self.reap, missed="delay")
+        self._turns = timer.schedule_every(_REAPER_PERIOD, self.reap, missed="delay")
 
     @property
     def queued(self) -> int:

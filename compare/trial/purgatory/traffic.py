@@ -27,17 +27,11 @@ WATCHED = 3
 
 
 class Traffic(NamedTuple):
-    """Requests, numbered in the order of arrival; times are in microseconds from the start.
-
-    Each request has one or two events: its arrival, and its completion if it ends in time. So an
-    event is an arrival if and only if its request is the next in order.
-    """
+    """Requests in the order of arrival; times are in microseconds from the start."""
 
     arrivals: Int64s  # (requests,); never decreases
     services: Int64s  # (requests,), from the arrival to the completion; -1 if it expires
     keys: Int32s  # (requests, WATCHED), different within a row
-    time: Int64s  # (events,), of each event; never decreases
-    request: Int32s  # (events,), its request
     timeout: int
 
 
@@ -49,17 +43,15 @@ def traffic(load: str, rate: int, requests: int, seed: int = 0) -> Traffic:
     name = LOADS[load]
     tape = make(name, timers=requests, seed=seed, parameters={"rate": rate}).tape
     is_arrival = tape.op == START
-    request = (np.cumsum(is_arrival) - 1).astype(np.int32)
+    number = np.cumsum(is_arrival) - 1
     # Among the rows of one id, in order of time, a completion follows its own arrival.
     order = np.argsort(tape.id, kind="stable")
     places = np.flatnonzero(~is_arrival[order])
-    completions = order[places]
-    request[completions] = request[order[places - 1]]
+    completed = number[order[places - 1]]
     arrivals, services = tape.time[is_arrival], np.full(requests, -1, np.int64)
-    completed = request[completions]
-    services[completed] = tape.time[completions] - arrivals[completed]
+    services[completed] = tape.time[order[places]] - arrivals[completed]
     timeout = workload_named(name).defaults["timeout"]
-    return Traffic(arrivals, services, _watched_keys(requests, seed), tape.time, request, timeout)
+    return Traffic(arrivals, services, _watched_keys(requests, seed), timeout)
 
 
 def _watched_keys(requests: int, seed: int) -> Int32s:

@@ -659,7 +659,7 @@ CALLS = [
     *(
         (
             f"purgatory{quick} --rates 300,500 --seconds 0.5 --refinements 4 --limits 5000"
-            " --memory 7 --requests 40 --repeats 2 --timer delay-queue --seed 9 --out there",
+            " --memory 7 --repeats 2 --timer delay-queue --seed 9 --out there",
             PURGATORY,
             {
                 "rates": (300, 500),
@@ -667,7 +667,6 @@ CALLS = [
                 "refinements": 4,
                 "limits": (5000,),
                 "memory_mib": 7,
-                "requests": 40,
                 "repeats": 2,
                 "timer": "delay-queue",
                 "seed": 9,

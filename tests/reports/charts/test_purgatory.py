@@ -6,7 +6,6 @@ import pytest
 from matplotlib import rc_context
 from matplotlib.lines import Line2D
 
-from compare.trial.purgatory.figures import scanned
 from reports.charts.pictures import SETTINGS
 from reports.charts.purgatory import draw
 from reports.palette import INK
@@ -32,14 +31,6 @@ PANELS = {
         {
             "CPU per request": lambda row: row["cpu_us"] * 1e3,
             "most memory [MiB]": lambda row: row["peak_bytes"] / 2**20,
-        },
-    ),
-    "purgatory-compiled": (
-        "compiled",
-        "rate",
-        {
-            "time per request": lambda row: row["cpu_us"] * 1e3,
-            "scans per request": scanned,
         },
     ),
 }
@@ -115,7 +106,6 @@ def test_what_did_not_keep_up_in_most_trials_is_hollow(drawn):
         return {(case.design, x) for case, row in shown for x, (_, empty) in row.items() if empty}
 
     assert hollow(drawn["purgatory-rates"]) == {("scanning", max(RATES))}
-    assert not hollow(drawn["purgatory-compiled"], "time per request")
     # Two of three trials of the old design failed, and one of the new; and all at one limit.
     rows = [
         row | {"failed": "x" if failed == (row["design"] == "scanning") else None}
@@ -139,12 +129,10 @@ def test_what_was_asked_for_is_a_thin_line_beside_what_was_achieved(drawn):
 def test_charts_say_what_they_show(drawn):
     texts = {name: plain(picture.alt) for name, picture in drawn.items()}
     assert "achieved new, load low at 40 000: 40k, old, load low" in texts["purgatory-rates"]
-    times = "time per request new, load low at 40 000: 400 ns (200–600), old"
-    assert times in texts["purgatory-compiled"]
     assert "[MiB] new, load low 35, old, load low at 100 000: 37" in texts["purgatory-limit"]
     assert drawn["purgatory-limit"].caption.startswith("Load low at 10\u202f000 requests/s.")
     names = ["new, load low", "old, load low", "new, load high", "old, load high"]
-    for name, shown in (("rates", names), ("limit", names[:2]), ("compiled", names)):
+    for name, shown in (("rates", names), ("limit", names[:2])):
         (legend,) = drawn[f"purgatory-{name}"].figure.legends
         assert [text.get_text() for text in legend.get_texts()] == shown
     nothing = [row | {"peak_bytes": None} for row in trials() if row["kind"] == "limit"]

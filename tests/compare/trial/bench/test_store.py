@@ -150,7 +150,7 @@ def change_a_bit(run):
     [
         (shutil.rmtree, "does not exist"),
         (with_manifest(format="wheelwork-trace"), "is not the manifest of a stored run"),
-        (with_manifest(version=5), "has version 5; this release reads 4"),
+        (with_manifest(version=6), "has version 6; this release reads 5"),
         (with_manifest(machine=5), "machine is missing or not an object"),
         (with_manifest(commit=5), "commit is missing or not valid"),
         (lambda run: (run / "samples.parquet").unlink(), "samples.parquet does not exist"),

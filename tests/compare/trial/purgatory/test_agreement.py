@@ -1,13 +1,12 @@
-"""On one clock the services do what the kernels do, request by request."""
+"""On one clock, both designs end every request at its moment."""
 
 from datetime import timedelta
+from operator import itemgetter
 
+import numpy as np
 import pytest
 
-from compare.trial.purgatory.figures import PURGING, SCANNING
-from compare.trial.purgatory.kernels import COMPLETED, EXPIRED, PURGE_TICKS, TICK
 from compare.trial.purgatory.scanning import ScanningPurgatory
-from compare.trial.purgatory.simulation import simulate
 from compare.trial.purgatory.traffic import traffic
 from timers import DelayQueue, HierarchicalWheel
 from timers.services import (
@@ -16,75 +15,61 @@ from timers.services import (
     Purgatory,
     SystemTimer,
 )
-from timers.services.purgatory import PURGE_PERIOD
+
+TICK = 1000  # microseconds
 
 
 class Request(DelayedOperation):
-    def __init__(self, number, timeout, clock, fate, ended_at):
+    def __init__(self, number, timeout, clock, ended_at, expired):
         super().__init__(timeout)
-        self.number, self.clock, self.fate, self.ended_at = number, clock, fate, ended_at
+        self.number, self.clock, self.ended_at, self.expired = number, clock, ended_at, expired
 
     def try_complete(self):
         return False
 
     def on_complete(self):
-        assert self.number not in self.fate
-        self.fate[self.number] = COMPLETED
+        assert self.number not in self.ended_at
         self.ended_at[self.number] = self.clock.now() // 1000
 
     def on_expiration(self):
-        self.fate[self.number] = EXPIRED
-
-
-def test_services_and_kernels_purge_as_often():
-    assert PURGE_TICKS * TICK == PURGE_PERIOD * 1e6
-
-
-class Counted(Purgatory):
-    """Counts its purges of the lists."""
-
-    purges = 0
-
-    def purge(self):
-        self.purges += 1
-        return super().purge()
+        self.expired.add(self.number)
 
 
 @pytest.mark.parametrize("interval", [3, 40])  # with 3, nearly each purge waits for its period
 @pytest.mark.parametrize("load", ["low", "high"])
 @pytest.mark.parametrize(
-    ("design", "make_timer", "make"),
+    ("make_timer", "make"),
     [
-        (PURGING, HierarchicalWheel, lambda t, n: Counted("r", t, purge_interval=n)),
-        (SCANNING, DelayQueue, lambda t, n: ScanningPurgatory("r", t, limit=n)),
+        (HierarchicalWheel, lambda t, n: Purgatory("r", t, purge_interval=n)),
+        (DelayQueue, lambda t, n: ScanningPurgatory("r", t, limit=n)),
     ],
-    ids=[PURGING, SCANNING],
+    ids=["purging", "scanning"],
 )
-def test_services_and_kernels_agree_on_who_completes_and_who_expires(
-    load, interval, design, make_timer, make
+def test_requests_are_completed_when_they_are_answered_and_expire_otherwise(
+    load, interval, make_timer, make
 ):
     given = traffic(load, 2000, 600, seed=4)
     clock = ManualClock()
     timer = SystemTimer(make_timer(), clock=clock)
     purgatory = make(timer, interval)
-    requests, fate, ended_at = [], {}, {}
-    for now, r in zip(given.time.tolist(), given.request.tolist(), strict=True):
+    requests, ended_at, expired = [], {}, set()
+    answered = np.flatnonzero(given.services >= 0)
+    arrivals, answers = given.arrivals, (given.arrivals + given.services)[answered]
+    events = [*enumerate(arrivals.tolist()), *zip(answered.tolist(), answers.tolist(), strict=True)]
+    for r, now in sorted(events, key=itemgetter(1)):  # at one time, arrivals come first
         clock.advance(timedelta(microseconds=now - clock.now() // 1000))
         if r == len(requests):
-            requests.append(Request(r, 0.2, clock, fate, ended_at))
+            requests.append(Request(r, 0.2, clock, ended_at, expired))
             purgatory.try_complete_else_watch(requests[r], given.keys[r].tolist())
         else:
             assert requests[r].force_complete()
     clock.advance(0.3)
-    simulated = simulate(design, given, interval)
-    numbers = range(len(requests))
-    assert [fate[r] for r in numbers] == simulated.fate.tolist()
-    assert [ended_at[r] for r in numbers] == simulated.ended_at.tolist()
-    assert set(fate.values()) == {COMPLETED, EXPIRED}
+    due = -((arrivals + given.timeout) // -TICK) * TICK  # the first tick from the deadline
+    expected = np.where(given.services >= 0, arrivals + given.services, due)
+    assert [ended_at[r] for r in range(len(requests))] == expected.tolist()
+    assert expired == set(np.flatnonzero(given.services < 0).tolist())
+    assert 0 < len(expired) < len(requests)
     assert purgatory.delayed == 0
-    if design == PURGING:
-        # A purge is due within a tick, and what completes in the same tick may come before it.
-        assert abs(purgatory.purges - simulated.counters["purges"]) <= 1 < purgatory.purges
     purgatory.purge()
     assert purgatory.watched == 0
     purgatory.shutdown()

@@ -3,9 +3,8 @@
 import json
 from collections import Counter
 from dataclasses import asdict, replace
-from itertools import chain, groupby, repeat
+from itertools import groupby
 
-import numpy as np
 import pytest
 
 from compare.trial.bench.store import SCHEMAS, RunError, read_run
@@ -19,9 +18,7 @@ from compare.trial.purgatory.figures import (
     mostly_keeps_up,
     saturation,
 )
-from compare.trial.purgatory.kernels import COMPLETED, EXPIRED
 from compare.trial.purgatory.options import QUICK
-from compare.trial.purgatory.simulation import Simulated
 from compare.trial.purgatory.traffic import traffic
 from compare.trial.purgatory.trial import Trial
 from timers.errors import ParameterError, UnknownTimerError
@@ -32,7 +29,7 @@ CAN = {"none": 10**9, PURGING: 90_000, SCANNING: 30_000}
 
 @pytest.fixture
 def trials(monkeypatch):
-    """Replaces all trials; the list of those in real time that were asked for."""
+    """Replaces all trials; the list of those that were asked for."""
     asked = []
 
     def measure(trial, given):
@@ -45,22 +42,18 @@ def trials(monkeypatch):
             "failed": "MemoryError" if trial.memory_bytes and trial.design == SCANNING else None,
         }
 
-    def simulate(*_, timer):
-        return Simulated(1e-6, {}, np.zeros(1, np.int8), np.zeros(1, np.int64))
-
     monkeypatch.setattr(experiment, "measure", measure)
-    monkeypatch.setattr(experiment, "simulate", simulate)
     return asked
 
 
 @pytest.fixture
 def options(tmp_path):
-    return replace(QUICK, seconds=0.1, requests=500, repeats=3, runs=str(tmp_path / "runs"))
+    return replace(QUICK, seconds=0.1, repeats=3, runs=str(tmp_path / "runs"))
 
 
 def run(options):
     """The rows of a stored run of the experiment."""
-    return read_run(run_experiment(options)).purgatory.to_pylist(maps_as_pydicts="strict")
+    return read_run(run_experiment(options)).purgatory.to_pylist()
 
 
 def of(rows, *case):
@@ -123,7 +116,7 @@ def test_the_run_has_every_kind_of_trial_and_what_they_found(trials, options):
         command=("wheelwork", "x"),
     )
     stored = read_run(run_experiment(options))
-    rows = [row for row in stored.purgatory.to_pylist() if row["kind"] != "compiled"]
+    rows = stored.purgatory.to_pylist()
     new, old = ("purging", "cascading-wheel", 1000), ("scanning", "delay-queue", 10_000)
     none = "none", "cascading-wheel", 0
     wheels = [(rate, 4) for rate in (10_000, 20_000, 40_000, 80_000)]
@@ -158,49 +151,6 @@ def test_the_run_has_every_kind_of_trial_and_what_they_found(trials, options):
     assert stored.manifest["parameters"] == json.loads(json.dumps(parameters))
     assert stored.manifest["machine"]["cores"] > 0
     assert stored.samples.num_rows == stored.replays.num_rows == 0
-
-
-def test_compiled_trials_end_where_one_processor_is_not_enough(monkeypatch, trials, options):
-    """Of 500 requests each, so that one second is 2 ms for a request."""
-    seconds = [
-        *(1.0, 1.5, 1.0, 1.0, 1.0, 1.25),  # after more than a second, there is no other sample
-        *(0.1, 0.2, 0.3, 1.5),
-        *(0.1, 0.2, 0.3, 0.5, 1.25, 0.2, 0.1, 0.3),
-    ]
-    times, asked = chain(seconds, repeat(0.05)), []
-    fate = np.array([COMPLETED, EXPIRED, COMPLETED, COMPLETED], np.int8)
-
-    def simulate(*arguments, timer):
-        asked.append((*arguments, timer))
-        return Simulated(next(times), {"purges": len(asked)}, fate, fate)
-
-    monkeypatch.setattr(experiment, "simulate", simulate)
-    rates, timer = (500, 1000, 100), "cascading-wheel"
-    rows = run(replace(options, rates=rates, timer=timer, seed=9))
-    rows = [row for row in rows if row["kind"] == "compiled"]
-    samples = groupby(rows, key=lambda row: (row["load"], row["design"], row["rate"]))
-    assert [(*key, *(round(row["cpu_us"], 6) for row in same)) for key, same in samples] == [
-        ("low", PURGING, 100, 2000.0, 3000.0),
-        ("low", PURGING, 500, 2000.0, 2000.0, 2000.0),  # exactly enough
-        ("low", PURGING, 1000, 2500.0),
-        ("low", SCANNING, 100, 200.0, 400.0, 600.0),
-        ("low", SCANNING, 500, 3000.0),
-        ("high", PURGING, 100, 200.0, 400.0, 600.0),
-        ("high", PURGING, 500, 1000.0, 2500.0),  # the fastest counts
-        ("high", PURGING, 1000, 400.0, 200.0, 600.0),
-        *(("high", SCANNING, rate, 100.0, 100.0, 100.0) for rate in (100, 500, 1000)),
-    ]
-    for number, (row, (design, given, interval, used)) in enumerate(zip(rows, asked, strict=True)):
-        assert (row["design"], row["interval"], row["timer"]) == (design, interval, used)
-        assert (interval, used) == {PURGING: (1000, timer), SCANNING: (10_000, "delay-queue")}[
-            design
-        ]
-        expected = traffic(row["load"], row["rate"], 500, 9)
-        assert given.arrivals.tolist() == expected.arrivals.tolist()
-        assert given.services.tolist() == expected.services.tolist()
-        assert (row["requests"], row["share_expired"]) == (500, 0.25)
-        assert row["counters"] == {"purges": number + 1}
-        assert row["memory_bytes"] is row["achieved"] is row["failed"] is None
 
 
 def test_the_median_row_of_trials_has_each_median_and_the_first_failure():
@@ -242,7 +192,6 @@ def test_a_design_keeps_up_if_it_is_in_time_and_fails_nothing(achieved, late, fa
         ({"rates": (100, 10**7 + 1)}, ParameterError, "rate must lie in [100, 10000000], not 1"),
         ({"limits": (-1,)}, ParameterError, "limit must lie in [0, 10000000], not -1"),
         ({"memory_mib": 0}, ParameterError, "memory must lie in [1, 1048576], not 0"),
-        ({"requests": 0}, ParameterError, "requests must lie in [1, 10000000], not 0"),
         ({"repeats": 0}, ParameterError, "repeats must lie in [1, 1000], not 0"),
         ({"refinements": 11}, ParameterError, "refinements must lie in [0, 10], not 11"),
         ({"seed": -1}, ParameterError, "seed must lie in [0, 9223372036854775807], not -1"),

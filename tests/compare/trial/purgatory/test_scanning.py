@@ -1,5 +1,7 @@
 """ScanningPurgatory: completed operations stay in its queue until a scan finds them."""
 
+import pytest
+
 from compare.trial.purgatory.scanning import ScanningPurgatory
 from timers import DelayQueue
 from timers.services import DelayedOperation, ManualClock, SystemTimer
@@ -19,11 +21,11 @@ class Failing(Waiting):
         raise ValueError
 
 
-def manual():
-    """A purgatory with a limit of 5, its timer and its clock."""
+def manual(limit=5):
+    """A purgatory, its timer and its clock."""
     clock = ManualClock()
     timer = SystemTimer(DelayQueue(), clock=clock)
-    return ScanningPurgatory("test", timer, limit=5), timer, clock
+    return ScanningPurgatory("test", timer, limit=limit), timer, clock
 
 
 def test_it_keeps_completed_operations_until_a_scan_finds_them():
@@ -47,6 +49,18 @@ def test_it_keeps_completed_operations_until_a_scan_finds_them():
     assert (purgatory.queued, purgatory.delayed, timer.size) == (0, 0, 1)
     purgatory.shutdown()
     assert timer.size == 0  # the reaper takes no more turns
+
+
+@pytest.mark.parametrize(
+    ("limit", "left"), [(6, (6, 2)), (5, (0, 2)), (2, (0, 2)), (1, (0, 0)), (0, (0, 0))]
+)
+def test_the_reaper_scans_what_is_longer_than_its_limit(limit, left):
+    purgatory, _, _ = manual(limit)
+    purgatory.try_complete_else_watch_many(operations := [Waiting(1), Waiting(1)], ["a", "b", "c"])
+    for operation in operations:
+        operation.force_complete()
+    purgatory.reap()
+    assert (purgatory.watched, purgatory.queued) == left
 
 
 def test_it_scans_in_vain_above_its_limit():
