@@ -1,4 +1,4 @@
-"""What all tests share: Hypothesis profiles, and that slow tests are left out unless asked for.
+"""What all tests share: Hypothesis profiles, short reports, and that slow tests are left out.
 
 `pytest` is the normal run: the quick profile, without slow tests. `pytest -m "slow or not slow"
 --hypothesis-profile deep` runs everything, with far more and longer examples.
@@ -45,3 +45,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def pytest_configure(config: pytest.Config) -> None:
     if not config.option.markexpr:
         config.option.markexpr = "not slow and not cluster and not browser"
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports with one chart, to be quick where the charts do not matter."""
+    from reports.charts import catalogue, pending
+
+    monkeypatch.setattr(catalogue, "CHARTS", (("memory", pending.memory),))

@@ -19,14 +19,6 @@ def summary(run: Run) -> Summary:
     return figures_of(run)
 
 
-@pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reports with one chart, to be quick where the charts do not matter."""
-    from reports.charts import catalogue, pending
-
-    monkeypatch.setattr(catalogue, "CHARTS", (("memory", pending.memory),))
-
-
 @pytest.fixture(scope="session")
 def primes() -> Primes:
     return make()
