@@ -7,7 +7,6 @@ in nanoseconds, where the interval from low to high is that of `Spread.interval`
 from collections.abc import Mapping
 from typing import Any
 
-from compare.traffic.tapes.units import parse_duration
 from compare.trial.bench.calls import SERVICE, TIMER
 from compare.trial.bench.task import BY_EVENT, HOLD, INSERT
 from reports import formats
@@ -124,15 +123,9 @@ def code_of(timer: StoredContestant) -> str:
     """The Python code that makes such a timer; where its tick is a duration, a unit is 1 ms."""
     module, _, name = TIMERS.get(timer.timer, timer.timer).rpartition(":")
     module = "timers" if timer.timer in TIMERS else module
-    parameters = {**timer.traits["defaults"], **timer.traits["settings"]}
-    if timer.traits["tick"] is not None and "tick" in parameters:
-        parameters["tick"] = timer.traits["tick"]
-    comment = ""
-    for key, value in parameters.items():
-        if isinstance(value, str):
-            parameters[key] = parse_duration(value, timer.traits["unit"] or "ms")
-            comment = f"  # one unit is 1 {timer.traits['unit'] or 'ms'}"
-    arguments = ", ".join(f"{key}={value}" for key, value in parameters.items())
+    is_duration = isinstance(timer.traits["tick"], str)
+    comment = f"  # one unit is 1 {timer.traits['unit'] or 'ms'}" if is_duration else ""
+    arguments = ", ".join(f"{key}={value}" for key, value in timer.traits["parameters"].items())
     return f"from {module} import {name}\ntimer = {name}({arguments}){comment}"
 
 

@@ -18,7 +18,7 @@ from compare.base.files import open_parquet
 from compare.trial.bench.store import traits_of
 from compare.trial.pipeline.results import ResultsError
 from compare.trial.pipeline.summarise import ABOUT, SCHEMA, SUMMARY, summarise
-from compare.trial.replay.contestant import contestant
+from compare.trial.replay.contestant import Contestant
 from reports.statistics import Spread
 from reports.summary import Replayed, StoredSource, Summary, contestants_of
 
@@ -36,8 +36,12 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
     tables = {Path(path): _read(Path(path)) for path in paths}
     rows = {path: table.to_pylist() for path, table in tables.items()}
     units = {grid[0]["unit"] for grid in rows.values()}
-    labels = dict.fromkeys(row["contestant"] for grid in rows.values() for row in grid)
-    contestants = contestants_of(traits_of(contestant(label), units) for label in labels)
+    timers = {
+        row["contestant"]: Contestant(row["timer"], json.loads(row["settings"]))
+        for grid in rows.values()
+        for row in grid
+    }
+    contestants = contestants_of(traits_of(timer, units) for timer in timers.values())
     workloads = Counter(grid[0]["workload"] for grid in rows.values())
     about = [json.loads(table.schema.metadata[ABOUT]) for table in tables.values()]
     return Summary(

@@ -25,7 +25,7 @@ def section(summary: Summary) -> Section | None:
 def traits_of(timer: StoredContestant) -> Row:
     """The traits of a timer, by their titles."""
     traits = timer.traits
-    shown = {**traits["defaults"], **traits["settings"]}
+    shown = dict(traits["parameters"])
     if traits["tick"] is not None:
         shown["tick"] = traits["tick"]
     parameters = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown.items())

@@ -189,7 +189,7 @@ def traits_of(label: str) -> dict[str, Any]:
         "settings": own,
         "tick": "100ms" if in_ms else own.get("tick"),
         "engine": engine,
-        "defaults": {},
+        "parameters": {},
         "unit": "ms" if in_ms else "",
         "lateness_low": low,
         "lateness_high": high,

@@ -53,6 +53,8 @@ def row(text: str, number: int, workload: str) -> dict:
     counted = timer.engine == "compiled"
     return dict.fromkeys(SCHEMA.names, 0) | {
         "contestant": timer.label,
+        "timer": timer.name,
+        "settings": json.dumps(timer.settings),
         "engine": timer.engine,
         "workload": workload,
         "source": json.dumps({"kind": "workload", "workload": workload}),
@@ -213,7 +215,7 @@ def test_the_page(tmp_path, capsys):
         (["stranger"], r"no timer is called 'nobody'"),
         (["empty"], r"empty is not a stored replay: it has no manifest\.json"),
         (["good", "--run", "runs"], r"cannot be used together"),
-        (["good", "--time", "ts"], r"--time needs --requests or --touches"),
+        (["good", "--workload", "uniform"], r"--workload is not used"),
     ],
 )
 def test_nonsense_is_one_line(tmp_path, monkeypatch, capsys, arguments, said):
@@ -224,7 +226,9 @@ def test_nonsense_is_one_line(tmp_path, monkeypatch, capsys, arguments, said):
     table = pq.read_table(write(tmp_path / "stranger"))
     pq.write_table(table.slice(0, 0), tmp_path / "no-rows")
     names = pa.array(["nobody"] * table.num_rows)
-    pq.write_table(table.set_column(0, table.schema.field(0), names), tmp_path / "stranger")
+    place = table.schema.get_field_index("timer")
+    table = table.set_column(place, table.schema.field(place), names)
+    pq.write_table(table, tmp_path / "stranger")
     (tmp_path / "empty").mkdir()
     before = sorted(tmp_path.rglob("*"))
     assert main(["report", "--replayed", *arguments]) == 2

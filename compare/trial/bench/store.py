@@ -222,7 +222,7 @@ def traits_of(contestant: Contestant, units: Collection[str]) -> dict[str, Any]:
         "tick": contestant.tick,
         "engine": contestant.engine,
         "due_at": str(contestant.rounding(unit or "unit")),
-        "defaults": dict(traits.defaults),
+        "parameters": contestant.parameters(unit or "ms"),
         "unit": unit,
         "lateness_low": lowest,
         "lateness_high": highest,

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import groupby, islice
 from pathlib import Path
@@ -148,7 +149,7 @@ def _manifest(
         "unit": trace.unit,
         "source": trace.source,
         "trace": {"path": str(trace.path.resolve()), "digest": trace.manifest_digest},
-        "timers": labels,
+        "timers": [asdict(timer) for timer in contestants],
         "shards": len(trace.shards),
         **options,
         "code": source_digest("compare"),

@@ -4,15 +4,15 @@
     RESULTS/outcomes/timer-000/shard-00000.parquet   one row, written last: the replay is finished
     RESULTS/expiries/timer-000/shard-00000.parquet   what fired, in order of delivery; optional
 
-A shard replay is one shard replayed through one timer. The manifest has the labels of the timers.
-docs/pipeline.md explains the columns.
+A shard replay is one shard replayed through one timer. The manifest has the timers' names and
+settings. docs/pipeline.md explains the columns.
 """
 
 import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,14 +25,14 @@ from compare.base.executors import Executor
 from compare.base.files import MANIFEST, open_parquet, read_manifest
 from compare.traffic.tapes.trace import Trace, columns_text, open_trace, shard_name
 from compare.trial.oracle.compiled import Rows
-from compare.trial.replay.contestant import Contestant, contestant
+from compare.trial.replay.contestant import Contestant
 from compare.trial.replay.lateness import Lateness
 from compare.trial.replay.loops import FIRED
 from compare.trial.replay.outcome import NUMBERS, Outcome, columns
 from timers.errors import TimerError
 
 FORMAT = "wheelwork-results"
-VERSION = 2
+VERSION = 3
 
 EXPIRIES = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in FIRED.names or ()])
 """`operation` is the row of the shard's tape that last armed the timer."""
@@ -78,7 +78,7 @@ class Results:
     @cached_property
     def contestants(self) -> tuple[Contestant, ...]:
         """The timers of the replay."""
-        return tuple(map(contestant, self.manifest["timers"]))
+        return tuple(Contestant(**timer) for timer in self.manifest["timers"])
 
     @property
     def complete(self) -> bool:
@@ -224,8 +224,9 @@ def results_manifest(path: Path) -> dict[str, Any]:
     flags = dict.fromkeys(("expiries", "drained", "counting", "complete"), bool)
     entries = {"trace": dict, "timers": list, "made": dict, **flags}
     manifest = read_manifest(path, "a stored replay", FORMAT, VERSION, entries, ResultsError)
-    if not all(isinstance(timer, str) for timer in manifest["timers"]):
-        raise ResultsError(f"{path / MANIFEST}: timers is not a list of strings")
+    keys = {field.name for field in fields(Contestant)}
+    if not all(isinstance(timer, dict) and timer.keys() == keys for timer in manifest["timers"]):
+        raise ResultsError(f"{path / MANIFEST}: each of timers must have a name and settings")
     if not {"path", "digest"} <= manifest["trace"].keys():
         raise ResultsError(f"{path / MANIFEST}: trace must have a path and a digest")
     return manifest

@@ -34,6 +34,8 @@ _SPREAD: Mapping[str, Callable[[Sequence[float]], Any]] = {
 SCHEMA = pa.schema(
     [
         ("contestant", pa.string()),
+        ("timer", pa.string()),
+        ("settings", pa.string()),
         ("engine", pa.string()),
         ("workload", pa.string()),
         ("source", pa.string()),
@@ -78,7 +80,12 @@ def table_of(results: Results) -> pa.Table:
     }
     rows = []
     for timer, shards in zip(results.contestants, results.outcomes(), strict=True):
-        identity = {"contestant": timer.label, "engine": timer.engine}
+        identity = {
+            "contestant": timer.label,
+            "timer": timer.name,
+            "settings": json.dumps(timer.settings),
+            "engine": timer.engine,
+        }
         rows.append(identity | common | _row(shards))
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     options = {name: results.manifest[name] for name in ("expiries", "drained", "counting")}

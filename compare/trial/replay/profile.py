@@ -1,5 +1,6 @@
 """What a trace says before any comparison: its delays, its answers, and what its timers cost."""
 
+from dataclasses import replace
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from compare.traffic.tapes.units import (
     duration_text,
     rounded_duration,
 )
-from compare.trial.replay.contestant import COMPILED, contestant
+from compare.trial.replay.contestant import COMPILED, TICK, Contestant
 from compare.trial.replay.engine import OverBudgetError, first_time, replay
 from timers.arrays import Bools, Int64s
 from timers.kernels.operations import NONE
@@ -185,10 +186,10 @@ def _costs(unit: str, tape: Tape, seconds: float) -> dict[str, float | None]:
     costs: dict[str, float | None] = dict.fromkeys(TIMERS)
     left = BUDGET
     # Timers without a kernel are the slowest, and get what the others leave.
-    order = sorted(map(contestant, TIMERS), key=lambda timer: timer.engine != COMPILED)
+    order = sorted(map(Contestant, TIMERS), key=lambda timer: timer.engine != COMPILED)
     for number, timer in enumerate(order):
         # A tick of 100 ms, the default, is not a whole number of seconds.
-        fitting = contestant(f"{timer.name}/tick=1s") if timer.tick and unit == "s" else timer
+        fitting = replace(timer, settings={TICK: "1s"}) if timer.tick and unit == "s" else timer
         limit = left / (len(order) - number)
         try:
             new = fitting.new(unit, first_time(tape))

@@ -423,7 +423,7 @@ def test_results_are_stored_where_they_are_asked_for(said, trace, kept):
     code, out, err = said("replay", trace, "--timers", timers, "--out", "new/results", *options)
     assert (code, err) == (0, "")  # `verify` would find the mismatches
     results = open_results("new/results")
-    assert ",".join(results.manifest["timers"]) == timers
+    assert ",".join(timer.label for timer in results.contestants) == timers
     fired = sum(outcome.fired for shards in results.outcomes() for outcome in shards)
     assert tells(out, f"new/results 2 timers 1 shard 434 operations {fired} expiries ({kept})")
     assert ("only summaries" in said("verify", "new/results")[2]) is (kept == "not stored")
@@ -736,7 +736,7 @@ def test_each_option_is_handed_on_as_its_own_argument(
 
 
 def test_the_help_of_a_comparison_has_its_defaults(said):
-    text = " ".join(said("report", "--help")[1].split())
+    text = " ".join(said("compare", "--help")[1].split())
     default = Comparison()
     for value in (default.budget, default.repeats, default.operations, default.runs):
         assert f"[default: {value}]" in text

@@ -76,7 +76,8 @@ def test_traits_are_told_in_the_finest_unit_of_the_run():
     assert kept["due_at"] == "at the start of the deadline's tick"
     assert (kept["unit"], kept["lateness_low"], kept["lateness_high"]) == ("us", -999, 0)
     assert (kept["tick"], kept["label"]) == ("1ms", "hierarchical-wheel/tick=1ms/wheel-size=8")
-    assert (kept["settings"]["wheel_size"], kept["defaults"]["wheel_size"]) == (8, 20)
+    assert kept["settings"] == {"tick": "1ms", "wheel_size": 8}
+    assert kept["parameters"] == {"tick": 1000, "wheel_size": 8}
     assert kept["costs"][2:5] == [
         "reschedule: O(1)",
         "expiry: O(1) [uniform delays]",  # once, though two counters show it
@@ -113,7 +114,7 @@ def test_traits_are_kept_as_plain_values(name):
     timer = contestant(name)
     kept = json.loads(json.dumps(traits_of(timer, ["ms"])))
     assert kept["timer"] == kept["label"] == name
-    assert kept["defaults"] == dict(timer.traits.defaults)
+    assert kept["parameters"] == timer.parameters("ms")
     costs = [text.partition(" [")[0] for text in kept["costs"]]
     assert set(costs) == {str(cost) for cost in timer.traits.costs}
     assert len(kept["costs"]) == len(set(kept["costs"]))  # each is told once

@@ -33,7 +33,7 @@ from compare.trial.pipeline.results import (
     open_results,
     outcome_of,
 )
-from compare.trial.replay.contestant import Contestant
+from compare.trial.replay.contestant import Contestant, contestant
 from compare.trial.replay.engine import first_time, replay
 from tests.compare.interrupts import interrupt_when_one_has_ended
 from tests.compare.own_timers import slow_timer
@@ -143,11 +143,16 @@ def test_the_manifest_says_what_was_replayed(results, trace):
     assert manifest.pop("code")
     assert manifest == {
         "format": "wheelwork-results",
-        "version": 2,
+        "version": 3,
         "unit": "us",
         "source": {"kind": "test"},
         "trace": {"path": str(trace.path), "digest": trace.manifest_digest},
-        "timers": list(TIMERS),
+        "timers": [
+            {"name": "hierarchical-wheel", "settings": {}},
+            {"name": "hashed-wheel", "settings": {"tick": 700}},
+            {"name": "hierarchical-wheel", "settings": {"tick": "64us"}},
+            {"name": "heapq-delay-queue", "settings": {}},
+        ],
         "shards": 3,
         "expiries": True,
         "drained": True,
@@ -214,7 +219,8 @@ def replays_of(trace, names, out, shard=0):
         for kind in ("outcomes", "expiries"):
             (out / kind / f"timer-{number:03d}").mkdir(parents=True, exist_ok=True)
     asked = dict.fromkeys(("expiries", "drained", "counting"), True)
-    results = Results(out, {"timers": list(names), **asked}, trace)
+    timers = [dataclasses.asdict(contestant(name)) for name in names]
+    results = Results(out, {"timers": timers, **asked}, trace)
     return results, [ShardReplay(number, shard) for number in range(len(names))]
 
 
@@ -326,7 +332,7 @@ def resumes(out, whole, marker=None, **where):
         marker.unlink()  # not before: a worker that outlives its Spark would end at once
     for kind in ("expiries", "outcomes"):  # half a file of a task that was killed
         (out / kind / "timer-001" / ".shard-00005.parquet.host-1.0f").touch()
-    resumed = replay_trace(whole.trace, whole.manifest["timers"], out, **where)
+    resumed = replay_trace(whole.trace, PAIR, out, **where)
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
     assert files_of(resumed) == files_of(whole)
     assert names_in(out) == names_in(whole.path)

@@ -39,7 +39,7 @@ def refused(results, says):
 def test_results_are_opened_as_they_were_written(results):
     opened = open_results(results.path)
     assert opened == results
-    assert [timer.label for timer in opened.contestants] == opened.manifest["timers"] == TIMERS
+    assert [timer.label for timer in opened.contestants] == TIMERS
     assert list(opened.replays()) == [(timer, shard) for shard in range(SHARDS) for timer in (0, 1)]
     assert opened.complete
     assert opened.unfinished() == []
@@ -87,8 +87,9 @@ def test_results_of_another_trace_are_refused(results):
 @pytest.mark.parametrize(
     ("entries", "says"),
     [
-        ({"version": 1}, "has version 1; this release reads 2"),
-        ({"timers": [{"name": "delay-queue"}]}, "timers is not a list of strings"),
+        ({"version": 2}, "has version 2; this release reads 3"),
+        ({"timers": ["delay-queue"]}, "each of timers must have a name and settings"),
+        ({"timers": [{"name": "delay-queue"}]}, "each of timers must have a name and settings"),
         ({"timers": None}, "timers is missing or not a list"),
         ({"trace": {"path": "of.trace"}}, "trace must have a path and a digest"),
         *(

@@ -13,6 +13,7 @@ from compare.traffic.tapes.trace import write_trace
 from compare.trial.pipeline.replay import replay_trace
 from compare.trial.pipeline.results import ResultsError, outcome_table
 from compare.trial.pipeline.summarise import ABOUT, SCHEMA, summarise, table_of
+from compare.trial.replay.contestant import Contestant, contestant
 from compare.trial.replay.lateness import Lateness
 from compare.trial.replay.outcome import NUMBERS, Outcome
 from tests.compare.small_tapes import tape_of
@@ -102,6 +103,7 @@ def test_lateness_is_that_of_all_timers_that_fired(rows):
 def test_each_row_says_what_it_is_of(rows):
     for row, label, engine in zip(rows, TIMERS, ("compiled", "python loop"), strict=True):
         assert (row["contestant"], row["engine"]) == (label, engine)
+        assert Contestant(row["timer"], json.loads(row["settings"])) == contestant(label)
         assert (row["workload"], row["unit"], row["shards"]) == ("uniform", "us", SHARDS)
         assert row["source"] == '{"seed": 7, "workload": "uniform"}'
         assert row["span"] == 4989
