@@ -27,7 +27,7 @@ QUIETLY = ("-q", "--use-pep517")  # without it an older pip warns about PySpark'
 
 @nox.session
 def report(session: nox.Session) -> None:
-    """Run the comparison and print the path of the page: -- [--requests FILE ...]."""
+    """Run the comparison and print the path of the page: -- [--requests FILE --timeout T]."""
     session.install(*QUIETLY, "-e", ".")
     session.run("wheelwork", "report", *session.posargs)
 

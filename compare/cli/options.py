@@ -1,7 +1,6 @@
 """Parameter types and options that several commands share."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping
 from pkgutil import resolve_name
 from typing import Any
 
@@ -9,8 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from compare.base.arguments import count, counts, integer, names, seconds, setting, size
-from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS
-from compare.trial.bench.comparison import DEFAULT_WORKLOADS, Comparison
+from compare.trial.bench.comparison import DEFAULT_WORKLOADS
 
 LOG_FORMATS = (
     *("auto", "csv", "tsv", "jsonl", "parquet", "zeek", "w3c"),
@@ -57,15 +55,6 @@ TIMER = Parsed("name", str, "timers.registry:TIMERS")
 NAMES = Parsed("name,...", names)
 TIMERS = Parsed("name,...", names, "timers.registry:TIMERS")
 WORKLOAD = Parsed("name", str, "compare.traffic.workloads.catalogue:WORKLOADS")
-
-
-def time_format(text: str) -> str:
-    """A known format of times, or one of strptime."""
-    if text in TIME_FORMATS or "%" in text:
-        return text
-    raise ValueError(
-        f"{text!r} is not one of {', '.join(TIME_FORMATS)}, nor a format such as '%d/%m/%Y %H:%M'"
-    )
 
 
 class Place(click.Path):
@@ -199,46 +188,6 @@ def new_trace(*, required: bool = True) -> Decorator:
     )
 
 
-def time(*, required: bool) -> Decorator:
-    """The time column."""
-    return option("--time", "COL", "Column with the time.", required=required)
-
-
-def requests(*, required: bool) -> Decorator:
-    """What the rows of a log of requests mean, besides --time."""
-    return together(
-        option("--duration", "COL", "Column with the response time."),
-        option("--end", "COL", "Column with the time of the answer, instead of --duration."),
-        option(
-            "--id", "COL", "Column with the id of a request in two rows, instead of --duration."
-        ),
-        option("--event", "COL", "With --id: column that tells starts from ends."),
-        option("--starts", "TEXT", "With --id: value of --event in the row that starts a request."),
-        option("--ends", "TEXT", "With --id: value of --event in the row that ends it."),
-        option("--timeout", "TIME", "Timeout of a request, such as 200ms.", required=required),
-        option(
-            "--duration-unit",
-            tuple(EXPONENTS),
-            "Unit of durations without one.",
-            default="s",
-        ),
-        option(
-            "--time-is",
-            ("start", "end"),
-            "Whether --time is a start or an end.",
-            default="start",
-        ),
-    )
-
-
-def touches(*, required: bool) -> Decorator:
-    """What the rows of a log of touches mean, besides --time."""
-    return together(
-        option("--key", "COL", "Column with the key of the timer.", required=required),
-        option("--idle", "TIME", "Idle timeout of a key, such as 30s.", required=required),
-    )
-
-
 layout = together(
     option(
         "--log-format",
@@ -264,83 +213,17 @@ layout = together(
 )
 """What a user says about the format of a log; the names are those of `Layout`."""
 
-reading = together(
-    layout,
-    option(
-        "--time-format",
-        Parsed("format", time_format),
-        f"Format of the times: {', '.join(TIME_FORMATS)}, or as for strptime.",
-        default="auto",
-    ),
-    option(
-        "--time-zone",
-        "NAME",
-        "Zone of times without one, such as Europe/Berlin (default: UTC).",
-    ),
-    option("--unit", TAPE_UNITS, "Unit of times in the trace.", default="ms"),
-    option(
-        "--where",
-        "CONDITION",
-        "Use only rows that meet this condition, e.g. 'status = 504'; may be repeated.",
-        multiple=True,
-    ),
-    option("--sample", "SHARE", "Use this share of the keys or requests.", default="100%"),
-    option("--limit", COUNT, "Maximum number of lines or records to read."),
-    flag("--strict", "Fail instead of skipping rows."),
-    option("--unique", "COL", "Skip rows whose value in this column has occurred before."),
-    option(
-        "--in-order-within",
-        "TIME",
-        "Skip rows that are older than a preceding row by more than this, e.g. 10s.",
-    ),
-    master,
+workload = option(
+    "--workload",
+    WORKLOAD,
+    "Workload to replay; may be repeated. Default, if there is no trace: "
+    f"{', '.join(DEFAULT_WORKLOADS)}.",
+    field="workloads",
+    multiple=True,
 )
-"""How a log is read; the names are those of `compare.traffic.logs.ingest.Options`."""
 
 
-def runs(name: str, default: str) -> Decorator:
+def runs(default: str) -> Decorator:
     """The directory of stored runs."""
     help = "Store the run in this directory."
-    return option(name, Place("runs"), help, field="runs", default=default)
-
-
-def comparison(store: str) -> Decorator:
-    """What is compared; the names are those of Comparison. `store` is the option for the runs."""
-    default = Comparison()
-    return together(
-        option(
-            "--workload",
-            WORKLOAD,
-            "Workload to replay; may be repeated. Default, if there is no trace: "
-            f"{', '.join(DEFAULT_WORKLOADS)}.",
-            field="workloads",
-            multiple=True,
-        ),
-        option(
-            "--timers",
-            TIMERS,
-            "Timers to compare, e.g. hashed-wheel/tick=5ms or module:Class. "
-            "Default: all registered timers.",
-            default=default.timers,
-        ),
-        option("--sizes", COUNTS, "Numbers of pending timers.", default=default.sizes),
-        option("--operations", COUNT, "Operations per workload.", default=default.operations),
-        option("--repeats", COUNT, "Maximum number of samples.", default=default.repeats),
-        option(
-            "--budget",
-            SECONDS,
-            "Seconds for all samples of a timer at one size; a task of which one sample takes "
-            "longer is not run with more timers.",
-            default=default.budget,
-        ),
-        option("--seed", INTEGER, "Seed of the workloads.", default=default.seed),
-        runs(store, default.runs),
-    )
-
-
-def comparison_from(values: Mapping[str, Any], traces: Iterable[object]) -> Comparison:
-    """Build a Comparison from the values of the options and these traces."""
-    known = {field.name for field in fields(Comparison)}
-    given = {name: value for name, value in values.items() if name in known}
-    given |= {"traces": tuple(map(str, traces)), "workloads": values["workloads"] or None}
-    return Comparison(**given, command=click.get_current_context().obj)
+    return option("--out", Place("runs"), help, field="runs", default=default)

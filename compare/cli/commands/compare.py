@@ -10,6 +10,7 @@ import click
 from compare.cli import options
 from compare.cli.text import table
 from compare.trial.bench.calls import SERVICE
+from compare.trial.bench.comparison import Comparison
 from compare.trial.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
+_DEFAULT = Comparison()
+
 
 @options.command("""\b
 Examples:
@@ -26,9 +29,31 @@ Examples:
   wheelwork compare requests.trace --workload keepalive --sizes 1e4,1e5
   wheelwork compare --timers delay-queue,hashed-wheel,hashed-wheel/tick=1ms""")
 @options.traces_argument
-@options.comparison("--out")
+@options.workload
+@options.option(
+    "--timers",
+    options.TIMERS,
+    "Timers to compare, e.g. hashed-wheel/tick=5ms or module:Class. "
+    "Default: all registered timers.",
+    default=_DEFAULT.timers,
+)
+@options.option("--sizes", options.COUNTS, "Numbers of pending timers.", default=_DEFAULT.sizes)
+@options.option(
+    "--operations", options.COUNT, "Operations per workload.", default=_DEFAULT.operations
+)
+@options.option("--repeats", options.COUNT, "Maximum number of samples.", default=_DEFAULT.repeats)
+@options.option(
+    "--budget",
+    options.SECONDS,
+    "Time limit per timer and size, in seconds; a slower task is skipped at larger sizes.",
+    default=_DEFAULT.budget,
+)
+@options.option("--seed", options.INTEGER, "Seed of the workloads.", default=_DEFAULT.seed)
+@options.runs(_DEFAULT.runs)
 @options.json
-def compare(traces: tuple[str, ...], as_json: bool, **given: Any) -> None:
+def compare(
+    traces: tuple[str, ...], workloads: tuple[str, ...], as_json: bool, **given: Any
+) -> None:
     """Measure timers side by side, store the run and print a summary.
 
     Insert, cancel, hold and expiry are measured against the number of pending
@@ -39,7 +64,10 @@ def compare(traces: tuple[str, ...], as_json: bool, **given: Any) -> None:
     from compare.trial.bench.store import read_run
     from reports.summary import figures_of
 
-    path = run_comparison(options.comparison_from(given, traces))
+    command = click.get_current_context().obj
+    path = run_comparison(
+        Comparison(traces=traces, workloads=workloads or None, command=command, **given)
+    )
     run = read_run(path)
     if as_json:
         click.echo(json.dumps(medians(run), indent=1))

@@ -9,7 +9,7 @@ import click
 
 from compare.cli import options
 from compare.cli.text import labelled, operations_text
-from compare.traffic.tapes.units import digits_text
+from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS, digits_text
 
 if TYPE_CHECKING:
     from compare.traffic.logs.ingest import Ingested
@@ -47,6 +47,75 @@ Example:
   wheelwork ingest kernel kernel.txt --out kernel.trace"""
 
 
+_REQUEST_ROWS = options.together(
+    options.option("--duration", "COL", "Column with the response time."),
+    options.option("--end", "COL", "Column with the time of the answer, instead of --duration."),
+    options.option(
+        "--id", "COL", "Column with the id of a request in two rows, instead of --duration."
+    ),
+    options.option("--event", "COL", "With --id: column that tells starts from ends."),
+    options.option(
+        "--starts", "TEXT", "With --id: value of --event in the row that starts a request."
+    ),
+    options.option("--ends", "TEXT", "With --id: value of --event in the row that ends it."),
+    options.option("--timeout", "TIME", "Timeout of a request, such as 200ms.", required=True),
+    options.option(
+        "--duration-unit", tuple(EXPONENTS), "Unit of durations without one.", default="s"
+    ),
+    options.option(
+        "--time-is", ("start", "end"), "Whether --time is a start or an end.", default="start"
+    ),
+)
+_TOUCH_ROWS = options.together(
+    options.option("--key", "COL", "Column with the key of the timer.", required=True),
+    options.option("--idle", "TIME", "Idle timeout of a key, such as 30s.", required=True),
+)
+
+
+def _time_format(text: str) -> str:
+    """A known format of times, or one of strptime."""
+    if text in options.TIME_FORMATS or "%" in text:
+        return text
+    raise ValueError(
+        f"{text!r} is not one of {', '.join(options.TIME_FORMATS)}, nor a format such as"
+        " '%d/%m/%Y %H:%M'"
+    )
+
+
+_READING = options.together(
+    options.layout,
+    options.option(
+        "--time-format",
+        options.Parsed("format", _time_format),
+        f"Format of the times: {', '.join(options.TIME_FORMATS)}, or as for strptime.",
+        default="auto",
+    ),
+    options.option(
+        "--time-zone",
+        "NAME",
+        "Zone of times without one, such as Europe/Berlin (default: UTC).",
+    ),
+    options.option("--unit", TAPE_UNITS, "Unit of times in the trace.", default="ms"),
+    options.option(
+        "--where",
+        "CONDITION",
+        "Use only rows that meet this condition, e.g. 'status = 504'; may be repeated.",
+        multiple=True,
+    ),
+    options.option("--sample", "SHARE", "Use this share of the keys or requests.", default="100%"),
+    options.option("--limit", options.COUNT, "Maximum number of lines or records to read."),
+    options.flag("--strict", "Fail instead of skipping rows."),
+    options.option("--unique", "COL", "Skip rows whose value in this column has occurred before."),
+    options.option(
+        "--in-order-within",
+        "TIME",
+        "Skip rows that are older than a preceding row by more than this, e.g. 10s.",
+    ),
+    options.master,
+)
+"""How a log is read; the names are those of `compare.LogOptions`."""
+
+
 @click.group(no_args_is_help=False, epilog=f"\b\nExamples:\n{_REQUESTS}\n{_TOUCHES}")
 def ingest() -> None:
     """Turn a real log into a trace, to compare timers on your own traffic."""
@@ -60,14 +129,18 @@ def _log_command(
         click.argument("log", type=options.PLACE, nargs=-1, required=True),
         options.new_trace(),
         options.shards,
-        options.section("What the rows mean", options.time(required=True), rows),
-        options.section("How the log is read", options.reading),
+        options.section(
+            "What the rows mean",
+            options.option("--time", "COL", "Column with the time.", required=True),
+            rows,
+        ),
+        options.section("How the log is read", _READING),
     )
     command = ingest.command(cls=options.Command, epilog=_LOGS + example)
     return lambda function: command(declare(function))
 
 
-@_log_command(_REQUESTS, options.requests(required=True))
+@_log_command(_REQUESTS, _REQUEST_ROWS)
 def requests(**given: Any) -> None:
     """Turn a log of requests into timeouts that the answers cancel.
 
@@ -78,7 +151,7 @@ def requests(**given: Any) -> None:
     ingest_log("requests", given)
 
 
-@_log_command(_TOUCHES, options.touches(required=True))
+@_log_command(_TOUCHES, _TOUCH_ROWS)
 def touches(**given: Any) -> None:
     """Turn a log of touches into idle timers.
 
@@ -119,7 +192,10 @@ def kernel(log: str, out: str, force: bool, hz: int | None) -> None:
 
 
 def ingest_log(kind: str, given: Mapping[str, Any]) -> "Trace":
-    """Turn a log into a trace as the options say, and print a summary."""
+    """Turn a log into a trace as the options say, and print a summary.
+
+    Options that are not given have the defaults of the functions in `compare.traffic.logs.ingest`.
+    """
     from compare.traffic.logs.ingest import LogOptions, ingest_requests, ingest_touches
     from compare.trial.replay.profile import profile
 
@@ -129,7 +205,8 @@ def ingest_log(kind: str, given: Mapping[str, Any]) -> "Trace":
     if kind == "requests":
         names = ["duration", "end", "timeout", "duration_unit", "time_is"]
         names += ["id", "event", "starts", "ends"]
-        ingested = ingest_requests(log, out, settings, **{name: given[name] for name in names})
+        rows = {name: given[name] for name in names if name in given}
+        ingested = ingest_requests(log, out, settings, **rows)
     else:
         ingested = ingest_touches(log, out, settings, key=given["key"], idle=given["idle"])
     click.echo(summary(ingested, profile(ingested.trace)))

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -15,11 +15,31 @@ if TYPE_CHECKING:
 
 _LONGEST = 24
 """Characters of a name or an example."""
-_COMMANDS = {
-    "requests": (("time", "time_is", "duration", "duration_unit", "end"), ("--timeout", "5s")),
-    "touches": (("time", "key"), ("--idle", "30s")),
+
+
+class Guess(NamedTuple):
+    """The options of `ingest` for a kind of log."""
+
+    options: tuple[str, ...]  # those that are guessed
+    needed: str  # the column besides the time; requests may have an end instead
+    delay: str  # the option for the time until a timer fires
+    example: str  # a value of that option
+
+    def among(self, guesses: Mapping[str, str]) -> dict[str, str]:
+        """The guesses for this kind."""
+        return {name: guesses[name] for name in self.options if name in guesses}
+
+    def is_complete(self, guesses: Mapping[str, str]) -> bool:
+        """Whether both columns are known."""
+        return "time" in guesses and bool({self.needed, "end"} & guesses.keys())
+
+
+GUESSES = {
+    "requests": Guess(
+        ("time", "time_is", "duration", "duration_unit", "end"), "duration", "timeout", "5s"
+    ),
+    "touches": Guess(("time", "key"), "key", "idle", "30s"),
 }
-"""Kind of log -> what is guessed for it, and an example of the rest."""
 
 
 @options.command("""\b
@@ -69,24 +89,31 @@ def _facts(seen: "Inspection") -> Iterator[tuple[str, str]]:
 def _commands(log: str, layout: Mapping[str, Any], guesses: Mapping[str, str]) -> Iterator[str]:
     """The commands that read the log, in lines of at most 80 characters if that is possible."""
     given = {
-        "--log-format": "" if layout["format"] == "auto" else layout["format"],
-        "--delimiter": layout["delimiter"],
-        "--columns": ",".join(layout["columns"]),
-        "--pattern": layout["pattern"],
+        "log_format": "" if layout["format"] == "auto" else layout["format"],
+        "delimiter": layout["delimiter"],
+        "columns": ",".join(layout["columns"]),
+        "pattern": layout["pattern"],
     }
-    if log.startswith("-") and log != "-":  # as a name, not as an option
-        log = f"./{log}"
-    for kind, (roles, span) in _COMMANDS.items():
-        named = {f"--{role.replace('_', '-')}": guesses.get(role) for role in roles}
-        if named["--time"] and any(map(named.get, ("--duration", "--end", "--key"))):
-            pairs = [*given.items(), *named.items(), span, ("--out", f"{kind}.trace")]
-            lines = [f"wheelwork ingest {kind} {shlex.quote(log)}"]
-            for text in (shlex.join((name, value)) for name, value in pairs if value):
+    for kind, guess in GUESSES.items():
+        found = guess.among(guesses)
+        if guess.is_complete(found):
+            example = {guess.delay: guess.example, "out": f"{kind}.trace"}
+            first, *words = ingest_command(kind, log, given | found | example)
+            lines = [first]
+            for text in words:
                 if len(lines[-1]) + len(text) + 3 > WIDTH:
                     lines[-1] += " \\"
                     lines.append("   ")
                 lines[-1] += f" {text}"
             yield "\n".join(lines)
+
+
+def ingest_command(kind: str, log: str, given: Mapping[str, str | None]) -> list[str]:
+    """The command that reads a log; its options, each with its value, follow one by one."""
+    if log.startswith("-") and log != "-":  # as a name, not as an option
+        log = f"./{log}"
+    pairs = ((f"--{name.replace('_', '-')}", value) for name, value in given.items() if value)
+    return [f"wheelwork ingest {kind} {shlex.quote(log)}", *map(shlex.join, pairs)]
 
 
 def _short(text: str) -> str:

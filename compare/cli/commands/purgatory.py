@@ -47,7 +47,7 @@ Examples:
 @_setting("--repeats", options.COUNT, "Runs of each trial; medians are shown.")
 @_setting("--timer", options.TIMER, "Timer of the new design.")
 @_setting("--seed", options.INTEGER, "Seed of the requests.")
-@options.runs("--out", _DEFAULT.runs)
+@options.runs(_DEFAULT.runs)
 @options.json
 def purgatory(quick: bool, as_json: bool, **values: Any) -> None:
     """Compare two designs of a purgatory, in which requests wait for an answer.

@@ -370,7 +370,8 @@ def _time_form(logs: Sequence[Log], options: LogOptions) -> tuple[str, bool]:
         return "iso", False
     raise IngestError(
         f"{logs[0].name}: {printable(first[:QUOTE])!r} in column {options.time!r} is not a time in"
-        f" a known format ({', '.join(FORMS)}); pass --time-format, such as '%d/%m/%Y %H:%M:%S'"
+        f" a known format ({', '.join(FORMS)}); give `wheelwork ingest` a --time-format, such as"
+        " '%d/%m/%Y %H:%M:%S'"
     )
 
 

@@ -5,7 +5,6 @@
 >>> run = run_comparison(options)  # doctest: +SKIP
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 DEFAULT_SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -32,11 +31,8 @@ class Comparison:
     command: tuple[str, ...] = ("run_comparison",)  #: the command line in the manifest
 
 
-def workloads_of(options: Comparison, traces: Sequence[object] = ()) -> tuple[str, ...]:
-    """The workloads to replay: those given or, without workloads and traces, the default ones.
-
-    `traces` are given in addition to those in the options.
-    """
+def workloads_of(options: Comparison) -> tuple[str, ...]:
+    """Return the workloads given or, without workloads and traces, the default ones."""
     if options.workloads is not None:
         return options.workloads
-    return () if options.traces or traces else DEFAULT_WORKLOADS
+    return () if options.traces else DEFAULT_WORKLOADS

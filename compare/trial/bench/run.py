@@ -11,7 +11,7 @@ from typing import Any
 
 from compare.base.arguments import check_integer
 from compare.base.progress import progress_bar
-from compare.traffic.tapes.trace import Trace, open_trace
+from compare.traffic.tapes.trace import open_trace
 from compare.traffic.workloads.catalogue import LARGEST_SEED, MAX_IN_MEMORY, workload_named
 from compare.trial.bench import work
 from compare.trial.bench.calls import Calls
@@ -40,25 +40,22 @@ LARGEST_REPEATS = 1000
 _STEP_WIDTH = 48  # fits "checking hierarchical-wheel on lognormal-high"
 
 
-def run_comparison(
-    options: Comparison, traces: Sequence[Trace] = (), clock: Clock = time.perf_counter
-) -> Path:
+def run_comparison(options: Comparison, clock: Clock = time.perf_counter) -> Path:
     """Measure, replay and store; returns the path of the stored run.
 
-    The opened `traces` come before those that the options name. `clock` returns seconds. All
-    options are checked before anything is measured, and a comparison that fails stores nothing. If
-    stderr is a terminal, a progress bar is shown.
+    `clock` returns seconds. All options are checked before anything is measured, and a comparison
+    that fails stores nothing. If stderr is a terminal, a progress bar is shown.
 
     Raises:
         TimerError: ParameterError, UnknownTimerError, TraceError, WorkloadError or
             RunError for invalid options; AgreementError for a timer that violates its traits.
     """
-    _check(options, traces)
+    _check(options)
     check_store(options.runs)
-    workloads = workloads_of(options, traces)
+    workloads = workloads_of(options)
     for name in workloads:
         workload_named(name)
-    opened = [*traces, *map(open_trace, options.traces)]
+    opened = list(map(open_trace, options.traces))
     for trace in opened:
         if not trace.totals["rows"]:
             raise ParameterError(f"{trace.path} has no operations, so there is nothing to replay")
@@ -102,7 +99,7 @@ def run_comparison(
     return write_run(options.runs, _manifest(options, workloads, traits, bench, replays), rows)
 
 
-def _check(options: Comparison, traces: Sequence[Trace]) -> None:
+def _check(options: Comparison) -> None:
     bounds = [
         *(("size", size, 1, LARGEST_SIZE) for size in options.sizes),
         ("operations", options.operations, 1, MAX_IN_MEMORY),
@@ -116,7 +113,7 @@ def _check(options: Comparison, traces: Sequence[Trace]) -> None:
             f"budget must be a positive number of seconds, not {options.budget!r:.40}"
         )
     _refuse_twice("size", options.sizes)
-    if not (options.sizes or options.traces or traces or workloads_of(options, traces)):
+    if not (options.sizes or options.traces or workloads_of(options)):
         raise ParameterError("there is nothing to compare: no size, no trace, no workload")
 
 

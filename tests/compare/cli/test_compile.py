@@ -36,7 +36,7 @@ def test_nothing_is_compiled_later(tmp_path):
     assert complaints(*command, "compile") == f"{COMPILING}\n"
     for arguments in (
         "compare --sizes 2000 --operations 2000 --repeats 1 --out runs",
-        "report --sizes 100 --repeats 1 --runs runs --out page",
+        "report --run runs --out page",
         "generate uniform --operations 1e4 --shards 2 --out trace",
         "replay trace --timers hashed-wheel,cascading-wheel --count --out results",
         "verify results",

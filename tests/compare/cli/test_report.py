@@ -6,7 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from compare.cli.main import main
-from compare.trial.bench.comparison import DEFAULT_WORKLOADS
+from compare.traffic.logs.ingest import Options
+from compare.traffic.logs.inspect import Inspection
+from compare.traffic.tapes.trace import open_trace
+from compare.trial.bench.comparison import Comparison
 from tests.reports.synthetic import write_synthetic
 from timers.registry import names
 
@@ -24,13 +27,11 @@ def small_run(runs="runs"):
 
 @pytest.fixture
 def compared(monkeypatch):
-    """Comparisons that were asked for, with the traces that are opened already; each gives a
-    made-up run.
-    """
+    """Comparisons that were asked for; each gives a made-up run."""
     asked = []
 
-    def run_comparison(options, traces):
-        asked.append((options, traces))
+    def run_comparison(options):
+        asked.append(options)
         return small_run(options.runs)
 
     monkeypatch.setattr("compare.trial.bench.run.run_comparison", run_comparison)
@@ -55,11 +56,18 @@ def test_the_newest_run_of_a_store_is_shown(tmp_path):
     assert json.loads((tmp_path / "report" / "report.json").read_text())["run"] == str(newest)
 
 
-def test_without_a_run_one_is_made(tmp_path, compared, capsys):
-    report("--sizes", "1e3", "--repeats", "2", "--runs", "elsewhere")
-    ((options, opened),) = compared
-    assert (options.sizes, options.repeats, options.runs) == ((1000,), 2, "elsewhere")
-    assert (options.traces, opened) == ((), [])
+@pytest.mark.parametrize(
+    ("arguments", "given"),
+    [
+        ([], {}),
+        (["a.trace", "b.trace"], {"traces": ("a.trace", "b.trace")}),
+        (["--workload", "uniform"], {"workloads": ("uniform",)}),
+        (["a.trace", "--workload", "x"], {"traces": ("a.trace",), "workloads": ("x",)}),
+    ],
+)
+def test_without_a_run_one_is_made(tmp_path, compared, capsys, arguments, given):
+    report(*arguments)
+    assert compared == [Comparison(**given, command=("wheelwork", "report", *arguments))]
     assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "report" / "index.html")
 
 
@@ -81,13 +89,16 @@ def test_without_a_run_one_is_made(tmp_path, compared, capsys):
             r"cannot write file/below: .*file is not a directory",
         ),
         (["--run", "run", "some.trace"], r"the trace some\.trace is not used"),
-        (["--run", "run", "--timers", "delay-queue"], r"is stored; --timers is not used"),
-        (["--replayed", "results", "--strict"], r"--replayed shows what is stored; --strict"),
-        (["--run", "run", "--timeout", "5s"], r"--timeout needs --requests"),
-        (["--idle", "5s"], r"--idle needs --touches"),
-        (["--time", "ts"], r"--time needs --requests or --touches"),
-        (["--touches", "log", "--duration", "d"], r"--duration needs --requests"),
-        (["--requests", "log", "--run", "run"], r"cannot be used together"),
+        (["--run", "run", "--workload", "uniform"], r"is stored; --workload is not used"),
+        (["--replayed", "results", "--requests", "log", "--timeout", "5s"], r"--requests is not"),
+        (["--run", "run", "--touches", "log", "--idle", "5s"], r"--touches is not used"),
+        (["--run", "run", "--replayed", "results"], r"cannot be used together"),
+        (["--run", "run", "--timeout", "5s"], r"--requests and --timeout must be given together"),
+        (["--requests", "log"], r"--requests and --timeout must be given together"),
+        (["--idle", "5s"], r"--touches and --idle must be given together"),
+        (["--requests", "log", "--idle", "5s"], r"--requests and --timeout must be given"),
+        (["--requests", "nowhere", "--timeout", "5s"], r"nowhere does not exist"),
+        (["--requests", "file", "--timeout", "5s"], r"file is empty"),
         (["--run"], r"option '--run' requires an argument"),
     ],
 )
@@ -126,6 +137,8 @@ ZEEK = """\
 ACCESS = (
     '83.149.9.216 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 203023 "-" "Mozilla/5.0"\n'
 )
+ALB = Path(__file__).parents[1].joinpath("traffic/logs/samples/alb.log").read_text()
+READ = Options("ts", force=True)
 
 
 @pytest.fixture
@@ -144,27 +157,18 @@ def ingested(monkeypatch):
     return asked
 
 
+REQUESTS, TOUCHES = ("--requests", "log", "--timeout", "5s"), ("--touches", "log", "--idle", "1m")
+
+
 @pytest.mark.parametrize(
     ("text", "arguments", "assumed"),
     [
-        (ZEEK, ["--requests", "log"], "--time ts --duration rtt --timeout 5s"),
-        (ZEEK, ["--touches", "log", "--idle", "1m"], "--time ts --key id.orig_h"),
-        (ACCESS, ["--touches", "log"], "--time time --key client --idle 30s"),
-        (
-            "1,2\n",
-            ["--requests", "log", "--columns", "start,took", "--duration", "took"],
-            "--time start --timeout 5s",
-        ),
-        (
-            "start,took_ms\n1,2\n",
-            ["--requests", "log"],
-            "--time start --duration took_ms --timeout 5s --duration-unit ms",
-        ),
-        (
-            "start,took_ms\n1,2\n",
-            ["--requests", "log", "--duration-unit", "s"],
-            "--time start --duration took_ms --timeout 5s",
-        ),
+        (ZEEK, REQUESTS, "--time ts --duration rtt"),
+        (ZEEK, TOUCHES, "--time ts --key id.orig_h"),
+        (ACCESS, TOUCHES, "--time time --key client"),
+        ("start,end\n1,2\n", REQUESTS, "--time start --end end"),
+        ("start,took_ms\n1,2\n", REQUESTS, "--time start --duration took_ms --duration-unit ms"),
+        (ALB, REQUESTS, "--time time --time-is end --duration target_processing_time"),
     ],
 )
 def test_columns_of_common_logs_are_guessed(ingested, compared, capsys, text, arguments, assumed):
@@ -173,45 +177,83 @@ def test_columns_of_common_logs_are_guessed(ingested, compared, capsys, text, ar
     assert capsys.readouterr().err == f"log: assuming {assumed}\n"
 
 
-def test_what_cannot_be_guessed_is_asked_for(ingested, capsys):
-    Path("log").write_text("when,how_long\n1,2\n")
-    assert main(["report", "--requests", "log"]) == 2
-    assert (
-        "cannot guess the time column of log; pass --time COL, one of when, how_long"
-        in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("text", "arguments", "listed", "command"),
+    [
+        (
+            "when,how_long\n1,2\n",
+            REQUESTS,
+            "when, how_long",
+            "requests log --time COL --duration COL --timeout 5s --out requests.trace",
+        ),
+        (
+            "ts,how_long\n1,2\n",
+            REQUESTS,
+            "ts, how_long",
+            "requests log --time ts --duration COL --timeout 5s --out requests.trace",
+        ),
+        (
+            "ts,end\n1,2\n",
+            TOUCHES,
+            "ts, end",
+            "touches log --time ts --key COL --idle 1m --out touches.trace",
+        ),
+        (
+            "1722470400,0.5\n1722470401,0.5\n",
+            REQUESTS,
+            "1722470400, 0.5",
+            "requests log --columns NAMES --time 1722470400 --duration COL --timeout 5s"
+            " --out requests.trace",
+        ),
+    ],
+)
+def test_where_columns_cannot_be_guessed_the_command_is_named(
+    compared, capsys, text, arguments, listed, command
+):
+    Path("log").write_text(text)
+    assert main(["report", *arguments]) == 2
+    assert capsys.readouterr().err == (
+        f"wheelwork: error: cannot guess the columns of log from {listed}; name them: wheelwork"
+        f" ingest {command}\n"
     )
     assert [path.name for path in Path().iterdir()] == ["log"]
+    assert compared == []
 
 
 def test_a_log_is_read_as_by_ingest(ingested, compared, capsys):
-    Path("plain").write_text(ZEEK)
-    report("--requests", "plain", "--time-is", "end", "--unit", "us", "--strict")
-    ((log, out, how), others) = ingested.pop()
-    assert (log, out) == ("plain", "runs/traces/plain.requests")
-    assert (how.time, how.unit, how.strict, how.force, how.shards) == ("ts", "us", True, True, 1)
-    expected = {"duration": "rtt", "end": None, "timeout": "5s"}
-    expected |= {"duration_unit": "s", "time_is": "end"}
-    expected |= dict.fromkeys(("id", "event", "starts", "ends"))
-    assert others == expected
-    assert capsys.readouterr().out.splitlines()[0] == "the summary"
-    # It takes part beside the usual workloads.
-    ((options, opened),) = compared
-    assert (options.traces, options.workloads) == ((), DEFAULT_WORKLOADS)
-    assert opened == [f"the trace {out}"]
-    given = ("--time", "a", "--duration", "b", "--timeout", "1s", "--workload", "uniform")
-    report("--requests", "somewhere/dns.log.gz", "--runs", "here", *given)
-    ((log, out, how), others) = ingested.pop()
-    assert (log, out, how.time) == ("somewhere/dns.log.gz", "here/traces/dns.requests", "a")
-    assert (others["duration"], others["timeout"]) == ("b", "1s")
-    assert compared[1][0].workloads == ("uniform",)
-    assert "assuming" not in capsys.readouterr().err
-    report("--requests", "-", *given)
-    assert ingested.pop()[0][1] == "runs/traces/log.requests"
-    report("--requests", "plain", "--end", "rtt")
-    assert ingested.pop()[1] == expected | {"duration": None, "end": "rtt", "time_is": "start"}
+    Path("dns.log").write_text(ZEEK)
+    Path("app.log").write_text("start,took_ms\n1,2\n")
+    report("--requests", "dns.log", "--timeout", "5s", "--touches", "dns.log", "--idle", "1m")
+    out = "runs/traces/dns"
+    assert ingested == [
+        (("dns.log", f"{out}.requests", READ), {"duration": "rtt", "timeout": "5s"}),
+        (("dns.log", f"{out}.touches", READ), {"key": "id.orig_h", "idle": "1m"}),
+    ]
+    assert capsys.readouterr().out.splitlines()[:2] == ["the summary"] * 2
+    # The logs are traces like others: there are no default workloads beside them.
+    assert compared[0].traces == (f"{out}.requests", f"{out}.touches")
+    assert compared[0].workloads is None
+    report("--requests", "app.log", "--timeout", "1s", "a.trace", "--workload", "uniform")
+    _, others = ingested.pop()
+    assert others == {"duration": "took_ms", "duration_unit": "ms", "timeout": "1s"}
+    assert compared[1].traces == ("a.trace", "runs/traces/app.requests")
+    assert compared[1].workloads == ("uniform",)
 
 
-def test_traces_take_the_place_of_workloads_as_in_compare(compared):
-    report("some.trace")
-    ((options, opened),) = compared
-    assert (options.traces, options.workloads, opened) == (("some.trace",), None, [])
+@pytest.mark.parametrize(
+    ("log", "name"), [("log/*.gz", "log"), ("dns.log.gz", "dns"), ("-", "log"), ("[ab]*.csv", "ab")]
+)
+def test_a_trace_is_called_as_its_log(ingested, compared, monkeypatch, log, name):
+    seen = Inspection(SimpleNamespace(), (), {"time": "ts", "key": "user"}, None)
+    monkeypatch.setattr("compare.traffic.logs.inspect.inspect", lambda log, layout: seen)
+    report("--touches", log, "--idle", "5s")
+    assert ingested[0][0][:2] == (log, f"runs/traces/{name}.touches")
+
+
+def test_a_log_becomes_a_trace(compared):
+    """Replacing that of an earlier report."""
+    for rows in (1, 2):
+        lines = (f"{second},0.5,a\n" for second in range(1_722_470_400, 1_722_470_400 + rows))
+        Path("app.csv").write_text("ts,duration,user\n" + "".join(lines))
+        report("--requests", "app.csv", "--timeout", "1s")
+        assert open_trace("runs/traces/app.requests").totals["cancels"] == rows

@@ -61,6 +61,6 @@ def open_log(name: str, layout: Layout = ANY) -> Log:
     line = printable(lines[0][:_QUOTED])
     raise LogError(
         f"{name} is in no known format ({', '.join(FORMATS)}); its first line is"
-        f" {line!r}; pass --delimiter if a character separates its fields, or --pattern to say what"
-        " a line is"
+        f" {line!r}; give `wheelwork ingest` a --delimiter if a character separates its fields, or"
+        " a --pattern that says what a line is"
     )

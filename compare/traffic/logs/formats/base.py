@@ -142,7 +142,8 @@ class Log(ABC):
 
     def lacks(self, name: str) -> str:
         """What an error says of a column that the log does not have."""
-        hint = "; pass --columns if its first line is not a header" if self.headless else ""
+        use = "; give `wheelwork ingest` the --columns if its first line is not a header"
+        hint = use if self.headless else ""
         return f"{self.name} has no column {name!r}; it has {self.listed}{hint}"
 
     @property

@@ -747,17 +747,17 @@ REFUSED = {
     "prose": (
         f"no columns \x07{'x' * 200}\nat all\n".encode(),
         f"is in no known format ({', '.join(FORMATS)}); its first line is 'no columns"
-        f" ?{'x' * 68}'; pass --delimiter if a character separates its fields, or --pattern to say",
+        f" ?{'x' * 68}'; give `wheelwork ingest` a --delimiter if a character separates its fields",
     ),
     "commas": (", ".join(WORDS).encode(), f"it has {', '.join(WORDS[:20])} and 2,980 more"),
     "bare": (
         b"1722470400,0.5\n",
-        "it has 1722470400, 0.5; pass --columns if its first line is not a header",
+        "it has 1722470400, 0.5; give `wheelwork ingest` the --columns if its first line",
     ),
     "date": (
         b"ts,rtt\n01.02.2024 10:00,1\n",
         "'01.02.2024 10:00' in column 'ts' is not a time in a known format (epoch-s, epoch-ms,"
-        " epoch-us, epoch-ns, iso, access); pass --time-format, such as '%d/%m/%Y %H:%M:%S'",
+        " epoch-us, epoch-ns, iso, access); give `wheelwork ingest` a --time-format, such as",
     ),
     "unfit": (
         b"ts,rtt\n1\n2\n",

@@ -59,8 +59,9 @@ def compare(tmp_path):
     """Runs a small comparison and reads the stored run."""
 
     def compare(*traces, clock=time.perf_counter, **changes):
+        changes = {"traces": tuple(str(trace.path) for trace in traces)} | changes
         options = dataclasses.replace(SMALL, runs=str(tmp_path / "runs"), **changes)
-        return read_run(run_comparison(options, traces, clock))
+        return read_run(run_comparison(options, clock))
 
     return compare
 
@@ -231,7 +232,6 @@ def test_a_progress_bar_is_for_terminals(compare, monkeypatch, capsys):
 def test_workloads_are_replayed_unless_traces_are_given():
     assert workloads_of(Comparison()) == DEFAULT_WORKLOADS
     assert workloads_of(Comparison(traces=("t",))) == ()
-    assert workloads_of(Comparison(), ["opened"]) == ()
     assert workloads_of(Comparison(traces=("t",), workloads=("uniform",))) == ("uniform",)
     assert workloads_of(Comparison(workloads=())) == ()
 
@@ -281,7 +281,7 @@ def trace_of(path, *rows, unit="ms"):
 def test_a_trace_without_operations_is_refused(tmp_path, compare):
     trace = trace_of(tmp_path / "t")
     with pytest.raises(ParameterError, match="t has no operations, so there is nothing to replay"):
-        compare(traces=(str(trace.path),))
+        compare(trace)
 
 
 def test_a_source_has_the_timers_that_exact_contestants_schedule(tmp_path, compare):
@@ -299,16 +299,11 @@ def test_a_source_has_the_timers_that_exact_contestants_schedule(tmp_path, compa
     assert run.manifest["sources"][0]["timers"] == 2  # no contestant is exact: the starts
 
 
-def test_each_source_has_the_tick_in_its_unit(tmp_path, compare, monkeypatch):
+def test_each_source_has_the_tick_in_its_unit(tmp_path, compare):
     rows = (0, START, 0, 150_000), (10, START, 1, 250_000)
     us, ms = (trace_of(tmp_path / unit, *rows, unit=unit) for unit in ("us", "ms"))
     timers = ("hashed-wheel", "hashed-wheel/tick=7", "hierarchical-wheel/tick=1ms")
-    opened = []
-    monkeypatch.setattr(
-        "compare.trial.bench.run.open_trace", lambda path: opened.append(path) or ms
-    )
-    run = compare(us, traces=(str(ms.path),), timers=timers, repeats=1)
-    assert opened == [str(ms.path)]  # the other is open already
+    run = compare(us, ms, timers=timers, repeats=1)
     assert run.manifest["parameters"]["traces"] == [str(trace.path) for trace in (us, ms)]
     bounds = [(entry["lateness_low"], entry["unit"]) for entry in run.manifest["traits"]]
     # In microseconds the last one may be early, though a millisecond is its unit.
