@@ -7,6 +7,7 @@ import io
 import re
 import runpy
 import shlex
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -227,6 +228,18 @@ def test_the_readmes_table_of_timers_is_made_of_their_traits():
     rows = re.match(r"(?:\|.*\n)*", rest).group().splitlines(keepends=True)
     assert rows
     assert set(rows) <= {script["row"](name) for name in names()}
+
+
+def test_the_readmes_table_of_timers_is_replaced_and_nothing_else(tmp_path):
+    (tmp_path / "docs").mkdir()
+    script = shutil.copy(ROOT / "docs" / "timers_table.py", tmp_path / "docs")
+    made = runpy.run_path(script)
+    table = made["HEADING"] + "".join(map(made["row"], names()))
+    text = "# Title\n\n{}\n| another | table |\n|---|---|\n| 1 | 2 |\n"
+    for before in (made["HEADING"] + "| old | row |\n| older | row |\n", table):
+        (tmp_path / "README.md").write_text(text.format(before))
+        runpy.run_path(script, run_name="__main__")
+        assert (tmp_path / "README.md").read_text() == text.format(table)
 
 
 def test_pictures_are_small():

@@ -29,5 +29,40 @@ def test_the_sessions_file_and_the_project_name_the_same_pythons():
     assert minors == ["3.11", "3.12", "3.13"]
 
 
+THIS = f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+
+@pytest.mark.parametrize(
+    ("version", "on_path", "of_pyenv", "found"),
+    [
+        (THIS, None, None, None),
+        (THIS, "python", None, "path"),
+        (THIS, "python", "python", "path"),
+        (THIS, "broken", "python", "pyenv"),  # a shim of a version that is not active
+        (THIS, "broken", "broken", None),
+        ("3.99", "python", "python", None),  # a wrong name
+    ],
+)
+def test_an_interpreter_is_found_if_it_works(
+    monkeypatch, tmp_path, version, on_path, of_pyenv, found
+):
+    monkeypatch.setitem(sys.modules, "nox", MagicMock())
+    places = {
+        "path": tmp_path / "bin" / f"python{version}",
+        "pyenv": tmp_path / "versions" / f"{version}.1" / "bin" / "python",
+    }
+    for place, kind in zip(places.values(), (on_path, of_pyenv), strict=True):
+        place.parent.mkdir(parents=True)
+        if kind == "python":
+            place.symlink_to(sys.executable)
+        elif kind == "broken":
+            place.write_text("#!/bin/sh\nexit 1\n")
+            place.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    answer = runpy.run_path(str(NOXFILE))["find_interpreter"](version)
+    assert answer == (found and str(places[found]))
+
+
 def test_an_older_python_can_read_the_file():
     ast.parse(NOXFILE.read_text(), feature_version=(3, 8))

@@ -3,8 +3,10 @@
 import re
 import shutil
 import subprocess
+from math import atan2, degrees
 
 import pytest
+from matplotlib.patches import Wedge
 
 from compare.cli.main import BAD_INPUT, main
 from compare.traffic.tapes.tape import START
@@ -38,6 +40,24 @@ def test_every_waiting_timer_is_drawn_with_its_deadline(case: Case, time):
     pending = [waiting.deadline for waiting, _ in snapshot.places()]
     assert len(pending) == len([due for due in DEADLINES if not time or case.due_at(due, 0) > time])
     assert {str(deadline) for deadline in pending} <= {*words}
+
+
+def test_slots_are_numbered_like_the_hours_of_a_clock():
+    step = next(Walk(SimpleWheel(wheel_size=12), [(0, START, 0, 2)]).steps(0))
+    layout = Layout.for_steps([step], with_text=False)
+    axes = picture(step, "title", layout, origin=-500).figure.axes[0]  # no other number is small
+    numbers = {
+        int(text.get_text()): text.get_position()
+        for text in axes.texts
+        if text.get_text() in map(str, range(12))
+    }
+    x, y = (sum(ends) / 2 for ends in zip(numbers[0], numbers[6], strict=True))  # the centre
+    for slot, place in numbers.items():
+        angle = degrees(atan2(place[0] - x, place[1] - y))
+        assert (angle - 30 * slot + 180) % 360 == pytest.approx(180)
+    (held,) = (patch for patch in axes.patches if isinstance(patch, Wedge))
+    assert (held.theta1 + held.theta2) / 2 % 360 == pytest.approx(90 - 30 * 2)
+    assert len(numbers) == 12
 
 
 def test_many_timers_are_drawn_as_numbers():

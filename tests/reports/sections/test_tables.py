@@ -169,8 +169,11 @@ def test_the_facts_of_a_trace_have_the_verdict_of_ingest(distinct):
 
     # The figures of the whole trace come first, and take the place of those of its beginning.
     said, whole = profile_text(profile, "ms", 3), workloads.facts(distinct, source)
-    most = next(iter(distinct.replays[source].values())).row["most_pending"]
-    assert whole["pending"] == f"at most {formats.count(most)} at once in one shard"
+    row = next(iter(distinct.replays[source].values())).row
+    assert whole["pending"] == f"at most {formats.count(row['most_pending'])} at once in one shard"
+    share = formats.share(row["fired"] / row["scheduled"])
+    of = f"{formats.count(row['fired'])} of {formats.counted(row['scheduled'], 'timer')}"
+    assert whole["fired"] == f"{of} ({share})"
     about = {"sample": f"what follows is about the first {formats.count(SAMPLE)} operations"}
     shard = {"sample": f"{about['sample']} of the largest shard, or all of fewer"}
     assert [*facts(profile._asdict()).items()] == [*(whole | shard | said | whole).items()]

@@ -6,6 +6,7 @@ import random
 import re
 import threading
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -183,6 +184,22 @@ def test_json_with_texts_nesting_blank_lines_and_late_columns(requests, tmp_path
     assert done.trace.load().time[-1] == 1521911720865716 + 870
     with pytest.raises(IngestError, match="no column 'latency'; it has ts, a.ts$"):
         requests(log, duration="latency", out="other")
+
+
+@pytest.mark.parametrize("number", [1, 5, 19])
+def test_a_json_column_that_one_block_alone_has(requests, tmp_path, monkeypatch, number):
+    monkeypatch.setattr(blocks, "HEAD_BYTES", 20)
+    monkeypatch.setattr(blocks, "BLOCK", 30)
+    lines = [f'{{"ts": {k}, "rtt": 0.5}}' if k == number else f'{{"ts": {k}}}' for k in range(20)]
+    (tmp_path / "log").write_text("\n".join(lines))
+    assert requests(tmp_path / "log").trace.totals["cancels"] == 1
+
+
+def test_rows_of_several_row_groups_keep_their_order(requests, tmp_path):
+    table = pa.table({"ts": [1] * 7, "rtt": [None, None, 0, None, 0, None, None]})
+    pq.write_table(table, tmp_path / "log", row_group_size=3)
+    tape = requests(tmp_path / "log", unit="s").trace.load()
+    assert tape.op.tolist() == [START] * 3 + [CANCEL, START, START, CANCEL, START, START]
 
 
 PARQUET_TIMES = {
@@ -444,10 +461,18 @@ def test_date_and_time_in_two_columns(touches, tmp_path, csv_log):
         touches(tmp_path / "log", time="date,time", out="other")
 
 
-def test_times_without_a_year_are_in_the_latest_one(touches, tmp_path):
+def test_times_without_a_year_are_in_the_latest_one(touches, tmp_path, monkeypatch):
+    now = datetime(2025, 3, 1, 12, tzinfo=UTC)
+    clock = SimpleNamespace(now=lambda zone: now)
+    monkeypatch.setattr("compare.traffic.logs.ingest.datetime", clock)
     log = tmp_path / "log"
-    now = datetime.now(UTC).replace(microsecond=0)
-    times = [now, now - timedelta(days=300)]
+    # A log from a zone that is ahead of UTC may be up to a day ahead.
+    times = [
+        now - timedelta(days=300),
+        now,
+        now + timedelta(hours=23),
+        datetime(2024, 3, 2, 12, 0, 1, tzinfo=UTC),
+    ]
     log.write_text("".join(f"{time:%b %d %H:%M:%S} host app: text\n" for time in times))
     done = touches(log, time="time", key="host", unit="s")
     assert done.trace.load().time.tolist() == sorted(int(time.timestamp()) for time in times)
@@ -490,6 +515,16 @@ def test_which_rows_are_used(touches, requests, csv_log):
     for limit in (0, 10_000_001):
         with pytest.raises(IngestError, match=f"limit .*{limit}"):
             touches(log, limit=limit, out="other")
+
+
+@pytest.mark.parametrize("block", [8, 1 << 23])
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
+def test_a_limit_counts_all_lines_of_all_blocks(touches, csv_log, monkeypatch, block, limit):
+    log = csv_log("ts,client\n2,a\n\n4,a\nnever,a\n6,a\n7,a\n8,a\n")  # the number of each line
+    monkeypatch.setattr(blocks, "BLOCK", block)
+    done = touches(log, limit=limit, unit="s")
+    assert done.trace.load().time.tolist() == [line for line in (2, 4, 6, 7, 8) if line <= limit]
+    assert done.unreadable == (limit >= 5)
 
 
 def test_a_sample_has_whole_keys_and_its_share_of_the_requests(touches, requests, csv_log):
@@ -645,6 +680,23 @@ def test_every_row_that_is_left_out_is_kept_in_a_side_table(requests, touches, c
     assert [row[0] for row in rejected(again)] == [3, 4, 5, 7]
     log.write_text("ts,rtt,client\n1,0.5,a\n")
     assert requests(log, force=True).trace.rejected is None
+
+
+@pytest.mark.parametrize("block", [8, 1 << 23])
+def test_rejected_rows_have_the_line_in_their_own_file(touches, tmp_path, monkeypatch, block):
+    monkeypatch.setattr(blocks, "BLOCK", block)
+    # The table is written in several steps.
+    monkeypatch.setattr("compare.traffic.logs.shards._ROWS_AT_ONCE", 2)
+    names = [str(tmp_path / name) for name in "ab"]
+    for name, bad in zip(names, ((3, 4, 9), (2, 8)), strict=True):
+        lines = ["ts,client", *("x,a" if line in bad else f"{line},a" for line in range(2, 11))]
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    done = touches(names)
+    places = [(names[0], 3), (names[0], 4), (names[0], 9), (names[1], 2), (names[1], 8)]
+    assert [row[:2] for row in rejected(done)] == places
+    assert [example.partition(":")[0] for example in done.examples] == [
+        f"{name}, line {line}" for name, line in places
+    ]
 
 
 def test_more_rows_with_the_same_text_are_duplicates(requests, touches, csv_log):

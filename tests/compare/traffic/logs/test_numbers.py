@@ -304,10 +304,20 @@ def test_times_in_formats_of_strptime(moment, form):
     assert numbers.zone[0] == (330 if "%z" in form else NO_ZONE)
 
 
-def test_times_without_a_year():
-    assumed = Assumed(before=datetime(2023, 3, 2, 12))
-    years = {"Mar  2 11:59:59": 2023, "Mar 02 12:00:00": 2022, "Dec 31 00:00:00": 2022}
-    years |= {"Feb 29 00:00:00": 2020, "Feb 30 00:00:00": None}
+@pytest.mark.parametrize(
+    ("before", "years"),
+    [
+        (
+            datetime(2023, 3, 2, 12),
+            {"Mar  2 11:59:59": 2023, "Mar 02 12:00:00": 2022, "Dec 31 00:00:00": 2022}
+            | {"Feb 29 00:00:00": 2020, "Feb 30 00:00:00": None},
+        ),
+        (datetime(2024, 2, 29, 12), {"Feb 29 11:59:59": 2024, "Feb 29 12:00:00": 2020}),
+        (datetime(2104, 2, 29), {"Feb 29 00:00:00": 2096}),  # 2100 is not a leap year
+    ],
+)
+def test_times_without_a_year(before, years):
+    assumed = Assumed(before=before)
     numbers = read_times(texts(list(years)), "%b %d %H:%M:%S", "s", assumed=assumed)
     numbers_read = [
         datetime.fromtimestamp(whole, UTC).year if flags & VALID else None

@@ -22,6 +22,8 @@ from timers.services import ManualClock, SystemTimer, wheel_event_loop
 
 BEGIN = 123_456_789_123
 """The clock when the recording begins, in nanoseconds."""
+BEHIND = 100.0
+"""Seconds by which the clocks of the loop and of the scheduler are behind that of the recorder."""
 NEVER_S = 3600.0
 """Seconds for which threads wait in real time; the programs cancel them."""
 
@@ -44,11 +46,11 @@ class Program:
 
         class Loop(asyncio.SelectorEventLoop):
             def time(self):
-                return clock.now() / 1e9
+                return clock.now() / 1e9 - BEHIND
 
         self.loop = wheel_event_loop(base=Loop)() if on_a_wheel else Loop()
         self.service = SystemTimer(DelayQueue(), clock=self.clock)
-        self.scheduler = sched.scheduler(lambda: clock.now() / 1e9)
+        self.scheduler = sched.scheduler(lambda: clock.now() / 1e9 - BEHIND)
         self.timers, self.rows = [], []
 
     def seconds(self):
@@ -72,7 +74,7 @@ class Program:
         self.started(self.loop.call_later(delay / 1e9, int), delay)
 
     def call_at(self, which, delay):
-        self.started(self.loop.call_at(self.seconds() + delay / 1e9 - 1, int), delay - 10**9)
+        self.started(self.loop.call_at(self.loop.time() + delay / 1e9 - 1, int), delay - 10**9)
 
     def schedule_after(self, which, delay):
         self.started(self.service.schedule_after(delay / 1e9, int), delay)

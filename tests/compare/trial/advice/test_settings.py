@@ -81,6 +81,7 @@ def test_the_shortest_ticks_of_others_are_a_millisecond():
     lines = settings(advice("us", *labels, bounds=Bounds(1000, 999)))
     assert lines["Netty"] == "new HashedWheelTimer(1, TimeUnit.MILLISECONDS, 8)"
     assert lines["Kafka"] == 'new SystemTimer("name", 1, 64, Time.SYSTEM.hiResClockMs())'
+    assert lines["tokio"].endswith("; keeps --max-late 1ms")  # it is never early
 
 
 def test_units_that_are_not_durations_have_no_settings_elsewhere():
