@@ -23,8 +23,8 @@ a tick delivers count as the cost of an expiry."""
 class Load(StrEnum):
     """The workload for which a cost holds.
 
-    `tests/timers/test_growth.py` has the workload for each operation and load, and measures the
-    cost. Not every load makes sense for every operation.
+    The tests run it to measure the cost: `tests/timers/test_growth.py` has a workload for each
+    combination of operation, load and variable that makes sense.
     """
 
     ANY = "any"

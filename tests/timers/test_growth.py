@@ -3,7 +3,7 @@ they name.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CellType, FunctionType
 from typing import Any
 
@@ -15,26 +15,21 @@ from timers.kernels.dispatch import kernel_of
 from timers.kernels.pool import EXPIRY
 from timers.registry import names, timer_class
 from timers.schemes import heapq_delay_queue
+from timers.schemes.cascading_wheel import CascadingWheel
 from timers.schemes.heapq_delay_queue import HeapqDelayQueue
 from timers.traits import NO_COUNTER, Cost, Load
 from timers.validation import as_time, as_times
 
-SAMPLE = (
-    2_000  # operations that are counted where the cost of each is sought beside N pending timers
-)
+SAMPLE = 2_000  # operations that are counted beside N pending timers, to find the cost of each
 UNIFORM = 20_000  # ticks over which uniform delays spread
 ROTATIONS = 16  # of the wheel, over which long delays spread
 LEVEL = 20  # slots of the wheels whose levels are counted
 
-SWEEPS: dict[str, list[int]] = {
-    "N": [2**k for k in range(8, 15)],
-    "wheel_size": [2**k for k in range(3, 9)],
-    "delay": [2**k for k in range(8, 40, 4)],
-    "levels": list(range(6, 15)),
-}
-ROTATING_DELAYS = [
-    2**k for k in range(18, 23)
-]  # some rotations of the hashed wheel, which all have to be gone through
+SIZES = [2**k for k in range(8, 15)]
+WHEEL_SIZES = [2**k for k in range(3, 9)]
+DELAYS = [2**k for k in range(8, 40, 4)]
+LEVELS = list(range(6, 15))
+ROTATING_DELAYS = [2**k for k in range(18, 23)]  # a hashed wheel goes through all their rotations
 
 
 @dataclass(frozen=True)
@@ -93,17 +88,40 @@ def counted_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
 Measured = tuple[dict[str, int], int]
 """Counters before and after a workload, as their difference, and the number of operations."""
 
-WORKLOADS: dict[tuple[str, Load], Callable[[Setting], Measured]] = {}
+Workload = tuple[Callable[[Setting], Measured], list[int]]
+"""A function to run for each of these values of a variable."""
+
+WORKLOADS: dict[tuple[str, Load, str], Workload] = {}
+"""By the operation, load and variable of a Cost."""
 
 
-def workload(operation: str, *loads: Load) -> Callable[..., Any]:
-    """Register what to run for a Cost's operation and load."""
+def workload(operation: str, *loads: Load, **sweeps: list[int]) -> Callable[..., Any]:
+    """Register a workload with the values of each variable that it can vary; by default N."""
 
     def register(run: Callable[[Setting], Measured]) -> Callable[[Setting], Measured]:
-        WORKLOADS.update({(operation, load): run for load in loads})
+        for variable, values in (sweeps or {"N": SIZES}).items():
+            WORKLOADS.update({(operation, load, variable): (run, values) for load in loads})
         return run
 
     return register
+
+
+def workload_of(cost: Cost) -> Workload:
+    """The workload that measures a cost; if there is none, the test fails."""
+    key = (cost.operation, cost.load, cost.variable)
+    if key not in WORKLOADS:
+        known = [
+            f"{variable} under Load.{load.name}"
+            for operation, load, variable in WORKLOADS
+            if operation == cost.operation
+        ]
+        pytest.fail(
+            f"no workload measures '{cost.operation}' in {cost.variable} under "
+            f"Load.{cost.load.name}; those that exist measure {', '.join(known)}; "
+            f"declare one of these, or add a function with @workload to {__file__}",
+            pytrace=False,
+        )
+    return WORKLOADS[key]
 
 
 def counted(timer: Any, run: Callable[[], object]) -> dict[str, int]:
@@ -229,13 +247,13 @@ def expire_within_a_rotation(setting: Setting) -> Measured:
     return expiry_of_all(filled(setting, rotation_of(setting.timer().parameters))[0])
 
 
-@workload("expiry", Load.MANY_ROTATIONS)
+@workload("expiry", Load.MANY_ROTATIONS, delay=ROTATING_DELAYS, wheel_size=WHEEL_SIZES)
 def expire_after_many_rotations(setting: Setting) -> Measured:
-    spread = setting.delay or ROTATIONS * tick_of(setting.timer()) * max(SWEEPS["wheel_size"])
+    spread = setting.delay or ROTATIONS * tick_of(setting.timer()) * max(WHEEL_SIZES)
     return expiry_of_all(filled(setting, 2 * spread)[0])
 
 
-@workload("expiry", Load.EQUAL_DELAYS)
+@workload("expiry", Load.EQUAL_DELAYS, delay=DELAYS, levels=LEVELS)
 def expire_one_delay(setting: Setting) -> Measured:
     """Armed at moments that fall anywhere in the upper levels' slots."""
     n = 256
@@ -253,12 +271,10 @@ def tick_beside_pending(setting: Setting) -> Measured:
     return ticks_of(filled(setting)[0], 50)
 
 
-@workload("tick", Load.MANY_ROTATIONS)
+@workload("tick", Load.MANY_ROTATIONS, N=SIZES, wheel_size=WHEEL_SIZES)
 def tick_of_long_delays(setting: Setting) -> Measured:
     """One whole rotation, tick by tick."""
-    slots = (
-        SWEEPS["wheel_size"][-1] if setting.wheel_size else setting.timer().parameters["wheel_size"]
-    )
+    slots = max(WHEEL_SIZES) if setting.wheel_size else setting.timer().parameters["wheel_size"]
     timer, _ = filled(setting, ROTATIONS * tick_of(setting.timer()) * slots)
     return ticks_of(timer, timer.parameters["wheel_size"])
 
@@ -304,15 +320,12 @@ COSTS = [
 
 
 def series(timer: Any, cost: Cost) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    assert (cost.operation, cost.load) in WORKLOADS, "add a function with @workload above"
-    run = WORKLOADS[cost.operation, cost.load]
-    rotating = (cost.variable, cost.load) == ("delay", Load.MANY_ROTATIONS)
-    variable = ROTATING_DELAYS if rotating else SWEEPS[cost.variable]
+    run, values = workload_of(cost)
     per_operation = []
-    for value in variable:
+    for value in values:
         costs, operations = run(Setting(timer, **{cost.variable.lower(): value}))
         per_operation.append(costs[cost.counter] / operations)
-    return np.array(variable, float), np.array(per_operation)
+    return np.array(values, float), np.array(per_operation)
 
 
 @pytest.mark.parametrize(("timer", "cost"), COSTS)
@@ -323,9 +336,25 @@ def test_cost_grows_as_declared(timer: Any, cost: Cost) -> None:
     )
 
 
+def test_a_cost_that_no_workload_measures_names_those_that_are_measured() -> None:
+    class Declared(CascadingWheel):
+        traits = replace(
+            CascadingWheel.traits,
+            costs=(Cost("expiry", "N", "1", Load.EQUAL_DELAYS, "refiled"),),
+        )
+
+    with pytest.raises(pytest.fail.Exception) as caught:
+        series(Declared, *Declared.traits.costs)
+    message = str(caught.value)
+    assert "no workload measures 'expiry' in N under Load.EQUAL_DELAYS" in message
+    assert "N under Load.UNIFORM_DELAYS" in message
+    assert "delay under Load.EQUAL_DELAYS, levels under Load.EQUAL_DELAYS" in message
+    assert "Load.FULL_SLOT" not in message  # that of a tick
+
+
 @pytest.mark.parametrize("growth", ["1", "log", "linear", "inverse"])
 def test_fit_tells_growths_apart(growth: str) -> None:
-    variable = np.array(SWEEPS["N"], float)
+    variable = np.array(SIZES, float)
     shapes = {
         "1": 0 * variable + 3,
         "log": 1 + np.log2(variable),
@@ -339,7 +368,7 @@ def test_fit_tells_growths_apart(growth: str) -> None:
 # ---- operations that count nothing
 
 FEW, MANY = 16, 4096  # pending timers
-DELAYS = [0, 1, 100, 300, 511, 5_000, UNIFORM, 2**41]  # into buckets of all kinds
+FAR_AND_NEAR = [0, 1, 100, 300, 511, 5_000, UNIFORM, 2**41]  # delays into buckets of all kinds
 
 UNCOUNTED = [
     pytest.param(name, cost.operation, id=f"{name}: {cost}")
@@ -386,13 +415,13 @@ def most_accesses(name: str, operation: str, deadlines: np.ndarray[Any, Any]) ->
 
     The first, the last and some other timers are cancelled or re-armed, with delays of all kinds.
     """
-    timer = timer_class(name)(counting=True, capacity=deadlines.size + len(DELAYS))
+    timer = timer_class(name)(counting=True, capacity=deadlines.size + len(FAR_AND_NEAR))
     handles = timer.schedule_many(deadlines)
-    chosen = handles[np.linspace(0, handles.size - 1, len(DELAYS)).astype(int)].tolist()
+    chosen = handles[np.linspace(0, handles.size - 1, len(FAR_AND_NEAR)).astype(int)].tolist()
     calls: dict[str, list[tuple[Any, ...]]] = {
-        "schedule": [(delay,) for delay in DELAYS],
+        "schedule": [(delay,) for delay in FAR_AND_NEAR],
         "cancel": [(handle,) for handle in chosen],
-        "reschedule": list(zip(chosen, DELAYS, strict=True)),
+        "reschedule": list(zip(chosen, FAR_AND_NEAR, strict=True)),
         "tick": [(timer.now + 1, np.empty(1, EXPIRY))],
     }
     state = timer.state._replace(
@@ -401,6 +430,7 @@ def most_accesses(name: str, operation: str, deadlines: np.ndarray[Any, Any]) ->
     function = {"tick": "advance"}.get(operation, operation)
     run = interpreted(getattr(kernel_of(type(timer.state)), function), {})
     highest, counters = 0, timer.counters
+    assert operation in calls, f"the cost of an {operation} needs a counter, not NO_COUNTER"
     for arguments in calls[operation]:
         before = Cells.accesses
         assert run(state, *arguments)
