@@ -72,9 +72,9 @@ def find_interpreter(version: str) -> str | None:
 
 @nox.session
 def cluster(session: nox.Session) -> None:
-    """Run the tests that start Spark servers and other processes."""
+    """Run the tests that start Spark servers and commands, or send signals to them."""
     session.install(*QUIETLY, "-e", ".[pipeline,connect,test]")
-    session.run("pytest", "-n", "2", "-m", "cluster", "tests/compare", *session.posargs)
+    session.run("pytest", "-n", "2", "-m", "cluster", "tests", *session.posargs)
 
 
 @nox.session
@@ -131,9 +131,10 @@ def model(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure the timers against the yardstick, and the services."""
+    """Measure the timers against the yardstick, and the services: -- [any pytest options]."""
     session.install(*QUIETLY, "-e", ".[test,bench]")
-    session.run("pytest", "tests/bench", "-o", "addopts=", "--benchmark-only", *session.posargs)
+    programs = ("tests/bench/bench_ratios.py", "tests/bench/bench_calls.py")
+    session.run("pytest", *programs, "-o", "addopts=", "--benchmark-only", *session.posargs)
     session.run("python", "-m", "tests.bench.services")
     session.run("python", "-m", "tests.bench.purgatories")
     session.run("python", "-m", "tests.bench.idle_detectors", "--rounds", "1")

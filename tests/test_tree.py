@@ -3,7 +3,6 @@
 import ast
 import re
 import tomllib
-from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -54,17 +53,3 @@ def test_tests_mirror_the_packages():
         for folder in (ROOT / "tests" / top).rglob("*"):
             if folder.is_dir() and folder.name != "__pycache__" and folder.name not in own:
                 assert (ROOT / folder.relative_to(ROOT / "tests")).is_dir(), folder
-
-
-def test_pytest_looks_into_every_folder_of_tests_but_the_benchmarks():
-    """A pattern without a slash would leave out folders of that name anywhere."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]
-    patterns = settings["ini_options"]["norecursedirs"]
-    folders = {path.parent.relative_to(ROOT) for path in (ROOT / "tests").rglob("test_*.py")}
-    hidden = {
-        str(folder)
-        for folder in folders
-        for pattern in patterns
-        if str(folder) == pattern or any(fnmatch(part, pattern) for part in folder.parts)
-    }
-    assert hidden == {"tests/bench"}

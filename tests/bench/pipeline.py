@@ -27,7 +27,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow.parquet as pq
 
@@ -316,6 +315,8 @@ def bench_ingest(
     if kind != "csv":
         rounds(options.rounds, contenders, rows, base, "rows")
         return
+    import duckdb  # this module can be imported without it
+
     contenders |= {
         "threads, one shard": partial(ingest, shards=1),
         "DuckDB, read_csv into a table": lambda: duckdb.sql(

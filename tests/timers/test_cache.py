@@ -116,6 +116,7 @@ print(timer.cancel(timer.schedule(9)), timers.kernels.jit.can_cache())
     assert answer == "True False"
 
 
+@pytest.mark.cluster
 def test_a_timer_may_first_be_used_in_a_handler_that_interrupts_its_first_use(tmp_path):
     """Worth its seconds: Numba cannot be re-entered, and would abort the process."""
     script = """

@@ -4,6 +4,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -26,6 +27,7 @@ from compare.trial.purgatory.options import QUICK, Experiment
 from compare.trial.replay.contestant import PYTHON_LOOP
 from reports.summary import figures_of
 from tests.compare.conftest import NOTICE
+from tests.compare.interrupts import interrupt_when_one_has_ended, terminate
 from tests.words import tells
 from timers.errors import CapacityError
 from timers.registry import names
@@ -146,31 +148,33 @@ def test_what_goes_wrong_is_one_line(said, monkeypatch, error, code, says):
     assert said("timers") == (code, "", says)
 
 
-def test_sigterm_leaves_nothing_behind(said, monkeypatch, here):
-    first_pieces = Plan.pieces
+def test_a_termination_leaves_nothing_behind(said, monkeypatch, here):
+    first_pieces, begun, handlers = Plan.pieces, threading.Event(), []
 
     def pieces(plan, number=0):
         if number == 0:
             yield from first_pieces(plan, number)
             return
-        os.kill(os.getpid(), signal.SIGTERM)
+        begun.set()
         while True:
             yield joined([])
 
-    # One shard after the other: when the second one is begun, no thread is just being started.
+    # One shard after the other.
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0}, raising=False)
     monkeypatch.setattr("compare.trial.pipeline.generate.make", lambda *_, **__: None)
     monkeypatch.setattr(Plan, "pieces", pieces)
+    interrupt_when_one_has_ended(monkeypatch, begun, terminate)
     remove = shutil.rmtree
 
-    def remove_and_terminate(*arguments, **options):
-        os.kill(os.getpid(), signal.SIGTERM)  # a second one does not stop the cleanup
+    def removing(*arguments, **options):
+        handlers.append(signal.getsignal(signal.SIGTERM))
         remove(*arguments, **options)
 
-    monkeypatch.setattr("compare.base.files.shutil.rmtree", remove_and_terminate)
+    monkeypatch.setattr("compare.base.files.shutil.rmtree", removing)
     line = "generate uniform --timer-count 5 --shards 2 --out new/t"
     assert said(*line.split()) == (TERMINATED, "", "wheelwork: terminated\n")
     assert list(here.iterdir()) == []
+    assert set(handlers) == {signal.SIG_IGN}  # a second one does not stop the cleanup
 
 
 def test_a_termination_that_a_library_turns_into_an_interrupt_is_one(said, monkeypatch):
@@ -178,7 +182,7 @@ def test_a_termination_that_a_library_turns_into_an_interrupt_is_one(said, monke
 
     def interrupted(*_, **__):
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGTERM)
+            terminate()
         raise KeyboardInterrupt
 
     monkeypatch.setattr("compare.trial.pipeline.generate.generate", interrupted)

@@ -96,6 +96,7 @@ def test_what_is_set_at_exit_is_recorded(run_program):
     assert run_program(program, starts=1) == (0, "", [])
 
 
+@pytest.mark.cluster
 def test_a_program_that_is_killed(said):
     """What it set before the last write is there."""
     Path("program.py").write_text(KILLS_ITSELF)
@@ -110,6 +111,7 @@ def test_a_program_that_is_killed(said):
     )
 
 
+@pytest.mark.cluster
 def test_everything_is_killed_and_the_first_replay_completes_the_trace(said):
     """Here the block is in the program; `wheelwork record` would leave the same.
 
@@ -170,6 +172,7 @@ def begun(here):
     return run
 
 
+@pytest.mark.cluster
 def test_sigterm_reaches_the_program(begun):
     """Its default handling ends it at once, and leaves the events."""
     # The sleep only keeps the program alive until it is ended.
@@ -180,6 +183,7 @@ def test_sigterm_reaches_the_program(begun):
     open_trace("a.trace").load()
 
 
+@pytest.mark.cluster
 def test_ctrl_c_reaches_the_program_once(begun):
     """A terminal sends it to both processes; the program goes on, and so does the recording."""
     # A signal just before a long sleep does not end it. The handler is the default one, unless the

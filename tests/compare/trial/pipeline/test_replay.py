@@ -404,8 +404,12 @@ MORTAL = '''
 @pytest.mark.parametrize("options", [[], ["--master", "local[2]"]], ids=["threads", "spark"])
 @pytest.mark.parametrize(
     ("number", "code", "said"),
-    [(signal.SIGKILL, -9, ""), (signal.SIGINT, 130, "wheelwork: interrupted\n")],
-    ids=["killed", "interrupted"],
+    [
+        (signal.SIGKILL, -9, ""),
+        (signal.SIGINT, 130, "wheelwork: interrupted\n"),
+        (signal.SIGTERM, 143, "wheelwork: terminated\n"),
+    ],
+    ids=["killed", "interrupted", "terminated"],
 )
 def test_a_command_that_is_ended_is_resumed(tmp_path, monkeypatch, number, code, said, options):
     marker, out, timers = slow_timer(tmp_path), tmp_path / "out", ["delay-queue", "slow:Slow"]
