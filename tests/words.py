@@ -1,6 +1,12 @@
-"""What a printed text says, whatever its layout and its other words."""
+"""What a printed text or an error says, whatever its layout and its other words."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from timers.errors import TimerError
 
 
 def plain(text: str) -> str:
@@ -20,3 +26,12 @@ def tells(text: str, facts: str) -> bool:
     """
     words = (r"\d[\d.,]*" if word == "#" else re.escape(word) for word in facts.split())
     return bool(re.fullmatch(r"\D*".join(["", *words, ""]), text))
+
+
+@contextmanager
+def one_line(error: type[Exception], says: str) -> Iterator[pytest.ExceptionInfo[Exception]]:
+    """Expect an error that a user can fix: one line, in which a pattern is found."""
+    with pytest.raises(error, match=says) as raised:
+        yield raised
+    assert isinstance(raised.value, TimerError)
+    assert "\n" not in str(raised.value)

@@ -99,11 +99,13 @@ def spark() -> Iterator[Any]:
 
 @pytest.fixture
 def where(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Where the pipeline runs, "threads" or "spark", as keywords of its functions.
-
-    Each file that asks for it has its own `pytest.mark.spark`: see tests/conftest.py.
-    """
+    """Where the pipeline runs, "threads" or "spark", as keywords of its functions."""
     return {"session": request.getfixturevalue("spark")} if request.param == "spark" else {}
+
+
+on_both = pytest.mark.parametrize(
+    "where", ["threads", pytest.param("spark", marks=pytest.mark.spark)], indirect=True
+)
 
 
 @pytest.fixture

@@ -47,13 +47,13 @@ class Daemons:
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def start(
-        self, name: str, *arguments: str, script: str = "spark-class"
+        self, name: str, arguments: str, script: str = "spark-class"
     ) -> tuple[subprocess.Popen[bytes], Path]:
         """Start one of Spark's scripts; the process and what it logs to."""
         log = self.directory / f"{name}.log"
         with log.open("wb") as file:
             process = subprocess.Popen(
-                [self.home / "bin" / script, *arguments],
+                [self.home / "bin" / script, *arguments.split()],
                 env=self.environment,
                 cwd=self.directory,
                 stdout=file,
@@ -67,13 +67,7 @@ class Daemons:
         """Start a master and two workers; the master's URL."""
         process, log = self.start(
             "master",
-            "org.apache.spark.deploy.master.Master",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            "0",
-            "--webui-port",
-            "0",
+            "org.apache.spark.deploy.master.Master --host 127.0.0.1 --port 0 --webui-port 0",
         )
         value = until(
             lambda: re.search(r"Starting Spark master at (spark://\S+)", log.read_text()),
@@ -83,18 +77,8 @@ class Daemons:
         for number in range(2):
             self.start(
                 f"worker-{number}",
-                "org.apache.spark.deploy.worker.Worker",
-                "--host",
-                "127.0.0.1",
-                "--webui-port",
-                "0",
-                "--cores",
-                "1",
-                "--memory",
-                "1g",
-                "--work-dir",
-                str(self.directory / f"work-{number}"),
-                value[1],
+                "org.apache.spark.deploy.worker.Worker --host 127.0.0.1 --webui-port 0 --cores 1"
+                f" --memory 1g --work-dir {self.directory}/work-{number} {value[1]}",
             )
         until(lambda: log.read_text().count("Registering worker") == 2, "two workers", process)
         return str(value[1])
@@ -103,15 +87,9 @@ class Daemons:
         """Start a Spark Connect server on two cores; its address."""
         process, log = self.start(
             "connect",
-            "--class",
-            "org.apache.spark.sql.connect.service.SparkConnectServer",
-            "--master",
-            "local[2]",
-            "--conf",
-            "spark.connect.grpc.binding.port=0",
-            "--conf",
-            "spark.ui.enabled=false",
-            "spark-internal",
+            "--class org.apache.spark.sql.connect.service.SparkConnectServer --master local[2]"
+            " --conf spark.connect.grpc.binding.port=0 --conf spark.ui.enabled=false"
+            " spark-internal",
             script="spark-submit",
         )
         started = re.compile(r"Spark Connect server started at: \S*?:(\d+)")

@@ -2,6 +2,7 @@
 what is declared.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import timers
 from tests.timers.cases import DEFAULTS, KERNELS, Case, Pair
+from tests.words import one_line
 from timers.errors import (
     CapacityError,
     ClockError,
@@ -362,10 +364,8 @@ def test_constructor_refuses_parameters_out_of_range(case: Case) -> None:
             rule = f"{name} must lie in [{lowest}, {highest}], not {value}"
             assert str(caught.value) == rule
         for value in NO_INTEGERS:
-            with pytest.raises(TimeTypeError) as caught_type:
+            with one_line(TimeTypeError, name):
                 cls(**{name: value})
-            assert name in str(caught_type.value)
-            assert "\n" not in str(caught_type.value)
 
 
 @every_timer
@@ -385,10 +385,8 @@ def test_constructor_refuses_a_start_out_of_range(case: Case) -> None:
     ["hierarchical", "Hashed-Wheel", "", "wheel\nof time", "no.such:Class", "timers:names", ":"],
 )
 def test_unknown_timer_is_refused_by_name(name: str) -> None:
-    with pytest.raises(UnknownTimerError) as caught:
+    with one_line(UnknownTimerError, re.escape(repr(name))):
         timers.timer_class(name)
-    assert repr(name) in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_timer_of_ones_own_is_found_by_module_and_class() -> None:

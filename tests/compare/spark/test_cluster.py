@@ -64,11 +64,10 @@ def test_a_driver_under_spark_submit_uses_the_session_that_was_asked_for(
         source={"kind": "test"},
     )
     out = tmp_path / "out"
-    master = ["--master", "local[3]"]
-    command = [f"{ROOT}/compare/cli/__main__.py", "replay", str(trace.path), "--out", str(out)]
-    command += ["--timers", "delay-queue,simple-wheel"]
+    command = f"replay {trace.path} --out {out} --timers delay-queue,simple-wheel"
     # Told a master of its own, it would refuse any other session.
-    process, log = daemons.start("driver", *master, *command, *master, script="spark-submit")
+    line = f"--master local[3] {ROOT}/compare/cli/__main__.py {command} --master local[3]"
+    process, log = daemons.start("driver", line, script="spark-submit")
     assert process.wait(TIME_LIMIT) == 0, log.read_text()
     assert "2 timers x 3 shards, 6,000 operations" in log.read_text()
     assert open_results(out).read_outcomes().num_rows == 6

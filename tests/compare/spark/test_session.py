@@ -17,6 +17,7 @@ from compare.spark.java import java_environment, wrapper_home
 from compare.spark.session import PipelineError, spark_session
 from compare.traffic.logs.ingest import LogOptions, ingest_requests
 from tests.compare import made_logs as logs
+from tests.words import one_line
 from timers import TimerError
 from timers.kernels.jit import COMPILING
 
@@ -118,9 +119,8 @@ def test_masters_that_do_not_answer():
         port = taken.getsockname()[1]
         module._check_master(f"spark://127.0.0.1:x,127.0.0.1:{port}")  # one answers
     for address in (f"127.0.0.1:{port}", "127.0.0.1", "127.0.0.1:99999", "127.0.0.1:x"):
-        with pytest.raises(PipelineError, match="cannot reach the Spark master") as error:
+        with one_line(PipelineError, "cannot reach the Spark master"):
             module._check_master(f"spark://{address}")
-        assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from compare.traffic.logs.formats import ANY, LINES, open_log
 from compare.traffic.logs.formats.base import Layout
 from compare.traffic.logs.formats.lines import capturing
 from tests.compare import made_logs as logs
+from tests.words import one_line
 
 PIECE = st.sampled_from([1, 2, 3, 7, 50, 1 << 20])
 
@@ -310,9 +311,8 @@ def test_compressed_files(path, kind, name):
     long = pack(b"ts,client\n" + random.Random(1).randbytes(50_000).hex().encode())
     flipped = long[:20] + bytes([long[20] ^ 0x55]) + long[21:]
     for damaged in (long[: len(long) // 2], long[:-2], flipped):
-        with pytest.raises(LogError, match=rf"^\S+ has damaged {kind} data: .+") as error:
+        with one_line(LogError, rf"^\S+ has damaged {kind} data: .+"):
             records(written(path, damaged), ("ts",))
-        assert "\n" not in str(error.value)
 
 
 def test_a_pipe(tmp_path):

@@ -16,6 +16,7 @@ from compare.traffic.logs.formats import open_log
 from compare.traffic.logs.ingest import IngestError, LogOptions, ingest_requests, ingest_touches
 from tests.compare import made_logs as logs
 from tests.compare.traffic.logs.test_samples import COMMANDS
+from tests.words import one_line
 from timers import TimerError
 
 pytestmark = pytest.mark.spark
@@ -190,11 +191,10 @@ def test_what_goes_wrong_on_spark_is_one_line(spark, tmp_path):
     data = gzip.compress(b"ts,rtt\n" + b"1.5,2\n" * 300_000)
     log.write_bytes(data[:-12])
     for session in (None, spark):
-        with pytest.raises(TimerError, match=r"^\S+log.gz has damaged gzip data: .+") as error:
+        with one_line(TimerError, r"^\S+log.gz has damaged gzip data: .+"):
             ingest_requests(
                 log, tmp_path / "out", options, duration="rtt", timeout="5s", session=session
             )
-        assert "\n" not in str(error.value)
     assert [path.name for path in tmp_path.iterdir()] == ["log.gz"]
 
 

@@ -11,6 +11,7 @@ from compare.traffic.tapes.trace import write_trace
 from compare.traffic.workloads.catalogue import make
 from compare.trial.pipeline.replay import replay_trace
 from compare.trial.pipeline.results import OUTCOMES, ResultsError, open_results, outcome_of
+from tests.words import one_line
 
 TIMERS = ["hashed-wheel/tick=7ms", "heapq-delay-queue"]
 SHARDS = 4
@@ -31,9 +32,8 @@ def changed(results, **entries):
 
 
 def refused(results, says):
-    with pytest.raises(ResultsError, match=says) as raised:
+    with one_line(ResultsError, says):
         open_results(results.path)
-    assert "\n" not in str(raised.value)
 
 
 def test_results_are_opened_as_they_were_written(results):
