@@ -4,6 +4,7 @@ they read alike.
 
 import ast
 import inspect
+import re
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -90,6 +91,8 @@ def test_kernels_share_what_their_schemes_allow(kernel: ModuleType) -> None:
 def test_kernel_opens_with_idea_example_costs_drawback_and_source(kernel: ModuleType) -> None:
     text = inspect.getdoc(kernel)
     assert text is not None
+    if hasattr(kernel, "Ring"):  # it has a wheel, which is drawn with the clock in it
+        assert re.search(r"\| +now +\|", text.partition("Example")[0])
     places = [text.index(word) for word in ("Example", "Costs:", "Drawback:", "Source:")]
     assert places == sorted(places)
 

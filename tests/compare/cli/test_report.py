@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from compare.cli.main import main
-from compare.traffic.logs.ingest import Options
+from compare.traffic.logs.ingest import LogOptions
 from compare.traffic.logs.inspect import Inspection
 from compare.traffic.tapes.trace import open_trace
 from compare.trial.bench.comparison import Comparison
@@ -138,7 +138,7 @@ ACCESS = (
     '83.149.9.216 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 203023 "-" "Mozilla/5.0"\n'
 )
 ALB = Path(__file__).parents[1].joinpath("traffic/logs/samples/alb.log").read_text()
-READ = Options("ts", force=True)
+READ = LogOptions("ts", force=True)
 
 
 @pytest.fixture
