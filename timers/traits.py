@@ -96,9 +96,9 @@ class Traits:
     parameters: Mapping[str, Parameter] = field(default_factory=dict)  #: of the constructor
     #: the reach of the structure itself, and the place of later timers
     horizon: str = "none: any deadline"
-    deviations: tuple[str, ...] = ()  #: differences from the original
-    #: whether it keeps the contract's rules for interruptions; if not, a call by a finalizer or
-    #: signal handler during another call raises NestedCallError
+    deviations: tuple[str, ...] = ()  #: from the original
+    #: whether it keeps the contract's rules for interruptions; if not, a call made by a finalizer
+    #: or signal handler during another call raises NestedCallError
     interruptible: bool = True
 
     @property

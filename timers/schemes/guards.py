@@ -5,10 +5,10 @@ from typing import NoReturn
 from timers.errors import CopyError
 
 NESTED = "a finalizer or signal handler called this timer in the middle of another call"
-"""The error message for a call while `_busy`, which is set before a `try` and reset at its end.
+"""Why a call is refused while `_busy`, which is set before a `try` and reset at its end.
 
-A `while` loop belongs in a method that the `try` calls: CPython 3.12 leaves the backward jump of a
-conditional loop outside the `try`, and an exception there would leave the timer busy.
+Put a `while` loop into a method that the `try` calls: CPython 3.12 leaves the jump back of a
+conditional loop outside of a `try`, and an exception there would leave the timer busy.
 """
 
 
