@@ -38,7 +38,7 @@ class CopyError(TimerError, TypeError):
 
 
 class NestedCallError(TimerError, RuntimeError):
-    """A nested call to a timer whose traits do not declare it interruptible."""
+    """A nested call that a timer refuses, made by a finalizer or signal handler."""
 
 
 class InvariantError(TimerError, RuntimeError):

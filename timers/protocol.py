@@ -31,20 +31,17 @@ anatomy`).
 **Errors** derive from `timers.TimerError` and from the nearest builtin. An operation that raises
 has changed nothing. Timers can be neither copied nor pickled.
 
-**Interruptions.** Finalizers and signal handlers run between any two bytecodes. They may call the
-same timer, and a signal handler may raise. Each method takes effect in one step, the last before it
-returns. An exception before that step leaves the timer as if the method had not been called; an
-exception after it, as if the method had returned. An `advance` takes effect timer by timer. If it
-is interrupted or runs out of memory for its result, the next `advance` first returns the timers
-that had already fired, with `fired_at` unchanged. Until then, `now` is the moment that it had
-reached, and `next_expiry` and `next_wakeup` return `now`. Timers that have fired are not pending:
-`len` does not count them, and `cancel` and `reschedule` return False. If a nested `advance` returns
-them, the outer one does not. A nested `advance` that goes further than the outer one counts as the
-earlier of the two, so the outer one may raise ClockError.
+**Interruptions.** Python runs finalizers and signal handlers between any two bytecodes. In the
+middle of a call they may call the same timer: all methods are allowed, except that an `advance` in
+the middle of another raises NestedCallError. A signal handler may raise. Each method takes effect
+in its last step, so a call that is interrupted before it has changed nothing. Only timers that an
+interrupted `advance` has taken out, or one without memory for its result, stay out: the next
+`advance` returns them first, with `fired_at` unchanged. Until then, `now` is the moment that the
+clock had reached, and `next_expiry` and `next_wakeup` return `now`. These timers are not pending:
+`len` does not count them, and `cancel` and `reschedule` return False.
 
-A timer whose traits are not `interruptible`, such as the baseline in plain Python, does not follow
-these rules: a nested call raises NestedCallError, and an exception raised in the middle of a call
-may lose the timers of that call.
+A timer whose traits are not `interruptible`, such as the baseline in plain Python, refuses every
+nested call, and an exception raised in the middle of a call may lose the timers of that call.
 """
 
 from abc import abstractmethod

@@ -97,8 +97,8 @@ class Traits:
     #: the reach of the structure itself, and the place of later timers
     horizon: str = "none: any deadline"
     deviations: tuple[str, ...] = ()  #: from the original
-    #: whether it keeps the contract's rules for interruptions; if not, a call made by a finalizer
-    #: or signal handler during another call raises NestedCallError
+    #: whether it keeps the contract's rules for interruptions; if not, it refuses any call that a
+    #: finalizer or signal handler makes in the middle of another
     interruptible: bool = True
 
     @property

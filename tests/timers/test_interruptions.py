@@ -16,21 +16,26 @@ from tests.timers.interruptions import (
     DEADLINES,
     EVENTS,
     METHODS,
+    START,
+    TARGET,
     Connection,
     Interruption,
     Scene,
     interrupted,
     no_memory,
 )
-from timers.errors import CapacityError, CopyError, NestedCallError
+from timers.errors import CapacityError, ClockError, CopyError, NestedCallError
 from timers.limits import LIMIT
 from timers.schemes import base
+from timers.schemes.guards import NESTED
 
 every_timer = pytest.mark.parametrize("case", KERNELS, ids=str)
 
 PAUSES = ("CALL", "PRECALL", "RESUME", "JUMP_BACKWARD")
 """Beginnings of the names of the bytecodes at which Python runs signal handlers."""
-AFTER_THE_LAST_STEP = 6  # bytecodes, of an advance
+# Bytecodes of an advance at which an exception would lose its rows, or make it refuse all others;
+# and at its beginning and end those at which another may run.
+LOSING, REFUSING, BEGINNING, END = 6, 8, 30, 3
 SELDOM = 31  # bytecodes, for all but the delay queue: they run the same ones
 
 
@@ -38,20 +43,28 @@ def interrupt_everywhere(case: Case, method: str, event: str, start: int, every:
     """Interrupt a method at each bytecode, and account for all timers after each."""
     METHODS[method](Scene.of(case))  # compiled by now
     returned: list[str] = []  # the bytecodes at which an advance had taken its last step
+    refusing: list[str] = []  # those at which it was about to allow other advances again
     for position in count(start, every):
         scene = Scene.of(case)
         name, result = interrupted(scene, METHODS[method], position, EVENTS[event])
         if not name:
             break
         timer = scene.timer
+        with pytest.raises((ClockError, NestedCallError)) as caught:
+            timer.advance(START - 1)
+        if caught.type is NestedCallError:
+            assert isinstance(result, Interruption)
+            refusing.append(name)
+            continue
         has_fired = len(timer) < len(DEADLINES) and timer.next_expiry() > timer.now
         if isinstance(result, Interruption) and method.startswith("advance") and has_fired:
             returned.append(name)
             continue
         assert not returned
         scene.account()
-    assert len(returned) <= AFTER_THE_LAST_STEP
-    assert not any(name.startswith(PAUSES) for name in returned[1:])
+    assert len(returned) <= LOSING
+    assert len(refusing) <= REFUSING
+    assert not any(name.startswith(PAUSES) for name in (*returned, *refusing))
 
 
 @pytest.fixture
@@ -80,6 +93,32 @@ def test_nothing_is_lost_at_any_bytecode_with_any_geometry(
 ) -> None:
     for method in METHODS:
         interrupt_everywhere(case, method, event, 0, 1)
+
+
+@every_timer
+def test_an_advance_in_the_middle_of_another_is_refused(case: Case, small_parts: None) -> None:
+    METHODS["advance"](Scene.of(case))  # compiled by now
+    refused: list[bool] = []
+
+    def advance_as_well(scene: Scene) -> None:
+        try:
+            scene.advance(TARGET)
+        except NestedCallError as error:
+            assert str(error) == NESTED
+            refused.append(True)
+        else:
+            refused.append(False)
+
+    for position in count():
+        scene = Scene.of(case)
+        name, _ = interrupted(scene, METHODS["advance"], position, advance_as_well)
+        if not name:
+            break
+        scene.account()
+    first, after_last = refused.index(True), len(refused) - refused[::-1].index(True)
+    assert all(refused[first:after_last])
+    assert first < BEGINNING
+    assert len(refused) - after_last <= END
 
 
 # ---- what has left the structure

@@ -30,7 +30,7 @@ FUNCTIONS = dispatch.PYTHON_FUNCTIONS | {
     for name, function in vars(dispatch).items()
     if inspect.isfunction(function) and hasattr(function, "__wrapped__")  # dispatched
 }
-NOT_SCHEMES = ("__init__", "base", "guards", "undelivered")
+NOT_SCHEMES = ("__init__", "base", "guards")
 
 
 def stems(package: ModuleType) -> list[str]:

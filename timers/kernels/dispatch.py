@@ -124,9 +124,8 @@ def next_wakeup(state):
 # Results of `Calls.advance`: it has arrived, `out` is full, or `now` is before the clock.
 ARRIVED, FULL, BACKWARDS = 1, 0, -1
 
-# Fields of the first row of an EXPIRY array that `Calls.advance` fills:
-FILLED = "handle"  # the number of rows after it that have been written
-CLOSED = "deadline"  # 1 once the rows have been read; nothing may be appended after that
+# `Calls.advance` writes the number of rows that follow the first one to this field of the first.
+FILLED = "handle"
 
 
 class Calls:
@@ -171,8 +170,6 @@ class Calls:
                 return None
             if now < cells[NOW]:
                 return BACKWARDS
-            if out[0][CLOSED] != 0:
-                return FULL
             filled, arrived = advance(State(nodes, cells, counters), now, out[1:])
             out[0][FILLED] = filled
             return ARRIVED if arrived else FULL

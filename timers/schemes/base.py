@@ -1,9 +1,8 @@
-"""What all timers with a kernel share: validation, growth, batches, results.
+"""Base class of all timers with a kernel: validation, growth, batches, results.
 
-Each change of a timer is one compiled call, which nothing can interrupt. Between two bytecodes, a
-finalizer or a signal handler may call the timer. If that made it grow, the arrays passed to the
-compiled function are out of date. The function then returns None, and is called again with the new
-ones.
+Each change of a timer is one compiled call, which nothing can interrupt. A finalizer or a signal
+handler may call the timer between two bytecodes and make it grow. A compiled function that is then
+called with the old arrays returns None, and `_run` repeats the call with the new ones.
 """
 
 from collections.abc import Mapping
@@ -16,17 +15,16 @@ import numpy.typing as npt
 from numba import typeof
 
 from timers.arrays import Bools, Int64s
-from timers.errors import CapacityError, ClockError, TimeRangeError
+from timers.errors import CapacityError, ClockError, NestedCallError, TimeRangeError
 from timers.kernels import dispatch
 from timers.kernels.counters import COUNTERS
-from timers.kernels.dispatch import ARRIVED, BACKWARDS, CLOSED, FILLED, FULL
+from timers.kernels.dispatch import ARRIVED, BACKWARDS, FILLED, FULL
 from timers.kernels.handles import LOWEST_HANDLE, PLACE_MASK
 from timers.kernels.operations import NONE
-from timers.kernels.pool import BASE, MAX_PLACES, NOW, PENDING, RETIRED, grown_capacity
+from timers.kernels.pool import EXPIRY, HEADER, MAX_PLACES, NOW, PENDING, grown_capacity
 from timers.limits import LIMIT
 from timers.protocol import Expired
-from timers.schemes.guards import NotCopied
-from timers.schemes.undelivered import Undelivered, new_part, no_expiries
+from timers.schemes.guards import NESTED, NotCopied
 from timers.snapshot import Snapshot
 from timers.traits import Traits
 from timers.validation import (
@@ -85,7 +83,41 @@ def _batch_result(size: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 _calls_of = cache(dispatch.Calls)
+
+Part = npt.NDArray[np.void]
+"""Rows of EXPIRY that one `Calls.advance` fills; the first row counts the filled ones."""
+
+
+def new_part(size: int) -> Part:
+    """A part with room for `size` rows; none is filled yet."""
+    part = np.empty(1 + size, EXPIRY)
+    part[0] = 0
+    return part
+
+
+def filled(part: Part) -> Part:
+    """The rows of a part that are filled."""
+    return part[1 : 1 + part.item(0)[0]]  # FILLED; twice as fast as by name
+
+
 _NO_ROOM = new_part(0)  # with this, `advance` stops before the first timer fires
+_EMPTY = np.empty(0, INT64)
+
+
+def no_expiries() -> Expired:
+    """An Expired without rows. Slices of an array take less time than new arrays."""
+    return tuple.__new__(Expired, (_EMPTY[:], _EMPTY[:], _EMPTY[:]))
+
+
+def _joined(parts: list[Part]) -> Expired:
+    """The filled rows of parts, in order."""
+    if len(parts) == 1:  # usually; copies take less time than `concatenate`
+        rows = filled(parts[0])
+        columns = (rows["handle"].copy(), rows["deadline"].copy(), rows["fired_at"].copy())
+        return tuple.__new__(Expired, columns)
+    all_rows = [filled(part) for part in parts]
+    names = ("handle", "deadline", "fired_at")
+    return Expired(*(np.concatenate([rows[name] for rows in all_rows]) for name in names))
 
 
 class KernelTimer(NotCopied):
@@ -119,20 +151,17 @@ class KernelTimer(NotCopied):
             raise CapacityError(
                 f"no memory for capacity {capacity} with {self._parameters}"
             ) from None
-        # The current State by capacity and, while the timer grows, the larger one to replace it.
-        self._states: dict[int, Any] = {capacity: state}
-        # The arrays of the current State or, after an interruption, of a replaced one.
-        self._arrays: tuple[Any, Any, Any] = tuple(state)
+        # The arrays in use, or older ones; and a list, to which a growth adds the next such tuple.
+        self._arrays: tuple[Any, Any, Any, list[Any]] = (*state, [])
         self._call = _calls_of(type(state), tuple(map(typeof, state)))  # type: ignore[arg-type]  # a class is hashable
-        self._undelivered = Undelivered()
+        self._fired: list[Part] = []  # rows that have left the structure and were not returned
+        self._advancing = False
 
     @property
     def state(self) -> Any:
         """The arrays; larger ones replace them when the timer grows."""
-        while True:
-            for state in tuple(self._states.values()):
-                if state.cells[NOW] != NONE:  # it has not been replaced
-                    return state
+        nodes, cells, counters, _ = self._current()
+        return self._kernel.State(nodes, cells, counters)
 
     @property
     def now(self) -> int:
@@ -143,7 +172,9 @@ class KernelTimer(NotCopied):
         5
         """
         now: int = self._arrays[1].item(NOW)
-        return now if now != NONE else int(self.state.cells[NOW])
+        while now == NONE:
+            now = self._current()[1].item(NOW)
+        return now
 
     @property
     def parameters(self) -> Mapping[str, int]:
@@ -192,7 +223,9 @@ class KernelTimer(NotCopied):
         1
         """
         pending: int = self._arrays[1].item(PENDING)
-        return pending if pending != NONE else int(self.state.cells[PENDING])
+        while pending == NONE:
+            pending = self._current()[1].item(PENDING)
+        return pending
 
     def __repr__(self) -> str:
         arguments = [f"{name}={value}" for name, value in self._parameters.items()]
@@ -233,12 +266,9 @@ class KernelTimer(NotCopied):
         """
         if type(deadline) is not int or not 0 <= deadline <= LIMIT:
             deadline = as_time(deadline, "deadline")
-        while True:
-            nodes, cells, counters = self._arrays
-            handle: int | None = self._call.schedule(nodes, cells, counters, deadline)
-            if handle is not None:
-                return handle
-            self._grow(1)
+        nodes, cells, counters, _ = self._arrays
+        handle: int | None = self._call.schedule(nodes, cells, counters, deadline)
+        return self._run(1, self._call.schedule, deadline) if handle is None else handle
 
     def schedule_after(self, delay: int) -> int:
         """Add a timer for now + delay and return its handle.
@@ -276,12 +306,9 @@ class KernelTimer(NotCopied):
             handle = as_integer(handle, "handle")
         if not 0 < handle <= LIMIT:
             return False
-        while True:
-            nodes, cells, counters = self._arrays
-            cancelled: bool | None = self._call.cancel(nodes, cells, counters, handle)
-            if cancelled is not None:
-                return cancelled
-            self._refresh()
+        nodes, cells, counters, _ = self._arrays
+        cancelled: bool | None = self._call.cancel(nodes, cells, counters, handle)
+        return self._run(0, self._call.cancel, handle) if cancelled is None else cancelled
 
     def reschedule(self, handle: int, deadline: int) -> bool:
         """Give a pending timer a new deadline, and return whether it was pending.
@@ -303,14 +330,9 @@ class KernelTimer(NotCopied):
             handle, deadline = as_integer(handle, "handle"), as_time(deadline, "deadline")
         if not 0 < handle <= LIMIT:
             return False
-        while True:
-            nodes, cells, counters = self._arrays
-            rescheduled: bool | None = self._call.reschedule(
-                nodes, cells, counters, handle, deadline
-            )
-            if rescheduled is not None:
-                return rescheduled
-            self._refresh()
+        nodes, cells, counters, _ = self._arrays
+        moved: bool | None = self._call.reschedule(nodes, cells, counters, handle, deadline)
+        return self._run(0, self._call.reschedule, handle, deadline) if moved is None else moved
 
     def advance(self, now: int) -> Expired:
         """Move the clock to `now` and return the timers that fired, ordered by `fired_at`.
@@ -322,6 +344,7 @@ class KernelTimer(NotCopied):
             TimeRangeError: it is outside [0, 2**63 - 1].
             ClockError: it is before the timer's clock.
             CapacityError: no memory for the expired timers; the next `advance` returns them.
+            NestedCallError: a finalizer or signal handler calls it in the middle of another.
 
         >>> from timers import DelayQueue
         >>> timer = DelayQueue()
@@ -332,16 +355,19 @@ class KernelTimer(NotCopied):
         """
         if type(now) is not int or not 0 <= now <= LIMIT:
             now = as_time(now, "now")
-        while True:
-            nodes, cells, counters = self._arrays
-            outcome: int | None = self._call.advance(nodes, cells, counters, now, _NO_ROOM)
-            if outcome == ARRIVED and not self._undelivered:
+        if self._advancing:
+            raise NestedCallError(NESTED)
+        try:
+            self._advancing = True
+            nodes, cells, counters, _ = self._arrays
+            outcome = self._call.advance(nodes, cells, counters, now, _NO_ROOM)
+            if outcome == ARRIVED and not self._fired:
                 return no_expiries()
-            if outcome == BACKWARDS:
-                raise ClockError(f"now {now} is before the timer's clock {self.now}")
-            if outcome is not None:
-                return self._deliver(now, outcome)
-            self._refresh()
+            expired = self._fire(now, outcome)
+            self._fired = []  # Python runs nothing else between this step and `return`
+            return expired
+        finally:
+            self._advancing = False
 
     def next_expiry(self) -> int | None:
         """A lower bound of the next `fired_at`, exact if `traits.exact_next_expiry`.
@@ -390,14 +416,13 @@ class KernelTimer(NotCopied):
         """
         deadlines = as_integers(deadlines, "deadlines")
         handles = _batch_result(deadlines.size, INT64)
-        while True:
-            nodes, cells, counters = self._arrays
-            legal: int | None = self._call.schedule_many(nodes, cells, counters, deadlines, handles)
-            if legal == handles.size:
-                return handles
-            if legal is not None:
-                as_times(deadlines, "deadlines")  # names the first that is negative
-            self._grow(handles.size)
+        nodes, cells, counters, _ = self._arrays
+        legal = self._call.schedule_many(nodes, cells, counters, deadlines, handles)
+        if legal is None:
+            legal = self._run(handles.size, self._call.schedule_many, deadlines, handles)
+        if legal < handles.size:
+            as_times(deadlines, "deadlines")  # names the first that is negative
+        return handles
 
     def cancel_many(self, handles: npt.ArrayLike) -> Bools:
         """`cancel` for each handle of a 1-D array or sequence of integers, in order.
@@ -415,11 +440,10 @@ class KernelTimer(NotCopied):
         """
         handles = as_handles(handles, "handles")
         cancelled = _batch_result(handles.size, BOOL)
-        while True:
-            nodes, cells, counters = self._arrays
-            if self._call.cancel_many(nodes, cells, counters, handles, cancelled) is not None:
-                return cancelled
-            self._refresh()
+        nodes, cells, counters, _ = self._arrays
+        if self._call.cancel_many(nodes, cells, counters, handles, cancelled) is None:
+            self._run(0, self._call.cancel_many, handles, cancelled)
+        return cancelled
 
     def reschedule_many(self, handles: npt.ArrayLike, deadlines: npt.ArrayLike) -> Bools:
         """`reschedule` for each pair of a handle and a deadline, in order.
@@ -440,16 +464,14 @@ class KernelTimer(NotCopied):
         """
         handles, deadlines = as_pairs(handles, deadlines)
         rescheduled = _batch_result(handles.size, BOOL)
-        while True:
-            nodes, cells, counters = self._arrays
-            legal: int | None = self._call.reschedule_many(
-                nodes, cells, counters, handles, deadlines, rescheduled
-            )
-            if legal == handles.size:
-                return rescheduled
-            if legal is not None:
-                as_times(deadlines, "deadlines")  # names the first that is negative
-            self._refresh()
+        nodes, cells, counters, _ = self._arrays
+        call = self._call.reschedule_many
+        legal = call(nodes, cells, counters, handles, deadlines, rescheduled)
+        if legal is None:
+            legal = self._run(0, call, handles, deadlines, rescheduled)
+        if legal < handles.size:
+            as_times(deadlines, "deadlines")  # names the first that is negative
+        return rescheduled
 
     def locate(self, handle: int) -> dict[str, int | str]:
         """Where the structure holds a pending timer: for example its level and slot.
@@ -493,81 +515,90 @@ class KernelTimer(NotCopied):
         """
         self._kernel.check(self._copy())
 
-    def _refresh(self) -> None:
-        """Take the current State's arrays, after a nested call has replaced the old ones."""
-        self._arrays = tuple(self.state)
+    def _current(self) -> tuple[Any, Any, Any, list[Any]]:
+        """The arrays in use, which `_arrays` then holds."""
+        arrays = self._arrays
+        while arrays[1].item(NOW) == NONE:  # a growth has replaced them
+            arrays = self._arrays = arrays[3][0]
+        return arrays
 
-    def _moment(self, call: Any) -> int | None:
-        """The moment that a compiled function returns, or `now` if expired timers of an interrupted
-        advance wait for the next one.
+    def _run(self, extra: int, call: Any, *arguments: Any) -> Any:
+        """Repeat a compiled call until its result is not None: with room for `extra` more timers,
+        and with the arrays in use.
         """
         while True:
-            nodes, cells, counters = self._arrays
-            moment: int | None = call(nodes, cells, counters)
-            if moment is not None:
-                break
-            self._refresh()
-        if self._undelivered and any(part[0][FILLED] > 0 for part in self._undelivered.parts()):
-            return self.now
-        return None if moment == NONE else moment
+            nodes, cells, counters, _ = self._arrays
+            result = call(nodes, cells, counters, *arguments)
+            if result is not None:
+                return result
+            self._grow(extra)
 
     def _grow(self, extra: int) -> None:
         """Make room for `extra` more timers, if there is none.
 
-        The larger State is listed in `_states` before anything moves, and the compiled `move_all`
-        makes it the current one. So at any interruption, exactly one of the States has not been
-        replaced. If a nested call lists a State of the same capacity, both use the first.
+        The larger arrays are listed beside the old ones; then the compiled `move_all` moves the
+        timers to the first of the list, in one step. If a nested call has done so before, it does
+        nothing.
         """
         while True:
-            state = self.state
-            nodes, cells, _ = state
-            self._arrays = tuple(state)
-            capacity, used = nodes.size - int(cells[BASE]), int(cells[PENDING] + cells[RETIRED])
+            nodes, cells, counters, larger = self._current()
+            now, _, pending, retired, base, _ = cells[:HEADER].tolist()
+            if now == NONE:  # a nested call has made it grow since
+                continue
+            capacity, used = nodes.size - base, pending + retired
             if capacity - used >= extra:
-                break
+                return
             try:
-                larger = grown_capacity(capacity, used, extra)
-                target = self._states.setdefault(larger, self._kernel.enlarged(state, larger))
-                if not self._call.move_all(*state, target.nodes, target.cells):
-                    continue  # a nested call has moved it
-                for smaller in sorted(self._states):
-                    if smaller < larger:
-                        self._states.pop(smaller, None)
+                if not larger:
+                    capacity = grown_capacity(capacity, used, extra)
+                    state = self._kernel.State(nodes, cells, counters)
+                    larger.append((*self._kernel.enlarged(state, capacity), []))
+                self._call.move_all(nodes, cells, counters, *larger[0][:2])
             except MemoryError:
                 raise CapacityError(
                     f"no memory for {extra} more timers besides the {len(self)} pending"
                 ) from None
 
-    def _deliver(self, now: int, outcome: int) -> Expired:
-        """The rest of an `advance`, if something is due or undelivered."""
-        if self._undelivered:
-            for part in self._undelivered.parts():
-                part[0][CLOSED] = 1  # an interrupted advance may have been about to fill it
-        rows, key = _FIRST_ROWS, -1
+    def _fire(self, now: int, outcome: int | None) -> Expired:
+        """The rest of an `advance`, if something is due or has fired before."""
+        if outcome is None:
+            outcome = self._run(0, self._call.advance, now, _NO_ROOM)
+        if outcome == BACKWARDS:
+            raise ClockError(f"now {now} is before the timer's clock {self.now}")
+        rows = _FIRST_ROWS
         while outcome == FULL:
             try:
                 part = new_part(rows)
+                self._fired.append(part)  # before it is filled, so that no row can be lost
             except MemoryError:
                 raise CapacityError(f"no memory for {rows} more expired timers") from None
-            key = self._undelivered.add(part)
-            while True:
-                nodes, cells, counters = self._arrays
-                again: int | None = self._call.advance(nodes, cells, counters, now, part)
-                if again is not None:
-                    break
-                self._refresh()
-            outcome = again  # BACKWARDS: a nested advance has gone further
+            outcome = self._run(0, self._call.advance, now, part)
             rows = min(rows * _GROWTH, _MAX_ROWS)
-        return self._undelivered.take(key)
+        try:
+            return _joined(self._fired) if self._fired else no_expiries()
+        except MemoryError:
+            raise CapacityError(
+                "no memory for the expired timers; the next advance returns them"
+            ) from None
+
+    def _moment(self, call: Any) -> int | None:
+        """The moment that a compiled function returns, or `now` if timers of an interrupted
+        advance wait for the next one.
+        """
+        if self._fired and any(part[0][FILLED] for part in self._fired):
+            return self.now
+        nodes, cells, counters, _ = self._arrays
+        moment: int | None = call(nodes, cells, counters)
+        if moment is None:
+            moment = self._run(0, call)
+        return None if moment == NONE else moment
 
     def _copy(self) -> Any:
         """A copy of the current State."""
         while True:
             state = self.state
-            nodes, cells = state.nodes.copy(), state.cells.copy()
-            # A nested call may have changed or replaced it between the two copies.
-            unchanged = (nodes == state.nodes).all() and (cells == state.cells).all()
-            if unchanged and cells[NOW] != NONE:
+            nodes, cells = map(np.ndarray.copy, state[:2])  # in one bytecode
+            if cells[NOW] != NONE:
                 return state._replace(nodes=nodes, cells=cells)
 
 

@@ -1,14 +1,14 @@
-"""Guards against copying a timer and, in plain Python, against nested calls."""
+"""Guards against copying a timer and against nested calls."""
 
 from typing import NoReturn
 
 from timers.errors import CopyError
 
 NESTED = "a finalizer or signal handler called this timer in the middle of another call"
-"""Why a call is refused while `_busy`, which is set before a `try` and reset at its end.
+"""The message of NestedCallError, raised while a flag is set; `finally` resets the flag.
 
 Put a `while` loop into a method that the `try` calls: CPython 3.12 leaves the jump back of a
-conditional loop outside of a `try`, and an exception there would leave the timer busy.
+conditional loop outside of a `try`, and an exception there would leave the flag set.
 """
 
 

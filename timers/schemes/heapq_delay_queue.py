@@ -14,8 +14,8 @@ from timers.kernels.pool import MAX_PLACES
 from timers.limits import LIMIT
 from timers.protocol import Expired, Timer
 from timers.rounding import Rounding
+from timers.schemes.base import no_expiries
 from timers.schemes.guards import NESTED, NotCopied
-from timers.schemes.undelivered import no_expiries
 from timers.snapshot import Snapshot, Waiting
 from timers.traits import Cost, Load, Traits
 from timers.validation import as_handles, as_integer, as_parameter, as_time, as_times
