@@ -3,7 +3,7 @@
 The tables, tests and charts read the traits. These facts are not stated anywhere else.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -65,16 +65,60 @@ class Cost:
 
 
 @dataclass(frozen=True)
+class Traffic:
+    """The traffic for which parameters are searched, and the precision required; in units."""
+
+    median_delay: int
+    longest_delay: int
+    max_late: int = 0
+    max_early: int = 0
+
+
+Grid = Callable[[Traffic, Parameters], Iterable[int]]
+"""The values of a parameter worth trying, given those of the parameters declared before it."""
+
+
+def ticks(traffic: Traffic, _: Parameters) -> list[int]:
+    """1, 2 and 5 times the powers of ten, up to the median delay, and the longest in the bounds.
+
+    With a longer tick, half of the timers would fire in the wrong place.
+    """
+    longest = {max(traffic.max_late, 1), traffic.max_early + 1}  # rounding up, rounding down
+    limit = max(traffic.median_delay, *longest)
+    series = {digit * 10**power for power in range(len(str(limit))) for digit in (1, 2, 5)}
+    return sorted({tick for tick in series if tick <= limit} | longest)
+
+
+def wheel_sizes(traffic: Traffic, chosen: Parameters) -> list[int]:
+    """Powers of two from 8 to 65 536, up to the first that covers the longest delay.
+
+    The additional slots of a larger wheel would stay empty.
+    """
+    slots = traffic.longest_delay // chosen.get("tick", 1)
+    return [size for size in (1 << bits for bits in range(3, 17)) if size // 2 <= max(slots, 4)]
+
+
+@dataclass(frozen=True)
 class Parameter:
-    """A parameter of a constructor: its default, lowest and highest value."""
+    """A parameter of a constructor: its default, lowest and highest value.
+
+    `wheelwork advise` tries the values of its grid; without a grid, only the default.
+    """
 
     default: int
     lowest: int = 1
     highest: int = LIMIT
+    grid: Grid | None = None
 
     def check(self, value: object, name: str) -> int:
         """Return `value` as an int in range. Raises TimeTypeError, ParameterError."""
         return as_parameter(value, name, self.lowest, self.highest)
+
+    def values(self, traffic: Traffic, chosen: Parameters) -> list[int]:
+        """The values of the grid that are in range, or else the default; see `Grid`."""
+        values = self.grid(traffic, chosen) if self.grid else ()
+        in_range = [value for value in values if self.lowest <= value <= self.highest]
+        return in_range or [self.default]
 
 
 @dataclass(frozen=True)

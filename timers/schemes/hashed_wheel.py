@@ -3,7 +3,7 @@
 from timers.kernels import hashed_wheel
 from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, MAX_WHEEL_SIZE, KernelTimer
-from timers.traits import NO_COUNTER, Cost, Load, Parameter, Traits
+from timers.traits import NO_COUNTER, Cost, Load, Parameter, Traits, ticks, wheel_sizes
 
 
 class HashedWheel(KernelTimer):
@@ -31,7 +31,10 @@ class HashedWheel(KernelTimer):
         summary="one wheel of unsorted buckets; each timer counts the rotations left to wait",
         rounding=lambda parameters: Rounding("up", parameters["tick"]),
         order="unspecified",
-        parameters={"tick": Parameter(100), "wheel_size": Parameter(512, 1, MAX_WHEEL_SIZE)},
+        parameters={
+            "tick": Parameter(100, grid=ticks),
+            "wheel_size": Parameter(512, 1, MAX_WHEEL_SIZE, wheel_sizes),
+        },
         exact_next_expiry=True,
         costs=(
             Cost("schedule", "N", "1", Load.ANY, NO_COUNTER),

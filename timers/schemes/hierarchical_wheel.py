@@ -3,7 +3,7 @@
 from timers.kernels import hierarchical_wheel
 from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, MAX_WHEEL_SIZE, KernelTimer
-from timers.traits import NO_COUNTER, Cost, Load, Parameter, Traits
+from timers.traits import NO_COUNTER, Cost, Load, Parameter, Traits, ticks, wheel_sizes
 
 
 class HierarchicalWheel(KernelTimer):
@@ -29,7 +29,10 @@ class HierarchicalWheel(KernelTimer):
         summary="wheels of growing ticks; a delay queue of their buckets drives the clock",
         rounding=lambda parameters: Rounding("down", parameters["tick"]),
         order="unspecified",
-        parameters={"tick": Parameter(1), "wheel_size": Parameter(20, 2, MAX_WHEEL_SIZE)},
+        parameters={
+            "tick": Parameter(1, grid=ticks),
+            "wheel_size": Parameter(20, 2, MAX_WHEEL_SIZE, wheel_sizes),
+        },
         exact_next_expiry=False,
         costs=(
             Cost("schedule", "N", "1", Load.ANY, "comparisons"),

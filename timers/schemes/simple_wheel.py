@@ -3,7 +3,7 @@
 from timers.kernels import simple_wheel
 from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, MAX_WHEEL_SIZE, KernelTimer
-from timers.traits import NO_COUNTER, Cost, Load, Parameter, Traits
+from timers.traits import NO_COUNTER, Cost, Load, Parameter, Traits, wheel_sizes
 
 
 class SimpleWheel(KernelTimer):
@@ -25,7 +25,7 @@ class SimpleWheel(KernelTimer):
         summary="a ring of one slot per unit; deadlines past one rotation wait in an overflow list",
         rounding=lambda parameters: Rounding("exact"),
         order="unspecified",
-        parameters={"wheel_size": Parameter(512, 1, MAX_WHEEL_SIZE)},
+        parameters={"wheel_size": Parameter(512, 1, MAX_WHEEL_SIZE, wheel_sizes)},
         exact_next_expiry=True,
         costs=(
             Cost("schedule", "N", "1", Load.ANY, NO_COUNTER),
