@@ -1,4 +1,4 @@
-"""The Pareto chart of a search: cost, precision and memory of the candidates that were timed."""
+"""The Pareto chart of a search: cost, precision and memory of the candidates of its last round."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from compare.trial.advice.prices import Counted
+from compare.trial.advice.candidates import Candidate
 from compare.trial.advice.search import Advice
 from reports import formats
 from reports.charts.axes import log_axis
@@ -25,15 +25,15 @@ def pareto_picture(advice: Advice) -> Picture:
     with mpl.rc_context(SETTINGS):
         figure = Figure(_INCHES, layout="constrained")
         axes = figure.subplots()
-        smallest = min(candidate.nbytes for candidate in advice.measured)
+        smallest = min(candidate.nbytes for candidate in advice.finalists)
         front = {candidate.label for candidate in advice.front}
-        names = dict.fromkeys(candidate.contestant.name for candidate in advice.measured)
+        names = dict.fromkeys(candidate.contestant.name for candidate in advice.finalists)
 
-        def dot(candidate: Counted, area: int, **style: Any) -> None:
-            axes.scatter(candidate.deviation, advice.cost(candidate), area, **style)
+        def dot(candidate: Candidate, area: int, **style: Any) -> None:
+            axes.scatter(candidate.deviation, candidate.cost, area, **style)
 
         # The largest first, so that no dot hides a smaller one.
-        for candidate in sorted(advice.measured, key=lambda candidate: -candidate.nbytes):
+        for candidate in sorted(advice.finalists, key=lambda candidate: -candidate.nbytes):
             colour = look_of(candidate.contestant.name).colour
             inside = colour if candidate.label in front else "none"
             area = _AREA * (candidate.nbytes // smallest).bit_length()

@@ -11,7 +11,7 @@ from compare.cli import options
 from compare.cli.text import labelled, table
 
 if TYPE_CHECKING:
-    from compare.trial.advice.prices import Counted
+    from compare.trial.advice.candidates import Candidate
     from compare.trial.advice.search import Advice
 
 DEFAULT_LATE = "10ms"
@@ -33,7 +33,7 @@ Examples:
     f"How late a timer may fire. Default: {DEFAULT_LATE}, or 0 without a unit of time.",
 )
 @options.option("--max-early", "TIME", "How early a timer may fire.", default="0")
-@options.option("--memory", options.SIZE, "What a timer may take, e.g. 100MB.")
+@options.option("--memory", options.SIZE, "Memory limit of a timer, e.g. 100MB.")
 @options.option("--objective", ("cpu", "memory"), "What to minimise.", default="cpu")
 @options.option("--chart", options.Place("file"), "Draw the candidates to FILE, an .svg or .png.")
 @options.json
@@ -50,10 +50,10 @@ def advise(
 ) -> None:
     """Find the best timer for TRACE, and its parameters.
 
-    TRACE is replayed through every compiled timer with many ticks and wheel
-    sizes. The work that these replays count decides which candidates are timed.
-    The bounds hold for the scheme of a timer, whatever the traffic. The shards of
-    a large trace are sampled for the search. With --master it runs on Spark.
+    The beginning of TRACE is replayed through every compiled timer with many
+    parameters. The better half replays twice as much, and so on; the last few are
+    timed in turns. The bounds hold for the scheme of a timer, whatever the
+    traffic. A large trace is sampled. With --master the search runs on Spark.
     """
     from compare.base.files import CANNOT_WRITE, errors_as, new_file, parents
     from compare.spark.executor import executor
@@ -126,17 +126,16 @@ def _units(option: str, text: str, unit: str) -> int:
 def _object(advice: "Advice") -> dict[str, Any]:
     from compare.trial.advice.settings import python_line, settings
 
-    def entry(candidate: "Counted | None") -> dict[str, Any] | None:
+    def entry(candidate: "Candidate | None") -> dict[str, Any] | None:
         if candidate is None:
             return None
-        samples = advice.samples.get(candidate.label)
         late = candidate.outcome.lateness
         return {
             "timer": candidate.label,
             "allowed": candidate.allowed,
-            "ns_per_operation": min(samples) if samples else None,
-            "cpu_ms_per_second": _ms_per_second(advice, min(samples)) if samples else None,
-            "objective_ns": advice.ns[candidate.label],
+            "operations": candidate.outcome.operations,
+            "ns_per_operation": candidate.cost,
+            "cpu_ms_per_second": _ms_per_second(advice, candidate.cost),
             "nbytes": candidate.nbytes,
             "lateness_bounds": candidate.contestant.rounding(advice.unit).bounds(),
             "lateness": [late.min, late.median, late.max],
@@ -147,11 +146,10 @@ def _object(advice: "Advice") -> dict[str, Any]:
         "unit": advice.unit,
         "best": entry(advice.best),
         "runner_up": entry(advice.runner_up),
-        "rank_correlation": advice.correlation,
         "python": python_line(advice.best, advice.unit),
         "settings": settings(advice),
         "front": [candidate.label for candidate in advice.front],
-        "candidates": [entry(candidate) for candidate in advice.counted.values()],
+        "candidates": [entry(candidate) for candidate in advice.finalists + advice.dropped],
     }
 
 
@@ -160,8 +158,8 @@ def text_of(advice: "Advice") -> str:
     from compare.trial.advice.settings import python_line, settings
 
     best, unit = advice.best, advice.unit
-    cost = f"{advice.cost(best):,.1f} ns of CPU per operation"
-    if ms := _ms_per_second(advice, advice.cost(best)):
+    cost = f"{best.cost:,.1f} ns of CPU per operation"
+    if ms := _ms_per_second(advice, best.cost):
         spent = f"{ms:.3g} ms" if ms >= 0.001 else f"{ms * 1e6:.3g} ns"
         cost = f"{spent} of CPU per second of this traffic; {cost}"
     answer = {
@@ -195,7 +193,7 @@ def _bytes(number: int) -> str:
     return f"{number / 1e6:,.1f} MB" if number >= 1e6 else f"{number / 1e3:,.1f} kB"
 
 
-def _lateness(candidate: "Counted", unit: str) -> str:
+def _lateness(candidate: "Candidate", unit: str) -> str:
     from compare.traffic.tapes.units import duration_text
     from compare.trial.replay.lateness import lateness_text
 
@@ -214,8 +212,8 @@ def _runner_up(advice: "Advice") -> str:
     best, other = advice.best, advice.runner_up
     if other is None:
         return "none: no other scheme keeps the bounds"
-    more = advice.cost(other) / advice.cost(best) - 1
-    noise = max(advice.noise(best), advice.noise(other))
+    more = other.cost / best.cost - 1
+    noise = max(best.noise, other.noise)
     compared = f"{abs(more):.0%} {'more' if more >= 0 else 'less'} CPU (noise {noise:.0%})"
     if abs(more) <= noise:
         compared += ", which is within the noise"
@@ -227,9 +225,9 @@ def _change(advice: "Advice") -> str:
 
     best, other = advice.best, advice.looser
     texts = []
-    if (_ms_per_second(advice, advice.cost(best)) or _CONCERN) < _CONCERN:
+    if (_ms_per_second(advice, best.cost) or _CONCERN) < _CONCERN:
         texts.append("CPU time does not matter at this rate")
-    if other and (saved := 1 - advice.cost(other) / advice.cost(best)) >= _WORTH:
+    if other and (saved := 1 - other.cost / best.cost) >= _WORTH:
         bounds = lateness_text(*other.contestant.rounding(advice.unit).bounds(), advice.unit)
         text = f"firing {bounds}, {other.label} takes {saved:.0%} less CPU"
         if more := other.outcome.fired - best.outcome.fired:
@@ -247,25 +245,17 @@ def _front(advice: "Advice") -> list[str]:
 
     rows = [["Pareto front", "ns", "precision", "memory", "bounds"]]
     shown = {candidate.label: candidate for candidate in [*advice.front, advice.best]}.values()
-    for candidate in sorted(shown, key=advice.cost):
+    for candidate in sorted(shown, key=lambda candidate: candidate.cost):
         precision = (
             duration_text(candidate.deviation, advice.unit) if candidate.deviation else "exact"
         )
         kept = "advice" if candidate == advice.best else "kept" if candidate.allowed else "-"
-        cost = advice.cost(candidate)
+        cost = candidate.cost
         ns = f"{cost:.1f}" if cost < 100 else f"{cost:,.0f}"
         rows.append([candidate.label, ns, precision, _bytes(candidate.nbytes), kept])
     return table(rows)
 
 
 def _search(advice: "Advice") -> str:
-    rounds = len(advice.samples[advice.best.label])
-    samples = advice.sample, advice.timed_sample
-    counted, timed = (
-        "" if sample.whole else f" on {sample.total:,} operations" for sample in samples
-    )
-    return (
-        f"{len(advice.counted)} candidates counted{counted}, {len(advice.samples)} timed in"
-        f" {rounds} rounds{timed}; rank correlation of the objective, counters x calibrated ns,"
-        f" with measured time: {advice.correlation:.2f}"
-    )
+    rounds = [f"{number} on {operations:,}" for number, operations in advice.rounds]
+    return f"candidates on operations: {', '.join(rounds)} in {len(advice.best.times)} turns"

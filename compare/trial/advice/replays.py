@@ -1,4 +1,4 @@
-"""Replays of the candidates, on an executor: counted for the search, and timed at the end."""
+"""Timed replays of the candidates, on an executor."""
 
 import math
 import time
@@ -57,32 +57,31 @@ def outcomes(
     sample: Sample,
     candidates: Sequence[Contestant],
     *,
-    counting: bool,
     limit: float = math.inf,
+    groups: int = 1,
 ) -> dict[str, Outcome]:
     """Replay the sample through the candidates; returns the outcomes by label.
 
-    With `counting`, the candidates are divided among the workers. Without it, they run one after
-    the other in the thread that has the shard, so that their times compare. Candidates that take
-    longer than `limit` ns per operation are left out.
+    The candidates of a group run one after the other in one thread; groups and shards run side by
+    side. Times compare best within one group. Candidates that take longer than `limit` ns of CPU
+    per operation are left out.
     """
     unit = sample.trace.unit
     for candidate in {candidate.name: candidate for candidate in candidates}.values():
-        # Compile it into the disk cache, where workers look.
-        replay(candidate.new(unit, counting=counting), joined([]), 0)
-    shares = even_shares(len(candidates), 4 * executor.workers if counting else 1)
-    parts = [(shard, share) for shard in sample.shards for share in shares]
+        replay(candidate.new(unit), joined([]), 0)  # compile it into the disk cache for the workers
+    groups = min(groups, len(candidates))
+    parts = [(shard, group) for shard in sample.shards for group in range(groups)]
 
     def work(number: int, stopping: Stopping) -> list[tuple[int, Outcome]]:
-        shard, share = parts[number]
+        shard, group = parts[number]
         tape, id_space = sample.tape(shard), sample.trace.shards[shard].id_space
         seconds = max(limit * tape.time.size / 1e9, SHORTEST_LIMIT)
         outcomes = []
-        for index in until_stopping(share, stopping):
-            candidate = candidates[index]
+        # Neighbours in the grid run at different times, so a slow moment does not hit all of them.
+        for index in until_stopping(range(group, len(candidates), groups), stopping):
             # As small as in a program with this traffic: a hashed wheel skips idle time in
             # O(capacity).
-            timer = candidate.new(unit, first_time(tape), counting=counting, capacity=1)
+            timer = candidates[index].new(unit, first_time(tape), capacity=1)
             with suppress(OverBudgetError):
                 done = replay(
                     timer,

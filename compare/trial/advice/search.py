@@ -1,174 +1,156 @@
-"""The search: coarse, then fine, by counted work; the best candidates are then timed in turns."""
+"""The search, by successive halving: the better half of the candidates replays twice as much."""
 
 import math
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from compare.base.executors import Executor, even_shares
+from compare.base.executors import Executor
 from compare.traffic.tapes.tape import CANCEL
 from compare.traffic.tapes.trace import Trace
-from compare.trial.advice.candidates import AdviceError, Bounds, Grid
-from compare.trial.advice.prices import Counted, fitted_prices, priced, rank_correlation
+from compare.trial.advice.candidates import AdviceError, Bounds, Candidate, contestants
 from compare.trial.advice.replays import Sample, outcomes, sampled
 from compare.trial.replay.contestant import Contestant, contestant
+from compare.trial.replay.outcome import Outcome
+from timers.traits import Traffic
 
-SEARCHED, TIMED = 1_000_000, 10_000_000  # operations of a large trace: counted, and timed
+FIRST, LAST = 100_000, 10_000_000  # operations in the first round, and at most in the last
+FINALISTS = 12  # candidates in the last round: within the bounds, and outside
 REFERENCE = "delay-queue"
-SLOWEST = 8  # times the time of REFERENCE; slower candidates are left out
-FINE_ROUNDS = 4  # of the search around the best of each scheme
-FINALISTS = 12  # candidates that are timed, beside those of the Pareto front
-CHECKED = 30  # candidates for the rank correlation
-# Rounds of measurements in any case, and the seconds within which more of them begin. A machine can
-# be slow for a second, so the last ones take longer.
-FIT, FINAL = (2, 0.5), (3, 2.5)
+SLOWEST = 8  # times the cost of REFERENCE or of the best so far; slower candidates are left out
+TURNS, SECONDS = 5, 1.0  # of the last round, at least: turns, and CPU time of all replays
+SHORTEST = 1e-3  # ns per operation that a clock may show; ratios need more than zero
 NEAR = 1.1  # a candidate is not on the front if a cheaper one is this near in precision and memory
-
-Key = Callable[[Counted], float]
 
 
 @dataclass
 class Advice:
-    """The result of a search. Times are in ns of CPU per operation, by label."""
+    """The result of a search."""
 
     trace: Trace
-    grid: Grid
+    bounds: Bounds
     objective: str
-    sample: Sample  #: whose work was counted
-    timed_sample: Sample
-    counted: dict[str, Counted]
-    ns: dict[str, float]  #: the objective of the search
-    checked: list[str]  #: candidates at even distances from the best to the worst, by label
-    samples: dict[str, list[float]]  #: measured, of the finalists, the front and these, by round
+    sample: Sample  #: replayed in the last round
+    finalists: list[Candidate]  #: timed in the last round
+    dropped: list[Candidate]  #: in earlier rounds, which replayed fewer operations
+    rounds: list[tuple[int, int]]  #: the number of candidates and of operations in each round
 
     @property
     def unit(self) -> str:
         """The unit of time."""
         return self.trace.unit
 
-    def cost(self, candidate: Counted) -> float:
-        """The measured time: of the fastest round, since noise only ever adds time."""
-        return min(self.samples[candidate.label])
-
-    def noise(self, candidate: Counted) -> float:
-        """The relative difference of the time between the odd and the even rounds."""
-        rounds = self.samples[candidate.label]
-        first, second = min(rounds[::2]), min(rounds[1::2])
-        return max(first, second) / min(first, second) - 1
-
     @cached_property
-    def measured(self) -> list[Counted]:
-        """The candidates that were timed."""
-        return [self.counted[label] for label in self.samples]
-
-    @cached_property
-    def ranked(self) -> list[Counted]:
-        """Those that keep the bounds, best first."""
-        return _ranked(self.measured, self.cost, self.objective)
+    def ranked(self) -> list[Candidate]:
+        """The finalists that keep the bounds, best first."""
+        return _ranked(self.finalists, self.objective)
 
     @property
-    def best(self) -> Counted:
-        """What to use."""
+    def best(self) -> Candidate:
+        """The recommended candidate."""
         return self.ranked[0]
 
     @property
-    def runner_up(self) -> Counted | None:
-        """The best of another scheme."""
+    def runner_up(self) -> Candidate | None:
+        """The best candidate of another scheme."""
         others = [*_best_of_each(self.ranked).values()][1:]
         return others[0] if others else None
 
-    def best_of(self, name: str) -> Counted | None:
-        """The best of a scheme."""
+    def best_of(self, name: str) -> Candidate | None:
+        """The best candidate of a scheme."""
         return _best_of_each(self.ranked).get(name)
 
     @property
-    def looser(self) -> Counted | None:
-        """The cheapest that is less precise than the bounds ask."""
-        others = [
-            candidate for candidate in self.measured if not self.grid.precise(candidate.contestant)
-        ]
-        return min(others, key=self.cost, default=None)
+    def looser(self) -> Candidate | None:
+        """The cheapest candidate that is less precise than the bounds require."""
+        others = [candidate for candidate in self.finalists if not candidate.precise]
+        return min(others, key=_cost, default=None)
 
     @property
-    def front(self) -> list[Counted]:
+    def front(self) -> list[Candidate]:
         """The Pareto front in cost, precision and memory, cheapest first."""
-        return pareto_front(self.measured, self.cost)
-
-    @property
-    def correlation(self) -> float:
-        """Spearman's rank correlation of the search's objective with the measured time."""
-        measured = [min(self.samples[label]) for label in self.checked]
-        return rank_correlation([self.ns[label] for label in self.checked], measured)
+        return pareto_front(self.finalists)
 
 
 def advise(trace: Trace, bounds: Bounds, executor: Executor, objective: str = "cpu") -> Advice:
     """Search for the best timer for a trace; the objective is to save "cpu" or "memory".
 
-    Of a large trace, SEARCHED operations are replayed for the search, and TIMED operations through
-    the finalists. Raises AdviceError for a trace without operations, and if no candidate keeps the
-    bounds.
+    All candidates replay FIRST operations. The better half replays twice as many, and so on, until
+    FINALISTS are left or the sample, of at most LAST operations, is used up. This holds for those
+    within the bounds. The best of each scheme, the Pareto front and the FINALISTS cheapest of the
+    others are kept in every round. Those left replay the sample in several turns. Raises
+    AdviceError for a trace without operations, and if no candidate keeps the bounds.
     """
     if not trace.totals["rows"]:
         raise AdviceError(f"{trace.path} has no operations, so there is nothing to advise on")
-    sample = sampled(trace, SEARCHED)
-    grid = Grid(trace.unit, bounds, *_delays(sample))
-    counted: dict[str, Counted] = {}
-    reference = outcomes(executor, sample, [contestant(REFERENCE)], counting=True)
-    limit = SLOWEST * reference[REFERENCE].ns_per_operation
+    last = sampled(trace, LAST)
+    reference = outcomes(executor, last, [contestant(REFERENCE)])[REFERENCE]
+    left = list(contestants(traffic_of(last, bounds), trace.unit))
+    limit = SLOWEST * reference.ns_per_operation
+    dropped: list[Candidate] = []
+    rounds: list[tuple[int, int]] = []
 
-    def count(candidates: Iterable[Contestant]) -> None:
-        new = {
-            candidate.label: candidate for candidate in candidates if candidate.label not in counted
-        }
-        done = outcomes(executor, sample, list(new.values()), counting=True, limit=limit)
-        for label, outcome in done.items():
-            candidate = new[label]
-            nbytes = int(candidate.new(trace.unit, capacity=outcome.most_pending).nbytes)
-            allowed = grid.precise(candidate) and nbytes <= (bounds.memory or math.inf)
-            deviation = max(map(abs, candidate.rounding(trace.unit).bounds()))
-            counted[label] = Counted(candidate, outcome, nbytes, deviation, allowed)
+    def measured(sample: Sample, turns: Sequence[dict[str, Outcome]]) -> list[Candidate]:
+        rounds.append((len(left), sample.total))
+        candidates = [
+            _candidate(each, [turn[each.label] for turn in turns], bounds, reference, trace.unit)
+            for each in left
+            if all(each.label in turn for turn in turns)
+        ]
+        if not any(candidate.allowed for candidate in candidates):
+            raise AdviceError(_unreachable(candidates, bounds))
+        return candidates
 
-    def objective_of(candidate: Counted) -> float:
-        return priced(candidate, prices)
-
-    count(grid.coarse())
-    times = _times(executor, sample, counted.values(), *FIT)
-    prices = fitted_prices([(counted[label], min(rounds)) for label, rounds in times.items()])
-    tried: set[str] = set()
-    for _ in range(FINE_ROUNDS):
-        best = _best_of_each(_ranked(counted.values(), objective_of, objective)).values()
-        centres = [candidate for candidate in best if candidate.label not in tried]
-        tried.update(candidate.label for candidate in centres)
-        count(near for candidate in centres for near in grid.around(candidate.contestant))
-    ranked = _ranked(counted.values(), objective_of, objective)
-    if not ranked:
-        raise AdviceError(_unreachable(counted.values(), grid))
-    by_objective = sorted(counted.values(), key=objective_of)
-    checked = [by_objective[share[0]] for share in even_shares(len(by_objective), CHECKED)]
-    chosen = [*checked, *_best_of_each(ranked).values(), *ranked[:FINALISTS]]
-    chosen += pareto_front(counted.values(), objective_of)
-    final = sampled(trace, TIMED)
-    return Advice(
-        trace,
-        grid,
-        objective,
-        sample,
-        final,
-        counted,
-        ns={label: objective_of(candidate) for label, candidate in counted.items()},
-        checked=[candidate.label for candidate in checked],
-        samples=_times(executor, final, chosen, *FINAL),
-    )
+    halving = True
+    while halving:
+        sample = sampled(trace, min(FIRST << len(rounds), LAST))
+        groups = 4 * executor.workers
+        turn = outcomes(executor, sample, left, limit=limit, groups=groups)
+        candidates = measured(sample, [turn])
+        ranked = _ranked(candidates, objective)
+        limit = SLOWEST * min(candidate.cost for candidate in ranked)
+        half = ranked[: max(len(ranked) // 2, FINALISTS)]
+        looser = sorted((each for each in candidates if not each.allowed), key=_cost)[:FINALISTS]
+        best = _best_of_each(ranked).values()
+        kept = {each.label for each in [*half, *looser, *best, *pareto_front(candidates)]}
+        left = [each.contestant for each in candidates if each.label in kept]
+        dropped += [each for each in candidates if each.label not in kept]
+        halving = len(half) > FINALISTS and sample.total < last.total
+    finalists = measured(last, in_turns(executor, last, left, limit))
+    return Advice(trace, bounds, objective, last, finalists, dropped, rounds)
 
 
-def pareto_front(candidates: Iterable[Counted], cost: Key) -> list[Counted]:
+def in_turns(
+    executor: Executor, sample: Sample, candidates: Sequence[Contestant], limit: float = math.inf
+) -> list[dict[str, Outcome]]:
+    """The outcomes of at least TURNS turns, which together measure at least SECONDS of CPU time.
+
+    Every second turn has the reverse order, so that no candidate always comes first.
+    """
+    turns: list[dict[str, Outcome]] = []
+    seconds = 0.0
+    while len(turns) < TURNS or seconds < SECONDS:
+        turns.append(outcomes(executor, sample, candidates, limit=limit))
+        seconds += sum(outcome.seconds for outcome in turns[-1].values())
+        candidates = candidates[::-1]
+    return turns
+
+
+def traffic_of(sample: Sample, bounds: Bounds) -> Traffic:
+    """The delays in the first shard of a sample, and the bounds."""
+    tape = sample.tape(sample.shards[0])
+    delays = (tape.deadline - tape.time)[tape.op != CANCEL]
+    median, longest = max(int(np.median(delays)), 1), max(int(delays.max()), 1)
+    return Traffic(median, longest, bounds.max_late, bounds.max_early)
+
+
+def pareto_front(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Those for which no cheaper one is about as precise and as small, cheapest first. O(n^2)."""
-    front: list[Counted] = []
+    front: list[Candidate] = []
     for candidate in sorted(
-        candidates, key=lambda candidate: (cost(candidate), candidate.deviation, candidate.nbytes)
+        candidates, key=lambda candidate: (candidate.cost, candidate.deviation, candidate.nbytes)
     ):
         if not any(
             other.deviation <= NEAR * candidate.deviation
@@ -179,64 +161,54 @@ def pareto_front(candidates: Iterable[Counted], cost: Key) -> list[Counted]:
     return front
 
 
-def _ranked(candidates: Iterable[Counted], cost: Key, objective: str) -> list[Counted]:
+def _candidate(
+    timer: Contestant, turns: Sequence[Outcome], bounds: Bounds, reference: Outcome, unit: str
+) -> Candidate:
+    """The results of a round; `reference` had the most timers pending in the whole sample."""
+    outcome, rounding = turns[-1], timer.rounding(unit)
+    pending = max(outcome.most_pending, reference.most_pending)
+    nbytes = int(timer.new(unit, capacity=pending).nbytes)
+    precise = bounds.allow(rounding)
+    return Candidate(
+        timer,
+        outcome,
+        times=[max(turn.ns_per_operation, SHORTEST) for turn in turns],
+        nbytes=nbytes,
+        deviation=max(map(abs, rounding.bounds())),
+        precise=precise,
+        allowed=precise and nbytes <= (bounds.memory or math.inf),
+    )
+
+
+def _cost(candidate: Candidate) -> float:
+    return candidate.cost
+
+
+def _ranked(candidates: Iterable[Candidate], objective: str) -> list[Candidate]:
     """Those that keep the bounds, best first."""
 
-    def rank(candidate: Counted) -> tuple[float, ...]:
-        both = cost(candidate), candidate.nbytes
+    def rank(candidate: Candidate) -> tuple[float, ...]:
+        both = candidate.cost, candidate.nbytes
         return both[::-1] if objective == "memory" else both
 
     return sorted((candidate for candidate in candidates if candidate.allowed), key=rank)
 
 
-def _best_of_each(ranked: Iterable[Counted]) -> dict[str, Counted]:
+def _best_of_each(ranked: Iterable[Candidate]) -> dict[str, Candidate]:
     """The first of each scheme, by its name; best first."""
-    best: dict[str, Counted] = {}
+    best: dict[str, Candidate] = {}
     for candidate in ranked:
         best.setdefault(candidate.contestant.name, candidate)
     return best
 
 
-def _times(
-    executor: Executor,
-    sample: Sample,
-    candidates: Iterable[Counted],
-    rounds: int,
-    seconds: float,
-) -> dict[str, list[float]]:
-    """The ns per operation of each candidate, by label; one list item for each round.
-
-    There are more than `rounds` rounds as long as `seconds` have not passed.
-    """
-    contestants = list({candidate.label: candidate.contestant for candidate in candidates}.values())
-    times: dict[str, list[float]] = {candidate.label: [] for candidate in contestants}
-    started, done = time.monotonic(), 0
-    while done < rounds or time.monotonic() - started < seconds:
-        for label, outcome in outcomes(executor, sample, contestants, counting=False).items():
-            times[label].append(max(outcome.ns_per_operation, 1e-3))
-        done += 1
-    return times
-
-
-def _delays(sample: Sample) -> tuple[int, int]:
-    """The median and the longest delay.
-
-    A tick coarser than the median would fire half of the timers in the wrong place.
-    """
-    tape = sample.tape(sample.shards[0])
-    delays = (tape.deadline - tape.time)[tape.op != CANCEL]
-    if not delays.size:
-        return 1, 1
-    return max(int(np.median(delays)), 1), max(int(delays.max()), 1)
-
-
-def _unreachable(counted: Iterable[Counted], grid: Grid) -> str:
+def _unreachable(candidates: Iterable[Candidate], bounds: Bounds) -> str:
     """Why no candidate keeps the bounds."""
-    precise = [candidate for candidate in counted if grid.precise(candidate.contestant)]
+    precise = [candidate for candidate in candidates if candidate.precise]
     if not precise:
         return "no timer fires as precisely as --max-late and --max-early ask"
     smallest = min(precise, key=lambda candidate: candidate.nbytes)
     return (
-        f"no timer as precise as that fits into {grid.bounds.memory} bytes: the smallest,"
+        f"no timer as precise as that fits into {bounds.memory} bytes: the smallest,"
         f" {smallest.label}, takes {smallest.nbytes}"
     )

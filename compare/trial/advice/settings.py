@@ -7,15 +7,14 @@ from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS, duration_text, pa
 from compare.trial.replay.contestant import TICK
 
 if TYPE_CHECKING:
-    from compare.trial.advice.candidates import Bounds
-    from compare.trial.advice.prices import Counted
+    from compare.trial.advice.candidates import Bounds, Candidate
     from compare.trial.advice.search import Advice
 
 NO_WHEEL = "no wheel of its scheme keeps the bounds"
 _JAVA = {"us": "MICROSECONDS", "ms": "MILLISECONDS", "s": "SECONDS"}
 
 
-def python_line(candidate: "Counted", unit: str) -> str:
+def python_line(candidate: "Candidate", unit: str) -> str:
     """The call that makes the timer.
 
     A capacity would only save its growth, so it is left out.
@@ -27,7 +26,7 @@ def python_line(candidate: "Counted", unit: str) -> str:
 
 def settings(advice: "Advice") -> dict[str, str]:
     """The setting of each system that corresponds to the best of its scheme within the bounds."""
-    unit, bounds = advice.unit, advice.grid.bounds
+    unit, bounds = advice.unit, advice.bounds
     line = python_line(advice.best, unit)
     if unit not in TAPE_UNITS:
         reason = "its ticks are durations, and the unit of this trace is not"
@@ -45,28 +44,30 @@ def settings(advice: "Advice") -> dict[str, str]:
     }
 
 
-def _netty(best: "Counted | None", bounds: "Bounds", unit: str) -> str:
+def _netty(best: "Candidate | None", bounds: "Bounds", unit: str) -> str:
     if not _milliseconds(bounds.max_late, unit):
         bound = _given("--max-late", bounds.max_late, unit)
         return f"fires up to a tick late, and {bound} does not allow its shortest, 1 ms"
     if best is None:
         return NO_WHEEL
-    tick = best.contestant.parameters(unit)[TICK]
+    parameters = best.contestant.parameters(unit)
+    tick, wheel_size = parameters[TICK], parameters["wheel_size"]
     text = duration_text(tick, unit) if _milliseconds(tick, unit) else "1ms"
     number, symbol = re.findall(r"\d+|\D+", text)
-    size = 1 << (best.wheel_size - 1).bit_length()  # Netty rounds up to a power of two
+    size = 1 << (wheel_size - 1).bit_length()  # Netty rounds up to a power of two
     return f"new HashedWheelTimer({number}, TimeUnit.{_JAVA[symbol]}, {size})"
 
 
-def _kafka(best: "Counted | None", bounds: "Bounds", unit: str) -> str:
+def _kafka(best: "Candidate | None", bounds: "Bounds", unit: str) -> str:
     longest = _milliseconds(bounds.max_early + 1, unit)  # a tick of n units is up to n - 1 early
     if not longest:
         bound = _given("--max-early", bounds.max_early, unit)
         return f"fires up to a tick early, and {bound} does not allow its shortest, 1 ms"
     if best is None:
         return NO_WHEEL
-    tick = max(_milliseconds(best.contestant.parameters(unit)[TICK], unit), 1)
-    return f'new SystemTimer("name", {tick}, {best.wheel_size}, Time.SYSTEM.hiResClockMs())'
+    parameters = best.contestant.parameters(unit)
+    tick, wheel_size = max(_milliseconds(parameters[TICK], unit), 1), parameters["wheel_size"]
+    return f'new SystemTimer("name", {tick}, {wheel_size}, Time.SYSTEM.hiResClockMs())'
 
 
 def _tokio(bounds: "Bounds", unit: str) -> str:

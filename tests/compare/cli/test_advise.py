@@ -3,7 +3,6 @@
 import json
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +10,7 @@ import pytest
 from compare.traffic.tapes.trace import open_trace, write_trace
 from compare.traffic.workloads.catalogue import make
 from compare.trial.advice import search
-from compare.trial.advice.candidates import Bounds
-from compare.trial.advice.prices import Counted
+from compare.trial.advice.candidates import Bounds, Candidate
 from compare.trial.advice.replays import sampled
 from compare.trial.replay.contestant import contestant
 from compare.trial.replay.lateness import Lateness
@@ -45,19 +43,12 @@ def found(traces, monkeypatch):
     late = Outcome(lateness=Lateness.of(np.arange(1, 1001)))
 
     def put(figures):
-        counted = {
-            label: Counted(contestant(label), late, nbytes, deviation, allowed)
-            for label, (_, nbytes, deviation, allowed) in figures.items()
-        }
-        ns = {label: float(number) for number, label in enumerate(sorted(figures))}
-        samples = {label: rounds for label, (rounds, *_) in figures.items()}
-        grid = SimpleNamespace(
-            bounds=Bounds(10_000), precise=lambda candidate: counted[candidate.label].allowed
-        )
-        sample = sampled(trace, 10_000)
-        advice = search.Advice(
-            trace, grid, "cpu", sample, sample, counted, ns, list(counted), samples
-        )
+        candidates = [
+            Candidate(contestant(label), late, times, nbytes, deviation, allowed, allowed)
+            for label, (times, nbytes, deviation, allowed) in figures.items()
+        ]
+        sample, rounds = sampled(trace, 10_000), [(9, 250), (len(figures), 500)]
+        advice = search.Advice(trace, Bounds(10_000), "cpu", sample, candidates, [], rounds)
         monkeypatch.setattr(search, "advise", lambda *_: advice)
         return trace
 
@@ -69,7 +60,7 @@ FIGURES = {
     "hashed-wheel/tick=50ms": ([50.0, 50.0], 5_000_000, 50_000, False),
     "delay-queue": ([130.0, 182.0], 2_000, 0, True),
 }
-"""Candidate -> ns per operation in two rounds, bytes, deviation, whether it keeps the bounds."""
+"""Candidate -> ns per operation in two turns, bytes, deviation, whether it keeps the bounds."""
 
 
 def test_each_figure_of_the_advice_is_in_its_place(said, found):
@@ -84,8 +75,8 @@ def test_each_figure_of_the_advice_is_in_its_place(said, found):
         " to save memory, delay-queue takes 2.0 kB"
         " Pareto front ns precision memory bounds hashed-wheel/tick=50ms 50.0 50ms 5.0 MB -"
         " hashed-wheel/tick=10ms 100 10ms 5.0 MB advice delay-queue 130 exact 2.0 kB kept"
-        " search 3 candidates counted, 3 timed in 2 rounds; rank correlation of the objective,"
-        " counters x calibrated ns, with measured time: -1.00 Python [us] timers.HashedWheel("
+        " search candidates on operations: 9 on 250, 3 on 500 in 2 turns"
+        " Python [us] timers.HashedWheel("
     )
 
 

@@ -8,9 +8,9 @@ from compare.trial.advice import search
 
 @pytest.fixture(scope="package", autouse=True)
 def short_search():
-    """One round of each measurement: the tests check what is searched, not how fast it is."""
+    """Two turns: the tests check what is searched, not how fast it is."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"FIT": (1, 0.0), "FINAL": (2, 0.0), "CHECKED": 8}.items():
+        for name, value in {"FIRST": 300, "TURNS": 2, "SECONDS": 0.0}.items():
             patch.setattr(search, name, value)
         yield
 

@@ -3,21 +3,22 @@ from types import SimpleNamespace
 import pytest
 
 import timers
-from compare.trial.advice.candidates import Bounds
-from compare.trial.advice.prices import Counted
+from compare.trial.advice.candidates import Bounds, Candidate
 from compare.trial.advice.settings import NO_WHEEL, python_line, settings
 from compare.trial.replay.contestant import contestant
 from compare.trial.replay.outcome import Outcome
 
 
 def advice(unit, *labels, bounds=Bounds()):  # noqa: B008  # it is frozen
-    ranked = [Counted(contestant(label), Outcome(), 1, 0, True) for label in labels]
+    ranked = [
+        Candidate(contestant(label), Outcome(), [], 1, 0, precise=True, allowed=True)
+        for label in labels
+    ]
 
     def best_of(name):
-        return next((counted for counted in ranked if counted.contestant.name == name), None)
+        return next((each for each in ranked if each.contestant.name == name), None)
 
-    grid = SimpleNamespace(bounds=bounds)
-    return SimpleNamespace(unit=unit, best=ranked[0], best_of=best_of, grid=grid)
+    return SimpleNamespace(unit=unit, best=ranked[0], best_of=best_of, bounds=bounds)
 
 
 @pytest.mark.parametrize(
