@@ -31,11 +31,6 @@ class Sample:
         """The operations of all shards together."""
         return sum(min(self.trace.shards[n].rows, self.operations) for n in self.shards)
 
-    @property
-    def whole(self) -> bool:
-        """Whether this is the whole trace."""
-        return self.total == self.trace.totals["rows"]
-
     def tape(self, shard: int) -> Tape:
         """The operations of one of the shards. Raises TraceError, TapeError."""
         return self.trace.beginning(self.operations, shard)
