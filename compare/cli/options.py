@@ -8,13 +8,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from compare.base.arguments import count, counts, integer, names, seconds, setting, size
+from compare.traffic.logs.formats import FORMATS
 from compare.trial.bench.comparison import DEFAULT_WORKLOADS
 
-LOG_FORMATS = (
-    *("auto", "csv", "tsv", "jsonl", "parquet", "zeek", "w3c"),
-    *("access", "alb", "elb", "haproxy", "envoy", "syslog", "syslog-bsd"),
-)
-TIME_FORMATS = ("auto", "epoch-s", "epoch-ms", "epoch-us", "epoch-ns", "iso", "access")
+LOG_FORMATS = ("auto", *FORMATS)
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 

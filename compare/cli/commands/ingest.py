@@ -9,6 +9,7 @@ import click
 
 from compare.cli import options
 from compare.cli.text import labelled, operations_text
+from compare.traffic.logs.time_formats import FORMS
 from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS, digits_text
 
 if TYPE_CHECKING:
@@ -72,22 +73,12 @@ _TOUCH_ROWS = options.together(
 )
 
 
-def _time_format(text: str) -> str:
-    """A known format of times, or one of strptime."""
-    if text in options.TIME_FORMATS or "%" in text:
-        return text
-    raise ValueError(
-        f"{text!r} is not one of {', '.join(options.TIME_FORMATS)}, nor a format such as"
-        " '%d/%m/%Y %H:%M'"
-    )
-
-
 _READING = options.together(
     options.layout,
     options.option(
         "--time-format",
-        options.Parsed("format", _time_format),
-        f"Format of the times: {', '.join(options.TIME_FORMATS)}, or as for strptime.",
+        options.Parsed("format", str, "compare.traffic.logs.time_formats:FORMS"),
+        f"Format of the times: auto, {', '.join(FORMS)}, or as for strptime.",
         default="auto",
     ),
     options.option(

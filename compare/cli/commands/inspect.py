@@ -8,7 +8,6 @@ import click
 
 from compare.cli import options
 from compare.cli.text import WIDTH, labelled
-from compare.traffic.logs.blocks import printable
 
 if TYPE_CHECKING:
     from compare.traffic.logs.inspect import Inspection
@@ -117,5 +116,7 @@ def ingest_command(kind: str, log: str, given: Mapping[str, str | None]) -> list
 
 
 def _short(text: str) -> str:
+    from compare.traffic.logs.blocks import printable
+
     text = printable(text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

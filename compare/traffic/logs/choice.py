@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compare.traffic.logs.numbers import NUMBER
+from compare.traffic.logs.time_formats import NUMBER
 from timers.arrays import Bools
 from timers.errors import ParameterError
 

@@ -25,23 +25,22 @@ from compare.spark.java import INSTALL
 from compare.spark.session import missing_packages, plain_failures, spark_session
 from compare.traffic.logs.blocks import EmptyError, expand, is_readable, printable
 from compare.traffic.logs.choice import parse_condition, parse_share
-from compare.traffic.logs.formats import FORMATS, open_log
+from compare.traffic.logs.formats import FORMATS
 from compare.traffic.logs.formats.base import Layout, Log, Roles
 from compare.traffic.logs.inspect import SAMPLE, values
 from compare.traffic.logs.job import MOST_ROWS, Job, Result, TooManyRows, ingest_here
 from compare.traffic.logs.numbers import (
-    EPOCHS,
-    FORMS,
     VALID,
     Assumed,
     check_directives,
     check_zone,
-    guess_form,
     read_times,
 )
 from compare.traffic.logs.on_spark import ingest_on_spark
+from compare.traffic.logs.opening import open_log
 from compare.traffic.logs.reading import Reading, Seen
 from compare.traffic.logs.rows import KINDS, NONE, QUOTE, Meaning
+from compare.traffic.logs.time_formats import EPOCHS, FORMS, guess_form
 from compare.traffic.tapes.trace import MAX_SHARDS, Trace, new_trace, open_trace
 from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS, parse_duration
 from timers import TimerError

@@ -10,9 +10,10 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from compare.traffic.logs.blocks import LogError, expand
-from compare.traffic.logs.formats import open_log
 from compare.traffic.logs.formats.base import Layout, Log
-from compare.traffic.logs.numbers import EPOCHS, NUMBER, guess_form, with_value
+from compare.traffic.logs.numbers import with_value
+from compare.traffic.logs.opening import open_log
+from compare.traffic.logs.time_formats import EPOCHS, NUMBER, guess_form
 
 SAMPLE = 1000
 """The number of values of a column that are looked at."""

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
-from fractions import Fraction
 from functools import lru_cache, partial
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -20,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from compare.traffic.logs.time_formats import EPOCHS, FORMS, MONTHS, NUMBER
 from compare.traffic.tapes.units import EXPONENTS, SUFFIXES
 from timers.arrays import Int64s
 from timers.errors import ParameterError
@@ -38,30 +38,6 @@ NO_ZONE = -(2**15)
 """In place of the minutes by which a time's zone is ahead of UTC."""
 MISSING = ("", "-")
 """Texts that mean no value."""
-
-EPOCHS = {f"epoch-{unit}": unit for unit in EXPONENTS}
-"""Time formats that count from 1970, and their unit."""
-_MONTHS = re.findall("...", "JanFebMarAprMayJunJulAugSepOctNovDec")
-NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
-_CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]"
-_SECOND = ":(?P<second>(?:[0-5][0-9]|60)(?:[.,][0-9]+)?)"
-_ZONE = r"(?P<zone>[zZ]|[+-](?:0[0-9]|1[0-9]|2[0-3])(?::?[0-5][0-9])?)?"
-FORMS = dict.fromkeys(EPOCHS, NUMBER) | {
-    "iso": rf"(?P<minute>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[Tt ]{_CLOCK})(?:{_SECOND})? ?{_ZONE}",
-    "access": rf"\[?(?P<minute>[0-9]{{2}}/(?:{'|'.join(_MONTHS)})/[0-9]{{4}}:{_CLOCK}){_SECOND}"
-    rf" ?{_ZONE}\]?",
-}
-"""Time formats and their patterns. RE2 finds up to four groups in one pass."""
-SYSLOG = "%b %d %H:%M:%S"
-_WITHOUT_YEAR = "[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8}"
-_EPOCH_RANGES = {
-    "epoch-s": (0, 10**11),
-    "epoch-ms": (10**11, 10**14),
-    "epoch-us": (10**14, 10**17),
-    "epoch-ns": (10**17, 10**30),
-}
-"""A number from the first limit, and below the second, is assumed to be in that format. Each limit
-is in the year 5138."""
 
 _SPACE, _DASH, _POINT = ord(" "), ord("-"), ord(".")
 _POWERS = 10 ** np.arange(FRACTION_DIGITS + 1)
@@ -349,7 +325,7 @@ def _days(text: str) -> int:
     """Days since 1970 of a date, or _NO_DAY."""
     if "/" in text:
         day, month, year = text.split("/")
-        text = f"{year}-{_MONTHS.index(month) + 1:02}-{day}"
+        text = f"{year}-{MONTHS.index(month) + 1:02}-{day}"
     try:
         # Unlike that of `datetime`, this calendar has a year 0.
         return int(np.datetime64(text, "D").astype(np.int64)) if text else _NO_DAY
@@ -364,34 +340,3 @@ def _zone(text: str) -> int:
     digits = text[1:].replace(":", "").ljust(4, "0")
     minutes = int(digits[:2]) * 60 + int(digits[2:])
     return -minutes if text[0] == "-" else minutes
-
-
-# ---- which format
-
-
-def guess_form(text: str) -> str | None:
-    """The time format of a text, or None if it has no known format.
-
-    Numbers count from 1970 in seconds below 10**11, in milliseconds below 10**14, in microseconds
-    below 10**17 and in nanoseconds above that.
-
-    >>> [guess_form(text) for text in ("1521911720.865", "17/May/2015:10:05:03 +0000", "noon")]
-    ['epoch-s', 'access', None]
-    """
-    text = text.strip()
-    if re.fullmatch(_WITHOUT_YEAR, text):
-        return SYSLOG
-    for form in ("iso", "access"):
-        if re.fullmatch(FORMS[form], text):
-            return form
-    if not re.fullmatch(NUMBER, text):
-        return None
-    size = abs(float(text))  # the magnitude is all that matters
-    return next((form for form, (_, end) in _EPOCH_RANGES.items() if size < end), "epoch-ns")
-
-
-def guessed_range(form: str, unit: str) -> tuple[int, int]:
-    """The numbers of units that `guess_form` takes for times in an epoch format: from, to."""
-    scale = Fraction(10) ** (EXPONENTS[unit] - EXPONENTS[EPOCHS[form]])
-    low, end = (int(limit * scale) for limit in _EPOCH_RANGES[form])
-    return low, min(end - 1, LIMIT)

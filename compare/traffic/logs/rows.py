@@ -14,7 +14,6 @@ from compare.traffic.logs.choice import Condition
 from compare.traffic.logs.formats.base import Log, Records, Roles
 from compare.traffic.logs.numbers import (
     ABSENT,
-    EPOCHS,
     FRACTION_DIGITS,
     MORE,
     NEGATIVE,
@@ -22,11 +21,11 @@ from compare.traffic.logs.numbers import (
     VALID,
     Assumed,
     Numbers,
-    guessed_range,
     read_durations,
     read_times,
     with_value,
 )
+from compare.traffic.logs.time_formats import EPOCHS, guessed_range
 from timers.arrays import Bools, Int32s, Int64s
 from timers.limits import LIMIT
 

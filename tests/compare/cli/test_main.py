@@ -213,11 +213,13 @@ def test_a_bug_is_not_hidden(monkeypatch):
         main(["timers"])
 
 
-def test_help_imports_nothing_heavy():
+@pytest.mark.parametrize("command", ["", "ingest requests", "inspect", "report"])
+def test_help_imports_nothing_heavy(command):
+    heavy = {"numba", "pyarrow", "pyspark", "tqdm", "matplotlib"}
+    heavy |= set() if command else {"numpy"}
     probe = (
-        "import sys; from compare.cli.main import main; main(['--help']);"
-        "heavy = {'numpy', 'numba', 'pyarrow', 'pyspark', 'tqdm', 'matplotlib'};"
-        "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
+        f"import sys; from compare.cli.main import main; main({[*command.split(), '--help']});"
+        f"sys.exit(' '.join({heavy} & set(sys.modules)) or 0)"
     )
     done = spawn("-c", probe)
     assert (done.returncode, done.stderr) == (0, "")
@@ -295,6 +297,8 @@ def test_a_narrow_encoding_needs_no_traceback(here, settings):
         ("wheelwork compare --timers delay-queue,si", ["delay-queue,simple-wheel"]),
         ("wheelwork generate keep", ["keepalive"]),
         ("wheelwork verify --jso", ["--json"]),
+        ("wheelwork inspect --log-format sys", ["syslog", "syslog-bsd"]),
+        ("wheelwork ingest touches l --time-format epoch-m", ["epoch-ms"]),
     ],
 )
 def test_shells_complete_names(said, monkeypatch, words, completed):

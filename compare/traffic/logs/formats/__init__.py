@@ -1,66 +1,22 @@
-"""The formats of logs, a file each, and how a file is recognized.
+"""The formats of logs, a file each.
 
 A format is a file with a class: how the head of a file is recognized, and a pure function from the
 bytes of a block to records. Formats that are lines of text with fields in a known order are rows of
-the table in `lines.py` instead.
+the table in `patterns.py` instead.
 """
 
 from collections.abc import Mapping
 
-from compare.traffic.logs.blocks import EmptyError, LogError, open_source, printable
-from compare.traffic.logs.formats.base import Layout, Log, head_lines
-from compare.traffic.logs.formats.csv import CsvLog, TsvLog
-from compare.traffic.logs.formats.json import JsonLog
-from compare.traffic.logs.formats.lines import LINES, LineLog
-from compare.traffic.logs.formats.parquet import MAGIC, ParquetLog
-from compare.traffic.logs.formats.zeek import W3cLog, ZeekLog
+from compare.traffic.logs.formats.patterns import LINES
 
-FORMATS: Mapping[str, type[Log]] = {
-    "zeek": ZeekLog,
-    "w3c": W3cLog,
-    "jsonl": JsonLog,
-    **dict.fromkeys(LINES, LineLog),
-    "tsv": TsvLog,
-    "csv": CsvLog,
-    "parquet": ParquetLog,
+FORMATS: Mapping[str, str] = {
+    "zeek": f"{__name__}.zeek:ZeekLog",
+    "w3c": f"{__name__}.zeek:W3cLog",
+    "jsonl": f"{__name__}.json:JsonLog",
+    **dict.fromkeys(LINES, f"{__name__}.lines:LineLog"),
+    "tsv": f"{__name__}.csv:TsvLog",
+    "csv": f"{__name__}.csv:CsvLog",
+    "parquet": f"{__name__}.parquet:ParquetLog",
 }
-"""By name, in the order in which a file is tried on them."""
-
-ANY = Layout()
-"""Nothing is said about the format."""
-
-_QUOTED = 80
-"""Characters of a line in a message."""
-
-
-def open_log(name: str, layout: Layout = ANY) -> Log:
-    """Read the head of a file, a pipe, or standard input (`-`).
-
-    Raises:
-        LogError: if it is missing, empty, damaged, in no known format, or compressed in an unknown
-            way.
-    """
-    source = open_source(name)
-    if source.head.startswith(MAGIC) and layout.format in ("auto", ParquetLog.format):
-        return ParquetLog.open(source)
-    lines = head_lines(source)
-    blank = next((index for index, line in enumerate(lines) if line.strip(" ")), None)
-    if blank is None:
-        raise EmptyError(f"{name} is empty")
-    lines = lines[blank:]
-    if layout.pattern is not None:
-        return LineLog.from_head(source, lines, blank, layout)
-    if layout.format != "auto":
-        return FORMATS[layout.format].from_head(source, lines, blank, layout)
-    if layout.delimiter or layout.columns:
-        is_tsv = TsvLog.fits(lines) and layout.delimiter in (None, "\t")
-        return (TsvLog if is_tsv else CsvLog).from_head(source, lines, blank, layout)
-    for format_ in dict.fromkeys(FORMATS.values()):
-        if format_.fits(lines):
-            return format_.from_head(source, lines, blank, layout)
-    line = printable(lines[0][:_QUOTED])
-    raise LogError(
-        f"{name} is in no known format ({', '.join(FORMATS)}); its first line is"
-        f" {line!r}; give `wheelwork ingest` a --delimiter if a character separates its fields, or"
-        " a --pattern that says what a line is"
-    )
+"""Name -> where its class is, in the order in which a file is tried on them. The command line needs
+the names without Arrow, which the classes import."""

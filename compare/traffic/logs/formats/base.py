@@ -20,7 +20,7 @@ from compare.traffic.logs.blocks import (
     printable,
     stream_blocks,
 )
-from compare.traffic.logs.numbers import guess_form
+from compare.traffic.logs.time_formats import guess_form
 from timers.arrays import Bools, Int32s
 
 Roles = Mapping[str, str]

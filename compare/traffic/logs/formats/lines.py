@@ -1,10 +1,9 @@
-"""Lines of text with fields in a known order, described by one table."""
+"""Lines of text with fields in a known order, as the table in `patterns.py` describes them."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,159 +11,10 @@ import pyarrow.compute as pc
 
 from compare.traffic.logs.blocks import Block, LogError, Source
 from compare.traffic.logs.formats.base import Layout, Log, Records
+from compare.traffic.logs.formats.patterns import EXTRAS, LINES, REST, Line
 
 _RECOGNIZED = 10
 """The number of lines of which one must be in the format; the first may be damaged."""
-
-
-class Line(NamedTuple):
-    """A format of lines.
-
-    A line is matched with the first of the `patterns` that has the groups that are asked for; if it
-    does not match, with the others. So a fast pattern may come first that only some lines match; it
-    must find the same groups in these. Patterns are those of RE2 and begin at the beginning of a
-    line. Their named groups are the columns. The texts behind the group `rest`, separated by
-    spaces, are the columns extra1 to extra9, without `name=` and quotes.
-    """
-
-    what: str  # what a line is: "it is not ..."
-    patterns: tuple[str, ...]  # the last one has all groups
-    example: str
-    duration_unit: str = "s"
-    time_is: str = "start"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        groups = re.compile(self.patterns[-1]).groupindex
-        extras = _EXTRAS if _REST in groups else ()
-        return (*(name for name in groups if name != _REST), *extras)
-
-
-_REST = "rest"
-_EXTRAS = tuple(f"extra{number}" for number in range(1, 10))
-
-_CLIENT = r"^(?P<client>[^ ]+) (?P<ident>[^ ]+) (?P<user>[^ ]+) \[(?P<time>[^\]]+)\] "
-_STATUS = r'"(?P<request>[^"]*)" (?P<status>[0-9]{3}|-) (?P<bytes>[0-9]+|-)'
-_QUOTED = r'[^"\\]*(?:\\.[^"\\]*)*'
-
-_WORD = "[^ ]+"
-_TEXT = rf'"{_QUOTED}"'
-
-
-def _balancer(before: str, behind: str) -> tuple[str, str]:
-    """The patterns of AWS's load balancers. A time of -1 means that this never happened.
-
-    The first one ends where RE2 gets slower, and has no addresses of IPv6 for the same reason.
-    """
-    times = (
-        rf"(?:-1|(?P<{part}_processing_time>[0-9.]+))" for part in ("request", "target", "response")
-    )
-    client = f"(?P<client>{_WORD})"
-    head = (
-        rf"^{before}(?P<time>[0-9-]{{10}}T{_WORD}) (?P<balancer>{_WORD})"
-        rf" {client}:(?P<client_port>[0-9]+) (?P<target>{_WORD}) {' '.join(times)}"
-        r" (?P<status>[0-9]{3}|-) (?P<target_status>[0-9]{3}|-) (?P<received>[0-9]+)"
-        r' (?P<sent>[0-9]+) "'
-    )
-    return (
-        head.replace(client, "(?P<client>[^ :]+)"),
-        rf'{head}(?P<request>(?P<method>[^ "]+) (?P<url>[^ "]+) [^"]*)"'
-        rf' "(?P<agent>{_QUOTED})" {_WORD} {_WORD}{behind}.*$',
-    )
-
-
-_HAPROXY_TIMES = "/".join(
-    rf"(?:-1|(?P<{part}_time>[0-9]+))" for part in ("request", "wait", "connect", "response")
-)
-
-LINES: Mapping[str, Line] = {
-    # Apache and nginx, common or combined, with further fields. A user agent may be cut off. In the
-    # first two patterns a character decides what comes next, which RE2 matches many times faster.
-    "access": Line(
-        "a line of an access log",
-        (
-            _CLIENT + _STATUS,
-            rf'{_CLIENT}{_STATUS} "(?P<referrer>{_QUOTED})" "(?P<agent>{_QUOTED})"(?P<rest>.*)',
-            r"^(?P<client>[^ ]+) (?P<ident>[^ ]+) (?P<user>.*?) \[(?P<time>[^\]]+)\] "
-            r'"(?P<request>(?P<method>[^ ]*) (?P<path>[^ ]*) (?P<protocol>[^ ]*?)|.*?)" '
-            r"(?P<status>[0-9]{3}|-) (?P<bytes>[0-9]+|-)"
-            rf'(?: "(?P<referrer>{_QUOTED})"(?: "(?P<agent>{_QUOTED})(?:"|$))?)?(?P<rest>.*)$',
-        ),
-        '10.0.0.1 - frank [17/May/2015:10:05:03 +0000] "GET /a HTTP/1.1" 200 5 "-" "curl" rt=0.01',
-        time_is="end",  # of nginx
-    ),
-    # "Access log entries" in AWS's guide; `time` is the end of a request.
-    "alb": Line(
-        "a line of an application load balancer's log",
-        _balancer(
-            "(?P<type>https?|h2|grpcs|wss?) ",
-            rf' {_WORD} "(?P<trace_id>[^"]*)" {_TEXT} {_TEXT} {_WORD}'
-            rf" (?P<request_creation_time>{_WORD})",
-        ),
-        "https 2018-07-02T22:23:00.186641Z app/lb/50dc6c495c0c9188 192.168.131.39:2817 10.0.0.1:80"
-        ' 0.086 0.048 -1 200 200 0 57 "GET https://www.example.com:443/ HTTP/1.1" "curl/7.46.0"'
-        " ECDHE-RSA-AES128-GCM-SHA256 TLSv1.2 arn:aws:elasticloadbalancing:us-east-2:1:target/a"
-        ' "Root=1-58337281-1d84f3d73c47ec4e58577259" "www.example.com" "arn:aws:acm:us-east-2:1"'
-        ' 1 2018-07-02T22:22:48.364000Z "authenticate,forward" "-" "-" "10.0.0.1:80" "200" "-" "-"',
-        time_is="end",
-    ),
-    "elb": Line(
-        "a line of a classic load balancer's log",
-        _balancer("", ""),
-        "2015-05-13T23:39:43.945958Z lb 192.168.131.39:2817 10.0.0.1:80 0.000073 0.001048 0.000057"
-        ' 200 200 0 29 "GET http://www.example.com:80/ HTTP/1.1" "curl/7.38.0" - -',
-        time_is="end",
-    ),
-    # "HTTP log format" in HAProxy's configuration manual; times are in milliseconds.
-    "haproxy": Line(
-        "a line of HAProxy's HTTP log",
-        (
-            rf"^(?:.*? )?(?P<client>{_WORD}):(?P<client_port>[0-9]+) \[(?P<time>[^\]]+)\]"
-            rf" (?P<frontend>{_WORD}) (?P<backend>[^ /]+)/(?P<server>{_WORD}) {_HAPROXY_TIMES}"
-            r"/\+?(?P<total_time>[0-9]+) (?P<status>[0-9]{3}|-1|-) \+?(?P<bytes>[0-9]+) .* "
-            r'"(?P<request>[^"]*)"?$',
-        ),
-        "Feb  6 12:14:14 localhost haproxy[14389]: 10.0.1.2:33317 [06/Feb/2009:12:14:14.655]"
-        " http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 {1wt.eu} {}"
-        ' "GET /index.html HTTP/1.1"',
-        duration_unit="ms",
-    ),
-    # "Default format string" in Envoy's documentation; durations are in milliseconds.
-    "envoy": Line(
-        "a line of Envoy's access log",
-        (
-            r'^\[(?P<time>[0-9-]+T[^\]]+)\] "(?P<request>(?P<method>[^ "]*) (?P<path>[^ "]*)'
-            r' [^"]*)" (?P<status>[0-9]+) (?P<flags>[^ ]+)(?: .*?)? (?P<received>[0-9]+)'
-            r" (?P<sent>[0-9]+) (?P<duration>[0-9]+|-) (?P<upstream_time>[0-9]+|-)"
-            rf' "(?P<client>[^"]*)" {_TEXT} "(?P<request_id>[^"]*)" {_TEXT}'
-            r' "(?P<upstream>[^"]*)".*$',
-        ),
-        '[2016-04-15T20:17:00.310Z] "POST /api/v1/locations HTTP/2" 204 - 154 0 226 100'
-        ' "10.0.35.28" "nsq2http" "cc21d9b0-cf5c-432b-8c7e-98aeb7988cd2" "locations"'
-        ' "tcp://10.0.2.1:80"',
-        duration_unit="ms",
-    ),
-    "syslog": Line(
-        "a line of RFC 5424",
-        (
-            rf"^<(?P<priority>[0-9]{{1,3}})>1 (?P<time>{_WORD}) (?P<host>{_WORD}) (?P<app>{_WORD})"
-            rf" (?P<process>{_WORD}) (?P<message_id>{_WORD})"
-            r" (?P<data>-|(?:\[[^\]\\]*(?:\\.[^\]\\]*)*\])+)(?: (?P<message>.*))?$",
-        ),
-        "<165>1 2003-10-11T22:14:15.003Z host.example.com evntslog 811 ID47"
-        ' [exampleSDID@32473 iut="3"] An application event',
-    ),
-    "syslog-bsd": Line(
-        "a line of RFC 3164",
-        (
-            r"^(?:<(?P<priority>[0-9]{1,3})>)?(?P<time>[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8})"
-            rf" (?P<host>{_WORD}) (?P<app>[^ :\[]+)(?:\[(?P<process>[^\]]*)\])?: (?P<message>.*)$",
-        ),
-        "<34>Oct 11 22:14:15 mymachine su[77]: 'su root' failed for lonvick on /dev/pts/8",
-    ),
-}
-"""Name -> format. A new one is a new row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,10 +51,10 @@ class LineLog(Log):
         lines = _lines(data)
         number = np.flatnonzero(pc.binary_length(pc.ascii_ltrim(lines.view(pa.string()), " ")))
         total, lines = len(lines), lines if len(number) == len(lines) else lines.take(number)
-        groups = {_REST if name in _EXTRAS else name for name in names}
+        groups = {REST if name in EXTRAS else name for name in names}
         group_texts, fault = _matched(lines, self.patterns, groups)
         texts = {
-            name: _extra(group_texts[_REST], name) if name in _EXTRAS else group_texts[name]
+            name: _extra(group_texts[REST], name) if name in EXTRAS else group_texts[name]
             for name in names
         }
         return Records(number.astype(np.int32), fault, texts, total)
@@ -271,6 +121,6 @@ def capturing(pattern: str, groups: frozenset[str]) -> str:
 
 def _extra(rest: pa.Array, name: str) -> pa.Array:
     """The text with a number, without what precedes `=` and without quotes."""
-    before = _EXTRAS.index(name)
+    before = EXTRAS.index(name)
     pattern = rf'^ *(?:[^ ]+ +){{{before}}}(?:[^ ]*=)?"*(?P<text>[^ ]*?)"*(?: |$)'
     return pc.struct_field(pc.extract_regex(rest, pattern), "text")

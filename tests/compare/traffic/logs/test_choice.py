@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compare.traffic.logs.choice import Condition, parse_condition, parse_share
-from compare.traffic.logs.numbers import NUMBER
+from compare.traffic.logs.time_formats import NUMBER
 from timers.errors import ParameterError
 
 OPERATORS = {

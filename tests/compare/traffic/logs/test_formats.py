@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from compare.traffic.logs import blocks
 from compare.traffic.logs.blocks import LogError, expand
-from compare.traffic.logs.formats import ANY, LINES, open_log
 from compare.traffic.logs.formats.base import Layout
 from compare.traffic.logs.formats.lines import capturing
+from compare.traffic.logs.formats.patterns import LINES
+from compare.traffic.logs.opening import ANY, open_log
 from tests.compare import made_logs as logs
 from tests.words import one_line
 

@@ -12,12 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from compare.cli import options
 from compare.traffic.logs import blocks
 from compare.traffic.logs.blocks import LogError, file_blocks, load, open_source
 from compare.traffic.logs.formats import FORMATS
 from compare.traffic.logs.ingest import IngestError, LogOptions, ingest_requests, ingest_touches
-from compare.traffic.logs.numbers import FORMS
 from compare.traffic.tapes.tape import CANCEL, START, joined
 from compare.traffic.tapes.trace import TraceError, open_trace
 from tests.compare import made_logs as logs
@@ -767,11 +765,6 @@ def test_shards_hold_the_same_operations(touches, requests, tmp_path):
         assert tuple(map(sum, zip(*map(logs.outcome, tapes), strict=True))) == logs.outcome(
             whole.load()
         )
-
-
-def test_the_command_offers_what_there_is():
-    assert set(options.LOG_FORMATS) == {"auto", *FORMATS}
-    assert set(options.TIME_FORMATS) == {"auto", *FORMS}
 
 
 # ---- what goes wrong

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from compare.cli.main import main
-from compare.traffic.logs.formats import ANY
 from compare.traffic.logs.formats.base import Layout
 from compare.traffic.logs.inspect import inspect, unit_in_name
+from compare.traffic.logs.opening import ANY
 
 SAMPLES = Path(__file__).with_name("samples")
 MS = {"duration_unit": "ms"}

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from compare.traffic.logs.numbers import (
     ABSENT,
-    FORMS,
     FRACTION_DIGITS,
     MORE,
     NEGATIVE,
@@ -23,10 +22,10 @@ from compare.traffic.logs.numbers import (
     Assumed,
     check_directives,
     check_zone,
-    guess_form,
     read_durations,
     read_times,
 )
+from compare.traffic.logs.time_formats import FORMS, guess_form
 from compare.traffic.tapes.units import EXPONENTS
 from timers.errors import ParameterError
 

@@ -12,8 +12,8 @@ import pytest
 from compare.base.executors import even_shares
 from compare.cli.main import main
 from compare.traffic.logs import blocks, job, shards
-from compare.traffic.logs.formats import open_log
 from compare.traffic.logs.ingest import IngestError, LogOptions, ingest_requests, ingest_touches
+from compare.traffic.logs.opening import open_log
 from tests.compare import made_logs as logs
 from tests.compare.traffic.logs.test_samples import COMMANDS
 from tests.words import one_line

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from compare.cli.main import main
-from compare.traffic.logs.formats import FORMATS, open_log
+from compare.traffic.logs.formats import FORMATS
+from compare.traffic.logs.opening import open_log
 from compare.traffic.tapes.trace import open_trace
 
 ROOT = Path(__file__).resolve().parents[4]

@@ -1,0 +1,62 @@
+"""The formats of times in logs, and guesses of them.
+
+Apart from the parsers in `numbers.py`, because the command line needs the names without Arrow.
+"""
+
+import re
+from fractions import Fraction
+
+from compare.traffic.tapes.units import EXPONENTS
+from timers.limits import LIMIT
+
+EPOCHS = {f"epoch-{unit}": unit for unit in EXPONENTS}
+"""Time formats that count from 1970, and their unit."""
+MONTHS = re.findall("...", "JanFebMarAprMayJunJulAugSepOctNovDec")
+NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
+_CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]"
+_SECOND = ":(?P<second>(?:[0-5][0-9]|60)(?:[.,][0-9]+)?)"
+_ZONE = r"(?P<zone>[zZ]|[+-](?:0[0-9]|1[0-9]|2[0-3])(?::?[0-5][0-9])?)?"
+FORMS = dict.fromkeys(EPOCHS, NUMBER) | {
+    "iso": rf"(?P<minute>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[Tt ]{_CLOCK})(?:{_SECOND})? ?{_ZONE}",
+    "access": rf"\[?(?P<minute>[0-9]{{2}}/(?:{'|'.join(MONTHS)})/[0-9]{{4}}:{_CLOCK}){_SECOND}"
+    rf" ?{_ZONE}\]?",
+}
+"""Time formats and their patterns. RE2 finds up to four groups in one pass."""
+SYSLOG = "%b %d %H:%M:%S"
+_WITHOUT_YEAR = "[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8}"
+_EPOCH_RANGES = {
+    "epoch-s": (0, 10**11),
+    "epoch-ms": (10**11, 10**14),
+    "epoch-us": (10**14, 10**17),
+    "epoch-ns": (10**17, 10**30),
+}
+"""A number from the first limit, and below the second, is assumed to be in that format. Each limit
+is in the year 5138."""
+
+
+def guess_form(text: str) -> str | None:
+    """The time format of a text, or None if it has no known format.
+
+    Numbers count from 1970 in seconds below 10**11, in milliseconds below 10**14, in microseconds
+    below 10**17 and in nanoseconds above that.
+
+    >>> [guess_form(text) for text in ("1521911720.865", "17/May/2015:10:05:03 +0000", "noon")]
+    ['epoch-s', 'access', None]
+    """
+    text = text.strip()
+    if re.fullmatch(_WITHOUT_YEAR, text):
+        return SYSLOG
+    for form in ("iso", "access"):
+        if re.fullmatch(FORMS[form], text):
+            return form
+    if not re.fullmatch(NUMBER, text):
+        return None
+    size = abs(float(text))  # the magnitude is all that matters
+    return next((form for form, (_, end) in _EPOCH_RANGES.items() if size < end), "epoch-ns")
+
+
+def guessed_range(form: str, unit: str) -> tuple[int, int]:
+    """The numbers of units that `guess_form` takes for times in an epoch format: from, to."""
+    scale = Fraction(10) ** (EXPONENTS[unit] - EXPONENTS[EPOCHS[form]])
+    low, end = (int(limit * scale) for limit in _EPOCH_RANGES[form])
+    return low, min(end - 1, LIMIT)
