@@ -52,12 +52,6 @@ def unmark(words, base, bit):
 
 
 @inlined
-def marked(words, base, bit):
-    """Return whether a bit is set."""
-    return (words[base + (bit >> _WORD_SHIFT)] >> (bit & _BIT_MASK)) & 1 == 1
-
-
-@inlined
 def next_marked(words, base, start, stop):
     """Return the first set bit in [start, stop), or -1. O((stop - start) / 32)."""
     if start >= stop:
