@@ -316,6 +316,11 @@ def test_tables_sort_and_show_the_chosen_columns(opened):
     assert list(map(plain, heads)) == ["timer", "N = 1 000", "N = 100 000"]
     first = page.locator("#table-times tbody tr").first.locator("td:visible").all_inner_texts()
     assert first == ["20.8", "62.4"]
+    name = page.locator("#table-times thead button:visible").first
+    for backwards in (False, True):
+        name.click()
+        assert sorted_names() == sorted(sorted_names(), reverse=backwards)
+    assert sorts.count() == 1
 
 
 def test_the_legend_filters_and_lets_stand_out_everywhere(opened):
