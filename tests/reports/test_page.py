@@ -1,5 +1,7 @@
 import json
 import re
+import shutil
+import subprocess
 from itertools import pairwise
 
 import pytest
@@ -37,6 +39,19 @@ def test_the_page_needs_nothing_but_itself(page, read):
     text = page.read_text(encoding="utf-8")
     assert "@import" not in text
     assert not re.search(r"url\((?!#)", text)
+
+
+def test_the_script_runs_to_its_end(page, tmp_path):
+    """What it does is tested by `nox -s browser`."""
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+    if chromium is None:
+        pytest.skip("chromium is missing (apt-get install chromium); the script was not run")
+    # It refuses its own sandbox to root, as in most containers; the page is ours.
+    options = ("--headless", "--no-sandbox", f"--user-data-dir={tmp_path}", "--dump-dom")
+    command = (chromium, *options, f"{page.as_uri()}#work")
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert re.search('<div id="verdict"[^>]*><p class="headline">Use <b>', shown)
+    assert re.search('<details open=""><summary><h2 id="work">', shown)  # its last statements
 
 
 def test_links_lead_somewhere(page, read):
