@@ -10,14 +10,14 @@ from matplotlib.lines import Line2D
 
 from compare.trial.bench.task import TASKS
 from reports import formats
-from reports.charts import pending, replays
+from reports.charts import pending, replays, trade_off
 from reports.charts.pictures import SETTINGS
 from tests.reports.primes import IDLE, LABELS, OVER_REPLAY, SIZES, SOURCES
 
 
 @pytest.fixture(scope="module")
 def drawn(distinct):
-    kinds = (pending.times, pending.work, replays.draw, pending.memory)
+    kinds = (pending.times, pending.work, replays.draw, trade_off.draw, pending.memory)
     with rc_context(SETTINGS):
         return {picture.name: picture for draw in kinds for picture in draw(distinct)}
 
@@ -93,6 +93,23 @@ def test_replays(primes, drawn):
             assert round(x) == place and y == pytest.approx(median(samples))
             assert span == pytest.approx((min(samples), max(samples)))
             assert text.startswith(f"{shorts[place]}: {formats.nanoseconds(y)}")
+
+
+def test_time_against_precision(primes, distinct, drawn):
+    marks, expected = points(drawn["trade-off"]), set()
+    for source in distinct.replays:
+        for label in LABELS:
+            row = primes.rows.get((label, source.name), {})
+            if row.get("lateness_min") is None:  # nothing fired, or it was over budget
+                continue
+            panel = formats.cut(distinct.called(source), 19)
+            [(x, y, text)] = marks[label, panel]
+            worst = max(-row["lateness_min"], row["lateness_max"])
+            assert x == worst if worst else -0.5 < x < 0.5
+            assert y == pytest.approx(median(primes.times[label, source.name]))
+            assert text.startswith(f"at most {formats.count(worst)} {source.unit} off: ")
+            expected.add((label, panel))
+    assert marks.keys() == expected
 
 
 def test_a_source_over_budget_for_every_timer_has_no_column(distinct):

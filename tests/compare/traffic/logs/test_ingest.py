@@ -560,13 +560,14 @@ def test_a_pattern_of_lines(touches, tmp_path):
         touches(log, pattern="(?P<time>x)", format="csv", out="other")
 
 
-def test_what_a_log_was_read_as(requests, touches, csv_log):
+def test_what_a_log_was_read_as(requests, touches, csv_log, monkeypatch):
     log = csv_log(
         "ts,rtt,client\n2020-01-01T00:00:00Z,2,a\n2020-01-01T02:00:02+02:00,9,b\n"
         "2020-01-01T00:00:03,,a\nnoon,1,a\n2020-01-01T00:00:04-00:30,1,b\n"
     )
     base = 1_577_836_800_000
-    for shards in (1, 3):
+    for shards, block in ((1, 30), (3, 1 << 23)):
+        monkeypatch.setattr(blocks, "BLOCK", block)
         read = requests(log, unit="ms", out=f"r{shards}", shards=shards).reading
         assert (read.time_format, read.guessed, read.rows) == ("iso", True, 4)
         assert (read.first, read.last) == (base, base + 1_805_000)

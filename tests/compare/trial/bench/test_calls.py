@@ -1,6 +1,7 @@
 import asyncio
 import gc
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.compare.own_timers import Timed
 from timers import HeapqDelayQueue
 from timers.protocol import Timer
 from timers.registry import names
+from timers.services.system_timer import SystemTimer
 
 OTHERS, PAIRS, BATCHES = SMALL_CALLS.values()
 OWN = "tests.compare.own_timers:Timed"
@@ -74,6 +76,17 @@ class Forgetful(HeapqDelayQueue):
 def test_a_timer_that_does_not_cancel_is_refused():
     with pytest.raises(AgreementError, match=f"Forgetful has {2 * PAIRS + OTHERS} timers pending"):
         calls(f"{__name__}:Forgetful")
+
+
+def test_a_service_that_does_not_cancel_is_refused(monkeypatch):
+    class Service(SystemTimer):
+        def schedule_after(self, delay, callback):
+            super().schedule_after(delay, callback)
+            return SimpleNamespace(cancel=lambda: True)
+
+    monkeypatch.setattr(module, "SystemTimer", Service)
+    with pytest.raises(AgreementError, match="^SystemTimer on delay-queue has"):
+        calls("delay-queue")
 
 
 def test_a_timer_without_batch_forms_is_called_one_by_one(monkeypatch):
