@@ -11,7 +11,7 @@ import pytest
 
 import timers
 from tests.timers.cases import DEFAULTS, KERNELS, Case, Pair
-from tests.words import one_line
+from tests.words import one_line, tells
 from timers.errors import (
     CapacityError,
     ClockError,
@@ -137,7 +137,7 @@ def test_moment_out_of_range_is_refused_with_its_value(case: Case) -> None:
 def test_advance_backwards_is_refused_with_both_moments(case: Case) -> None:
     pair, _ = at_work(case)
     message = refused(pair, ClockError, lambda: pair.timer.advance(49))
-    assert message == "now 49 is before the timer's clock 50"
+    assert tells(message, "49 50")
 
 
 @every_timer
@@ -361,8 +361,7 @@ def test_constructor_refuses_parameters_out_of_range(case: Case) -> None:
         for value in (lowest - 1, 0, -1, -LIMIT, highest + 1, LIMIT + 1, 2**200):
             with pytest.raises(ParameterError) as caught:
                 cls(**{name: value})
-            rule = f"{name} must lie in [{lowest}, {highest}], not {value}"
-            assert str(caught.value) == rule
+            assert tells(str(caught.value), f"{name} [{lowest}, {highest}] {value}")
         for value in NO_INTEGERS:
             with one_line(TimeTypeError, name):
                 cls(**{name: value})

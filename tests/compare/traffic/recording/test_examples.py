@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from compare.traffic.tapes.trace import open_trace
+from tests.words import tells
 
 EXAMPLES = Path(__file__).parents[4] / "docs" / "examples"
 
@@ -18,7 +19,7 @@ def test_an_aiohttp_server(said):
     answers = int(out.split()[0])
     assert out == f"{answers} answers\n"
     totals = open_trace("aiohttp.trace").totals
-    assert err == f"wheelwork: recorded {totals['starts']:,} timers in aiohttp.trace\n"
+    assert tells(err, f"recorded {totals['starts']:,} timers aiohttp.trace")
     assert 0 < answers <= 2000
     assert totals["starts"] >= 3 * 2000  # the client's timeout, the handler's and its sleep
     assert totals["cancels"] >= 2 * answers  # both timeouts

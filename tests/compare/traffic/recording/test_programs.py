@@ -15,6 +15,7 @@ from compare.traffic.recording import record, recorder
 from compare.traffic.tapes.trace import open_trace
 from tests.compare.daemons import until
 from tests.compare.trial.pipeline.test_full_disk import full
+from tests.words import tells
 
 ROOT = Path(__file__).resolve().parents[4]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -60,7 +61,7 @@ def run_program(said):
         program = ("--", sys.executable, "program.py", *arguments)
         code, printed, err = said("record", "--out", "a.trace", "--force", *program)
         *others, last = err.splitlines()
-        assert last == f"wheelwork: recorded {starts} timer{'s' * (starts != 1)} in a.trace"
+        assert tells(last, f"recorded {starts} timer a.trace")
         assert open_trace("a.trace").totals["starts"] == starts
         return code, printed, others
 
@@ -105,10 +106,7 @@ def test_a_program_that_is_killed(said):
     starts = open_trace("a.trace").totals["starts"]
     assert code == 128 + signal.SIGKILL
     assert 1000 <= starts <= 1005
-    assert err.endswith(
-        f"recorded {starts:,} timers in a.trace (killed by signal 9: its last second may be"
-        " missing)\n"
-    )
+    assert tells(err, f"recorded {starts:,} a.trace killed 9 last second may be missing")
 
 
 @pytest.mark.cluster
@@ -195,7 +193,8 @@ def test_ctrl_c_reaches_the_program_once(begun):
     )
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate()
-    assert (out, err) == ("interrupted\n", "wheelwork: recorded 2 timers in a.trace\n")
+    assert out == "interrupted\n"
+    assert tells(err, "recorded 2 timers a.trace")
     assert process.returncode == 0
 
 
@@ -286,7 +285,8 @@ def test_modules_scripts_and_wrappers(said, here):
         ["sh", "-c", f"{python} mod.py && {python} mod.py"],  # only the first one
     ):
         code, _, err = said(*line, *command)
-        assert (code, err) == (0, "wheelwork: recorded 2 timers in a.trace\n"), command
+        assert code == 0, command
+        assert tells(err, "recorded 2 timers a.trace"), command
 
 
 @pytest.mark.parametrize(

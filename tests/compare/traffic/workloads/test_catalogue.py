@@ -394,9 +394,8 @@ def test_a_shard_of_more_operations_than_there_are_ids_is_refused_before_it_is_b
     ],
 )
 def test_plans_that_make_no_sense(keywords, says):
-    with pytest.raises(WorkloadError) as raised:
+    with one_line(WorkloadError, re.escape(says)):
         Plan.of(**{"name": "uniform", "timers": 10, **keywords})
-    assert str(raised.value) == says
 
 
 def test_times_that_a_double_cannot_tell_apart_are_refused():
