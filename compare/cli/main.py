@@ -37,7 +37,7 @@ COMMANDS = {
     "advise": ("compare.cli.commands.advise", "Find the best timer for a trace."),
     "purgatory": ("compare.cli.commands.purgatory", "Compare designs for delayed requests."),
     "report": ("compare.cli.commands.report", "Write results as a page with charts."),
-    "anatomy": ("compare.cli.commands.anatomy", "Draw what a timer's structure holds."),
+    "anatomy": ("compare.cli.commands.anatomy", "Draw the contents of a timer's structure."),
     "compile": ("compare.cli.commands.compile", "Compile everything ahead of time."),
 }
 """Name -> the module that defines the command, and its line of help; in the usual order of use."""
@@ -124,8 +124,8 @@ def cli() -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code.
 
-    0 for success, 2 for bad input, 130 if interrupted, 143 if terminated. Commands may return
-    other codes.
+    The code is 0 for success, 2 for bad input, 130 if interrupted and 143 if terminated. Commands
+    may return other codes.
     """
     _open_streams()
     code = 0
@@ -150,7 +150,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _terminable() -> Iterator[Callable[[], bool]]:
-    """Raise KeyboardInterrupt on SIGTERM, and yield a function that says whether it has come.
+    """Raise KeyboardInterrupt on SIGTERM; yield a function that returns whether SIGTERM has come.
 
     As after Ctrl-C, nothing half-done is left behind. Python handles signals only in the main
     thread.

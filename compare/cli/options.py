@@ -178,7 +178,7 @@ shards = option("--shards", COUNT, "Number of shards (files) of the trace.", def
 
 
 def new_trace(*, required: bool = True) -> Decorator:
-    """Where a trace is written."""
+    """The options for the directory of a new trace."""
     return together(
         option("--out", Place("trace"), "Directory of the new trace.", required=required),
         flag("--force", "Replace an existing trace."),
@@ -194,7 +194,7 @@ layout = together(
         default="auto",
         metavar="FORMAT",
     ),
-    option("--delimiter", "CHAR", "What separates the fields of a CSV log (default: detected)."),
+    option("--delimiter", "CHAR", "Separator of the fields of a CSV log (default: detected)."),
     option(
         "--columns",
         NAMES,
@@ -208,7 +208,7 @@ layout = together(
         "Pattern of a line; its named groups are the columns (RE2).",
     ),
 )
-"""What a user says about the format of a log; the names are those of `Layout`."""
+"""Options for the format of a log; the names are those of `Layout`."""
 
 workload = option(
     "--workload",

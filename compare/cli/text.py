@@ -28,7 +28,7 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def labelled(label: str, text: str, indent: int = 0, width: int = 12) -> str:
-    """A label, and text wrapped to 80 columns that starts in column `indent + width`.
+    """Format a label, and a text wrapped to 80 columns that starts in column `indent + width`.
 
     >>> labelled("rows", "7")
     'rows        7'
@@ -45,7 +45,7 @@ def labelled(label: str, text: str, indent: int = 0, width: int = 12) -> str:
 
 
 def operations_text(totals: Mapping[str, int]) -> str:
-    """The number of operations of a trace, in total and of each kind.
+    """Format the numbers of operations of a trace, in total and by kind.
 
     >>> operations_text({"rows": 4, "starts": 3, "cancels": 0, "rearms": 1, "arms": 0})
     '4: 3 starts, 1 re-arm'
@@ -56,7 +56,7 @@ def operations_text(totals: Mapping[str, int]) -> str:
 
 
 def columns(rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """A table of rows, at least one; their keys are the headings.
+    """Lay out a table of at least one row; the keys of the rows are the headings.
 
     >>> columns([{"": "delay-queue", "ns": "7.1"}, {"": "hashed-wheel", "ns": "-"}])
     ['               ns', 'delay-queue   7.1', 'hashed-wheel    -']
@@ -65,7 +65,7 @@ def columns(rows: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def figure(value: float | None, form: str) -> str:
-    """A formatted number; "-" for None.
+    """Format a number; "-" for None.
 
     >>> figure(1234.5, ",.0f"), figure(None, ",.0f")
     ('1,234', '-')
@@ -85,7 +85,7 @@ def replays_text(path: object, timers: int, shards: int, operations: int) -> str
 
 
 def plural(number: int, noun: str) -> str:
-    """A number with its noun.
+    """Format a number with its noun.
 
     >>> plural(1, "shard"), plural(2000, "shard")
     ('1 shard', '2,000 shards')

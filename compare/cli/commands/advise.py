@@ -96,7 +96,7 @@ def _check_chart(chart: str | None) -> None:
 
 
 def _units(option: str, text: str, unit: str) -> int:
-    """A duration in whole units of a trace, rounded down; a number where units are not durations.
+    """Parse a duration as whole units of a trace, rounded down, or a number of units.
 
     Raises UsageError.
     """
@@ -154,7 +154,7 @@ def _object(advice: "Advice") -> dict[str, Any]:
 
 
 def text_of(advice: "Advice") -> str:
-    """The advice in five lines, the Pareto front, and code to paste; in 80 columns."""
+    """Format the advice in 80 columns: five lines, the Pareto front, and code to paste."""
     from compare.trial.advice.settings import python_line, settings
 
     best, unit = advice.best, advice.unit
@@ -240,7 +240,7 @@ def _change(advice: "Advice") -> str:
 
 
 def _front(advice: "Advice") -> list[str]:
-    """The Pareto front as a table, with the advice if that is not on it."""
+    """Format the Pareto front as a table, with the advice if that is not on it."""
     from compare.traffic.tapes.units import duration_text
 
     rows = [["Pareto front", "ns", "precision", "memory", "bounds"]]

@@ -1,4 +1,4 @@
-"""`wheelwork anatomy`: draw what a timer's structure holds, or a player that steps through time."""
+"""`wheelwork anatomy`: draw the contents of a timer, or a player that steps through time."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -98,7 +98,7 @@ def _rows(trace: "Trace") -> "Iterator[Row]":
 
 
 def _after(text: str | None, unit: str) -> int:
-    """Units after the first operation. Raises ParameterError or DurationError."""
+    """Parse a moment as units after the first operation. Raises ParameterError or DurationError."""
     from compare.traffic.tapes.units import TAPE_UNITS, parse_duration
     from timers.errors import ParameterError
     from timers.limits import LIMIT

@@ -78,7 +78,7 @@ def compare(
 
 
 def medians(run: "Run") -> dict[str, Any]:
-    """A run as plain values, with the median of the samples of each measurement."""
+    """The run as plain values, with the median of the samples of each measurement."""
     return {
         "run": str(run.path),
         "traits": run.manifest["traits"],
@@ -111,7 +111,7 @@ _TASKS = (INSERT, CANCEL_ALL, HOLD, BY_EVENT, BY_CLOCK)
 
 
 def text_of(summary: "Summary") -> str:
-    """Medians of a run in 80 columns: the measurements of the largest size, and the replays."""
+    """Format medians of a run in 80 columns: measurements of the largest size, and replays."""
     sources = list(summary.replays)
     parts = [_measurements(summary)] if summary.cells else []
     for first in range(0, len(sources), _SOURCES_ABREAST):
@@ -141,7 +141,7 @@ def _replays(summary: "Summary", sources: Sequence["StoredSource"]) -> list[str]
 
 
 def calls_text(summary: "Summary") -> list[str]:
-    """Medians of what Python programs pay for single calls and for batches, if it was measured."""
+    """Format the median costs of single calls and of batches from Python, if they were measured."""
     ways = sorted(summary.calls, key=lambda way: (way[0] == SERVICE, way[1]))
     if not ways:
         return []

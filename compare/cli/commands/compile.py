@@ -14,8 +14,8 @@ Example, in the Dockerfile of a container image after the installation:
 def compile() -> None:  # the name of the command
     """Compile the timers and the commands, so that no later run has to.
 
-    The compiled code is kept beside the package, or where NUMBA_CACHE_DIR says;
-    it is an error if it cannot be.
+    The compiled code is kept beside the package, or in NUMBA_CACHE_DIR. It is an
+    error if it cannot be kept.
     Without this command, code is compiled when it is first used.
     """
     from compare.traffic.logs.ingest import LogOptions, ingest_requests, ingest_touches

@@ -1,4 +1,4 @@
-"""`wheelwork diff`: compare two stored runs; the exit code says whether something is slower."""
+"""`wheelwork diff`: compare two stored runs; the exit code is 1 if something is slower."""
 
 import json
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ def as_plain(compared: "Difference", threshold: float) -> dict[str, object]:
 
 
 def text_of(compared: "Difference", threshold: float) -> str:
-    """The changes beyond noise in 80 columns, the slowest first, and what is not shown."""
+    """Format the changes beyond noise in 80 columns, the slowest first, and count the others."""
     first, second = compared.paths
     parts = [f"A: {first}\nB: {second}"]
     for verdict, changes in (

@@ -77,7 +77,7 @@ def summary(trace: "Trace") -> str:
 
 
 def listing() -> str:
-    """The workloads with their parameters."""
+    """Format the workloads with their parameters."""
     from compare.traffic.workloads.catalogue import WORKLOADS
 
     lines = []

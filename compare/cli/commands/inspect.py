@@ -1,4 +1,4 @@
-"""`wheelwork inspect`: how a log is read, and the command that reads it."""
+"""`wheelwork inspect`: show how a log is read, and the command that reads it."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ class Guess(NamedTuple):
     example: str  # a value of that option
 
     def among(self, guesses: Mapping[str, str]) -> dict[str, str]:
-        """The guesses for this kind."""
+        """The guessed options for this kind."""
         return {name: guesses[name] for name in self.options if name in guesses}
 
     def is_complete(self, guesses: Mapping[str, str]) -> bool:
@@ -108,7 +108,7 @@ def _commands(log: str, layout: Mapping[str, Any], guesses: Mapping[str, str]) -
 
 
 def ingest_command(kind: str, log: str, given: Mapping[str, str | None]) -> list[str]:
-    """The command that reads a log; its options, each with its value, follow one by one."""
+    """The command that reads a log, followed by its options, each with its value."""
     if log.startswith("-") and log != "-":  # as a name, not as an option
         log = f"./{log}"
     pairs = ((f"--{name.replace('_', '-')}", value) for name, value in given.items() if value)

@@ -84,7 +84,7 @@ that timed out"""
 
 
 def text_of(rows: Sequence[Row]) -> str:
-    """The figures of all trials in 80 columns."""
+    """Format the figures of all trials in 80 columns."""
     kinds: dict[str, list[Row]] = {}
     for row in rows:
         kinds.setdefault(row["kind"], []).append(row)
@@ -102,7 +102,7 @@ def text_of(rows: Sequence[Row]) -> str:
 
 
 def _trials(rows: Sequence[Row], varied: str, heading: str) -> list[str]:
-    """A table of trials that differ in the column `varied`."""
+    """Format a table of trials that differ in the column `varied`."""
     shown = []
     for trials in _grouped(rows, varied):
         row, cpu = figures.median_row(trials), figures.values_of(trials, "cpu_us")

@@ -58,7 +58,7 @@ def summary(name: str, traits: "Traits") -> str:
 
 
 def details(name: str, traits: "Traits") -> str:
-    """Everything that is declared about one timer."""
+    """Format everything declared about one timer."""
     entries: list[tuple[str, str]] = [
         ("scheme", traits.scheme),
         ("summary", traits.summary),
@@ -85,7 +85,7 @@ def _row(name: str, parameters: str, fires: str, order: str) -> str:
 
 
 def defaults_text(traits: "Traits") -> str:
-    """The parameters with their defaults: "tick 100, wheel-size 512"."""
+    """Format the parameters with their defaults: "tick 100, wheel-size 512"."""
     settings = (f"{name.replace('_', '-')} {value}" for name, value in traits.defaults.items())
     return ", ".join(settings) or "-"
 

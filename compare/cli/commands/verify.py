@@ -73,7 +73,7 @@ _KIND = 10  # width of the column of kinds
 
 
 def text_of(result: "Verification") -> str:
-    """A table in 80 columns, and examples of the mismatches."""
+    """Format a table in 80 columns, and examples of the mismatches."""
     rows: list[tuple[str, ...]] = [("", "must fire", "fired", "mismatches")]
     details: list[str] = []
     for verdict in result.timers:

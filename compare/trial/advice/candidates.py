@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from compare.traffic.tapes.units import duration_text
-from compare.trial.replay.contestant import COMPILED, TICK, Contestant, contestant
+from compare.traffic.tapes.units import TAPE_UNITS, duration_text
+from compare.trial.replay.contestant import COMPILED, TICK, Contestant
 from compare.trial.replay.outcome import Outcome
 from timers.errors import TimerError
 from timers.registry import names
@@ -44,12 +44,12 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        """Its text on a command line."""
+        """The text on a command line."""
         return self.contestant.label
 
     @property
     def cost(self) -> float:
-        """Its time in the fastest turn, since noise only ever adds time."""
+        """The time in the fastest turn: noise only ever adds time."""
         return min(self.times)
 
     @property
@@ -65,14 +65,13 @@ def contestants(traffic: Traffic, unit: str) -> Iterator[Contestant]:
     The time of a timer without a kernel would be that of the interpreter.
     """
     for name in names():
-        timer = contestant(name)
+        timer = Contestant(name)
         if timer.engine == COMPILED:
             for values in _combinations(timer.traits.parameters, traffic):
-                texts: dict[str, int | str] = {**values}
-                if TICK in values:
-                    texts[TICK] = duration_text(values[TICK], unit)
-                words = (f"{parameter}={text}" for parameter, text in texts.items())
-                yield contestant("/".join([name, *words]))
+                settings: dict[str, int | str] = {**values}
+                if TICK in values and unit in TAPE_UNITS:
+                    settings[TICK] = duration_text(values[TICK], unit)
+                yield Contestant.of(name, settings)
 
 
 def _combinations(declared: Mapping[str, Parameter], traffic: Traffic) -> list[Parameters]:

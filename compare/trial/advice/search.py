@@ -147,7 +147,7 @@ def traffic_of(sample: Sample, bounds: Bounds) -> Traffic:
 
 
 def pareto_front(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Those for which no cheaper one is about as precise and as small, cheapest first. O(n^2)."""
+    """Candidates without a cheaper one about as precise and as small, cheapest first. O(n^2)."""
     front: list[Candidate] = []
     for candidate in sorted(
         candidates, key=lambda candidate: (candidate.cost, candidate.deviation, candidate.nbytes)
@@ -185,7 +185,7 @@ def _cost(candidate: Candidate) -> float:
 
 
 def _ranked(candidates: Iterable[Candidate], objective: str) -> list[Candidate]:
-    """Those that keep the bounds, best first."""
+    """Candidates that keep the bounds, best first."""
 
     def rank(candidate: Candidate) -> tuple[float, ...]:
         both = candidate.cost, candidate.nbytes
@@ -195,7 +195,7 @@ def _ranked(candidates: Iterable[Candidate], objective: str) -> list[Candidate]:
 
 
 def _best_of_each(ranked: Iterable[Candidate]) -> dict[str, Candidate]:
-    """The first of each scheme, by its name; best first."""
+    """The first candidate of each scheme, by name; best first."""
     best: dict[str, Candidate] = {}
     for candidate in ranked:
         best.setdefault(candidate.contestant.name, candidate)
@@ -203,7 +203,7 @@ def _best_of_each(ranked: Iterable[Candidate]) -> dict[str, Candidate]:
 
 
 def _unreachable(candidates: Iterable[Candidate], bounds: Bounds) -> str:
-    """Why no candidate keeps the bounds."""
+    """The reason why no candidate keeps the bounds."""
     precise = [candidate for candidate in candidates if candidate.precise]
     if not precise:
         return "no timer fires as precisely as --max-late and --max-early ask"

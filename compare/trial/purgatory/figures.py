@@ -14,7 +14,7 @@ PURGING, SCANNING, NONE = "purging", "scanning", "none"
 """The new design, the old one, and no design: only the experiment's own threads."""
 
 DESIGNS = {PURGING: "new", SCANNING: "old", NONE: "none"}
-"""What tables and charts call them."""
+"""Display names of the designs."""
 
 _KEPT_UP = 0.95
 """A design keeps up if it achieves this share of the rate ..."""

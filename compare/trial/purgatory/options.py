@@ -1,6 +1,6 @@
 """The options of the enqueue experiment, for the command `purgatory` and for Python.
 
->>> from compare.trial.purgatory.experiment import run_experiment
+>>> from compare import run_experiment
 >>> path = run_experiment(QUICK)  # doctest: +SKIP
 """
 
@@ -14,7 +14,7 @@ INTERVALS = {PURGING: 1000, SCANNING: 10_000, NONE: 0}
 
 @dataclass(frozen=True)
 class Experiment:
-    """What to run. The defaults are those of the command line."""
+    """The options of the experiment. The defaults are those of the command line."""
 
     rates: tuple[int, ...] = (10_000, 20_000, 40_000, 80_000, 160_000, 320_000)
     seconds: float = 3.0  #: duration of the arrivals in a trial
@@ -35,4 +35,4 @@ QUICK = Experiment(
     limits=(1_000, 1_000_000),
     repeats=1,
 )
-"""A run of seconds: enough to see that it works, not to compare figures."""
+"""Options of a short run, which shows that everything works but compares no figures."""

@@ -23,8 +23,7 @@ class ScanningPurgatory(Purgatory):
     `timer` is a SystemTimer on a DelayQueue. A completed operation leaves it at its deadline, or
     when the reaper scans the queue. The reaper takes a turn after each deadline, and at least five
     times per second: it scans all lists if they have more than `limit` entries together, and the
-    queue if it has more than `limit`. When more than that are really pending, each turn scans in
-    vain.
+    queue if it has more than `limit`. If more than that are really pending, every scan is wasted.
 
     >>> from timers import DelayQueue
     >>> from timers.services import DelayedOperation, ManualClock, SystemTimer
@@ -56,7 +55,7 @@ class ScanningPurgatory(Purgatory):
         return len(self._queue)
 
     def reap(self) -> int:
-        """The reaper's turn; returns the number of entries removed. O(1) below the limit."""
+        """Take a turn of the reaper; return the number of entries removed. O(1) below the limit."""
         removed = super().purge() if self.watched > self._limit else 0
         return removed + (self._scan_queue() if self.queued > self._limit else 0)
 

@@ -55,7 +55,7 @@ def traffic(load: str, rate: int, requests: int, seed: int = 0) -> Traffic:
 
 
 def _watched_keys(requests: int, seed: int) -> Int32s:
-    """For each request, different keys chosen at random."""
+    """Choose different keys at random for each request."""
     raw = Stream(seed, 1, 0).raw(CHOICE, requests * WATCHED).reshape(requests, WATCHED)
     keys = np.empty((requests, WATCHED), np.int64)
     for column in range(WATCHED):

@@ -55,7 +55,7 @@ _now = MonotonicClock.now
 
 @dataclass(frozen=True)
 class Trial:
-    """What to run: columns of the table `purgatory` of `compare.trial.bench.store`."""
+    """The parameters of a trial: columns of the stored table `purgatory`."""
 
     design: str
     timer: str
@@ -85,7 +85,7 @@ def measure(trial: Trial, traffic: Traffic) -> dict[str, Any]:
 
 
 def _run(trial: Trial, traffic: Traffic, sender: Connection) -> None:
-    """In the new process: run the first requests to warm up, then run and measure all."""
+    """Run in the new process: the first requests to warm up, then all requests, measured."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the parent, too
     first = {name: getattr(traffic, name)[:_WARM_UP] for name in ("arrivals", "services", "keys")}
     warm_up = traffic._replace(**first, timeout=_WARM_UP_TIMEOUT)

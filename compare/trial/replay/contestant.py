@@ -43,9 +43,16 @@ class Contestant:
     #: the parameters that differ from the defaults; a tick is a duration such as "5ms", or an int
     settings: Mapping[str, int | str] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, name: str, settings: Mapping[str, int | str]) -> "Contestant":
+        """The timer with valid parameters, of which those that equal the defaults are dropped."""
+        plain = cls(name)
+        defaults = {**plain.traits.defaults, TICK: plain.tick}
+        return cls(name, {key: value for key, value in settings.items() if value != defaults[key]})
+
     @property
     def label(self) -> str:
-        """Its text on a command line, in tables and in files."""
+        """The text on a command line, in tables and in files."""
         words = (f"{name.replace('_', '-')}={value}" for name, value in self.settings.items())
         return "/".join([self.name, *words])
 
@@ -168,9 +175,7 @@ def contestant(text: str) -> Contestant:
         if parameter in settings:
             raise ParameterError(f"{name}: {key.strip()} is given twice")
         settings[parameter] = _value(parameter, value.strip(), traits)
-    defaults = {**traits.defaults, TICK: Contestant(name).tick}
-    changed = {key: value for key, value in settings.items() if value != defaults[key]}
-    return Contestant(name, changed)
+    return Contestant.of(name, settings)
 
 
 def _value(parameter: str, text: str, traits: Traits) -> int | str:
