@@ -203,16 +203,18 @@ def test_lateness_is_counted_from_the_arming_or_the_deadline_whichever_is_later(
         (0, START, 1, 55),
         (40, START, 2, 13),
         (40, START, 3, 11),
+        (40, CANCEL, 3, 0),  # too late, in the next batch as well
         (45, REARM, 1, 44),
         (50, START, 0, 99),
     )
     done = replay(new(own or "hashed-wheel/tick=10/wheel-size=4"), tape, 4)
     late = done.outcome.lateness
-    overdue = [(2, 13, 40), (3, 11, 40), (4, 44, 45)]
+    overdue = [(2, 13, 40), (3, 11, 40), (5, 44, 45)]
+    assert done.outcome.cancelled == 0
     if own:
-        assert done.fired.tolist() == [(0, 30, 30), *overdue, (5, 99, 99)]
+        assert done.fired.tolist() == [(0, 30, 30), *overdue, (6, 99, 99)]
         assert late == Lateness.of(np.zeros(5, np.int64))
     else:
-        assert sorted(done.fired.tolist()) == [(0, 30, 40), *overdue, (5, 99, 100)]
+        assert sorted(done.fired.tolist()) == [(0, 30, 40), *overdue, (6, 99, 100)]
         assert late == Lateness.of(np.array([0, 0, 0, 1, 10]))
         assert (late.min, late.median, late.max) == (0, 0.0, 10)
