@@ -24,8 +24,10 @@ from .trial.bench.run import run_comparison as run_comparison
 from .trial.bench.store import latest_run as latest_run
 from .trial.bench.store import read_run as read_run
 from .trial.bench.store import runs_in as runs_in
+from .trial.pipeline.dataframes import dataframe as dataframe
 from .trial.pipeline.generate import generate as generate
 from .trial.pipeline.replay import replay_trace as replay_trace
+from .trial.pipeline.results import open_results as open_results
 from .trial.pipeline.summarise import summarise as summarise
 from .trial.pipeline.verify import verify as verify
 from .trial.purgatory.experiment import run_experiment as run_experiment

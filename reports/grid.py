@@ -44,6 +44,7 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
     contestants = contestants_of(traits_of(timer, units) for timer in timers.values())
     workloads = Counter(grid[0]["workload"] for grid in rows.values())
     about = [json.loads(table.schema.metadata[ABOUT]) for table in tables.values()]
+    checked = (row["mismatches"] == 0 for grid in rows.values() for row in grid)
     return Summary(
         manifest={
             **about[0],  # how the first was made; of several, the parameters say it of each
@@ -51,10 +52,7 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
                 f"results {i}": (_made(each) if len(about) > 1 else {}) | each["asked"]
                 for i, each in enumerate(about, 1)
             },
-            "agreement": {
-                "checked": "not by this report; `wheelwork verify RESULTS` checks every expiry of "
-                "replayed results against the oracle"
-            },
+            "agreement": {"checked": _CHECKED if all(checked) else _NOT_CHECKED},
         },
         contestants=contestants,
         cells={},
@@ -71,6 +69,13 @@ def read_grids(paths: Sequence[str | os.PathLike[str]]) -> Summary:
         memory={},
         of_shards=True,
     )
+
+
+_CHECKED = "every expiry, by the compiled oracle, as part of the replay"
+_NOT_CHECKED = (
+    "not by this report; `wheelwork verify RESULTS` checks every expiry of replayed results against"
+    " the oracle"
+)
 
 
 def _made(about: Mapping[str, Any]) -> dict[str, str]:

@@ -1,20 +1,27 @@
-"""Executors run numbered parts of work: on threads of this process, or as tasks of Spark."""
+"""Executors apply a function to a table of tasks: on threads of this process, or on Spark."""
 
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa
+
+from compare.base.versions import versions
 
 Part = TypeVar("Part")
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 Stopping = Callable[[], bool]
-Work = Callable[[int, Stopping], Result]
-"""Compute the result of a part, given its number. A long part regularly asks whether to stop; if
-so, it raises `Stopped`.
+Function = Callable[[pa.RecordBatch, Stopping], Iterable[pa.RecordBatch]]
+"""Turn a batch of tasks into batches of results. A long task regularly asks whether to stop; if so,
+it raises `Stopped`.
 """
+
+Work = Callable[[int, Stopping], Result]
+"""Compute the result of a part, given its number; as for a Function."""
 
 
 class Stopped(Exception):  # not an error: something else has failed before
@@ -35,11 +42,27 @@ def until_stopping(pieces: Iterable[Piece], stopping: Stopping) -> Iterator[Piec
 
 
 class Executor(Protocol):
-    """Runs parts of work side by side."""
+    """Runs tasks side by side."""
 
     @property
     def workers(self) -> int:
-        """The number of parts that can run at a time, or a higher number."""
+        """The number of tasks that can run at a time, or a higher number."""
+
+    @property
+    def made_by(self) -> Mapping[str, Any]:
+        """The entry `made_by` of a manifest: executor, master and versions."""
+
+    def map(
+        self, tasks: pa.Table, function: Function, schema: pa.Schema, description: str
+    ) -> pa.Table:
+        """Apply a function to all tasks, the rows of a table, and return its rows in any order.
+
+        The function gets batches of one or more tasks and returns batches of the schema. It may run
+        in another process, so it must not depend on the state of this one. The description is for
+        people who watch the executor.
+
+        Raises the exception of the function or, from another process, an error with its message.
+        """
 
     def run(self, parts: int, work: Work[Result]) -> list[Result]:
         """The results of `work` for the parts in [0, parts), in order; they may be pickled.
@@ -59,7 +82,20 @@ class Threads:
 
     def __init__(self) -> None:
         self.workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        self.made_by = {"executor": "threads", "master": None, "versions": versions()}
         self._ended = self._parts = 0
+
+    def map(
+        self, tasks: pa.Table, function: Function, schema: pa.Schema, description: str
+    ) -> pa.Table:
+        """See `Executor.map`. An exception or an interrupt stops the tasks that are running."""
+        batches = tasks.to_batches(max_chunksize=1)
+
+        def work(task: int, stopping: Stopping) -> list[pa.RecordBatch]:
+            return list(function(batches[task], stopping))
+
+        results = self.run(len(batches), work)
+        return pa.Table.from_batches((batch for result in results for batch in result), schema)
 
     def run(self, parts: int, work: Work[Result]) -> list[Result]:
         """See `Executor.run`. An exception or an interrupt stops the parts that are running."""

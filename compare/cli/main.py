@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from compare.trial.bench.machine import DISTRIBUTION
+from compare.base.versions import DISTRIBUTION
 
 GROUP = "wheelwork.commands"
 BAD_INPUT = 2

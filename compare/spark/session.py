@@ -234,6 +234,28 @@ def is_remote(session: "SparkSession") -> bool:
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
+def engine(session: "SparkSession") -> dict[str, str | None]:
+    """Return master, and versions of Spark and Java; Java is None through Spark Connect."""
+    master = session.conf.get("spark.master", "") or ""
+    java = None
+    if not is_remote(session):
+        java = session.sparkContext._jvm.System.getProperty("java.version")
+    # Without the number of tries that `_with_tries` has added.
+    return {"master": re.sub(r",\d+\]$", "]", master), "spark": session.version, "java": java}
+
+
+def engine_text(session: "SparkSession") -> str:
+    """Say on what a session runs: Spark and its master, cores and Java as far as they are known.
+
+    The cores are those of the executors that have registered so far.
+    """
+    about = engine(session)
+    known = [f"Spark {about['spark']} on {about['master'] or 'Spark Connect'}"]
+    if not is_remote(session):
+        known += [f"{session.sparkContext.defaultParallelism} cores", f"Java {about['java']}"]
+    return ", ".join(known)
+
+
 def cores(session: "SparkSession") -> int:
     """An upper estimate of how many tasks can run at a time.
 

@@ -1,22 +1,27 @@
-"""Run numbered parts of work as Spark tasks."""
+"""An executor that applies a function to tasks with `mapInArrow`."""
 
 import gc
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from compare.base.executors import Result, Work, never_stopping
-from compare.spark.session import cores, is_remote, plain_failures
+from compare.base.executors import Function, Result, Stopping, Work, never_stopping
+from compare.base.versions import versions
+from compare.spark.session import cores, engine, is_remote, plain_failures
 
 _RESULTS = pa.schema([("part", pa.int64()), ("result", pa.binary())])
 
+PARTITION = "partition"
+
 
 class SparkTasks:
-    """An executor (`compare.base.executors`) that runs parts of work as Spark tasks."""
+    """An executor (`compare.base.executors`) on Spark."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
@@ -26,20 +31,51 @@ class SparkTasks:
         """See `cores`."""
         return cores(self._session)
 
-    def run(self, parts: int, work: Work[Result]) -> list[Result]:
-        """See `Executor.run`; `shares` divides the parts. Raises PipelineError if a task fails.
+    @property
+    def made_by(self) -> Mapping[str, Any]:
+        """See `Executor.made_by`."""
+        about = engine(self._session)
+        added = {name: about[name] for name in ("spark", "java")}
+        return {
+            "executor": "spark",
+            "master": about["master"],
+            "versions": versions() | added,
+        }
 
-        Only the numbers, `work` and its pickled results travel through Spark.
+    def map(
+        self, tasks: pa.Table, function: Function, schema: pa.Schema, description: str
+    ) -> pa.Table:
+        """See `Executor.map`; `shares` divides the tasks into partitions.
+
+        Raises PipelineError if a task fails.
         """
+        if not tasks.num_rows:
+            return schema.empty_table()
 
-        def results(part: int) -> Iterator[pa.RecordBatch]:
-            pickled = pickle.dumps(work(part, never_stopping))
-            yield pa.RecordBatch.from_arrays([[part], [pickled]], schema=_RESULTS)
+        def apply(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield from function(batch.drop_columns([PARTITION]), never_stopping)
+                freeze_imports()
 
-        with plain_failures("a task failed"):
-            # Not toArrow, which waits for all tasks even after an interrupt.
-            rows = self._rows(parts, results, _RESULTS).collect()
-        return [pickle.loads(row["result"]) for row in sorted(rows)]
+        partitions = shares(tasks.num_rows, self.workers)
+        numbers = [number for number, share in enumerate(partitions) for _ in share]
+        numbered = tasks.append_column(PARTITION, pa.array(numbers, pa.int32()))
+        rows = self._session.createDataFrame(numbered)
+        placed = rows.repartitionById(len(partitions), PARTITION)
+        with plain_failures("a task failed"), self._described(description):
+            return _collected(placed.mapInArrow(apply, from_arrow_schema(schema)), schema)
+
+    def run(self, parts: int, work: Work[Result]) -> list[Result]:
+        """See `Executor.run`. The results are pickled."""
+
+        def results(tasks: pa.RecordBatch, stopping: Stopping) -> Iterator[pa.RecordBatch]:
+            for part in tasks["part"].to_pylist():
+                result = pickle.dumps(work(part, stopping))
+                yield pa.RecordBatch.from_arrays([[part], [result]], schema=_RESULTS)
+
+        tasks = pa.table({"part": pa.array(range(parts), pa.int64())})
+        table = self.map(tasks, results, _RESULTS, "run parts").sort_by("part")
+        return [pickle.loads(result) for result in table["result"].to_pylist()]
 
     def shuffle(
         self,
@@ -50,34 +86,41 @@ class SparkTasks:
         order: Sequence[str],
         write: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
         out: pa.Schema,
+        description: str = "sort the rows of a log",
     ) -> pa.Table:
         """Read parts as rows, and write those of each group in an order.
 
         The first column of the order is the number of the group. `write` takes the rows of one
         group or of several.
         """
-        rows = self._rows(parts, read, schema)
-        # One partition per group; before Spark 4.1 some groups share a partition.
-        partition = getattr(rows, "repartitionById", rows.repartition)
-        ordered = partition(groups, order[0]).sortWithinPartitions(*order)
-        written = ordered.mapInArrow(write, from_arrow_schema(out)).collect()
-        return pa.Table.from_pylist([row.asDict() for row in written], out)
+        partitions = shares(parts, self.workers)
 
-    def _rows(
-        self, parts: int, read: Callable[[int], Iterable[pa.RecordBatch]], schema: pa.Schema
-    ) -> DataFrame:
-        """The rows of the parts; `shares` divides the parts into tasks."""
-        tasks = shares(parts, self.workers)
-
-        def run_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def read_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                for task in batch.column("id").to_pylist():
-                    for part in tasks[task]:
+                for partition in batch["id"].to_pylist():
+                    for part in partitions[partition]:
                         yield from read(part)
                         freeze_imports()
 
-        numbers = self._session.range(0, len(tasks), 1, len(tasks))
-        return numbers.mapInArrow(run_tasks, from_arrow_schema(schema))
+        numbers = self._session.range(0, len(partitions), 1, len(partitions))
+        rows = numbers.mapInArrow(read_parts, from_arrow_schema(schema))
+        # One partition for each group.
+        ordered = rows.repartitionById(groups, order[0]).sortWithinPartitions(*order)
+        with self._described(description):
+            return _collected(ordered.mapInArrow(write, from_arrow_schema(out)), out)
+
+    @contextmanager
+    def _described(self, description: str) -> Iterator[None]:
+        """Give the jobs of the block a description in Spark's pages. Not through Spark Connect."""
+        if is_remote(self._session):
+            yield
+            return
+        context: Any = self._session.sparkContext
+        context.setJobDescription(description)
+        try:
+            yield
+        finally:
+            context.setJobDescription(None)
 
     def tasks(self) -> tuple[int, int]:
         """Count the tasks of the running jobs: ended, and all. (0, 0) through Spark Connect."""
@@ -98,8 +141,14 @@ class SparkTasks:
             self._session.sparkContext.addPyFile(file)
 
 
+def _collected(frame: DataFrame, schema: pa.Schema) -> pa.Table:
+    # Not toArrow, which waits for all tasks even after an interrupt.
+    rows = [row.asDict(recursive=True) for row in frame.collect()]
+    return pa.Table.from_pylist(rows, schema)
+
+
 def shares(parts: int, workers: int) -> list[range]:
-    """Divide parts into tasks, in the order in which Spark starts them: large ones first.
+    """Divide parts among Spark tasks, in the order in which Spark starts them: large ones first.
 
     A task gets half of a worker's share of the remaining parts, and at most an eighth of its share
     of all parts. So there are few tasks, which cost Spark about 50 ms each, and slow parts or

@@ -238,6 +238,7 @@ class UnfinishedTrace:
     directory: Path
     source: dict[str, Any]
     shards: list[Shard]
+    made_by: Mapping[str, Any] | None = None  # see `compare.base.executors.Executor.made_by`
 
 
 def new_target(path: str | os.PathLike[str], *, force: bool) -> Path:
@@ -272,7 +273,7 @@ def new_trace(
         unfinished = UnfinishedTrace(directory, dict(source), [])
         yield unfinished
         shards = unfinished.shards
-        write_manifest(directory, unit, unfinished.source, shards, path)
+        write_manifest(directory, unit, unfinished.source, shards, path, unfinished.made_by)
         remove_unlisted(directory, shards)  # left by a task that Spark ran twice
 
 
@@ -282,6 +283,7 @@ def write_manifest(
     source: Mapping[str, Any],
     shards: Sequence[Shard],
     path: str | os.PathLike[str],
+    made_by: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the manifest of a trace of these shards, which is complete then.
 
@@ -296,6 +298,7 @@ def write_manifest(
         "version": VERSION,
         "unit": unit,
         "source": source,
+        **({"made_by": made_by} if made_by else {}),
         "shards": [asdict(shard) for shard in shards],
         "totals": _totals(shards),
     }

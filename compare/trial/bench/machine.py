@@ -1,6 +1,5 @@
 """The surroundings of a run: versions, machine and commit. Unknown facts are None."""
 
-import importlib.metadata
 import os
 import platform
 import subprocess
@@ -9,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-DISTRIBUTION = "wheelwork"
-_PACKAGES = ("numba", "numpy", "pyarrow", DISTRIBUTION)
+from compare.base.versions import versions
+
 _ROOT = Path(__file__).resolve().parents[3]
 _TIMEOUT = 10.0  # seconds; a run must not hang on a slow network drive
 
@@ -31,7 +30,6 @@ def surroundings() -> dict[str, Any]:
     The commit and the changes are None outside a checkout.
     """
     head = changes = None
-    versions = {"python": platform.python_version()} | {name: _version(name) for name in _PACKAGES}
     top = _git("rev-parse", "--show-toplevel")
     # An installed copy may be inside another project's repository.
     if top is not None and Path(top).resolve() == _ROOT:
@@ -39,16 +37,9 @@ def surroundings() -> dict[str, Any]:
     return {
         "commit": head,
         "dirty": None if changes is None else bool(changes),
-        "versions": versions,
+        "versions": versions(),
         "machine": machine(),
     }
-
-
-def _version(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _git(*arguments: str) -> str | None:

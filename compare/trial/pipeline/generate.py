@@ -5,12 +5,16 @@ Only shard numbers and entries of the manifest are exchanged with the executor.
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from compare.base.executors import Executor, Stopping, until_stopping
 from compare.base.files import CANNOT_WRITE, errors_as
 from compare.base.progress import progress
+from compare.base.records import record_of, schema_of
 from compare.spark.executor import executor
 from compare.traffic.tapes.tape import Tape
 from compare.traffic.tapes.trace import Shard, Trace, TraceError, new_trace, open_trace, write_shard
@@ -18,6 +22,8 @@ from compare.traffic.workloads.catalogue import Plan, make
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_ENTRIES = schema_of(Shard)
 
 
 def generate(
@@ -51,6 +57,7 @@ def generate(
         for name in ("lognormal-low", "keepalive"):
             make(name, operations=1)  # compiles the generator into the disk cache for workers
         with executor(master, session) as runner:
+            unfinished.made_by = runner.made_by
             unfinished.shards += _write(runner, plan, unfinished.directory)
         for shard in unfinished.shards:
             if not (unfinished.directory / shard.file).exists():
@@ -64,7 +71,12 @@ def _write(runner: Executor, plan: Plan, directory: Path) -> list[Shard]:
     """Write the shards, and return their entries in the manifest, in order."""
     here = [0]  # rows written by this process
 
-    def write(number: int, stopping: Stopping) -> Shard:
+    def write(tasks: pa.RecordBatch, stopping: Stopping) -> Iterator[pa.RecordBatch]:
+        for number in tasks["shard"].to_pylist():
+            shard = write_one(number, stopping)
+            yield pa.RecordBatch.from_pylist([asdict(shard)], _ENTRIES)
+
+    def write_one(number: int, stopping: Stopping) -> Shard:
         def counted() -> Iterator[Tape]:
             for piece in until_stopping(plan.pieces(number), stopping):
                 yield piece
@@ -78,5 +90,8 @@ def _write(runner: Executor, plan: Plan, directory: Path) -> list[Shard]:
         return max(here[0], sum(map(plan.share, finished)))
 
     rows = (plan.amount, rows_done) if plan.counted == "operations" else ()
+    shards = pa.table({"shard": pa.array(range(plan.shards), pa.int32())})
+    text = f"generate: {plan.workload.name}, {plan.shards} shards"
     with progress("generate", runner.tasks, *rows):
-        return runner.run(plan.shards, write)
+        entries = runner.map(shards, write, _ENTRIES, text)
+    return [record_of(Shard, entry) for entry in entries.sort_by("file").to_pylist()]

@@ -12,10 +12,11 @@ import sys
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import groupby, islice
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,9 +40,11 @@ from compare.spark.executor import executor
 from compare.traffic.tapes.tape import MAX_ROWS
 from compare.traffic.tapes.trace import Trace, open_trace
 from compare.trial.bench.machine import surroundings
+from compare.trial.oracle.compiled import compile_check
 from compare.trial.pipeline.results import (
     EXPIRIES,
     FORMAT,
+    REPLAYS,
     VERSION,
     Results,
     ResultsError,
@@ -70,6 +73,9 @@ IDS_AT_ONCE = 1 << 21
 """Maximum for a group: the ids of all its timers, plus OPERATIONS_AT_ONCE per timer. An id takes at
 most 60 bytes, so this is 120 MB."""
 
+_GROUPS = pa.schema([("shard", pa.int32()), ("timers", pa.list_(pa.int32()))])
+"""Timers, by number, that replay a shard together."""
+
 BATCHES_AT_ONCE = 16
 """Batches that a timer replays in turn if several share them: one row group, 25 MB."""
 
@@ -82,6 +88,7 @@ def replay_trace(
     expiries: bool = True,
     drained: bool = True,
     counting: bool = False,
+    check: bool = False,
     force: bool = False,
     master: str | None = None,
     session: "SparkSession | None" = None,
@@ -95,7 +102,9 @@ def replay_trace(
 
     With `expiries`, everything that fires is stored, 24 bytes per expiry before compression;
     without it there are only outcomes, which cannot be verified. `drained` lets pending timers fire
-    after the last operation. `counting` also records cost counters, which takes time.
+    after the last operation. `counting` also records cost counters, which takes time. With `check`,
+    the compiled oracle checks the expiries of each shard replay as part of it, also those that are
+    not stored; `verify.checked` returns what it has found.
 
     Raises TimerError, with a message of one line.
     """
@@ -105,15 +114,21 @@ def replay_trace(
         # Compile the timer into the disk cache, where workers look.
         compiled = timer.new(opened.unit, counting=counting)
         TimerOnShard(compiled, Buffers(1), lambda rows: None).finish()
-    options = {"expiries": expiries, "drained": drained, "counting": counting}
+    if check:
+        compile_check()
+    options = {"expiries": expiries, "drained": drained, "counting": counting, "checked": check}
     manifest = _manifest(opened, contestants, options)
     path = Path(out)
     if problem := obstacle(path.parent):
         raise ResultsError(f"cannot write {path}: {problem}")
     with parents(path), _locked(path, manifest, force):
-        results = open_results(path, complete=False)
+        stored = open_results(path, complete=False)
+        # The same manifest, but from the caller: what was read from a file is not sent to workers.
+        results = replace(stored, manifest=manifest)
+        manifest["made_by"] = stored.manifest["made_by"]
         if todo := results.unfinished():
             with executor(master, session) as runner:
+                manifest["made_by"] = _made_by(runner)
                 _run(runner, results, todo)
         if missing := results.unfinished():
             raise ResultsError(
@@ -141,8 +156,6 @@ def _manifest(
             raise ResultsError(
                 f"shard {number} of {trace.path} has {shard.rows} rows; the maximum is {MAX_ROWS}"
             )
-    created = datetime.now(UTC).isoformat(timespec="seconds")
-    command = [Path(sys.argv[0]).name, *sys.argv[1:]]
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -153,8 +166,17 @@ def _manifest(
         "shards": len(trace.shards),
         **options,
         "code": source_digest("compare"),
-        "made": {"created": created, "command": command, **surroundings()},
+        "made_by": {},
         "complete": False,
+    }
+
+
+def _made_by(runner: Executor) -> dict[str, Any]:
+    return {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        **surroundings(),
+        **runner.made_by,
     }
 
 
@@ -184,7 +206,7 @@ def _prepare(path: Path, manifest: dict[str, Any], force: bool) -> bool:
         differences = [
             f"{_DESCRIPTIONS.get(name, name)} differs"
             for name, value in manifest.items()
-            if name not in ("complete", "made") and existing.get(name) != value
+            if name not in ("complete", "made_by") and existing.get(name) != value
         ]
         if not differences:
             _make_directories(path, manifest)  # in case some are lost
@@ -222,6 +244,7 @@ _DESCRIPTIONS = {
     "expiries": "whether expiries are stored",
     "drained": "whether timers are drained",
     "counting": "whether work is counted",
+    "checked": "whether expiries are checked",
 }
 
 
@@ -242,14 +265,21 @@ def _run(runner: Executor, results: Results, todo: Sequence[ShardReplay]) -> Non
     groups = groups_of(todo, [entry.id_space for entry in entries], runner.workers, alone=loops)
     results.send_own_timers(runner)
 
-    def work(number: int, stopping: Stopping) -> None:
-        replay_side_by_side(results, groups[number], stopping)
+    def replay(tasks: pa.RecordBatch, stopping: Stopping) -> Iterator[pa.RecordBatch]:
+        for task in tasks.to_pylist():
+            done = [ShardReplay(timer, task["shard"]) for timer in task["timers"]]
+            replay_side_by_side(results, done, stopping)
+            yield pa.RecordBatch.from_pylist([each._asdict() for each in done], REPLAYS)
 
     def rows_done() -> int:
         return sum(entries[replay.shard].rows for replay in filter(results.is_finished, todo))
 
+    tasks = [
+        {"shard": group[0].shard, "timers": [each.timer for each in group]} for group in groups
+    ]
+    text = f"replay: {len(entries)} shards x {len(results.contestants)} timers"
     with progress("replay", runner.tasks, rows, rows_done):
-        runner.run(len(groups), work)
+        runner.map(pa.Table.from_pylist(tasks, _GROUPS), replay, REPLAYS, text)
 
 
 def groups_of(
@@ -314,26 +344,44 @@ def _running(
     manifest, trace = results.manifest, results.trace
     shard, replayed = trace.shards[replay.shard], results.contestants[replay.timer]
     timer = replayed.new(trace.unit, shard.first_time or 0, counting=manifest["counting"])
-    with ExitStack() as stack:
-        writer = None
-        if manifest["expiries"]:
-            path = stack.enter_context(new_file(results.expiries_file(*replay)))
-            writer = stack.enter_context(pq.ParquetWriter(path, EXPIRIES, **_WRITING))
+    with _expiries_path(results, replay) as path:
+        with ExitStack() as writing:
+            writer = None
+            if path is not None:
+                writer = writing.enter_context(pq.ParquetWriter(path, EXPIRIES, **_WRITING))
 
-        def write(rows: Rows) -> None:
-            if stopping():
-                raise Stopped
-            if writer is not None:  # a row group of its own, while the rows are in the cache
-                columns = [np.ascontiguousarray(rows[name]) for name in EXPIRIES.names]
-                writer.write_batch(pa.record_batch(columns, schema=EXPIRIES))
+            def write(rows: Rows) -> None:
+                if stopping():
+                    raise Stopped
+                if writer is not None:  # a row group of its own, while the rows are in the cache
+                    columns = [np.ascontiguousarray(rows[name]) for name in EXPIRIES.names]
+                    writer.write_batch(pa.record_batch(columns, schema=EXPIRIES))
 
-        # Processor time of this thread, because other threads run beside it.
-        running = TimerOnShard(timer, Buffers(shard.id_space), write, time.thread_time)
-        yield running.add
-        outcome = running.finish(drain_timer=manifest["drained"])
-    table = outcome_table(*replay, replayed.engine, outcome)
+            # Processor time of this thread, because other threads run beside it.
+            running = TimerOnShard(timer, Buffers(shard.id_space), write, time.thread_time)
+            yield running.add
+            outcome = running.finish(drain_timer=manifest["drained"])
+        check = None
+        if manifest["checked"]:
+            rounding = replayed.rounding(trace.unit)
+            check = results.check(replay, rounding, expiries=path, stopping=stopping)
+    table = outcome_table(*replay, replayed.engine, outcome, check)
     with new_file(results.outcome_file(*replay)) as path:
         pq.write_table(table, path, write_page_checksum=True)
+
+
+@contextmanager
+def _expiries_path(results: Results, replay: ShardReplay) -> Iterator[Path | None]:
+    """Yield where the expiries are written: a file of the results, or one that is checked only."""
+    if results.manifest["expiries"]:
+        with new_file(results.expiries_file(*replay)) as path:
+            yield path
+    elif results.manifest["checked"]:
+        outcome = results.outcome_file(*replay)
+        with NamedTemporaryFile(prefix=f".{outcome.stem}.", dir=outcome.parent) as file:
+            yield Path(file.name)
+    else:
+        yield None
 
 
 _WRITING: dict[str, Any] = {

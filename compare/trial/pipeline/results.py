@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,21 +21,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compare.base.executors import Executor
+from compare.base.executors import Executor, Stopping, never_stopping, until_stopping
 from compare.base.files import MANIFEST, open_parquet, read_manifest
+from compare.base.records import arrow_type, record_of
 from compare.traffic.tapes.trace import Trace, columns_text, open_trace, shard_name
-from compare.trial.oracle.compiled import Rows
+from compare.trial.oracle.compiled import Check, Rows
+from compare.trial.oracle.mismatches import Verified, combined
 from compare.trial.replay.contestant import Contestant
 from compare.trial.replay.lateness import Lateness
 from compare.trial.replay.loops import FIRED
 from compare.trial.replay.outcome import NUMBERS, Outcome, columns
 from timers.errors import TimerError
+from timers.rounding import AnyRounding
 
 FORMAT = "wheelwork-results"
-VERSION = 3
+VERSION = 4
 
 EXPIRIES = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in FIRED.names or ()])
 """`operation` is the row of the shard's tape that last armed the timer."""
+
+OPTIONS = ("expiries", "drained", "counting", "checked")
+"""The options of a replay in its manifest; see `replay_trace`."""
 
 _ROWS_AT_ONCE = 1 << 18
 
@@ -47,9 +53,13 @@ OUTCOMES = pa.schema(
         *columns(),
         ("lateness_values", pa.list_(pa.int64())),
         ("lateness_counts", pa.list_(pa.int64())),
+        ("check", arrow_type(Verified)),
     ]
 )
 """A row for each shard replay; see docs/pipeline.md."""
+
+EXAMPLES = 5
+"""Mismatches of each kind that are listed."""
 
 
 class ResultsError(TimerError, ValueError):
@@ -61,6 +71,10 @@ class ShardReplay(NamedTuple):
 
     timer: int
     shard: int
+
+
+REPLAYS = pa.schema([(name, pa.int32()) for name in ShardReplay._fields])
+"""Shard replays as rows."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +150,46 @@ class Results:
             outcomes[row["timer"]].append(outcome_of(row))
         return outcomes
 
+    def verified(self) -> list[Verified]:
+        """The comparison of each timer with the oracle, if the replay has made it.
+
+        Raises ResultsError.
+        """
+        rows = self.read_outcomes().select(["timer", "check"]).to_pylist()
+        checks: list[list[Verified]] = [[] for _ in self.contestants]
+        for row in rows:
+            if row["check"] is None:
+                raise ResultsError(f"{self.path} was not checked during the replay")
+            checks[row["timer"]].append(record_of(Verified, row["check"]))
+        return [combined(parts, EXAMPLES) for parts in checks]
+
+    def check(
+        self,
+        replay: ShardReplay,
+        rounding: AnyRounding,
+        *,
+        expiries: Path | None = None,
+        examples: int = EXAMPLES,
+        stopping: Stopping = never_stopping,
+    ) -> Verified:
+        """Compare the expiries of a shard replay with those that the compiled oracle expects.
+
+        `expiries` is a file of them, if it is not in its place yet.
+        """
+        entry = self.trace.shards[replay.shard]
+        path = expiries or self.expiries_file(*replay)
+        check = Check(
+            lambda: until_stopping(self.trace.pieces(replay.shard), stopping),
+            entry.rows,
+            entry.id_space,
+            lambda: read_expiries(path),
+            rounding,
+            replay.shard,
+            self.manifest["drained"],
+            examples,
+        )
+        return check.run()
+
     def send_own_timers(self, runner: Executor) -> None:
         """Send the modules of users' own timers to the workers, if they are single files."""
         own = [timer for timer in self.contestants if ":" in timer.name]
@@ -145,7 +199,9 @@ class Results:
                 runner.send_module(file)
 
 
-def outcome_table(timer: int, shard: int, engine: str, outcome: Outcome) -> pa.Table:
+def outcome_table(
+    timer: int, shard: int, engine: str, outcome: Outcome, check: Verified | None
+) -> pa.Table:
     """Return a table of one row, of schema OUTCOMES."""
     row = {
         "timer": timer,
@@ -154,6 +210,7 @@ def outcome_table(timer: int, shard: int, engine: str, outcome: Outcome) -> pa.T
         **outcome.row(),
         "lateness_values": outcome.lateness.values.tolist(),
         "lateness_counts": outcome.lateness.counts.tolist(),
+        "check": None if check is None else asdict(check),
     }
     return pa.Table.from_pylist([row], schema=OUTCOMES)
 
@@ -221,8 +278,8 @@ def open_results(path: str | os.PathLike[str], *, complete: bool = True) -> Resu
 
 def results_manifest(path: Path) -> dict[str, Any]:
     """Read the manifest of the results in `path`. Raises ResultsError."""
-    flags = dict.fromkeys(("expiries", "drained", "counting", "complete"), bool)
-    entries = {"trace": dict, "timers": list, "made": dict, **flags}
+    flags = dict.fromkeys((*OPTIONS, "complete"), bool)
+    entries = {"trace": dict, "timers": list, "made_by": dict, **flags}
     manifest = read_manifest(path, "a stored replay", FORMAT, VERSION, entries, ResultsError)
     keys = {field.name for field in fields(Contestant)}
     if not all(isinstance(timer, dict) and timer.keys() == keys for timer in manifest["timers"]):

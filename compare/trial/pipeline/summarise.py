@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compare.base.files import CANNOT_WRITE, errors_as, new_file, parents
-from compare.trial.pipeline.results import Results, ResultsError, open_results
+from compare.trial.pipeline.results import OPTIONS, Results, ResultsError, open_results
 from compare.trial.replay.outcome import Outcome, columns
 
 SUMMARY = "summary.parquet"
@@ -44,6 +44,7 @@ SCHEMA = pa.schema(
         ("span", pa.int64()),
         *columns(),
         ("ns_per_operation", pa.float64()),
+        ("mismatches", pa.int64()),
         *((f"lateness_{suffix}", pa.int64()) for suffix in QUANTILES),
         *((f"shard_operations_{suffix}", pa.float64()) for suffix in _SPREAD),
         *((f"shard_ns_per_operation_{suffix}", pa.float64()) for suffix in _SPREAD),
@@ -78,18 +79,23 @@ def table_of(results: Results) -> pa.Table:
         "shards": len(results.trace.shards),
         "span": results.trace.span,
     }
+    mismatches: list[int | None] = [None] * len(results.contestants)
+    if results.manifest["checked"]:
+        mismatches = [sum(timer.counts.values()) for timer in results.verified()]
     rows = []
-    for timer, shards in zip(results.contestants, results.outcomes(), strict=True):
+    for timer, shards, wrong in zip(
+        results.contestants, results.outcomes(), mismatches, strict=True
+    ):
         identity = {
             "contestant": timer.label,
             "timer": timer.name,
             "settings": json.dumps(timer.settings),
             "engine": timer.engine,
         }
-        rows.append(identity | common | _row(shards))
+        rows.append(identity | common | _row(shards) | {"mismatches": wrong})
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
-    options = {name: results.manifest[name] for name in ("expiries", "drained", "counting")}
-    about = results.manifest["made"] | {"asked": options}
+    options = {name: results.manifest[name] for name in OPTIONS}
+    about = results.manifest["made_by"] | {"asked": options}
     return table.replace_schema_metadata({ABOUT: json.dumps(about)})
 
 

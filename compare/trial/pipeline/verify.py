@@ -8,21 +8,33 @@ There are two methods, which share only the names of the roundings and of the ki
 """
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compare.base.executors import Stopping, until_stopping
+import pyarrow as pa
+
+from compare.base.executors import Stopping
 from compare.base.progress import progress
+from compare.base.records import arrow_type, record_of
 from compare.spark.executor import executor
-from compare.trial.oracle.compiled import Check, compile_check
+from compare.trial.oracle.compiled import compile_check
 from compare.trial.oracle.mismatches import Verified, combined
-from compare.trial.pipeline.results import Results, ResultsError, open_results, read_expiries
+from compare.trial.pipeline.results import (
+    REPLAYS,
+    Results,
+    ResultsError,
+    ShardReplay,
+    open_results,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 METHODS = ("compiled", "sql")
+
+_CHECKS = pa.schema([("timer", pa.int32()), ("check", arrow_type(Verified))])
 
 
 @dataclass(frozen=True)
@@ -81,45 +93,52 @@ def verify(
         if not opened.expiries_file(*replay).is_file():
             raise ResultsError(f"{opened.expiries_file(*replay)} does not exist")
     if method == "compiled":
-        checked = _compiled(opened, examples, master, session)
+        found = _compiled(opened, examples, master, session)
     else:
         from compare.trial.pipeline.verify_sql import verified_by_sql
 
-        checked = verified_by_sql(opened, examples, master, session)
-    pairs = zip(opened.contestants, checked, strict=True)
+        found = verified_by_sql(opened, examples, master, session)
+    return _verification(opened, method, found)
+
+
+def checked(results: Results) -> Verification:
+    """Return what the check during a replay has found. Raises ResultsError without a check."""
+    return _verification(results, "compiled", results.verified())
+
+
+def _verification(results: Results, method: str, checked: Sequence[Verified]) -> Verification:
+    pairs = zip(results.contestants, checked, strict=True)
     verdicts = tuple(Verdict(**vars(verified), timer=timer.label) for timer, verified in pairs)
-    trace = opened.trace
+    trace = results.trace
     rows, shards = trace.totals["rows"], len(trace.shards)
-    return Verification(opened.path, method, trace.unit, rows, shards, verdicts)
+    return Verification(results.path, method, trace.unit, rows, shards, verdicts)
 
 
 def _compiled(
     results: Results, examples: int, master: str | None, session: "SparkSession | None"
 ) -> list[Verified]:
-    """Check each shard of each timer as a part of work; only counts and examples are returned."""
+    """Check each shard of each timer as a task; only counts and examples are returned."""
     compile_check()
-    replays = list(results.replays())
+    # The functions of users' own roundings are sent, not imported by name.
+    roundings = [timer.rounding(results.trace.unit) for timer in results.contestants]
 
-    def work(number: int, stopping: Stopping) -> Verified:
-        timer, shard = replays[number]
-        entry = results.trace.shards[shard]
-        check = Check(
-            lambda: until_stopping(results.trace.pieces(shard), stopping),
-            entry.rows,
-            entry.id_space,
-            lambda: read_expiries(results.expiries_file(timer, shard)),
-            # Computed here, because a function of somebody's own cannot be sent.
-            results.contestants[timer].rounding(results.trace.unit),
-            shard,
-            results.manifest["drained"],
-            examples,
-        )
-        return check.run()
+    def check(tasks: pa.RecordBatch, stopping: Stopping) -> Iterator[pa.RecordBatch]:
+        for replay in (ShardReplay(**task) for task in tasks.to_pylist()):
+            verified = results.check(
+                replay, roundings[replay.timer], examples=examples, stopping=stopping
+            )
+            row = {"timer": replay.timer, "check": asdict(verified)}
+            yield pa.RecordBatch.from_pylist([row], _CHECKS)
 
+    replays = pa.Table.from_pylist([replay._asdict() for replay in results.replays()], REPLAYS)
+    timers, shards = len(results.contestants), len(results.trace.shards)
     with executor(master, session) as runner, progress("verify", runner.tasks):
         results.send_own_timers(runner)
-        checked = list(zip(replays, runner.run(len(replays), work), strict=True))
+        text = f"verify: {shards} shards x {timers} timers"
+        rows = runner.map(replays, check, _CHECKS, text).to_pylist()
     return [
-        combined((verified for replay, verified in checked if replay.timer == timer), examples)
-        for timer in range(len(results.contestants))
+        combined(
+            (record_of(Verified, row["check"]) for row in rows if row["timer"] == timer), examples
+        )
+        for timer in range(timers)
     ]

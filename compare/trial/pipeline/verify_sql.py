@@ -1,7 +1,6 @@
 """Check a replay on Spark, with the queries of `compare.trial.oracle.sql`."""
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,15 +9,13 @@ from pyspark.sql import DataFrame, SparkSession
 from compare.base.progress import progress
 from compare.spark.session import cores, plain_failures, spark_session
 from compare.spark.tasks import SparkTasks
-from compare.traffic.tapes.trace import shard_name
 from compare.trial.oracle import sql
 from compare.trial.oracle.mismatches import KINDS, Mismatch, Verified, lowest
-from compare.trial.pipeline.results import EXPIRIES, Results, ResultsError, open_expiries
+from compare.trial.pipeline.dataframes import expiries_of, operations
+from compare.trial.pipeline.results import Results, open_expiries
 from compare.trial.replay.contestant import Contestant
 from timers.rounding import Rounding
 
-_SHARD = "CAST(substring(_metadata.file_name, 7, 5) AS BIGINT) AS shard"
-"""The shard, from a file name that `shard_name` returned."""
 _ROWS_PER_PARTITION = 1 << 22
 """Rows of a partition to sort: about 200 MB, which fit in a core's share of 2 GB."""
 
@@ -41,7 +38,7 @@ def _verified(spark: SparkSession, results: Results, examples: int) -> Iterator[
     """Operations are sorted by id; expected and actual expiries are sorted by operation."""
     trace, shards = results.trace, range(len(results.trace.shards))
     partitions = max(trace.totals["rows"] // _ROWS_PER_PARTITION, cores(spark))
-    tape = _operations(spark, results)
+    tape = operations(trace, spark)
     for timer, contestant in enumerate(results.contestants):
         query = sql.must_fire(partitions, rearms=trace.totals["rearms"] > 0)
         expected = spark.sql(query, tape=_with_due(tape, contestant, trace.unit))
@@ -52,7 +49,7 @@ def _verified(spark: SparkSession, results: Results, examples: int) -> Iterator[
             ends = spark.createDataFrame(last, "shard BIGINT, last BIGINT, last_time BIGINT")
             expected = spark.sql(sql.DUE_IN_TIME, expected=expected, ends=ends)
         files = [results.expiries_file(timer, shard) for shard in shards]
-        fired = _expiries(spark, files)
+        fired = expiries_of(results, timer, spark).withColumnRenamed("deadline", "reported")
         wrong = spark.sql(sql.mismatches(partitions), expected=expected, fired=fired).persist()
         try:
             by_kind = spark.sql(sql.COUNTS, wrong=wrong).collect()
@@ -71,20 +68,6 @@ def _verified(spark: SparkSession, results: Results, examples: int) -> Iterator[
         )
 
 
-def _operations(spark: SparkSession, results: Results) -> DataFrame:
-    """The trace as (shard, operation, time, op, id, deadline)."""
-    files = [results.trace.path / shard.file for shard in results.trace.shards]
-    rows = _read(spark, files, "time BIGINT, op TINYINT, id INT, deadline BIGINT")
-    operation = "_metadata.row_index AS operation"
-    return rows.selectExpr(_SHARD, operation, "time", "op", "id", "deadline")
-
-
-def _expiries(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
-    """Expiries as (shard, operation, reported, fired_at); `reported` is the deadline."""
-    rows = _read(spark, files, ", ".join(f"{name} BIGINT" for name in EXPIRIES.names))
-    return rows.selectExpr(_SHARD, "operation", "deadline AS reported", "fired_at")
-
-
 def _with_due(tape: DataFrame, timer: Contestant, unit: str) -> DataFrame:
     """Add `due`, when an armed timer fires; the value is meaningless for a cancel."""
     rounding = timer.rounding(unit)
@@ -92,10 +75,9 @@ def _with_due(tape: DataFrame, timer: Contestant, unit: str) -> DataFrame:
         return tape.selectExpr("*", f"{sql.due(rounding)} AS due")
 
     def add_due(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        due_at = timer.rounding(unit).due_at  # here, because a function cannot be sent
         for batch in batches:
             deadline, time = (batch.column(name).to_numpy() for name in ("deadline", "time"))
-            yield batch.append_column("due", pa.array(due_at(deadline, time)))
+            yield batch.append_column("due", pa.array(rounding.due_at(deadline, time)))
 
     schema = ", ".join(f"{name} {kind}" for name, kind in tape.dtypes)
     return tape.mapInArrow(add_due, f"{schema}, due bigint")
@@ -105,31 +87,20 @@ def _examples(spark: SparkSession, tape: DataFrame, wrong: DataFrame, limit: int
     rows = spark.sql(sql.examples(limit), wrong=wrong).collect()
     places = [(row["shard"], row["operation"]) for row in rows]
     wanted = spark.createDataFrame(places, "shard BIGINT, operation BIGINT").distinct()
-    operations = spark.sql(sql.ON_TAPE, tape=tape, wanted=wanted).collect()
-    on_tape = {(row["shard"], row["operation"]): (row["id"], row["deadline"]) for row in operations}
+    on_tape_rows = spark.sql(sql.ON_TAPE, tape=tape, wanted=wanted).collect()
+    on_tape = {
+        (row["shard"], row["operation"]): (row["id"], row["deadline"]) for row in on_tape_rows
+    }
     return [
         Mismatch(row["kind"], *place, *on_tape.get(place, (None, None)), *row[3:])
         for row, place in zip(rows, places, strict=True)
     ]
 
 
-def _read(spark: SparkSession, files: Sequence[Path], schema: str) -> DataFrame:
-    # With checksums, a damaged byte is an error, not another number.
-    reader = spark.read.schema(schema).option("parquet.page.verify-checksum.enabled", "true")
-    # Spark treats brackets and stars as patterns.
-    escaped = (re.sub(r"[][{}*?\\]", r"\\\g<0>", str(file.resolve())) for file in files)
-    return reader.parquet(*(f"file:{file}" for file in escaped))
-
-
 def _check_files(results: Results) -> None:
     """Raise an error for files that Spark would read as other shards, as nulls or as fewer rows."""
     trace = results.trace
-    for number, shard in enumerate(trace.shards):
-        if shard.file != shard_name(number):
-            raise ResultsError(
-                f"shard {number} of {trace.path} is {shard.file}; method sql needs"
-                f" {shard_name(number)}"
-            )
+    for number in range(len(trace.shards)):
         with trace.open_shard(number):
             pass
     for replay in results.replays():

@@ -1,5 +1,6 @@
 """A generated trace is the same, whoever writes it, and never half of one."""
 
+import json
 import threading
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from compare.base.executors import even_shares
+from compare.base.files import MANIFEST
 from compare.spark.session import failure
 from compare.traffic.tapes import ids
 from compare.traffic.tapes.tape import joined, validate
@@ -22,7 +24,11 @@ from timers import TimerError
 
 
 def files(trace):
-    return {path.name: path.read_bytes() for path in trace.path.iterdir()}
+    """The bytes of the shards, and the manifest without the executor."""
+    manifest = json.loads((trace.path / MANIFEST).read_text())
+    del manifest["made_by"]
+    shards = {path.name: path.read_bytes() for path in trace.path.glob("shard-*")}
+    return manifest, shards, len(list(trace.path.iterdir()))
 
 
 @pytest.mark.spark

@@ -27,6 +27,7 @@ from compare.traffic.tapes.trace import open_trace, write_trace
 from compare.traffic.workloads.catalogue import make
 from compare.trial.pipeline.replay import IDS_AT_ONCE, groups_of, replay_side_by_side, replay_trace
 from compare.trial.pipeline.results import (
+    OPTIONS,
     Results,
     ResultsError,
     ShardReplay,
@@ -138,11 +139,13 @@ def test_no_file_is_left_beside_the_results(results):
 
 def test_the_manifest_says_what_was_replayed(results, trace):
     manifest = dict(results.manifest)
-    assert manifest.pop("made").keys() > {"created", "command", "versions", "machine"}
+    made_by = manifest.pop("made_by")
+    assert made_by.keys() > {"created", "command", "versions", "machine"}
+    assert (made_by["executor"], made_by["master"]) == ("threads", None)
     assert manifest.pop("code")
     assert manifest == {
         "format": "wheelwork-results",
-        "version": 3,
+        "version": 4,
         "unit": "us",
         "source": {"kind": "test"},
         "trace": {"path": str(trace.path), "digest": trace.manifest_digest},
@@ -156,6 +159,7 @@ def test_the_manifest_says_what_was_replayed(results, trace):
         "expiries": True,
         "drained": True,
         "counting": True,
+        "checked": False,
         "complete": True,
     }
 
@@ -217,7 +221,7 @@ def replays_of(trace, names, out, shard=0):
     for number in range(len(names)):
         for kind in ("outcomes", "expiries"):
             (out / kind / f"timer-{number:03d}").mkdir(parents=True, exist_ok=True)
-    asked = dict.fromkeys(("expiries", "drained", "counting"), True)
+    asked = dict.fromkeys(OPTIONS, True)
     timers = [dataclasses.asdict(contestant(name)) for name in names]
     results = Results(out, {"timers": timers, **asked}, trace)
     return results, [ShardReplay(number, shard) for number in range(len(names))]
@@ -494,7 +498,9 @@ def test_another_replay_is_refused_and_replaced_by_force(trace, tmp_path):
     forced = replay_trace(trace, ["simple-wheel"], out, force=True)
     assert [timer.name for timer in forced.contestants] == ["simple-wheel"]
     (out / "notes.txt").touch()
-    refused(ResultsError, "has notes.txt, which is not of", trace, PAIR[:1], out, force=True)
+    refused(
+        ResultsError, "contains notes.txt, which would be deleted", trace, PAIR[:1], out, force=True
+    )
 
 
 def test_lost_expiries_are_written_again_and_a_moved_outcome_is_refused(trace, tmp_path):

@@ -87,14 +87,14 @@ def test_results_of_another_trace_are_refused(results):
 @pytest.mark.parametrize(
     ("entries", "says"),
     [
-        ({"version": 2}, "has version 2; this release reads 3"),
+        ({"version": 3}, "has version 3; this release reads 4"),
         ({"timers": ["delay-queue"]}, "each of timers must have a name and settings"),
         ({"timers": [{"name": "delay-queue"}]}, "each of timers must have a name and settings"),
         ({"timers": None}, "timers is missing or not a list"),
         ({"trace": {"path": "of.trace"}}, "trace must have a path and a digest"),
         *(
             ({flag: None}, f"{flag} is missing or not a boolean")
-            for flag in ("expiries", "drained", "counting", "complete")
+            for flag in ("expiries", "drained", "counting", "checked", "complete")
         ),
     ],
 )

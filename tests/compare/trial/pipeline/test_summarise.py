@@ -55,7 +55,7 @@ def results(outcomes, tmp_path_factory):
     trace = write_trace(path / "trace", tapes, unit="us", source=source)
     replayed = replay_trace(trace, TIMERS, path / "results", expiries=False)
     for timer, shard in replayed.replays():
-        table = outcome_table(timer, shard, "any engine", outcomes[timer][shard])
+        table = outcome_table(timer, shard, "any engine", outcomes[timer][shard], None)
         pq.write_table(table, replayed.outcome_file(timer, shard))
     return replayed
 
@@ -131,8 +131,8 @@ def test_the_table_is_written_and_says_how_the_results_were_made(results, tmp_pa
     written = pq.read_table(tmp_path / "elsewhere" / "table.parquet")
     assert written.equals(table)
     about = json.loads(written.schema.metadata[ABOUT])
-    asked = {"expiries": False, "drained": True, "counting": False}
-    assert about == results.manifest["made"] | {"asked": asked}
+    asked = {"expiries": False, "drained": True, "counting": False, "checked": False}
+    assert about == results.manifest["made_by"] | {"asked": asked}
 
 
 def test_an_unwritable_place_is_refused(results, tmp_path):

@@ -1,0 +1,70 @@
+"""Dataclasses as rows of Arrow tables, and back.
+
+>>> @dataclasses.dataclass
+... class Place:
+...     shard: int
+...     name: str | None = None
+>>> schema_of(Place)
+shard: int64
+name: string
+>>> record_of(Place, {"shard": 3, "name": None})
+Place(shard=3, name=None)
+"""
+
+import dataclasses
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import pyarrow as pa
+
+Record = TypeVar("Record")
+
+_TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
+
+
+def schema_of(record: type) -> pa.Schema:
+    """The schema of a table whose rows are `dataclasses.asdict` of such records."""
+    return pa.schema(_fields(record))
+
+
+def arrow_type(kind: Any) -> pa.DataType:
+    """The Arrow type of values with this annotation. Raises KeyError if there is none."""
+    kind = _not_none(kind)
+    if dataclasses.is_dataclass(kind):
+        return pa.struct(_fields(kind))
+    arguments = get_args(kind)
+    if get_origin(kind) in (list, tuple, Sequence):
+        return pa.list_(arrow_type(arguments[0]))
+    if get_origin(kind) in (dict, Mapping):
+        return pa.map_(*map(arrow_type, arguments))
+    return _TYPES[kind]
+
+
+def record_of(record: type[Record], row: Mapping[str, Any]) -> Record:
+    """The record of a row, as `pyarrow.Table.to_pylist` returns it."""
+    hints = get_type_hints(record)
+    return record(**{name: _value(hints[name], value) for name, value in row.items()})
+
+
+def _value(kind: Any, value: Any) -> Any:
+    kind = _not_none(kind)
+    if value is None:
+        return None
+    if dataclasses.is_dataclass(kind):
+        return record_of(kind, value)  # type: ignore[arg-type]  # it is a class
+    origin = get_origin(kind)
+    if origin in (list, tuple):
+        return origin(_value(get_args(kind)[0], item) for item in value)
+    return dict(value) if origin in (dict, Mapping) else value
+
+
+def _fields(record: Any) -> list[tuple[str, pa.DataType]]:
+    hints = get_type_hints(record)
+    return [(field.name, arrow_type(hints[field.name])) for field in dataclasses.fields(record)]
+
+
+def _not_none(kind: Any) -> Any:
+    if get_origin(kind) in (Union, types.UnionType):
+        (kind,) = (option for option in get_args(kind) if option is not types.NoneType)
+    return kind
