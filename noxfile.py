@@ -131,8 +131,8 @@ def model(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure the timers against the yardstick, and the services: -- [any pytest options]."""
-    session.install(*QUIETLY, "-e", ".[test,bench]")
+    """Measure the timers against the yardstick, the services and the pipeline."""
+    session.install(*QUIETLY, "-e", ".[pipeline,test,bench]")
     programs = ("tests/bench/bench_ratios.py", "tests/bench/bench_calls.py")
     session.run("pytest", *programs, "-o", "addopts=", "--benchmark-only", *session.posargs)
     session.run("python", "-m", "tests.bench.services")
@@ -140,13 +140,18 @@ def bench(session: nox.Session) -> None:
     session.run("python", "-m", "tests.bench.idle_detectors", "--rounds", "1")
     session.run("python", "-m", "tests.bench.recording")
     session.run("python", "-m", "tests.bench.advice")
+    session.run("python", "-m", "tests.bench.pipeline", "--operations", "2e7")
 
 
 @nox.session
 def pipeline(session: nox.Session) -> None:
-    """Measure the pipeline: -- [generate] [replay] [ingest] [verify] [--operations N] ..."""
-    session.install(*QUIETLY, "-e", ".[pipeline,bench]")
-    session.run("python", "-m", "tests.bench.pipeline", *session.posargs)
+    """Run the pipeline on Spark, small, as a smoke test; print the path of its page."""
+    session.install(*QUIETLY, "-e", ".[pipeline]")
+    source = ("lognormal-low", "--operations", "1e5", "--shards", "4")
+    timers = ("--timers", "hashed-wheel/tick=1ms,hierarchical-wheel")
+    out = Path(session.create_tmp(), "pipeline")
+    shutil.rmtree(out, ignore_errors=True)
+    session.run("wheelwork", "pipeline", *source, *timers, "--out", str(out))
 
 
 @nox.session

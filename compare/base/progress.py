@@ -12,7 +12,7 @@ _WIDTH = 54  # columns before the bar
 
 
 def progress_bar(
-    total: float | None, form: str = "{desc} {percentage:3.0f}% {bar} {elapsed}"
+    total: float | None, form: str = "{desc} {percentage:3.0f}% {bar} {elapsed}, {remaining} left"
 ) -> tqdm:
     """A bar that disappears when it is closed; invisible unless stderr is a terminal."""
     return tqdm(

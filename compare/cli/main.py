@@ -32,6 +32,7 @@ COMMANDS = {
     "replay": ("compare.cli.commands.replay", "Replay a trace through timers."),
     "verify": ("compare.cli.commands.verify", "Check replay results against the oracle."),
     "summarise": ("compare.cli.commands.summarise", "Summarise replay results."),
+    "pipeline": ("compare.cli.commands.pipeline", "Run all stages on Spark, up to the page."),
     "compare": ("compare.cli.commands.compare", "Measure timers and store the results."),
     "diff": ("compare.cli.commands.diff", "Compare two stored runs; for CI."),
     "advise": ("compare.cli.commands.advise", "Find the best timer for a trace."),

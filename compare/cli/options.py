@@ -1,6 +1,6 @@
 """Parameter types and options that several commands share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pkgutil import resolve_name
 from typing import Any
 
@@ -147,13 +147,23 @@ def together(*options: Decorator) -> Decorator:
 
 def section(title: str, *options: Decorator) -> Decorator:
     """Put options in a section of the help."""
+    return _with(options, "section", title)  # read by Command
+
+
+def not_required(*options: Decorator) -> Decorator:
+    """Make options that another command requires optional."""
+    return _with(options, "required", value=False)
+
+
+def _with(options: Sequence[Decorator], attribute: str, value: object) -> Decorator:
+    """Set an attribute of options."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         parameters = vars(function).setdefault("__click_params__", [])  # where click collects them
         before = len(parameters)
         function = together(*options)(function)
         for parameter in parameters[before:]:
-            parameter.section = title  # read by Command
+            setattr(parameter, attribute, value)
         return function
 
     return decorate
@@ -173,7 +183,15 @@ traces_argument = click.argument("traces", nargs=-1, type=TRACE, metavar="[TRACE
 results_argument = click.argument("results", type=PLACE)
 master = option("--master", "URL", "Spark master (default: this machine).")
 
-
+operations = option("--operations", COUNT, "Number of operations to generate.")
+seed = option("--seed", INTEGER, "Random seed, 0 or more.", default=0)
+settings = option(
+    "--set",
+    SETTING,
+    "Parameter of the workload; may be repeated.",
+    field="settings",
+    multiple=True,
+)
 shards = option("--shards", COUNT, "Number of shards (files) of the trace.", default=1)
 
 

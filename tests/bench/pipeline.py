@@ -1,8 +1,8 @@
 """Measure the pipeline against two processes that use pyarrow and Numba on the same files.
 
-    nox -s pipeline -- [generate] [replay] [ingest] [verify] [--operations 5e7] [--shards 64] \\
-                       [--rounds 3] [--timers A,B] [--rows 8e6] [--logs csv,jsonl]
-    nox -s pipeline -- large --operations 1e9
+    python -m tests.bench.pipeline [generate] [replay] [ingest] [verify] [--operations 5e7] \\
+                       [--shards 64] [--rounds 3] [--timers A,B] [--rows 8e6] [--logs csv,jsonl]
+    python -m tests.bench.pipeline large --operations 1e9
 
 Threads are those of this process, one per core. Each round runs every contender once, one after the
 other, so that a ratio compares runs of the same minutes. A session is started before the clock, but
@@ -402,7 +402,7 @@ ALL = STAGES | {"large": (bench_large, (LARGE,))}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="nox -s pipeline --", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "stages",
         nargs="*",

@@ -24,15 +24,9 @@ Examples:
     "Number of requests or connections to generate.",
     field="timers",
 )
-@options.option("--operations", options.COUNT, "Number of operations to generate.")
-@options.option("--seed", options.INTEGER, "Random seed, 0 or more.", default=0)
-@options.option(
-    "--set",
-    options.SETTING,
-    "Parameter of the workload; may be repeated.",
-    field="settings",
-    multiple=True,
-)
+@options.operations
+@options.seed
+@options.settings
 @options.new_trace(required=False)
 @options.shards
 @options.master
