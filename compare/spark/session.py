@@ -10,10 +10,10 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from compare.base.files import CANNOT_WRITE
 from compare.spark.java import INSTALL, java_environment
@@ -39,6 +39,11 @@ _SESSION_SETTINGS = {
     # Rows per call into Python; a row may hold a run of many rows of a log.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
 }
+
+_SQL_SETTINGS: dict[str, Any] = {
+    name: value for name, value in _SESSION_SETTINGS.items() if name.startswith("spark.sql.")
+}
+"""Those that results depend on, and that a running session can change."""
 
 _LOCAL_SETTINGS = {
     # No other machine connects, and this machine's name may resolve to an unreachable address.
@@ -114,58 +119,37 @@ def spark_session(
             raise PipelineError(
                 f"Spark is already running on {current}, so {master} cannot be used"
             )
-        with _settings(borrowed):
+        conf = borrowed.conf
+        with _replaced(_SQL_SETTINGS, lambda name: conf.get(name, None), conf.set, conf.unset):
             yield borrowed
-    elif remote.startswith("sc://"):
-        client = _connect(remote)
+        return
+    with _plain_interrupts():
+        own = _connect(remote) if remote.startswith("sc://") else _start(remote or "local[*]")
         try:
-            with _settings(client):
-                yield client
+            yield own
         finally:
-            client.stop()
-    else:
-        with _plain_interrupts() as started:
-            own = _start(remote or "local[*]")
-            started()
-            try:
-                yield own
-            finally:
-                _stop(own)
-
-
-def _stop(session: "SparkSession") -> None:
-    """Stop a session without waiting for PySpark's accumulator server, which polls every second."""
-    context: Any = session.sparkContext
-    server, context._accumulatorServer = context._accumulatorServer, None
-    with warnings.catch_warnings():
-        # After an interrupt the JVM may have ended already.
-        warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM", RuntimeWarning)
-        session.stop()
-    threading.Thread(target=server.shutdown, daemon=True).start()
+            with warnings.catch_warnings():
+                # After an interrupt the JVM may have ended already.
+                warnings.filterwarnings("ignore", "Unable to cleanly", RuntimeWarning)
+                own.stop()
 
 
 @contextmanager
-def _plain_interrupts() -> Iterator[Callable[[], None]]:
-    """Make Ctrl-C raise KeyboardInterrupt and do nothing else.
+def _plain_interrupts() -> Iterator[None]:
+    """Make an interrupt a KeyboardInterrupt, and log nothing about it.
 
-    Yields a function to call when Spark has started. By then PySpark has installed its own handler,
-    which calls the JVM during the interrupted call; both failures would be logged at length.
+    It comes during a call of the JVM, and PySpark then fails in any way.
     """
 
     def is_not_from_client(record: logging.LogRecord) -> bool:
         return record.module not in ("java_gateway", "clientserver")
 
-    def restore() -> None:
-        if before is not None and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)
-
-    before = signal.getsignal(signal.SIGINT)
     loggers = [logging.getLogger(name) for name in (None, "py4j.java_gateway", "py4j.clientserver")]
     for logger in loggers:
         logger.addFilter(is_not_from_client)
     try:
-        yield restore
-    except Exception as error:  # an interrupted PySpark reuses the connection and fails in any way
+        yield
+    except Exception as error:
         cause: BaseException | None = error
         while cause is not None:
             if isinstance(cause, KeyboardInterrupt):
@@ -178,16 +162,18 @@ def _plain_interrupts() -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def _held_interrupts() -> Iterator[list[int]]:
-    """Collect interrupts in a list instead of raising them."""
-    held: list[int] = []
+def _interrupts(handler: Any) -> Iterator[None]:
+    """Handle interrupts in this way until the block ends, also if the block sets another handler.
+
+    None leaves them alone. Python handles signals only in the main thread.
+    """
     before = signal.getsignal(signal.SIGINT)
     if before is None or threading.current_thread() is not threading.main_thread():
-        yield held
+        yield
         return
-    signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+    signal.signal(signal.SIGINT, handler or before)
     try:
-        yield held
+        yield
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -209,7 +195,7 @@ def _connect(address: str) -> "SparkSession":
     host, port = re.match(r"sc://([^:/;]*):?(\d*)", address).groups()  # type: ignore[union-attr]  # every address matches
     _check_answers(f"the Spark Connect server {address}", [f"{host}:{port or _CONNECT_PORT}"])
     try:
-        return SparkSession.builder.remote(address).getOrCreate()
+        return SparkSession.builder.remote(address).config(map=_SQL_SETTINGS).getOrCreate()
     except (ImportError, SystemExit) as error:  # in `python -c`, PySpark ends the process
         raise PipelineError(
             f"Spark Connect needs more packages ({failure(error)}): pip install 'pyspark[connect]'"
@@ -218,15 +204,6 @@ def _connect(address: str) -> "SparkSession":
         raise PipelineError(
             f"cannot use the Spark Connect server {address}: {failure(error)}"
         ) from None
-
-
-def _settings(session: "SparkSession") -> AbstractContextManager[None]:
-    """Change the settings of a borrowed session that affect results, until the block ends."""
-    settings = {
-        name: value for name, value in _SESSION_SETTINGS.items() if name.startswith("spark.sql.")
-    }
-    conf = session.conf
-    return _replaced(settings, lambda name: conf.get(name, None), conf.set, conf.unset)
 
 
 def is_remote(session: "SparkSession") -> bool:
@@ -280,15 +257,20 @@ def failure(error: BaseException) -> str:
         text = str(cause.getMessage() or cause.toString())
     else:
         text = str(error)
-    lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
-    # The last exception of a Python worker, or the cause of a failed query. Spark may add lines.
+    return _reason(text or type(error).__name__, last="Traceback (most recent" in text)
+
+
+def _reason(text: str, *, last: bool) -> str:
+    """The last exception in a text, or else the last line or the first one. Spark may add lines."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason is known"]
     exceptions = [line for line in lines if _EXCEPTION.match(line)]
-    other = lines[-1 if "Traceback (most recent call last)" in text else 0]
-    reason = _EXCEPTION.sub("", exceptions[-1]) if exceptions else other
+    reason = _EXCEPTION.sub("", exceptions[-1]) if exceptions else lines[-1 if last else 0]
     return re.sub(r" SQLSTATE: .*", "", reason)
 
 
-_EXCEPTION = re.compile(r"(?:[\w.]+\.)?\w*(?:Error|Exception|Invalid): ")
+_EXCEPTION = re.compile(
+    r"""(?:Exception in thread "[^"]*" )?(?:[\w.$]+\.)?\w*(?:Error|Exception|Invalid): """
+)
 
 
 @contextmanager
@@ -326,49 +308,53 @@ def _start(master: str) -> "SparkSession":
     from pyspark.sql import SparkSession
 
     _check_master(master)
-    local = master.startswith("local")
-    conf = SparkConf().setMaster(_with_tries(master)).setAppName("wheelwork")
-    special = _LOCAL_SETTINGS if local else _YARN_SETTINGS if master == "yarn" else {}
-    conf.setAll([*_SESSION_SETTINGS.items(), *special.items()])
-    environment: dict[str, str] = {}
-    if local or "PYSPARK_PYTHON" not in os.environ:
-        # The default is `python3` on PATH, which may lack this package.
-        environment["PYSPARK_PYTHON"] = sys.executable
-    if local:
+    # The builder would prefer a Spark Connect server.
+    environment: dict[str, str | None] = {"SPARK_REMOTE": None, **java_environment()}
+    settings: dict[str, Any] = _SESSION_SETTINGS
+    if master.startswith("local"):
+        # Workers import this package from where the driver did, even if it is not installed.
+        paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
+        python_path = os.pathsep.join(filter(None, paths))
+        settings = settings | _LOCAL_SETTINGS | {"spark.executorEnv.PYTHONPATH": python_path}
         # The launcher of another Spark may not match this PySpark.
         environment["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
         # Not the driver's extraJavaOptions: these belong to the user.
         own = os.environ.get("SPARK_SUBMIT_OPTS", "")
         environment["SPARK_SUBMIT_OPTS"] = f"{own} {_JAVA_OPTIONS}"
-        # Workers import this package from where the driver did, even if it is not installed.
-        paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
-        conf.set("spark.executorEnv.PYTHONPATH", os.pathsep.join(filter(None, paths)))
-    # The JVM of an earlier session is reused.
-    gateway = SparkContext._gateway
-    if gateway is None:
-        environment |= java_environment()
-    connect: Any = java_gateway.launch_gateway  # has no types
-
-    # The JVM logs warnings and a stack trace for every failed task. Relevant ones are raised as
-    # exceptions.
-    with tempfile.TemporaryFile() as output, _environment(environment):
+    elif master == "yarn":
+        settings = settings | _YARN_SETTINGS
+    if master.startswith("local") or "PYSPARK_PYTHON" not in os.environ:
+        # The default is `python3` on PATH, which may lack this package.
+        environment["PYSPARK_PYTHON"] = sys.executable
+    settings = settings | {"spark.master": _with_tries(master), "spark.app.name": "wheelwork"}
+    # PySpark would also log errors to the terminal that it raises.
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
+    launch: Any = java_gateway.launch_gateway  # has no types
+    interrupts: list[int] = []
+    # Java's log goes to a file: warnings, and a stack trace for every failed task. What matters is
+    # raised. PySpark's own handler of interrupts, which calls Java during the interrupted call, is
+    # removed with the environment.
+    with (
+        tempfile.TemporaryFile() as output,
+        _replaced(environment, os.environ.get, os.environ.__setitem__, os.environ.__delitem__),
+        _interrupts(None),
+    ):
         try:
             # A JVM that is interrupted before its address is known would never end.
-            with _held_interrupts() as interrupts:
-                gateway = gateway or connect(conf, {"stderr": output})
-        except (PySparkException, OSError) as error:
-            reason = _reason(output) or failure(error)
-            raise PipelineError(f"cannot start Java for Spark: {reason}") from None
-        if interrupts:
-            raise KeyboardInterrupt
-        # PySpark would also log errors to the terminal that it raises.
-        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-            PySparkLogger.getLogger(name).disabled = True
-        try:
-            context = SparkContext(conf=conf, gateway=gateway)
-            return SparkSession(context)
-        except (PySparkException, Py4JError) as error:
-            raise PipelineError(f"cannot start Spark on {master}: {failure(error)}") from None
+            with _interrupts(lambda number, _: interrupts.append(number)):
+                # The JVM of an earlier session is used again.
+                conf = SparkConf().setAll(list(settings.items()))
+                gateway = SparkContext._gateway or launch(conf, {"stderr": output})
+            if interrupts:
+                raise KeyboardInterrupt
+            SparkContext._ensure_initialized(gateway=gateway)
+            return SparkSession.builder.config(map=settings).getOrCreate()
+        except (PySparkException, Py4JError, OSError) as error:
+            output.seek(0)
+            said = "" if SparkContext._gateway else output.read().decode(errors="replace")
+            reason = _reason(said, last=True) if said else failure(error)
+            raise PipelineError(f"cannot start Spark on {master}: {reason}") from None
 
 
 def _check_master(master: str) -> None:
@@ -400,41 +386,25 @@ def _with_tries(master: str) -> str:
     return f"local[{cores[1] or 1},{TRIES}]" if cores else master
 
 
-def _environment(settings: Mapping[str, str]) -> AbstractContextManager[None]:
-    """Set environment variables until the block ends."""
-    environ = os.environ
-    return _replaced(
-        settings, environ.get, environ.__setitem__, lambda name: environ.pop(name, None)
-    )
-
-
 @contextmanager
 def _replaced(
-    settings: Mapping[str, str],
+    settings: Mapping[str, str | None],
     get: Callable[[str], str | None],
     put: Callable[[str, str], None],
     remove: Callable[[str], object],
 ) -> Iterator[None]:
-    """Replace settings until the block ends."""
+    """Replace settings until the block ends; None is no setting."""
+
+    def change(values: Mapping[str, str | None]) -> None:
+        for name, value in values.items():
+            if value is not None:
+                put(name, value)
+            elif get(name) is not None:
+                remove(name)
+
     before = {name: get(name) for name in settings}
-    for name, value in settings.items():
-        put(name, value)
+    change(settings)
     try:
         yield
     finally:
-        for name, previous in before.items():
-            if previous is None:
-                remove(name)
-            else:
-                put(name, previous)
-
-
-def _reason(output: IO[bytes]) -> str:
-    """Return why a JVM did not start: the message of its exception, or its last line of output."""
-    output.seek(0)
-    text = output.read().decode(errors="replace")
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    for line in lines:
-        if exception := re.match(r'Exception in thread "[^"]*" (?:[\w.$]+: )?(.*)', line):
-            return exception[1]
-    return lines[-1] if lines else ""
+        change(before)
