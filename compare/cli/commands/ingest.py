@@ -93,18 +93,11 @@ _READING = options.together(
         "Use only rows that meet this condition, e.g. 'status = 504'; may be repeated.",
         multiple=True,
     ),
-    options.option("--sample", "SHARE", "Use this share of the keys or requests.", default="100%"),
     options.option("--limit", options.COUNT, "Maximum number of lines or records to read."),
     options.flag("--strict", "Fail instead of skipping rows."),
-    options.option("--unique", "COL", "Skip rows whose value in this column has occurred before."),
-    options.option(
-        "--in-order-within",
-        "TIME",
-        "Skip rows that are older than a preceding row by more than this, e.g. 10s.",
-    ),
     options.master,
 )
-"""How a log is read; the names are those of `compare.LogOptions`."""
+"""Options for reading a log; the names are those of `compare.LogOptions`."""
 
 
 @click.group(no_args_is_help=False, epilog=f"\b\nExamples:\n{_REQUESTS}\n{_TOUCHES}")

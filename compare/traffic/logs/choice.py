@@ -1,7 +1,6 @@
-"""Which rows of a log are used: conditions on columns, and samples."""
+"""Conditions that choose the rows of a log."""
 
 import re
-from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +20,6 @@ _COMPARISONS = {
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
-_SHARE = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(?P<percent>%?)")
 
 
 class Condition(NamedTuple):
@@ -60,16 +58,3 @@ def parse_condition(text: str) -> Condition:
             " 'status = 504'"
         )
     return Condition(*match.groups())
-
-
-def parse_share(text: str) -> float:
-    """Parse a share such as `1%` or `0.01`. Raises ParameterError.
-
-    >>> parse_share("2.5%"), parse_share("1")
-    (0.025, 1.0)
-    """
-    match = _SHARE.fullmatch(text.strip())
-    share = Fraction(match["number"]) / (100 if match["percent"] else 1) if match else Fraction(0)
-    if not 0 < share <= 1:
-        raise ParameterError(f"sample {text[:80]!r} is not a share above 0 and up to 1, such as 1%")
-    return float(share)

@@ -24,7 +24,7 @@ from compare.spark.executor import executor
 from compare.spark.java import INSTALL
 from compare.spark.session import missing_packages, plain_failures, spark_session
 from compare.traffic.logs.blocks import EmptyError, expand, is_readable, printable
-from compare.traffic.logs.choice import parse_condition, parse_share
+from compare.traffic.logs.choice import parse_condition
 from compare.traffic.logs.formats import FORMATS
 from compare.traffic.logs.formats.base import Layout, Log, Roles
 from compare.traffic.logs.inspect import SAMPLE, values
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 
 
 MOST_READ = MOST_ROWS // 4
-"""The largest limit: so many rows are sorted in this process, also with a column `unique`."""
+"""The largest limit: rows that are sorted in this process, also those of requests with ids."""
 
-_CHOICES = ("time_zone", "in_order_within", "where", "sample", "limit")
+_CHOICES = ("time_zone", "where", "limit")
 """Fields of LogOptions that the manifest has if they are given."""
 
 
@@ -78,10 +78,7 @@ class LogOptions:
     time_zone: str | None = None  # of times without one, such as "Europe/Berlin"; UTC if not given
     shards: int = 1
     strict: bool = False  # whether a row that is left out is an error
-    unique: str | None = None  # a column; a row with the text of an earlier row is a duplicate
-    in_order_within: str | None = None  # such as "10s"; a row further behind is late
     where: tuple[str, ...] = ()  # conditions such as "status = 504" for a row that is used
-    sample: str = "100%"  # the share of the keys, or of the requests, that is used
     limit: int | None = None  # lines (with a header) or records that are read, from the beginning
     force: bool = False  # whether a trace that exists is replaced
     master: str | None = None  # Spark's; threads of this process if none is given
@@ -108,15 +105,13 @@ class Counts:
 
     rows: int
     unreadable: int
-    duplicate: int
-    late: int
     unmatched: int
     examples: tuple[str, ...]  # the first rejected rows, as in "line 7: time 'x' is not iso"
 
     @property
     def left_out(self) -> int:
         """How many were rejected."""
-        return self.unreadable + self.duplicate + self.late + self.unmatched
+        return self.unreadable + self.unmatched
 
 
 @dataclass(frozen=True)
@@ -214,15 +209,10 @@ def _ingest(
     source: Mapping[str, Any],  # for the manifest
 ) -> Ingested:
     units = parse_duration(timeout, options.unit)
-    late = options.in_order_within
-    bound = None if late is None else parse_duration(late, options.unit)
     roles = {"time": options.time, **column}
-    if options.unique is not None:
-        roles["unique"] = options.unique
     columns = dict(roles)
     where = tuple(map(parse_condition, options.where))
     roles |= {f"where{number}": condition.column for number, condition in enumerate(where)}
-    sample = parse_share(options.sample)
     places = [log] if isinstance(log, str | os.PathLike) else log
     names = [os.fspath(place) for place in places]
     short = [name.rstrip("/").rpartition("/")[2] for name in names]
@@ -238,13 +228,13 @@ def _ingest(
                     f"{log_.name} is a pipe; a log with ids is read twice, so write it to a file"
                 )
         form, guessed = _time_form(logs, options)
-        choice: dict[str, Any] = {"where": where, "sample": sample, "assumed": _assumed(options)}
+        choice: dict[str, Any] = {"where": where, "assumed": _assumed(options)}
         meaning = Meaning(
             roles, options.unit, units, form, guessed, options.shards, **meant, **choice
         )
         logs = _in_order(logs, meaning)
         name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-        job = Job(name, tuple(logs), meaning, bound, unfinished.directory, options.limit)
+        job = Job(name, tuple(logs), meaning, unfinished.directory, options.limit)
         with errors_as(IngestError, f"{CANNOT_WRITE} to {unfinished.directory.parent}"):
             result = _run(job, options.master, session) if files == names else _run(job)
         _check_presence(logs, roles, result.seen)

@@ -1,41 +1,34 @@
 """The ingestion of a log on Spark: tasks read blocks with the functions that threads use.
 
-A row of Spark is a run of rows of the log: those of a block that belong to a shard. What else is
-known of the blocks is one more shard.
+The rows of the log are typed columns, which Spark divides by shard and sorts by start and position;
+a task folds each shard. The rest of what a block says is one row of the last group, as JSON.
 """
 
-import pickle
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import accumulate, chain, groupby, pairwise
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
+from itertools import chain, groupby, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from compare.base.executors import Stopping
 from compare.base.files import CANNOT_WRITE, errors_as
 from compare.spark.session import plain_failures
 from compare.traffic.logs.blocks import Block, LogError
-from compare.traffic.logs.job import FILE_BITS, About, Job, Place, Result, position_of
-from compare.traffic.logs.pairs import END
+from compare.traffic.logs.job import FILE_BITS, Job, Place, Result, position_of
 from compare.traffic.logs.reading import Seen
-from compare.traffic.logs.rows import DUPLICATE, NONE, UNMATCHED, Rows, mark_at, mark_late, texts_of
-from timers.arrays import Int64s
+from compare.traffic.logs.rows import END, NO_POSITIONS, Parsed, RejectedRow, by_shard
+from compare.traffic.logs.shards import Written, pieces, write_shard
+from compare.traffic.tapes.trace import Shard
 
 if TYPE_CHECKING:
     from compare.spark.tasks import SparkTasks
 
-_RUNS = pa.schema(
-    [("shard", pa.int32()), ("first", pa.int64()), ("position", pa.int64()), ("rows", pa.binary())]
-)
-_TEXTS = pa.schema(
-    [("shard", pa.int32()), ("text", pa.binary()), ("time", pa.int64()), ("position", pa.int64())]
-)
+_ABOUT = pa.field("about", pa.string())
 _POSITIONS = pa.schema([("position", pa.int64())])
-_REPORT = pa.schema([("number", pa.int32()), ("report", pa.binary())])
-"""What is known of a written shard, pickled."""
+_REPORT = pa.schema([("number", pa.int32()), ("report", pa.string())])
 
 Part = tuple[int, Block | None]
 """The number of a file, and one of its blocks; or the whole file, if it cannot be divided."""
@@ -47,124 +40,96 @@ def ingest_on_spark(job: Job, tasks: "SparkTasks") -> Result:
         if log.source.stream is not None:
             raise LogError(f"{log.name} is a pipe, which tasks of Spark cannot read; use a file")
     logs = tuple(replace(log, source=replace(log.source, head=b"")) for log in job.logs)
-    job, shards = job._replace(logs=logs), job.meaning.shards
+    job, shards, schema = job._replace(logs=logs), job.meaning.shards, job.meaning.schema
     parts: list[Part] = [
         (number, block)
         for number, log in enumerate(logs)
         for block in (log.blocks() if log.divisible else [None])
     ]
+
+    def places(part: int) -> Iterator[Place]:
+        number, whole = parts[part]
+        for block in [whole] if whole is not None else job.logs[number].blocks():
+            yield number, block
+
+    def read_rows(part: int) -> Iterator[pa.RecordBatch]:
+        for place in places(part):
+            yield job.read(place).rows
+
+    def read(part: int) -> Iterator[pa.RecordBatch]:
+        for place in places(part):
+            parsed = job.read(place, unmatched)
+            yield parsed.rows.append_column(_ABOUT, pa.nulls(parsed.rows.num_rows, _ABOUT.type))
+            row = {"shard": shards, "position": position_of(place), "about": _about(parsed)}
+            yield pa.RecordBatch.from_pylist([row], schema.append(_ABOUT))
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        runs = chain.from_iterable(map(by_shard, batches))
+        for number, group in groupby(runs, itemgetter(0)):
+            report = json.dumps(_write(job, number, (run for _, run in group)))
+            yield pa.RecordBatch.from_arrays([[number], [report]], schema=_REPORT)
+
     with plain_failures(f"{job.name}: the Spark job failed", {"LogError": LogError}):
-        reader = _Reader(job, parts)
-        if job.bound is not None:
-            reader.latest = _latest(reader, tasks)
-        if "unique" in job.meaning.roles:
-            reader.marked[DUPLICATE] = _marked(reader, tasks, "unique")
-        if "id" in job.meaning.roles:
-            reader.marked[UNMATCHED] = _marked(reader, tasks, "id")
-
-        def read(part: int) -> Iterator[pa.RecordBatch]:
-            for place, rows in reader.rows(part):
-                runs, about = job.sort_out(place, rows)
-                columns = [(run.shard, run.first, pickle.dumps(run.rows)) for run in runs]
-                shard, first, data = zip(*columns, (shards, 0, pickle.dumps(about)), strict=True)
-                position = [position_of(place)] * len(data)
-                yield pa.RecordBatch.from_arrays([shard, first, position, data], schema=_RUNS)
-
-        def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            rows = chain.from_iterable(batch.to_pylist() for batch in batches)
-            for number, runs in groupby(rows, itemgetter("shard")):
-                report = pickle.dumps(_write(job, number, runs))
-                yield pa.RecordBatch.from_arrays([[number], [report]], schema=_REPORT)
-
-        order = ("shard", "first", "position")
-        table = tasks.shuffle(len(parts), read, _RUNS, shards + 1, order, write, _REPORT)
-    reports = {row["number"]: pickle.loads(row["report"]) for row in table.to_pylist()}
+        unmatched = NO_POSITIONS
+        if job.meaning.value == "id":
+            by_key = ("shard", "key", "start", "position")
+            ends = tasks.shuffle(
+                len(parts), read_rows, schema, shards, by_key, _without_start, _POSITIONS
+            )
+            unmatched = np.asarray(ends["position"])
+        by_start = ("shard", "start", "position")
+        table = tasks.shuffle(
+            len(parts), read, schema.append(_ABOUT), shards + 1, by_start, write, _REPORT
+        )
+    reports = {row["number"]: json.loads(row["report"]) for row in table.to_pylist()}
     # The hash left some without a row, or the log has no block.
     for number in set(range(shards + 1)) - reports.keys():
         reports[number] = _write(job, number, ())
-    *written, rest = (reports[number] for number in range(shards + 1))
-    return Result(written, *rest)
+    *shard_reports, rest = (reports[number] for number in range(shards + 1))
+    written = [Written(**report | {"shard": Shard(**report["shard"])}) for report in shard_reports]
+    return Result(written, rest["kinds"], rest["examples"], _seen(rest["seen"]))
 
 
-class _Reader:
-    """Reads parts of a log in tasks; what is decided in the log's order is known beforehand."""
-
-    def __init__(self, job: Job, parts: Sequence[Part]) -> None:
-        self.job, self.parts = job, parts
-        self.latest: Sequence[int] = ()  # the latest time before each part
-        self.marked: dict[str, Int64s] = {}  # kind of rejected rows -> their positions
-
-    def blocks(self, part: int) -> Iterator[Place]:
-        """The blocks of a part."""
-        number, whole = self.parts[part]
-        for block in [whole] if whole is not None else self.job.logs[number].blocks():
-            yield number, block
-
-    def rows(self, part: int) -> Iterator[tuple[Place, Rows]]:
-        """The rows of a part's blocks."""
-        latest = self.latest[part] if self.latest else NONE
-        for place in self.blocks(part):
-            rows = self.job.interpret(place)
-            if self.latest and self.job.bound is not None:
-                latest = mark_late(rows, self.job.bound, latest)
-            for kind, positions in self.marked.items():
-                mark_at(rows, positions - position_of(place), kind)
-            yield place, rows
+def _about(parsed: Parsed) -> str:
+    """Everything but the rows of a block."""
+    seen = vars(parsed.seen) | {"present": sorted(parsed.seen.present)}
+    return json.dumps({"total": parsed.total, "rejected": parsed.rejected, "seen": seen})
 
 
-def _latest(reader: _Reader, tasks: "SparkTasks") -> list[int]:
-    """The latest time before each part. Reads the log once more."""
-
-    def work(part: int, stopping: Stopping) -> int:
-        latest = NONE
-        for _, rows in reader.rows(part):
-            latest = int(rows.time[rows.fine].max(initial=latest))
-        return latest
-
-    return [NONE, *accumulate(tasks.run(len(reader.parts), work), max)]
+def _seen(entry: dict[str, Any]) -> Seen:
+    return Seen(**entry | {"present": frozenset(entry["present"])})
 
 
-def _marked(reader: _Reader, tasks: "SparkTasks", role: str) -> Int64s:
-    """The positions of rows that are duplicates by their texts in the column `unique`, or ends
-    without a start by those in the column `id`. Reads the log once more.
-    """
-
-    def read(part: int) -> Iterator[pa.RecordBatch]:
-        for place, rows in reader.rows(part):
-            text, shard, chosen = texts_of(rows, role, groups)
-            time, position = rows.start[chosen], reader.job.positions(place, rows)[chosen]
-            position = position if role == "id" else position & ~END
-            yield pa.RecordBatch.from_arrays([shard, text, time, position], schema=_TEXTS)
-
-    def is_marked(before: tuple[bytes | None, int], row: tuple[bytes | None, int]) -> bool:
-        same = row[0] == before[0]
-        return row[1] >= END and not (same and before[1] < END) if role == "id" else same
-
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        last: tuple[bytes | None, int] = (None, 0)
-        for batch in batches:
-            columns = (batch.column(name).to_pylist() for name in ("text", "position"))
-            rows = [last, *zip(*columns, strict=True)]
-            marked = [is_marked(*pair) for pair in pairwise(rows)]
-            yield batch.select(["position"]).filter(pa.array(marked, pa.bool_()))
-            last = rows[-1]
-
-    parts, groups = len(reader.parts), tasks.workers
-    order = ("shard", "text", "time", "position") if role == "id" else ("shard", "text", "position")
-    table = tasks.shuffle(parts, read, _TEXTS, groups, order, write, _POSITIONS)
-    return np.asarray(table["position"]) & ~END
-
-
-def _write(job: Job, number: int, runs: Iterable[dict[str, Any]]) -> Any:
-    """Write a shard, or the rejected rows, and return what is known of it."""
+def _write(job: Job, number: int, runs: Iterable[pa.RecordBatch]) -> dict[str, Any]:
+    """Write a shard, or the rejected rows, and return its report."""
     with errors_as(LogError, f"{CANNOT_WRITE} to {job.directory.parent}"):
         if number < job.meaning.shards:
-            tables = (pickle.loads(run["rows"]) for run in runs)
-            return job.write(number, tables)
+            rows = pieces(run.select(job.meaning.schema.names) for run in runs)
+            written = write_shard(number, job.directory, job.meaning, rows)
+            return written._asdict() | {"shard": asdict(written.shard)}
         table, seen = job.rejected(), Seen()
-        for run in runs:
-            about: About = pickle.loads(run["rows"])
-            table.add(run["position"] >> FILE_BITS, about.total, about.left_out)
-            seen.merge(about.seen)
+        for row in chain.from_iterable(
+            run.select(["position", "about"]).to_pylist() for run in runs
+        ):
+            about = json.loads(row["about"])
+            rejected = [RejectedRow(*columns) for columns in about["rejected"]]
+            table.add(row["position"] >> FILE_BITS, about["total"], rejected)
+            seen.merge(_seen(about["seen"]))
         table.close()
-    return table.kinds, table.examples, seen
+    seen_entry = vars(seen) | {"present": sorted(seen.present)}
+    return {"kinds": table.kinds, "examples": table.examples, "seen": seen_entry}
+
+
+def _without_start(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The positions of ends without a start, of rows in the order of their keys and times."""
+    last: tuple[bytes | None, int] = (None, 0)
+    for batch in batches:
+        columns = (batch[name].to_pylist() for name in ("key", "position"))
+        rows = [last, *zip(*columns, strict=True)]
+        ends = [
+            position - END
+            for (key_before, before), (key, position) in pairwise(rows)
+            if position >= END and not (key == key_before and before < END)
+        ]
+        yield pa.RecordBatch.from_arrays([ends], schema=_POSITIONS)
+        last = rows[-1]

@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from compare.traffic.logs.rows import NONE
+from compare.traffic.logs.rows import END, NONE
 from timers.arrays import Int32s, Int64s
 
-END = 1 << 62
-"""Added to the position of an end, so that it comes behind the starts at the same time."""
 _GATHER = 1 << 18
 """Rows that are gathered before they are paired."""
 

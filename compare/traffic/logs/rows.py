@@ -1,7 +1,12 @@
-"""Interpret the records of a log, and reject bad ones."""
+"""Interpret the records of a log as rows of one shape, and reject bad ones.
+
+A row is (shard, start, end or key, position). It keeps this shape from here to the fold, whether
+threads or Spark sort the rows; see `Meaning.schema`.
+"""
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compare.traffic.logs.blocks import Block, printable
+from compare.traffic.logs.blocks import Block
 from compare.traffic.logs.choice import Condition
 from compare.traffic.logs.formats.base import Log, Records, Roles
 from compare.traffic.logs.numbers import (
@@ -25,32 +30,32 @@ from compare.traffic.logs.numbers import (
     read_times,
     with_value,
 )
+from compare.traffic.logs.reading import Seen
 from compare.traffic.logs.time_formats import EPOCHS, guessed_range
-from timers.arrays import Bools, Int32s, Int64s
+from timers.arrays import Int32s, Int64s
 from timers.limits import LIMIT
 
-UNREADABLE, DUPLICATE, LATE, UNMATCHED = "unreadable", "duplicate", "late", "unmatched"
-KINDS = (UNREADABLE, DUPLICATE, LATE, UNMATCHED)
+UNREADABLE, UNMATCHED = "unreadable", "unmatched"
+KINDS = (UNREADABLE, UNMATCHED)
 """Why a row is rejected."""
 
 QUOTE = 40
 """Maximum number of characters of a bad value in a message."""
 NONE = -1
 """In place of the end of a request that was not answered in time."""
+END = 1 << 62
+"""Added to the position of an end of a request in two rows, so that at one time it comes after the
+starts."""
+NO_POSITIONS = np.empty(0, np.int64)
 
-_FINE, _LATE, _DUPLICATE, _UNMATCHED, _NOT_CHOSEN = 0, -1, -2, -3, -4
-"""Problems of a row, besides the place of one in `Rows.unreadable`, from 1."""
-_MARKED = {
-    _LATE: (LATE, "it is {behind} {unit} behind the rows before it"),
-    _DUPLICATE: (DUPLICATE, "{column} '{unique}' is that of an earlier row"),
-    _UNMATCHED: (UNMATCHED, "it is an end, and '{id}' has no start before it"),
-}
-_SAMPLES = 1_000_000  # kinds of keys, of which a sample takes a share
+_FINE, _NOT_CHOSEN = 0, -1
+"""Problems of a row, besides the place of one in the table of problems, from 1."""
+_WITHOUT_START = "it is an end, and '{id}' has no start before it"
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 
 
 class Meaning(NamedTuple):
-    """What the rows of a log mean."""
+    """How to interpret rows."""
 
     roles: Roles
     unit: str
@@ -60,34 +65,32 @@ class Meaning(NamedTuple):
     shards: int = 1
     duration_unit: str = "s"
     time_is: str = "start"
-    where: tuple[Condition, ...] = ()  # what holds of a row that is used
-    sample: float = 1  # the share of the keys, or of the requests, that is used
+    where: tuple[Condition, ...] = ()  # conditions for a row that is used
     assumed: Assumed = Assumed()  # of the times
-    starts: str = ""  # of a request in two rows: what the first one has in the column `event`
-    ends: str = ""  # the same of the second one
+    starts: str = ""  # of a request in two rows: the value of `event` in the first one
+    ends: str = ""  # in the second one
 
     @property
     def value(self) -> str:
         """The role of the column besides the time: "duration", "end", "id" or "key"."""
         return next(role for role in ("duration", "end", "id", "key") if role in self.roles)
 
-
-class Rows(NamedTuple):
-    """The records of a block as rows of a log."""
-
-    records: Records
-    unreadable: tuple[str, ...]  # what may be wrong with a row
-    problem: npt.NDArray[np.int8]
-    start: Int64s  # units, rounded down; of a late row, how far it is behind
-    end: Int64s  # of a request that was answered in time; else NONE, unless a row is an end
-    time: Int64s  # units, rounded down
-    zone: npt.NDArray[np.int16]  # of the time
-    shard: Int32s
+    @property
+    def keyed(self) -> bool:
+        """Whether rows have a key, or the id of a request in two rows, instead of an end."""
+        return self.value in ("id", "key")
 
     @property
-    def fine(self) -> Bools:
-        """Which rows are not rejected."""
-        return np.asarray(self.problem == _FINE)
+    def schema(self) -> pa.Schema:
+        """The columns of a row.
+
+        `start` is in units, rounded down. `end` is that of a request that was answered in time, or
+        NONE. `position` is the place of the row in the log.
+        """
+        value = ("key", pa.binary()) if self.keyed else ("end", pa.int64())
+        return pa.schema(
+            [("shard", pa.int32()), ("start", pa.int64()), value, ("position", pa.int64())]
+        )
 
 
 class RejectedRow(NamedTuple):
@@ -96,12 +99,32 @@ class RejectedRow(NamedTuple):
     number: int  # of its line or record in the block, from 0
     kind: str
     problem: str
-    time: str | None  # what the log has there
-    other: str | None  # its duration or key
+    time: str | None  # text in the log
+    other: str | None  # its duration, end, id or key
 
 
-def interpret(log: Log, block: Block, meaning: Meaning) -> Rows:
-    """Read a block. A pure function of its bytes."""
+class Parsed(NamedTuple):
+    """A block of a log."""
+
+    rows: pa.RecordBatch  # in the columns of `Meaning.schema`, by shard
+    total: int  # lines or records
+    seen: Seen
+    rejected: Sequence[RejectedRow]
+
+
+def interpret(
+    log: Log,
+    block: Block,
+    meaning: Meaning,
+    first: int,
+    unmatched: Int64s = NO_POSITIONS,
+    limit: int | None = None,
+) -> Parsed:
+    """Read a block. A pure function of its bytes.
+
+    `first` is the position of its first row. Rows at the positions `unmatched` are rejected. With a
+    `limit`, no more lines or records are used.
+    """
     records = log.read(block, meaning.roles)
     texts, form = records.texts, meaning.form
     time = read_times(texts["time"], form, meaning.unit, log.point, meaning.assumed)
@@ -122,6 +145,7 @@ def interpret(log: Log, block: Block, meaning: Meaning) -> Rows:
         ),
     }
     start, end = time.whole, np.full(len(time.whole), NONE, np.int64)
+    position = first + records.number.astype(np.int64)
     chosen = np.ones(len(start), np.bool_)
     if meaning.value == "end":
         ended = read_times(texts["end"], form, meaning.unit, log.point, meaning.assumed)
@@ -151,8 +175,6 @@ def interpret(log: Log, block: Block, meaning: Meaning) -> Rows:
         key = with_value(texts[meaning.value])
         shard = _hashes(key, meaning.shards)
         problems[f"it has no {meaning.value}"] = np.asarray(key.is_null())
-        if meaning.sample < 1:
-            chosen &= _hashes(key, _SAMPLES) < meaning.sample * _SAMPLES
         if meaning.value == "id":
             event = pc.ascii_trim(texts["event"].view(pa.string()), " ")
             is_start, is_end = (
@@ -160,17 +182,30 @@ def interpret(log: Log, block: Block, meaning: Meaning) -> Rows:
                 for text in (meaning.starts, meaning.ends)
             )
             chosen &= is_start | is_end
-            end = np.where(is_end, start, NONE)
-    if meaning.value in ("end", "duration"):
+            problems[_WITHOUT_START] = np.isin(position, unmatched)
+            position += END * is_end
+    if not meaning.keyed:
         shard = (_mixed(start, end) % np.uint64(meaning.shards)).astype(np.int32)
-        chosen &= _mixed(start) % np.uint64(_SAMPLES) < meaning.sample * _SAMPLES
     problems["its deadline would be beyond 2**63 - 1 {unit}"] = start > LIMIT - meaning.timeout
     masks = [mask != 0 for mask in problems.values()]
     problem = np.select(masks, range(1, len(masks) + 1), _FINE).astype(np.int8)
     for number, condition in enumerate(meaning.where):
         chosen &= condition.holds(texts[f"where{number}"], log.point)
     problem[~(chosen | records.fault)] = _NOT_CHOSEN
-    return Rows(records, tuple(problems), problem, start, end, time.whole, time.zone, shard)
+    if limit is not None:
+        problem[records.number >= limit] = _NOT_CHOSEN
+    fine = problem == _FINE
+    seen = Seen()
+    seen.add(time.whole[fine], time.zone[fine])
+    for role, name in meaning.roles.items():
+        if not log.has(name) and len(with_value(texts[role].filter(pa.array(fine))).drop_null()):
+            seen.present |= {role}
+    columns = [shard, start, texts[meaning.value] if meaning.keyed else end, position]
+    rows = pa.RecordBatch.from_arrays(columns, schema=meaning.schema)
+    place = np.flatnonzero(fine)
+    rows = rows.take(place[np.argsort(shard[place], kind="stable")])
+    rejected = list(_rejected(records, problem, tuple(problems), meaning))
+    return Parsed(rows, records.total, seen, rejected)
 
 
 def _started(time: Numbers, duration: Numbers, meaning: Meaning) -> tuple[Int64s, Int64s]:
@@ -203,72 +238,38 @@ def _hashes(texts: pa.Array, groups: int) -> Int32s:
     return np.array(hashes, np.int32).take(np.asarray(encoded.indices))
 
 
-def leave_out_from(rows: Rows, number: int) -> None:
-    """Use no record from this number of the block on."""
-    rows.problem[rows.records.number >= number] = _NOT_CHOSEN
+def by_shard(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Divide rows, which are in the order of their shards. Each part has only its own keys."""
+    shard = np.asarray(rows["shard"])
+    bounds = [0, *(np.flatnonzero(np.diff(shard)) + 1).tolist(), len(shard)]
+    for begin, end in pairwise(bounds):
+        if begin < end:
+            part = rows.slice(begin, end - begin)
+            if "key" in part.schema.names:
+                part = part.set_column(2, "key", part["key"].dictionary_encode())
+            yield int(shard[begin]), part
 
 
-def mark_late(rows: Rows, bound: int, latest: int) -> int:
-    """Mark rows that are older than a preceding row by more than `bound`.
-
-    `latest` is the latest time of the rows before; returns that of all. NONE is before all times.
-    """
-    place = np.flatnonzero(rows.fine)
-    time = rows.time[place]
-    before = np.maximum.accumulate(np.concatenate([[latest], time]))
-    behind = before[:-1] - time
-    late = behind > bound
-    rows.problem[place[late]], rows.start[place[late]] = _LATE, behind[late]
-    return int(before[-1])
-
-
-def texts_of(rows: Rows, role: str, groups: int) -> tuple[pa.Array, Int32s, Bools]:
-    """The texts of rows in a column, each with a group, the same for equal texts; and which rows
-    these are: rejected rows and rows without a text are left out.
-    """
-    texts = with_value(rows.records.texts[role])
-    chosen = rows.fine & np.asarray(texts.is_valid())
-    texts = texts.filter(pa.array(chosen))
-    return texts, _hashes(texts, groups), chosen
-
-
-def mark_duplicates(rows: Rows, seen: set[bytes]) -> None:
-    """Mark rows whose text in the column `unique` has occurred before, and add others to `seen`."""
-    texts, _, chosen = texts_of(rows, "unique", 1)
-    again = []
-    for text, number in zip(texts.to_pylist(), rows.records.number[chosen].tolist(), strict=True):
-        if text in seen:
-            again.append(number)
-        seen.add(text)
-    mark_at(rows, np.array(again, np.int64), DUPLICATE)
-
-
-def mark_at(rows: Rows, numbers: Int64s, kind: str) -> None:
-    """Mark the records with these numbers as duplicate or unmatched."""
-    problem = _DUPLICATE if kind == DUPLICATE else _UNMATCHED
-    rows.problem[np.isin(rows.records.number, numbers)] = problem
-
-
-def rejected(rows: Rows, meaning: Meaning) -> Iterator[RejectedRow]:
+def _rejected(
+    records: Records, problem: npt.NDArray[np.int8], problems: Sequence[str], meaning: Meaning
+) -> Iterator[RejectedRow]:
     """The rejected rows of a block."""
-    places = np.flatnonzero(~rows.fine & (rows.problem != _NOT_CHOSEN))
+    places = np.flatnonzero(problem > _FINE)
     columns = {
         role: [
             value and value.decode(errors="replace")
             for value in with_value(column.take(places)).to_pylist()
         ]
-        for role, column in rows.records.texts.items()
+        for role, column in records.texts.items()
     }
     for index, row in enumerate(places.tolist()):
         texts = {role: column[index] for role, column in columns.items()}
-        code = int(rows.problem[row])
-        kind, problem = _MARKED.get(code) or (UNREADABLE, rows.unreadable[code - 1])
-        problem = problem.format(
+        template = problems[problem[row] - 1]
+        text = template.format(
             **{role: (text or "")[:QUOTE] for role, text in texts.items()},
             form=meaning.form,
             unit=meaning.unit,
-            behind=rows.start[row],
-            column=printable(meaning.roles.get("unique", "")),
         )
-        number = int(rows.records.number[row])
-        yield RejectedRow(number, kind, problem, texts["time"], texts[meaning.value])
+        kind = UNMATCHED if template == _WITHOUT_START else UNREADABLE
+        number = int(records.number[row])
+        yield RejectedRow(number, kind, text, texts["time"], texts[meaning.value])

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from compare.traffic.logs.pairs import Piece, paired
 from compare.traffic.logs.requests import RequestTape
-from compare.traffic.logs.rows import NONE, RejectedRow
+from compare.traffic.logs.rows import NONE, Meaning, RejectedRow
 from compare.traffic.logs.touches import TouchTape
 from compare.traffic.tapes.tape import Tape
 from compare.traffic.tapes.trace import Shard, new_shard, shard_name
@@ -38,14 +38,14 @@ class Written(NamedTuple):
     most_pending: int
 
 
-def in_order(runs: Iterable[pa.Table]) -> Iterator[Piece]:
+def in_order(runs: Iterable[Piece]) -> Iterator[Piece]:
     """The rows of runs, which are in the order of their earliest starts, by start and position.
 
-    Memory: _GROUP rows, and as many as overlap later runs.
+    Memory: _PIECE rows, and as many as overlap later runs.
     """
     held: list[Piece] = []  # the first one is sorted, and the others have come since
     rows = 0
-    for piece in chain(_pieces(runs), [None]):
+    for piece in chain(runs, [None]):
         # As many as are left, because each round sorts those again.
         if held and (piece is None or rows >= max(_PIECE, len(held[0][0]))):
             start, value, position = map(np.concatenate, zip(*held, strict=True))
@@ -62,51 +62,49 @@ def in_order(runs: Iterable[pa.Table]) -> Iterator[Piece]:
             rows += len(piece[0])
 
 
-def _pieces(runs: Iterable[pa.Table]) -> Iterator[Piece]:
-    """The rows of each run. Its keys become numbers, the same for equal keys of all runs."""
+def pieces(runs: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
+    """The rows of each run of a shard (see `by_shard`). Equal keys become equal small numbers."""
     known: dict[bytes, int] = {}
     for group in _groups(runs):
         numbers = None
-        if pa.types.is_dictionary(group["value"].type):
-            keys = group["value"].chunk(0).dictionary.to_pylist()
+        if "key" in group.column_names:
+            keys = group["key"].chunk(0).dictionary.to_pylist()
             numbers = np.array([known.setdefault(key, len(known)) for key in keys], np.int32)
         for run in group.to_batches():
-            start, value, position = run.columns
+            _, start, value, position = run.columns
             if numbers is not None:
                 value = numbers[np.asarray(value.indices)]
             yield np.asarray(start), np.asarray(value), np.asarray(position)
 
 
-def _groups(runs: Iterable[pa.Table]) -> Iterator[pa.Table]:
+def _groups(runs: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Consecutive runs, about _GROUP rows together, with one dictionary of keys.
 
     Most keys are in several runs. Arrow finds them faster than Python.
     """
-    group: list[pa.Table] = []
+    group: list[pa.RecordBatch] = []
     rows = 0
     for run in runs:
         group.append(run)
-        rows += len(run)
+        rows += run.num_rows
         if rows >= _GROUP:
-            yield pa.concat_tables(group).unify_dictionaries()
+            yield pa.Table.from_batches(group).unify_dictionaries()
             group, rows = [], 0
     if group:
-        yield pa.concat_tables(group).unify_dictionaries()
+        yield pa.Table.from_batches(group).unify_dictionaries()
 
 
-def write_shard(
-    number: int, directory: Path, value: str, timeout: int, pieces: Iterable[Piece]
-) -> Written:
+def write_shard(number: int, directory: Path, meaning: Meaning, rows: Iterable[Piece]) -> Written:
     """Write the tape of a shard, whose rows are in the order of (start, position).
 
-    `value` is the role of the second column: see `Meaning`. `timeout` is the timeout or the idle
-    period. Memory: the pending timers, some pieces and a row group.
+    Memory: the pending timers, some pieces and a row group.
     """
-    tape = TouchTape(timeout) if value == "key" else RequestTape(timeout)
-    if value == "id":
-        pieces = paired(pieces, timeout)
+    timeout = meaning.timeout
+    tape = TouchTape(timeout) if meaning.value == "key" else RequestTape(timeout)
+    if meaning.value == "id":
+        rows = paired(rows, timeout)
     with new_shard(directory / shard_name(number)) as writer, _behind(writer.append) as append:
-        for start, values, position in pieces:
+        for start, values, position in rows:
             if isinstance(tape, TouchTape):
                 append(tape.add(start, values))
             else:

@@ -589,9 +589,9 @@ REPLAYED = {"expiries": True, "drained": True, "counting": False} | WRITTEN
 LOG = "log.csv --time t --out o"
 READ = {"time": "t"}
 READ_ALL = (
-    "--force --shards 3 --log-format tsv --time-format iso --unit us --strict --unique u"
-    " --in-order-within 9s --master local[2] --delimiter ; --columns a,b"
-    " --where a=1 --where b<2 --sample 5% --limit 7 --time-zone Asia/Tokyo"
+    "--force --shards 3 --log-format tsv --time-format iso --unit us --strict"
+    " --master local[2] --delimiter ; --columns a,b"
+    " --where a=1 --where b<2 --limit 7 --time-zone Asia/Tokyo"
 )
 ALL_READ = {
     "time": "t",
@@ -602,10 +602,7 @@ ALL_READ = {
     "time_format": "iso",
     "shards": 3,
     "strict": True,
-    "unique": "u",
-    "in_order_within": "9s",
     "where": ("a=1", "b<2"),
-    "sample": "5%",
     "time_zone": "Asia/Tokyo",
     "limit": 7,
     "force": True,

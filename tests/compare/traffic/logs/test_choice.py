@@ -1,4 +1,4 @@
-"""Conditions on columns and shares, against Python's own comparisons."""
+"""Conditions on columns, against Python's own comparisons."""
 
 import operator
 import re
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.traffic.logs.choice import Condition, parse_condition, parse_share
+from compare.traffic.logs.choice import Condition, parse_condition
 from compare.traffic.logs.time_formats import NUMBER
 from timers.errors import ParameterError
 
@@ -61,14 +61,3 @@ def test_conditions_are_parsed(text, parts):
 def test_what_is_not_a_condition(text):
     with pytest.raises(ParameterError, match=f"condition '{text}' is not a comparison with ="):
         parse_condition(text)
-
-
-def test_shares():
-    assert [parse_share(text) for text in ("100%", "1", ".5", "1 %", "0.1%")] == [
-        *(1, 1, 0.5, 0.01, 0.001)
-    ]
-    for text in ("0", "0%", "101%", "1.1", "-1%", "half", ""):
-        with pytest.raises(
-            ParameterError, match=f"sample '{text}' is not a share above 0 and up to"
-        ):
-            parse_share(text)

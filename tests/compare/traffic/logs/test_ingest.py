@@ -19,7 +19,7 @@ from compare.traffic.logs.ingest import IngestError, LogOptions, ingest_requests
 from compare.traffic.tapes.tape import CANCEL, START, joined
 from compare.traffic.tapes.trace import TraceError, open_trace
 from tests.compare import made_logs as logs
-from tests.compare.traffic.logs.test_on_spark import CHECKED, IDS, REQUESTS, TOUCHES, files, hostile
+from tests.compare.traffic.logs.test_on_spark import IDS, REQUESTS, TOUCHES, files, hostile
 from tests.words import one_line
 from timers import TimerError
 
@@ -97,7 +97,7 @@ def test_clients_that_fall_idle(touches, recorded_log, idle, scheduled):
 
 @pytest.mark.parametrize(
     ("meant", "settings"),
-    [(REQUESTS, {}), (IDS | {"duration": None}, CHECKED), (TOUCHES, {})],
+    [(REQUESTS, {}), (IDS | {"duration": None}, {}), (TOUCHES, {})],
     ids=["requests", "ids", "touches"],
 )
 def test_the_tape_does_not_depend_on_how_a_log_is_split(
@@ -355,7 +355,12 @@ def test_files_are_read_in_the_order_of_their_first_times(requests, tmp_path):
     names = tmp_path / "app.log", tmp_path / "app.log.1"  # the older one has been renamed
     for name, times in zip(names, ([20, 21], [10, 12]), strict=True):
         name.write_text("".join(["ts,rtt\n", *(f"{time},0.5\n" for time in times)]))
-    assert requests(names, in_order_within="1s").late == 0
+    names[1].with_name("app.log").write_text(names[0].read_text() + "x,1\n")
+    names[1].write_text(names[1].read_text() + "y,1\n")
+    done = requests(names)
+    assert [example.partition(":")[0] for example in done.examples] == [
+        f"{name}, line 4" for name in names[::-1]
+    ]
 
 
 def test_a_log_that_is_cut_off_while_it_is_read_is_an_error(csv_log):
@@ -503,7 +508,6 @@ def test_which_rows_are_used(touches, requests, csv_log):
     source = logs.manifest(done.trace)["source"]
     assert source["where"] == ["status >= 504", "client != d"]
     assert source["columns"] == {"time": "ts", "duration": "rtt"}
-    assert "sample" not in source
     done = touches(log, limit=4, out="limit", unit="s")
     assert done.trace.load().time.tolist() == [1, 2, 3]  # the header is a line
     assert (done.rows, done.unreadable) == (3, 0)
@@ -525,17 +529,6 @@ def test_a_limit_counts_all_lines_of_all_blocks(touches, csv_log, monkeypatch, b
     done = touches(log, limit=limit, unit="s")
     assert done.trace.load().time.tolist() == [line for line in (2, 4, 6, 7, 8) if line <= limit]
     assert done.unreadable == (limit >= 5)
-
-
-def test_a_sample_has_whole_keys_and_its_share_of_the_requests(touches, requests, csv_log):
-    log = csv_log("ts,rtt,client\n" + "".join(f"{k},1,k{k % 2000}\n" for k in range(20_000)))
-    for k, share in enumerate((0.1, 0.5)):
-        done = touches(log, out=f"t{k}", sample=f"{share:%}", unit="s", idle="9000s")
-        keys = done.trace.shards[0].id_space
-        assert done.rows == 10 * keys
-        assert keys == pytest.approx(2000 * share, rel=0.2)
-        done = requests(log, out=f"r{k}", sample=str(share), unit="s")
-        assert done.rows == pytest.approx(20_000 * share, rel=0.1)
 
 
 def test_a_pattern_of_lines(touches, tmp_path):
@@ -663,7 +656,7 @@ def rejected(done):
 def test_every_row_that_is_left_out_is_kept_in_a_side_table(requests, touches, csv_log):
     log = csv_log("ts,rtt,client\n1,0.5,a\nnever,1,b\n2,soon,\n3,x,y,z\n\n4,0.5,-\n")
     done = requests(log)
-    assert (done.rows, done.unreadable, done.duplicate, done.late) == (5, 3, 0, 0)
+    assert (done.rows, done.unreadable, done.unmatched) == (5, 3, 0)
     assert pq.read_schema(done.trace.rejected).names == [
         "line",
         "kind",
@@ -697,46 +690,6 @@ def test_rejected_rows_have_the_line_in_their_own_file(touches, tmp_path, monkey
     assert [example.partition(":")[0] for example in done.examples] == [
         f"{name}, line {line}" for name, line in places
     ]
-
-
-def test_more_rows_with_the_same_text_are_duplicates(requests, touches, csv_log):
-    log = csv_log(
-        "ts,rtt,id\n5,0.5,a\n1,0.5,b\n4,0.5,a\n7,0.5,\n8,0.5,-\n9,never,b\n3,0.1,b\n3,0.1,a\n"
-    )
-    done = requests(log, unique="id", unit="s", timeout="9s")
-    assert (done.rows, done.unreadable, done.duplicate, done.late) == (8, 1, 3, 0)
-    assert done.trace.load().time[done.trace.load().op == START].tolist() == [1, 5, 7, 8]
-    assert [(row[0], row[1]) for row in rejected(done)] == [
-        (4, "duplicate"),
-        (7, "unreadable"),
-        (8, "duplicate"),
-        (9, "duplicate"),
-    ]
-    assert done.examples[0] == "line 4: id 'a' is that of an earlier row"
-    with pytest.raises(
-        IngestError, match="4 of the 8 rows of .* cannot be used; line 4: id 'a' is that"
-    ):
-        requests(log, unique="id", unit="s", timeout="9s", strict=True, out="strict")
-    with pytest.raises(IngestError, match="has no column 'nix'"):
-        requests(log, unique="nix", out="nix")
-    assert touches(log, key="id", unique="ts", out="touches").duplicate == 1
-
-
-def test_rows_far_behind_the_rows_before_them_are_late(requests, monkeypatch, csv_log):
-    times = [10, 12, 9, 20, 12, 10, 9, 30, 19, 20]
-    log = csv_log("ts,rtt\n" + "".join(f"{time},0.5\n" for time in times))
-    settings = {"unit": "s", "timeout": "9s", "in_order_within": "10s"}
-    done = requests(log, **settings)  # two rows are 10 s behind, and in time
-    assert (done.rows, done.late) == (10, 2)
-    assert [row[:3] for row in rejected(done)] == [
-        (8, "late", "it is 11 s behind the rows before it"),
-        (10, "late", "it is 11 s behind the rows before it"),
-    ]
-    monkeypatch.setattr(blocks, "BLOCK", 8)
-    split = requests(log, **settings, out="split")
-    assert rejected(split) == rejected(done)
-    with pytest.raises(TimerError, match="in_order_within|duration|soon"):
-        requests(log, **settings | {"in_order_within": "soon"}, out="bad")
 
 
 # ---- shards

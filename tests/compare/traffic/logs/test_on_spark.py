@@ -45,20 +45,19 @@ REQUESTS = {"duration": "rtt", "timeout": "3s"}
 ENDS = {"end": "stop", "timeout": "3s"}
 IDS = {"id": "client", "event": "status", "starts": "200", "ends": "504", "timeout": "3s"}
 TOUCHES = {"key": "client", "idle": "3s"}
-CHECKED = {"unique": "id", "in_order_within": "15s"}
-CHOSEN = {"where": ("status >= 504", "client != a"), "sample": "50%"}
+CHOSEN = {"where": ("status >= 504", "client != a")}
 CASES = {
     "requests": (REQUESTS, {}),
-    "requests in order": (REQUESTS, CHECKED | {"shards": 3}),
-    "requests chosen": (REQUESTS | {"duration_unit": "ms"}, CHOSEN | {"unique": "id"}),
+    "requests in shards": (REQUESTS, {"shards": 3}),
+    "requests chosen": (REQUESTS | {"duration_unit": "ms"}, CHOSEN),
     "requests at their end": (REQUESTS | {"time_is": "end"}, {"shards": 3, "unit": "ms"}),
-    "requests up to a limit": (REQUESTS, {"limit": 1000, "in_order_within": "15s"}),
+    "requests up to a limit": (REQUESTS, {"limit": 1000}),
     "strptime": (REQUESTS, {"time": "ts,status", "time_format": "%m%d %f"}),
     "start and end": (ENDS, {"shards": 2, "time_zone": "Europe/Berlin"}),
-    "ids": (IDS, CHECKED | {"shards": 2}),
-    "ids chosen": (IDS, {"sample": "50%"}),
+    "ids": (IDS, {"shards": 2}),
+    "ids up to a limit": (IDS, {"limit": 1000, "where": ("client != a",)}),
     "touches": (TOUCHES, {}),
-    "touches in order": (TOUCHES, CHECKED | {"shards": 3}),
+    "touches in shards": (TOUCHES, {"shards": 3}),
     "touches chosen": (TOUCHES, CHOSEN),
 }
 """What the rows of a log mean, and how it is read."""
@@ -99,8 +98,6 @@ def test_options_among_hostile_rows(both, tmp_path, case):
     assert open_log(str(log)).divisible  # no quote is closed in another line
     done = both(log, meant, **settings)
     assert done.rows > done.unreadable > 50
-    assert (done.late > 0) == ("in_order_within" in settings)
-    assert (done.duplicate > 0) == ("unique" in settings)
     assert (done.unmatched > 0) == ("id" in meant)
 
 
@@ -118,8 +115,8 @@ def test_formats_with_line_ends_in_quotes_packed_or_not(both, tmp_path):
         text = "\r\n".join(['ts,"a b",client', *rows])
         (folder / str(number)).write_bytes(pack(b"\xef\xbb\xbf" + text.encode()))
     (folder / "9").touch()
-    done = both(folder, TOUCHES, 3000, shards=2, unique="client")
-    assert (done.unreadable, done.duplicate) == (4 * 10, done.rows - done.unreadable - 7)
+    done = both(folder, TOUCHES, 3000, shards=2)
+    assert done.unreadable == 4 * 10
     assert done.examples[0].startswith(f"{folder}/3, line 16: it does not have the 3 fields")
     table = pq.read_table(done.trace.rejected)
     assert table.column_names == ["file", "line", "kind", "problem", "time", "key"]
@@ -130,7 +127,7 @@ def test_formats_with_line_ends_in_quotes_packed_or_not(both, tmp_path):
     assert lines == [16 + 98 * k for k in range(10)] * 4
     # Files may be given in any order.
     names = [str(folder / str(number)) for number in range(4)]
-    assert both(names, TOUCHES, 3000, shards=2, unique="client").trace.shards == done.trace.shards
+    assert both(names, TOUCHES, 3000, shards=2).trace.shards == done.trace.shards
 
 
 ELEMENTS = (

@@ -6,8 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from compare.traffic.logs import pairs
-from compare.traffic.logs.pairs import END, paired, without_start
-from compare.traffic.logs.rows import NONE
+from compare.traffic.logs.pairs import paired, without_start
+from compare.traffic.logs.rows import END, NONE
 from tests.compare.made_logs import cut
 
 ROWS = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 4), st.booleans()), max_size=40)
