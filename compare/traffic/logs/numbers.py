@@ -1,8 +1,8 @@
 """Exact numbers, times and durations from texts.
 
 A number of units becomes two integers, the whole units and a fraction in 10**-18ths of a unit, so
-that no digit goes through a float. Arrow and NumPy read texts in the usual forms; texts in other
-forms are read one by one.
+that no digit goes through a float. Arrow parses times. Its `strptime` turns 31 February into
+2 March, so a result counts only if it prints as the text. The other texts are parsed one by one.
 """
 
 import re
@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compare.traffic.logs.time_formats import EPOCHS, FORMS, MONTHS, NUMBER
+from compare.traffic.logs.time_formats import EPOCHS, FORMS, MONTHS, NUMBER, ZONE
 from compare.traffic.tapes.units import EXPONENTS, SUFFIXES
 from timers.arrays import Int64s
 from timers.errors import ParameterError
@@ -28,6 +28,7 @@ from timers.limits import LIMIT
 
 FRACTION_DIGITS = 18
 """The decimals of a unit that are kept. The sum of two fractions still fits an int64."""
+_LONGEST = 2**31 - 1  # characters
 ONE = 10**FRACTION_DIGITS
 """A unit, in the unit of a fraction."""
 
@@ -38,6 +39,22 @@ NO_ZONE = -(2**15)
 """In place of the minutes by which a time's zone is ahead of UTC."""
 MISSING = ("", "-")
 """Texts that mean no value."""
+
+_NUMBERS = [f"{month:02}" for month in range(1, 13)]
+_HEADS = {"iso": (19, "%Y-%m-%d %H:%M:%S"), "access": (20, "%d/%b/%Y:%H:%M:%S")}
+"""The beginning of most times in these formats: its length, and its format for strptime."""
+_TAIL = rf"^(?P<fraction>[.,][0-9]+)? ?{ZONE}$"
+"""The rest of such a time."""
+_PRINTED = {
+    "%Y": (0, 4),
+    "%y": (2, 4),
+    "%m": (5, 7),
+    "%d": (8, 10),
+    "%H": (11, 13),
+    "%M": (14, 16),
+    "%S": (17, 19),
+}
+"""Directive of strptime -> place of what it stands for in `2018-03-24 17:15:20`."""
 
 _SPACE, _DASH, _POINT = ord(" "), ord("-"), ord(".")
 _POWERS = 10 ** np.arange(FRACTION_DIGITS + 1)
@@ -64,7 +81,7 @@ class Numbers(NamedTuple):
 
 
 class Assumed(NamedTuple):
-    """What is assumed of a time that does not say it."""
+    """Defaults for a missing year and zone."""
 
     before: datetime = datetime.max  # without a year, it is in the latest one in which it is before
     zone: str = ""  # without a zone, it is in this one; UTC if empty
@@ -88,19 +105,18 @@ def read_times(
     if form in EPOCHS:
         places = EXPONENTS[unit] - EXPONENTS[EPOCHS[form]]
         return _read_numbers(texts, point, places, partial(_number, places=places))
-    # Many rows have the same second.
-    encoded = texts.dictionary_encode("encode")
-    distinct = with_value(encoded.dictionary)
+    places = EXPONENTS[unit]
+    numbers = _moments(texts, form, places, assumed.before)
     if "%" in form:
-        parse = partial(_with_directives, form=form, places=EXPONENTS[unit], assumed=assumed)
-        numbers = _parse_rest(distinct, ".", _empty(len(distinct)), parse)
+        numbers = _parse_rest(
+            texts, ".", numbers, partial(_strptime, form=form, places=places, before=assumed.before)
+        )
     else:
-        numbers = _moments(distinct, form, EXPONENTS[unit])
+        numbers = _parse_rest(texts, ".", numbers, partial(_matched, form=form, places=places))
     if assumed.zone:
-        _in_zone(numbers, assumed.zone, EXPONENTS[unit])
+        _in_zone(numbers, assumed.zone, places)
     numbers.flags[numbers.whole < 0] |= NEGATIVE
-    indices = np.asarray(encoded.indices)
-    return Numbers._make(column.take(indices) for column in numbers)
+    return numbers
 
 
 def check_zone(name: str) -> None:
@@ -168,23 +184,20 @@ def _empty(rows: int) -> Numbers:
 def _parse_rest(
     texts: pa.Array, point: str, numbers: Numbers, parse: Callable[[str], _One]
 ) -> Numbers:
-    """Parse the texts without flags one by one."""
-    whole, fraction, flags, zone = numbers
-    flags[np.asarray(texts.is_null())] = ABSENT
-    rest = np.flatnonzero(flags == 0)
-    rest_texts = texts.take(rest).cast(pa.binary()).to_pylist()
-    for row, text in zip(rest, rest_texts, strict=True):
-        plain = text.decode(errors="replace").strip(" ").replace(point, ".")
-        whole[row], fraction[row], flags[row], zone[row] = parse(plain)
+    """Parse the texts without flags one by one; equal ones once."""
+    rest = np.flatnonzero(numbers.flags == 0)
+    encoded = texts.take(rest).dictionary_encode("encode")
+    parsed = []
+    for text in with_value(encoded.dictionary).cast(pa.binary()).to_pylist():
+        plain = text and text.decode(errors="replace").strip(" ").replace(point, ".")
+        parsed.append((0, 0, ABSENT, NO_ZONE) if plain is None else parse(plain))
+    indices = np.asarray(encoded.indices)
+    for number, values in enumerate(zip(*parsed, strict=True)):
+        numbers[number][rest] = np.array(values, numbers[number].dtype)[indices]
     return numbers
 
 
 # ---- many texts
-
-
-def _integers(texts: pa.Array) -> Int64s:
-    """The numbers in texts of digits; 0 without any."""
-    return np.asarray(pc.ascii_lpad(texts, 1, "0").cast(pa.int64()))
 
 
 @long_entry
@@ -227,30 +240,74 @@ def _decimals(bounds, characters, point, places, whole, fraction, flags):  # typ
         flags[row] = VALID
 
 
-def _moments(texts: pa.Array, form: str, places: int) -> Numbers:
-    """Read times as their pattern says."""
-    trimmed = pc.ascii_trim(texts.view(pa.string()), " ")
-    groups = pc.extract_regex(trimmed, f"^(?:{FORMS[form]})$")
-    minute, second, zone = (
-        pc.fill_null(pc.struct_field(groups, name), "") for name in ("minute", "second", "zone")
+def _moments(texts: pa.Array, form: str, places: int, before: datetime) -> Numbers:
+    """Read times by Arrow. Sets no flag for a text that has another form."""
+    head, tail = pc.ascii_trim(texts.view(pa.string()), " ").view(pa.binary()), None
+    if form in _HEADS:
+        length, form = _HEADS[form]
+        tail = pc.binary_slice(head, length, _LONGEST).view(pa.string())
+        head = pc.replace_substring(pc.binary_slice(head, 0, length), b"T", b" ")
+    seconds = _seconds(head.view(pa.string()), form, before)
+    numbers = _empty(len(texts))
+    read = seconds.is_valid()
+    if tail is not None:
+        groups = pc.extract_regex(tail, _TAIL)
+        read = pc.and_(read, groups.is_valid())
+        fraction, zone = (pc.fill_null(group, "") for group in groups.flatten())
+        numbers = _read_numbers(fraction, ",", places, partial(_number, places=places))
+        numbers.zone[:] = _ahead_of_utc(zone)
+    else:
+        numbers.zone[:] = NO_ZONE
+    minutes = np.where(numbers.zone == NO_ZONE, 0, numbers.zone).astype(np.int64)
+    moment = np.asarray(pc.fill_null(seconds, 0)) - 60 * minutes
+    numbers.whole[:] += moment * 10**places
+    numbers.flags[:] = np.where(np.asarray(read), numbers.flags & MORE | VALID, 0)
+    return numbers
+
+
+def _seconds(texts: pa.Array, form: str, before: datetime) -> pa.Array:
+    """The seconds since 1970; null for a text that does not print as itself."""
+    dated = _with_year(form)
+    if not {*re.findall("%.", dated)} <= {*_PRINTED, "%b"}:
+        return pa.nulls(len(texts), pa.int64())
+    if dated == form:
+        return _exact(texts, form).cast(pa.int64())
+    # In syslog, a day below 10 has a space in place of the zero.
+    texts = pc.replace_substring(texts, "  ", " 0")
+    last, earlier = (
+        _exact(pc.binary_join_element_wise(str(year), texts, " "), dated)
+        for year in (before.year, before.year - 1)
     )
-    days = _by_text(pc.utf8_slice_codeunits(minute, 0, -len("T10:05")), _days)
-    minutes = days * 1440 + _integers(pc.utf8_slice_codeunits(minute, -2))
-    minutes += _integers(pc.utf8_slice_codeunits(minute, -5, -3)) * 60
-    ahead = _by_text(zone, _zone)
-    minutes -= np.where(ahead == NO_ZONE, 0, ahead)
-    numbers = _read_numbers(second, ",", places, partial(_number, places=places))
-    whole = numbers.whole + minutes * 60 * 10**places
-    flags = np.where(days == _NO_DAY, 0, numbers.flags & MORE | VALID)
-    flags[np.asarray(texts.is_null())] = ABSENT
-    return Numbers(whole, numbers.fraction, flags.astype(np.uint8), ahead.astype(np.int16))
+    last = pc.if_else(pc.less(last, pa.scalar(before, last.type)), last, None)
+    return pc.coalesce(last, earlier).cast(pa.int64())
 
 
-def _by_text(texts: pa.Array, function: Callable[[str], int]) -> Int64s:
-    """A function of each text, computed once for equal ones."""
-    encoded = pc.fill_null(texts, "").dictionary_encode()
-    values = [function(text) for text in encoded.dictionary.to_pylist()]
-    return np.array(values, np.int64).take(np.asarray(encoded.indices))
+def _exact(texts: pa.Array, form: str) -> pa.Array:
+    """The moments that print as the texts; else null."""
+    if "%b" in form:  # names of months take `strptime` ten times as long as numbers
+        place = len(form[: form.index("%b")].replace("%Y", "%Y.."))
+        before, name, after = (
+            pc.binary_slice(texts.view(pa.binary()), *ends).view(pa.string())
+            for ends in ((0, place), (place, place + 3), (place + 3, _LONGEST))
+        )
+        month = pc.take(pa.array(_NUMBERS), pc.index_in(name, pa.array(MONTHS)))
+        texts = pc.binary_join_element_wise(before, month, after, "")
+        form = form.replace("%b", "%m")
+    moments = pc.strptime(texts, form, "s", error_is_null=True)
+    shown = moments.cast(pa.string()).view(pa.binary())
+    parts = [
+        pc.binary_slice(shown, *_PRINTED[part]).view(pa.string()) if part in _PRINTED else part
+        for part in filter(None, re.split("(%.)", form))
+    ]
+    printed = pc.binary_join_element_wise(*parts, "")
+    return pc.if_else(pc.equal(printed, texts), moments, None)
+
+
+def _ahead_of_utc(zones: pa.Array) -> npt.NDArray[np.int16]:
+    """The minutes by which each zone is ahead of UTC, or NO_ZONE."""
+    encoded = zones.dictionary_encode()
+    minutes = [_zone(text) for text in encoded.dictionary.to_pylist()]
+    return np.array(minutes, np.int16).take(np.asarray(encoded.indices))
 
 
 # ---- one text
@@ -301,13 +358,14 @@ def _with_year(form: str) -> str:
     return form if re.search("%[cxyYG]", form) else f"%Y {form}"
 
 
-def _with_directives(text: str, form: str, places: int, assumed: Assumed) -> _One:
-    dated, last = _with_year(form), assumed.before.year
+def _strptime(text: str, form: str, places: int, before: datetime) -> _One:
+    """A time in a format of strptime."""
+    dated = _with_year(form)
     # Eight years may lie between two leap days.
-    for year in [""] if dated == form else [f"{last - back} " for back in range(9)]:
+    for year in [""] if dated == form else [f"{before.year - back} " for back in range(9)]:
         with suppress(ValueError):
             moment = datetime.strptime(year + text, dated)
-            if not year or moment.replace(tzinfo=None) < assumed.before:
+            if not year or moment.replace(tzinfo=None) < before:
                 break
     else:
         return _NONE
@@ -318,19 +376,24 @@ def _with_directives(text: str, form: str, places: int, assumed: Assumed) -> _On
     return *divmod(since // timedelta(microseconds=1) * scale, ONE), VALID, zone
 
 
-_NO_DAY = -(2**40)
-
-
-def _days(text: str) -> int:
-    """Days since 1970 of a date, or _NO_DAY."""
-    if "/" in text:
-        day, month, year = text.split("/")
-        text = f"{year}-{MONTHS.index(month) + 1:02}-{day}"
+def _matched(text: str, form: str, places: int) -> _One:
+    """A time in a form of FORMS."""
+    match = re.fullmatch(FORMS[form], text)
+    if match is None:
+        return _NONE
+    minute, zone = match["minute"], _zone(match["zone"] or "")
+    if form == "access":
+        day, month, year = minute[:11].split("/")
+        minute = f"{year}-{MONTHS.index(month) + 1:02}-{day}T{minute[-5:]}"
     try:
         # Unlike that of `datetime`, this calendar has a year 0.
-        return int(np.datetime64(text, "D").astype(np.int64)) if text else _NO_DAY
+        minutes = int(np.datetime64(minute.upper().replace(" ", "T"), "m").astype(np.int64))
     except ValueError:
-        return _NO_DAY
+        return _NONE
+    if zone != NO_ZONE:
+        minutes -= zone
+    whole, fraction, flags, _ = _number((match["second"] or "0").replace(",", "."), places)
+    return whole + minutes * 60 * 10**places, fraction, flags, zone
 
 
 def _zone(text: str) -> int:

@@ -15,13 +15,13 @@ MONTHS = re.findall("...", "JanFebMarAprMayJunJulAugSepOctNovDec")
 NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
 _CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _SECOND = ":(?P<second>(?:[0-5][0-9]|60)(?:[.,][0-9]+)?)"
-_ZONE = r"(?P<zone>[zZ]|[+-](?:0[0-9]|1[0-9]|2[0-3])(?::?[0-5][0-9])?)?"
+ZONE = r"(?P<zone>[zZ]|[+-](?:0[0-9]|1[0-9]|2[0-3])(?::?[0-5][0-9])?)?"
 FORMS = dict.fromkeys(EPOCHS, NUMBER) | {
-    "iso": rf"(?P<minute>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[Tt ]{_CLOCK})(?:{_SECOND})? ?{_ZONE}",
+    "iso": rf"(?P<minute>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[Tt ]{_CLOCK})(?:{_SECOND})? ?{ZONE}",
     "access": rf"\[?(?P<minute>[0-9]{{2}}/(?:{'|'.join(MONTHS)})/[0-9]{{4}}:{_CLOCK}){_SECOND}"
-    rf" ?{_ZONE}\]?",
+    rf" ?{ZONE}\]?",
 }
-"""Time formats and their patterns. RE2 finds up to four groups in one pass."""
+"""Time formats and their patterns."""
 SYSLOG = "%b %d %H:%M:%S"
 _WITHOUT_YEAR = "[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8}"
 _EPOCH_RANGES = {

@@ -286,6 +286,54 @@ def test_times_in_formats_of_strptime(moment, form):
     assert numbers.zone[0] == (330 if "%z" in form else NO_ZONE)
 
 
+FIELDS = st.tuples(
+    *(st.integers(*ends) for ends in ((1968, 2070), (0, 13), (0, 32), (0, 24), (0, 60), (0, 61))),
+)
+
+
+@given(
+    FIELDS,
+    st.sampled_from(["%d/%m/%Y %H:%M:%S", "%Y%m%d%H%M%S", "%d %b %y %M.%H", "%b %d %H:%M:%S"]),
+    st.sampled_from([("", "", ""), ("0", "", ""), (" ", "", ""), ("", " ", ""), ("", "", "0")]),
+    st.lists(st.integers(0, 20), max_size=2),
+)
+def test_texts_that_are_nearly_times_are_read_as_by_strptime(fields, form, signs, cuts):
+    """Days and seconds that do not exist, digits that are missing, spaces and letters."""
+    year, month, day, *clock = fields
+    pad, inner, more = signs
+    names = {"%Y": f"{year}", "%y": f"{year % 100:02}", "%m": f"{month:02}", "%d": f"{day:{pad}2}"}
+    names |= dict(zip(("%H", "%M", "%S"), (f"{part:02}" for part in clock), strict=True))
+    names["%b"] = ("Jan", "feb", "MAR", "Apr", "May", "Jun", "Mai")[month % 7] + inner
+    text = re.sub("%.", lambda directive: names[directive[0]], form) + more
+    for cut in cuts:
+        text = text[:cut] + text[cut + 1 :]
+    numbers = read_times(texts([text]), form, "s", assumed=Assumed(before=datetime(year, 1, 1)))
+    try:
+        if "%Y" in form or "%y" in form:
+            wanted = datetime.strptime(text.strip(" "), form)
+        else:
+            years = (f"{year - back} " for back in range(1, 10))
+            wanted = next(filter(None, (parsed(one + text.strip(" "), form) for one in years)))
+    except (ValueError, StopIteration):
+        assert numbers.flags[0] & (VALID | ABSENT) in (0, ABSENT)
+    else:
+        assert numbers.flags[0] & VALID
+        assert numbers.whole[0] == (wanted - datetime(1970, 1, 1)) // timedelta(seconds=1)
+
+
+def parsed(text, form):
+    try:
+        return datetime.strptime(text, f"%Y {form}")
+    except ValueError:
+        return None
+
+
+def test_a_separator_of_iso_is_not_one_of_other_formats():
+    rows = ["2015-05-17T10:05:03", "2015-05-17 10:05:03"]
+    flags = read_times(texts(rows), "%Y-%m-%d %H:%M:%S", "s").flags
+    assert (flags & VALID).tolist() == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("before", "years"),
     [
